@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+from bridge.rpc.pb import scheduler_pb2 as _scheduler_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class StatusRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class StatusReply(_message.Message):
+    __slots__ = ("service", "policy", "uptime_s", "since_last_cycle_s", "controller", "cluster", "generation", "cycles", "cycle_ms_last", "cycle_ms_p99", "jobs_pending", "jobs_running", "jobs_planned", "nodes", "nodes_usable", "decisions", "refusals", "controller_status", "policy_failures")
+    class DecisionsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    class RefusalsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    SERVICE_FIELD_NUMBER: _ClassVar[int]
+    POLICY_FIELD_NUMBER: _ClassVar[int]
+    UPTIME_S_FIELD_NUMBER: _ClassVar[int]
+    SINCE_LAST_CYCLE_S_FIELD_NUMBER: _ClassVar[int]
+    CONTROLLER_FIELD_NUMBER: _ClassVar[int]
+    CLUSTER_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    CYCLES_FIELD_NUMBER: _ClassVar[int]
+    CYCLE_MS_LAST_FIELD_NUMBER: _ClassVar[int]
+    CYCLE_MS_P99_FIELD_NUMBER: _ClassVar[int]
+    JOBS_PENDING_FIELD_NUMBER: _ClassVar[int]
+    JOBS_RUNNING_FIELD_NUMBER: _ClassVar[int]
+    JOBS_PLANNED_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    NODES_USABLE_FIELD_NUMBER: _ClassVar[int]
+    DECISIONS_FIELD_NUMBER: _ClassVar[int]
+    REFUSALS_FIELD_NUMBER: _ClassVar[int]
+    CONTROLLER_STATUS_FIELD_NUMBER: _ClassVar[int]
+    POLICY_FAILURES_FIELD_NUMBER: _ClassVar[int]
+    service: str
+    policy: str
+    uptime_s: float
+    since_last_cycle_s: float
+    controller: str
+    cluster: str
+    generation: int
+    cycles: int
+    cycle_ms_last: float
+    cycle_ms_p99: float
+    jobs_pending: int
+    jobs_running: int
+    jobs_planned: int
+    nodes: int
+    nodes_usable: int
+    decisions: _containers.ScalarMap[str, int]
+    refusals: _containers.ScalarMap[str, int]
+    controller_status: _scheduler_pb2.ControllerStatus
+    policy_failures: int
+    def __init__(self, service: _Optional[str] = ..., policy: _Optional[str] = ..., uptime_s: _Optional[float] = ..., since_last_cycle_s: _Optional[float] = ..., controller: _Optional[str] = ..., cluster: _Optional[str] = ..., generation: _Optional[int] = ..., cycles: _Optional[int] = ..., cycle_ms_last: _Optional[float] = ..., cycle_ms_p99: _Optional[float] = ..., jobs_pending: _Optional[int] = ..., jobs_running: _Optional[int] = ..., jobs_planned: _Optional[int] = ..., nodes: _Optional[int] = ..., nodes_usable: _Optional[int] = ..., decisions: _Optional[_Mapping[str, int]] = ..., refusals: _Optional[_Mapping[str, int]] = ..., controller_status: _Optional[_Union[_scheduler_pb2.ControllerStatus, _Mapping]] = ..., policy_failures: _Optional[int] = ...) -> None: ...
+
+class PlanRequest(_message.Message):
+    __slots__ = ("limit",)
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    limit: int
+    def __init__(self, limit: _Optional[int] = ...) -> None: ...
+
+class PlanReply(_message.Message):
+    __slots__ = ("now_s", "policy", "jobs")
+    NOW_S_FIELD_NUMBER: _ClassVar[int]
+    POLICY_FIELD_NUMBER: _ClassVar[int]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    now_s: int
+    policy: str
+    jobs: _containers.RepeatedCompositeFieldContainer[PlannedJob]
+    def __init__(self, now_s: _Optional[int] = ..., policy: _Optional[str] = ..., jobs: _Optional[_Iterable[_Union[PlannedJob, _Mapping]]] = ...) -> None: ...
+
+class PlannedJob(_message.Message):
+    __slots__ = ("job_id", "name", "user", "partition", "start_s", "end_s", "nodes", "node_count", "running", "reason")
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    START_S_FIELD_NUMBER: _ClassVar[int]
+    END_S_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    NODE_COUNT_FIELD_NUMBER: _ClassVar[int]
+    RUNNING_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    name: str
+    user: str
+    partition: str
+    start_s: int
+    end_s: int
+    nodes: str
+    node_count: int
+    running: bool
+    reason: _scheduler_pb2.Pending
+    def __init__(self, job_id: _Optional[str] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., partition: _Optional[str] = ..., start_s: _Optional[int] = ..., end_s: _Optional[int] = ..., nodes: _Optional[str] = ..., node_count: _Optional[int] = ..., running: _Optional[bool] = ..., reason: _Optional[_Union[_scheduler_pb2.Pending, _Mapping]] = ...) -> None: ...
+
+class ExplainRequest(_message.Message):
+    __slots__ = ("job_id",)
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    def __init__(self, job_id: _Optional[str] = ...) -> None: ...
+
+class ExplainReply(_message.Message):
+    __slots__ = ("job", "lines", "blockers")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    LINES_FIELD_NUMBER: _ClassVar[int]
+    BLOCKERS_FIELD_NUMBER: _ClassVar[int]
+    job: PlannedJob
+    lines: _containers.RepeatedScalarFieldContainer[str]
+    blockers: _containers.RepeatedCompositeFieldContainer[PlannedJob]
+    def __init__(self, job: _Optional[_Union[PlannedJob, _Mapping]] = ..., lines: _Optional[_Iterable[str]] = ..., blockers: _Optional[_Iterable[_Union[PlannedJob, _Mapping]]] = ...) -> None: ...
+
+class PolicyRequest(_message.Message):
+    __slots__ = ("set",)
+    SET_FIELD_NUMBER: _ClassVar[int]
+    set: str
+    def __init__(self, set: _Optional[str] = ...) -> None: ...
+
+class PolicyReply(_message.Message):
+    __slots__ = ("yaml", "choices")
+    YAML_FIELD_NUMBER: _ClassVar[int]
+    CHOICES_FIELD_NUMBER: _ClassVar[int]
+    yaml: str
+    choices: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, yaml: _Optional[str] = ..., choices: _Optional[_Iterable[str]] = ...) -> None: ...

@@ -1,0 +1,479 @@
+# SPDX-License-Identifier: Apache-2.0
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class JobState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    JOB_STATE_UNSPECIFIED: _ClassVar[JobState]
+    JOB_STATE_PENDING: _ClassVar[JobState]
+    JOB_STATE_RUNNING: _ClassVar[JobState]
+    JOB_STATE_COMPLETING: _ClassVar[JobState]
+
+class Hold(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    HOLD_NONE: _ClassVar[Hold]
+    HOLD_HELD: _ClassVar[Hold]
+    HOLD_DEPENDENCY: _ClassVar[Hold]
+    HOLD_BEGIN_TIME: _ClassVar[Hold]
+    HOLD_LIMIT: _ClassVar[Hold]
+    HOLD_ARRAY_LIMIT: _ClassVar[Hold]
+    HOLD_PARTITION: _ClassVar[Hold]
+    HOLD_RESERVATION: _ClassVar[Hold]
+    HOLD_OTHER: _ClassVar[Hold]
+
+class ReasonCode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    REASON_UNSPECIFIED: _ClassVar[ReasonCode]
+    REASON_RESOURCES: _ClassVar[ReasonCode]
+    REASON_PRIORITY: _ClassVar[ReasonCode]
+    REASON_LICENCES: _ClassVar[ReasonCode]
+    REASON_RESERVATION: _ClassVar[ReasonCode]
+    REASON_BEGIN_TIME: _ClassVar[ReasonCode]
+    REASON_HELD: _ClassVar[ReasonCode]
+    REASON_DEPENDENCY: _ClassVar[ReasonCode]
+    REASON_LIMIT: _ClassVar[ReasonCode]
+    REASON_ARRAY_LIMIT: _ClassVar[ReasonCode]
+    REASON_PARTITION: _ClassVar[ReasonCode]
+    REASON_NEVER: _ClassVar[ReasonCode]
+    REASON_BAD_REQUEST: _ClassVar[ReasonCode]
+    REASON_REFUSED: _ClassVar[ReasonCode]
+    REASON_OTHER: _ClassVar[ReasonCode]
+
+class Outcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    OUTCOME_UNSPECIFIED: _ClassVar[Outcome]
+    OUTCOME_APPLIED: _ClassVar[Outcome]
+    OUTCOME_STALE: _ClassVar[Outcome]
+    OUTCOME_REFUSED: _ClassVar[Outcome]
+    OUTCOME_INVALID: _ClassVar[Outcome]
+JOB_STATE_UNSPECIFIED: JobState
+JOB_STATE_PENDING: JobState
+JOB_STATE_RUNNING: JobState
+JOB_STATE_COMPLETING: JobState
+HOLD_NONE: Hold
+HOLD_HELD: Hold
+HOLD_DEPENDENCY: Hold
+HOLD_BEGIN_TIME: Hold
+HOLD_LIMIT: Hold
+HOLD_ARRAY_LIMIT: Hold
+HOLD_PARTITION: Hold
+HOLD_RESERVATION: Hold
+HOLD_OTHER: Hold
+REASON_UNSPECIFIED: ReasonCode
+REASON_RESOURCES: ReasonCode
+REASON_PRIORITY: ReasonCode
+REASON_LICENCES: ReasonCode
+REASON_RESERVATION: ReasonCode
+REASON_BEGIN_TIME: ReasonCode
+REASON_HELD: ReasonCode
+REASON_DEPENDENCY: ReasonCode
+REASON_LIMIT: ReasonCode
+REASON_ARRAY_LIMIT: ReasonCode
+REASON_PARTITION: ReasonCode
+REASON_NEVER: ReasonCode
+REASON_BAD_REQUEST: ReasonCode
+REASON_REFUSED: ReasonCode
+REASON_OTHER: ReasonCode
+OUTCOME_UNSPECIFIED: Outcome
+OUTCOME_APPLIED: Outcome
+OUTCOME_STALE: Outcome
+OUTCOME_REFUSED: Outcome
+OUTCOME_INVALID: Outcome
+
+class HelloRequest(_message.Message):
+    __slots__ = ("wire_version", "controller", "epoch", "cluster", "features", "memory_consumable", "whole_cores")
+    WIRE_VERSION_FIELD_NUMBER: _ClassVar[int]
+    CONTROLLER_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    CLUSTER_FIELD_NUMBER: _ClassVar[int]
+    FEATURES_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_CONSUMABLE_FIELD_NUMBER: _ClassVar[int]
+    WHOLE_CORES_FIELD_NUMBER: _ClassVar[int]
+    wire_version: int
+    controller: str
+    epoch: int
+    cluster: str
+    features: _containers.RepeatedScalarFieldContainer[str]
+    memory_consumable: bool
+    whole_cores: bool
+    def __init__(self, wire_version: _Optional[int] = ..., controller: _Optional[str] = ..., epoch: _Optional[int] = ..., cluster: _Optional[str] = ..., features: _Optional[_Iterable[str]] = ..., memory_consumable: _Optional[bool] = ..., whole_cores: _Optional[bool] = ...) -> None: ...
+
+class HelloReply(_message.Message):
+    __slots__ = ("wire_version", "service", "service_epoch", "features", "policy")
+    WIRE_VERSION_FIELD_NUMBER: _ClassVar[int]
+    SERVICE_FIELD_NUMBER: _ClassVar[int]
+    SERVICE_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    FEATURES_FIELD_NUMBER: _ClassVar[int]
+    POLICY_FIELD_NUMBER: _ClassVar[int]
+    wire_version: int
+    service: str
+    service_epoch: int
+    features: _containers.RepeatedScalarFieldContainer[str]
+    policy: str
+    def __init__(self, wire_version: _Optional[int] = ..., service: _Optional[str] = ..., service_epoch: _Optional[int] = ..., features: _Optional[_Iterable[str]] = ..., policy: _Optional[str] = ...) -> None: ...
+
+class CycleRequest(_message.Message):
+    __slots__ = ("epoch", "generation", "base_generation", "now_s", "jobs", "removed_jobs", "nodes", "removed_nodes", "partitions", "reservations", "licences", "fates", "status")
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    BASE_GENERATION_FIELD_NUMBER: _ClassVar[int]
+    NOW_S_FIELD_NUMBER: _ClassVar[int]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    REMOVED_JOBS_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    REMOVED_NODES_FIELD_NUMBER: _ClassVar[int]
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    RESERVATIONS_FIELD_NUMBER: _ClassVar[int]
+    LICENCES_FIELD_NUMBER: _ClassVar[int]
+    FATES_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    epoch: int
+    generation: int
+    base_generation: int
+    now_s: int
+    jobs: _containers.RepeatedCompositeFieldContainer[Job]
+    removed_jobs: _containers.RepeatedScalarFieldContainer[str]
+    nodes: _containers.RepeatedCompositeFieldContainer[Node]
+    removed_nodes: _containers.RepeatedScalarFieldContainer[str]
+    partitions: Partitions
+    reservations: Reservations
+    licences: Licences
+    fates: _containers.RepeatedCompositeFieldContainer[Fate]
+    status: ControllerStatus
+    def __init__(self, epoch: _Optional[int] = ..., generation: _Optional[int] = ..., base_generation: _Optional[int] = ..., now_s: _Optional[int] = ..., jobs: _Optional[_Iterable[_Union[Job, _Mapping]]] = ..., removed_jobs: _Optional[_Iterable[str]] = ..., nodes: _Optional[_Iterable[_Union[Node, _Mapping]]] = ..., removed_nodes: _Optional[_Iterable[str]] = ..., partitions: _Optional[_Union[Partitions, _Mapping]] = ..., reservations: _Optional[_Union[Reservations, _Mapping]] = ..., licences: _Optional[_Union[Licences, _Mapping]] = ..., fates: _Optional[_Iterable[_Union[Fate, _Mapping]]] = ..., status: _Optional[_Union[ControllerStatus, _Mapping]] = ...) -> None: ...
+
+class CycleReply(_message.Message):
+    __slots__ = ("need_full", "generation", "decisions", "wake_after_s", "service_epoch")
+    NEED_FULL_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    DECISIONS_FIELD_NUMBER: _ClassVar[int]
+    WAKE_AFTER_S_FIELD_NUMBER: _ClassVar[int]
+    SERVICE_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    need_full: bool
+    generation: int
+    decisions: _containers.RepeatedCompositeFieldContainer[Decision]
+    wake_after_s: int
+    service_epoch: int
+    def __init__(self, need_full: _Optional[bool] = ..., generation: _Optional[int] = ..., decisions: _Optional[_Iterable[_Union[Decision, _Mapping]]] = ..., wake_after_s: _Optional[int] = ..., service_epoch: _Optional[int] = ...) -> None: ...
+
+class Node(_message.Message):
+    __slots__ = ("name", "cpus", "threads_per_core", "memory_mib", "gres", "features", "usable", "state", "weight")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    CPUS_FIELD_NUMBER: _ClassVar[int]
+    THREADS_PER_CORE_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_MIB_FIELD_NUMBER: _ClassVar[int]
+    GRES_FIELD_NUMBER: _ClassVar[int]
+    FEATURES_FIELD_NUMBER: _ClassVar[int]
+    USABLE_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    cpus: int
+    threads_per_core: int
+    memory_mib: int
+    gres: _containers.RepeatedCompositeFieldContainer[Gres]
+    features: _containers.RepeatedScalarFieldContainer[str]
+    usable: bool
+    state: str
+    weight: int
+    def __init__(self, name: _Optional[str] = ..., cpus: _Optional[int] = ..., threads_per_core: _Optional[int] = ..., memory_mib: _Optional[int] = ..., gres: _Optional[_Iterable[_Union[Gres, _Mapping]]] = ..., features: _Optional[_Iterable[str]] = ..., usable: _Optional[bool] = ..., state: _Optional[str] = ..., weight: _Optional[int] = ...) -> None: ...
+
+class Gres(_message.Message):
+    __slots__ = ("name", "count")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    count: int
+    def __init__(self, name: _Optional[str] = ..., count: _Optional[int] = ...) -> None: ...
+
+class Job(_message.Message):
+    __slots__ = ("id", "version", "state", "name", "user", "account", "qos", "priority", "submit_s", "eligible_s", "begin_s", "time_limit_s", "hold", "hold_text", "request", "array_tasks", "array_startable", "allocation")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    ACCOUNT_FIELD_NUMBER: _ClassVar[int]
+    QOS_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    SUBMIT_S_FIELD_NUMBER: _ClassVar[int]
+    ELIGIBLE_S_FIELD_NUMBER: _ClassVar[int]
+    BEGIN_S_FIELD_NUMBER: _ClassVar[int]
+    TIME_LIMIT_S_FIELD_NUMBER: _ClassVar[int]
+    HOLD_FIELD_NUMBER: _ClassVar[int]
+    HOLD_TEXT_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_FIELD_NUMBER: _ClassVar[int]
+    ARRAY_TASKS_FIELD_NUMBER: _ClassVar[int]
+    ARRAY_STARTABLE_FIELD_NUMBER: _ClassVar[int]
+    ALLOCATION_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    version: int
+    state: JobState
+    name: str
+    user: str
+    account: str
+    qos: str
+    priority: int
+    submit_s: int
+    eligible_s: int
+    begin_s: int
+    time_limit_s: int
+    hold: Hold
+    hold_text: str
+    request: Request
+    array_tasks: int
+    array_startable: int
+    allocation: Allocation
+    def __init__(self, id: _Optional[str] = ..., version: _Optional[int] = ..., state: _Optional[_Union[JobState, str]] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., account: _Optional[str] = ..., qos: _Optional[str] = ..., priority: _Optional[int] = ..., submit_s: _Optional[int] = ..., eligible_s: _Optional[int] = ..., begin_s: _Optional[int] = ..., time_limit_s: _Optional[int] = ..., hold: _Optional[_Union[Hold, str]] = ..., hold_text: _Optional[str] = ..., request: _Optional[_Union[Request, _Mapping]] = ..., array_tasks: _Optional[int] = ..., array_startable: _Optional[int] = ..., allocation: _Optional[_Union[Allocation, _Mapping]] = ...) -> None: ...
+
+class Request(_message.Message):
+    __slots__ = ("partitions", "min_nodes", "max_nodes", "tasks", "cpus_per_task", "tasks_per_node", "min_cpus", "min_cpus_per_node", "memory_per_node_mib", "memory_per_cpu_mib", "gres_per_node", "exclusive", "features", "required_nodes", "excluded_nodes", "licences", "reservation", "contiguous", "malleable")
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    MIN_NODES_FIELD_NUMBER: _ClassVar[int]
+    MAX_NODES_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    CPUS_PER_TASK_FIELD_NUMBER: _ClassVar[int]
+    TASKS_PER_NODE_FIELD_NUMBER: _ClassVar[int]
+    MIN_CPUS_FIELD_NUMBER: _ClassVar[int]
+    MIN_CPUS_PER_NODE_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_PER_NODE_MIB_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_PER_CPU_MIB_FIELD_NUMBER: _ClassVar[int]
+    GRES_PER_NODE_FIELD_NUMBER: _ClassVar[int]
+    EXCLUSIVE_FIELD_NUMBER: _ClassVar[int]
+    FEATURES_FIELD_NUMBER: _ClassVar[int]
+    REQUIRED_NODES_FIELD_NUMBER: _ClassVar[int]
+    EXCLUDED_NODES_FIELD_NUMBER: _ClassVar[int]
+    LICENCES_FIELD_NUMBER: _ClassVar[int]
+    RESERVATION_FIELD_NUMBER: _ClassVar[int]
+    CONTIGUOUS_FIELD_NUMBER: _ClassVar[int]
+    MALLEABLE_FIELD_NUMBER: _ClassVar[int]
+    partitions: _containers.RepeatedScalarFieldContainer[str]
+    min_nodes: int
+    max_nodes: int
+    tasks: int
+    cpus_per_task: int
+    tasks_per_node: int
+    min_cpus: int
+    min_cpus_per_node: int
+    memory_per_node_mib: int
+    memory_per_cpu_mib: int
+    gres_per_node: _containers.RepeatedCompositeFieldContainer[Gres]
+    exclusive: bool
+    features: str
+    required_nodes: str
+    excluded_nodes: str
+    licences: _containers.RepeatedCompositeFieldContainer[LicenceUse]
+    reservation: str
+    contiguous: bool
+    malleable: Malleable
+    def __init__(self, partitions: _Optional[_Iterable[str]] = ..., min_nodes: _Optional[int] = ..., max_nodes: _Optional[int] = ..., tasks: _Optional[int] = ..., cpus_per_task: _Optional[int] = ..., tasks_per_node: _Optional[int] = ..., min_cpus: _Optional[int] = ..., min_cpus_per_node: _Optional[int] = ..., memory_per_node_mib: _Optional[int] = ..., memory_per_cpu_mib: _Optional[int] = ..., gres_per_node: _Optional[_Iterable[_Union[Gres, _Mapping]]] = ..., exclusive: _Optional[bool] = ..., features: _Optional[str] = ..., required_nodes: _Optional[str] = ..., excluded_nodes: _Optional[str] = ..., licences: _Optional[_Iterable[_Union[LicenceUse, _Mapping]]] = ..., reservation: _Optional[str] = ..., contiguous: _Optional[bool] = ..., malleable: _Optional[_Union[Malleable, _Mapping]] = ...) -> None: ...
+
+class Malleable(_message.Message):
+    __slots__ = ("min_nodes", "max_nodes", "node_constraint", "min_power_w", "max_power_w")
+    MIN_NODES_FIELD_NUMBER: _ClassVar[int]
+    MAX_NODES_FIELD_NUMBER: _ClassVar[int]
+    NODE_CONSTRAINT_FIELD_NUMBER: _ClassVar[int]
+    MIN_POWER_W_FIELD_NUMBER: _ClassVar[int]
+    MAX_POWER_W_FIELD_NUMBER: _ClassVar[int]
+    min_nodes: int
+    max_nodes: int
+    node_constraint: str
+    min_power_w: int
+    max_power_w: int
+    def __init__(self, min_nodes: _Optional[int] = ..., max_nodes: _Optional[int] = ..., node_constraint: _Optional[str] = ..., min_power_w: _Optional[int] = ..., max_power_w: _Optional[int] = ...) -> None: ...
+
+class LicenceUse(_message.Message):
+    __slots__ = ("name", "count")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    count: int
+    def __init__(self, name: _Optional[str] = ..., count: _Optional[int] = ...) -> None: ...
+
+class Allocation(_message.Message):
+    __slots__ = ("start_s", "end_s", "partition", "uses", "exclusive", "licences")
+    START_S_FIELD_NUMBER: _ClassVar[int]
+    END_S_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    USES_FIELD_NUMBER: _ClassVar[int]
+    EXCLUSIVE_FIELD_NUMBER: _ClassVar[int]
+    LICENCES_FIELD_NUMBER: _ClassVar[int]
+    start_s: int
+    end_s: int
+    partition: str
+    uses: _containers.RepeatedCompositeFieldContainer[NodeUse]
+    exclusive: bool
+    licences: _containers.RepeatedCompositeFieldContainer[LicenceUse]
+    def __init__(self, start_s: _Optional[int] = ..., end_s: _Optional[int] = ..., partition: _Optional[str] = ..., uses: _Optional[_Iterable[_Union[NodeUse, _Mapping]]] = ..., exclusive: _Optional[bool] = ..., licences: _Optional[_Iterable[_Union[LicenceUse, _Mapping]]] = ...) -> None: ...
+
+class NodeUse(_message.Message):
+    __slots__ = ("nodes", "cpus", "memory_mib", "gres")
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    CPUS_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_MIB_FIELD_NUMBER: _ClassVar[int]
+    GRES_FIELD_NUMBER: _ClassVar[int]
+    nodes: str
+    cpus: int
+    memory_mib: int
+    gres: _containers.RepeatedCompositeFieldContainer[Gres]
+    def __init__(self, nodes: _Optional[str] = ..., cpus: _Optional[int] = ..., memory_mib: _Optional[int] = ..., gres: _Optional[_Iterable[_Union[Gres, _Mapping]]] = ...) -> None: ...
+
+class Partitions(_message.Message):
+    __slots__ = ("items",)
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[Partition]
+    def __init__(self, items: _Optional[_Iterable[_Union[Partition, _Mapping]]] = ...) -> None: ...
+
+class Partition(_message.Message):
+    __slots__ = ("name", "nodes", "up", "min_nodes", "max_nodes", "max_time_s", "default_time_s", "exclusive", "priority_tier")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    UP_FIELD_NUMBER: _ClassVar[int]
+    MIN_NODES_FIELD_NUMBER: _ClassVar[int]
+    MAX_NODES_FIELD_NUMBER: _ClassVar[int]
+    MAX_TIME_S_FIELD_NUMBER: _ClassVar[int]
+    DEFAULT_TIME_S_FIELD_NUMBER: _ClassVar[int]
+    EXCLUSIVE_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_TIER_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    nodes: str
+    up: bool
+    min_nodes: int
+    max_nodes: int
+    max_time_s: int
+    default_time_s: int
+    exclusive: bool
+    priority_tier: int
+    def __init__(self, name: _Optional[str] = ..., nodes: _Optional[str] = ..., up: _Optional[bool] = ..., min_nodes: _Optional[int] = ..., max_nodes: _Optional[int] = ..., max_time_s: _Optional[int] = ..., default_time_s: _Optional[int] = ..., exclusive: _Optional[bool] = ..., priority_tier: _Optional[int] = ...) -> None: ...
+
+class Reservations(_message.Message):
+    __slots__ = ("items",)
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[Reservation]
+    def __init__(self, items: _Optional[_Iterable[_Union[Reservation, _Mapping]]] = ...) -> None: ...
+
+class Reservation(_message.Message):
+    __slots__ = ("name", "start_s", "end_s", "nodes", "licences", "maintenance")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    START_S_FIELD_NUMBER: _ClassVar[int]
+    END_S_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    LICENCES_FIELD_NUMBER: _ClassVar[int]
+    MAINTENANCE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    start_s: int
+    end_s: int
+    nodes: str
+    licences: _containers.RepeatedCompositeFieldContainer[LicenceUse]
+    maintenance: bool
+    def __init__(self, name: _Optional[str] = ..., start_s: _Optional[int] = ..., end_s: _Optional[int] = ..., nodes: _Optional[str] = ..., licences: _Optional[_Iterable[_Union[LicenceUse, _Mapping]]] = ..., maintenance: _Optional[bool] = ...) -> None: ...
+
+class Licences(_message.Message):
+    __slots__ = ("items",)
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[Licence]
+    def __init__(self, items: _Optional[_Iterable[_Union[Licence, _Mapping]]] = ...) -> None: ...
+
+class Licence(_message.Message):
+    __slots__ = ("name", "total", "used_elsewhere")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    USED_ELSEWHERE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    total: int
+    used_elsewhere: int
+    def __init__(self, name: _Optional[str] = ..., total: _Optional[int] = ..., used_elsewhere: _Optional[int] = ...) -> None: ...
+
+class ControllerStatus(_message.Message):
+    __slots__ = ("fallbacks", "fallback_s", "fallback_reason", "lock_ms_max", "round_trip_ms")
+    FALLBACKS_FIELD_NUMBER: _ClassVar[int]
+    FALLBACK_S_FIELD_NUMBER: _ClassVar[int]
+    FALLBACK_REASON_FIELD_NUMBER: _ClassVar[int]
+    LOCK_MS_MAX_FIELD_NUMBER: _ClassVar[int]
+    ROUND_TRIP_MS_FIELD_NUMBER: _ClassVar[int]
+    fallbacks: int
+    fallback_s: float
+    fallback_reason: str
+    lock_ms_max: float
+    round_trip_ms: float
+    def __init__(self, fallbacks: _Optional[int] = ..., fallback_s: _Optional[float] = ..., fallback_reason: _Optional[str] = ..., lock_ms_max: _Optional[float] = ..., round_trip_ms: _Optional[float] = ...) -> None: ...
+
+class Decision(_message.Message):
+    __slots__ = ("id", "job_id", "job_version", "start", "planned_start", "pending", "resize", "quota")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    JOB_VERSION_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    PLANNED_START_FIELD_NUMBER: _ClassVar[int]
+    PENDING_FIELD_NUMBER: _ClassVar[int]
+    RESIZE_FIELD_NUMBER: _ClassVar[int]
+    QUOTA_FIELD_NUMBER: _ClassVar[int]
+    id: int
+    job_id: str
+    job_version: int
+    start: Start
+    planned_start: PlannedStart
+    pending: Pending
+    resize: Resize
+    quota: Quota
+    def __init__(self, id: _Optional[int] = ..., job_id: _Optional[str] = ..., job_version: _Optional[int] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., planned_start: _Optional[_Union[PlannedStart, _Mapping]] = ..., pending: _Optional[_Union[Pending, _Mapping]] = ..., resize: _Optional[_Union[Resize, _Mapping]] = ..., quota: _Optional[_Union[Quota, _Mapping]] = ...) -> None: ...
+
+class Start(_message.Message):
+    __slots__ = ("nodes", "partition")
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    nodes: str
+    partition: str
+    def __init__(self, nodes: _Optional[str] = ..., partition: _Optional[str] = ...) -> None: ...
+
+class PlannedStart(_message.Message):
+    __slots__ = ("start_s", "nodes", "partition", "reason")
+    START_S_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    start_s: int
+    nodes: str
+    partition: str
+    reason: Pending
+    def __init__(self, start_s: _Optional[int] = ..., nodes: _Optional[str] = ..., partition: _Optional[str] = ..., reason: _Optional[_Union[Pending, _Mapping]] = ...) -> None: ...
+
+class Pending(_message.Message):
+    __slots__ = ("code", "text")
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    code: ReasonCode
+    text: str
+    def __init__(self, code: _Optional[_Union[ReasonCode, str]] = ..., text: _Optional[str] = ...) -> None: ...
+
+class Resize(_message.Message):
+    __slots__ = ("nodes",)
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    nodes: str
+    def __init__(self, nodes: _Optional[str] = ...) -> None: ...
+
+class Quota(_message.Message):
+    __slots__ = ("milli_cpus_per_node",)
+    MILLI_CPUS_PER_NODE_FIELD_NUMBER: _ClassVar[int]
+    milli_cpus_per_node: int
+    def __init__(self, milli_cpus_per_node: _Optional[int] = ...) -> None: ...
+
+class Fate(_message.Message):
+    __slots__ = ("decision_id", "job_id", "outcome", "code", "text")
+    DECISION_ID_FIELD_NUMBER: _ClassVar[int]
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    decision_id: int
+    job_id: str
+    outcome: Outcome
+    code: int
+    text: str
+    def __init__(self, decision_id: _Optional[int] = ..., job_id: _Optional[str] = ..., outcome: _Optional[_Union[Outcome, str]] = ..., code: _Optional[int] = ..., text: _Optional[str] = ...) -> None: ...
