@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can break. "Cannot run" is no error but a value: `bridge.model.reasons.Reason`.
+
+    BridgeError
+    ├ ConfigError(key)           a configuration file, option or policy says something impossible
+    ├ TraceError(path, line)     a workload trace is not what it claims to be
+    ├ RequestError(text, position)   a user's option cannot be understood
+    ├ SnapshotError(field)       the controller said something impossible: ask for a full snapshot
+    ├ PolicyError(policy)        the cycle falls back to conservative backfill and says so
+    │  └ InvalidPlan(violations)
+    └ ControllerError
+       ├ Unreachable             nobody answers at the address
+       ├ StaleSnapshot           computed from a generation or epoch that is gone
+       └ UnsupportedVersion      the peer speaks another wire
+
+Every message says what is wrong, where, and how to mend it, in one line.
+"""
+
+from collections.abc import Sequence
+
+
+class BridgeError(Exception):
+    """Root of everything this package raises on purpose."""
+
+
+class ConfigError(BridgeError):
+    """A configuration value is unknown, of the wrong type, or impossible."""
+
+    def __init__(self, key: str, problem: str, *, file: str | None = None) -> None:
+        self.key, self.problem, self.file = key, problem, file
+        super().__init__(": ".join(part for part in (file, key, problem) if part))
+
+
+class TraceError(BridgeError):
+    """A workload trace is truncated or malformed."""
+
+    def __init__(self, path: str, line: int | None, problem: str) -> None:
+        self.path, self.line, self.problem = path, line, problem
+        super().__init__(f"{path}:{line}: {problem}" if line is not None else f"{path}: {problem}")
+
+
+class RequestError(BridgeError):
+    """A job's request cannot be understood; `position` is the offending character (0-based)."""
+
+    def __init__(self, text: str, position: int, problem: str) -> None:
+        self.text, self.position, self.problem = text, position, problem
+        super().__init__(f"{problem} at character {position + 1} of '{text}'")
+
+
+class SnapshotError(BridgeError):
+    """The controller's state contradicts itself."""
+
+    def __init__(self, field: str, problem: str) -> None:
+        self.field, self.problem = field, problem
+        super().__init__(f"{field}: {problem}")
+
+
+class PolicyError(BridgeError):
+    """A policy failed; the cycle goes on with the conservative plan."""
+
+    def __init__(self, policy: str, problem: str) -> None:
+        self.policy, self.problem = policy, problem
+        super().__init__(f"policy {policy}: {problem}")
+
+
+class InvalidPlan(PolicyError):
+    """A plan breaks the rules of `bridge.check`."""
+
+    def __init__(self, policy: str, violations: Sequence[object]) -> None:
+        self.violations = tuple(violations)
+        shown = "; ".join(str(violation) for violation in self.violations[:3])
+        more = f" and {len(self.violations) - 3} more" if len(self.violations) > 3 else ""
+        super().__init__(policy, f"illegal plan: {shown}{more}")
+
+
+class ControllerError(BridgeError):
+    """The other side of the wire is missing, old or confused."""
+
+
+class Unreachable(ControllerError):
+    """Nobody answers at the address."""
+
+
+class StaleSnapshot(ControllerError):
+    """The call belongs to an epoch or generation that has been replaced."""
+
+
+class UnsupportedVersion(ControllerError):
+    """The peer speaks a version of the wire that this one does not."""

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs, as columns: the pending ones with what they ask for, the running ones with what they hold.
+
+A request is lowered to two resource vectors. `per_node` is needed once on each node, `per_task`
+once for each task there. With `tasks` 0 a job needs only `per_node` on each of its nodes;
+otherwise its nodes together must hold the tasks, at least one each.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Hold(IntEnum):
+    """Why the controller itself would not start a job now; numbers as on the wire."""
+
+    NONE = 0
+    HELD = 1
+    DEPENDENCY = 2
+    BEGIN_TIME = 3
+    LIMIT = 4
+    ARRAY_LIMIT = 5
+    PARTITION = 6
+    RESERVATION = 7
+    OTHER = 8
+    REFUSED = 9
+    BAD_REQUEST = 10
+
+
+class WidthRule(IntEnum):
+    """Which node counts a job can run on (`--node-constraints`)."""
+
+    ANY = 0
+    POF2 = 1
+    EVEN = 2
+    ODD = 3
+    CUBIC = 4
+
+    def allows(self, nodes: int) -> bool:
+        """Tells whether a job of this rule can run on that many nodes."""
+        if self is WidthRule.POF2:
+            return nodes > 0 and nodes & (nodes - 1) == 0
+        if self is WidthRule.CUBIC:
+            root = round(nodes ** (1 / 3))
+            return root * root * root == nodes
+        if self is WidthRule.ANY:
+            return True
+        return nodes % 2 == (1 if self is WidthRule.ODD else 0)
+
+
+@dataclass(frozen=True)
+class JobTable:
+    """Pending jobs. All columns have length n_jobs; R resources, L licences.
+
+    Attributes:
+        id: object (str): what users type; one row for the unstarted tasks of an array.
+        version: uint64: changes with the request.
+        name, user, account: object (str).
+        priority: int64: the controller's; larger goes first.
+        submit_s, eligible_s, begin_s: int64 instants; 0 unknown, or no bound.
+        time_limit_s: int64; 0: whatever the partition allows.
+        hold: int8 `Hold`; hold_text: object (str), the controller's words.
+        partitions: object (tuple of int): indexes into `Snapshot.partitions`, as the user named
+            them.
+        min_nodes, max_nodes: int64; max_nodes >= min_nodes >= 1.
+        per_node, per_task: (n_jobs, R) int64.
+        tasks: int64; 0: one unit of `per_node` on each node.
+        max_tasks_per_node: int64; 0: no bound.
+        exclusive: bool: whole nodes.
+        width_rule: int8 `WidthRule`.
+        features: object (str): Slurm's constraint expression; empty: none.
+        required, excluded: object (tuple of int): node indexes that must, must not be used.
+        licences: (n_jobs, L) int64.
+        reservation: int64 index into `Snapshot.reservations`; -1: none.
+        array_tasks: int64: unstarted tasks of this row; 0: not an array.
+        array_startable: int64: tasks that may be started now under the array's own limit.
+    """
+
+    id: NDArray[np.object_]
+    version: NDArray[np.uint64]
+    name: NDArray[np.object_]
+    user: NDArray[np.object_]
+    account: NDArray[np.object_]
+    priority: NDArray[np.int64]
+    submit_s: NDArray[np.int64]
+    eligible_s: NDArray[np.int64]
+    begin_s: NDArray[np.int64]
+    time_limit_s: NDArray[np.int64]
+    hold: NDArray[np.int8]
+    hold_text: NDArray[np.object_]
+    partitions: NDArray[np.object_]
+    min_nodes: NDArray[np.int64]
+    max_nodes: NDArray[np.int64]
+    per_node: NDArray[np.int64]
+    per_task: NDArray[np.int64]
+    tasks: NDArray[np.int64]
+    max_tasks_per_node: NDArray[np.int64]
+    exclusive: NDArray[np.bool_]
+    width_rule: NDArray[np.int8]
+    features: NDArray[np.object_]
+    required: NDArray[np.object_]
+    excluded: NDArray[np.object_]
+    licences: NDArray[np.int64]
+    reservation: NDArray[np.int64]
+    array_tasks: NDArray[np.int64]
+    array_startable: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.id)
+
+
+@dataclass(frozen=True)
+class RunningTable:
+    """Jobs that hold nodes: running, configuring, and completing (their remaining nodes).
+
+    Attributes:
+        id, name, user: (n_running,) object (str).
+        start_s: (n_running,) int64.
+        end_s: (n_running,) int64: expected end, start + time limit. May lie in the past: such a
+            job is expected to end within the next second.
+        partition: (n_running,) int64 index into `Snapshot.partitions`; -1 unknown.
+        exclusive: (n_running,) bool: holds its nodes whole.
+        licences: (n_running, L) int64.
+        indptr: (n_running + 1,) int64; job i holds nodes[indptr[i]:indptr[i + 1]].
+        nodes: (nnz,) int32 node indexes.
+        use: (nnz, R) int64: what is held on each of them.
+    """
+
+    id: NDArray[np.object_]
+    name: NDArray[np.object_]
+    user: NDArray[np.object_]
+    start_s: NDArray[np.int64]
+    end_s: NDArray[np.int64]
+    partition: NDArray[np.int64]
+    exclusive: NDArray[np.bool_]
+    licences: NDArray[np.int64]
+    indptr: NDArray[np.int64]
+    nodes: NDArray[np.int32]
+    use: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.id)

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The nodes of a cluster, as columns."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+CPUS, MEMORY_MIB = 0, 1
+"""Columns of every resource vector; generic resources ("gpu", "gpu:a100") follow."""
+
+
+@dataclass(frozen=True)
+class NodeTable:
+    """Nodes in the controller's order; a node is named by its index everywhere inside.
+
+    Attributes:
+        names: (n_nodes,) what users call them.
+        capacity: (n_nodes, n_resources) int64: CPUs, memory MiB, generic resources.
+        usable: (n_nodes,) bool: jobs may start here now or once present jobs end.
+        weight: (n_nodes,) int32: nodes of lower weight are used first.
+        features: (n_nodes,) the active features of each node.
+        state: (n_nodes,) the controller's words, for people.
+    """
+
+    names: tuple[str, ...]
+    capacity: NDArray[np.int64]
+    usable: NDArray[np.bool_]
+    weight: NDArray[np.int32]
+    features: tuple[frozenset[str], ...]
+    state: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """Node name to index."""
+        return {name: position for position, name in enumerate(self.names)}

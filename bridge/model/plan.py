@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a cycle decided: one row for every job it looked at, and for every task of an array."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.model.reasons import Reason
+from bridge.units import NEVER, UNPLANNED
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Starts, planned starts and reasons, as columns of length n_rows.
+
+    Every pending job of the snapshot has at least one row; an array has one for each task that
+    was planned. Rows stand in the order in which the policy considered them.
+
+    Attributes:
+        now_s: the snapshot's clock.
+        policy: which policy made it, for people.
+        job: int32 row in `Snapshot.jobs`.
+        start_s: int64; `now_s`: start now; later: planned; NEVER; UNPLANNED.
+        end_s: int64: start + the time limit it was planned with; 0 without a start.
+        partition: int32 index into `Snapshot.partitions`; -1 without a start.
+        indptr: (n_rows + 1,) int64; row i uses nodes[indptr[i]:indptr[i + 1]].
+        nodes: (nnz,) int32 node indexes, ascending within a row.
+        tasks: (nnz,) int32 tasks on each of them; 0 for jobs without tasks.
+        reasons: why a row does not start now; None for rows that do.
+        notes: what went otherwise than asked, e.g. that the policy failed and which plan serves.
+    """
+
+    now_s: int
+    policy: str
+    job: NDArray[np.int32]
+    start_s: NDArray[np.int64]
+    end_s: NDArray[np.int64]
+    partition: NDArray[np.int32]
+    indptr: NDArray[np.int64]
+    nodes: NDArray[np.int32]
+    tasks: NDArray[np.int32]
+    reasons: tuple[Reason | None, ...]
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.job)
+
+    def nodes_of(self, row: int) -> NDArray[np.int32]:
+        """Node indexes of one row; empty without a start."""
+        return self.nodes[self.indptr[row] : self.indptr[row + 1]]
+
+    @property
+    def starts_now(self) -> NDArray[np.intp]:
+        """Rows to start at once."""
+        return np.flatnonzero(self.start_s == self.now_s)
+
+    @property
+    def planned(self) -> NDArray[np.intp]:
+        """Rows with an announced later start."""
+        return np.flatnonzero(
+            (self.start_s > self.now_s) & (self.start_s != NEVER) & (self.start_s != UNPLANNED)
+        )

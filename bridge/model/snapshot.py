@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the controller said, frozen: all that a cycle may know about the world."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.model.job import JobTable, RunningTable
+from bridge.model.node import NodeTable
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A Slurm partition (PBS: queue).
+
+    Attributes:
+        nodes: sorted node indexes.
+        max_nodes: 0: no bound.
+        max_time_s, default_time_s: 0: no bound, not stated.
+        exclusive: jobs always hold whole nodes.
+        priority_tier: jobs of a higher tier are considered first.
+    """
+
+    name: str
+    nodes: NDArray[np.int32]
+    up: bool = True
+    min_nodes: int = 0
+    max_nodes: int = 0
+    max_time_s: int = 0
+    default_time_s: int = 0
+    exclusive: bool = False
+    priority_tier: int = 1
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """An administrator's reservation, or announced downtime, over [start_s, end_s).
+
+    Attributes:
+        nodes: sorted node indexes.
+        licences: (L,) int64 kept for the reservation's own jobs.
+    """
+
+    name: str
+    start_s: int
+    end_s: int
+    nodes: NDArray[np.int32]
+    licences: NDArray[np.int64]
+    maintenance: bool = False
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One consistent view of queue and nodes at `now_s`.
+
+    Attributes:
+        now_s: the controller's clock, Unix seconds.
+        generation: counts the controller's reports; names this view.
+        resources: (R,) names of the resource columns: "cpus", "mem_mib", then generic ones.
+        licences: (L,) licence names.
+        licence_total: (L,) int64 that this cluster's jobs may use in all.
+    """
+
+    now_s: int
+    generation: int
+    resources: tuple[str, ...]
+    nodes: NodeTable
+    jobs: JobTable
+    running: RunningTable
+    partitions: tuple[Partition, ...]
+    reservations: tuple[Reservation, ...]
+    licences: tuple[str, ...]
+    licence_total: NDArray[np.int64]
