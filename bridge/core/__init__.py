@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The planning kernels, written in C++: availability over time, node choice, trace replay.
+
+This package plans amounts and intervals and knows nothing of Slurm, users or priorities. The rules
+every kernel keeps (half-open intervals, depth, saturation at ``NEVER``) stand in ``_core.pyi``.
+
+* ``plan_counts`` and ``map_counts``: interchangeable things, counted; then concrete nodes.
+* ``plan_nodes``: nodes with several resources, classes, blackouts, counters, shared or whole.
+* ``replay_counts``: a whole trace through the same rules, in one call.
+* ``HostlistFolder``: sets of node indices as Slurm hostlists.
+* ``pack_nodes`` and ``unpack_nodes``: the bitsets in which node sets are given.
+"""
+
+from bridge.core._core import (
+    NEVER,
+    UNLIMITED,
+    UNPLANNED,
+    Blocked,
+    HostlistFolder,
+    NodePlan,
+    Replay,
+    Select,
+    WidthRule,
+    map_counts,
+    plan_counts,
+    plan_nodes,
+    replay_counts,
+)
+from bridge.core.bitsets import pack_nodes, unpack_nodes
+
+__all__ = [
+    "NEVER",
+    "UNLIMITED",
+    "UNPLANNED",
+    "Blocked",
+    "HostlistFolder",
+    "NodePlan",
+    "Replay",
+    "Select",
+    "WidthRule",
+    "map_counts",
+    "pack_nodes",
+    "plan_counts",
+    "plan_nodes",
+    "replay_counts",
+    "unpack_nodes",
+]

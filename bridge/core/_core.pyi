@@ -1,0 +1,373 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C++ planning kernels: when can each job start, and on which nodes.
+
+Words: a *job* is an amount wanted for a length of time; a *profile* is what is free from now to the
+end of time; *booked* means taken out of the profile; the *depth* is how many jobs may hold a
+reservation (1 is EASY, ``UNLIMITED`` is conservative backfilling).
+
+Rules that hold for every function:
+
+1. Times and lengths are int64 seconds; intervals are half-open, ``[start, end)``.
+2. Jobs are planned in the order given. A job that fits now for its whole time limit starts now.
+   Otherwise, while fewer than ``depth`` jobs hold a reservation, it is booked at its earliest
+   feasible start. Beyond that it is left ``UNPLANNED``, unless it fits now.
+3. A running job whose expected end is not in the future is expected to end at ``now + 1``.
+4. Ends saturate at ``NEVER``. What ends at ``NEVER`` never ends, and a job that could start only
+   after it gets the start ``NEVER``.
+5. The same input gives the same output.
+6. Columns must be C-contiguous NumPy arrays of exactly the stated dtype. A wrong dtype, shape or
+   value raises ``ValueError`` whose text starts with the argument's name.
+7. The interpreter lock is released while a kernel runs.
+"""
+
+import enum
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+NEVER: Final[int]
+"""A start that will not come (int64 maximum): the job cannot run even on the emptied system, or
+only after something that never ends."""
+
+UNPLANNED: Final[int]
+"""A start that was not looked for (-1): the job is beyond the reservation depth."""
+
+UNLIMITED: Final[int]
+"""A depth that every queue stays under (int64 maximum): conservative backfilling."""
+
+class Blocked(enum.IntEnum):
+    """Why a job of ``plan_nodes`` does not start now; the first that applies, in this order.
+
+    ``NEVER_*`` mean that the job can never run. The others are judged for the alternative the job
+    is planned on (its first possible one if it is unplanned).
+    """
+
+    STARTS_NOW = 0
+    """It starts now."""
+    NEVER_NODES = 1
+    """Too few nodes exist in its class, a required node is not among them, or no width in
+    [min, max] obeys the width rule."""
+    NEVER_SIZE = 2
+    """Enough nodes exist, but too few of them are large enough for its share per node."""
+    NEVER_COUNTER = 3
+    """It wants more of a counter than there is; ``blocked_counter`` says which."""
+    NEVER_FREED = 4
+    """It could start only after something that never ends."""
+    NOT_BEFORE = 5
+    """Its not-before time is in the future."""
+    NODES_BUSY = 6
+    """Too few nodes are free of running jobs and of jobs starting in this very plan."""
+    BLACKOUT = 7
+    """Enough nodes are free, but a blackout of its class closes them before the job would end."""
+    COUNTER = 8
+    """Nodes are free, but a counter is used up; ``blocked_counter`` says which."""
+    PLANNED_START = 9
+    """It would fit, but it would delay the planned start of a job before it."""
+
+class Select(enum.IntEnum):
+    """Which of the eligible nodes a job takes."""
+
+    SEQUENTIAL = 0
+    """Ascending ``node_rank``, then ascending index."""
+    BEST_FIT = 1
+    """Shared jobs: the nodes left with the least free after the job, each resource as a share of
+    the node's capacity, summed. Exclusive jobs: the nodes of least capacity (each resource as a
+    share of the largest node's, summed), then those whose idle gap after the job is shortest.
+    Ties as in SEQUENTIAL."""
+
+class WidthRule(enum.IntEnum):
+    """Which numbers of nodes a job may have."""
+
+    ANY = 0
+    POWER_OF_TWO = 1
+    EVEN = 2
+    ODD = 3
+    CUBIC = 4
+    """1, 8, 27, 64, ..."""
+
+def plan_counts(
+    now: int,
+    capacity: int,
+    running_end: NDArray[np.int64],
+    running_count: NDArray[np.int64],
+    count: NDArray[np.int64],
+    time_limit: NDArray[np.int64],
+    not_before: NDArray[np.int64],
+    depth: int,
+) -> NDArray[np.int64]:
+    """Plan jobs that want an amount of one interchangeable thing (nodes, processors, licences).
+
+    About 0.5 us a job for queues as they are found, up to 3 us for random ones.
+
+    Args:
+        now: the time of the plan, s.
+        capacity: how much there is, at most 2**30.
+        running_end: (n_running,) expected ends, s; NEVER for one that does not end.
+        running_count: (n_running,) amounts held, >= 0. They may exceed the capacity together
+            (nodes lost): then nothing starts until enough of them have ended.
+        count: (n_jobs,) amounts wanted, >= 1.
+        time_limit: (n_jobs,) lengths, s, >= 1.
+        not_before: (n_jobs,) earliest allowed starts, s; anything <= now means none.
+        depth: how many jobs may hold a reservation, >= 0.
+
+    Returns:
+        (n_jobs,) starts: now, later, UNPLANNED, or NEVER.
+
+    Raises:
+        ValueError: a column has the wrong dtype, shape or value; the text names it.
+    """
+
+def map_counts(
+    n_nodes: int,
+    start: NDArray[np.int64],
+    end: NDArray[np.int64],
+    count: NDArray[np.int64],
+    running_end: NDArray[np.int64],
+    running_indptr: NDArray[np.int64],
+    running_nodes: NDArray[np.int32],
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Give planned whole-node jobs concrete nodes by a sweep over time.
+
+    At each instant the jobs that end return their nodes first; then those that start take the
+    lowest free indices, in the order given. This always succeeds when the counts fit at every
+    second, because whole interchangeable nodes form an interval graph.
+
+    Args:
+        n_nodes: number of nodes.
+        start: (n_jobs,) s; UNPLANNED and NEVER get no nodes.
+        end: (n_jobs,) s, > start where there is a start (ignored elsewhere).
+        count: (n_jobs,) nodes wanted, >= 1.
+        running_end: (n_running,) when running jobs give their nodes back, s. They hold them from
+            the beginning of time; one that ends before the first start is free by then.
+        running_indptr: (n_running + 1,) CSR offsets into ``running_nodes``.
+        running_nodes: node indices held. Two running jobs may hold the same node; it is free when
+            the last of them has ended.
+
+    Returns:
+        ``(indptr, nodes)``: job j holds ``nodes[indptr[j]:indptr[j + 1]]``, ascending.
+
+    Raises:
+        ValueError: a column is malformed, or the jobs oversubscribe the nodes at some second.
+    """
+
+class Replay:
+    """What ``replay_counts`` found."""
+
+    @property
+    def start(self) -> NDArray[np.int64]:
+        """(n_jobs,) s; NEVER for a job larger than the capacity."""
+    @property
+    def decision_ns(self) -> NDArray[np.int64]:
+        """(n_decisions,) nanoseconds each scheduling pass took, in time order."""
+    @property
+    def decisions(self) -> int:
+        """Number of scheduling passes: one per second in which something happened and at least
+        one job was waiting."""
+
+def replay_counts(
+    submit: NDArray[np.int64],
+    runtime: NDArray[np.int64],
+    time_limit: NDArray[np.int64],
+    count: NDArray[np.int64],
+    capacity: int,
+    depth: int,
+    order: NDArray[np.int64] | None = None,
+) -> Replay:
+    """Replay a whole trace: an event loop that plans the queue as ``plan_counts`` does.
+
+    At every second in which jobs end or arrive, all of them are taken first; then the queue is
+    planned once, from nothing, and the jobs whose start is now start.
+
+    Args:
+        submit: (n_jobs,) arrival, s, >= 0.
+        runtime: (n_jobs,) what the jobs really take, s, >= 1. The caller caps it at the time limit
+            if jobs are killed there; a job that overruns is expected to end in the next second.
+        time_limit: (n_jobs,) what the plan believes, s, >= 1.
+        count: (n_jobs,) processors, >= 1.
+        capacity: processors there are, at most 2**30.
+        depth: how many jobs may hold a reservation: 1 is EASY, UNLIMITED conservative.
+        order: (n_jobs,) the queue is sorted by this, ascending, then by arrival and index;
+            None is first come, first served.
+
+    Returns:
+        Starts and decision times.
+
+    Raises:
+        ValueError: a column has the wrong dtype, shape or value; the text names it.
+    """
+
+class NodePlan:
+    """What ``plan_nodes`` found."""
+
+    @property
+    def start(self) -> NDArray[np.int64]:
+        """(n_jobs,) s: now, later, UNPLANNED, or NEVER."""
+    @property
+    def alternative(self) -> NDArray[np.int32]:
+        """(n_jobs,) which of the job's own alternatives it is planned on, from 0; -1 if none."""
+    @property
+    def indptr(self) -> NDArray[np.int64]:
+        """(n_jobs + 1,) CSR offsets into ``nodes`` and ``tasks``; empty where there is no start."""
+    @property
+    def nodes(self) -> NDArray[np.int32]:
+        """Node indices, ascending within a job."""
+    @property
+    def tasks(self) -> NDArray[np.int32]:
+        """Tasks on each of ``nodes``; 0 for jobs that count no tasks."""
+    @property
+    def blocked_by(self) -> NDArray[np.int8]:
+        """(n_jobs,) ``Blocked`` codes."""
+    @property
+    def blocked_counter(self) -> NDArray[np.int32]:
+        """(n_jobs,) the counter for COUNTER and NEVER_COUNTER; -1 otherwise."""
+    @property
+    def fit_now(self) -> NDArray[np.int32]:
+        """(n_jobs,) how many eligible nodes could hold the job from now for its whole length, after
+        everything before it is booked and before itself (for the alternative that ``blocked_by``
+        is about). 0 for a job that can never run."""
+
+def plan_nodes(
+    *,
+    now: int,
+    depth: int,
+    select: int,
+    capacity: NDArray[np.int64],
+    node_rank: NDArray[np.int32],
+    run_indptr: NDArray[np.int64],
+    run_nodes: NDArray[np.int32],
+    run_use: NDArray[np.int64],
+    run_end: NDArray[np.int64],
+    run_exclusive: NDArray[np.bool_],
+    run_counter: NDArray[np.int64],
+    class_nodes: NDArray[np.uint64],
+    blackout_class: NDArray[np.int32],
+    blackout_start: NDArray[np.int64],
+    blackout_end: NDArray[np.int64],
+    blackout_nodes: NDArray[np.uint64],
+    counter_capacity: NDArray[np.int64],
+    job_counter: NDArray[np.int64],
+    alt_indptr: NDArray[np.int64],
+    alt_class: NDArray[np.int32],
+    alt_time_limit_s: NDArray[np.int64],
+    alt_min_nodes: NDArray[np.int32],
+    alt_max_nodes: NDArray[np.int32],
+    per_node: NDArray[np.int64],
+    tasks: NDArray[np.int32],
+    per_task: NDArray[np.int64],
+    max_tasks_per_node: NDArray[np.int32],
+    exclusive: NDArray[np.bool_],
+    not_before: NDArray[np.int64],
+    width_rule: NDArray[np.int8],
+    required: NDArray[np.int32],
+    required_nodes: NDArray[np.uint64],
+) -> NodePlan:
+    """Plan jobs onto concrete nodes with several resources, shared or whole.
+
+    What a job wants of a node: ``per_node``, plus ``per_task`` for each task on it. A node that is
+    eligible for a job is in the alternative's class, is not closed by a blackout of that class at
+    any second of the job, and holds the want at every second of the job: for a shared job beside
+    everything booked there and under no exclusive holder; for an exclusive job with nobody else
+    there and the want within the node's capacity. A job with tasks needs a set of nodes, each with
+    one task at least, that hold exactly ``tasks`` together.
+
+    Of the alternatives the one with the earliest start wins, ties go to the first.
+
+    Width: a job without tasks that starts now takes as many nodes as it may; one planned for later
+    is booked with the least it may. A job with tasks always takes the fewest nodes that hold them.
+    Which ones: the first in ``select`` order that can be completed to a valid set, required nodes
+    first. Tasks: one on every node, the rest fills the nodes in that same order.
+
+    Jobs that want whole nodes out of a set that no other job treats differently are planned as
+    counts and mapped by a sweep over time as ``map_counts`` does (in ``node_rank`` order, after
+    capacity for BEST_FIT): that is faster, and it never starts a job later than choosing nodes
+    early would. The first job that treats the set differently fixes the nodes of those before it.
+
+    Node sets are bitsets of ``n_words = ceil(n_nodes / 64)`` words: node i is bit ``i % 64`` of
+    word ``i // 64`` (see ``pack_nodes``).
+
+    Args:
+        now: the time of the plan, s.
+        depth: how many jobs may hold a reservation, >= 0.
+        select: a ``Select`` code.
+        capacity: (n_nodes, n_res) what the nodes have: column 0 CPUs, 1 memory in MiB, others
+            generic resources. >= 0.
+        node_rank: (n_nodes,) selection order, ascending.
+        run_indptr: (n_run + 1,) CSR offsets of running jobs (or whatever else holds nodes) into
+            ``run_nodes`` and ``run_use``.
+        run_nodes: (nnz,) node indices.
+        run_use: (nnz, n_res) what is held there, >= 0.
+        run_end: (n_run,) expected ends, s; NEVER for one that does not end.
+        run_exclusive: (n_run,) whether it holds its nodes whole.
+        run_counter: (n_run, n_counters) counters held, >= 0.
+        class_nodes: (n_class, n_words) the nodes of each eligibility class.
+        blackout_class: (n_blackouts,) the class each blackout is for.
+        blackout_start: (n_blackouts,) s.
+        blackout_end: (n_blackouts,) s, > start; NEVER for one without end.
+        blackout_nodes: (n_blackouts, n_words) the nodes closed to that class in [start, end).
+        counter_capacity: (n_counters,) e.g. licences; each at most 2**30.
+        job_counter: (n_jobs, n_counters) wanted for the job's whole length, >= 0.
+        alt_indptr: (n_jobs + 1,) CSR offsets of the jobs' alternatives; each job has one or more.
+        alt_class: (n_alt,) eligibility class.
+        alt_time_limit_s: (n_alt,) length, s, >= 1.
+        alt_min_nodes: (n_alt,) least nodes, >= 1.
+        alt_max_nodes: (n_alt,) most nodes, >= min.
+        per_node: (n_jobs, n_res) want on each node, >= 0.
+        tasks: (n_jobs,) tasks in all; 0: only ``per_node`` counts.
+        per_task: (n_jobs, n_res) want of each task, >= 0.
+        max_tasks_per_node: (n_jobs,) 0: no limit.
+        exclusive: (n_jobs,) whether it wants whole nodes.
+        not_before: (n_jobs,) earliest allowed start, s; anything <= now means none.
+        width_rule: (n_jobs,) ``WidthRule`` codes.
+        required: (n_jobs,) row of ``required_nodes`` whose nodes must all be in the set; -1: none.
+        required_nodes: (n_required, n_words).
+
+    Returns:
+        Starts, nodes and reasons.
+
+    Raises:
+        ValueError: a column has the wrong dtype, shape or value; the text names it.
+    """
+
+class HostlistFolder:
+    """Writes sets of nodes as Slurm hostlists: ``n[001-064,070],big1``.
+
+    Names are folded over their trailing digits; names that differ before them, or in zero padding,
+    stand apart. The order is that of first appearance of each such family, numbers ascending.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        """Learn the names of all nodes.
+
+        Args:
+            names: one name per node index.
+
+        Raises:
+            ValueError: a name is empty, occurs twice, or contains ``[``, ``]``, ``,`` or a space.
+        """
+    def fold(self, nodes: NDArray[np.int32]) -> str:
+        """Write one set.
+
+        Args:
+            nodes: node indices in any order; repeats count once.
+
+        Returns:
+            The hostlist; empty for no nodes.
+
+        Raises:
+            ValueError: an index is out of range.
+        """
+    def fold_many(self, indptr: NDArray[np.int64], nodes: NDArray[np.int32]) -> list[str]:
+        """Write a CSR of sets, as ``plan_nodes`` returns it.
+
+        Args:
+            indptr: (n_sets + 1,) offsets into ``nodes``.
+            nodes: node indices.
+
+        Returns:
+            One hostlist per set.
+
+        Raises:
+            ValueError: the offsets do not ascend within ``nodes``, or an index is out of range.
+        """
