@@ -43,7 +43,7 @@ class WidthRule(IntEnum):
         if self is WidthRule.POF2:
             return nodes > 0 and nodes & (nodes - 1) == 0
         if self is WidthRule.CUBIC:
-            root = round(nodes ** (1 / 3))
+            root: int = round(nodes ** (1 / 3))
             return root * root * root == nodes
         if self is WidthRule.ANY:
             return True
@@ -52,7 +52,7 @@ class WidthRule(IntEnum):
 
 @dataclass(frozen=True)
 class JobTable:
-    """Pending jobs. All columns have length n_jobs; R resources, L licences.
+    """Pending jobs, in ascending order of their ids. All columns have length n_jobs; R resources, L licences.
 
     Attributes:
         id: object (str): what users type; one row for the unstarted tasks of an array.

@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Is this plan legal? Judged against the snapshot alone; shares no code with any planner.
+
+Rules
+    1. Every pending job has at least one row; no array starts more tasks than its limit lets.
+    2. A start is not in the past, not of a job the controller holds back, not before its begin
+       time, and lasts exactly as long as the job and its partition say.
+    3. The nodes are usable, distinct, of the right number, of a partition the job named, match
+       its constraint, include the required and avoid the excluded ones.
+    4. Nodes of a reservation serve only the jobs that run in it, during its time.
+    5. At no second a node or a licence is used beyond its capacity, nor is an exclusively held
+       node shared. What running jobs already oversubscribe is not the plan's fault, but nothing
+       may be added to it.
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.errors import RequestError
+from bridge.model.job import Hold, WidthRule
+from bridge.model.plan import Plan
+from bridge.model.snapshot import Snapshot
+from bridge.planning.features import parse_features
+from bridge.units import NEVER, UNLIMITED_S, UNPLANNED
+
+_WHOLE = 1 << 30  # seats of a node: an exclusive holder takes all of them, a shared one takes one
+_MAY_PLAN = (Hold.NONE, Hold.BEGIN_TIME, Hold.RESERVATION)
+_LARGEST_SPAN_S = 1 << 40
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A rule broken by one row of a plan (-1: by the plan as a whole)."""
+
+    row: int
+    job_id: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"job {self.job_id}: {self.text}" if self.job_id else self.text
+
+
+def check(snapshot: Snapshot, plan: Plan) -> tuple[Violation, ...]:
+    """Returns what is illegal about a plan; empty if nothing is. O(n log n) in nodes planned."""
+    if problem := _malformed(snapshot, plan):
+        return (Violation(-1, "", problem),)
+    judge = _Judge(snapshot, plan)
+    judge.jobs_have_rows()
+    judge.starts()
+    judge.nodes()
+    judge.reservations()
+    judge.usage()
+    judge.licences()
+    return tuple(judge.found)
+
+
+def _malformed(snapshot: Snapshot, plan: Plan) -> str:
+    """The columns do not even fit together."""
+    n_rows = len(plan.job)
+    columns = (plan.start_s, plan.end_s, plan.partition, plan.reasons)
+    if any(len(column) != n_rows for column in columns) or len(plan.indptr) != n_rows + 1:
+        return "columns of different length"
+    if plan.indptr[0] != 0 or (np.diff(plan.indptr) < 0).any():
+        return "node offsets do not ascend from 0"
+    if plan.indptr[-1] != len(plan.nodes) or len(plan.tasks) != len(plan.nodes):
+        return "node offsets do not match the nodes"
+    if n_rows and not (0 <= plan.job.min() <= plan.job.max() < len(snapshot.jobs)):
+        return "a row of an unknown job"
+    if len(plan.nodes) and not (0 <= plan.nodes.min() <= plan.nodes.max() < len(snapshot.nodes)):
+        return "an unknown node"
+    if n_rows and not (-1 <= plan.partition.min() <= plan.partition.max()):
+        return "an unknown partition"
+    if n_rows and plan.partition.max() >= len(snapshot.partitions):
+        return "an unknown partition"
+    if plan.now_s != snapshot.now_s:
+        return f"made for second {plan.now_s}, not {snapshot.now_s}"
+    return ""
+
+
+class _Judge:
+    def __init__(self, snapshot: Snapshot, plan: Plan) -> None:
+        self.snapshot, self.plan = snapshot, plan
+        self.found: list[Violation] = []
+        self.has_start = (plan.start_s != NEVER) & (plan.start_s != UNPLANNED)
+        self.rows = np.flatnonzero(self.has_start)
+        self.width = np.diff(plan.indptr)
+        self.row_of = np.repeat(np.arange(len(plan)), self.width)  # (nnz,) row of each node entry
+        self.job = plan.job.astype(np.int64)
+
+    def blame(self, rows: NDArray[np.intp] | NDArray[np.int64], text: str) -> None:
+        for row in np.unique(rows).tolist():
+            self.found.append(Violation(row, str(self.snapshot.jobs.id[self.job[row]]), text))
+
+    def jobs_have_rows(self) -> None:
+        jobs = self.snapshot.jobs
+        starts = np.bincount(self.job[self.plan.starts_now], minlength=len(jobs))
+        rows = np.bincount(self.job, minlength=len(jobs))
+        for job in np.flatnonzero(rows == 0).tolist():
+            self.found.append(Violation(-1, str(jobs.id[job]), "has no row in the plan"))
+        allowed = np.where(
+            jobs.array_tasks > 0, np.minimum(jobs.array_startable, jobs.array_tasks), 1
+        )
+        for job in np.flatnonzero(starts > allowed).tolist():
+            text = f"started {starts[job]} times, {allowed[job]} allowed"
+            self.found.append(Violation(-1, str(jobs.id[job]), text))
+        without = ~self.has_start
+        self.blame(np.flatnonzero(without & (self.width > 0)), "has nodes but no start")
+        for row in np.flatnonzero(self.plan.start_s != self.plan.now_s).tolist():
+            if self.plan.reasons[row] is None:
+                self.blame(np.array([row]), "waits without a reason")
+
+    def starts(self) -> None:
+        snapshot, plan, jobs, rows = self.snapshot, self.plan, self.snapshot.jobs, self.rows
+        job, start_s, end_s = self.job[rows], plan.start_s[rows], plan.end_s[rows]
+        self.blame(rows[start_s < snapshot.now_s], "starts in the past")
+        self.blame(rows[~np.isin(jobs.hold[job], _MAY_PLAN)], "is held back, yet planned")
+        waits = (jobs.hold[job] == Hold.BEGIN_TIME) & (start_s < jobs.begin_s[job])
+        self.blame(rows[waits], "starts before its begin time")
+        part = plan.partition[rows]
+        self.blame(rows[part < 0], "starts in no partition")
+        default_s = np.array(
+            [p.default_time_s or p.max_time_s or UNLIMITED_S for p in snapshot.partitions] + [0]
+        )
+        max_s = np.array([p.max_time_s or NEVER for p in snapshot.partitions] + [NEVER])
+        asked_s = jobs.time_limit_s[job]
+        length_s = np.where(asked_s > 0, asked_s, default_s[part])
+        self.blame(rows[end_s - start_s != length_s], "is not planned for its time limit")
+        self.blame(rows[length_s > max_s[part]], "exceeds the partition's time limit")
+
+    def nodes(self) -> None:
+        plan, jobs, rows = self.plan, self.snapshot.jobs, self.rows
+        job, width = self.job[rows], self.width[rows]
+        wrong = (width < jobs.min_nodes[job]) | (width > jobs.max_nodes[job]) | (width == 0)
+        self.blame(rows[wrong], "has the wrong number of nodes")
+        for row in rows[jobs.width_rule[job] != WidthRule.ANY].tolist():
+            rule = WidthRule(int(jobs.width_rule[self.job[row]]))
+            if not rule.allows(int(self.width[row])):
+                self.blame(np.array([row]), f"has {self.width[row]} nodes, not {rule.name.lower()}")
+        same_row = self.row_of[1:] == self.row_of[:-1]
+        unsorted = same_row & (plan.nodes[1:] <= plan.nodes[:-1])
+        self.blame(self.row_of[1:][unsorted], "names a node twice or out of order")
+        unusable = ~self.snapshot.nodes.usable[plan.nodes]
+        self.blame(self.row_of[unusable], "uses a node that is not usable")
+        self._membership()
+        self._tasks()
+
+    def _membership(self) -> None:
+        """Partition, constraint, required and excluded nodes: once per distinct combination."""
+        plan, snapshot, jobs = self.plan, self.snapshot, self.snapshot.jobs
+        groups: dict[tuple[int, str, tuple[int, ...], tuple[int, ...]], list[int]]
+        groups = defaultdict(list)
+        for row in self.rows.tolist():
+            job = self.job[row]
+            key = (int(plan.partition[row]), jobs.features[job], jobs.required[job],
+                   jobs.excluded[job])  # fmt: skip
+            groups[key].append(row)
+        for (part, text, required, excluded), rows in groups.items():
+            if part < 0:
+                continue
+            partition = snapshot.partitions[part]
+            bounds = partition.max_nodes or NEVER
+            member = np.array(rows)
+            if not partition.up:
+                self.blame(member, f"starts in partition {partition.name}, which is down")
+            outside = (self.width[member] < partition.min_nodes) | (self.width[member] > bounds)
+            self.blame(member[outside], f"has a node count outside partition {partition.name}'s")
+            for row in rows:
+                if part not in jobs.partitions[self.job[row]]:
+                    self.blame(np.array([row]), f"did not name partition {partition.name}")
+            allowed = np.zeros(len(snapshot.nodes), dtype=bool)
+            allowed[partition.nodes] = True
+            allowed[list(excluded)] = False
+            masks = [allowed & mask for mask in self._matching(text)]
+            for row in rows:
+                nodes = plan.nodes_of(row)
+                if not any(mask[nodes].all() for mask in masks):
+                    self.blame(np.array([row]), "uses a node outside partition or constraint")
+                if required and not set(required) <= set(nodes.tolist()):
+                    self.blame(np.array([row]), "misses a required node")
+
+    def _matching(self, text: str) -> list[NDArray[np.bool_]]:
+        features = self.snapshot.nodes.features
+        if not text:
+            return [np.ones(len(features), dtype=bool)]
+        try:
+            return [np.array([match(f) for f in features]) for match in parse_features(text)]
+        except RequestError:
+            return []
+
+    def _tasks(self) -> None:
+        plan, jobs, rows = self.plan, self.snapshot.jobs, self.rows
+        job = self.job[rows]
+        total = np.bincount(self.row_of, weights=plan.tasks, minlength=len(plan))[rows]
+        self.blame(rows[total != jobs.tasks[job]], "does not hold its tasks")
+        per_node_job = self.job[self.row_of]
+        bound = jobs.max_tasks_per_node[per_node_job]
+        idle = (jobs.tasks[per_node_job] > 0) & (plan.tasks < 1)
+        many = (bound > 0) & (plan.tasks > bound)
+        self.blame(self.row_of[idle | many], "has too few or too many tasks on a node")
+
+    def reservations(self) -> None:
+        plan, snapshot, jobs = self.plan, self.snapshot, self.snapshot.jobs
+        own = jobs.reservation[self.job[self.row_of]]
+        start_s, end_s = plan.start_s[self.row_of], plan.end_s[self.row_of]
+        for index, reservation in enumerate(snapshot.reservations):
+            inside = np.zeros(len(snapshot.nodes), dtype=bool)
+            inside[reservation.nodes] = True
+            within = inside[plan.nodes]
+            mine = own == index
+            overlap = (start_s < reservation.end_s) & (end_s > reservation.start_s)
+            self.blame(
+                self.row_of[(own < 0) & within & overlap],
+                f"uses nodes of reservation {reservation.name}",
+            )
+            wrong = ~within | (start_s < reservation.start_s) | (start_s >= reservation.end_s)
+            self.blame(self.row_of[mine & wrong], f"leaves its reservation {reservation.name}")
+
+    def usage(self) -> None:
+        """No node oversubscribed at any second: one sweep over all nodes and times."""
+        plan, snapshot, jobs = self.plan, self.snapshot, self.snapshot.jobs
+        if len(plan.nodes) == 0:
+            return
+        running = snapshot.running
+        capacity = _with_seats(snapshot.nodes.capacity, np.full(len(snapshot.nodes), _WHOLE))
+        job = self.job[self.row_of]
+        want = jobs.per_node[job] + jobs.per_task[job] * plan.tasks[:, None]
+        self.blame(
+            self.row_of[(want > snapshot.nodes.capacity[plan.nodes]).any(axis=1)],
+            "wants more than a node has",
+        )
+        whole = jobs.exclusive[job]
+        planned = _with_seats(want, np.where(whole, _WHOLE, 1))
+        held = np.repeat(np.arange(len(running)), np.diff(running.indptr))
+        present = _with_seats(running.use, np.where(running.exclusive[held], _WHOLE, 1))
+        over = _oversubscribed(
+            snapshot.now_s,
+            key=np.concatenate((running.nodes, plan.nodes)),
+            start_s=np.concatenate((np.full(len(held), snapshot.now_s), plan.start_s[self.row_of])),
+            end_s=np.concatenate((running.end_s[held], plan.end_s[self.row_of])),
+            amount=np.concatenate((present, planned)),
+            capacity=capacity,
+            n_present=len(held),
+        )
+        self.blame(self.row_of[over], "oversubscribes a node")
+
+    def licences(self) -> None:
+        snapshot, plan, rows = self.snapshot, self.plan, self.rows
+        running, n_licences = snapshot.running, len(snapshot.licences)
+        if n_licences == 0 or len(rows) == 0:
+            return
+        users = rows[snapshot.jobs.licences[self.job[rows]].any(axis=1)]
+        present = np.flatnonzero(running.licences.any(axis=1))
+        over = _oversubscribed(
+            snapshot.now_s,
+            key=np.zeros(len(present) + len(users), dtype=np.int64),
+            start_s=np.concatenate((np.full(len(present), snapshot.now_s), plan.start_s[users])),
+            end_s=np.concatenate((running.end_s[present], plan.end_s[users])),
+            amount=np.concatenate(
+                (running.licences[present], snapshot.jobs.licences[self.job[users]])
+            ),
+            capacity=snapshot.licence_total.reshape(1, -1),
+            n_present=len(present),
+        )
+        self.blame(users[over], "oversubscribes a licence")
+
+
+def _with_seats(amount: NDArray[np.int64], seats: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.concatenate((amount, seats[:, None]), axis=1)
+
+
+def _oversubscribed(
+    now_s: int,
+    *,
+    key: NDArray[np.int64] | NDArray[np.int32],
+    start_s: NDArray[np.int64],
+    end_s: NDArray[np.int64],
+    amount: NDArray[np.int64],
+    capacity: NDArray[np.int64],
+    n_present: int,
+) -> NDArray[np.intp]:
+    """Which planned intervals start where a capacity is exceeded.
+
+    Because every interval gives back what it takes, one running sum over all keys in order is
+    each key's own usage.
+
+    Args:
+        now_s: the beginning of time.
+        key: (n,) what is used, a row of `capacity`.
+        start_s: (n,) begin of each half-open interval.
+        end_s: (n,) its end; one in the past counts as the next second.
+        amount: (n, R).
+        capacity: (n_keys, R).
+        n_present: the first intervals are of running jobs, the others are judged.
+
+    Returns:
+        Positions among the judged intervals.
+    """
+    n = len(key)
+    begin = np.clip(start_s - now_s, 0, _LARGEST_SPAN_S)
+    end = np.clip(np.maximum(end_s - now_s, begin + 1), 0, _LARGEST_SPAN_S + 1)
+    # At one second: ends, then running jobs, then the plan.
+    rank = np.concatenate((np.where(np.arange(n) < n_present, 1, 2), np.zeros(n, dtype=np.int64)))
+    when = np.concatenate((begin, end))
+    where = np.concatenate((key, key)).astype(np.int64)
+    order = np.argsort((where << 43) | (when << 2) | rank)
+    used = np.cumsum(np.concatenate((amount, -amount))[order], axis=0)
+    judged = (order >= n_present) & (order < n)
+    over = judged & (used > capacity[where[order]]).any(axis=1)
+    result: NDArray[np.intp] = np.unique(order[over]) - n_present
+    return result

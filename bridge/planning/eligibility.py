@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which nodes a job may use, when, and for how long: its alternatives and their classes.
+
+Words
+    alternative     one way to run a job: a partition and, for `[a|b]`, one of its constraints.
+    class           jobs with the same eligible nodes and the same closed times share one.
+    blackout        nodes closed to a class over [start, end): somebody else's reservation,
+                    announced downtime, or the time before the job's own reservation begins.
+
+Rules
+    1. Unusable nodes, nodes outside the partition, excluded nodes, and nodes that do not match
+       the constraint belong to no class of the job.
+    2. A job without a reservation cannot use the nodes of any reservation during its time.
+    3. A job with a reservation uses that reservation's nodes only, from its start on. Where
+       reservations overlap, the others do not close its nodes: the administrator allowed it.
+    4. A partition that is down, or whose bounds the job exceeds, gives no alternative.
+    5. A job without a time limit gets the partition's default, else its maximum, else a year.
+    6. Alternatives of a higher partition tier come first, then in the order the user named them.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.core import pack_nodes
+from bridge.errors import RequestError
+from bridge.model.job import WidthRule
+from bridge.model.reasons import Reason, ReasonCode
+from bridge.model.snapshot import Partition, Snapshot
+from bridge.planning.features import Matches, parse_features
+from bridge.units import NEVER, UNLIMITED_S
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """One way to run a job: where (a class and its partition), how long, how wide."""
+
+    class_: int
+    partition: int
+    time_limit_s: int
+    min_nodes: int
+    max_nodes: int
+
+
+class Eligibility:
+    """Collects the classes of one snapshot's jobs; jobs that ask alike share them."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        n_nodes = len(snapshot.nodes)
+        self._in_partition = [_mask(n_nodes, part.nodes) for part in snapshot.partitions]
+        self._tier = [part.priority_tier for part in snapshot.partitions]
+        self._masks: list[NDArray[np.bool_]] = []
+        self._reservation: list[int] = []
+        self._class_of: dict[tuple[bytes, int], int] = {}
+        self._matching: dict[str, list[NDArray[np.bool_]]] = {}
+        self._alternatives: dict[tuple[object, ...], tuple[Alternative, ...] | Reason] = {}
+
+    def alternatives(self, row: int) -> tuple[Alternative, ...] | Reason:
+        """Returns the job's alternatives, or why there are none."""
+        jobs = self._snapshot.jobs
+        key = (
+            jobs.partitions[row], jobs.features[row], jobs.excluded[row], jobs.required[row],
+            int(jobs.reservation[row]), int(jobs.time_limit_s[row]), int(jobs.min_nodes[row]),
+            int(jobs.max_nodes[row]), int(jobs.width_rule[row]),
+        )  # fmt: skip
+        known = self._alternatives.get(key)
+        if known is None:
+            known = self._alternatives[key] = self._find(row)
+        return known
+
+    def _find(self, row: int) -> tuple[Alternative, ...] | Reason:
+        jobs = self._snapshot.jobs
+        try:
+            matching = self._nodes_matching(jobs.features[row])
+        except RequestError as error:
+            return Reason(ReasonCode.BAD_REQUEST, f"constraint: {error}")
+        parts: Iterable[int] = sorted(jobs.partitions[row], key=lambda p: -self._tier[p])
+        found: list[Alternative] = []
+        refusal: Reason | None = None
+        for index in parts:
+            outcome = self._in(row, index, matching)
+            if isinstance(outcome, Reason):
+                refusal = refusal or outcome
+            else:
+                found.extend(outcome)
+        if found:
+            return tuple(found)
+        return refusal or Reason(ReasonCode.BAD_REQUEST, "names no partition of this cluster")
+
+    def _in(
+        self, row: int, index: int, matching: list[NDArray[np.bool_]]
+    ) -> list[Alternative] | Reason:
+        """Alternatives within one partition, or why it has none."""
+        snapshot, jobs = self._snapshot, self._snapshot.jobs
+        part = snapshot.partitions[index]
+        limit_s = int(jobs.time_limit_s[row])
+        width = _width(part, int(jobs.min_nodes[row]), int(jobs.max_nodes[row]))
+        if not part.up:
+            return Reason(ReasonCode.PARTITION, f"partition {part.name} is down")
+        if part.max_time_s and limit_s > part.max_time_s:
+            return Reason(ReasonCode.PARTITION, f"time limit exceeds that of partition {part.name}")
+        if width is None:
+            return Reason(ReasonCode.PARTITION, f"node count is outside partition {part.name}'s")
+        rule = WidthRule(int(jobs.width_rule[row]))
+        if rule and not any(rule.allows(n) for n in range(width[0], width[1] + 1)):
+            return Reason(
+                ReasonCode.BAD_REQUEST,
+                f"no node count from {width[0]} to {width[1]} is {rule.name.lower()}",
+            )
+        base = self._in_partition[index] & snapshot.nodes.usable
+        excluded = jobs.excluded[row]
+        if excluded:
+            base[list(excluded)] = False
+        reservation = int(jobs.reservation[row])
+        if reservation >= 0:
+            base &= _mask(len(base), snapshot.reservations[reservation].nodes)
+        return [
+            Alternative(
+                self._class(base & nodes, reservation), index,
+                limit_s or part.default_time_s or part.max_time_s or UNLIMITED_S, *width,
+            )
+            for nodes in matching
+        ]  # fmt: skip
+
+    def _class(self, nodes: NDArray[np.bool_], reservation: int) -> int:
+        key = (nodes.tobytes(), reservation)
+        found = self._class_of.get(key)
+        if found is None:
+            found = self._class_of[key] = len(self._masks)
+            self._masks.append(nodes)
+            self._reservation.append(reservation)
+        return found
+
+    def _nodes_matching(self, text: str) -> list[NDArray[np.bool_]]:
+        found = self._matching.get(text)
+        if found is None:
+            features = self._snapshot.nodes.features
+            found = self._matching[text] = (
+                [np.ones(len(features), dtype=bool)]
+                if not text
+                else [_evaluate(alternative, features) for alternative in parse_features(text)]
+            )
+        return found
+
+    def class_mask(self, class_: int) -> NDArray[np.bool_]:
+        """(n_nodes,) bool: the nodes of a class."""
+        return self._masks[class_]
+
+    def class_nodes(self) -> NDArray[np.uint64]:
+        """(n_class, n_words) uint64 bitsets, as the kernels take them."""
+        return pack_nodes(np.array(self._masks).reshape(-1, len(self._snapshot.nodes)))
+
+    def blackouts(
+        self,
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64]]:
+        """Class, start, end and nodes (bitsets) of all blackouts."""
+        snapshot = self._snapshot
+        n_nodes = len(snapshot.nodes)
+        rows: list[tuple[int, int, int, NDArray[np.bool_]]] = []
+        for class_, own in enumerate(self._reservation):
+            if own >= 0:
+                start_s = snapshot.reservations[own].start_s
+                if start_s > snapshot.now_s:
+                    rows.append((class_, snapshot.now_s, start_s, self._masks[class_]))
+                continue
+            for reservation in snapshot.reservations:
+                start_s = max(reservation.start_s, snapshot.now_s)
+                closed = self._masks[class_] & _mask(n_nodes, reservation.nodes)
+                if reservation.end_s > start_s and closed.any():
+                    rows.append((class_, start_s, min(reservation.end_s, NEVER), closed))
+        return (
+            np.array([row[0] for row in rows], dtype=np.int32),
+            np.array([row[1] for row in rows], dtype=np.int64),
+            np.array([row[2] for row in rows], dtype=np.int64),
+            pack_nodes(np.array([row[3] for row in rows], dtype=bool).reshape(-1, n_nodes)),
+        )
+
+
+def _width(part: Partition, min_nodes: int, max_nodes: int) -> tuple[int, int] | None:
+    """The job's node bounds within the partition's; None if they do not meet."""
+    low = max(min_nodes, part.min_nodes, 1)
+    high = min(max_nodes, part.max_nodes) if part.max_nodes else max_nodes
+    return (low, high) if low <= high else None
+
+
+def _mask(n_nodes: int, nodes: NDArray[np.int32]) -> NDArray[np.bool_]:
+    mask = np.zeros(n_nodes, dtype=bool)
+    mask[nodes] = True
+    return mask
+
+
+def _evaluate(matches: Matches, features: tuple[frozenset[str], ...]) -> NDArray[np.bool_]:
+    """Evaluates a constraint once per distinct set of features."""
+    verdict = {distinct: matches(distinct) for distinct in set(features)}
+    return np.fromiter((verdict[f] for f in features), dtype=bool, count=len(features))

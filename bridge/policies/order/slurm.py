@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Slurm's own order: what priority/multifactor (fair share, age, QOS, size ...) computed.
+
+Rules
+    1. Jobs that run in a reservation first: their nodes are kept for them anyway.
+    2. Higher partition tier first; a job of several partitions counts with its highest.
+    3. Higher priority first.
+    4. Earlier submission first, ties by job id.
+
+Source: slurmctld's sort_job_queue2 (job_scheduler.c), in words; sbatch(1), slurm.conf(5).
+Deviates: a job of several partitions is one entry, not one per partition.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.model.snapshot import Snapshot
+
+
+@dataclass(frozen=True)
+class SlurmPriority:
+    """Orders by what the controller says."""
+
+    def order(self, snapshot: Snapshot) -> NDArray[np.int64]:
+        """Returns the rows by reservation, tier, priority, submission and id."""
+        jobs = snapshot.jobs
+        tiers = np.array([part.priority_tier for part in snapshot.partitions], dtype=np.int64)
+        if len(tiers) == 0 or (tiers == tiers[0]).all():
+            tier = np.zeros(len(jobs), dtype=np.int64)
+        else:
+            tier = np.fromiter(
+                (max((tiers[p] for p in parts), default=0) for parts in jobs.partitions),
+                dtype=np.int64,
+                count=len(jobs),
+            )
+        keys = (jobs.submit_s, -jobs.priority, -tier, jobs.reservation < 0)
+        return np.lexsort(keys).astype(np.int64, copy=False)

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stage `plan`: when and where every job starts."""

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names for algorithms, and presets made of them. One algorithm is one line here.
+
+A policy is written as the name of a preset, or as a mapping:
+
+    preset: slurm-like          # optional start
+    order: fcfs                 # a stage's algorithm by name ...
+    plan: {name: easy, depth: 4}    # ... or with parameters
+    place: best-fit
+"""
+
+import dataclasses
+import importlib
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from bridge.errors import ConfigError
+from bridge.model.policy import PolicySpec, StageSpec
+from bridge.ports import Policy
+
+_ALGORITHMS: Final[Mapping[str, Mapping[str, tuple[str, Mapping[str, object]]]]] = {
+    # stage -> name -> (class, parameters that the name stands for)
+    "order": {
+        "fcfs": ("order.fcfs:Fcfs", {}),
+        "slurm": ("order.slurm:SlurmPriority", {}),
+    },
+    "plan": {
+        "easy": ("plan.backfill:Backfill", {"depth": 1}),
+        "conservative": ("plan.backfill:Backfill", {"depth": None}),
+    },
+    "place": {
+        "sequential": ("place.sequential:Sequential", {}),
+        "best-fit": ("place.best_fit:BestFit", {}),
+    },
+}
+
+
+def _preset(name: str, order: str, plan: str, place: str) -> PolicySpec:
+    return PolicySpec(name, StageSpec(order), StageSpec(plan), StageSpec(place))
+
+
+PRESETS: Final[Mapping[str, PolicySpec]] = MappingProxyType(
+    {
+        preset.name: preset
+        for preset in (
+            _preset("slurm-like", "slurm", "conservative", "best-fit"),
+            _preset("easy", "fcfs", "easy", "sequential"),
+            _preset("conservative", "fcfs", "conservative", "sequential"),
+        )
+    }
+)
+"""What can be run by one name."""
+
+
+def choices() -> dict[str, list[str]]:
+    """Names of all presets, and of the algorithms of each stage."""
+    return {"preset": list(PRESETS)} | {stage: list(known) for stage, known in _ALGORITHMS.items()}
+
+
+def parse_policy(value: str | Mapping[str, object]) -> PolicySpec:
+    """Reads a policy as written in a configuration.
+
+    Args:
+        value: the name of a preset, or a mapping of stages, `preset` and `name`.
+
+    Raises:
+        ConfigError: an unknown name, stage or parameter, or a parameter of the wrong kind.
+    """
+    if isinstance(value, str):
+        if value not in PRESETS:
+            raise ConfigError("policy", f"no preset '{value}'; there are {', '.join(PRESETS)}")
+        return PRESETS[value]
+    if not isinstance(value, Mapping):
+        raise ConfigError("policy", f"must be a preset's name or a mapping, not {value!r}")
+    known = {"name", "preset", *_ALGORITHMS}
+    for key in value:
+        if key not in known:
+            raise ConfigError(f"policy.{key}", f"unknown key; there are {', '.join(sorted(known))}")
+    preset = value.get("preset", "slurm-like")
+    if not isinstance(preset, str) or preset not in PRESETS:
+        raise ConfigError("policy.preset", f"no preset {preset!r}; there are {', '.join(PRESETS)}")
+    base = PRESETS[preset]
+    stages = {
+        stage: _parse_stage(stage, value[stage]) if stage in value else getattr(base, stage)
+        for stage in _ALGORITHMS
+    }
+    default_name = (
+        base.name if all(stages[s] == getattr(base, s) for s in stages)
+        else "+".join(stage.name for stage in stages.values())
+    )  # fmt: skip
+    spec = PolicySpec(str(value.get("name", default_name)), **stages)
+    build(spec)
+    return spec
+
+
+def _parse_stage(stage: str, value: object) -> StageSpec:
+    if isinstance(value, str):
+        spec = StageSpec(value)
+    elif isinstance(value, Mapping) and isinstance(value.get("name"), str):
+        spec = StageSpec(str(value["name"]), {k: v for k, v in value.items() if k != "name"})
+    else:
+        raise ConfigError(f"policy.{stage}", "must be a name, or a mapping with a name")
+    if spec.name not in _ALGORITHMS[stage]:
+        names = ", ".join(_ALGORITHMS[stage])
+        raise ConfigError(f"policy.{stage}", f"no algorithm '{spec.name}'; there are {names}")
+    return spec
+
+
+def describe(spec: PolicySpec) -> dict[str, object]:
+    """The policy as a mapping that `parse_policy` reads back."""
+    stages = {
+        stage: {"name": chosen.name, **chosen.parameters} if chosen.parameters else chosen.name
+        for stage in _ALGORITHMS
+        for chosen in [getattr(spec, stage)]
+    }
+    return {"name": spec.name, **stages}
+
+
+def build(spec: PolicySpec) -> Policy:
+    """Makes the policy's algorithms; only their own modules are imported.
+
+    Raises:
+        ConfigError: an unknown parameter or an impossible value.
+    """
+    return Policy(
+        spec.name,
+        order=_build_stage("order", spec.order),
+        plan=_build_stage("plan", spec.plan),
+        place=_build_stage("place", spec.place),
+    )
+
+
+def _build_stage(stage: str, spec: StageSpec) -> Any:
+    location, implied = _ALGORITHMS[stage][spec.name]
+    module, class_name = location.split(":")
+    made: Callable[..., Any] = getattr(
+        importlib.import_module(f"bridge.policies.{module}"), class_name
+    )
+    allowed = {field.name: field.type for field in dataclasses.fields(made)}  # type: ignore[arg-type]
+    for key, value in spec.parameters.items():
+        where = f"policy.{stage}.{key}"
+        if key not in allowed:
+            names = ", ".join(allowed) or "none"
+            raise ConfigError(where, f"{spec.name} has no such parameter; it has {names}")
+        _check_kind(where, value, str(allowed[key]))
+    try:
+        return made(**(dict(implied) | dict(spec.parameters)))
+    except ConfigError as error:
+        raise ConfigError(f"policy.{stage}.{error.key}", error.problem) from error
+
+
+def _check_kind(where: str, value: object, annotation: str) -> None:
+    """Holds a YAML value against a parameter's annotation, e.g. 'int | None'."""
+    kinds: dict[str, Any] = {
+        "int": int,
+        "float": (int, float),
+        "bool": bool,
+        "str": str,
+        "None": type(None),
+    }
+    wanted = [part.strip().removeprefix("<class '").removesuffix("'>") for part in
+              annotation.split("|")]  # fmt: skip
+    fits = any(
+        isinstance(value, kinds[kind]) and (kind == "bool" or not isinstance(value, bool))
+        for kind in wanted
+        if kind in kinds
+    )
+    if not fits:
+        raise ConfigError(where, f"must be {' or '.join(wanted)}, not {value!r}")

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builders for tests: `a_snapshot(nodes=4, jobs=[a_job(nodes=2)])` says what matters, only."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bridge.model.job import Hold, JobTable, RunningTable, WidthRule
+from bridge.model.node import NodeTable
+from bridge.model.plan import Plan
+from bridge.model.snapshot import Partition, Reservation, Snapshot
+
+RESOURCES = ("cpus", "mem_mib", "gpu")
+
+
+@dataclass
+class a_node:  # noqa: N801  reads as a sentence
+    cpus: int = 4
+    mem_mib: int = 4096
+    gpus: int = 0
+    features: tuple[str, ...] = ()
+    usable: bool = True
+    weight: int = 1
+
+
+@dataclass
+class a_job:  # noqa: N801
+    """A pending job; whole nodes unless `shared`."""
+
+    nodes: int = 1
+    limit_s: int = 100
+    max_nodes: int | None = None
+    id: str | None = None
+    submit_s: int = 0
+    priority: int = 1
+    begin_s: int = 0
+    hold: Hold = Hold.NONE
+    partitions: tuple[int, ...] = (0,)
+    shared: bool = False
+    cpus: int = 0
+    mem_mib: int = 0
+    gpus: int = 0
+    tasks: int = 0
+    cpus_per_task: int = 1
+    max_tasks_per_node: int = 0
+    width_rule: WidthRule = WidthRule.ANY
+    features: str = ""
+    required: tuple[int, ...] = ()
+    excluded: tuple[int, ...] = ()
+    licences: tuple[int, ...] = ()
+    reservation: int = -1
+    array_tasks: int = 0
+    array_startable: int = 0
+
+
+@dataclass
+class a_running_job:  # noqa: N801
+    nodes: tuple[int, ...] = (0,)
+    end_s: int = 100
+    shared: bool = False
+    cpus: int = 1
+    mem_mib: int = 0
+    gpus: int = 0
+    licences: tuple[int, ...] = ()
+
+
+def a_partition(name: str = "batch", nodes: Sequence[int] = (), **settings: object) -> Partition:
+    return Partition(name, np.array(nodes, dtype=np.int32), **settings)  # type: ignore[arg-type]
+
+
+def a_reservation(
+    nodes: Sequence[int], start_s: int, end_s: int, name: str = "maint"
+) -> Reservation:
+    return Reservation(
+        name, start_s, end_s, np.array(nodes, dtype=np.int32), np.zeros(0, dtype=np.int64)
+    )
+
+
+def _objects(values: Sequence[object]) -> np.ndarray:
+    column = np.empty(len(values), dtype=object)
+    column[:] = list(values) if not values or not isinstance(values[0], tuple) else None
+    for position, value in enumerate(values):
+        column[position] = value
+    return column
+
+
+def _ints(values: Sequence[int], dtype: type = np.int64) -> np.ndarray:
+    return np.array(list(values), dtype=dtype)
+
+
+@dataclass
+class a_snapshot:  # noqa: N801
+    """Collects the world; call it for the Snapshot."""
+
+    nodes: int | Sequence[a_node] = 4
+    jobs: Sequence[a_job] = ()
+    running: Sequence[a_running_job] = ()
+    partitions: Sequence[Partition] = ()
+    reservations: Sequence[Reservation] = ()
+    licences: Sequence[tuple[str, int]] = ()
+    now_s: int = 0
+    generation: int = 1
+    made: list[Snapshot] = field(default_factory=list)
+
+    def __call__(self) -> Snapshot:
+        nodes = [a_node() for _ in range(self.nodes)] if isinstance(self.nodes, int) else self.nodes
+        table = NodeTable(
+            names=tuple(f"n{index + 1}" for index in range(len(nodes))),
+            capacity=np.array([(n.cpus, n.mem_mib, n.gpus) for n in nodes], dtype=np.int64),
+            usable=np.array([n.usable for n in nodes], dtype=bool),
+            weight=_ints([n.weight for n in nodes], np.int32),
+            features=tuple(frozenset(n.features) for n in nodes),
+            state=tuple("IDLE" if n.usable else "DOWN" for n in nodes),
+        )
+        partitions = tuple(self.partitions) or (a_partition(nodes=range(len(nodes))),)
+        return Snapshot(
+            now_s=self.now_s,
+            generation=self.generation,
+            resources=RESOURCES,
+            nodes=table,
+            jobs=self._jobs(),
+            running=self._running(table),
+            partitions=partitions,
+            reservations=tuple(self.reservations),
+            licences=tuple(name for name, _ in self.licences),
+            licence_total=_ints([total for _, total in self.licences]),
+        )
+
+    def _licences(self, asked: Sequence[tuple[int, ...]]) -> np.ndarray:
+        width = len(self.licences)
+        return np.array([a or (0,) * width for a in asked], dtype=np.int64).reshape(-1, width)
+
+    def _jobs(self) -> JobTable:
+        jobs = list(self.jobs)
+        n = len(jobs)
+        return JobTable(
+            id=_objects([job.id or str(index + 1) for index, job in enumerate(jobs)]),
+            version=np.ones(n, dtype=np.uint64),
+            name=_objects(["job"] * n),
+            user=_objects(["user"] * n),
+            account=_objects(["account"] * n),
+            priority=_ints([job.priority for job in jobs]),
+            submit_s=_ints([job.submit_s for job in jobs]),
+            eligible_s=_ints([job.submit_s for job in jobs]),
+            begin_s=_ints([job.begin_s for job in jobs]),
+            time_limit_s=_ints([job.limit_s for job in jobs]),
+            hold=_ints([job.hold for job in jobs], np.int8),
+            hold_text=_objects([""] * n),
+            partitions=_objects([job.partitions for job in jobs]),
+            min_nodes=_ints([job.nodes for job in jobs]),
+            max_nodes=_ints([job.max_nodes or job.nodes for job in jobs]),
+            per_node=np.array(
+                [(j.cpus, j.mem_mib, j.gpus) for j in jobs], dtype=np.int64
+            ).reshape(-1, 3),
+            per_task=np.array(
+                [(j.cpus_per_task if j.tasks else 0, 0, 0) for j in jobs], dtype=np.int64
+            ).reshape(-1, 3),
+            tasks=_ints([job.tasks for job in jobs]),
+            max_tasks_per_node=_ints([job.max_tasks_per_node for job in jobs]),
+            exclusive=_ints([not job.shared for job in jobs], bool),
+            width_rule=_ints([job.width_rule for job in jobs], np.int8),
+            features=_objects([job.features for job in jobs]),
+            required=_objects([job.required for job in jobs]),
+            excluded=_objects([job.excluded for job in jobs]),
+            licences=self._licences([job.licences for job in jobs]),
+            reservation=_ints([job.reservation for job in jobs]),
+            array_tasks=_ints([job.array_tasks for job in jobs]),
+            array_startable=_ints([job.array_startable for job in jobs]),
+        )
+
+    def _running(self, nodes: NodeTable) -> RunningTable:
+        held = list(self.running)
+        indptr = np.cumsum([0, *(len(job.nodes) for job in held)])
+        use = [
+            (job.cpus, job.mem_mib, job.gpus) if job.shared else tuple(nodes.capacity[node])
+            for job in held
+            for node in job.nodes
+        ]
+        return RunningTable(
+            id=_objects([f"r{index + 1}" for index in range(len(held))]),
+            name=_objects(["running"] * len(held)),
+            user=_objects(["user"] * len(held)),
+            start_s=np.zeros(len(held), dtype=np.int64),
+            end_s=_ints([job.end_s for job in held]),
+            partition=np.zeros(len(held), dtype=np.int64),
+            exclusive=_ints([not job.shared for job in held], bool),
+            licences=self._licences([job.licences for job in held]),
+            indptr=indptr.astype(np.int64),
+            nodes=_ints([node for job in held for node in job.nodes], np.int32),
+            use=np.array(use, dtype=np.int64).reshape(-1, 3),
+        )
+
+
+def gantt(snapshot: Snapshot, plan: Plan, *, seconds_per_column: int = 10) -> str:
+    """An ASCII Gantt chart for failure messages: a line per node, a letter per job."""
+    width = 60
+    lines = {node: ["."] * width for node in range(len(snapshot.nodes))}
+
+    def draw(node: int, start_s: int, end_s: int, mark: str) -> None:
+        first = max((start_s - snapshot.now_s) // seconds_per_column, 0)
+        last = max((end_s - snapshot.now_s - 1) // seconds_per_column, first)
+        for column in range(first, min(last + 1, width)):
+            lines[node][column] = mark if lines[node][column] == "." else "*"
+
+    running = snapshot.running
+    for index in range(len(running)):
+        for node in running.nodes[running.indptr[index] : running.indptr[index + 1]].tolist():
+            draw(node, snapshot.now_s, int(running.end_s[index]), "#")
+    for row in range(len(plan)):
+        for node in plan.nodes_of(row).tolist():
+            mark = chr(ord("A") + int(plan.job[row]) % 26)
+            draw(node, int(plan.start_s[row]), int(plan.end_s[row]), mark)
+    return "\n".join(
+        f"{snapshot.nodes.names[node]:>6} |{''.join(line)}|" for node, line in lines.items()
+    )
