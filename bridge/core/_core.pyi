@@ -163,8 +163,7 @@ class Replay:
         """(n_decisions,) nanoseconds each scheduling pass took, in time order."""
     @property
     def decisions(self) -> int:
-        """Number of scheduling passes: one per second in which something happened and at least
-        one job was waiting."""
+        """Number of scheduling passes: one per second with an event and a job waiting."""
 
 def replay_counts(
     submit: NDArray[np.int64],
@@ -224,9 +223,11 @@ class NodePlan:
         """(n_jobs,) the counter for COUNTER and NEVER_COUNTER; -1 otherwise."""
     @property
     def fit_now(self) -> NDArray[np.int32]:
-        """(n_jobs,) how many eligible nodes could hold the job from now for its whole length, after
-        everything before it is booked and before itself (for the alternative that ``blocked_by``
-        is about). 0 for a job that can never run."""
+        """(n_jobs,) how many eligible nodes could hold the job from now for its whole length.
+
+        Counted after everything before it is booked and before itself, for the alternative that
+        ``blocked_by`` is about. 0 for a job that can never run.
+        """
 
 def plan_nodes(
     *,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Node sets as the kernels take them: rows of 64-bit words, node i is bit ``i % 64`` of word i // 64.
+"""Node sets as the kernels take them: rows of 64-bit words, node i is bit i % 64 of word i // 64.
 
 Packing goes through NumPy's bit packing, so 10,000 nodes take microseconds.
 """

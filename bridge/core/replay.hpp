@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Replays a whole trace: an event loop around the rules of plan_counts.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace bridge {
+
+struct Trace {
+    size_t n;
+    const int64_t *submit;
+    const int64_t *runtime;
+    const int64_t *time_limit;
+    const int64_t *count;
+    const int64_t *order; // or null: first come, first served
+};
+
+struct ReplayResult {
+    std::vector<int64_t> start;
+    std::vector<int64_t> decision_ns;
+};
+
+ReplayResult replay_counts(const Trace &trace, int64_t capacity, int64_t depth);
+
+} // namespace bridge
