@@ -87,7 +87,7 @@ OUTCOME_REFUSED: Outcome
 OUTCOME_INVALID: Outcome
 
 class HelloRequest(_message.Message):
-    __slots__ = ("wire_version", "controller", "epoch", "cluster", "features", "memory_consumable", "whole_cores")
+    __slots__ = ("wire_version", "controller", "epoch", "cluster", "features", "memory_consumable", "whole_cores", "memory_optional")
     WIRE_VERSION_FIELD_NUMBER: _ClassVar[int]
     CONTROLLER_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
@@ -95,6 +95,7 @@ class HelloRequest(_message.Message):
     FEATURES_FIELD_NUMBER: _ClassVar[int]
     MEMORY_CONSUMABLE_FIELD_NUMBER: _ClassVar[int]
     WHOLE_CORES_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_OPTIONAL_FIELD_NUMBER: _ClassVar[int]
     wire_version: int
     controller: str
     epoch: int
@@ -102,7 +103,8 @@ class HelloRequest(_message.Message):
     features: _containers.RepeatedScalarFieldContainer[str]
     memory_consumable: bool
     whole_cores: bool
-    def __init__(self, wire_version: _Optional[int] = ..., controller: _Optional[str] = ..., epoch: _Optional[int] = ..., cluster: _Optional[str] = ..., features: _Optional[_Iterable[str]] = ..., memory_consumable: _Optional[bool] = ..., whole_cores: _Optional[bool] = ...) -> None: ...
+    memory_optional: bool
+    def __init__(self, wire_version: _Optional[int] = ..., controller: _Optional[str] = ..., epoch: _Optional[int] = ..., cluster: _Optional[str] = ..., features: _Optional[_Iterable[str]] = ..., memory_consumable: _Optional[bool] = ..., whole_cores: _Optional[bool] = ..., memory_optional: _Optional[bool] = ...) -> None: ...
 
 class HelloReply(_message.Message):
     __slots__ = ("wire_version", "service", "service_epoch", "features", "policy")
@@ -425,12 +427,14 @@ class Decision(_message.Message):
     def __init__(self, id: _Optional[int] = ..., job_id: _Optional[str] = ..., job_version: _Optional[int] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., planned_start: _Optional[_Union[PlannedStart, _Mapping]] = ..., pending: _Optional[_Union[Pending, _Mapping]] = ..., resize: _Optional[_Union[Resize, _Mapping]] = ..., quota: _Optional[_Union[Quota, _Mapping]] = ...) -> None: ...
 
 class Start(_message.Message):
-    __slots__ = ("nodes", "partition")
+    __slots__ = ("nodes", "partition", "tasks")
     NODES_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
     nodes: str
     partition: str
-    def __init__(self, nodes: _Optional[str] = ..., partition: _Optional[str] = ...) -> None: ...
+    tasks: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, nodes: _Optional[str] = ..., partition: _Optional[str] = ..., tasks: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class PlannedStart(_message.Message):
     __slots__ = ("start_s", "nodes", "partition", "reason")
