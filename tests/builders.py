@@ -150,9 +150,9 @@ class a_snapshot:  # noqa: N801
             partitions=_objects([job.partitions for job in jobs]),
             min_nodes=_ints([job.nodes for job in jobs]),
             max_nodes=_ints([job.max_nodes or job.nodes for job in jobs]),
-            per_node=np.array(
-                [(j.cpus, j.mem_mib, j.gpus) for j in jobs], dtype=np.int64
-            ).reshape(-1, 3),
+            per_node=np.array([(j.cpus, j.mem_mib, j.gpus) for j in jobs], dtype=np.int64).reshape(
+                -1, 3
+            ),
             per_task=np.array(
                 [(j.cpus_per_task if j.tasks else 0, 0, 0) for j in jobs], dtype=np.int64
             ).reshape(-1, 3),

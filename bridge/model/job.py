@@ -52,7 +52,9 @@ class WidthRule(IntEnum):
 
 @dataclass(frozen=True)
 class JobTable:
-    """Pending jobs, in ascending order of their ids. All columns have length n_jobs; R resources, L licences.
+    """Pending jobs, in ascending order of their ids.
+
+    All columns have length n_jobs; R resources, L licences.
 
     Attributes:
         id: object (str): what users type; one row for the unstarted tasks of an array.

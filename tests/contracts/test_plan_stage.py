@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every plan policy must do, in every combination with the other stages."""
+
+import itertools
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from bridge.check import check
+from bridge.cycle import run_cycle
+from bridge.ports import Memory
+from bridge.registry import build, choices, parse_policy
+from bridge.units import UNPLANNED
+from tests.builders import a_running_job, a_snapshot, gantt
+from tests.worlds import random_world
+
+STAGES = choices()
+POLICIES = [
+    {"order": order, "plan": plan, "place": place}
+    for order, plan, place in itertools.product(STAGES["order"], STAGES["plan"], STAGES["place"])
+]
+
+
+def decide(snapshot, policy, seed=0):
+    built = build(parse_policy(policy))
+    return run_cycle(snapshot, Memory(), built, np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda p: "+".join(p.values()))
+class TestEveryPolicy:
+    @pytest.mark.parametrize("seed", range(20))
+    def test_plans_are_legal(self, policy, seed):
+        snapshot = random_world(seed)
+        plan = decide(snapshot, policy)
+        assert check(snapshot, plan) == (), f"seed {seed}\n{gantt(snapshot, plan)}"
+
+    def test_an_empty_queue_is_an_empty_plan(self, policy):
+        assert len(decide(a_snapshot()(), policy)) == 0
+
+    def test_a_full_cluster_starts_nothing(self, policy):
+        world = random_world(3)
+        full = a_snapshot(nodes=2, running=[a_running_job((0, 1), 10**6)])()
+        snapshot = a_snapshot(nodes=2, running=[a_running_job((0, 1), 10**6)], jobs=random_jobs())()
+        assert len(world.jobs)
+        assert len(decide(full, policy)) == 0
+        assert len(decide(snapshot, policy).starts_now) == 0
+
+    def test_no_cluster_at_all_leaves_reasons(self, policy):
+        plan = decide(a_snapshot(nodes=0, jobs=random_jobs())(), policy)
+        assert len(plan.starts_now) == 0
+        assert all(reason is not None for reason in plan.reasons)
+
+    def test_the_same_seed_gives_the_same_plan_in_another_process(self, policy):
+        code = (
+            "import json,sys; from tests.contracts.test_plan_stage import decide;"
+            "from tests.worlds import random_world;"
+            "plan = decide(random_world(5), json.loads(sys.argv[1]));"
+            "print(json.dumps([plan.start_s.tolist(), plan.nodes.tolist()]))"
+        )
+        other = subprocess.run(
+            [sys.executable, "-c", code, json.dumps(policy)],
+            capture_output=True, check=True, text=True,
+        )  # fmt: skip
+        plan = decide(random_world(5), policy)
+        assert json.loads(other.stdout) == [plan.start_s.tolist(), plan.nodes.tolist()]
+
+
+def random_jobs():
+    from tests.builders import a_job
+
+    return [a_job(nodes=1), a_job(nodes=2), a_job(shared=True, tasks=3)]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_conservative_never_delays_a_job_planned_before(seed):
+    """Without the last job, everything before it starts exactly when and where it did."""
+    snapshot = random_world(seed, arrays=False)
+    policy = {"order": "fcfs", "plan": "conservative", "place": "sequential"}
+    whole = decide(snapshot, policy)
+    order = build(parse_policy(policy)).order.order(snapshot)
+    shorter = random_world(seed, arrays=False, hide=int(order[-1]))
+    fewer = decide(shorter, policy)
+    for row in range(len(whole) - 1):
+        assert whole.start_s[row] == fewer.start_s[row] or whole.start_s[row] == UNPLANNED

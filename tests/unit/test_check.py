@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every rule of the judge is broken once, on a plan that is legal otherwise."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from bridge.check import check
+from bridge.cycle import run_cycle
+from bridge.model.job import Hold, WidthRule
+from bridge.ports import Memory
+from bridge.registry import build, parse_policy
+from tests.builders import a_job, a_node, a_partition, a_reservation, a_running_job, a_snapshot
+
+WORLD = {
+    "nodes": [a_node(features=("x",)), a_node(), a_node(), a_node(usable=False)],
+    "partitions": [a_partition("p", range(4), max_time_s=500), a_partition("q", (0, 1))],
+    "running": [a_running_job((2,), 100)],
+    "licences": [("matlab", 2)],
+    "reservations": [a_reservation((1,), 1000, 2000)],
+}
+JOBS = [
+    a_job(nodes=1),
+    a_job(nodes=1, shared=True, tasks=4, licences=(1,)),
+    a_job(nodes=1, licences=(1,)),
+    a_job(array_tasks=3, array_startable=1),
+    a_job(hold=Hold.BEGIN_TIME, begin_s=700),
+    a_job(hold=Hold.HELD),
+]
+
+
+@pytest.fixture
+def legal():
+    snapshot = a_snapshot(**WORLD, jobs=JOBS)()
+    policy = build(parse_policy("conservative"))
+    return snapshot, run_cycle(snapshot, Memory(), policy, np.random.default_rng(0))
+
+
+def broken(snapshot, plan, **columns):
+    return " / ".join(map(str, check(snapshot, dataclasses.replace(plan, **columns))))
+
+
+def changed(column, position, value):
+    copy = column.copy()
+    copy[position] = value
+    return copy
+
+
+def test_a_legal_plan_is_legal(legal):
+    assert check(*legal) == ()
+
+
+@pytest.mark.parametrize(
+    ("column", "position", "value", "says"),
+    [
+        ("start_s", 0, -5, "starts in the past"),
+        ("start_s", 4, 600, "before its begin time"),
+        ("start_s", 5, 0, "held back"),
+        ("end_s", 0, 99, "not planned for its time limit"),
+        ("partition", 0, -1, "no partition"),
+        ("partition", 0, 1, "did not name partition q"),
+        ("partition", 0, 7, "unknown partition"),
+        ("nodes", 0, 3, "not usable"),
+        ("nodes", 0, 2, "oversubscribes a node"),
+        ("nodes", 0, 99, "unknown node"),
+        ("job", 0, 99, "unknown job"),
+        ("tasks", 1, 3, "does not hold its tasks"),
+        ("job", 0, 1, "has no row"),
+    ],
+)
+def test_a_broken_column_is_found(legal, column, position, value, says):
+    snapshot, plan = legal
+    assert says in broken(
+        snapshot, plan, **{column: changed(getattr(plan, column), position, value)}
+    )
+
+
+def test_a_plan_for_another_second(legal):
+    snapshot, plan = legal
+    assert "made for second" in broken(snapshot, plan, now_s=1)
+
+
+def test_columns_of_different_length(legal):
+    snapshot, plan = legal
+    assert "different length" in broken(snapshot, plan, start_s=plan.start_s[:-1])
+
+
+def test_waiting_needs_a_reason(legal):
+    snapshot, plan = legal
+    reasons = tuple(None for _ in plan.reasons)
+    assert "without a reason" in broken(snapshot, plan, reasons=reasons)
+
+
+def verdict(job, world=None, **columns):
+    """Plans one job alone on idle nodes, then breaks the plan."""
+    snapshot = a_snapshot(**({"nodes": 4} | (world or {})), jobs=[a_job(nodes=job.nodes)])()
+    plan = run_cycle(
+        snapshot, Memory(), build(parse_policy("conservative")), np.random.default_rng(0)
+    )
+    asked = a_snapshot(**({"nodes": 4} | (world or {})), jobs=[job])()
+    return broken(asked, plan, **columns)
+
+
+@pytest.mark.parametrize(
+    ("job", "world", "says"),
+    [
+        (a_job(nodes=2, width_rule=WidthRule.ODD), {}, "not odd"),
+        (a_job(required=(3,)), {}, "misses a required node"),
+        (a_job(excluded=(0,)), {}, "outside partition or constraint"),
+        (a_job(features="none"), {}, "outside partition or constraint"),
+        (a_job(cpus=5), {}, "wants more than a node has"),
+        (a_job(licences=(3,)), {"licences": [("matlab", 2)]}, "oversubscribes a licence"),
+        (a_job(limit_s=50), {}, "not planned for its time limit"),
+        (a_job(reservation=0), {"reservations": [a_reservation((3,), 5, 900)]}, "leaves its"),
+        (a_job(max_nodes=3, nodes=1, limit_s=100, tasks=9), {}, "does not hold its tasks"),
+    ],
+)
+def test_a_plan_made_for_another_request_is_found(job, world, says):
+    assert says in verdict(job, world)
+
+
+def test_nodes_of_a_reservation_are_closed_to_others():
+    world = {"reservations": [a_reservation((0,), 50, 80)], "nodes": 2}
+    snapshot = a_snapshot(**world, jobs=[a_job()])()
+    free = a_snapshot(nodes=2, jobs=[a_job()])()
+    plan = run_cycle(free, Memory(), build(parse_policy("conservative")), np.random.default_rng(0))
+    assert "uses nodes of reservation maint" in broken(snapshot, plan)
+
+
+def test_arrays_may_not_exceed_their_own_limit():
+    many = a_snapshot(jobs=[a_job(array_tasks=3, array_startable=3)])()
+    few = a_snapshot(jobs=[a_job(array_tasks=3, array_startable=2)])()
+    plan = run_cycle(many, Memory(), build(parse_policy("conservative")), np.random.default_rng(0))
+    assert "started 3 times, 2 allowed" in broken(few, plan)
+
+
+def test_what_runs_already_is_not_the_plans_fault():
+    """Two running jobs oversubscribe node 0; a plan that stays away from it is legal."""
+    running = [a_running_job((0,), 100), a_running_job((0,), 100)]
+    snapshot = a_snapshot(nodes=2, running=running, jobs=[a_job(), a_job()])()
+    plan = run_cycle(
+        snapshot, Memory(), build(parse_policy("conservative")), np.random.default_rng(0)
+    )
+    assert plan.start_s.tolist() == [0, 100]

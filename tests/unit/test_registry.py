@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+import pytest
+
+from bridge.errors import ConfigError
+from bridge.registry import PRESETS, build, choices, describe, parse_policy
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_is_built_and_read_back(name):
+    spec = parse_policy(name)
+    assert build(spec).name == name
+    assert parse_policy(describe(spec)) == spec
+
+
+@pytest.mark.parametrize(
+    ("value", "key", "says"),
+    [
+        ("nonsense", "policy", "slurm-like"),
+        (3, "policy", "mapping"),
+        ({"ordr": "fcfs"}, "policy.ordr", "unknown key"),
+        ({"order": "lifo"}, "policy.order", "fcfs"),
+        ({"order": 3}, "policy.order", "name"),
+        ({"preset": "best-ever"}, "policy.preset", "slurm-like"),
+        ({"plan": {"name": "easy", "dept": 2}}, "policy.plan.dept", "depth"),
+        ({"plan": {"name": "easy", "depth": "deep"}}, "policy.plan.depth", "int"),
+        ({"plan": {"name": "easy", "depth": -1}}, "policy.plan.depth", "0 or more"),
+        ({"plan": {"name": "easy", "depth": True}}, "policy.plan.depth", "int"),
+        ({"order": {"name": "fcfs", "x": 1}}, "policy.order.x", "none"),
+    ],
+)
+def test_a_wrong_policy_says_what_where_and_what_there_is(value, key, says):
+    with pytest.raises(ConfigError) as caught:
+        parse_policy(value)
+    assert caught.value.key == key
+    assert says in caught.value.problem
+
+
+def test_any_stage_can_be_exchanged():
+    spec = parse_policy({"preset": "easy", "plan": {"name": "conservative"}})
+    assert (spec.order.name, spec.plan.name) == ("fcfs", "conservative")
+
+
+def test_choices_name_every_stage():
+    assert set(choices()) == {"preset", "order", "plan", "place"}
