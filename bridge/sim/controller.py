@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The simulated controller: the authority on queue and nodes. It believes no plan.
+
+Like slurmctld it tells what is (a `Snapshot`), is told what shall be (a `Plan`), checks every start
+against its own books, applies the good ones and refuses the others, each with a reason.
+
+Rules
+    1. A plan made for another second is stale and refused whole; so is one whose columns do not
+       fit together.
+    2. A start is refused unless the job is pending, its nodes exist, are usable, lie in the
+       partition, are as many as it may have, and hold what it needs beside all that they hold.
+    3. A job holds its nodes from its start until it ends, is cancelled, or loses a node. One that
+       loses a node goes back to the queue, to its old place, and starts from nothing.
+"""
+
+from bisect import insort
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.model.job import JobTable, RunningTable
+from bridge.model.plan import Plan
+from bridge.model.snapshot import Snapshot
+from bridge.sim.system import System, requests
+from bridge.sim.workload import Workload
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A start, or a whole plan (`job` None), that the controller did not apply."""
+
+    now_s: int
+    job: str | None
+    why: str
+
+    def __str__(self) -> str:
+        return f"at {self.now_s}: {f'job {self.job}' if self.job else 'plan'}: {self.why}"
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """What a running job holds.
+
+    Attributes:
+        nodes: (n,) int32, ascending.
+        use: (n, R) int64: what is taken from each node; all of it for exclusive jobs.
+        start_s, limit_s: when it started, and when it would be killed.
+    """
+
+    nodes: NDArray[np.int32]
+    use: NDArray[np.int64]
+    start_s: int
+    limit_s: int
+    partition: int
+    exclusive: bool
+
+
+class _Columns:
+    """Rows of a job table, cheaply: a column with one value throughout is cut, not gathered."""
+
+    def __init__(self, table: JobTable) -> None:
+        columns = {field.name: getattr(table, field.name) for field in fields(table)}
+        self._same = {
+            name: column
+            for name, column in columns.items()
+            if name != "version" and len(column) and _is_constant(column)
+        }
+        self._varied = {name: c for name, c in columns.items() if name not in self._same}
+
+    def rows(self, rows: NDArray[np.int64]) -> JobTable:
+        count = len(rows)
+        return JobTable(
+            **{name: column[:count] for name, column in self._same.items()},
+            **{name: column[rows] for name, column in self._varied.items()},
+        )
+
+
+def _is_constant(column: NDArray[np.generic]) -> bool:
+    if column.dtype == object:
+        return all(value == column[0] for value in column)
+    return bool((column == column[0]).all())
+
+
+class Controller:
+    """Queue and nodes at one instant; jobs are named by their row in the workload.
+
+    Attributes:
+        waiting: pending jobs in order of submission.
+        running: what each running job holds, in order of start.
+        refusals: what was not applied, oldest first.
+    """
+
+    def __init__(self, workload: Workload, system: System) -> None:
+        self.workload, self.system = workload, system
+        self.jobs = requests(workload, system)
+        self.nodes = system.nodes
+        self.waiting: list[int] = []
+        self.running: dict[int, Allocation] = {}
+        self.refusals: list[Refusal] = []
+        self.free = system.nodes.capacity.copy()
+        self._holders = np.zeros(len(system.nodes), dtype=np.int64)
+        self._whole = np.zeros(len(system.nodes), dtype=bool)
+        self._generation = 0
+        self._shown: list[int] = []
+        self._columns = _Columns(self.jobs)
+        self._in_partition = np.zeros((len(system.partitions), len(system.nodes)), dtype=bool)
+        for position, partition in enumerate(system.partitions):
+            self._in_partition[position, partition.nodes] = True
+
+    @property
+    def used_processors(self) -> int:
+        """Processors that jobs hold."""
+        return int((self.system.nodes.capacity[:, 0] - self.free[:, 0]).sum())
+
+    # ------------------------------------------------------------ what happens
+
+    def submit(self, job: int) -> None:
+        """Puts a job into the queue, at its place by submission."""
+        insort(self.waiting, job)
+
+    def release(self, job: int) -> Allocation:
+        """Takes a running job's nodes back: it ended, was cancelled, or lost a node."""
+        held = self.running.pop(job)
+        self.free[held.nodes] += held.use
+        self._holders[held.nodes] -= 1
+        if held.exclusive:
+            self._whole[held.nodes] = False
+        return held
+
+    def set_usable(self, node: int, usable: bool) -> None:
+        """Takes a node out of service, or back into it; its jobs are left alone."""
+        column, states = self.nodes.usable.copy(), list(self.nodes.state)
+        column[node], states[node] = usable, "UP" if usable else "DOWN"
+        self.nodes = replace(self.nodes, usable=column, state=tuple(states))
+
+    def jobs_on(self, node: int) -> list[int]:
+        """Running jobs that hold a node."""
+        return [job for job, held in self.running.items() if node in held.nodes]
+
+    def requeue(self, job: int) -> None:
+        """Puts a job that lost its nodes back; its next version tells the two apart."""
+        self.jobs.version[job] += 1
+        insort(self.waiting, job)
+
+    # ------------------------------------------------------------ what is
+
+    def snapshot(self, now_s: int) -> Snapshot:
+        """Tells what is now. The rows of its job table are `waiting`, in that order."""
+        self._generation += 1
+        self._shown = list(self.waiting)
+        return Snapshot(
+            now_s=now_s,
+            generation=self._generation,
+            resources=self.system.resources,
+            nodes=self.nodes,
+            jobs=self._columns.rows(np.array(self._shown, dtype=np.int64)),
+            running=self._running_table(),
+            partitions=self.system.partitions,
+            reservations=(),
+            licences=(),
+            licence_total=np.zeros(0, dtype=np.int64),
+        )
+
+    def _running_table(self) -> RunningTable:
+        count = len(self.running)
+        rows = np.fromiter(self.running, dtype=np.int64, count=count)
+        held = list(self.running.values())
+        widths = np.fromiter((len(a.nodes) for a in held), dtype=np.int64, count=count)
+        none = (np.zeros(0, dtype=np.int32), np.zeros((0, len(self.system.resources)), np.int64))
+        return RunningTable(
+            id=self.jobs.id[rows],
+            name=self.jobs.name[rows],
+            user=self.jobs.user[rows],
+            start_s=np.fromiter((a.start_s for a in held), dtype=np.int64, count=count),
+            end_s=np.fromiter((a.limit_s for a in held), dtype=np.int64, count=count),
+            partition=np.fromiter((a.partition for a in held), dtype=np.int64, count=count),
+            exclusive=np.fromiter((a.exclusive for a in held), dtype=bool, count=count),
+            licences=np.zeros((count, 0), dtype=np.int64),
+            indptr=np.concatenate(([0], np.cumsum(widths))).astype(np.int64),
+            nodes=np.concatenate([a.nodes for a in held]) if held else none[0],
+            use=np.concatenate([a.use for a in held]) if held else none[1],
+        )
+
+    # ------------------------------------------------------------ what shall be
+
+    def apply(self, plan: Plan, now_s: int) -> list[int]:
+        """Starts what the plan starts now, as far as it is right; returns the jobs started."""
+        if (why := _broken(plan, now_s)) is not None:
+            self.refusals.append(Refusal(now_s, None, why))
+            return []
+        started: list[int] = []
+        for row in plan.starts_now.tolist():
+            shown = int(plan.job[row])
+            if not 0 <= shown < len(self._shown):
+                self.refusals.append(Refusal(now_s, None, f"starts a job in row {shown}: none"))
+                continue
+            job = self._shown[shown]
+            nodes = np.asarray(plan.nodes_of(row), dtype=np.int32)
+            tasks = np.asarray(plan.tasks[plan.indptr[row] : plan.indptr[row + 1]], dtype=np.int64)
+            why = self._objection(job, nodes, tasks, int(plan.partition[row]))
+            if why is not None:
+                self.refusals.append(Refusal(now_s, self.jobs.id[job], why))
+                continue
+            self._start(job, nodes, tasks, int(plan.partition[row]), now_s)
+            started.append(job)
+        gone = set(started)
+        self.waiting = [job for job in self.waiting if job not in gone] if gone else self.waiting
+        return started
+
+    def _start(
+        self,
+        job: int,
+        nodes: NDArray[np.int32],
+        tasks: NDArray[np.int64],
+        partition: int,
+        now_s: int,
+    ) -> None:
+        exclusive = self._is_exclusive(job, partition)
+        use = self.nodes.capacity[nodes] if exclusive else self._want(job, tasks)
+        self.free[nodes] -= use
+        self._holders[nodes] += 1
+        self._whole[nodes] = exclusive
+        limit_s = now_s + int(self.jobs.time_limit_s[job])
+        self.running[job] = Allocation(nodes, use, now_s, limit_s, partition, exclusive)
+
+    def _is_exclusive(self, job: int, partition: int) -> bool:
+        return bool(self.jobs.exclusive[job]) or self.system.partitions[partition].exclusive
+
+    def _want(self, job: int, tasks: NDArray[np.int64]) -> NDArray[np.int64]:
+        want: NDArray[np.int64] = (
+            self.jobs.per_node[job] + tasks[:, np.newaxis] * self.jobs.per_task[job]
+        )
+        return want
+
+    def _objection(
+        self, job: int, nodes: NDArray[np.int32], tasks: NDArray[np.int64], partition: int
+    ) -> str | None:
+        """Why a start cannot be applied; None if it can."""
+        jobs = self.jobs
+        if job in self.running:
+            return "is started twice by one plan"
+        if partition not in jobs.partitions[job]:
+            return f"is started in partition {partition}, which it did not name"
+        least, most = int(jobs.min_nodes[job]), int(jobs.max_nodes[job])
+        if not least <= len(nodes) <= most:
+            return f"gets {len(nodes)} nodes where {least} to {most} belong"
+        if nodes.min() < 0 or nodes.max() >= len(self.nodes) or len(np.unique(nodes)) < len(nodes):
+            return "gets a node that does not exist, or one twice"
+        if not (self.nodes.usable[nodes] & self._in_partition[partition, nodes]).all():
+            return "gets a node that is not usable or not in its partition"
+        max_time_s = self.system.partitions[partition].max_time_s
+        if 0 < max_time_s < jobs.time_limit_s[job]:
+            return f"asks for more than the partition's {max_time_s} s"
+        wanted = int(jobs.tasks[job])
+        if wanted and (tasks.min() < 1 or tasks.sum() != wanted):
+            return f"gets {int(tasks.sum())} tasks where {wanted} belong"
+        want = self._want(job, tasks if wanted else np.zeros_like(tasks))
+        if self._is_exclusive(job, partition):
+            room = np.where(self._holders[nodes, np.newaxis] == 0, self.nodes.capacity[nodes], -1)
+        else:
+            room = np.where(self._whole[nodes, np.newaxis], -1, self.free[nodes])
+        if (want > room).any():
+            full = nodes[int(np.argmax((want > room).any(axis=1)))]
+            return f"does not fit on {self.nodes.names[full]}, which others hold"
+        return None
+
+
+def _broken(plan: Plan, now_s: int) -> str | None:
+    """What makes a whole plan unusable; None if it can be read."""
+    rows, nodes = len(plan.job), len(plan.nodes)
+    columns = (plan.start_s, plan.end_s, plan.partition, plan.reasons)
+    if any(len(column) != rows for column in columns) or len(plan.indptr) != rows + 1:
+        return "has columns of different length"
+    if len(plan.tasks) != nodes or plan.indptr[0] != 0 or plan.indptr[-1] != nodes:
+        return "has offsets that do not fit its nodes"
+    if (np.diff(plan.indptr) < 0).any():
+        return "has offsets that fall"
+    if plan.now_s != now_s:
+        return f"was made for {plan.now_s}: stale"
+    return None

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The events of a simulation, second by second, and the decision after each of them.
+
+Rules
+    1. What happens in one second is taken together: first jobs end, then faults strike, then jobs
+       are submitted. If any job waits then, one decision is asked for and applied.
+    2. Time is the next event's; nothing reads a clock but the measure of decision time.
+    3. A decision is also asked for at the earliest start that the last plan announced, and
+       `RETRY_S` after one that failed or was refused in part; at most `MAX_IDLE` times in a row
+       without anything having changed.
+    4. A decider that raises is a controller without an answer: the fallback decides, as Slurm's
+       own backfill would. Without a fallback the error is the caller's.
+    5. Same workload, system, decider, seed and faults: same schedule.
+"""
+
+import heapq
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.measures import Schedule
+from bridge.model.plan import Plan
+from bridge.ports import Decide
+from bridge.sim.controller import Allocation, Controller, Refusal
+from bridge.sim.faults import Fault, FaultKind
+from bridge.sim.system import System
+from bridge.sim.workload import Workload
+from bridge.units import NEVER
+
+RETRY_S = 30
+MAX_IDLE = 1000
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a simulation is, told after every decision."""
+
+    now_s: int
+    waiting: int
+    running: int
+    finished: int
+    jobs: int
+    used_processors: int
+    decision_ms: float
+
+
+Observe = Callable[[Progress], None]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a simulation; columns are of length n_jobs, in the workload's order.
+
+    Attributes:
+        schedule: starts and ends; of a job that was requeued, those of its last run.
+        indptr, nodes: job i held nodes[indptr[i]:indptr[i + 1]]; empty if it never started.
+        cancelled: bool: cancelled by a fault, waiting or running.
+        restarts: int64: how often it lost a node and began anew.
+        decision_ms: (n_decisions,) float64.
+        refusals: what the controller did not apply.
+        failures: decisions that the decider owed and the fallback made.
+    """
+
+    workload: Workload
+    system: System
+    schedule: Schedule
+    indptr: NDArray[np.int64]
+    nodes: NDArray[np.int32]
+    cancelled: NDArray[np.bool_]
+    restarts: NDArray[np.int64]
+    decision_ms: NDArray[np.float64]
+    refusals: tuple[Refusal, ...]
+    failures: int
+
+
+def simulate(
+    workload: Workload,
+    system: System,
+    decide: Decide,
+    *,
+    faults: Sequence[Fault] = (),
+    fallback: Decide | None = None,
+    observe: Observe | None = None,
+) -> Outcome:
+    """Runs a workload on a system, deciding by `decide`.
+
+    Args:
+        workload: the jobs.
+        system: the machine.
+        decide: the cycle in this process, or the service behind its socket.
+        faults: what goes wrong and when.
+        fallback: decides when `decide` raises.
+        observe: is told the progress after every decision.
+
+    Raises:
+        Exception: whatever `decide` raises, if there is no fallback.
+    """
+    return _Run(workload, system, decide, faults, fallback, observe).to_the_end()
+
+
+class _Run:
+    def __init__(
+        self,
+        workload: Workload,
+        system: System,
+        decide: Decide,
+        faults: Sequence[Fault],
+        fallback: Decide | None,
+        observe: Observe | None,
+    ) -> None:
+        self.workload, self.system = workload, system
+        self.decide, self.fallback, self.observe = decide, fallback, observe
+        self.controller = Controller(workload, system)
+        self.faults = sorted(faults, key=lambda fault: fault.at_s)
+        n_jobs = len(workload)
+        self.start_s = np.full(n_jobs, NEVER, dtype=np.int64)
+        self.end_s = np.full(n_jobs, NEVER, dtype=np.int64)
+        self.cancelled = np.zeros(n_jobs, dtype=bool)
+        self.restarts = np.zeros(n_jobs, dtype=np.int64)
+        self.allocations: list[NDArray[np.int32]] = [np.zeros(0, dtype=np.int32)] * n_jobs
+        self.decision_ms: list[float] = []
+        self.failures = self.submitted = self.finished = self.struck = self.idle = 0
+        self.ends: list[tuple[int, int, Allocation]] = []
+        self.wake_s = NEVER
+
+    def to_the_end(self) -> Outcome:
+        while (now_s := self._next_s()) != NEVER:
+            woken = now_s == self.wake_s
+            self.wake_s = NEVER
+            changed = self._end_jobs(now_s) + self._strike(now_s) + self._submit(now_s)
+            if self.controller.waiting and (changed or woken):
+                changed += self._decide_at(now_s)
+            self.idle = 0 if changed else self.idle + 1
+            if self.idle > MAX_IDLE:
+                self.wake_s = NEVER
+        workload = self.workload
+        widths = np.fromiter(map(len, self.allocations), dtype=np.int64, count=len(workload))
+        return Outcome(
+            workload,
+            self.system,
+            Schedule(
+                self.system.processors,
+                workload.submit_s,
+                self.start_s,
+                self.end_s,
+                workload.processors,
+            ),
+            np.concatenate(([0], np.cumsum(widths))).astype(np.int64),
+            np.concatenate(self.allocations),
+            self.cancelled,
+            self.restarts,
+            np.array(self.decision_ms, dtype=np.float64),
+            tuple(self.controller.refusals),
+            self.failures,
+        )
+
+    def _next_s(self) -> int:
+        submit_s = self.workload.submit_s
+        return min(
+            self.ends[0][0] if self.ends else NEVER,
+            int(submit_s[self.submitted]) if self.submitted < len(submit_s) else NEVER,
+            self.faults[self.struck].at_s if self.struck < len(self.faults) else NEVER,
+            self.wake_s,
+        )
+
+    # ------------------------------------------------------------ events
+
+    def _end_jobs(self, now_s: int) -> int:
+        ended = 0
+        while self.ends and self.ends[0][0] <= now_s:
+            _, job, held = heapq.heappop(self.ends)
+            # An end is void if that run is over already: cancelled, ended early, requeued.
+            if self.controller.running.get(job) is held:
+                self._finish(job, now_s)
+                ended += 1
+        return ended
+
+    def _finish(self, job: int, now_s: int) -> None:
+        self.controller.release(job)
+        self.end_s[job] = now_s
+        self.finished += 1
+
+    def _submit(self, now_s: int) -> int:
+        last = int(np.searchsorted(self.workload.submit_s, now_s, side="right"))
+        count = 0
+        for job in range(self.submitted, last):
+            if not self.cancelled[job]:
+                self.controller.submit(job)
+                count += 1
+        self.submitted = max(self.submitted, last)
+        return count
+
+    def _strike(self, now_s: int) -> int:
+        struck = self.struck
+        while self.struck < len(self.faults) and self.faults[self.struck].at_s <= now_s:
+            self._apply_fault(self.faults[self.struck], now_s)
+            self.struck += 1
+        return self.struck - struck
+
+    def _apply_fault(self, fault: Fault, now_s: int) -> None:
+        controller, target = self.controller, fault.target
+        match fault.kind:
+            case FaultKind.NODE_LOST:
+                for job in controller.jobs_on(target):
+                    controller.release(job)
+                    controller.requeue(job)
+                    self.start_s[job] = NEVER
+                    self.restarts[job] += 1
+                controller.set_usable(target, usable=False)
+            case FaultKind.NODE_RETURNED:
+                controller.set_usable(target, usable=True)
+            case FaultKind.JOB_ENDED_EARLY:
+                if target in controller.running and self.start_s[target] < now_s:
+                    self._finish(target, now_s)
+            case FaultKind.JOB_CANCELLED:
+                self._cancel(target, now_s)
+
+    def _cancel(self, job: int, now_s: int) -> None:
+        if job in self.controller.running:
+            self._finish(job, now_s)
+        elif job in self.controller.waiting:
+            self.controller.waiting.remove(job)
+        elif job < self.submitted:
+            return  # it ended before
+        self.cancelled[job] = True
+
+    # ------------------------------------------------------------ decisions
+
+    def _decide_at(self, now_s: int) -> int:
+        """Asks for a plan and applies it; returns how many jobs it started."""
+        controller = self.controller
+        snapshot = controller.snapshot(now_s)
+        refused, failed = len(controller.refusals), self.failures
+        began = time.perf_counter()
+        try:
+            plan = self.decide(snapshot)
+        except Exception:
+            if self.fallback is None:
+                raise
+            self.failures += 1
+            plan = self.fallback(snapshot)
+        decision_ms = (time.perf_counter() - began) * 1e3
+        self.decision_ms.append(decision_ms)
+        started = controller.apply(plan, now_s)
+        for job in started:
+            self._started(job, now_s)
+        self.wake_s = _earliest_planned(plan, now_s)
+        if len(controller.refusals) > refused or self.failures > failed:
+            self.wake_s = min(self.wake_s, now_s + RETRY_S)
+        if self.observe is not None:
+            self.observe(
+                Progress(
+                    now_s,
+                    len(controller.waiting),
+                    len(controller.running),
+                    self.finished,
+                    len(self.workload),
+                    controller.used_processors,
+                    decision_ms,
+                )
+            )
+        return len(started)
+
+    def _started(self, job: int, now_s: int) -> None:
+        held = self.controller.running[job]
+        self.start_s[job] = now_s
+        self.allocations[job] = held.nodes
+        heapq.heappush(self.ends, (now_s + int(self.workload.runtime_s[job]), job, held))
+
+
+def _earliest_planned(plan: Plan, now_s: int) -> int:
+    start_s = np.asarray(plan.start_s)
+    later = start_s[start_s > now_s]  # NEVER is the largest of all
+    return int(later.min()) if len(later) else NEVER

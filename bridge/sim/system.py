@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The machine that is simulated, and what a trace's jobs ask of it.
+
+Two kinds
+    pool        N identical nodes of one processor; a job holds as many whole nodes as it has
+                processors. The machine of the literature on traces, and the default.
+    described   nodes and partitions from a YAML file; a job has one task for each processor, and
+                the tasks share nodes with other jobs unless `whole_nodes` is set.
+
+A description, with every key there is:
+
+    name: two islands
+    nodes:
+      - {names: "thin[001-064]", cpus: 16, memory_mib: 65536, weight: 1}
+      - {names: "gpu[1-4]", cpus: 32, memory_mib: 262144, gres: {gpu: 4}, features: [big]}
+    partitions:                     # without any: one of all nodes
+      - {name: batch, nodes: "thin[001-064]", max_time_s: 86400}
+      - {name: large, queues: [3], priority_tier: 2, exclusive: true}
+    use_memory: true                # hold jobs to the memory the trace says they asked for
+    whole_nodes: false              # jobs never share a node
+
+A partition takes the jobs of the trace's `queues` it names; one that names none takes all the
+queues that no partition names. A queue that none takes is refused.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import yaml
+from ClusterShell.NodeSet import NodeSet, NodeSetException
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from bridge.errors import ConfigError
+from bridge.model.job import JobTable
+from bridge.model.node import NodeTable
+from bridge.model.snapshot import Partition
+from bridge.sim.workload import Workload
+
+_MIB_KIB = 1024
+
+
+@dataclass(frozen=True)
+class System:
+    """Nodes, partitions, and how a trace's jobs are lowered to requests.
+
+    Attributes:
+        pool: identical one-processor nodes in one partition without bounds.
+        queues: for each partition the trace's queues it takes; empty: all that none names.
+        use_memory: jobs are held to the memory they asked for.
+        whole_nodes: jobs never share a node.
+    """
+
+    name: str
+    resources: tuple[str, ...]
+    nodes: NodeTable
+    partitions: tuple[Partition, ...]
+    pool: bool = False
+    queues: tuple[frozenset[int], ...] = field(default=(frozenset(),))
+    use_memory: bool = False
+    whole_nodes: bool = False
+
+    @property
+    def processors(self) -> int:
+        """Processors of all nodes."""
+        return int(self.nodes.capacity[:, 0].sum())
+
+
+def pool_of(processors: int) -> System:
+    """A pool of that many nodes of one processor (and, as Slurm assumes, 1 MiB)."""
+    width = len(str(processors - 1))
+    names = tuple(f"n{index:0{width}d}" for index in range(processors))
+    capacity = np.ones((processors, 2), dtype=np.int64)
+    everything = np.arange(processors, dtype=np.int32)
+    return System(
+        f"pool of {processors}",
+        ("cpus", "mem_mib"),
+        _node_table(names, capacity, np.ones(processors, np.int32), (frozenset(),) * processors),
+        (Partition("all", everything),),
+        pool=True,
+    )
+
+
+def _node_table(
+    names: tuple[str, ...],
+    capacity: NDArray[np.int64],
+    weight: NDArray[np.int32],
+    features: tuple[frozenset[str], ...],
+) -> NodeTable:
+    usable = np.ones(len(names), dtype=bool)
+    return NodeTable(names, capacity, usable, weight, features, ("UP",) * len(names))
+
+
+# ---------------------------------------------------------------- descriptions
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+_Positive = Annotated[int, Field(ge=1)]
+_Amount = Annotated[int, Field(ge=0)]
+
+
+class _NodeGroup(_Strict):
+    names: str
+    cpus: _Positive
+    memory_mib: _Positive = 1
+    gres: dict[str, _Positive] = {}
+    features: list[str] = []
+    weight: _Amount = 1
+
+
+class _PartitionText(_Strict):
+    name: str
+    nodes: str | None = None
+    queues: list[int] = []
+    max_nodes: _Amount = 0
+    max_time_s: _Amount = 0
+    exclusive: bool = False
+    priority_tier: _Amount = 1
+
+
+class _Description(_Strict):
+    name: str = "described system"
+    nodes: Annotated[list[_NodeGroup], Field(min_length=1)]
+    partitions: list[_PartitionText] = []
+    use_memory: bool = False
+    whole_nodes: bool = False
+
+
+def read_system(path: Path) -> System:
+    """Reads a system description.
+
+    Raises:
+        ConfigError: the file cannot be read, or a key is unknown, missing or impossible.
+    """
+    try:
+        data = yaml.safe_load(path.read_text())
+    except OSError as error:
+        raise ConfigError("", f"cannot be read: {error.strerror}", file=str(path)) from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        problem = " ".join(str(error).split())
+        raise ConfigError("", f"is not YAML: {problem}", file=str(path)) from None
+    try:
+        text = _Description.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise ConfigError(key or "system", first["msg"], file=str(path)) from None
+    try:
+        return _system(text)
+    except ConfigError as error:
+        raise ConfigError(error.key, error.problem, file=str(path)) from None
+
+
+def _system(text: _Description) -> System:
+    kinds = sorted({kind for group in text.nodes for kind in group.gres})
+    names: list[str] = []
+    capacity: list[list[int]] = []
+    weight: list[int] = []
+    features: list[frozenset[str]] = []
+    for position, group in enumerate(text.nodes):
+        members = _expand(f"nodes.{position}.names", group.names)
+        names += members
+        amounts = [group.cpus, group.memory_mib, *(group.gres.get(kind, 0) for kind in kinds)]
+        capacity += [amounts] * len(members)
+        weight += [group.weight] * len(members)
+        features += [frozenset(group.features)] * len(members)
+    if len(set(names)) != len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ConfigError("nodes", f"node {twice} is described twice")
+    index = {name: position for position, name in enumerate(names)}
+    partitions = tuple(
+        _partition(f"partitions.{position}", part, index)
+        for position, part in enumerate(text.partitions or [_PartitionText(name="all")])
+    )
+    return System(
+        text.name,
+        ("cpus", "mem_mib", *kinds),
+        _node_table(
+            tuple(names),
+            np.array(capacity, dtype=np.int64),
+            np.array(weight, dtype=np.int32),
+            tuple(features),
+        ),
+        partitions,
+        queues=tuple(frozenset(part.queues) for part in text.partitions) or (frozenset(),),
+        use_memory=text.use_memory,
+        whole_nodes=text.whole_nodes,
+    )
+
+
+def _expand(key: str, text: str) -> list[str]:
+    try:
+        members = [str(name) for name in NodeSet(text)]
+    except NodeSetException as error:
+        raise ConfigError(key, f"'{text}' is not a node set: {error}") from None
+    if not members:
+        raise ConfigError(key, "names no node")
+    return members
+
+
+def _partition(key: str, text: _PartitionText, index: dict[str, int]) -> Partition:
+    members = list(index) if text.nodes is None else _expand(f"{key}.nodes", text.nodes)
+    for name in members:
+        if name not in index:
+            raise ConfigError(f"{key}.nodes", f"no node {name} is described")
+    return Partition(
+        text.name,
+        np.array(sorted(index[name] for name in members), dtype=np.int32),
+        max_nodes=text.max_nodes,
+        max_time_s=text.max_time_s,
+        exclusive=text.exclusive,
+        priority_tier=text.priority_tier,
+    )
+
+
+# ---------------------------------------------------------------- requests
+
+
+def requests(workload: Workload, system: System) -> JobTable:
+    """All jobs of a workload as pending jobs, one row each, in order of submission.
+
+    Priority falls with submission, as Slurm's priority/basic has it.
+    """
+    n_jobs, n_resources = len(workload), len(system.resources)
+    per_node = np.zeros((n_jobs, n_resources), dtype=np.int64)
+    per_task = np.zeros_like(per_node)
+    ones = np.ones(n_jobs, dtype=np.int64)
+    zeros = np.zeros(n_jobs, dtype=np.int64)
+    if system.pool:
+        per_node[:, 0] = 1
+        min_nodes = max_nodes = workload.processors
+        tasks = zeros
+    else:
+        per_task[:, 0] = 1
+        if system.use_memory:
+            per_task[:, 1] = -(-workload.memory_kib // _MIB_KIB)
+        min_nodes, max_nodes = ones, np.minimum(workload.processors, len(system.nodes))
+        tasks = workload.processors
+    return JobTable(
+        id=workload.id,
+        version=np.ones(n_jobs, dtype=np.uint64),
+        name=_numbered("app", workload.executable),
+        user=_numbered("user", workload.user),
+        account=_numbered("group", workload.group),
+        priority=np.arange(n_jobs, 0, -1, dtype=np.int64),
+        submit_s=workload.submit_s,
+        eligible_s=workload.submit_s,
+        begin_s=zeros,
+        time_limit_s=workload.time_limit_s,
+        hold=np.zeros(n_jobs, dtype=np.int8),
+        hold_text=_same("", n_jobs),
+        partitions=_partitions_of(workload, system),
+        min_nodes=min_nodes,
+        max_nodes=max_nodes,
+        per_node=per_node,
+        per_task=per_task,
+        tasks=tasks,
+        max_tasks_per_node=zeros,
+        exclusive=np.full(n_jobs, system.pool or system.whole_nodes),
+        width_rule=np.zeros(n_jobs, dtype=np.int8),
+        features=_same("", n_jobs),
+        required=_same((), n_jobs),
+        excluded=_same((), n_jobs),
+        licences=np.zeros((n_jobs, 0), dtype=np.int64),
+        reservation=-ones,
+        array_tasks=zeros,
+        array_startable=zeros,
+    )
+
+
+def _partitions_of(workload: Workload, system: System) -> NDArray[np.object_]:
+    """The partitions each job may use, by the queue it was submitted to.
+
+    Raises:
+        ConfigError: no partition takes some queue.
+    """
+    named = frozenset[int]().union(*system.queues)
+    choice: dict[int, tuple[int, ...]] = {}
+    for queue in np.unique(workload.queue).tolist():
+        choice[queue] = tuple(
+            position
+            for position, takes in enumerate(system.queues)
+            if queue in takes or (not takes and queue not in named)
+        )
+        if not choice[queue]:
+            raise ConfigError("partitions", f"none takes queue {queue} of {workload.name}")
+    return _objects([choice[queue] for queue in workload.queue.tolist()])
+
+
+def _same(value: object, count: int) -> NDArray[np.object_]:
+    column = np.empty(count, dtype=object)
+    column.fill(value)
+    return column
+
+
+def _objects(values: Sequence[object]) -> NDArray[np.object_]:
+    column = np.empty(len(values), dtype=object)
+    for position, value in enumerate(values):
+        column[position] = value
+    return column
+
+
+def _numbered(prefix: str, numbers: NDArray[np.int64]) -> NDArray[np.object_]:
+    return _objects([f"{prefix}{number}" if number >= 0 else "" for number in numbers.tolist()])

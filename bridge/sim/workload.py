@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A trace turned into jobs, by the rules under which known results were obtained.
+
+Rules, in this order; what is left out is counted by its reason
+1. Processors are the requested ones; where the trace has none (0 or -1), the allocated ones.
+2. A job with run time <= 0, or without processors, is left out: it never ran.
+3. A job larger than the machine is left out: it could never start.
+4. A time limit <= 0 is replaced by the run time.
+5. The run time is capped at the time limit, because the job would be killed there.
+6. Jobs are sorted by submission; within a second they keep the trace's order.
+
+Instants are Unix seconds: submit time + `UnixStartTime` of the header (1 without one, because an
+instant of 0 means "unknown" elsewhere).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.errors import ConfigError, TraceError
+from bridge.sim.swf import Field, Trace
+
+NOT_RUN = "run time or processors not positive"
+TOO_LARGE = "larger than the machine"
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Jobs to simulate, as columns of length n_jobs, sorted by submission.
+
+    Attributes:
+        name: where they come from, for people.
+        processors_total: size of the machine.
+        id: object (str), unique.
+        submit_s: int64, Unix seconds, >= 1.
+        runtime_s: int64: what they really take, in [1, time_limit_s].
+        time_limit_s: int64: what was asked for, >= 1.
+        processors: int64, in [1, processors_total].
+        memory_kib: int64: memory asked for on each processor; 0: not stated.
+        user, group, executable, queue: int64 numbers of the trace; -1 unknown.
+        row: int64: line of the trace each job came from, an index into `Trace.columns`.
+        left_out: reason to number of jobs that were left out.
+    """
+
+    name: str
+    processors_total: int
+    id: NDArray[np.object_]
+    submit_s: NDArray[np.int64]
+    runtime_s: NDArray[np.int64]
+    time_limit_s: NDArray[np.int64]
+    processors: NDArray[np.int64]
+    memory_kib: NDArray[np.int64]
+    user: NDArray[np.int64]
+    group: NDArray[np.int64]
+    executable: NDArray[np.int64]
+    queue: NDArray[np.int64]
+    row: NDArray[np.int64]
+    left_out: Mapping[str, int]
+
+    def __len__(self) -> int:
+        return len(self.id)
+
+    def first(self, n_jobs: int) -> "Workload":
+        """The first `n_jobs` jobs."""
+        columns = {
+            field.name: value[:n_jobs]
+            for field in fields(self)
+            if isinstance(value := getattr(self, field.name), np.ndarray)
+        }
+        return replace(self, **columns)
+
+
+def machine_size(trace: Trace) -> int:
+    """Processors of the machine by the header: `MaxProcs`, else `MaxNodes`.
+
+    Raises:
+        TraceError: the header states neither.
+    """
+    size = trace.whole_number("MaxProcs") or trace.whole_number("MaxNodes") or 0
+    if size < 1:
+        raise TraceError(
+            trace.path, None, "the header states neither MaxProcs nor MaxNodes; give --procs"
+        )
+    return size
+
+
+def workload_from(trace: Trace, processors_total: int | None = None) -> Workload:
+    """Turns a trace into jobs.
+
+    Args:
+        trace: what `read_swf` read.
+        processors_total: size of the machine; None: as the header says.
+
+    Raises:
+        TraceError: no size is stated, or no job is left.
+        ConfigError: the size is not positive.
+    """
+    total = machine_size(trace) if processors_total is None else processors_total
+    if total < 1:
+        raise ConfigError("procs", f"a machine has at least 1 processor, not {total}")
+    whole = np.floor(trace.columns).astype(np.int64)
+    requested = whole[:, Field.REQUESTED_PROCESSORS]
+    processors = np.where(requested > 0, requested, whole[:, Field.ALLOCATED_PROCESSORS])
+    runtime_s = whole[:, Field.RUNTIME_S]
+    ran = (runtime_s > 0) & (processors > 0)
+    fits = processors <= total
+    kept = np.flatnonzero(ran & fits)
+    if not len(kept):
+        raise TraceError(trace.path, None, f"no job that ran fits {total} processors")
+    kept = kept[np.argsort(whole[kept, Field.SUBMIT_S], kind="stable")]
+    whole, processors, runtime_s = whole[kept], processors[kept], runtime_s[kept]
+    asked_s = whole[:, Field.REQUESTED_TIME_S]
+    time_limit_s = np.where(asked_s > 0, asked_s, runtime_s)
+    origin_s = max(trace.whole_number("UnixStartTime") or 0, 1)
+    return Workload(
+        name=trace.path,
+        processors_total=total,
+        id=_ids(whole[:, Field.JOB]),
+        submit_s=whole[:, Field.SUBMIT_S] + origin_s,
+        runtime_s=np.minimum(runtime_s, time_limit_s),
+        time_limit_s=time_limit_s,
+        processors=processors,
+        memory_kib=np.maximum(whole[:, Field.REQUESTED_MEMORY_KIB], 0),
+        user=whole[:, Field.USER],
+        group=whole[:, Field.GROUP],
+        executable=whole[:, Field.EXECUTABLE],
+        queue=whole[:, Field.QUEUE],
+        row=kept,
+        left_out={
+            reason: count
+            for reason, count in (
+                (NOT_RUN, int(np.sum(~ran))),
+                (TOO_LARGE, int(np.sum(ran & ~fits))),
+            )
+            if count
+        },
+    )
+
+
+def _ids(numbers: NDArray[np.int64]) -> NDArray[np.object_]:
+    """Job numbers as text; a number that occurs twice gets the job's position behind it."""
+    _, first, counts = np.unique(numbers, return_index=True, return_counts=True)
+    ids = np.array([str(number) for number in numbers.tolist()], dtype=object)
+    if (counts > 1).any():
+        repeated = np.ones(len(numbers), dtype=bool)
+        repeated[first] = False
+        for position in np.flatnonzero(repeated).tolist():
+            ids[position] = f"{ids[position]}.{position}"
+    return ids
