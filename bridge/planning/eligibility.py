@@ -58,18 +58,26 @@ class Eligibility:
         self._matching: dict[str, list[NDArray[np.bool_]]] = {}
         self._alternatives: dict[tuple[object, ...], tuple[Alternative, ...] | Reason] = {}
 
-    def alternatives(self, row: int) -> tuple[Alternative, ...] | Reason:
-        """Returns the job's alternatives, or why there are none."""
+    def alternatives(self, rows: NDArray[np.int64]) -> list[tuple[Alternative, ...] | Reason]:
+        """Returns each job's alternatives, or why there are none; jobs that ask alike share them.
+
+        Args:
+            rows: (n,) rows of `snapshot.jobs`.
+        """
         jobs = self._snapshot.jobs
-        key = (
-            jobs.partitions[row], jobs.features[row], jobs.excluded[row], jobs.required[row],
-            int(jobs.reservation[row]), int(jobs.time_limit_s[row]), int(jobs.min_nodes[row]),
-            int(jobs.max_nodes[row]), int(jobs.width_rule[row]),
+        asked = (
+            jobs.partitions, jobs.features, jobs.excluded, jobs.required, jobs.reservation,
+            jobs.time_limit_s, jobs.min_nodes, jobs.max_nodes, jobs.width_rule,
         )  # fmt: skip
-        known = self._alternatives.get(key)
-        if known is None:
-            known = self._alternatives[key] = self._find(row)
-        return known
+        keys = zip(*(column[rows].tolist() for column in asked), strict=True)
+        known = self._alternatives
+        answers = []
+        for key, row in zip(keys, rows.tolist(), strict=True):
+            answer = known.get(key)
+            if answer is None:
+                answer = known[key] = self._find(row)
+            answers.append(answer)
+        return answers
 
     def _find(self, row: int) -> tuple[Alternative, ...] | Reason:
         jobs = self._snapshot.jobs

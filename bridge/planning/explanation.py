@@ -13,7 +13,6 @@ from bridge.core import Blocked
 from bridge.model.job import Hold
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.snapshot import Snapshot
-from bridge.planning.eligibility import Alternative
 
 _HELD = {
     Hold.HELD: ReasonCode.HELD,
@@ -50,9 +49,10 @@ def held_reason(snapshot: Snapshot, row: int) -> Reason:
 def blocked_reason(
     snapshot: Snapshot,
     row: int,
-    alternative: Alternative,
-    blocked: Blocked,
     *,
+    partition: int,
+    min_nodes: int,
+    blocked: Blocked,
     fit_now: int,
     counter: int,
 ) -> Reason:
@@ -61,17 +61,17 @@ def blocked_reason(
     Args:
         snapshot: the world.
         row: in `snapshot.jobs`.
-        alternative: the one the kernel judged.
+        partition: of the alternative the kernel judged.
+        min_nodes: of that alternative.
         blocked: the kernel's verdict.
         fit_now: nodes that could hold the job now.
         counter: the licence for the counter verdicts.
     """
     jobs = snapshot.jobs
-    wanted = alternative.min_nodes
-    where = snapshot.partitions[alternative.partition].name
+    where = snapshot.partitions[partition].name
     match blocked:
         case Blocked.NODES_BUSY:
-            text = f"needs {_nodes(wanted)} of {where}, {fit_now} free now"
+            text = f"needs {_nodes(min_nodes)} of {where}, {fit_now} free now"
             if jobs.tasks[row]:
                 text = f"needs room for {jobs.tasks[row]} tasks in {where}"
             return Reason(ReasonCode.RESOURCES, text)
@@ -91,26 +91,26 @@ def blocked_reason(
             name, total = snapshot.licences[counter], snapshot.licence_total[counter]
             asked = jobs.licences[row][counter]
             return Reason(ReasonCode.NEVER, f"wants {asked} of licence {name}, there are {total}")
-    return _too_large(snapshot, row, alternative, where)
+    return _too_large(snapshot, row, partition, min_nodes)
 
 
-def _too_large(snapshot: Snapshot, row: int, alternative: Alternative, where: str) -> Reason:
+def _too_large(snapshot: Snapshot, row: int, partition: int, min_nodes: int) -> Reason:
     """No set of usable nodes can hold it: would the down and drained ones help?"""
-    jobs, nodes = snapshot.jobs, snapshot.nodes
+    jobs, nodes, where = snapshot.jobs, snapshot.nodes, snapshot.partitions[partition].name
     need = jobs.per_node[row] + (jobs.per_task[row] if jobs.tasks[row] else 0)
-    members = snapshot.partitions[alternative.partition].nodes
+    members = snapshot.partitions[partition].nodes
     large = members[(nodes.capacity[members] >= need).all(axis=1)]
     usable = int(np.count_nonzero(nodes.usable[large]))
-    if len(large) >= alternative.min_nodes > usable or (
+    if len(large) >= min_nodes > usable or (
         jobs.required[row] and not nodes.usable[list(jobs.required[row])].all()
     ):
         return Reason(
             ReasonCode.RESOURCES,
-            f"needs {_nodes(alternative.min_nodes)} of {where}, only {usable} are up",
+            f"needs {_nodes(min_nodes)} of {where}, only {usable} are up",
         )
     return Reason(
         ReasonCode.NEVER,
-        f"no {_nodes(alternative.min_nodes)} of {where} can hold it with its constraints",
+        f"no {_nodes(min_nodes)} of {where} can hold it with its constraints",
     )
 
 

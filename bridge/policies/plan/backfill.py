@@ -94,35 +94,29 @@ class _Rows:
         self.snapshot, self.job = snapshot, job
         self.eligibility = Eligibility(snapshot)
         self.reasons: list[Reason | None] = [None] * len(job)
-        self.alternatives: list[tuple[Alternative, ...]] = []
-        asked: list[int] = []
         jobs = snapshot.jobs
-        plannable = _PLANNABLE[jobs.hold] & ((jobs.array_tasks == 0) | (jobs.array_startable > 0))
-        found: tuple[Alternative, ...] | Reason
-        for row, index in enumerate(job.tolist()):
-            found = (
-                self.eligibility.alternatives(index)
-                if plannable[index]
-                else held_reason(snapshot, index)
-            )
-            if isinstance(found, Reason):
-                self.reasons[row] = found
+        startable = (jobs.array_tasks == 0) | (jobs.array_startable > 0)
+        plannable = (_PLANNABLE[jobs.hold] & startable)[job]
+        for row in np.flatnonzero(~plannable).tolist():
+            self.reasons[row] = held_reason(snapshot, int(job[row]))
+        candidates = np.flatnonzero(plannable)
+        asked: list[int] = []
+        given: list[tuple[Alternative, ...]] = []
+        answers = self.eligibility.alternatives(job[candidates])
+        for row, answer in zip(candidates.tolist(), answers, strict=True):
+            if isinstance(answer, Reason):
+                self.reasons[row] = answer
             else:
                 asked.append(row)
-                self.alternatives.append(found)
+                given.append(answer)
         self.asked = np.array(asked, dtype=np.int64)
+        self.alternatives = _AlternativeColumns(given)
 
     def solve(self, preference: Preference, depth: int) -> NodePlan:
         """Calls the kernel."""
-        snapshot, running = self.snapshot, self.snapshot.running
+        snapshot, running, alternatives = self.snapshot, self.snapshot.running, self.alternatives
         jobs, take = snapshot.jobs, self.job[self.asked]
-        n_nodes = len(snapshot.nodes)
-        flat = [a for several in self.alternatives for a in several]
-        alt = np.array(
-            [(a.class_, a.time_limit_s, a.min_nodes, a.max_nodes) for a in flat], dtype=np.int64
-        ).reshape(-1, 4)
-        counts = np.fromiter((len(a) for a in self.alternatives), dtype=np.int64, count=len(take))
-        required, required_nodes = _required(jobs, take, n_nodes)
+        required, required_nodes = _required(jobs, take, len(snapshot.nodes))
         b_class, b_start, b_end, b_nodes = self.eligibility.blackouts()
         return plan_nodes(
             now=snapshot.now_s,
@@ -143,11 +137,11 @@ class _Rows:
             blackout_nodes=b_nodes,
             counter_capacity=snapshot.licence_total,
             job_counter=np.ascontiguousarray(jobs.licences[take]),
-            alt_indptr=np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
-            alt_class=alt[:, 0].astype(np.int32),
-            alt_time_limit_s=np.ascontiguousarray(alt[:, 1]),
-            alt_min_nodes=alt[:, 2].astype(np.int32),
-            alt_max_nodes=alt[:, 3].astype(np.int32),
+            alt_indptr=alternatives.indptr,
+            alt_class=alternatives.class_.astype(np.int32),
+            alt_time_limit_s=alternatives.time_limit_s,
+            alt_min_nodes=alternatives.min_nodes.astype(np.int32),
+            alt_max_nodes=alternatives.max_nodes.astype(np.int32),
             per_node=np.ascontiguousarray(jobs.per_node[take]),
             tasks=jobs.tasks[take].astype(np.int32),
             per_task=np.ascontiguousarray(jobs.per_task[take]),
@@ -161,42 +155,27 @@ class _Rows:
 
     def plan(self, found: NodePlan) -> Plan:
         """Puts the kernel's answer and the rows it was not asked about together."""
-        snapshot, n_rows = self.snapshot, len(self.job)
+        n_rows, asked, alternatives = len(self.job), self.asked, self.alternatives
         start_s = np.full(n_rows, UNPLANNED, dtype=np.int64)
         end_s = np.zeros(n_rows, dtype=np.int64)
         partition = np.full(n_rows, -1, dtype=np.int32)
         width = np.zeros(n_rows, dtype=np.int64)
-        start_s[self.asked] = found.start
-        width[self.asked] = np.diff(found.indptr)
+        start_s[asked] = found.start
+        width[asked] = np.diff(found.indptr)
         has_start = (found.start != NEVER) & (found.start != UNPLANNED)
-        for position in np.flatnonzero(has_start).tolist():
-            chosen = self.alternatives[position][found.alternative[position]]
-            row = self.asked[position]
-            partition[row] = chosen.partition
-            end_s[row] = found.start[position] + chosen.time_limit_s
-        for position in np.flatnonzero(found.blocked_by != Blocked.STARTS_NOW).tolist():
-            row = int(self.asked[position])
-            self.reasons[row] = blocked_reason(
-                snapshot,
-                int(self.job[row]),
-                self.alternatives[position][max(int(found.alternative[position]), 0)],
-                Blocked(int(found.blocked_by[position])),
-                fit_now=int(found.fit_now[position]),
-                counter=int(found.blocked_counter[position]),
-            )
+        chosen = alternatives.indptr[:-1] + np.maximum(found.alternative, 0)
+        at, rows = chosen[has_start], asked[has_start]
+        partition[rows] = alternatives.partition[at]
+        end_s[rows] = found.start[has_start] + alternatives.time_limit_s[at]
+        self._explain(found, chosen)
         nodes, tasks = found.nodes, found.tasks
         late = self._after_reservation(start_s)
         if late.any():
             keep = np.repeat(~late, width)
             nodes, tasks = nodes[keep], tasks[keep]
             start_s[late], end_s[late], partition[late], width[late] = NEVER, 0, -1, 0
-            for row in np.flatnonzero(late).tolist():
-                name = snapshot.reservations[snapshot.jobs.reservation[self.job[row]]].name
-                self.reasons[row] = Reason(
-                    ReasonCode.RESERVATION, f"reservation {name} ends before the job can start"
-                )
         return Plan(
-            now_s=snapshot.now_s,
+            now_s=self.snapshot.now_s,
             policy="backfill",
             job=self.job.astype(np.int32),
             start_s=start_s,
@@ -208,12 +187,64 @@ class _Rows:
             reasons=tuple(self.reasons),
         )
 
+    def _explain(self, found: NodePlan, chosen: NDArray[np.int64]) -> None:
+        """Gives every row that does not start now its reason."""
+        blocked = np.flatnonzero(found.blocked_by != Blocked.STARTS_NOW)
+        columns = (
+            self.asked[blocked], chosen[blocked], found.blocked_by[blocked],
+            found.fit_now[blocked], found.blocked_counter[blocked],
+        )  # fmt: skip
+        for row, at, code, fit_now, counter in zip(*(c.tolist() for c in columns), strict=True):
+            self.reasons[row] = blocked_reason(
+                self.snapshot,
+                int(self.job[row]),
+                partition=int(self.alternatives.partition[at]),
+                min_nodes=int(self.alternatives.min_nodes[at]),
+                blocked=Blocked(code),
+                fit_now=fit_now,
+                counter=counter,
+            )
+
     def _after_reservation(self, start_s: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Rows that would start only after the reservation they must run in."""
         ends = np.array([r.end_s for r in self.snapshot.reservations] + [NEVER], dtype=np.int64)
         own_end: NDArray[np.int64] = ends[self.snapshot.jobs.reservation[self.job]]
         late: NDArray[np.bool_] = (start_s != NEVER) & (start_s >= own_end)
+        for row in np.flatnonzero(late).tolist():
+            name = self.snapshot.reservations[self.snapshot.jobs.reservation[self.job[row]]].name
+            self.reasons[row] = Reason(
+                ReasonCode.RESERVATION, f"reservation {name} ends before the job can start"
+            )
         return late
+
+
+class _AlternativeColumns:
+    """The alternatives of all rows, as columns; row i has those in indptr[i]:indptr[i + 1]."""
+
+    def __init__(self, given: list[tuple[Alternative, ...]]) -> None:
+        distinct: dict[int, int] = {}  # jobs that ask alike share one tuple: tell them by identity
+        tuples: list[tuple[Alternative, ...]] = []
+        which = np.empty(len(given), dtype=np.int64)
+        for position, several in enumerate(given):
+            index = distinct.setdefault(id(several), len(tuples))
+            if index == len(tuples):
+                tuples.append(several)
+            which[position] = index
+        table = np.array(
+            [
+                (a.class_, a.partition, a.time_limit_s, a.min_nodes, a.max_nodes)
+                for several in tuples
+                for a in several
+            ],
+            dtype=np.int64,
+        ).reshape(-1, 5)
+        length = np.array([len(several) for several in tuples], dtype=np.int64)
+        offset = np.concatenate(([0], np.cumsum(length)))[which]
+        counts = length[which]
+        self.indptr = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+        at = np.repeat(offset - self.indptr[:-1], counts) + np.arange(self.indptr[-1])
+        columns = (np.ascontiguousarray(column) for column in table[at].T)
+        self.class_, self.partition, self.time_limit_s, self.min_nodes, self.max_nodes = columns
 
 
 def _required(
