@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rules of the house that a machine can keep."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TRACKED = [
+    ROOT / line
+    for line in subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+]
+SOURCES = [
+    path
+    for path in TRACKED
+    if path.exists()
+    and (
+        path.suffix in {".py", ".pyi", ".c", ".h", ".cpp", ".hpp", ".proto", ".sh"}
+        or path.parent in (ROOT / "scripts", ROOT / ".ci")
+    )
+]
+OURS = [path for path in SOURCES if "rpc/pb" not in str(path)]
+
+
+def named(paths):
+    return pytest.mark.parametrize("path", paths, ids=lambda path: str(path.relative_to(ROOT)))
+
+
+@named([path for path in SOURCES if path.stat().st_size])
+def test_every_source_file_names_its_licence(path):
+    head = path.read_text().splitlines()[:3]
+    licence = "GPL-2.0-or-later" if "bridge/shim/" in str(path) else "Apache-2.0"
+    assert any(f"SPDX-License-Identifier: {licence}" in line for line in head)
+
+
+@named(OURS)
+def test_a_file_fits_in_the_head(path):
+    assert len(path.read_text().splitlines()) <= 700
+
+
+@named(OURS)
+def test_nothing_is_left_unfinished(path):
+    unfinished = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b|raise NotImplemented" r"Error")
+    assert not unfinished.search(path.read_text())
