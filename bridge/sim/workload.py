@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from bridge.errors import ConfigError, TraceError
 from bridge.sim.swf import Field, Trace
 
-NOT_RUN = "run time or processors not positive"
+NOT_RUN = "never ran (run time or processors <= 0)"
 TOO_LARGE = "larger than the machine"
 
 

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `simulate` and `demo` share: an outcome as a run of the report, files, and the table."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from rich.table import Table
+
+from bridge.errors import ConfigError
+from bridge.measures import measure
+from bridge.report.html import write_html
+from bridge.report.plots import file_word, save_plots
+from bridge.report.run import Run, figures, write_jobs_csv
+from bridge.sim.engine import Outcome
+from bridge.sim.swf import Field, Trace, write_swf
+from bridge.units import NEVER, format_duration
+
+
+def run_of(policy: str, engine: str, outcome: Outcome, extra: Mapping[str, object]) -> Run:
+    """An outcome as the report sees it."""
+    return Run(
+        policy,
+        engine,
+        outcome.schedule,
+        measure(outcome.schedule, outcome.decision_ms),
+        outcome.system.nodes.names,
+        outcome.workload.id,
+        outcome.workload.time_limit_s,
+        outcome.indptr,
+        outcome.nodes,
+        outcome.decision_ms,
+        {"refusals": len(outcome.refusals), **extra},
+    )
+
+
+def results_table(runs: Sequence[Run]) -> Table:
+    """All runs side by side, one line a policy."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("policy", no_wrap=True)
+    headings = ("jobs", "mean wait", "bounded\nslowdown", "slowdown", "mean\nturnaround")
+    headings += ("utili-\nsation", "makespan", "decision, ms\nmean / 99 %")
+    for heading in headings:
+        table.add_column(heading, justify="right", vertical="bottom")
+    for run in runs:
+        m = run.measures
+        table.add_row(
+            run.policy,
+            f"{m.jobs:,}",
+            format_duration(m.wait_s.mean),
+            f"{m.bounded_slowdown.mean:,.1f}",
+            f"{m.slowdown.mean:,.1f}",
+            format_duration(m.turnaround_s.mean),
+            f"{m.utilization:.1%}",
+            format_duration(m.makespan_s),
+            f"{m.decision_ms.mean:.3g} / {m.decision_ms.p99:.3g}",
+        )
+    return table
+
+
+def write_files(
+    directory: Path,
+    title: str,
+    lead: str,
+    facts: Mapping[str, str],
+    trace: Trace,
+    outcomes: Sequence[Outcome],
+    runs: Sequence[Run],
+    summary: Mapping[str, object],
+) -> None:
+    """Writes results.json, report.html, plots, and for each run its jobs as CSV and SWF.
+
+    Raises:
+        ConfigError: the directory cannot be written.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        text = json.dumps({**summary, "results": [figures(run) for run in runs]}, indent=2)
+        (directory / "results.json").write_text(text + "\n", encoding="utf-8")
+        for outcome, run in zip(outcomes, runs, strict=True):
+            word = file_word(run.policy)
+            write_jobs_csv(directory / f"jobs-{word}.csv", run)
+            _write_result_swf(directory / f"result-{word}.swf", trace, outcome, run.policy)
+        save_plots(directory, runs)
+        write_html(directory / "report.html", title, lead, facts, runs)
+    except OSError as error:
+        raise ConfigError("out", f"cannot write there: {error.strerror}", file=str(directory)) from None
+
+
+def _write_result_swf(path: Path, trace: Trace, outcome: Outcome, policy: str) -> None:
+    """The trace with the waits, run times and processors that the simulation gave."""
+    workload, schedule = outcome.workload, outcome.schedule
+    columns = trace.columns[workload.row].copy()
+    started, finished = schedule.start_s != NEVER, schedule.finished
+    wait_s = np.where(started, schedule.start_s - schedule.submit_s, -1)
+    runtime_s = np.where(finished, schedule.end_s - schedule.start_s, -1)
+    columns[:, Field.WAIT_S] = wait_s
+    columns[:, Field.RUNTIME_S] = runtime_s
+    columns[:, Field.ALLOCATED_PROCESSORS] = np.where(started, schedule.processors, -1)
+    columns[:, Field.REQUESTED_PROCESSORS] = schedule.processors
+    columns[:, Field.REQUESTED_TIME_S] = workload.time_limit_s
+    columns[:, Field.STATUS] = np.where(finished & ~outcome.cancelled, 1, 5)
+    note = f"Note: simulated by schedbridge under policy {policy} on {outcome.system.name}"
+    write_swf(path, (*trace.header, note), columns)

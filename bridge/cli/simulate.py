@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`schedbridge simulate`: a trace under one policy or several, side by side."""
+
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import yaml
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+from bridge.cli.outcomes import results_table, run_of, write_files
+from bridge.errors import ConfigError
+from bridge.loop import Decider
+from bridge.model.policy import PolicySpec
+from bridge.registry import PRESETS, build, describe, parse_policy
+from bridge.report.run import Run, figures
+from bridge.sim.engine import Outcome
+from bridge.sim.engine import Progress as Point
+from bridge.sim.engine import simulate as run_simulation
+from bridge.sim.faults import random_faults
+from bridge.sim.replay import replay, replay_depth
+from bridge.sim.swf import Trace, read_swf
+from bridge.sim.system import System, pool_of, read_system
+from bridge.sim.workload import Workload, workload_from
+
+_MOST_PLACED = 50_000_000
+"""Node entries that are mapped at most after a fast replay; a Gantt chart shows fewer anyway."""
+
+
+class Engine(str, Enum):
+    """What drives the simulation."""
+
+    AUTO = "auto"
+    CYCLE = "cycle"
+    FAST = "fast"
+
+
+def simulate(
+    trace: Annotated[Path, typer.Argument(help="Trace in the Standard Workload Format (.swf[.gz]).")],
+    policy: Annotated[
+        list[str],
+        typer.Option(help="A preset's name, or a YAML file with one policy. Repeat to compare."),
+    ] = ["easy"],  # noqa: B006 - typer copies it
+    procs: Annotated[
+        int | None, typer.Option(help="Processors of the machine; else as the header says.")
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(help="Only the first N jobs.", min=1)] = None,
+    system: Annotated[
+        Path | None, typer.Option(help="YAML description of nodes and partitions.")
+    ] = None,
+    lenient: Annotated[
+        bool, typer.Option("--lenient", help="Drop malformed lines instead of refusing the trace.")
+    ] = False,
+    seed: Annotated[int, typer.Option(help="Source of all chance: policies and faults.")] = 0,
+    faults: Annotated[
+        int, typer.Option(help="Lose nodes, cancel jobs and end jobs early, N times.", min=0)
+    ] = 0,
+    engine: Annotated[
+        Engine,
+        typer.Option(help="cycle: the real cycle at every event; fast: the C++ replay of counts."),
+    ] = Engine.AUTO,
+    json_output: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Directory for results, CSV, SWF, plots, HTML report.")
+    ] = None,
+) -> None:
+    """Replay a trace under one or more policies and compare them."""
+    specs = _named([_read_policy(value) for value in policy])
+    if system is not None and procs is not None:
+        raise ConfigError("procs", "the system description says how many there are; drop one")
+    machine = read_system(system) if system is not None else None
+    swf = read_swf(trace, lenient=lenient)
+    workload = workload_from(swf, machine.processors if machine else procs)
+    machine = machine or pool_of(workload.processors_total)
+    workload = workload if jobs is None else workload.first(jobs)
+    depths = [_fast_depth(spec, machine, engine, faults) for spec in specs]
+    outcomes: list[Outcome] = []
+    runs: list[Run] = []
+    with _progress() as bars:
+        for spec, depth in zip(specs, depths, strict=True):
+            task = bars.add_task(spec.name, total=len(workload), state="")
+            outcome, extra = (
+                _by_cycle(workload, machine, spec, seed, faults, _advance(bars, task))
+                if depth is None
+                else (_by_replay(workload, machine, depth, placed=out is not None), {})
+            )
+            bars.update(task, completed=len(workload))
+            outcomes.append(outcome)
+            runs.append(run_of(spec.name, "cycle" if depth is None else "fast", outcome, extra))
+    summary = _summary(swf, workload, machine, seed, faults, specs)
+    if json_output:
+        print(json.dumps({**summary, "results": [figures(run) for run in runs]}))
+    else:
+        _show(swf, workload, machine, runs)
+    _warn(runs, outcomes)
+    if out is not None:
+        title = f"{Path(swf.path).name}: {', '.join(run.policy for run in runs)}"
+        lead = f"{len(workload):,} jobs replayed on {machine.name}."
+        write_files(out, title, lead, _facts(swf, workload, seed), swf, outcomes, runs, summary)
+        if not json_output:
+            print(f"\nreport: {out / 'report.html'}")
+
+
+# ---------------------------------------------------------------- policies
+
+
+def _read_policy(value: str) -> PolicySpec:
+    """A preset by name, or the policy in a YAML file.
+
+    Raises:
+        ConfigError: neither, or the file says something impossible.
+    """
+    if value in PRESETS:
+        return PRESETS[value]
+    path = Path(value)
+    if not path.is_file():
+        raise ConfigError(
+            "policy", f"'{value}' is no preset ({', '.join(PRESETS)}) and no file either"
+        )
+    try:
+        return parse_policy(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise ConfigError("", f"cannot be read: {error.strerror}", file=value) from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        problem = " ".join(str(error).split())
+        raise ConfigError("", f"is not YAML: {problem}", file=value) from None
+    except ConfigError as error:
+        raise ConfigError(error.key, error.problem, file=value) from None
+
+
+def _named(specs: Sequence[PolicySpec]) -> list[PolicySpec]:
+    """The policies, with a number behind a name that was there before."""
+    seen: dict[str, int] = {}
+    named = []
+    for spec in specs:
+        seen[spec.name] = seen.get(spec.name, 0) + 1
+        again = f" ({seen[spec.name]})" if seen[spec.name] > 1 else ""
+        named.append(PolicySpec(spec.name + again, spec.order, spec.plan, spec.place))
+    return named
+
+
+def _fast_depth(spec: PolicySpec, system: System, engine: Engine, faults: int) -> int | None:
+    """The depth for the fast engine; None for the cycle.
+
+    Raises:
+        ConfigError: the fast engine was asked for and cannot do it.
+    """
+    if engine is Engine.CYCLE:
+        return None
+    depth = None if faults else replay_depth(spec, system)
+    if depth is None and engine is Engine.FAST:
+        raise ConfigError(
+            "engine",
+            f"'fast' replays order fcfs or slurm with plan easy or conservative, on a pool and"
+            f" without faults; policy {spec.name} needs 'cycle'",
+        )
+    return depth
+
+
+# ---------------------------------------------------------------- runs
+
+
+def _by_replay(workload: Workload, system: System, depth: int, *, placed: bool) -> Outcome:
+    few = int(workload.processors.sum()) <= _MOST_PLACED
+    return replay(workload, system, depth, placed=placed and few)
+
+
+def _by_cycle(
+    workload: Workload,
+    system: System,
+    spec: PolicySpec,
+    seed: int,
+    n_faults: int,
+    observe: Callable[[Point], None],
+) -> tuple[Outcome, dict[str, object]]:
+    decider = Decider(build(spec), seed=seed)
+    faults = random_faults(seed, workload, len(system.nodes), n_faults)
+    outcome = run_simulation(workload, system, decider.decide, faults=faults, observe=observe)
+    return outcome, {
+        "fell_back": decider.failures,
+        "cancelled": int(outcome.cancelled.sum()),
+        "restarts": int(outcome.restarts.sum()),
+    }
+
+
+def _progress() -> Progress:
+    console = Console(stderr=True)
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[state]}"),
+        TimeRemainingColumn(),
+        console=console,
+        disable=not console.is_terminal,
+        transient=True,
+    )
+
+
+def _advance(bars: Progress, task: int) -> Callable[[Point], None]:
+    def advance(point: Point) -> None:
+        state = f"{point.running:,} running, {point.waiting:,} waiting"
+        bars.update(task, completed=point.finished, state=state)
+
+    return advance
+
+
+# ---------------------------------------------------------------- output
+
+
+def _summary(
+    swf: Trace,
+    workload: Workload,
+    system: System,
+    seed: int,
+    faults: int,
+    specs: Sequence[PolicySpec],
+) -> dict[str, object]:
+    return {
+        "trace": swf.path,
+        "system": system.name,
+        "processors": system.processors,
+        "jobs": len(workload),
+        "left_out": dict(workload.left_out),
+        "malformed_lines_dropped": len(swf.dropped),
+        "seed": seed,
+        "faults": faults,
+        "policies": [describe(spec) for spec in specs],
+    }
+
+
+def _left_out(workload: Workload) -> str:
+    parts = [f"{count:,} {reason}" for reason, count in workload.left_out.items()]
+    return "; ".join(parts) or "none"
+
+
+def _facts(swf: Trace, workload: Workload, seed: int) -> Mapping[str, str]:
+    said = {
+        "trace": swf.path,
+        "computer": swf.directive("Computer"),
+        "installation": swf.directive("Installation"),
+        "acknowledgement": swf.directive("Acknowledge"),
+        "jobs left out": _left_out(workload),
+        "malformed lines dropped": f"{len(swf.dropped):,}" if swf.dropped else None,
+        "seed": str(seed),
+    }
+    return {key: value for key, value in said.items() if value}
+
+
+def _show(swf: Trace, workload: Workload, system: System, runs: Sequence[Run]) -> None:
+    print(f"{swf.path}: {len(workload):,} jobs on {system.name}; left out: {_left_out(workload)}\n")
+    # Piped output has no width of its own: no table is folded there.
+    width = None if sys.stdout.isatty() else 200
+    Console(width=width, highlight=False).print(results_table(runs))
+    if swf.dropped:
+        print(f"\ndropped {len(swf.dropped):,} malformed lines; the first: {swf.dropped[0]}")
+
+
+def _warn(runs: Sequence[Run], outcomes: Sequence[Outcome]) -> None:
+    for run, outcome in zip(runs, outcomes, strict=True):
+        lines = []
+        if waiting := int(run.measures.unfinished - (outcome.cancelled & ~outcome.schedule.finished).sum()):
+            lines.append(f"{waiting:,} jobs never started")
+        if fell_back := run.extra.get("fell_back"):
+            lines.append(f"{fell_back} decisions fell back to the conservative plan")
+        if outcome.refusals:
+            lines.append(f"{len(outcome.refusals):,} decisions refused, first {outcome.refusals[0]}")
+        for line in lines:
+            print(f"warning: {run.policy}: {line}", file=sys.stderr)

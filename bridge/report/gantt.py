@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a Gantt chart shows: rectangles of adjacent nodes over time, coloured by how long jobs waited.
+
+A chart of very many jobs shows the most crowded stretch of them, and says so.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.measures import wait_s
+from bridge.report.run import Run
+
+WAIT_CLASSES = (
+    ("under 1 min", 60),
+    ("under 1 h", 3600),
+    ("under 6 h", 6 * 3600),
+    ("under 1 day", 86_400),
+    ("1 day or more", None),
+)
+"""Name and upper bound, s."""
+
+WAIT_COLOURS = ("#c9d6e3", "#88b0c9", "#f3d36b", "#e08a3c", "#8c2d19")
+"""From pale blue over yellow to dark red: told apart by lightness alone, too."""
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Rectangles of one chart; a job has one for each run of adjacent nodes.
+
+    Attributes:
+        job: (n_bars,) int64 position in the run.
+        first_node, last_node: (n_bars,) int64, both inclusive.
+        wait_class: (n_jobs,) int64 index into `WAIT_CLASSES`, for all jobs of the run.
+        jobs: (n_shown,) int64 positions of the jobs shown.
+        complete: whether all jobs of the run that held nodes are shown.
+    """
+
+    job: NDArray[np.int64]
+    first_node: NDArray[np.int64]
+    last_node: NDArray[np.int64]
+    wait_class: NDArray[np.int64]
+    jobs: NDArray[np.int64]
+    complete: bool
+
+
+def bars_of(run: Run, most_jobs: int) -> Bars:
+    """Works out the rectangles of a run whose placement is known."""
+    held = np.flatnonzero(run.schedule.finished & (np.diff(run.indptr) > 0))
+    held = held[np.argsort(run.schedule.start_s[held], kind="stable")]
+    waits = np.where(run.schedule.finished, wait_s(run.schedule), 0)
+    shown = held
+    if len(held) > most_jobs:
+        total = np.concatenate(([0], np.cumsum(waits[held].astype(np.float64))))
+        first = int(np.argmax(total[most_jobs:] - total[:-most_jobs]))
+        shown = held[first : first + most_jobs]
+    job: list[int] = []
+    low: list[int] = []
+    high: list[int] = []
+    for position in shown.tolist():
+        nodes = run.nodes[run.indptr[position] : run.indptr[position + 1]]
+        gaps = np.flatnonzero(np.diff(nodes) > 1)
+        low += nodes[np.concatenate(([0], gaps + 1))].tolist()
+        high += nodes[np.concatenate((gaps, [len(nodes) - 1]))].tolist()
+        job += [position] * (len(gaps) + 1)
+    bounds = [bound for _, bound in WAIT_CLASSES if bound is not None]
+    return Bars(
+        np.array(job, dtype=np.int64),
+        np.array(low, dtype=np.int64),
+        np.array(high, dtype=np.int64),
+        np.searchsorted(bounds, waits, side="right").astype(np.int64),
+        shown,
+        complete=len(shown) == len(held),
+    )

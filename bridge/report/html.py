@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report as one HTML page that needs nothing else: tables, linked charts over time, Gantt.
+
+The page is `page.html`; this module fills in tables (readable without JavaScript) and data.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+
+from bridge.measures import Measures
+from bridge.report.gantt import WAIT_CLASSES, WAIT_COLOURS, bars_of
+from bridge.report.plots import LINE_COLOURS
+from bridge.report.run import Run
+from bridge.report.series import busy_share, queue_length, time_span_s
+from bridge.units import format_duration
+
+_POINTS = 1000
+_MOST_JOBS = 3000
+_DASHES = ([], [6, 3], [2, 2], [8, 3, 2, 3])
+
+_COLUMNS: tuple[tuple[str, Callable[[Measures], float], Callable[[float], str], int], ...] = (
+    # heading, measure, how it is written, 1 if larger is better, -1 if smaller, 0 if neither
+    ("mean wait", lambda m: m.wait_s.mean, format_duration, -1),
+    ("90 % waited<br>no longer than", lambda m: m.wait_s.p90, format_duration, -1),
+    ("mean bounded<br>slowdown", lambda m: m.bounded_slowdown.mean, lambda v: f"{v:,.1f}", -1),
+    ("mean<br>turnaround", lambda m: m.turnaround_s.mean, format_duration, -1),
+    ("utilisation", lambda m: m.utilization, lambda v: f"{v:.1%}", 1),
+    ("makespan", lambda m: m.makespan_s, format_duration, -1),
+    ("decisions", lambda m: m.decisions, lambda v: f"{v:,.0f}", 0),
+    ("decision,<br>mean", lambda m: m.decision_ms.mean, lambda v: f"{v:.3g} ms", 0),
+    ("decision,<br>99 %", lambda m: m.decision_ms.p99, lambda v: f"{v:.3g} ms", 0),
+)
+
+
+def write_html(
+    path: Path, title: str, lead: str, facts: Mapping[str, str], runs: Sequence[Run]
+) -> None:
+    """Writes the page.
+
+    Args:
+        path: the file.
+        title, lead: plain text.
+        facts: what was run, where and on what; plain text.
+        runs: at least one, all over the same workload.
+    """
+    page = files("bridge.report").joinpath("page.html").read_text(encoding="utf-8")
+    shown = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in facts.items())
+    data = json.dumps(_data(runs), separators=(",", ":")).replace("</", "<\\/")
+    parts = {
+        "title": escape(title),
+        "lead": escape(lead),
+        "facts": shown,
+        "table": _table(runs),
+        "sizes": _sizes(runs),
+        "data": data,
+    }
+    page = re.sub(r"\{\{(\w+)\}\}", lambda mark: parts[mark[1]], page)
+    path.write_text(page, encoding="utf-8")
+
+
+def _table(runs: Sequence[Run]) -> str:
+    head = "".join(f"<th>{heading}</th>" for heading, *_ in _COLUMNS)
+    rows = []
+    for run in runs:
+        cells = []
+        for _, value_of, write, better in _COLUMNS:
+            value = value_of(run.measures)
+            values = [value_of(other.measures) for other in runs]
+            best = better and value == (max(values) if better > 0 else min(values))
+            best = best and min(values) < max(values)
+            cells.append(f'<td{" class=best" if best else ""}>{escape(write(value))}</td>')
+        name = f'{escape(run.policy)}<span class="of">{escape(run.engine)}</span>'
+        rows.append(f"<tr><td>{name}</td>{''.join(cells)}</tr>")
+    return f"<table><tr><th>policy</th>{head}</tr>{''.join(rows)}</table>"
+
+
+def _sizes(runs: Sequence[Run]) -> str:
+    names = [size.name for size in runs[0].measures.by_size]
+    head = "".join(f"<th>{escape(name)}</th>" for name in names)
+    rows = []
+    for run in runs:
+        known = {size.name: size for size in run.measures.by_size}
+        cells = "".join(
+            f"<td>{format_duration(known[name].wait_s_mean)}"
+            f'<span class="of">{known[name].jobs:,} jobs, bounded slowdown '
+            f"{known[name].bounded_slowdown_mean:,.1f}</span></td>"
+            if name in known
+            else "<td></td>"
+            for name in names
+        )
+        rows.append(f"<tr><td>{escape(run.policy)}, mean wait</td>{cells}</tr>")
+    return f"<table><tr><th></th>{head}</tr>{''.join(rows)}</table>"
+
+
+def _data(runs: Sequence[Run]) -> dict[str, object]:
+    span_s = time_span_s(*(run.schedule for run in runs))
+    edges = busy_share(runs[0].schedule, span_s, _POINTS).edges_s - span_s[0]
+    return {
+        "length_s": span_s[1] - span_s[0],
+        "nodes": len(runs[0].node_names),
+        "edges": edges.tolist(),
+        "waits": [[name, c] for (name, _), c in zip(WAIT_CLASSES, WAIT_COLOURS, strict=True)],
+        "runs": [
+            {
+                "policy": run.policy,
+                "colour": LINE_COLOURS[index % len(LINE_COLOURS)],
+                "dash": _DASHES[index % len(_DASHES)],
+                "busy": busy_share(run.schedule, span_s, _POINTS).value.round(4).tolist(),
+                "queue": queue_length(run.schedule, span_s, _POINTS).value.round(2).tolist(),
+                "gantt": _gantt(run, span_s[0]) if run.placed else None,
+            }
+            for index, run in enumerate(runs)
+        ],
+    }
+
+
+def _gantt(run: Run, origin_s: int) -> dict[str, object]:
+    bars, schedule = bars_of(run, _MOST_JOBS), run.schedule
+    position = {job: index for index, job in enumerate(bars.jobs.tolist())}
+    note = "" if bars.complete else f" (the {len(bars.jobs):,} jobs that waited most in a row)"
+    jobs = zip(
+        run.id[bars.jobs].tolist(),
+        (schedule.start_s[bars.jobs] - origin_s).tolist(),
+        (schedule.end_s[bars.jobs] - origin_s).tolist(),
+        (schedule.submit_s[bars.jobs] - origin_s).tolist(),
+        schedule.processors[bars.jobs].tolist(),
+        bars.wait_class[bars.jobs].tolist(),
+        strict=True,
+    )
+    shown_at = np.array([position[job] for job in bars.job.tolist()], dtype=np.int64)
+    return {
+        "note": note,
+        "jobs": [list(job) for job in jobs],
+        "bars": np.column_stack((shown_at, bars.first_node, bars.last_node)).tolist(),
+    }

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One policy's run over a workload, as the report needs it, and its figures for programs."""
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.core import HostlistFolder
+from bridge.measures import (
+    Measures,
+    Schedule,
+    bounded_slowdown,
+    slowdown,
+    turnaround_s,
+    wait_s,
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A schedule with its measures; columns of length n_jobs.
+
+    Attributes:
+        policy: its name, unique among the runs of a report.
+        engine: what drove it, for people: "cycle", "fast", "service".
+        node_names: names of the machine's nodes.
+        id: object (str).
+        time_limit_s: int64.
+        indptr, nodes: job i held nodes[indptr[i]:indptr[i + 1]]; no nodes: it is not known where.
+        decision_ms: (n_decisions,) float64.
+        extra: further figures for results.json, e.g. refusals.
+    """
+
+    policy: str
+    engine: str
+    schedule: Schedule
+    measures: Measures
+    node_names: tuple[str, ...]
+    id: NDArray[np.object_]
+    time_limit_s: NDArray[np.int64]
+    indptr: NDArray[np.int64]
+    nodes: NDArray[np.int32]
+    decision_ms: NDArray[np.float64]
+    extra: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def placed(self) -> bool:
+        """Whether it is known which nodes the jobs held."""
+        return len(self.nodes) > 0
+
+
+def figures(run: Run) -> dict[str, object]:
+    """The run's entry in `results`: the stable keys first, then everything else that is known."""
+    m = run.measures
+    return {
+        "policy": run.policy,
+        "jobs": m.jobs,
+        "wait_s_mean": m.wait_s.mean,
+        "bounded_slowdown_mean": m.bounded_slowdown.mean,
+        "slowdown_mean": m.slowdown.mean,
+        "turnaround_s_mean": m.turnaround_s.mean,
+        "utilization": m.utilization,
+        "makespan_s": m.makespan_s,
+        "decision_ms_mean": m.decision_ms.mean,
+        "decision_ms_p99": m.decision_ms.p99,
+        "engine": run.engine,
+        "unfinished": m.unfinished,
+        "decisions": m.decisions,
+        **{
+            f"{name}_{key}": value
+            for name in ("wait_s", "bounded_slowdown", "turnaround_s")
+            for key, value in asdict(getattr(m, name)).items()
+            if key != "mean"
+        },
+        "by_size": [asdict(size) for size in m.by_size],
+        **run.extra,
+    }
+
+
+def write_jobs_csv(path: Path, run: Run) -> None:
+    """Writes one line a job; empty fields for what did not happen or is not known."""
+    schedule = run.schedule
+    finished = schedule.finished
+    waits, turnarounds = wait_s(schedule), turnaround_s(schedule)
+    slow, bounded = slowdown(schedule), bounded_slowdown(schedule)
+    places: Sequence[str] = [""] * len(schedule)
+    if run.placed:
+        places = HostlistFolder(run.node_names).fold_many(run.indptr, run.nodes)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(
+            ("job", "submit_s", "start_s", "end_s", "processors", "time_limit_s", "wait_s")
+            + ("turnaround_s", "slowdown", "bounded_slowdown", "nodes")
+        )
+        for job, done in enumerate(finished.tolist()):
+            head = (run.id[job], schedule.submit_s[job])
+            size = (schedule.processors[job], run.time_limit_s[job])
+            if not done:
+                writer.writerow((*head, "", "", *size, "", "", "", "", ""))
+                continue
+            writer.writerow(
+                (*head, schedule.start_s[job], schedule.end_s[job], *size, waits[job])
+                + (turnarounds[job], f"{slow[job]:.6g}", f"{bounded[job]:.6g}", places[job])
+            )

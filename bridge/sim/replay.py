@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A whole trace through the C++ kernel in one call, where that gives the engine's very answers.
+
+It does when only counts matter: a pool of identical one-processor nodes, jobs in order of
+submission, backfilling with a depth, no faults. The order `slurm` is the order of submission here,
+because the simulated controller's priorities fall with it; where jobs are placed cannot change
+when they start. `tests/unit/sim/test_replay.py` holds both engines against each other.
+"""
+
+import numpy as np
+
+from bridge.core import UNLIMITED, map_counts, replay_counts
+from bridge.measures import Schedule
+from bridge.model.policy import PolicySpec
+from bridge.sim.engine import Outcome
+from bridge.sim.system import System
+from bridge.sim.workload import Workload
+from bridge.units import NEVER
+
+_DEPTHS = {"easy": 1, "conservative": UNLIMITED}
+
+
+def replay_depth(spec: PolicySpec, system: System) -> int | None:
+    """The depth at which the kernel replays a policy; None if only the cycle can."""
+    if (
+        not system.pool
+        or spec.order.name not in ("fcfs", "slurm")
+        or spec.order.parameters
+        or spec.plan.name not in _DEPTHS
+        or not spec.plan.parameters.keys() <= {"depth"}
+    ):
+        return None
+    if "depth" not in spec.plan.parameters:
+        return _DEPTHS[spec.plan.name]
+    depth = spec.plan.parameters["depth"]
+    return depth if isinstance(depth, int) else UNLIMITED
+
+
+def replay(workload: Workload, system: System, depth: int, *, placed: bool = False) -> Outcome:
+    """Replays a workload on a pool.
+
+    Args:
+        workload: the jobs.
+        system: a pool.
+        depth: how many jobs may hold a planned start, see `replay_depth`.
+        placed: also find out which nodes each job held.
+    """
+    n_jobs = len(workload)
+    found = replay_counts(
+        workload.submit_s,
+        workload.runtime_s,
+        workload.time_limit_s,
+        workload.processors,
+        system.processors,
+        depth,
+    )
+    start_s = found.start
+    end_s = np.where(start_s == NEVER, NEVER, start_s + workload.runtime_s)
+    indptr, nodes = np.zeros(n_jobs + 1, dtype=np.int64), np.zeros(0, dtype=np.int32)
+    if placed:
+        nobody = np.zeros(0, dtype=np.int64)
+        indptr, nodes = map_counts(
+            system.processors,
+            start_s,
+            end_s,
+            workload.processors,
+            nobody,
+            np.zeros(1, dtype=np.int64),
+            np.zeros(0, dtype=np.int32),
+        )
+    return Outcome(
+        workload,
+        system,
+        Schedule(system.processors, workload.submit_s, start_s, end_s, workload.processors),
+        indptr,
+        nodes,
+        cancelled=np.zeros(n_jobs, dtype=bool),
+        restarts=np.zeros(n_jobs, dtype=np.int64),
+        decision_ms=found.decision_ns / 1e6,
+        refusals=(),
+        failures=0,
+    )
