@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real cluster for the tests: 8 nodes of 4 CPUs with accounting, scheduled by the bridge.
+
+Nothing here skips: where no cluster can be had, the tests fail and say why.
+SCHEDBRIDGE_KEEP_CLUSTER=1 leaves it running for the next run.
+"""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.integration.slurm import Cluster
+
+KEEP = bool(os.environ.get("SCHEDBRIDGE_KEEP_CLUSTER"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        item.add_marker(pytest.mark.cluster)
+
+
+@pytest.fixture(scope="session")
+def session_cluster() -> Iterator[Cluster]:
+    cluster = Cluster("sbtest", "--nodes", "8", "--cpus", "4", "--accounting")
+    if not (KEEP and "sbtest" in cluster.process("scontrol", "show", "config").stdout):
+        cluster.up()
+    yield cluster
+    if not KEEP:
+        cluster.down()
+
+
+@pytest.fixture
+def cluster(session_cluster: Cluster) -> Cluster:
+    """The cluster, empty and whole again, however the last test left it."""
+    session_cluster.root("scancel", "--me", "--quiet")
+    session_cluster.root("sh", "-c", "squeue -h -o %A | sort -u | xargs -r scancel --quiet")
+    session_cluster.wait_empty()
+
+    def whole() -> bool:
+        states = session_cluster.run("sinfo", "-N", "-h", "-o", "%N %T").splitlines()
+        bad = {line.split()[0] for line in states if line.split()[1] != "idle"}
+        if bad:
+            session_cluster.process(
+                "scontrol", "update", f"NodeName={','.join(sorted(bad))}", "State=RESUME",
+                user="root",
+            )  # fmt: skip
+        return not bad
+
+    session_cluster.wait_for("all nodes idle", whole, 60)
+    return session_cluster

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A dockerized Slurm as tests see it: run commands, wait for facts, read Slurm's own records."""
+
+import re
+import subprocess
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+ROOT = Path(__file__).parents[2]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Record:
+    """One allocation in Slurm's accounting; times are Unix seconds, None if not begun or ended."""
+
+    job_id: str
+    state: str
+    submit_s: int
+    start_s: int | None
+    end_s: int | None
+    nodes: tuple[str, ...]
+    cpus: int
+    restarts: int
+
+
+class Cluster:
+    """One cluster of scripts/cluster, named so that several can stand side by side."""
+
+    def __init__(self, name: str, *options: str) -> None:
+        self.name, self.options = name, options
+
+    def script(self, *arguments: str, timeout_s: float = 600) -> str:
+        """Runs a verb of scripts/cluster."""
+        done = subprocess.run(
+            [str(ROOT / "scripts/cluster"), *arguments, "--name", self.name],
+            capture_output=True, text=True, timeout=timeout_s, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, f"cluster {arguments}: {done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    def up(self) -> None:
+        self.script("down")
+        self.script("up", *self.options)
+
+    def down(self) -> None:
+        self.script("down")
+
+    def process(
+        self, *command: str, user: str = "user", stdin: str | None = None, timeout_s: float = 120
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs a command on the login side."""
+        return subprocess.run(
+            [str(ROOT / "scripts/cluster"), "shell", "--name", self.name, "--user", user, "--",
+             *command],
+            capture_output=True, text=True, timeout=timeout_s, input=stdin or "", check=False,
+        )  # fmt: skip
+
+    def run(self, *command: str, **how: object) -> str:
+        done = self.process(*command, **how)  # type: ignore[arg-type]
+        assert done.returncode == 0, f"{command}: {done.stdout}\n{done.stderr}"
+        return done.stdout.strip()
+
+    def root(self, *command: str) -> str:
+        return self.run(*command, user="root")
+
+    # ------------------------------------------------------------------ jobs
+
+    def sbatch(self, *options: str, run: str = "sleep 1", user: str = "user") -> str:
+        """Submits a batch job and returns its id."""
+        out = self.run(
+            "sbatch", "--parsable", "-o", "/dev/null", *options, "--wrap", run, user=user
+        )
+        return out.split(";")[0].splitlines()[-1]
+
+    def job(self, job_id: str) -> dict[str, str]:
+        """What scontrol shows of a job (the first record for an array)."""
+        out = self.run("scontrol", "show", "job", "-o", job_id)
+        return dict(re.findall(r"(\S+?)=(\S*)", out.splitlines()[0]))
+
+    def state(self, job_id: str) -> str:
+        return self.job(job_id)["JobState"]
+
+    def queue(self) -> dict[str, str]:
+        """State by job id of everything in the queue."""
+        out = self.run("squeue", "-h", "-r", "-o", "%i %T")
+        return dict(line.split() for line in out.splitlines())
+
+    def wait_for(self, what: str, fact: Callable[[], T], timeout_s: float = 60) -> T:
+        """Waits until a fact is true and returns it."""
+        deadline = time.monotonic() + timeout_s
+        while not (found := fact()):
+            assert time.monotonic() < deadline, f"not within {timeout_s} s: {what}\n{self.report()}"
+            time.sleep(0.1)
+        return found
+
+    def wait_state(self, job_id: str, *states: str, timeout_s: float = 60) -> None:
+        self.wait_for(f"job {job_id} {states}", lambda: self.state(job_id) in states, timeout_s)
+
+    def wait_empty(self, timeout_s: float = 120) -> None:
+        self.wait_for("an empty queue", lambda: not self.queue(), timeout_s)
+
+    def report(self) -> str:
+        """What a person would look at first."""
+        shown = [
+            self.process("squeue", "-a", "-o", "%.8i %.9T %.4D %.19S %R").stdout,
+            self.process("sinfo", "-N", "-h", "-o", "%N %T %E").stdout,
+            self.script("logs", "controller")[-3000:],
+        ]
+        return "\n".join(shown)
+
+    # ------------------------------------------------------------------ records
+
+    def records(self) -> list[Record]:
+        """All allocations in the accounting database, requeued ones included."""
+        fields = "JobID,State,Submit,Start,End,NodeList,AllocCPUS,Restarts"
+        out = self.run(
+            "env", "SLURM_TIME_FORMAT=%s", "sacct", "-a", "-X", "-D", "-P", "-n",
+            "-S", "now-1days", "-o", fields, user="root",
+        )  # fmt: skip
+        found = []
+        for line in out.splitlines():
+            job, state, submit, start, end, nodes, cpus, restarts = line.split("|")
+            held = () if nodes in ("None assigned", "") else tuple(expand(nodes))
+            found.append(
+                Record(
+                    job, state.split()[0], int(submit), _instant(start), _instant(end), held,
+                    int(cpus or 0), int(restarts or 0),
+                )
+            )  # fmt: skip
+        return found
+
+    def wait_records(self, job_ids: Iterable[str], timeout_s: float = 60) -> list[Record]:
+        """Waits until accounting knows the end of all these jobs."""
+        wanted = set(job_ids)
+
+        def ended() -> list[Record]:
+            mine = [r for r in self.records() if r.job_id in wanted]
+            done = {r.job_id for r in mine if r.end_s is not None}
+            return mine if done >= wanted else []
+
+        return self.wait_for(f"the records of {sorted(wanted)[:5]}...", ended, timeout_s)
+
+    def assert_sound(
+        self, job_ids: Iterable[str], *, cpus_per_node: int,
+        states: Iterable[str] = ("COMPLETED",), requeued: Iterable[str] = (),
+    ) -> list[Record]:  # fmt: skip
+        """No job lost, none started twice, no node oversubscribed: from Slurm's own records."""
+        wanted = list(job_ids)
+        records = self.wait_records(wanted)
+        per_job: dict[str, list[Record]] = defaultdict(list)
+        for record in records:
+            per_job[record.job_id].append(record)
+        for job_id in wanted:
+            last = per_job[job_id][-1]
+            assert last.state in states, f"job {job_id} ended {last.state}"
+            if job_id not in requeued:
+                assert len(per_job[job_id]) == 1, f"job {job_id} ran {len(per_job[job_id])} times"
+                assert last.restarts == 0, f"job {job_id} was restarted"
+        overload = oversubscribed(self.records(), cpus_per_node)
+        assert not overload, overload
+        return records
+
+
+def _instant(text: str) -> int | None:
+    return int(text) if text.isdigit() else None
+
+
+def expand(hostlist: str) -> list[str]:
+    """Expands `n[1-3,7],big1`; enough for the names of the test clusters."""
+    names: list[str] = []
+    for prefix, ranges, plain in re.findall(r"([^,\[\]]+)\[([^\]]+)\]|([^,\[\]]+)", hostlist):
+        if plain:
+            names.append(plain)
+            continue
+        for part in ranges.split(","):
+            low, _, high = part.partition("-")
+            width = len(low)
+            names += [f"{prefix}{n:0{width}d}" for n in range(int(low), int(high or low) + 1)]
+    return names
+
+
+def oversubscribed(records: Iterable[Record], cpus_per_node: int) -> str:
+    """Says which node had more CPUs allocated than it has, and when; empty if none."""
+    events: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
+    for record in records:
+        if record.start_s is None or not record.nodes:
+            continue
+        each = -(-record.cpus // len(record.nodes))
+        end_s = record.end_s if record.end_s is not None else 2**62
+        for node in record.nodes:
+            events[node] += [(record.start_s, each, record.job_id), (end_s, -each, record.job_id)]
+    for node, changes in events.items():
+        used = 0
+        for when, change, job_id in sorted(changes, key=lambda c: (c[0], c[1])):
+            used += change
+            if used > cpus_per_node:
+                return f"{node} has {used} of {cpus_per_node} CPUs in use at {when} (job {job_id})"
+    return ""
