@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What users do with sbatch, srun, salloc and scontrol works as they know it."""
 
+import itertools
 import time
 
 import pytest
@@ -21,7 +22,8 @@ def test_a_job_runs_where_the_service_said(cluster: Cluster) -> None:
     cluster.wait_state(blocker, "RUNNING")
     job = cluster.sbatch("-N3", "--exclusive", "-t1")
     announced = cluster.wait_for(
-        "an announced start", lambda: cluster.job(job).get("SchedNodeList", "").strip("(null)")
+        "an announced start",
+        lambda: cluster.job(job).get("SchedNodeList", "").removeprefix("(null)"),
     )
     cluster.wait_empty()
     records = {r.job_id: r for r in cluster.assert_sound([blocker, job], cpus_per_node=CPUS)}
@@ -108,7 +110,7 @@ def test_a_dependency_chain_runs_in_order(cluster: Cluster) -> None:
     cluster.wait_empty()
     records = cluster.assert_sound(jobs, cpus_per_node=CPUS)
     by_id = {record.job_id: record for record in records}
-    for before, after in zip(jobs, jobs[1:], strict=False):
+    for before, after in itertools.pairwise(jobs):
         assert by_id[before].end_s <= by_id[after].start_s
 
 
@@ -232,7 +234,7 @@ def test_licences_are_never_oversubscribed(cluster: Cluster) -> None:
     records = sorted(
         cluster.assert_sound(jobs, cpus_per_node=CPUS), key=lambda record: record.start_s or 0
     )
-    for before, after in zip(records, records[1:], strict=False):
+    for before, after in itertools.pairwise(records):
         assert before.end_s <= after.start_s
 
 
