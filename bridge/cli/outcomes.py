@@ -10,7 +10,7 @@ from rich.table import Table
 
 from bridge.errors import ConfigError
 from bridge.measures import measure
-from bridge.report.html import write_html
+from bridge.report.html import milliseconds, write_html
 from bridge.report.plots import file_word, save_plots
 from bridge.report.run import Run, figures, write_jobs_csv
 from bridge.sim.engine import Outcome
@@ -40,7 +40,7 @@ def results_table(runs: Sequence[Run]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("policy", no_wrap=True)
     headings = ("jobs", "mean wait", "bounded\nslowdown", "slowdown", "mean\nturnaround")
-    headings += ("utili-\nsation", "makespan", "decision, ms\nmean / 99 %")
+    headings += ("utili-\nsation", "makespan", "decision\nmean / 99 %")
     for heading in headings:
         table.add_column(heading, justify="right", vertical="bottom")
     for run in runs:
@@ -54,7 +54,7 @@ def results_table(runs: Sequence[Run]) -> Table:
             format_duration(m.turnaround_s.mean),
             f"{m.utilization:.1%}",
             format_duration(m.makespan_s),
-            f"{m.decision_ms.mean:.3g} / {m.decision_ms.p99:.3g}",
+            f"{milliseconds(m.decision_ms.mean)} / {milliseconds(m.decision_ms.p99)}",
         )
     return table
 

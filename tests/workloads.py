@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Workloads for tests, and a second opinion: backfilling on counts as plainly as it can be put."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bridge.model.plan import Plan
+from bridge.model.snapshot import Snapshot
+from bridge.sim.workload import Workload
+from bridge.units import NEVER, UNPLANNED
+
+
+def a_workload(jobs: Sequence[tuple[int, int, int, int]], processors: int) -> Workload:
+    """Jobs as (submit_s, runtime_s, time_limit_s, processors); ids are their positions from 1."""
+    table = np.array(jobs, dtype=np.int64).reshape(-1, 4)
+    table = table[np.argsort(table[:, 0], kind="stable")]
+    unknown = np.full(len(table), -1, dtype=np.int64)
+    return Workload(
+        name="test",
+        processors_total=processors,
+        id=np.array([str(index + 1) for index in range(len(table))], dtype=object),
+        submit_s=table[:, 0].copy(),
+        runtime_s=np.minimum(table[:, 1], table[:, 2]),
+        time_limit_s=table[:, 2].copy(),
+        processors=table[:, 3].copy(),
+        memory_kib=np.zeros(len(table), dtype=np.int64),
+        user=unknown,
+        group=unknown,
+        executable=unknown,
+        queue=unknown,
+        row=np.arange(len(table)),
+        left_out={},
+    )
+
+
+def random_workload(seed: int, n_jobs: int, processors: int) -> Workload:
+    """Jobs whose sizes, times and gaps differ by orders of magnitude; always the same for a seed."""
+    rng = np.random.default_rng(seed)
+    limit_s = np.exp(rng.uniform(0, 8, n_jobs)).astype(np.int64) + 1
+    return a_workload(
+        np.column_stack(
+            (
+                1 + np.cumsum(rng.integers(0, 200, n_jobs) * (rng.random(n_jobs) < 0.7)),
+                np.maximum(1, (limit_s * rng.random(n_jobs)).astype(np.int64)),
+                limit_s,
+                np.minimum(processors, np.exp(rng.uniform(0, 3, n_jobs)).astype(np.int64)),
+            )
+        ).tolist(),
+        processors,
+    )
+
+
+class NaiveBackfill:
+    """Plans jobs one by one on a list of free counts by second; O(jobs * instants^2), no kernels."""
+
+    def __init__(self, depth: int | None = 1) -> None:
+        self.depth = depth
+
+    def __call__(self, snapshot: Snapshot) -> Plan:
+        now_s, jobs, running = snapshot.now_s, snapshot.jobs, snapshot.running
+        held = [
+            (max(int(running.end_s[job]), now_s + 1), running.nodes[a:b])
+            for job, (a, b) in enumerate(
+                zip(running.indptr[:-1].tolist(), running.indptr[1:].tolist(), strict=True)
+            )
+        ]
+        capacity = int(snapshot.nodes.usable.sum())
+        busy = {int(node) for _, nodes in held for node in nodes}
+        free_now = [
+            int(node) for node in np.flatnonzero(snapshot.nodes.usable) if int(node) not in busy
+        ]
+        booked = [
+            (now_s, end_s, int(snapshot.nodes.usable[nodes].sum())) for end_s, nodes in held
+        ]
+        starts, chosen, promised = [], [], 0
+        for job in range(len(jobs)):
+            wanted, limit_s = int(jobs.min_nodes[job]), int(jobs.time_limit_s[job])
+            may_book = self.depth is None or promised < self.depth
+            start_s = _earliest(now_s, wanted, limit_s, booked, capacity, only_now=not may_book)
+            nodes: list[int] = []
+            if start_s == now_s:
+                nodes, free_now = free_now[:wanted], free_now[wanted:]
+            elif start_s not in (NEVER, UNPLANNED):
+                promised += 1
+            if start_s not in (NEVER, UNPLANNED):
+                booked.append((start_s, start_s + limit_s, wanted))
+            starts.append(start_s)
+            chosen.append(nodes)
+        start = np.array(starts, dtype=np.int64)
+        placed = (start != NEVER) & (start != UNPLANNED)
+        widths = [len(nodes) for nodes in chosen]
+        return Plan(
+            now_s=now_s,
+            policy="naive",
+            job=np.arange(len(jobs), dtype=np.int32),
+            start_s=start,
+            end_s=np.where(placed, start + jobs.time_limit_s, 0),
+            partition=np.where(placed, 0, -1).astype(np.int32),
+            indptr=np.cumsum([0, *widths]).astype(np.int64),
+            nodes=np.array([node for nodes in chosen for node in nodes], dtype=np.int32),
+            tasks=np.zeros(sum(widths), dtype=np.int32),
+            reasons=(None,) * len(jobs),
+        )
+
+
+def _earliest(now_s, wanted, limit_s, booked, capacity, *, only_now):
+    def free(at_s):
+        return capacity - sum(count for start, end, count in booked if start <= at_s < end)
+
+    if wanted > capacity:
+        return NEVER
+    instants = sorted({now_s, *(end for _, end, _ in booked)})
+    for start_s in instants[:1] if only_now else instants:
+        inside = [s for s, _, _ in booked if start_s < s < start_s + limit_s]
+        if all(free(at_s) >= wanted for at_s in (start_s, *inside)):
+            return start_s
+    return UNPLANNED
