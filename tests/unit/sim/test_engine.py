@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+import numpy as np
+import pytest
+
+from bridge.errors import Unreachable
+from bridge.sim.engine import MAX_IDLE, RETRY_S, simulate
+from bridge.sim.faults import Fault, FaultKind
+from bridge.sim.system import pool_of
+from bridge.units import NEVER
+from tests.workloads import NaiveBackfill, a_workload
+
+
+def run(jobs, processors=4, decide=None, **more):
+    return simulate(
+        a_workload(jobs, processors), pool_of(processors), decide or NaiveBackfill(), **more
+    )
+
+
+def starts(outcome):
+    return outcome.schedule.start_s.tolist()
+
+
+def test_nodes_are_free_in_the_second_in_which_a_job_ends():
+    assert starts(run([(1, 10, 10, 4), (1, 5, 5, 4)])) == [1, 11]
+
+
+def test_a_job_submitted_as_another_ends_finds_its_nodes_free():
+    outcome = run([(1, 10, 10, 4), (11, 5, 5, 4)])
+    assert starts(outcome) == [1, 11]
+    assert len(outcome.decision_ms) == 2
+
+
+def test_all_events_of_a_second_make_one_decision():
+    outcome = run([(5, 10, 10, 1)] * 4)
+    assert len(outcome.decision_ms) == 1
+    assert starts(outcome) == [5] * 4
+
+
+def test_an_early_end_is_used_at_once():
+    assert starts(run([(1, 3, 100, 4), (2, 5, 5, 4)])) == [1, 4]
+
+
+def test_what_a_snapshot_says():
+    seen = []
+
+    def decide(snapshot):
+        seen.append(snapshot)
+        return NaiveBackfill()(snapshot)
+
+    run([(1, 10, 20, 3), (4, 10, 30, 2), (6, 1, 1, 1)], decide=decide)
+    assert [s.now_s for s in seen] == [1, 4, 6, 7, 11]
+    assert [s.generation for s in seen] == [1, 2, 3, 4, 5]
+    third = seen[2]
+    assert third.jobs.id.tolist() == ["2", "3"]
+    assert third.jobs.submit_s.tolist() == [4, 6]
+    assert third.jobs.time_limit_s.tolist() == [30, 1]
+    assert third.running.id.tolist() == ["1"]
+    assert third.running.end_s.tolist() == [21]
+    assert third.running.nodes.tolist() == [0, 1, 2]
+    assert third.running.indptr.tolist() == [0, 3]
+    assert (third.running.use == 1).all()
+
+
+def test_the_columns_of_a_snapshot_are_of_one_length():
+    def decide(snapshot):
+        for name in snapshot.jobs.__dataclass_fields__:
+            column = getattr(snapshot.jobs, name)
+            assert len(column) == len(snapshot.jobs), name
+            assert column.flags.c_contiguous, name
+        return NaiveBackfill()(snapshot)
+
+    run([(i, 5, 9, 1 + i % 3) for i in range(1, 30)], decide=decide)
+
+
+def test_a_planned_start_is_asked_for_again():
+    """A decider that only starts what it promised before would wait for ever without being asked."""
+    naive = NaiveBackfill(None)
+
+    def late(snapshot):
+        plan = naive(snapshot)
+        soon = plan.start_s == snapshot.now_s
+        if snapshot.now_s < 50:
+            plan.start_s[soon] = 50
+        return plan
+
+    assert starts(run([(1, 5, 5, 1)], decide=late)) == [50]
+
+
+def test_a_decider_that_always_puts_off_does_not_run_for_ever():
+    def never(snapshot):
+        plan = NaiveBackfill()(snapshot)
+        plan.start_s[:] = snapshot.now_s + 1
+        return plan
+
+    outcome = run([(1, 5, 5, 1)], decide=never)
+    assert starts(outcome) == [NEVER]
+    assert len(outcome.decision_ms) <= MAX_IDLE + 2
+
+
+def test_a_decider_that_fails_is_replaced_by_the_fallback_or_ends_the_run():
+    def silent(snapshot):
+        raise Unreachable("gone")
+
+    with pytest.raises(Unreachable):
+        run([(1, 5, 5, 1)], decide=silent)
+    outcome = run([(1, 5, 5, 1)], decide=silent, fallback=NaiveBackfill())
+    assert (starts(outcome), outcome.failures) == ([1], 1)
+
+
+def test_a_refused_plan_is_asked_for_again_later():
+    naive = NaiveBackfill()
+    calls = []
+
+    def stale_once(snapshot):
+        calls.append(snapshot.now_s)
+        plan = naive(snapshot)
+        if len(calls) == 1:
+            object.__setattr__(plan, "now_s", 0)
+        return plan
+
+    outcome = run([(1, 5, 5, 1)], decide=stale_once)
+    assert starts(outcome) == [1 + RETRY_S]
+    assert [str(refusal) for refusal in outcome.refusals] == ["at 1: plan: was made for 0: stale"]
+
+
+def test_progress_is_told_after_every_decision():
+    points = []
+    outcome = run([(1, 10, 10, 4), (2, 5, 5, 2)], observe=points.append)
+    assert [(p.now_s, p.waiting, p.running, p.finished, p.used_processors) for p in points] == [
+        (1, 0, 1, 0, 4),
+        (2, 1, 1, 0, 4),
+        (11, 0, 1, 1, 2),
+    ]
+    assert len(points) == len(outcome.decision_ms)
+
+
+# ---------------------------------------------------------------- faults
+
+
+def test_a_lost_node_sends_its_job_back_and_is_not_used_until_it_returns():
+    outcome = run(
+        [(1, 10, 10, 4)],
+        faults=[Fault(5, FaultKind.NODE_LOST, 2), Fault(20, FaultKind.NODE_RETURNED, 2)],
+    )
+    assert starts(outcome) == [20]
+    assert outcome.schedule.end_s.tolist() == [30]
+    assert outcome.restarts.tolist() == [1]
+
+
+def test_jobs_on_other_nodes_go_on_and_a_requeued_job_keeps_its_place():
+    outcome = run(
+        [(1, 10, 10, 2), (2, 30, 30, 2), (3, 5, 5, 2)],
+        faults=[Fault(5, FaultKind.NODE_LOST, 0)],
+        processors=5,
+    )
+    # Job 1 held nodes 0 and 1. Node 4 and node 1 are free: it starts again before job 3.
+    assert starts(outcome) == [5, 2, 15]
+
+
+def test_a_requeued_job_has_a_new_version():
+    versions = []
+
+    def decide(snapshot):
+        versions.extend(snapshot.jobs.version.tolist())
+        return NaiveBackfill()(snapshot)
+
+    run([(1, 10, 10, 1)], decide=decide, faults=[Fault(5, FaultKind.NODE_LOST, 0)])
+    assert versions == [1, 2]
+
+
+def test_cancelling():
+    outcome = run(
+        [(1, 10, 10, 4), (2, 10, 10, 4), (3, 10, 10, 4), (40, 10, 10, 4), (60, 5, 5, 4)],
+        faults=[
+            Fault(4, FaultKind.JOB_CANCELLED, 0),  # running
+            Fault(5, FaultKind.JOB_CANCELLED, 2),  # waiting
+            Fault(30, FaultKind.JOB_CANCELLED, 3),  # not submitted yet
+            Fault(90, FaultKind.JOB_CANCELLED, 4),  # ended
+        ],
+    )
+    assert starts(outcome) == [1, 4, NEVER, NEVER, 60]
+    assert outcome.schedule.end_s.tolist() == [4, 14, NEVER, NEVER, 65]
+    assert outcome.cancelled.tolist() == [True, False, True, True, False]
+
+
+def test_a_job_that_ends_early_ends_once():
+    outcome = run(
+        [(1, 10, 10, 4), (2, 20, 20, 4)], faults=[Fault(4, FaultKind.JOB_ENDED_EARLY, 0)]
+    )
+    assert starts(outcome) == [1, 4]
+    assert outcome.schedule.end_s.tolist() == [4, 24]
+
+
+def test_everything_is_back_at_the_end():
+    from bridge.sim.controller import Controller
+
+    controller = Controller(a_workload([(1, 10, 10, 3)], 4), pool_of(4))
+    controller.submit(0)
+    plan = NaiveBackfill()(controller.snapshot(1))
+    assert controller.apply(plan, 1) == [0]
+    assert (controller.free[:, 0].sum(), controller.used_processors) == (1, 3)
+    controller.release(0)
+    assert np.array_equal(controller.free, controller.system.nodes.capacity)
