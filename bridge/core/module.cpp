@@ -12,6 +12,7 @@
 #include "columns.hpp"
 #include "counts.hpp"
 #include "hostlist.hpp"
+#include "module.hpp"
 #include "replay.hpp"
 #include "times.hpp"
 
@@ -176,6 +177,7 @@ NB_MODULE(_core, m) {
         .def_ro("decisions", &PyReplay::decisions);
     m.def("replay_counts", &replay_counts_py, "submit"_a, "runtime"_a, "time_limit"_a, "count"_a,
           "capacity"_a, "depth"_a, "order"_a.none() = nb::none());
+    define_plan_nodes(m);
     nb::class_<HostlistFolder>(m, "HostlistFolder")
         .def(nb::init<const std::vector<std::string> &>(), "names"_a)
         .def("fold", &fold_py, "nodes"_a)

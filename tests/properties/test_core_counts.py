@@ -222,7 +222,8 @@ def test_map_counts_takes_the_lowest_free_nodes_in_time_order(seed: int) -> None
             for node in held:
                 until[node] = max(until[node], end)
         jobs = [
-            Job(rng.randint(1, n_nodes + 1), rng.randint(1, 20), 0) for _ in range(rng.randint(0, 30))
+            Job(rng.randint(1, n_nodes + 1), rng.randint(1, 20), 0)
+            for _ in range(rng.randint(0, 30))
         ]
         holders = [(end, 1) for end in until.values() if end > 0]
         starts = planned(Case(0, n_nodes, holders, jobs, rng.choice([1, UNLIMITED])))
@@ -284,9 +285,7 @@ def replayed_in_python(
     running: set[int] = set()
     decisions = 0
     while arrivals or ends:
-        now = min(
-            ends[0][0] if ends else NEVER, jobs[arrivals[-1]].submit if arrivals else NEVER
-        )
+        now = min(ends[0][0] if ends else NEVER, jobs[arrivals[-1]].submit if arrivals else NEVER)
         while ends and ends[0][0] == now:
             running.remove(heapq.heappop(ends)[1])
         while arrivals and jobs[arrivals[-1]].submit == now:

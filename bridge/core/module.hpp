@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace bridge {
+
+// Adds plan_nodes, what it returns, and its codes.
+void define_plan_nodes(nanobind::module_ &m);
+
+} // namespace bridge

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node_planner.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "times.hpp"
+
+namespace bridge {
+NodePlanner::NodePlanner(const NodeProblem &problem)
+    : problem_(problem), classes_(problem), wants_(problem, classes_),
+      timelines_(problem.n_nodes, problem.n_res + 1),
+      choice_(problem.select, classes_, timelines_), chosen_(problem.n_jobs),
+      node_pool_(problem.n_nodes, FREE) {
+    take_running();
+    take_counters();
+    for (size_t cls = 0; cls < problem.n_class; ++cls) {
+        open_.push_back(classes_.nodes(cls));
+        idle_.push_back(classes_.nodes(cls));
+    }
+    for (size_t job = 0; job < problem.n_jobs; ++job) {
+        for (auto a = static_cast<size_t>(problem.alt_indptr[job]);
+             problem.exclusive[job] && a < static_cast<size_t>(problem.alt_indptr[job + 1]); ++a) {
+            pool_widths_.push_back(std::max<int64_t>(wants_.widths(a).smallest(), 1));
+            pool_limits_.push_back(problem.alt_time_limit_s[a]);
+        }
+    }
+    result_.start.assign(problem.n_jobs, UNPLANNED);
+    result_.alternative.assign(problem.n_jobs, -1);
+    result_.blocked_by.assign(problem.n_jobs, 0);
+    result_.blocked_counter.assign(problem.n_jobs, -1);
+    result_.fit_now.assign(problem.n_jobs, 0);
+}
+
+void NodePlanner::take_running() {
+    const size_t columns = problem_.n_res + 1;
+    held_until_.assign(problem_.n_nodes, 0);
+    std::vector<std::vector<Timelines::Holder>> holders(problem_.n_nodes);
+    for (size_t run = 0; run < problem_.n_run; ++run) {
+        const int64_t end = std::max(problem_.run_end[run], problem_.now + 1);
+        for (int64_t i = problem_.run_indptr[run]; i < problem_.run_indptr[run + 1]; ++i) {
+            const auto node = static_cast<size_t>(problem_.run_nodes[i]);
+            const int64_t *use = problem_.run_use + static_cast<size_t>(i) * problem_.n_res;
+            std::vector<int64_t> taken(columns, 0);
+            taken[0] = problem_.run_exclusive[run] ? WHOLE : 1;
+            if (!problem_.run_exclusive[run]) {
+                std::copy_n(use, problem_.n_res, taken.begin() + 1);
+            }
+            holders[node].push_back({end, std::move(taken)});
+            held_until_[node] = std::max(held_until_[node], end);
+        }
+    }
+    std::vector<int64_t> amounts(columns, WHOLE);
+    free_now_.resize(problem_.n_nodes * columns);
+    for (size_t node = 0; node < problem_.n_nodes; ++node) {
+        std::copy_n(problem_.capacity + node * problem_.n_res, problem_.n_res,
+                    amounts.begin() + 1);
+        timelines_.open(node, problem_.now, amounts.data(), holders[node]);
+        std::copy_n(timelines_.first(node), columns, free_now_.data() + node * columns);
+    }
+}
+
+void NodePlanner::take_counters() {
+    counters_.resize(problem_.n_counters);
+    for (size_t k = 0; k < problem_.n_counters; ++k) {
+        std::vector<CountProfile::Holder> by_end;
+        for (size_t run = 0; run < problem_.n_run; ++run) {
+            const int64_t held = problem_.run_counter[run * problem_.n_counters + k];
+            if (held > 0) {
+                by_end.push_back({problem_.run_end[run], held});
+            }
+        }
+        std::sort(by_end.begin(), by_end.end(),
+                  [](const auto &a, const auto &b) { return a.end < b.end; });
+        counters_[k].reset(problem_.now, problem_.counter_capacity[k], by_end);
+    }
+}
+
+NodePlanResult NodePlanner::run() {
+    for (size_t job = 0; job < problem_.n_jobs; ++job) {
+        plan_job(job);
+    }
+    for (const auto &pool : pools_) {
+        if (!pool) {
+            continue;
+        }
+        const auto nodes = pool->mapped();
+        for (size_t b = 0; b < nodes.size(); ++b) {
+            const NodePool::Booking &booking = pool->bookings()[b];
+            chosen_[booking.job] = spread_in_pool(booking, nodes[b]);
+        }
+    }
+    result_.indptr.push_back(0);
+    for (const std::vector<Chosen> &chosen : chosen_) {
+        for (const Chosen &one : chosen) {
+            result_.nodes.push_back(one.node);
+            result_.tasks.push_back(one.tasks);
+        }
+        result_.indptr.push_back(static_cast<int64_t>(result_.nodes.size()));
+    }
+    return std::move(result_);
+}
+
+void NodePlanner::plan_job(size_t job) {
+    std::vector<size_t> possible;
+    const auto first = static_cast<size_t>(problem_.alt_indptr[job]);
+    const auto last = static_cast<size_t>(problem_.alt_indptr[job + 1]);
+    for (size_t a = first; a < last; ++a) {
+        int32_t counter = -1;
+        const Blocked verdict = wants_.verdict(a, job, &counter);
+        if (verdict == Blocked::STARTS_NOW) {
+            possible.push_back(a);
+        } else if (a == first) {
+            result_.blocked_by[job] = static_cast<int8_t>(verdict);
+            result_.blocked_counter[job] = counter;
+        }
+    }
+    if (possible.empty()) {
+        result_.start[job] = NEVER;
+        return;
+    }
+    result_.blocked_by[job] = 0;
+    result_.blocked_counter[job] = -1;
+
+    const std::vector<Option> options = options_of(possible);
+    const bool held_back = problem_.not_before[job] > problem_.now;
+    std::vector<Look> looks;
+    for (const Option &option : options) {
+        looks.push_back(look(job, option));
+        if (looks.back().why == Blocked::STARTS_NOW && !held_back) {
+            start_now(job, option, looks.back());
+            return;
+        }
+    }
+    size_t reported = 0;
+    bool freed = true;
+    if (reserved_ < problem_.depth) {
+        freed = book_later(job, options, &reported);
+    }
+    if (!freed) {
+        result_.start[job] = NEVER;
+        result_.blocked_by[job] = static_cast<int8_t>(Blocked::NEVER_FREED);
+        return;
+    }
+    explain(job, looks[reported]);
+}
+
+void NodePlanner::start_now(size_t job, const Option &option, const Look &look) {
+    result_.fit_now[job] = static_cast<int32_t>(look.fit);
+    commit(job, option, problem_.now, look.width, look.candidates);
+}
+
+// Looks for the earliest start over all options; false if there is none.
+bool NodePlanner::book_later(size_t job, const std::vector<Option> &options, size_t *reported) {
+    const bool held_back = problem_.not_before[job] > problem_.now;
+    const int64_t from = held_back ? problem_.not_before[job] : problem_.now + 1;
+    int64_t best = NEVER;
+    for (size_t i = 0; i < options.size(); ++i) {
+        const int64_t start = earliest(job, options[i], from, best - 1);
+        if (start < best) {
+            best = start;
+            *reported = i;
+        }
+    }
+    if (best == NEVER) {
+        return false;
+    }
+    const Option &option = options[*reported];
+    const size_t a = option.alternative;
+    const Want &want = wants_.of(a);
+    const int64_t limit = problem_.alt_time_limit_s[a];
+    ++reserved_;
+    if (option.pool >= 0) {
+        commit(job, option, best, pool_width(a), {});
+        return true;
+    }
+    std::vector<Candidate> candidates = candidates_at(want, best, limit);
+    const int64_t width = width_to_take(want, wants_.widths(a), candidates, false);
+    commit(job, option, best, width, std::move(candidates));
+    return true;
+}
+
+void NodePlanner::commit(size_t job, const Option &option, int64_t start, int64_t width,
+                         std::vector<Candidate> candidates) {
+    const size_t a = option.alternative;
+    const int64_t end = end_of(start, problem_.alt_time_limit_s[a]);
+    result_.start[job] = start;
+    result_.alternative[job] =
+        static_cast<int32_t>(a - static_cast<size_t>(problem_.alt_indptr[job]));
+    for (size_t k = 0; k < problem_.n_counters; ++k) {
+        const int64_t wanted = problem_.job_counter[job * problem_.n_counters + k];
+        if (wanted > 0) {
+            counters_[k].book(start, end, wanted);
+        }
+    }
+    if (option.pool >= 0) {
+        pools_[static_cast<size_t>(option.pool)]->book({job, a, start, end, width});
+        return;
+    }
+    const Want &want = wants_.of(a);
+    chosen_[job] = choice_.choose(want, width, std::move(candidates), start, end);
+    book_nodes(want, start, end, chosen_[job]);
+}
+
+void NodePlanner::book_nodes(const Want &want, int64_t start, int64_t end,
+                             const std::vector<Chosen> &chosen) {
+    const size_t columns = timelines_.columns();
+    std::vector<int64_t> taken(columns);
+    for (const Chosen &one : chosen) {
+        const auto node = static_cast<size_t>(one.node);
+        want.amounts(one.tasks, taken.data());
+        timelines_.book(node, start, end, taken.data());
+        if (start == problem_.now) {
+            std::copy_n(timelines_.first(node), columns, free_now_.data() + node * columns);
+        }
+    }
+}
+
+void NodePlanner::explain(size_t job, const Look &look) {
+    result_.fit_now[job] = static_cast<int32_t>(look.fit);
+    const bool held_back = problem_.not_before[job] > problem_.now;
+    const Blocked why = held_back ? Blocked::NOT_BEFORE : look.why;
+    result_.blocked_by[job] = static_cast<int8_t>(why);
+    if (why == Blocked::COUNTER) {
+        result_.blocked_counter[job] = counter_lacking_now(job);
+    }
+}
+
+NodePlanResult plan_nodes(const NodeProblem &problem) { return NodePlanner(problem).run(); }
+
+} // namespace bridge

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many nodes a job may have, and how many it needs for its tasks.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "node_problem.hpp"
+
+namespace bridge {
+
+// The smallest width >= `width` that obeys the rule.
+inline int64_t next_width(int64_t width, WidthRule rule) {
+    switch (rule) {
+    case WidthRule::POWER_OF_TWO: {
+        int64_t power = 1;
+        while (power < width) {
+            power *= 2;
+        }
+        return power;
+    }
+    case WidthRule::EVEN:
+        return width + (width & 1);
+    case WidthRule::ODD:
+        return width | 1;
+    case WidthRule::CUBIC: {
+        int64_t root = 1;
+        while (root * root * root < width) {
+            ++root;
+        }
+        return root * root * root;
+    }
+    case WidthRule::ANY:
+        break;
+    }
+    return width;
+}
+
+struct Widths {
+    int64_t least; // >= 1
+    int64_t most;
+    WidthRule rule;
+
+    // The smallest allowed width, or -1.
+    int64_t smallest() const {
+        const int64_t width = next_width(least, rule);
+        return width <= most ? width : -1;
+    }
+    // The greatest allowed width <= `limit`, or -1.
+    int64_t greatest(int64_t limit) const {
+        const int64_t top = std::min(most, limit);
+        if (rule == WidthRule::ANY || rule == WidthRule::EVEN || rule == WidthRule::ODD) {
+            const int64_t width = next_width(top, rule) == top ? top : top - 1;
+            return width >= least && width >= 1 ? width : -1;
+        }
+        int64_t best = -1;
+        for (int64_t width = next_width(least, rule); width <= top;
+             width = next_width(width + 1, rule)) {
+            best = width;
+        }
+        return best;
+    }
+};
+
+// The smallest allowed width of a set that holds `tasks`, or -1: all the `fixed` nodes, which hold
+// `fixed_tasks` together, and the roomiest others; `others` holds what each can take (>= 1) and is
+// sorted in the process. No more nodes than tasks.
+inline int64_t width_for_tasks(const Widths &widths, int64_t tasks, int64_t fixed,
+                               int64_t fixed_tasks, std::vector<int32_t> &others) {
+    const int64_t most =
+        std::min({widths.most, tasks, fixed + static_cast<int64_t>(others.size())});
+    const Widths allowed{std::max({widths.least, fixed, int64_t{1}}), most, widths.rule};
+    std::sort(others.begin(), others.end(), std::greater<>());
+    int64_t held = fixed_tasks;
+    int64_t taken = 0;
+    for (int64_t width = allowed.smallest(); width != -1 && width <= most;
+         width = next_width(width + 1, widths.rule)) {
+        for (; fixed + taken < width; ++taken) {
+            held += others[static_cast<size_t>(taken)];
+        }
+        if (held >= tasks) {
+            return width;
+        }
+    }
+    return -1;
+}
+
+} // namespace bridge
