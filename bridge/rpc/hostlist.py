@@ -27,8 +27,15 @@ MAX_TEXT = 1 << 20
 MAX_CACHED = 1 << 16
 """Texts whose indexes are remembered; queues name the same nodes again and again."""
 
+MAX_UNKNOWN = 10_000
+"""Most nodes of another cluster that an item may name where unknown names are left out."""
+
 _EMPTY: NDArray[np.int32] = np.empty(0, dtype=np.int32)
 _EMPTY.flags.writeable = False
+
+
+class _UnknownNode(RequestError):
+    """A well-formed hostlist names a node this cluster does not have."""
 
 
 class NodeIndex:
@@ -43,9 +50,7 @@ class NodeIndex:
         for i in range(1, len(stems)):
             (prefix, digits), (before, former) = stems[i], stems[i - 1]
             follows = (
-                former != ""
-                and prefix == before
-                and f"{int(former) + 1:0{len(former)}d}" == digits
+                former != "" and prefix == before and f"{int(former) + 1:0{len(former)}d}" == digits
             )
             joined[i] = not follows
         self._run = np.cumsum(joined)
@@ -54,8 +59,12 @@ class NodeIndex:
     def __len__(self) -> int:
         return len(self.names)
 
-    def parse(self, text: str) -> NDArray[np.int32]:
+    def parse(self, text: str, *, unknown_ok: bool = False) -> NDArray[np.int32]:
         """Returns the indexes of a hostlist's nodes, ascending; read-only.
+
+        Args:
+            text: a hostlist.
+            unknown_ok: leave out names that this cluster does not have.
 
         Raises:
             RequestError: it is no hostlist, or names a node this cluster does not have.
@@ -66,7 +75,12 @@ class NodeIndex:
         if found is not None:
             return found
         single = self.index.get(text)
-        nodes = np.array([single], dtype=np.int32) if single is not None else self._read(text)
+        try:
+            nodes = np.array([single], dtype=np.int32) if single is not None else self._read(text)
+        except _UnknownNode:
+            if not unknown_ok:
+                raise
+            return self._known(text)
         nodes.flags.writeable = False
         if len(self._cache) >= MAX_CACHED:
             self._cache.clear()
@@ -112,8 +126,20 @@ class NodeIndex:
     def _lookup(self, text: str, position: int, name: str) -> int:
         found = self.index.get(name)
         if found is None:
-            raise RequestError(_shown(text), position, f"no node '{name[:64]}' in this cluster")
+            raise _UnknownNode(_shown(text), position, f"no node '{name[:64]}' in this cluster")
         return found
+
+    def _known(self, text: str) -> NDArray[np.int32]:
+        """Reads a hostlist and leaves out the names that are unknown."""
+        found: set[int] = set()
+        left = 4 * (len(self.names) + MAX_UNKNOWN)
+        for position, item in _items(text):
+            names = _expand(text, position, item, len(self.names) + MAX_UNKNOWN)
+            left -= len(names)
+            if left < 0:
+                raise RequestError(_shown(text), position, "more nodes than this cluster has")
+            found.update(self.index[name] for name in names if name in self.index)
+        return np.array(sorted(found), dtype=np.int32)
 
     def fold(self, nodes: NDArray[np.int32]) -> str:
         """Writes node indexes as a hostlist."""

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command `schedbridge`. A sub-command's module is imported only when it is called.
+
+Exit codes: 0 done; 1 it could not be done (the service does not answer, a file is wrong), with
+one line per problem on standard error; 2 wrong usage.
+"""
+
+import importlib
+import importlib.metadata
+import os
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+from bridge.errors import BridgeError
+
+COMMANDS: Final = {
+    # name: (module of bridge.cli, function or typer app in it, one line for --help)
+    "serve": ("serve", "serve", "Run the service."),
+    "check-config": ("check_config", "check_config", "Check a configuration file."),
+    "status": ("status", "status", "Show how the service and its controller fare."),
+    "plan": ("plan", "plan", "Show what starts when and where."),
+    "explain": ("explain", "explain", "Explain why a job waits, or when and where it starts."),
+    "policy": ("policy", "app", "Show or change the policy."),
+    "simulate": ("simulate", "simulate", "Replay a trace under one or several policies."),
+    "demo": ("demo", "demo", "Watch the service plan a real trace."),
+    "bench": ("bench", "app", "Time the planning kernels."),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs the command; a user's mistake is one line, never a traceback."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if not words or words[0] in ("-h", "--help"):
+        print(usage(), end="")
+        sys.exit(0 if words else 2)
+    if words[0] in ("-V", "--version"):
+        print(f"schedbridge {importlib.metadata.version('schedbridge')}")
+        return
+    if words[0] not in COMMANDS:
+        sys.exit(_fail(f"no command '{words[0]}'; there are {', '.join(COMMANDS)}", 2))
+    try:
+        _run(words[0], words[1:])
+    except BridgeError as error:
+        sys.exit(_fail(str(error), 1))
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:  # e.g. `schedbridge plan | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+
+
+def usage() -> str:
+    """What `schedbridge --help` prints."""
+    lines = [
+        "Usage: schedbridge COMMAND [ARGUMENTS]   (schedbridge COMMAND --help says more)",
+        "",
+        "A scheduling brain beside Slurm: planned starts, node maps and reasons.",
+        "",
+        *(f"  {name:<14}{summary}" for name, (_, _, summary) in COMMANDS.items()),
+        "",
+        f"  {'--version':<14}Show the version.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _run(name: str, arguments: list[str]) -> None:
+    import typer  # noqa: PLC0415 - --help needs no typer
+
+    module, attribute, _ = COMMANDS[name]
+    found = getattr(importlib.import_module(f"bridge.cli.{module}"), attribute)
+    app = found
+    if not isinstance(found, typer.Typer):
+        app = typer.Typer(add_completion=False)
+        app.command(name)(found)
+    app(args=arguments, prog_name=f"schedbridge {name}")
+
+
+def _fail(message: str, code: int) -> int:
+    for line in message.splitlines():
+        print(f"schedbridge: {line}", file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,327 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The service's configuration file: what can be said in it, and what is wrong with it.
+
+Rules
+    1. An empty file is a working configuration on a machine with Slurm.
+    2. Unknown keys, wrong types and impossible values are refused: every problem is one line of
+       file, key and reason, and all of them are shown at once.
+    3. Nothing here reads the machine; whether users and directories exist is the service's matter.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import yaml
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from bridge.errors import ConfigError
+from bridge.model.policy import PolicySpec
+from bridge.registry import PRESETS, describe, parse_policy
+
+MAX_SOCKET_PATH = 107
+"""Longest path of a Unix socket that Linux takes, in bytes."""
+
+
+def _socket_path(path: Path) -> Path:
+    if not path.is_absolute():
+        raise ValueError("must be an absolute path")
+    if len(bytes(path)) > MAX_SOCKET_PATH:
+        raise ValueError(f"longer than the {MAX_SOCKET_PATH} bytes a socket's path may have")
+    return path
+
+
+def _address(text: str) -> str:
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isdigit() or not 0 < int(port) < 65536:
+        raise ValueError("must be HOST:PORT")
+    return text
+
+
+SocketPath = Annotated[Path, AfterValidator(_socket_path)]
+Address = Annotated[str, AfterValidator(_address)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class TlsSection(_Section):
+    """Lets controllers on other machines in: TCP with mutual TLS, and nothing less."""
+
+    address: Address = Field(description="HOST:PORT to listen at.")
+    ca: Path = Field(description="PEM file of the authority that signs the controllers.")
+    cert: Path = Field(description="PEM file of the service's own certificate.")
+    key: Path = Field(description="PEM file of its private key.")
+    subjects: tuple[str, ...] = Field(
+        min_length=1,
+        description="Common names or DNS alternative names of the controllers that may call.",
+    )
+
+
+class ControllerSection(_Section):
+    """Where slurmctld's plugin calls, and who may."""
+
+    socket: SocketPath = Field(
+        default=Path("/run/schedbridge/controller.sock"),
+        description="Unix socket; its directory must be closed to everybody else (mode 0700).",
+    )
+    users: tuple[str | int, ...] | None = Field(
+        default=None,
+        min_length=1,
+        description="Users that may call, by name or number. Default: slurm (if there is one), "
+        "root, and the user the service runs as.",
+    )
+    retry_s: int = Field(
+        default=30,
+        ge=1,
+        le=86_400,
+        description="A start that the controller refused is tried again after this many seconds "
+        "if nothing changed before.",
+    )
+    tls: TlsSection | None = Field(
+        default=None, description="Also listen on TCP, with mutual TLS. Default: no."
+    )
+
+
+class OperatorSection(_Section):
+    """Where `schedbridge status`, `plan`, `explain` and `policy` ask."""
+
+    socket: SocketPath = Field(
+        default=Path("/run/schedbridge-operator/operator.sock"),
+        description="Unix socket; any user of the machine may read.",
+    )
+    admins: tuple[str | int, ...] = Field(
+        default=(),
+        description="Users that may change the policy, besides root and the user the service "
+        "runs as.",
+    )
+
+
+class MetricsSection(_Section):
+    """Prometheus metrics."""
+
+    address: Address | None = Field(
+        default="127.0.0.1:9618", description="HOST:PORT of the page /metrics; null: off."
+    )
+
+
+class MemorySection(_Section):
+    """What survives a restart: announced starts and how they came true."""
+
+    path: Path | None = Field(
+        default=Path("/var/lib/schedbridge/memory.sqlite"),
+        description="SQLite file; null: forget everything at the end.",
+    )
+
+
+class LogSection(_Section):
+    """The service's log, on standard error."""
+
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="Least severity that is logged."
+    )
+    format: Literal["text", "json"] = Field(
+        default="text", description="For people, or one JSON object a line."
+    )
+
+
+class LimitsSection(_Section):
+    """Bounds that protect service and controller."""
+
+    message_mib: int = Field(
+        default=256, ge=1, le=1024, description="Largest message that is accepted, MiB."
+    )
+    decisions: int = Field(
+        default=20_000,
+        ge=100,
+        le=1_000_000,
+        description="Most decisions in one reply; the rest comes with the next.",
+    )
+    connections_per_user: int = Field(
+        default=16, ge=1, le=1000, description="Connections a user may hold to one socket."
+    )
+
+
+class ServiceConfig(_Section):
+    """Configuration of `schedbridge serve`."""
+
+    controller: ControllerSection = Field(default_factory=ControllerSection)
+    operator: OperatorSection = Field(default_factory=OperatorSection)
+    policy: Any = Field(
+        default="slurm-like",
+        description=f"A preset ({', '.join(PRESETS)}) or a mapping of stages, see below.",
+    )
+    metrics: MetricsSection = Field(default_factory=MetricsSection)
+    memory: MemorySection = Field(default_factory=MemorySection)
+    log: LogSection = Field(default_factory=LogSection)
+    limits: LimitsSection = Field(default_factory=LimitsSection)
+
+    @property
+    def policy_spec(self) -> PolicySpec:
+        """The policy, parsed."""
+        return parse_policy(self.policy)
+
+    @field_validator("controller", "operator", "metrics", "memory", "log", "limits", mode="before")
+    @classmethod
+    def _empty_section(cls, value: Any) -> Any:
+        return {} if value is None else value  # "metrics:" with nothing below it
+
+    @field_validator("policy")
+    @classmethod
+    def _known_policy(cls, value: Any) -> Any:
+        try:
+            parse_policy(value)
+        except ConfigError as error:
+            raise PydanticCustomError(
+                "policy", "{problem}", {"key": error.key, "problem": error.problem}
+            ) from error
+        return value
+
+    @model_validator(mode="after")
+    def _sockets_differ(self) -> Self:
+        if self.controller.socket == self.operator.socket:
+            raise ValueError("controller.socket and operator.socket must differ")
+        if self.controller.socket.parent == self.operator.socket.parent:
+            raise ValueError(
+                "controller.socket and operator.socket must lie in different directories: one is "
+                "closed to ordinary users, the other open"
+            )
+        return self
+
+
+class ConfigProblems(ConfigError):
+    """Everything that is wrong with a file; one line each."""
+
+    def __init__(self, problems: list[ConfigError]) -> None:
+        self.problems = tuple(problems)
+        first = problems[0]
+        super().__init__(first.key, first.problem, file=first.file)
+
+    def __str__(self) -> str:
+        return "\n".join(str(problem) for problem in self.problems)
+
+
+def load(path: Path) -> ServiceConfig:
+    """Reads a configuration file.
+
+    Raises:
+        ConfigError: the file is missing or no YAML.
+        ConfigProblems: it says something impossible.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigError("", "is no text file (UTF-8)", file=str(path)) from error
+    except OSError as error:
+        raise ConfigError("", error.strerror or str(error), file=str(path)) from error
+    return parse(text, file=str(path))
+
+
+def parse(text: str, file: str) -> ServiceConfig:
+    """Reads a configuration from its text.
+
+    Raises:
+        ConfigError: it is no YAML.
+        ConfigProblems: it says something impossible.
+    """
+    try:
+        data = yaml.load(text, Loader=_UniqueKeys)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"line {mark.line + 1}, column {mark.column + 1}" if mark is not None else ""
+        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+        raise ConfigError(where, f"no valid YAML: {problem}", file=file) from error
+    except RecursionError as error:
+        raise ConfigError("", "no valid YAML: nested too deeply", file=file) from error
+    if data is None:
+        data = {}
+    if not isinstance(data, dict):
+        raise ConfigError("", "must be a mapping of sections, e.g. 'policy: easy'", file=file)
+    try:
+        return ServiceConfig.model_validate(data)
+    except ValidationError as error:
+        raise ConfigProblems([_problem(item, file) for item in error.errors()]) from error
+
+
+class _UniqueKeys(yaml.SafeLoader):
+    """YAML in which a key that is there twice is an error, not a silent choice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key_node, _ in node.value:
+            key = getattr(key_node, "value", None)
+            if isinstance(key, str) and key != "<<":
+                if key in seen:
+                    raise yaml.constructor.ConstructorError(
+                        None, None, f"key '{key}' is there twice", key_node.start_mark
+                    )
+                seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def _problem(item: Any, file: str) -> ConfigError:
+    parts = [str(part) for part in item["loc"]]
+    key = ".".join(parts)
+    given = item.get("input")
+    message = str(item["msg"]).removeprefix("Value error, ")
+    match item["type"]:
+        case "extra_forbidden":
+            known = _known_keys(item["loc"][:-1])
+            message = f"unknown key; there are {', '.join(known)}"
+        case "missing":
+            message = "is missing"
+        case "value_error":
+            pass
+        case "policy":
+            key = item["ctx"]["key"]
+        case "model_type" | "model_attributes_type":
+            message = f"must be a section of keys, not {given!r:.60}"
+        case _:
+            message = f"{message[:1].lower()}{message[1:]}, not {given!r:.60}"
+    return ConfigError(key, message, file=file)
+
+
+def _known_keys(path: tuple[Any, ...]) -> list[str]:
+    model: type[BaseModel] = ServiceConfig
+    for part in path:
+        annotation = model.model_fields[part].annotation
+        options = [annotation, *getattr(annotation, "__args__", ())]
+        model = next(
+            option
+            for option in options
+            if isinstance(option, type) and issubclass(option, BaseModel)
+        )
+    return list(model.model_fields)
+
+
+def to_mapping(config: ServiceConfig) -> dict[str, Any]:
+    """The configuration with all defaults, as plain values."""
+    mapping = config.model_dump(mode="json")
+    mapping["policy"] = describe(config.policy_spec)
+    return mapping
+
+
+def example() -> str:
+    """A commented configuration with every key at its default."""
+    lines = ["# Configuration of schedbridge serve. Every key has the default shown here."]
+    for name, field in ServiceConfig.model_fields.items():
+        section = field.annotation
+        lines.append("")
+        if not (isinstance(section, type) and issubclass(section, BaseModel)):
+            lines += [f"# {field.description}", f"{name}: {field.default}"]
+            continue
+        lines += [f"# {section.__doc__}", f"{name}:"]
+        defaults = section().model_dump(mode="json")
+        for key, entry in section.model_fields.items():
+            shown = yaml.safe_dump(defaults[key], default_flow_style=True).splitlines()[0]
+            lines += [f"  # {entry.description}", f"  {key}: {shown}"]
+    return "\n".join(lines) + "\n"

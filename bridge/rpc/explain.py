@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Why does my job not start? Answers from the last cycle, in sentences and in blocking jobs.
+
+Rules
+    1. Most important first: what is expected, why not now, what helps.
+    2. Blockers are the running jobs on the nodes the job is planned on; for a job without a
+       planned start those in its partitions. Then the waiting jobs that start before it there.
+       Earliest end first, at most `MOST_BLOCKERS`.
+"""
+
+from datetime import datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.model.job import Hold
+from bridge.model.plan import Plan
+from bridge.model.reasons import Reason, ReasonCode
+from bridge.rpc.announcements import pending
+from bridge.rpc.cycles import Published
+from bridge.rpc.pb import operator_pb2 as pb
+from bridge.units import NEVER, UNPLANNED, format_duration
+
+MOST_BLOCKERS = 20
+
+_ADVICE = {
+    ReasonCode.HELD: "release it with 'scontrol release'; but not an administrator's hold",
+    ReasonCode.LIMIT: "it becomes free to start when other jobs of that user or account end",
+    ReasonCode.NEVER: "it can never run as it is: ask for less, or for another partition",
+    ReasonCode.BAD_REQUEST: "it can never run as it is: cancel it and submit it again, corrected",
+    ReasonCode.REFUSED: "it is tried again when jobs end, nodes change, or after a while",
+    ReasonCode.PRIORITY: "a shorter time limit may let it slip in earlier",
+}
+
+
+def planned_jobs(published: Published, limit: int) -> list[pb.PlannedJob]:
+    """The waiting jobs in the order of their starts, those without a start last.
+
+    Args:
+        published: the last cycle.
+        limit: at most so many; 0: all.
+    """
+    plan = published.plan
+    key = np.where(plan.start_s == UNPLANNED, NEVER, plan.start_s)
+    rows = np.argsort(key, kind="stable")
+    return [planned_job(published, int(row)) for row in (rows[:limit] if limit else rows)]
+
+
+def planned_job(published: Published, row: int) -> pb.PlannedJob:
+    """One row of the plan."""
+    snapshot, plan = published.snapshot, published.plan
+    jobs, job = snapshot.jobs, int(plan.job[row])
+    start_s = int(plan.start_s[row])
+    message = pb.PlannedJob(job_id=jobs.id[job], name=jobs.name[job], user=jobs.user[job])
+    if start_s in (NEVER, UNPLANNED):
+        partitions = [snapshot.partitions[at].name for at in jobs.partitions[job]]
+        message.partition = ",".join(partitions)
+    else:
+        nodes = plan.nodes_of(row)
+        message.partition = snapshot.partitions[plan.partition[row]].name
+        message.start_s, message.end_s = start_s, int(plan.end_s[row])
+        message.nodes, message.node_count = published.nodes.fold(nodes), len(nodes)
+    if plan.reasons[row] is not None:
+        message.reason.CopyFrom(pending(plan.reasons[row]))
+    return message
+
+
+def running_job(published: Published, row: int) -> pb.PlannedJob:
+    """One running job."""
+    snapshot, running = published.snapshot, published.snapshot.running
+    nodes = running.nodes[running.indptr[row] : running.indptr[row + 1]]
+    partition = int(running.partition[row])
+    return pb.PlannedJob(
+        job_id=running.id[row],
+        name=running.name[row],
+        user=running.user[row],
+        partition=snapshot.partitions[partition].name if partition >= 0 else "",
+        start_s=int(running.start_s[row]),
+        end_s=int(running.end_s[row]),
+        nodes=published.nodes.fold(nodes),
+        node_count=len(nodes),
+        running=True,
+    )
+
+
+def explain(published: Published, job_id: str) -> pb.ExplainReply | None:
+    """Explains one job; None if it is neither waiting nor running."""
+    snapshot = published.snapshot
+    row = _find(snapshot.running.id, job_id)
+    if row is not None:
+        return _explain_running(published, row)
+    job = _find(snapshot.jobs.id, job_id)
+    if job is None and "_" in job_id:  # an unstarted task of an array
+        job = _find(snapshot.jobs.id, job_id.partition("_")[0])
+    if job is None:
+        return None
+    rows = np.flatnonzero(published.plan.job == job)
+    key = np.where(published.plan.start_s[rows] == UNPLANNED, NEVER, published.plan.start_s[rows])
+    return _explain_waiting(published, job, int(rows[np.argmin(key)]))
+
+
+def _find(ids: NDArray[np.object_], job_id: str) -> int | None:
+    found = np.flatnonzero(ids == job_id)
+    return int(found[0]) if len(found) else None
+
+
+def _explain_running(published: Published, row: int) -> pb.ExplainReply:
+    job = running_job(published, row)
+    now_s = published.snapshot.now_s
+    lines = [f"runs since {_when(job.start_s, now_s)} on {job.nodes or 'no nodes'}"]
+    if job.end_s > now_s:
+        lines.append(f"ends at the latest {_when(job.end_s, now_s)}")
+    else:
+        lines.append("its time is up; it is expected to end at any moment")
+    return pb.ExplainReply(job=job, lines=lines)
+
+
+def _explain_waiting(published: Published, job: int, row: int) -> pb.ExplainReply:
+    snapshot, plan = published.snapshot, published.plan
+    now_s, start_s = snapshot.now_s, int(plan.start_s[row])
+    message = planned_job(published, row)
+    reason = plan.reasons[row]
+    lines: list[str] = []
+    if start_s == now_s:
+        lines.append(f"starts now on {message.nodes} in partition {message.partition}")
+        return pb.ExplainReply(job=message, lines=lines)
+    if start_s not in (NEVER, UNPLANNED):
+        lines.append(
+            f"expected to start {_when(start_s, now_s)} on {message.nodes} "
+            f"in partition {message.partition}"
+        )
+    blockers = _blockers(published, job, row, start_s) if _needs_nodes(reason) else []
+    if reason is not None:
+        lines.append(f"does not start now: {reason.text}")
+        if advice := _ADVICE.get(reason.code):
+            lines.append(advice)
+    holders = [blocker for blocker in blockers if blocker.running]
+    if holders:
+        last = max(blocker.end_s for blocker in holders)
+        what = "1 running job" if len(holders) == 1 else f"{len(holders)} running jobs"
+        lines.append(f"{what} in its way; the last ends at the latest {_when(last, now_s)}")
+    if snapshot.jobs.array_tasks[job] > 0:
+        lines.append(f"{snapshot.jobs.array_tasks[job]} tasks of this array have not started")
+    hold = Hold(int(snapshot.jobs.hold[job]))
+    if hold is Hold.BEGIN_TIME and snapshot.jobs.begin_s[job] > now_s:
+        lines.append(f"not to begin before {_when(int(snapshot.jobs.begin_s[job]), now_s)}")
+    return pb.ExplainReply(job=message, lines=lines, blockers=blockers)
+
+
+def _needs_nodes(reason: Reason | None) -> bool:
+    return reason is not None and reason.code in (
+        ReasonCode.RESOURCES,
+        ReasonCode.PRIORITY,
+        ReasonCode.LICENCES,
+    )
+
+
+def _blockers(published: Published, job: int, row: int, start_s: int) -> list[pb.PlannedJob]:
+    snapshot, plan = published.snapshot, published.plan
+    running = snapshot.running
+    wanted = np.zeros(len(snapshot.nodes), dtype=bool)
+    if start_s in (NEVER, UNPLANNED):
+        for partition in snapshot.jobs.partitions[job]:
+            wanted[snapshot.partitions[partition].nodes] = True
+    else:
+        wanted[plan.nodes_of(row)] = True
+    owner = np.repeat(np.arange(len(running)), np.diff(running.indptr))
+    holders = np.unique(owner[wanted[running.nodes]])
+    holders = holders[np.argsort(running.end_s[holders], kind="stable")]
+    found = [running_job(published, int(at)) for at in holders[:MOST_BLOCKERS]]
+    room = MOST_BLOCKERS - len(found)
+    if start_s not in (NEVER, UNPLANNED):
+        found += [planned_job(published, at) for at in _before(plan, wanted, start_s, row)[:room]]
+    return found
+
+
+def _before(plan: Plan, wanted: NDArray[np.bool_], start_s: int, row: int) -> list[int]:
+    """Rows that hold the wanted nodes before a start; earliest end first."""
+    owner = np.repeat(np.arange(len(plan)), np.diff(plan.indptr))
+    rows = np.unique(owner[wanted[plan.nodes]])
+    rows = rows[(plan.start_s[rows] < start_s) & (rows != row)]
+    ordered: list[int] = rows[np.argsort(plan.end_s[rows], kind="stable")].tolist()
+    return ordered
+
+
+def _when(at_s: int, now_s: int) -> str:
+    """An instant as people say it: `at 14:05 (in 20 min)`, with the day if it is not today."""
+    there, here = datetime.fromtimestamp(at_s), datetime.fromtimestamp(now_s)
+    shown = there.strftime("%H:%M:%S" if there.date() == here.date() else "%Y-%m-%d %H:%M")
+    if at_s >= now_s:
+        return f"at {shown} (in {format_duration(at_s - now_s)})"
+    return f"{shown} ({format_duration(now_s - at_s)} ago)"

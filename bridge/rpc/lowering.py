@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a job asks for, lowered from Slurm's options to the two resource vectors of the planner.
+
+The rules follow select/cons_tres, so that what is planned on a node is what Slurm will allocate
+there once it is told the nodes.
+
+Words
+    unit    what the planner counts as one task: the smallest group of tasks that fills whole
+            cores and reaches --mincpus. Without hyper-threads and --mincpus: one task.
+
+Rules
+    1. One node only: all tasks share it; `per_node` holds their sum, `tasks` is 0.
+    2. The same on each node, `per_node`, `tasks` 0: -N alone (one task a node), as many tasks as
+       nodes, --ntasks-per-node.
+    3. More tasks than nodes: `tasks` units, `per_task` a unit's needs. Slurm may split them over
+       the nodes as it likes, at least one each.
+    4. CPUs wanted over all nodes beyond what (2) gives are counted as units of one core; beyond
+       what (3) gives they make its units thicker.
+    5. Where jobs hold whole cores, CPUs are rounded up to the largest number of threads of a
+       core in the job's partitions. Memory per CPU follows the rounded CPUs, as in Slurm.
+    6. Memory that is consumable and not stated is all memory of the node (--mem=0 and
+       DefMemPerNode unset): such a job cannot share its nodes. Memory that is not consumable
+       only excludes the nodes that are too small.
+    7. Without an upper bound a job takes at most one node a unit, or just its lower bound.
+    8. A job is exclusive if it says so or if any of its partitions is.
+    9. A malleable job may start with any allowed width in its own bounds.
+   10. `contiguous` is left to Slurm, which enforces it when the job is started.
+
+A request that cannot be understood is the user's problem: `problem` says what is wrong with it,
+and the rest of the queue goes on.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from math import gcd
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.errors import RequestError
+from bridge.model.job import WidthRule
+from bridge.model.node import CPUS, MEMORY_MIB
+from bridge.rpc.hostlist import NodeIndex
+from bridge.rpc.pb import scheduler_pb2 as pb
+
+MAX_COUNT = 1 << 30
+"""Largest number of tasks, CPUs, devices or licences that is believed."""
+
+MAX_NODES = 1 << 20
+"""Largest number of nodes that a job may name."""
+
+MAX_AMOUNT = 1 << 50
+"""Largest amount of anything (memory in MiB) that is believed."""
+
+MAX_CONSTRAINT = 4096
+"""Longest constraint expression, in characters."""
+
+_WIDTH_RULES = {"": WidthRule.ANY} | {
+    rule.name.lower(): rule for rule in WidthRule if rule is not WidthRule.ANY
+}
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What the rows of the tables refer to: nodes, partitions and columns by index.
+
+    Attributes:
+        column: generic resource to its column of the resource vectors.
+        memory_mib: (n_nodes,) int64.
+        partition_exclusive: for each partition, whether its jobs hold whole nodes.
+        partition_threads: for each partition, the CPUs to which a node's share is rounded up.
+    """
+
+    nodes: NodeIndex
+    resources: tuple[str, ...]
+    column: Mapping[str, int]
+    memory_mib: NDArray[np.int64]
+    partitions: Mapping[str, int] = field(default_factory=dict)
+    partition_exclusive: tuple[bool, ...] = ()
+    partition_threads: tuple[int, ...] = ()
+    reservations: Mapping[str, int] = field(default_factory=dict)
+    licences: Mapping[str, int] = field(default_factory=dict)
+    memory_consumable: bool = True
+    memory_optional: bool = False
+
+    def gres(self, items: Iterable[pb.Gres], vector: list[int]) -> str:
+        """Adds generic resources to a vector; a typed one also counts as its plain kind.
+
+        Returns:
+            The first name that no node has; empty if all are known.
+        """
+        unknown = ""
+        for item in items:
+            name, count = item.name, min(item.count, MAX_COUNT)
+            at = self.column.get(name)
+            if at is None:
+                unknown = unknown or name
+                continue
+            vector[at] += count
+            plain = name.partition(":")[0]
+            if plain != name:
+                vector[self.column[plain]] += count
+        return unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """The columns of `bridge.model.job.JobTable` that follow from a request."""
+
+    partitions: tuple[int, ...] = ()
+    min_nodes: int = 1
+    max_nodes: int = 1
+    tasks: int = 0
+    max_tasks_per_node: int = 0
+    exclusive: bool = False
+    width_rule: int = 0
+    features: str = ""
+    required: tuple[int, ...] = ()
+    excluded: tuple[int, ...] = ()
+    reservation: int = -1
+    per_node: tuple[int, ...] = ()
+    per_task: tuple[int, ...] = ()
+    licences: tuple[int, ...] = ()
+    problem: str = ""
+
+
+class _Contradiction(Exception):
+    """The user's request cannot be understood; becomes `Lowered.problem`."""
+
+
+def lower(request: pb.Request, layout: Layout) -> Lowered:
+    """Lowers one request; what is wrong with it comes back in `problem`."""
+    try:
+        return _lower(request, layout)
+    except (_Contradiction, RequestError) as error:
+        zero = (0,) * len(layout.resources)
+        problem = str(error)
+        return Lowered(
+            per_node=zero, per_task=zero, licences=(0,) * len(layout.licences), problem=problem
+        )
+
+
+def _lower(request: pb.Request, layout: Layout) -> Lowered:
+    partitions = _partitions(request, layout)
+    required = tuple(layout.nodes.parse(request.required_nodes).tolist())
+    excluded = tuple(layout.nodes.parse(request.excluded_nodes, unknown_ok=True).tolist())
+    exclusive = request.exclusive or any(layout.partition_exclusive[p] for p in partitions)
+    low, high, rule = _width(request, len(required))
+    threads = max(layout.partition_threads[p] for p in partitions)
+    shape = _shape(request, low, high, threads)
+
+    per_node, per_task = [0] * len(layout.resources), [0] * len(layout.resources)
+    per_node[CPUS], per_task[CPUS] = shape.cpus_node, shape.cpus_unit
+    memory_node, memory_unit = request.memory_per_node_mib, 0
+    if request.memory_per_cpu_mib:
+        if memory_node:
+            raise _Contradiction("asks for memory per node and per CPU")
+        memory_node = shape.cpus_node * request.memory_per_cpu_mib
+        memory_unit = shape.cpus_unit * request.memory_per_cpu_mib
+    if layout.memory_consumable:
+        per_node[MEMORY_MIB], per_task[MEMORY_MIB] = memory_node, memory_unit
+        exclusive |= not (memory_node or memory_unit or layout.memory_optional)
+    else:
+        least = min(memory_node + memory_unit, MAX_AMOUNT)
+        if too_small := np.flatnonzero(layout.memory_mib < least).tolist():
+            excluded = tuple(sorted({*excluded, *too_small}))
+    if unknown := layout.gres(request.gres_per_node, per_node):
+        raise _Contradiction(f"asks for '{unknown[:64]}', which no node has")
+    if max(*per_node, *per_task) > MAX_AMOUNT:
+        raise _Contradiction("asks for more than any node could ever have")
+    return Lowered(
+        partitions=partitions,
+        min_nodes=low,
+        max_nodes=shape.most_nodes,
+        tasks=shape.units,
+        max_tasks_per_node=shape.units_on_node,
+        exclusive=exclusive,
+        width_rule=int(rule),
+        features=_features(request),
+        required=required,
+        excluded=excluded,
+        reservation=_reservation(request, layout),
+        per_node=tuple(per_node),
+        per_task=tuple(per_task),
+        licences=_licences(request, layout),
+    )
+
+
+def _partitions(request: pb.Request, layout: Layout) -> tuple[int, ...]:
+    known = tuple(layout.partitions[p] for p in request.partitions if p in layout.partitions)
+    if not known:
+        named = ", ".join(request.partitions)[:64]
+        raise _Contradiction(f"no partition '{named}'" if named else "names no partition")
+    return known
+
+
+def _width(request: pb.Request, n_required: int) -> tuple[int, int, WidthRule]:
+    """Bounds of the node count (upper 0: none), and the rule for counts between them (9)."""
+    malleable = request.malleable
+    rule = _WIDTH_RULES.get(malleable.node_constraint)
+    if rule is None:
+        known = ", ".join(name for name in _WIDTH_RULES if name)
+        shown = malleable.node_constraint[:32]
+        raise _Contradiction(f"no node constraint '{shown}'; there are {known}")
+    if malleable.max_power_w and malleable.min_power_w > malleable.max_power_w:
+        raise _Contradiction(
+            f"least power {malleable.min_power_w} W exceeds most power {malleable.max_power_w} W"
+        )
+    low = malleable.min_nodes or request.min_nodes
+    high = malleable.max_nodes or request.max_nodes
+    if request.tasks_per_node and request.tasks:
+        low = max(low, _ceil(request.tasks, request.tasks_per_node))
+    low, high = max(low, n_required, 1), min(high, MAX_NODES)
+    if low > MAX_NODES:
+        raise _Contradiction(f"asks for {low} nodes")
+    if high and high < low:
+        raise _Contradiction(f"asks for at least {low} and at most {high} nodes")
+    if high and _next_width(rule, low) > high:
+        raise _Contradiction(f"no node count from {low} to {high} is {rule.name.lower()}")
+    return low, high, rule
+
+
+def _next_width(rule: WidthRule, low: int) -> int:
+    """The least width from `low` on that the rule allows."""
+    match rule:
+        case WidthRule.POF2:
+            return 1 << (low - 1).bit_length()
+        case WidthRule.EVEN:
+            return low + low % 2
+        case WidthRule.ODD:
+            return low + 1 - low % 2
+        case WidthRule.CUBIC:
+            return next(root**3 for root in range(1, low + 1) if root**3 >= low)
+    return low
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """CPUs of a job: on each node, and in each of its units."""
+
+    cpus_node: int
+    most_nodes: int
+    units: int = 0
+    cpus_unit: int = 0
+    units_on_node: int = 0
+
+
+def _shape(request: pb.Request, low: int, high: int, threads: int) -> _Shape:
+    """Lowers tasks and CPUs (rules 1 to 5, 7)."""
+    tasks, each, on_node = request.tasks, max(request.cpus_per_task, 1), request.tasks_per_node
+    least, wanted = request.min_cpus_per_node, request.min_cpus
+    if max(tasks * each, on_node * each, least, wanted) > MAX_COUNT:
+        raise _Contradiction("asks for more CPUs than there could ever be")
+    total = max(tasks * each, wanted)
+    alike = on_node if on_node and tasks in (0, low * on_node) else 1
+    share = _ceil(max(alike * each, least), threads) * threads
+    if low == 1 and (high == 1 or (high == 0 and total <= share)):
+        return _Shape(_ceil(max(total, share), threads) * threads, 1)
+    if tasks <= low * alike:
+        if total <= share * low:
+            return _Shape(share, high or low)
+        unit = _ceil(max(least, 1), threads) * threads
+        return _units(max(_ceil(total, unit), low), unit, low, high)
+    whole = threads // gcd(threads, each)  # tasks that fill whole cores
+    group = _ceil(max(_ceil(least, each), 1), whole) * whole
+    units, unit = max(_ceil(tasks, group), low), group * each
+    if wanted > units * unit:
+        unit = _ceil(_ceil(wanted, units), threads) * threads
+    return _units(units, unit, low, high, _ceil(on_node, group))
+
+
+def _units(units: int, unit: int, low: int, high: int, on_node: int = 0) -> _Shape:
+    return _Shape(0, max(low, min(high or units, units)), units, unit, on_node)
+
+
+def _ceil(amount: int, size: int) -> int:
+    return -(-amount // size)
+
+
+def _features(request: pb.Request) -> str:
+    text = request.features
+    if len(text) > MAX_CONSTRAINT:
+        raise _Contradiction(f"constraint longer than {MAX_CONSTRAINT} characters")
+    return text
+
+
+def _reservation(request: pb.Request, layout: Layout) -> int:
+    if not request.reservation:
+        return -1
+    found = layout.reservations.get(request.reservation)
+    if found is None:
+        raise _Contradiction(f"no reservation '{request.reservation[:64]}'")
+    return found
+
+
+def _licences(request: pb.Request, layout: Layout) -> tuple[int, ...]:
+    wanted = [0] * len(layout.licences)
+    for use in request.licences:
+        found = layout.licences.get(use.name)
+        if found is None:
+            raise _Contradiction(f"no licence '{use.name[:64]}'")
+        wanted[found] += min(use.count, MAX_COUNT)
+    return tuple(wanted)

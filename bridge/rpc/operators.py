@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What operators and users may ask: status, plan, explain, policy. Reads never wait for a cycle."""
+
+import time
+from collections.abc import Callable
+from typing import NoReturn
+
+import grpc
+import yaml
+
+from bridge.errors import ConfigError
+from bridge.loop import Decider
+from bridge.model.policy import PolicySpec
+from bridge.registry import build, choices, describe, parse_policy
+from bridge.rpc.cycles import Cycles, Published
+from bridge.rpc.explain import explain, planned_jobs
+from bridge.rpc.pb import operator_pb2 as pb
+from bridge.rpc.pb import operator_pb2_grpc
+from bridge.rpc.server import answering
+from bridge.units import NEVER, UNPLANNED
+
+
+class PolicySwitch:
+    """Exchanges the policy between two cycles.
+
+    Attributes:
+        spec: the policy in force.
+    """
+
+    def __init__(
+        self,
+        spec: PolicySpec,
+        decider: Decider,
+        changed: Callable[[str], None] = lambda _name: None,
+    ) -> None:
+        self.spec = spec
+        self._changed = changed
+        self._decider = decider
+
+    def name(self) -> str:
+        """The policy's name, for people."""
+        return self.spec.name
+
+    def yaml(self) -> str:
+        """The policy in force, as YAML that `set` takes."""
+        return yaml.safe_dump(describe(self.spec), sort_keys=False)
+
+    def replace(self, text: str, cycles: Cycles) -> None:
+        """Puts another policy in force, from the next cycle on.
+
+        Raises:
+            ConfigError: it is no YAML, or no policy.
+        """
+        try:
+            value = yaml.safe_load(text)
+        except (yaml.YAMLError, RecursionError) as error:
+            raise ConfigError("policy", "is no valid YAML") from error
+        if isinstance(value, dict) and set(value) == {"policy"}:
+            value = value["policy"]
+        spec = parse_policy(value)
+        policy = build(spec)
+        with cycles.lock:
+            self._decider.policy = policy
+            self.spec = spec
+        self._changed(spec.name)
+
+
+class Operator(operator_pb2_grpc.OperatorServicer):  # type: ignore[misc]
+    """The operators' service; one object for administrators and one for everybody."""
+
+    def __init__(
+        self,
+        cycles: Cycles,
+        switch: PolicySwitch,
+        *,
+        service: str,
+        failures: Callable[[], int],
+        admin: bool,
+    ) -> None:
+        self._cycles = cycles
+        self._switch = switch
+        self._service = service
+        self._failures = failures
+        self._admin = admin
+        self._began = time.monotonic()
+
+    @answering
+    def Status(self, request: pb.StatusRequest, context: grpc.ServicerContext) -> pb.StatusReply:  # noqa: N802, D102
+        del request, context
+        cycles, now = self._cycles, time.monotonic()
+        counts, hello, published = cycles.counts, cycles.session.hello, cycles.published
+        reply = pb.StatusReply(
+            service=self._service,
+            policy=self._switch.name(),
+            uptime_s=now - self._began,
+            since_last_cycle_s=-1 if counts.last_call is None else now - counts.last_call,
+            controller=hello.controller,
+            cluster=hello.cluster,
+            cycles=counts.cycles,
+            cycle_ms_last=counts.wall_ms[-1] if counts.wall_ms else 0,
+            cycle_ms_p99=counts.wall_ms_p99(),
+            decisions=dict(counts.decisions),
+            refusals=dict(counts.refusals),
+            controller_status=counts.status,
+            policy_failures=self._failures(),
+        )
+        if published is not None:
+            snapshot, plan = published.snapshot, published.plan
+            planned = (plan.start_s != NEVER) & (plan.start_s != UNPLANNED)
+            reply.generation = snapshot.generation
+            reply.jobs_pending = len(snapshot.jobs)
+            reply.jobs_running = len(snapshot.running)
+            reply.jobs_planned = len(set(plan.job[planned].tolist()))
+            reply.nodes = len(snapshot.nodes)
+            reply.nodes_usable = int(snapshot.nodes.usable.sum())
+        return reply
+
+    @answering
+    def Plan(self, request: pb.PlanRequest, context: grpc.ServicerContext) -> pb.PlanReply:  # noqa: N802, D102
+        published = self._published(context)
+        return pb.PlanReply(
+            now_s=published.snapshot.now_s,
+            policy=published.plan.policy,
+            jobs=planned_jobs(published, request.limit),
+        )
+
+    @answering
+    def Explain(  # noqa: N802, D102
+        self, request: pb.ExplainRequest, context: grpc.ServicerContext
+    ) -> pb.ExplainReply:
+        reply = explain(self._published(context), request.job_id)
+        if reply is None:
+            shown = request.job_id[:64]
+            _refuse(
+                context,
+                grpc.StatusCode.NOT_FOUND,
+                f"no job '{shown}' is waiting or running (ended, or not yet reported)",
+            )
+        return reply
+
+    @answering
+    def Policy(self, request: pb.PolicyRequest, context: grpc.ServicerContext) -> pb.PolicyReply:  # noqa: N802, D102
+        if request.set:
+            if not self._admin:
+                _refuse(
+                    context,
+                    grpc.StatusCode.PERMISSION_DENIED,
+                    "only administrators may change the policy (operator.admins)",
+                )
+            self._switch.replace(request.set, self._cycles)
+        return pb.PolicyReply(
+            yaml=self._switch.yaml(),
+            choices=[f"{stage}: {', '.join(known)}" for stage, known in choices().items()],
+        )
+
+    def _published(self, context: grpc.ServicerContext) -> Published:
+        published = self._cycles.published
+        if published is None:
+            _refuse(
+                context,
+                grpc.StatusCode.NOT_FOUND,
+                "the controller has not called yet: nothing is known",
+            )
+        return published
+
+
+def _refuse(context: grpc.ServicerContext, code: grpc.StatusCode, why: str) -> NoReturn:
+    context.abort(code, why)
+    raise AssertionError("abort raises")

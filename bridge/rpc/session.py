@@ -1,0 +1,420 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the service knows of one controller: its state, kept up to date by deltas.
+
+Words
+    epoch        one life of a controller; a newer one fences the older.
+    generation   counts the controller's reports within an epoch.
+
+Rules
+    1. A delta is taken only on top of exactly the generation it was computed against. Otherwise
+       the controller is asked for everything.
+    2. A report that contradicts itself is an error of the controller, not of a user. What is
+       known is thrown away and everything is asked for, once; if that is no better, the
+       controller is told what is wrong.
+    3. A request that makes no sense is the user's: that job is held with a sentence that says so.
+    4. A start that the controller refused holds the job back; `bridge.rpc.refusals` says how long.
+"""
+
+import logging
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.errors import RequestError, SnapshotError, StaleSnapshot, UnsupportedVersion
+from bridge.model.job import JobTable, RunningTable
+from bridge.model.node import CPUS, MEMORY_MIB
+from bridge.model.snapshot import Partition, Reservation, Snapshot
+from bridge.rpc.hostlist import NodeIndex
+from bridge.rpc.jobs import PendingJobs, RunningJobs
+from bridge.rpc.lowering import MAX_AMOUNT, MAX_COUNT, Layout, Lowered, lower
+from bridge.rpc.nodes import Nodes
+from bridge.rpc.pb import scheduler_pb2 as pb
+from bridge.rpc.refusals import Refusals
+from bridge.rpc.world import (
+    LATEST_S,
+    MAX_WORD,
+    read_licences,
+    read_partitions,
+    read_reservations,
+)
+from bridge.units import UNLIMITED_S
+
+_log = logging.getLogger(__name__)
+
+WIRE_VERSION = 1
+MAX_JOBS = 2_000_000
+MAX_TEXT = 200
+_MAX_LOWERED = 200_000
+
+
+class Session:
+    """The state of one controller, and the snapshots made of it.
+
+    Attributes:
+        epoch: of the controller; 0 before its hello.
+        generation: what is held; 0: nothing.
+        full_requests: times everything was asked for.
+        fulls: times everything was sent.
+        started: job id and start of the jobs that began to run with the last report.
+    """
+
+    def __init__(self, retry_s: int = 30) -> None:
+        self.epoch = 0
+        self.generation = 0
+        self.full_requests = 0
+        self.fulls = 0
+        self.hello = pb.HelloRequest()
+        self.started: list[tuple[str, int]] = []
+        self._broken = False
+        self._changes = 0
+        self._refusals = Refusals(retry_s)
+        self._clear()
+
+    def _clear(self) -> None:
+        self.generation = 0
+        self.now_s = 0
+        self._nodes = Nodes()
+        self._partition_messages = pb.Partitions()
+        self._reservation_messages = pb.Reservations()
+        self._licence_messages = pb.Licences()
+        self._partitions: tuple[Partition, ...] = ()
+        self._reservations: tuple[Reservation, ...] = ()
+        self._layout = Layout(self._nodes.index, self._nodes.resources, {}, self._nodes.memory_mib)
+        self._pending = PendingJobs(2, 0)
+        self._running = RunningJobs(2, 0)
+        self._lowered: dict[bytes, Lowered] = {}
+        self._job_table: tuple[JobTable, NDArray[np.int64]] | None = None
+        self._running_table: RunningTable | None = None
+        self._licence_total: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+
+    @property
+    def nodes(self) -> NodeIndex:
+        """The names of the nodes."""
+        return self._nodes.index
+
+    def greet(self, hello: pb.HelloRequest) -> None:
+        """Begins an epoch.
+
+        Raises:
+            UnsupportedVersion: the controller speaks another wire.
+            StaleSnapshot: a newer controller has taken over.
+            SnapshotError: the epoch is 0.
+        """
+        if hello.wire_version != WIRE_VERSION:
+            raise UnsupportedVersion(
+                f"the controller speaks wire version {hello.wire_version}, this service "
+                f"{WIRE_VERSION}: install matching versions of plugin and service"
+            )
+        self._fence(hello.epoch)
+        if hello.epoch == 0:
+            raise SnapshotError("epoch", "must not be 0")
+        self.hello = hello
+        self.epoch = hello.epoch
+        self._broken = False
+        self._clear()
+
+    def _fence(self, epoch: int) -> None:
+        if epoch < self.epoch:
+            raise StaleSnapshot(
+                f"epoch {epoch} is over: a newer controller (epoch {self.epoch}) has taken over"
+            )
+
+    def apply(self, request: pb.CycleRequest) -> bool:
+        """Takes a report in.
+
+        Returns:
+            False if everything must be sent first.
+
+        Raises:
+            StaleSnapshot: a newer controller has taken over.
+            SnapshotError: even a full report contradicts itself.
+        """
+        self._fence(request.epoch)
+        self.started = []
+        full = request.base_generation == 0
+        if request.epoch != self.epoch or (
+            not full and (self.generation == 0 or request.base_generation != self.generation)
+        ):
+            return self._ask()
+        try:
+            if request.generation <= request.base_generation:
+                raise SnapshotError("generation", "does not grow")
+            if not 0 <= request.now_s < LATEST_S:
+                raise SnapshotError("now_s", f"{request.now_s} is no time")
+            if full:
+                self._clear()
+                self.fulls += 1
+            self._apply(request)
+        except SnapshotError as error:
+            self._clear()
+            if full and self._broken:
+                raise
+            _log.warning("asking the controller for everything: %s", error)
+            self._broken = True
+            return self._ask()
+        except BaseException:
+            self._clear()  # half a report is no state
+            raise
+        self._broken = False if full else self._broken
+        self.generation = request.generation
+        self.now_s = request.now_s
+        return True
+
+    def _ask(self) -> bool:
+        self.full_requests += 1
+        return False
+
+    def _apply(self, request: pb.CycleRequest) -> None:
+        nodes, renumbered = self._nodes, self._nodes.renumbered
+        if nodes.apply(request.nodes, request.removed_nodes):
+            self._changes += 1
+        changed = nodes.renumbered != renumbered
+        for field, kept in (
+            ("partitions", self._partition_messages),
+            ("reservations", self._reservation_messages),
+            ("licences", self._licence_messages),
+        ):
+            if request.HasField(field) and getattr(request, field) != kept:
+                kept.CopyFrom(getattr(request, field))
+                changed = True
+        if changed:
+            self._refer()
+        jobs = list(request.jobs)
+        ids = {job.id for job in jobs}
+        if len(ids) < len(jobs):
+            raise SnapshotError("jobs", "a job is there twice")
+        for job_id in request.removed_jobs:
+            if job_id in ids:
+                raise SnapshotError("removed_jobs", f"job {job_id[:64]} is changed and removed")
+            self._forget(job_id)
+        if len(self._pending) + len(self._running) + len(jobs) > MAX_JOBS:
+            raise SnapshotError("jobs", f"more than {MAX_JOBS} jobs")
+        self._take_pending([job for job in jobs if job.state == pb.JOB_STATE_PENDING])
+        self._take_running([job for job in jobs if job.state != pb.JOB_STATE_PENDING])
+
+    def _refer(self) -> None:
+        """Resolves names into indexes anew, after nodes or partitions changed."""
+        nodes, hello = self._nodes, self.hello
+        partitions = read_partitions(self._partition_messages, nodes.index)
+        licences = read_licences(self._licence_messages)
+        layout = Layout(
+            nodes=nodes.index,
+            resources=nodes.resources,
+            column=nodes.column,
+            memory_mib=nodes.memory_mib,
+            partitions={partition.name: at for at, partition in enumerate(partitions)},
+            partition_exclusive=tuple(partition.exclusive for partition in partitions),
+            partition_threads=tuple(
+                int(nodes.threads[partition.nodes].max(initial=1)) if hello.whole_cores else 1
+                for partition in partitions
+            ),
+            reservations={
+                item.name: at for at, item in enumerate(self._reservation_messages.items)
+            },
+            licences={name: at for at, name in enumerate(licences)},
+            memory_consumable=hello.memory_consumable,
+            memory_optional=hello.memory_optional,
+        )
+        self._reservations = read_reservations(
+            self._reservation_messages, nodes.index, list(licences)
+        )
+        self._partitions = partitions
+        self._licence_total = np.array(list(licences.values()), dtype=np.int64)
+        self._layout = layout
+        self._lowered = {}
+        requests = self._pending.requests()
+        self._pending.lower_again(
+            [self._lower(request) for request in requests], len(nodes.resources), len(licences)
+        )
+        held = [pb.Job.FromString(message) for message in self._running.messages()]
+        self._running = RunningJobs(len(nodes.resources), len(licences))
+        self._take_running(held, again=True)
+        self._job_table = self._running_table = None
+        self._changes += 1
+
+    def _lower(self, request: bytes) -> Lowered:
+        found = self._lowered.get(request)
+        if found is None:
+            if len(self._lowered) >= _MAX_LOWERED:
+                self._lowered.clear()
+            found = lower(pb.Request.FromString(request), self._layout)
+            self._lowered[request] = found
+        return found
+
+    def _forget(self, job_id: str) -> None:
+        if self._running.remove(job_id):
+            self._running_table = None
+            self._changes += 1
+        if self._pending.remove(job_id):
+            self._job_table = None
+        self._refusals.forget(job_id)
+
+    def _take_pending(self, jobs: Sequence[pb.Job]) -> None:
+        if not jobs:
+            return
+        scalars: list[tuple[int, ...]] = []
+        words: list[tuple[str, ...]] = []
+        requests: list[bytes] = []
+        lowered: list[Lowered] = []
+        for job in jobs:
+            job_id, version, hold = job.id, job.version, job.hold
+            times = (job.submit_s, job.eligible_s, job.begin_s)
+            limit_s, tasks = job.time_limit_s, job.array_tasks
+            if version == 0 or not 0 <= hold <= pb.HOLD_OTHER:
+                raise SnapshotError(f"jobs[{job_id[:64]}]", "has no version or an unknown hold")
+            if min(times) < 0 or limit_s < 0 or max(times) >= LATEST_S:
+                raise SnapshotError(f"jobs[{job_id[:64]}]", "has an impossible time")
+            if job_id in self._running:  # requeued
+                self._running.remove(job_id)
+                self._running_table = None
+                self._changes += 1
+            request = job.request.SerializeToString()
+            scalars.append(
+                (
+                    version - (1 << 64) if version >> 63 else version,
+                    min(job.priority, (1 << 63) - 1), *times, min(limit_s, UNLIMITED_S), hold,
+                    min(tasks, MAX_COUNT), min(job.array_startable, tasks, MAX_COUNT),
+                )
+            )  # fmt: skip
+            words.append(
+                (
+                    _identifier(job_id), _text(job.name), _text(job.user), _text(job.account),
+                    _text(job.hold_text),
+                )
+            )  # fmt: skip
+            requests.append(request)
+            lowered.append(self._lower(request))
+        self._pending.put(scalars, words, requests, lowered)
+        self._job_table = None
+
+    def _take_running(self, jobs: Sequence[pb.Job], *, again: bool = False) -> None:
+        if not jobs:
+            return
+        scalars: list[tuple[int, int, int, bool]] = []
+        words: list[tuple[str, str, str]] = []
+        raw: list[bytes] = []
+        licences: list[tuple[int, ...]] = []
+        held: list[tuple[NDArray[np.int32], NDArray[np.int64]]] = []
+        for job in jobs:
+            job_id, allocation = _identifier(job.id), job.allocation
+            if job.state not in (pb.JOB_STATE_RUNNING, pb.JOB_STATE_COMPLETING):
+                raise SnapshotError(f"jobs[{job_id}].state", "is unknown")
+            start_s, end_s = allocation.start_s, allocation.end_s
+            if not (0 <= start_s < LATEST_S and 0 <= end_s < LATEST_S):
+                raise SnapshotError(f"jobs[{job_id}].allocation", "has an impossible time")
+            if job.state == pb.JOB_STATE_RUNNING:
+                end_s = min(end_s or start_s + UNLIMITED_S, start_s + 10 * UNLIMITED_S)
+            if not again:
+                self._begin(job, start_s)
+            scalars.append(
+                (
+                    start_s, end_s, self._layout.partitions.get(allocation.partition, -1),
+                    allocation.exclusive,
+                )
+            )  # fmt: skip
+            words.append((job_id, _text(job.name), _text(job.user)))
+            raw.append(job.SerializeToString())
+            wanted = [0] * len(self._layout.licences)
+            for use in allocation.licences:
+                if (at := self._layout.licences.get(use.name)) is not None:
+                    wanted[at] += min(use.count, MAX_COUNT)
+            licences.append(tuple(wanted))
+            held.append(self._held(job_id, allocation))
+        self._running.put(scalars, words, raw, licences, held)
+        self._running_table = None
+
+    def _begin(self, job: pb.Job, start_s: int) -> None:
+        """Notes what a job's new state changes elsewhere."""
+        if self._pending.remove(job.id):
+            self._job_table = None
+            self._refusals.forget(job.id)
+        if job.id in self._running or job.state == pb.JOB_STATE_COMPLETING:
+            self._changes += 1  # it shrank, grew, or ends: something may fit now
+        else:
+            self.started.append((job.id, start_s))
+
+    def _held(
+        self, job_id: str, allocation: pb.Allocation
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Nodes of an allocation, ascending, and what is held on each."""
+        parts: list[NDArray[np.int32]] = []
+        vectors: list[list[int]] = []
+        for use in allocation.uses:
+            try:
+                nodes = self._layout.nodes.parse(use.nodes)
+            except RequestError as error:
+                raise SnapshotError(f"jobs[{job_id}].allocation", str(error)) from error
+            if use.cpus > MAX_COUNT or use.memory_mib > MAX_AMOUNT:
+                raise SnapshotError(f"jobs[{job_id}].allocation", "impossible size")
+            vector = [0] * len(self._layout.resources)
+            vector[CPUS] = use.cpus
+            vector[MEMORY_MIB] = use.memory_mib if self._layout.memory_consumable else 0
+            self._layout.gres(use.gres, vector)
+            parts.append(nodes)
+            vectors.append(vector)
+        if len(parts) == 1:
+            return parts[0], np.array(vectors * len(parts[0]), dtype=np.int64).reshape(
+                len(parts[0]), -1
+            )
+        if not parts:
+            return np.empty(0, np.int32), np.empty((0, len(self._layout.resources)), np.int64)
+        nodes = np.concatenate(parts)
+        order = np.argsort(nodes, kind="stable")
+        nodes = nodes[order]
+        if (nodes[1:] == nodes[:-1]).any():
+            raise SnapshotError(f"jobs[{job_id}].allocation", "holds a node twice")
+        use_rows = np.repeat(
+            np.array(vectors, dtype=np.int64), [len(part) for part in parts], axis=0
+        )
+        return nodes, use_rows[order]
+
+    def refuse(self, job_id: str, version: int, text: str, now_s: int) -> None:
+        """Holds a job back whose start the controller refused (rule 4)."""
+        words = _text(text) or "the controller refused to start it"
+        self._refusals.add(job_id, version, words, changes=self._changes, now_s=now_s)
+
+    def next_retry_s(self) -> int | None:
+        """When the next refused start may be tried again, whatever happens until then."""
+        return self._refusals.next_retry_s(self._changes, self.now_s)
+
+    def snapshot(self) -> tuple[Snapshot, NDArray[np.int64]]:
+        """Returns what is known, frozen, and the ascending serial numbers of its job rows."""
+        if self._job_table is None:
+            self._job_table = self._pending.table()
+        if self._running_table is None:
+            self._running_table = self._running.table()
+        jobs, serials = self._job_table
+        if self._refusals:
+            rows = self._pending.rows_of(self._refusals, serials)
+            jobs = self._refusals.overlay(jobs, rows, changes=self._changes, now_s=self.now_s)
+        return (
+            Snapshot(
+                now_s=self.now_s,
+                generation=self.generation,
+                resources=self._nodes.resources,
+                nodes=self._nodes.table(),
+                jobs=jobs,
+                running=self._running_table,
+                partitions=self._partitions,
+                reservations=self._reservations,
+                licences=tuple(self._layout.licences),
+                licence_total=self._licence_total,
+            ),
+            serials,
+        )
+
+
+def _identifier(text: str) -> str:
+    if not text or len(text) > MAX_WORD or not text.isprintable() or " " in text:
+        raise SnapshotError("jobs.id", f"'{text[:64]}' is no job id")
+    return text
+
+
+def _text(text: str) -> str:
+    """Words of users: shortened and made printable rather than refused."""
+    if len(text) > MAX_TEXT:
+        text = text[: MAX_TEXT - 3] + "..."
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else "?" for char in text)

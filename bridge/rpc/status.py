@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the errors of this package are on the wire: one table, both ways."""
+
+from typing import Final
+
+import grpc
+
+from bridge.errors import (
+    BridgeError,
+    ConfigError,
+    ControllerError,
+    InvalidPlan,
+    PolicyError,
+    RequestError,
+    SnapshotError,
+    StaleSnapshot,
+    TraceError,
+    Unreachable,
+    UnsupportedVersion,
+)
+
+CODES: Final[dict[type[BridgeError], grpc.StatusCode]] = {
+    BridgeError: grpc.StatusCode.INTERNAL,
+    ConfigError: grpc.StatusCode.INVALID_ARGUMENT,
+    TraceError: grpc.StatusCode.INVALID_ARGUMENT,
+    RequestError: grpc.StatusCode.INVALID_ARGUMENT,
+    SnapshotError: grpc.StatusCode.INVALID_ARGUMENT,
+    PolicyError: grpc.StatusCode.INTERNAL,
+    InvalidPlan: grpc.StatusCode.INTERNAL,
+    ControllerError: grpc.StatusCode.UNAVAILABLE,
+    Unreachable: grpc.StatusCode.UNAVAILABLE,
+    StaleSnapshot: grpc.StatusCode.ABORTED,
+    UnsupportedVersion: grpc.StatusCode.FAILED_PRECONDITION,
+}
+"""Every class of `bridge.errors` has its line here; a test proves it."""
+
+
+def code_of(error: BridgeError) -> grpc.StatusCode:
+    """Returns the code of an error: its own, or that of its nearest ancestor."""
+    for ancestor in type(error).__mro__:
+        if ancestor in CODES:
+            return CODES[ancestor]
+    return grpc.StatusCode.INTERNAL
+
+
+def error_of(call: grpc.RpcError, address: str) -> BridgeError:
+    """Returns what a failed call means to its caller."""
+    code, details = call.code(), call.details() or ""
+    match code:
+        case grpc.StatusCode.UNAVAILABLE:
+            return Unreachable(f"nobody answers at {address}: is 'schedbridge serve' running?")
+        case grpc.StatusCode.DEADLINE_EXCEEDED:
+            return Unreachable(f"no answer from {address} in time")
+        case grpc.StatusCode.ABORTED:
+            return StaleSnapshot(details)
+        case grpc.StatusCode.FAILED_PRECONDITION:
+            return UnsupportedVersion(details)
+        case grpc.StatusCode.PERMISSION_DENIED:
+            return ControllerError(f"not allowed: {details}")
+    return ControllerError(f"{address}: {details or code.name}")

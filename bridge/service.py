@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The service, put together: sockets and gates outside, cycles inside, memory and metrics beside.
+
+| socket | who | what |
+|---|---|---|
+| controller.socket | controller.users | Scheduler, health, reflection |
+| controller.tls.address | certificates of controller.tls.subjects | Scheduler, health |
+| operator.socket | every user | Operator without changes, health, reflection |
+| operator.socket | operator.admins | all of Operator |
+
+The gates listen at these; the gRPC servers behind them at sockets in a private directory.
+"""
+
+import importlib.metadata
+import logging
+import os
+import signal
+import socket
+import tempfile
+import threading
+from pathlib import Path
+
+from bridge.config import ServiceConfig
+from bridge.loop import Decider
+from bridge.model.policy import PolicySpec
+from bridge.registry import build
+from bridge.rpc.announcements import Announcements
+from bridge.rpc.cycles import CycleReport, Cycles, Observer
+from bridge.rpc.gate import Gate, default_controllers, prepare_directory, user_ids
+from bridge.rpc.operators import Operator, PolicySwitch
+from bridge.rpc.server import OPERATOR, SCHEDULER, Server, add_operator, add_scheduler
+from bridge.rpc.session import Session
+from bridge.store import Store
+from bridge.telemetry import Metrics
+
+_log = logging.getLogger(__name__)
+
+GRACE_S = 10.0
+
+
+def version() -> str:
+    """The installed version of this package."""
+    try:
+        return importlib.metadata.version("schedbridge")
+    except importlib.metadata.PackageNotFoundError:
+        return "0 (not installed)"
+
+
+class Service:
+    """A running service; `start` and `stop` in this order, once."""
+
+    def __init__(self, config: ServiceConfig) -> None:
+        self._config = config
+        self._spec: PolicySpec = config.policy_spec
+        self._name = f"schedbridge {version()}"
+        self._servers: list[Server] = []
+        self._gates: list[Gate] = []
+        self._private: tempfile.TemporaryDirectory[str] | None = None
+        self._metrics = Metrics(version(), self._spec.name)
+        self._store: Store | None = None
+        self._cycles: Cycles | None = None
+
+    def start(self) -> None:
+        """Opens memory, sockets and metrics.
+
+        Raises:
+            ConfigError: something the configuration names is missing, taken or unsafe.
+        """
+        try:
+            self._start()
+        except BaseException:
+            self.stop(grace_s=0)
+            raise
+
+    def _start(self) -> None:
+        config = self._config
+        controllers = (
+            default_controllers()
+            if config.controller.users is None
+            else user_ids(config.controller.users, "controller.users") | {os.geteuid()}
+        )
+        admins = user_ids(config.operator.admins, "operator.admins") | {0, os.geteuid()}
+        owners = sorted(controllers - {0}) or [0]
+        prepare_directory(
+            config.controller.socket.parent, "controller.socket", owners=owners, private=True
+        )
+        prepare_directory(
+            config.operator.socket.parent, "operator.socket", owners=[os.geteuid()], private=False
+        )
+        self._private = tempfile.TemporaryDirectory(prefix="schedbridge-")  # mode 0700
+        inner = Path(self._private.name)
+        controller, reader, admin = (str(inner / name) for name in ("c", "r", "a"))
+
+        # The gates first: they find out whether another service lives here.
+        limit = config.limits.connections_per_user
+        for key, path, route in (
+            (
+                "controller.socket",
+                config.controller.socket,
+                lambda uid: controller if uid in controllers else None,
+            ),
+            (
+                "operator.socket",
+                config.operator.socket,
+                lambda uid: admin if uid in admins else reader,
+            ),
+        ):
+            gate = Gate(path, key, route, per_user=limit, refused=self._metrics.gate_refused)
+            self._gates.append(gate)
+
+        cycles = self._brain()
+        size = config.limits.message_mib
+        self._serve("controller", 4, size).start(
+            add_scheduler(cycles), [SCHEDULER], socket=controller
+        )
+        if config.controller.tls is not None:
+            self._serve("controller.tls", 4, size).start(
+                add_scheduler(cycles), [SCHEDULER], tls=config.controller.tls
+            )
+        for name, at, may_change in (("reader", reader, False), ("admin", admin, True)):
+            servicer = Operator(
+                cycles,
+                self._switch,
+                service=self._name,
+                failures=lambda: self._decider.failures,
+                admin=may_change,
+            )
+            self._serve(name, 4, 1).start(add_operator(servicer), [OPERATOR], socket=at)
+        if config.metrics.address is not None:
+            self._metrics.serve(config.metrics.address)
+        for gate in self._gates:
+            gate.start()
+
+    def _brain(self) -> Cycles:
+        config = self._config
+        self._store = Store(config.memory.path)
+        self._decider = Decider(build(self._spec), self._store.memory())
+        self._switch = PolicySwitch(self._spec, self._decider, changed=self._metrics.policy)
+        observers: tuple[Observer, ...] = (
+            _Meter(self._metrics, self._decider),
+            _Keeper(self._store),
+        )
+        self._cycles = Cycles(
+            self._decider.decide,
+            session=Session(config.controller.retry_s),
+            announcements=Announcements(config.limits.decisions),
+            service=self._name,
+            policy=self._switch.name,
+            observers=observers,
+        )
+        return self._cycles
+
+    def _serve(self, name: str, workers: int, message_mib: int) -> Server:
+        server = Server(name, workers=workers, message_mib=message_mib)
+        self._servers.append(server)
+        return server
+
+    def stop(self, grace_s: float = GRACE_S) -> None:
+        """Says NOT_SERVING, finishes the running cycle, removes the sockets, saves the memory."""
+        for server in self._servers:
+            server.stop(grace_s)
+        for gate in self._gates:
+            gate.close()
+        self._metrics.stop()
+        if self._store is not None:
+            self._store.close()
+        if self._private is not None:
+            self._private.cleanup()
+
+    def run(self) -> None:
+        """Serves until SIGTERM or SIGINT.
+
+        Raises:
+            ConfigError: see `start`.
+        """
+        over = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: over.set())
+        self.start()
+        _log.info(
+            "%s serves policy %s; controllers at %s, operators at %s",
+            self._name, self._spec.name, self._config.controller.socket,
+            self._config.operator.socket,
+        )  # fmt: skip
+        notify("READY=1")
+        over.wait()
+        _log.info("stopping")
+        notify("STOPPING=1")
+        self.stop()
+
+
+class _Meter:
+    """Puts cycles into metrics."""
+
+    def __init__(self, metrics: Metrics, decider: Decider) -> None:
+        self._metrics = metrics
+        self._decider = decider
+
+    def cycle(self, report: CycleReport) -> None:
+        metrics = self._metrics
+        for outcome, code in report.outcomes:
+            metrics.fate(outcome, code)
+        if report.status is not None:
+            status = report.status
+            metrics.set("controller_fallbacks", status.fallbacks)
+            metrics.set("controller_fallback_seconds", status.fallback_s)
+            metrics.set("controller_lock_ms", status.lock_ms_max)
+            metrics.set("controller_round_trip_ms", status.round_trip_ms)
+        if report.published is None or report.decisions is None:
+            metrics.need_full()
+            return
+        metrics.cycle(wall_s=report.wall_s, plan_s=report.plan_s, failures=self._decider.failures)
+        for kind, count in report.decisions.by_kind.items():
+            metrics.decided(kind, count)
+        snapshot = report.published.snapshot
+        metrics.set("jobs_pending", len(snapshot.jobs))
+        metrics.set("jobs_running", len(snapshot.running))
+        metrics.set("nodes", len(snapshot.nodes))
+        metrics.set("nodes_usable", int(snapshot.nodes.usable.sum()))
+
+
+class _Keeper:
+    """Puts promises and starts into the store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def cycle(self, report: CycleReport) -> None:
+        if report.published is not None and report.decisions is not None:
+            now_s = report.published.snapshot.now_s
+            self._store.took(report.decisions.promised, report.started, now_s)
+
+
+def notify(state: str) -> None:
+    """Tells systemd about the service's state, if it asked (sd_notify)."""
+    address = os.environ.get("NOTIFY_SOCKET")
+    if not address:
+        return
+    if address.startswith("@"):
+        address = "\0" + address[1:]
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
+        try:
+            channel.connect(address)
+            channel.sendall(state.encode())
+        except OSError as error:
+            _log.warning("cannot tell systemd (%s): %s", state, error)
