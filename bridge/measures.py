@@ -63,7 +63,8 @@ class Schedule:
     @property
     def finished(self) -> NDArray[np.bool_]:
         """Jobs that ran to an end."""
-        return (self.start_s != NEVER) & (self.end_s != NEVER)
+        done: NDArray[np.bool_] = (self.start_s != NEVER) & (self.end_s != NEVER)
+        return done
 
 
 def wait_s(schedule: Schedule) -> NDArray[np.int64]:
@@ -78,13 +79,17 @@ def turnaround_s(schedule: Schedule) -> NDArray[np.int64]:
 
 def slowdown(schedule: Schedule) -> NDArray[np.float64]:
     """Turnaround / runtime."""
-    return turnaround_s(schedule) / np.maximum(schedule.end_s - schedule.start_s, 1)
+    runtime_s = np.maximum(schedule.end_s - schedule.start_s, 1)
+    ratio: NDArray[np.float64] = np.true_divide(turnaround_s(schedule), runtime_s)
+    return ratio
 
 
 def bounded_slowdown(schedule: Schedule, bound_s: int = BOUND_S) -> NDArray[np.float64]:
     """max(1, turnaround / max(runtime, bound))."""
     runtime_s = schedule.end_s - schedule.start_s
-    return np.maximum(1.0, turnaround_s(schedule) / np.maximum(runtime_s, bound_s))
+    ratio = np.true_divide(turnaround_s(schedule), np.maximum(runtime_s, bound_s))
+    bounded: NDArray[np.float64] = np.maximum(ratio, 1.0)
+    return bounded
 
 
 def makespan_s(schedule: Schedule) -> int:
@@ -109,7 +114,7 @@ class Spread:
     max: float
 
     @classmethod
-    def of(cls, values: NDArray[np.generic]) -> "Spread":
+    def of(cls, values: NDArray[np.int64] | NDArray[np.float64]) -> "Spread":
         """Summarises values; all 0 if there are none."""
         if not len(values):
             return cls(0.0, 0.0, 0.0, 0.0, 0.0)

@@ -35,7 +35,7 @@ def a_workload(jobs: Sequence[tuple[int, int, int, int]], processors: int) -> Wo
 
 
 def random_workload(seed: int, n_jobs: int, processors: int) -> Workload:
-    """Jobs whose sizes, times and gaps differ by orders of magnitude; always the same for a seed."""
+    """Jobs whose sizes, times and gaps differ by orders of magnitude; the same for a seed."""
     rng = np.random.default_rng(seed)
     limit_s = np.exp(rng.uniform(0, 8, n_jobs)).astype(np.int64) + 1
     return a_workload(
@@ -52,7 +52,7 @@ def random_workload(seed: int, n_jobs: int, processors: int) -> Workload:
 
 
 class NaiveBackfill:
-    """Plans jobs one by one on a list of free counts by second; O(jobs * instants^2), no kernels."""
+    """Plans jobs one by one on a list of bookings; O(jobs * instants^2), no kernels."""
 
     def __init__(self, depth: int | None = 1) -> None:
         self.depth = depth
@@ -70,9 +70,7 @@ class NaiveBackfill:
         free_now = [
             int(node) for node in np.flatnonzero(snapshot.nodes.usable) if int(node) not in busy
         ]
-        booked = [
-            (now_s, end_s, int(snapshot.nodes.usable[nodes].sum())) for end_s, nodes in held
-        ]
+        booked = [(now_s, end_s, int(snapshot.nodes.usable[nodes].sum())) for end_s, nodes in held]
         starts, chosen, promised = [], [], 0
         for job in range(len(jobs)):
             wanted, limit_s = int(jobs.min_nodes[job]), int(jobs.time_limit_s[job])

@@ -17,6 +17,17 @@ from bridge.sim.engine import Outcome
 from bridge.sim.swf import Field, Trace, write_swf
 from bridge.units import NEVER, format_duration
 
+_HEADINGS = (
+    "jobs",
+    "mean wait",
+    "bounded\nslowdown",
+    "slowdown",
+    "mean\nturnaround",
+    "utili-\nsation",
+    "makespan",
+    "decision\nmean / 99 %",
+)
+
 
 def run_of(policy: str, engine: str, outcome: Outcome, extra: Mapping[str, object]) -> Run:
     """An outcome as the report sees it."""
@@ -39,9 +50,7 @@ def results_table(runs: Sequence[Run]) -> Table:
     """All runs side by side, one line a policy."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("policy", no_wrap=True)
-    headings = ("jobs", "mean wait", "bounded\nslowdown", "slowdown", "mean\nturnaround")
-    headings += ("utili-\nsation", "makespan", "decision\nmean / 99 %")
-    for heading in headings:
+    for heading in _HEADINGS:
         table.add_column(heading, justify="right", vertical="bottom")
     for run in runs:
         m = run.measures
@@ -61,6 +70,7 @@ def results_table(runs: Sequence[Run]) -> Table:
 
 def write_files(
     directory: Path,
+    *,
     title: str,
     lead: str,
     facts: Mapping[str, str],
@@ -85,7 +95,9 @@ def write_files(
         save_plots(directory, runs)
         write_html(directory / "report.html", title, lead, facts, runs)
     except OSError as error:
-        raise ConfigError("out", f"cannot write there: {error.strerror}", file=str(directory)) from None
+        raise ConfigError(
+            "out", f"cannot write there: {error.strerror}", file=str(directory)
+        ) from None
 
 
 def _write_result_swf(path: Path, trace: Trace, outcome: Outcome, policy: str) -> None:

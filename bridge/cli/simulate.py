@@ -4,14 +4,21 @@
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 import yaml
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskID,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
 
 from bridge.cli.outcomes import results_table, run_of, write_files
 from bridge.errors import ConfigError
@@ -32,7 +39,7 @@ _MOST_PLACED = 50_000_000
 """Node entries that are mapped at most after a fast replay; a Gantt chart shows fewer anyway."""
 
 
-class Engine(str, Enum):
+class Engine(StrEnum):
     """What drives the simulation."""
 
     AUTO = "auto"
@@ -41,7 +48,10 @@ class Engine(str, Enum):
 
 
 def simulate(
-    trace: Annotated[Path, typer.Argument(help="Trace in the Standard Workload Format (.swf[.gz]).")],
+    trace: Annotated[
+        Path, typer.Argument(help="Trace in the Standard Workload Format (.swf[.gz]).")
+    ],
+    *,
     policy: Annotated[
         list[str],
         typer.Option(help="A preset's name, or a YAML file with one policy. Repeat to compare."),
@@ -87,14 +97,21 @@ def simulate(
         for spec, depth in zip(specs, depths, strict=True):
             task = bars.add_task(spec.name, total=len(workload), state="")
             outcome, extra = (
-                _by_cycle(workload, machine, spec, seed, faults, _advance(bars, task))
+                _by_cycle(
+                    workload=workload,
+                    system=machine,
+                    spec=spec,
+                    seed=seed,
+                    n_faults=faults,
+                    observe=_advance(bars, task),
+                )
                 if depth is None
                 else (_by_replay(workload, machine, depth, placed=out is not None), {})
             )
             bars.update(task, completed=len(workload))
             outcomes.append(outcome)
             runs.append(run_of(spec.name, "cycle" if depth is None else "fast", outcome, extra))
-    summary = _summary(swf, workload, machine, seed, faults, specs)
+    summary = _summary(swf, workload, machine, specs, seed=seed, faults=faults)
     if json_output:
         print(json.dumps({**summary, "results": [figures(run) for run in runs]}))
     else:
@@ -103,7 +120,16 @@ def simulate(
     if out is not None:
         title = f"{Path(swf.path).name}: {', '.join(run.policy for run in runs)}"
         lead = f"{len(workload):,} jobs replayed on {machine.name}."
-        write_files(out, title, lead, _facts(swf, workload, seed), swf, outcomes, runs, summary)
+        write_files(
+            out,
+            title=title,
+            lead=lead,
+            facts=_facts(swf, workload, seed),
+            trace=swf,
+            outcomes=outcomes,
+            runs=runs,
+            summary=summary,
+        )
         if not json_output:
             print(f"\nreport: {out / 'report.html'}")
 
@@ -173,6 +199,7 @@ def _by_replay(workload: Workload, system: System, depth: int, *, placed: bool) 
 
 
 def _by_cycle(
+    *,
     workload: Workload,
     system: System,
     spec: PolicySpec,
@@ -204,7 +231,7 @@ def _progress() -> Progress:
     )
 
 
-def _advance(bars: Progress, task: int) -> Callable[[Point], None]:
+def _advance(bars: Progress, task: TaskID) -> Callable[[Point], None]:
     def advance(point: Point) -> None:
         state = f"{point.running:,} running, {point.waiting:,} waiting"
         bars.update(task, completed=point.finished, state=state)
@@ -219,9 +246,10 @@ def _summary(
     swf: Trace,
     workload: Workload,
     system: System,
+    specs: Sequence[PolicySpec],
+    *,
     seed: int,
     faults: int,
-    specs: Sequence[PolicySpec],
 ) -> dict[str, object]:
     return {
         "trace": swf.path,
@@ -266,11 +294,12 @@ def _show(swf: Trace, workload: Workload, system: System, runs: Sequence[Run]) -
 def _warn(runs: Sequence[Run], outcomes: Sequence[Outcome]) -> None:
     for run, outcome in zip(runs, outcomes, strict=True):
         lines = []
-        if waiting := int(run.measures.unfinished - (outcome.cancelled & ~outcome.schedule.finished).sum()):
-            lines.append(f"{waiting:,} jobs never started")
+        never = ~outcome.schedule.finished & ~outcome.cancelled
+        if never.any():
+            lines.append(f"{int(never.sum()):,} jobs never started")
         if fell_back := run.extra.get("fell_back"):
             lines.append(f"{fell_back} decisions fell back to the conservative plan")
-        if outcome.refusals:
-            lines.append(f"{len(outcome.refusals):,} decisions refused, first {outcome.refusals[0]}")
+        if refused := outcome.refusals:
+            lines.append(f"{len(refused):,} decisions refused, the first {refused[0]}")
         for line in lines:
             print(f"warning: {run.policy}: {line}", file=sys.stderr)

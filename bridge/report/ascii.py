@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Gantt chart of letters, for tests and failure messages: one line a node, one column a second.
 
-    0         1
-    0123456789012
-  n0 aaaabbbb....
-  n1 aaaacccccccc
+  0         1
+  0123456789012
+n0 aaaabbbb....
+n1 aaaacccccccc
 """
 
 from collections.abc import Sequence
@@ -30,8 +30,10 @@ def ascii_gantt(
 
     Args:
         node_names: one line each.
-        start_s, end_s: (n_jobs,) s; jobs without nodes are not drawn.
-        indptr, nodes: job i holds nodes[indptr[i]:indptr[i + 1]]; it is drawn as `LETTERS[i]`.
+        start_s: (n_jobs,) s; jobs without nodes are not drawn.
+        end_s: (n_jobs,) s.
+        indptr: (n_jobs + 1,) job i is drawn as `LETTERS[i]` ...
+        nodes: ... on nodes[indptr[i]:indptr[i + 1]].
         origin_s: the first column; None: the first start.
         column_s: seconds a column; None: 1, or what makes the chart fit `MAX_COLUMNS`.
 
@@ -56,7 +58,9 @@ def ascii_gantt(
     tens = "".join(str(column // 10 % 10) if column % 10 == 0 else " " for column in range(width))
     ones = "".join(str(column % 10) for column in range(width))
     lines = [f"{'':>{label}} {tens}", f"{'':>{label}} {ones}"]
-    lines += [f"{name:>{label}} {''.join(row)}" for name, row in zip(node_names, cells, strict=True)]
+    lines += [
+        f"{name:>{label}} {''.join(row)}" for name, row in zip(node_names, cells, strict=True)
+    ]
     if step > 1:
         lines.append(f"{'':>{label}} one column is {step} s")
     return "\n".join(line.rstrip() for line in lines)

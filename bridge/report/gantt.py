@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a Gantt chart shows: rectangles of adjacent nodes over time, coloured by how long jobs waited.
+"""What a Gantt chart shows: rectangles of adjacent nodes over time, coloured by wait.
 
 A chart of very many jobs shows the most crowded stretch of them, and says so.
 """

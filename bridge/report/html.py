@@ -22,7 +22,7 @@ from bridge.units import format_duration
 
 _POINTS = 1000
 _MOST_JOBS = 3000
-_DASHES = ([], [6, 3], [2, 2], [8, 3, 2, 3])
+_DASHES: tuple[list[int], ...] = ([], [6, 3], [2, 2], [8, 3, 2, 3])
 
 _COLUMNS: tuple[tuple[str, Callable[[Measures], float], Callable[[float], str], int], ...] = (
     # heading, measure, how it is written, 1 if larger is better, -1 if smaller
@@ -42,7 +42,8 @@ def write_html(
 
     Args:
         path: the file.
-        title, lead: plain text.
+        title: the page's heading, plain text.
+        lead: one or two sentences below it, plain text.
         facts: what was run, where and on what; plain text.
         runs: at least one, all over the same workload.
     """
@@ -98,7 +99,8 @@ def _sizes(runs: Sequence[Run]) -> str:
         known = {size.name: size for size in run.measures.by_size}
         cells = "".join(
             f"<td>{format_duration(known[name].wait_s_mean)}"
-            f'<span class="of">bounded slowdown {known[name].bounded_slowdown_mean:,.1f}</span></td>'
+            '<span class="of">bounded slowdown '
+            f"{known[name].bounded_slowdown_mean:,.1f}</span></td>"
             if name in known
             else "<td></td>"
             for name in names

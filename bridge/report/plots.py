@@ -140,7 +140,10 @@ def _gantt(run: Run, origin_s: int, scale_s: int, unit: str) -> Figure:
     right = (run.schedule.end_s[bars.job] - origin_s) / scale_s
     low, high = bars.first_node - 0.5, bars.last_node + 0.5
     corners = np.stack(
-        [np.column_stack(pair) for pair in ((left, low), (left, high), (right, high), (right, low))],
+        [
+            np.column_stack(pair)
+            for pair in ((left, low), (left, high), (right, high), (right, low))
+        ],
         axis=1,
     )
     colours = np.array(WAIT_COLOURS)[bars.wait_class[bars.job]]
@@ -160,6 +163,10 @@ def _gantt(run: Run, origin_s: int, scale_s: int, unit: str) -> Figure:
         for colour, (name, _) in zip(WAIT_COLOURS, WAIT_CLASSES, strict=True)
     ]
     figure.legend(
-        handles=patches, title="wait before the start", frameon=False, ncols=5, loc="outside lower center"
+        handles=patches,
+        title="wait before the start",
+        frameon=False,
+        ncols=5,
+        loc="outside lower center",
     )
     return figure

@@ -81,6 +81,21 @@ def figures(run: Run) -> dict[str, object]:
     }
 
 
+_CSV_COLUMNS = (
+    "job",
+    "submit_s",
+    "processors",
+    "time_limit_s",
+    "start_s",
+    "end_s",
+    "wait_s",
+    "turnaround_s",
+    "slowdown",
+    "bounded_slowdown",
+    "nodes",
+)
+
+
 def write_jobs_csv(path: Path, run: Run) -> None:
     """Writes one line a job; empty fields for what did not happen or is not known."""
     schedule = run.schedule
@@ -92,17 +107,11 @@ def write_jobs_csv(path: Path, run: Run) -> None:
         places = HostlistFolder(run.node_names).fold_many(run.indptr, run.nodes)
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(
-            ("job", "submit_s", "start_s", "end_s", "processors", "time_limit_s", "wait_s")
-            + ("turnaround_s", "slowdown", "bounded_slowdown", "nodes")
-        )
+        writer.writerow(_CSV_COLUMNS)
         for job, done in enumerate(finished.tolist()):
-            head = (run.id[job], schedule.submit_s[job])
-            size = (schedule.processors[job], run.time_limit_s[job])
-            if not done:
-                writer.writerow((*head, "", "", *size, "", "", "", "", ""))
-                continue
-            writer.writerow(
-                (*head, schedule.start_s[job], schedule.end_s[job], *size, waits[job])
-                + (turnarounds[job], f"{slow[job]:.6g}", f"{bounded[job]:.6g}", places[job])
-            )
+            row = [run.id[job], schedule.submit_s[job]]
+            row += [schedule.processors[job], run.time_limit_s[job]]
+            if done:
+                row += [schedule.start_s[job], schedule.end_s[job], waits[job], turnarounds[job]]
+                row += [f"{slow[job]:.6g}", f"{bounded[job]:.6g}", places[job]]
+            writer.writerow(row + [""] * (len(_CSV_COLUMNS) - len(row)))

@@ -216,16 +216,13 @@ class Controller:
         partition: int,
         now_s: int,
     ) -> None:
-        exclusive = self._is_exclusive(job, partition)
+        exclusive = bool(self.jobs.exclusive[job])
         use = self.nodes.capacity[nodes] if exclusive else self._want(job, tasks)
         self.free[nodes] -= use
         self._holders[nodes] += 1
         self._whole[nodes] = exclusive
         limit_s = now_s + int(self.jobs.time_limit_s[job])
         self.running[job] = Allocation(nodes, use, now_s, limit_s, partition, exclusive)
-
-    def _is_exclusive(self, job: int, partition: int) -> bool:
-        return bool(self.jobs.exclusive[job]) or self.system.partitions[partition].exclusive
 
     def _want(self, job: int, tasks: NDArray[np.int64]) -> NDArray[np.int64]:
         want: NDArray[np.int64] = (
@@ -256,7 +253,7 @@ class Controller:
         if wanted and (tasks.min() < 1 or tasks.sum() != wanted):
             return f"gets {int(tasks.sum())} tasks where {wanted} belong"
         want = self._want(job, tasks if wanted else np.zeros_like(tasks))
-        if self._is_exclusive(job, partition):
+        if jobs.exclusive[job]:
             room = np.where(self._holders[nodes, np.newaxis] == 0, self.nodes.capacity[nodes], -1)
         else:
             room = np.where(self._whole[nodes, np.newaxis], -1, self.free[nodes])

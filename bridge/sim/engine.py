@@ -98,7 +98,8 @@ def simulate(
     Raises:
         Exception: whatever `decide` raises, if there is no fallback.
     """
-    return _Run(workload, system, decide, faults, fallback, observe).to_the_end()
+    run = _Run(workload, system, decide, faults=faults, fallback=fallback, observe=observe)
+    return run.to_the_end()
 
 
 class _Run:
@@ -107,6 +108,7 @@ class _Run:
         workload: Workload,
         system: System,
         decide: Decide,
+        *,
         faults: Sequence[Fault],
         fallback: Decide | None,
         observe: Observe | None,

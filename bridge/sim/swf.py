@@ -179,9 +179,7 @@ def _parse_all(data: list[bytes]) -> NDArray[np.float64] | None:
     if not data:
         return None
     width = len(data[0].split())
-    if width < N_FIELDS or (
-        width > N_FIELDS and any(len(line.split()) != width for line in data)
-    ):
+    if width < N_FIELDS or (width > N_FIELDS and any(len(line.split()) != width for line in data)):
         return None
     try:
         columns = np.loadtxt(

@@ -228,6 +228,7 @@ def requests(workload: Workload, system: System) -> JobTable:
     Priority falls with submission, as Slurm's priority/basic has it.
     """
     n_jobs, n_resources = len(workload), len(system.resources)
+    partitions = _partitions_of(workload, system)
     per_node = np.zeros((n_jobs, n_resources), dtype=np.int64)
     per_task = np.zeros_like(per_node)
     ones = np.ones(n_jobs, dtype=np.int64)
@@ -255,14 +256,14 @@ def requests(workload: Workload, system: System) -> JobTable:
         time_limit_s=workload.time_limit_s,
         hold=np.zeros(n_jobs, dtype=np.int8),
         hold_text=_same("", n_jobs),
-        partitions=_partitions_of(workload, system),
+        partitions=partitions,
         min_nodes=min_nodes,
         max_nodes=max_nodes,
         per_node=per_node,
         per_task=per_task,
         tasks=tasks,
         max_tasks_per_node=zeros,
-        exclusive=np.full(n_jobs, system.pool or system.whole_nodes),
+        exclusive=_exclusive(partitions, system),
         width_rule=np.zeros(n_jobs, dtype=np.int8),
         features=_same("", n_jobs),
         required=_same((), n_jobs),
@@ -291,6 +292,14 @@ def _partitions_of(workload: Workload, system: System) -> NDArray[np.object_]:
         if not choice[queue]:
             raise ConfigError("partitions", f"none takes queue {queue} of {workload.name}")
     return _objects([choice[queue] for queue in workload.queue.tolist()])
+
+
+def _exclusive(partitions: NDArray[np.object_], system: System) -> NDArray[np.bool_]:
+    """Jobs that share no node: all of a pool, and those any of whose partitions shares none."""
+    if system.pool or system.whole_nodes:
+        return np.ones(len(partitions), dtype=bool)
+    alone = {position for position, part in enumerate(system.partitions) if part.exclusive}
+    return np.array([not alone.isdisjoint(named) for named in partitions], dtype=bool)
 
 
 def _same(value: object, count: int) -> NDArray[np.object_]:

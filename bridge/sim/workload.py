@@ -15,6 +15,7 @@ instant of 0 means "unknown" elsewhere).
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,7 +65,7 @@ class Workload:
 
     def first(self, n_jobs: int) -> "Workload":
         """The first `n_jobs` jobs."""
-        columns = {
+        columns: dict[str, Any] = {
             field.name: value[:n_jobs]
             for field in fields(self)
             if isinstance(value := getattr(self, field.name), np.ndarray)

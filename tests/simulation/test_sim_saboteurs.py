@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One saboteur for each rule of the simulated controller: it is refused, and everything else runs."""
+"""One saboteur for each rule of the simulated controller: it is refused, all else runs."""
 
 import dataclasses
 
@@ -51,10 +51,13 @@ SABOTEURS = {
         "which others hold",
     ),
     "gives too few nodes": (
-        {"indptr": lambda p: ints([0, 1, 2], np.int64), "nodes": lambda n: n[:2],
-         "tasks": lambda t: t[:2]},
+        {
+            "indptr": lambda p: ints([0, 1, 2], np.int64),
+            "nodes": lambda n: n[:2],
+            "tasks": lambda t: t[:2],
+        },
         "gets 1 nodes where 2 to 2 belong",
-    ),  # fmt: skip
+    ),
     "uses a partition that the job did not name": ({"partition": lambda p: p + 1}, "did not name"),
     "plans with columns of different length": ({"start_s": lambda s: s[:-1]}, "different length"),
     "plans with offsets past the nodes": ({"indptr": lambda p: p * 9}, "do not fit its nodes"),
@@ -157,7 +160,9 @@ def test_an_exclusive_partition_shares_nothing(tmp_path):
 
 def test_a_partition_keeps_to_its_nodes_and_its_time(tmp_path):
     world = OnSharedNodes(tmp_path, [(1, 9, 2000, 1)], [-1])
-    assert world.refusals((0, 0, {2: 1})) == ["gets a node that is not usable or not in its partition"]
+    assert world.refusals((0, 0, {2: 1})) == [
+        "gets a node that is not usable or not in its partition"
+    ]
     assert world.refusals((0, 0, {0: 1})) == ["asks for more than the partition's 1000 s"]
 
 

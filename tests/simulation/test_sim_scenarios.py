@@ -66,8 +66,8 @@ def test_a_long_job_does_not_delay_the_wide_one_before_it(preset):
 
 def test_easy_lets_a_job_pass_the_second_in_line_and_conservative_does_not():
     # Job 4 fits beside the head's reservation but would take what job 3 was promised.
-    jobs = [(1, 10, 10, 3), (2, 10, 10, 2), (2, 10, 10, 4), (3, 15, 15, 1)]
-    assert starts(run("easy", jobs)) == [1, 11, 21, 3]
+    jobs = [(1, 10, 10, 3), (2, 10, 10, 2), (2, 10, 10, 4), (3, 20, 20, 1)]
+    assert starts(run("easy", jobs)) == [1, 11, 23, 3]
     assert starts(run("conservative", jobs)) == [1, 11, 21, 31]
 
 

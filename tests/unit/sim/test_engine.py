@@ -73,7 +73,7 @@ def test_the_columns_of_a_snapshot_are_of_one_length():
 
 
 def test_a_planned_start_is_asked_for_again():
-    """A decider that only starts what it promised before would wait for ever without being asked."""
+    """Otherwise a decider that starts jobs only at the planned second would wait for ever."""
     naive = NaiveBackfill(None)
 
     def late(snapshot):
@@ -184,9 +184,7 @@ def test_cancelling():
 
 
 def test_a_job_that_ends_early_ends_once():
-    outcome = run(
-        [(1, 10, 10, 4), (2, 20, 20, 4)], faults=[Fault(4, FaultKind.JOB_ENDED_EARLY, 0)]
-    )
+    outcome = run([(1, 10, 10, 4), (2, 20, 20, 4)], faults=[Fault(4, FaultKind.JOB_ENDED_EARLY, 0)])
     assert starts(outcome) == [1, 4]
     assert outcome.schedule.end_s.tolist() == [4, 24]
 

@@ -49,7 +49,7 @@ def assert_equal(workload, fast, cycle):
     assert cycle.refusals == ()
     assert np.array_equal(fast.schedule.start_s, cycle.schedule.start_s), (
         f"fast:\n{chart(fast)}\ncycle:\n{chart(cycle)}\njobs: "
-        f"{list(zip(workload.submit_s, workload.runtime_s, workload.time_limit_s, workload.processors, strict=True))}"
+        f"{workload.submit_s} {workload.runtime_s} {workload.time_limit_s} {workload.processors}"
     )
     assert np.array_equal(fast.schedule.end_s, cycle.schedule.end_s)
     assert len(fast.decision_ms) == len(cycle.decision_ms)

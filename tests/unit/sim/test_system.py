@@ -52,7 +52,7 @@ def test_jobs_become_tasks_that_share_nodes(tmp_path):
     assert (jobs.min_nodes.tolist(), jobs.max_nodes.tolist()) == ([1, 1], [5, 2])
     assert jobs.per_task.tolist() == [[1, 1501, 0], [1, 0, 0]]
     assert jobs.partitions.tolist() == [(0,), (1,)]
-    assert not jobs.exclusive.any()
+    assert jobs.exclusive.tolist() == [False, True]
     assert jobs.priority[0] > jobs.priority[1] > 0
 
 

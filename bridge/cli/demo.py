@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`schedbridge demo`: the main job, visible.
+
+1. Starts the real service (`schedbridge serve`) as a process of its own on a Unix socket.
+2. Waits until its health service says that it serves.
+3. A simulated Slurm controller replays a real trace through it, speaking the plugin's protocol.
+4. Replays the same jobs under EASY in this process, for comparison, and under the service's own
+   policy, to see that the wire changed nothing.
+5. Prints a table, writes the report, ends the service.
+"""
+
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Annotated
+
+import grpc
+import numpy as np
+import typer
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn
+
+from bridge.cli.outcomes import results_table, run_of, write_files
+from bridge.errors import Unreachable
+from bridge.registry import PRESETS
+from bridge.report.html import milliseconds
+from bridge.rpc.client import RemoteDecider
+from bridge.sim.engine import Outcome
+from bridge.sim.engine import Progress as Point
+from bridge.sim.engine import simulate as run_simulation
+from bridge.sim.replay import replay, replay_depth
+from bridge.sim.swf import Trace, read_swf
+from bridge.sim.system import System, pool_of
+from bridge.sim.workload import Workload, workload_from
+from bridge.units import DAY_S
+
+POLICY = "slurm-like"
+READY_S = 30.0
+END_S = 10.0
+LOG_LINES = 20
+_TRACE = "data/KTH-SP2-1996-excerpt.swf.gz"
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Directory for the report.")] = Path("demo-report"),
+    jobs: Annotated[
+        int | None, typer.Option(help="Only the first N jobs of the trace.", min=1)
+    ] = None,
+) -> None:
+    """Show the main job: the real service plans a real trace for a simulated controller."""
+    console = Console(highlight=False)
+    with as_file(files("bridge.sim").joinpath(_TRACE)) as path:
+        trace = read_swf(path)
+    workload = workload_from(trace)
+    workload = workload if jobs is None else workload.first(jobs)
+    system = pool_of(workload.processors_total)
+    console.print(
+        f"Trace: {len(workload):,} jobs of {trace.directive('Installation')}, "
+        f"{trace.directive('Computer')}, {system.processors} nodes"
+    )
+    began = time.monotonic()
+    with _service(POLICY) as service:
+        console.print(f"Service: process {service.process.pid} answers at {service.address}\n")
+        outcome = _through(service, workload, system, console)
+    took_s = time.monotonic() - began
+    served = run_of(f"{POLICY} (service)", "service over gRPC", outcome, {})
+    easy_outcome = _in_process("easy", workload, system)
+    easy = run_of("easy", "in process", easy_outcome, {})
+    console.print(results_table([served, easy]))
+    same = _same_starts(outcome, _in_process(POLICY, workload, system))
+    facts = _facts(trace, service.address, outcome, took_s, same)
+    console.print()
+    for key in ("decisions over the wire", "refused by the controller", "check"):
+        console.print(f"{key}: {facts[key]}")
+    lead = (
+        f"The schedbridge service, a process of its own, planned {len(workload):,} jobs of a real "
+        "trace for a simulated Slurm controller that speaks the plugin's protocol. EASY "
+        "backfilling ran in process, for comparison."
+    )
+    write_files(
+        out,
+        title="schedbridge demo",
+        lead=lead,
+        facts=facts,
+        trace=trace,
+        outcomes=[outcome, easy_outcome],
+        runs=[served, easy],
+        summary={"trace": _TRACE, "jobs": len(workload), "processors": system.processors},
+    )
+    console.print(f"report: {out / 'report.html'}")
+    if outcome.refusals or not outcome.schedule.finished.all() or same < len(workload):
+        raise typer.Exit(1)
+
+
+def _in_process(preset: str, workload: Workload, system: System) -> Outcome:
+    depth = replay_depth(PRESETS[preset], system)
+    assert depth is not None  # both presets are backfilling on counts
+    return replay(workload, system, depth, placed=True)
+
+
+def _same_starts(one: Outcome, other: Outcome) -> int:
+    return int(np.sum(one.schedule.start_s == other.schedule.start_s))
+
+
+def _facts(
+    trace: Trace, address: str, outcome: Outcome, took_s: float, same: int
+) -> Mapping[str, str]:
+    times = outcome.decision_ms
+    return {
+        "trace": f"KTH-SP2, Parallel Workloads Archive; thanks to {trace.directive('Acknowledge')}",
+        "service": f"policy {POLICY} at {address}",
+        "decisions over the wire": (
+            f"{len(times):,} in {took_s:.1f} s; mean {milliseconds(float(times.mean()))}, "
+            f"99 % within {milliseconds(float(np.percentile(times, 99)))}, whole round trip"
+        ),
+        "refused by the controller": f"{len(outcome.refusals):,}",
+        "check": (
+            f"{same:,} of {len(outcome.workload):,} jobs started in the very second in which an "
+            f"in-process replay of {POLICY} starts them"
+        ),
+    }
+
+
+# ---------------------------------------------------------------- the service
+
+
+@dataclass(frozen=True)
+class _Service:
+    process: subprocess.Popen[bytes]
+    address: str
+
+
+@contextmanager
+def _service(policy: str) -> Iterator[_Service]:
+    """The real service while the block runs; ended afterwards, whatever happens.
+
+    Raises:
+        Unreachable: it did not get ready, or did not survive the block; the last lines of its log
+            are in the message.
+    """
+    with tempfile.TemporaryDirectory(prefix="schedbridge-demo-") as name:
+        home = Path(name)
+        socket = home / "controller" / "controller.sock"
+        for directory in (socket.parent, home / "operator"):
+            directory.mkdir(mode=0o700)
+        # JSON is YAML, and needs no quoting rules.
+        config = {
+            "controller": {"socket": str(socket)},
+            "operator": {"socket": str(home / "operator" / "operator.sock")},
+            "metrics": {"address": None},
+            "memory": {"path": str(home / "memory.sqlite")},
+            "policy": policy,
+            "log": {"level": "warning"},
+        }
+        (home / "bridge.yaml").write_text(json.dumps(config))
+        log = home / "service.log"
+        command = [sys.executable, "-m", "bridge.cli.main"]
+        with log.open("wb") as stream:
+            process = subprocess.Popen(
+                [*command, "serve", "--config", str(home / "bridge.yaml")],
+                stdin=subprocess.DEVNULL,
+                stdout=stream,
+                stderr=stream,
+            )
+        address = f"unix:{socket}"
+        try:
+            _wait_until_ready(process, address)
+            yield _Service(process, address)
+        except Exception as error:
+            tail = "\n".join(log.read_text(errors="replace").splitlines()[-LOG_LINES:])
+            problem = str(error) or type(error).__name__
+            raise Unreachable(
+                f"the service failed: {problem}; its log ends with:\n{tail or '(nothing)'}"
+            ) from error
+        finally:
+            _end(process)
+
+
+def _wait_until_ready(process: subprocess.Popen[bytes], address: str) -> None:
+    deadline = time.monotonic() + READY_S
+    with grpc.insecure_channel(address) as channel:
+        health = health_pb2_grpc.HealthStub(channel)
+        while time.monotonic() < deadline:
+            if process.poll() is not None:
+                raise Unreachable(f"it ended with exit code {process.returncode} at its start")
+            try:
+                answer = health.Check(health_pb2.HealthCheckRequest(), timeout=1.0)
+            except grpc.RpcError:
+                time.sleep(0.05)
+                continue
+            if answer.status == health_pb2.HealthCheckResponse.SERVING:
+                return
+            time.sleep(0.05)
+    raise Unreachable(f"it is not ready after {READY_S:.0f} s")
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(END_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+# ---------------------------------------------------------------- the replay
+
+
+def _through(service: _Service, workload: Workload, system: System, console: Console) -> Outcome:
+    with RemoteDecider(service.address) as remote, _live(console) as bars:
+        task = bars.add_task("replaying", total=len(workload), state="")
+        observe = _reporter(bars, task, int(workload.submit_s[0]), system.processors, console)
+        return run_simulation(workload, system, remote.decide, observe=observe)
+
+
+def _live(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[state]}"),
+        console=console,
+        disable=not console.is_terminal,
+        transient=True,
+    )
+
+
+def _reporter(
+    bars: Progress, task: TaskID, origin_s: int, processors: int, console: Console
+) -> Callable[[Point], None]:
+    """Shows every decision on a terminal; elsewhere a line for every tenth of the jobs."""
+    told = 0
+
+    def report(point: Point) -> None:
+        nonlocal told
+        day, rest = divmod(point.now_s - origin_s, DAY_S)
+        state = (
+            f"day {day + 1}, {rest // 3600:02d}:{rest % 3600 // 60:02d}"
+            f"  {point.running:3d} running, {point.waiting:3d} waiting"
+            f"  {point.used_processors / processors:4.0%} busy  {point.decision_ms:5.1f} ms"
+        )
+        bars.update(task, completed=point.finished, state=state)
+        tenth = 10 * point.finished // point.jobs
+        if not console.is_terminal and tenth > told:
+            told = tenth
+            console.print(f"{tenth * 10:3d} %  {state}")
+
+    return report
