@@ -16,7 +16,9 @@ namespace bridge {
 
 namespace nb = nanobind;
 
-[[noreturn]] inline void refuse(const std::string &what) { throw nb::value_error(what.c_str()); }
+[[noreturn]] inline void refuse(const std::string &what) {
+    throw nb::value_error(what.c_str());
+}
 
 template <typename T> const char *dtype_name() {
     if constexpr (std::is_same_v<T, bool>) {
@@ -37,12 +39,10 @@ template <typename T> const char *dtype_name() {
 template <typename T> class Column {
   public:
     Column(const char *name, nb::handle argument, size_t dimensions = 1) : name_(name) {
-        using Array = nb::ndarray<const T, nb::c_contig, nb::device::cpu>;
         if (!nb::try_cast(argument, array_, false)) {
-            refuse(text() + "expected a C-contiguous NumPy array of " + dtype_name<T>() +
-                   ", got " + describe(argument));
+            refuse(text() + "expected a C-contiguous NumPy array of " + dtype_name<T>() + ", got " +
+                   describe(argument));
         }
-        static_assert(std::is_same_v<Array, decltype(array_)>);
         if (array_.ndim() != dimensions) {
             refuse(text() + "expected " + std::to_string(dimensions) + " dimension(s), got " +
                    std::to_string(array_.ndim()));
@@ -68,9 +68,7 @@ template <typename T> class Column {
         }
         return *this;
     }
-    const Column &at_least(T least) const {
-        return within(least, std::numeric_limits<T>::max());
-    }
+    const Column &at_least(T least) const { return within(least, std::numeric_limits<T>::max()); }
     const Column &within(T least, T most) const {
         for (size_t i = 0; i < array_.size(); ++i) {
             const T value = array_.data()[i];
@@ -105,15 +103,19 @@ template <typename T> class Column {
 
     std::string text() const { return name_ + ": "; }
     static std::string describe(nb::handle argument) {
-        std::string type = nb::cast<std::string>(nb::str(nb::type_name(argument.type())));
+        std::string text = nb::str(argument.type().attr("__name__")).c_str();
         if (nb::hasattr(argument, "dtype")) {
-            type += " of " + nb::cast<std::string>(nb::str(argument.attr("dtype")));
+            const nb::object dtype = nb::getattr(argument, "dtype");
+            text += std::string(" of ") + nb::str(dtype).c_str();
         }
-        if (nb::hasattr(argument, "flags") &&
-            !nb::cast<bool>(argument.attr("flags")["C_CONTIGUOUS"])) {
-            type += ", not contiguous";
+        if (nb::hasattr(argument, "flags")) {
+            const nb::object flags = nb::getattr(argument, "flags");
+            const nb::object contiguous = nb::getattr(flags, "c_contiguous", nb::none());
+            if (contiguous.is(nb::handle(Py_False))) {
+                text += ", not contiguous";
+            }
         }
-        return type;
+        return text;
     }
 };
 

@@ -105,7 +105,9 @@ void CountProfile::append(int64_t begin, int64_t free) {
     summary.greatest = std::max(summary.greatest, value);
 }
 
-void CountProfile::reset(int64_t now, int64_t capacity) { reset(now, capacity, {}); }
+void CountProfile::reset(int64_t now, int64_t capacity) {
+    reset(now, capacity, {});
+}
 
 void CountProfile::reset(int64_t now, int64_t capacity, const std::vector<Holder> &by_end) {
     for (auto &block : blocks_) {
@@ -139,8 +141,8 @@ void CountProfile::reset(int64_t now, int64_t capacity, const std::vector<Holder
 
 CountProfile::Place CountProfile::locate(int64_t time) const {
     const size_t block =
-        static_cast<size_t>(
-            upper_bound(begins_.data(), static_cast<int>(begins_.size()), time)) - 1;
+        static_cast<size_t>(upper_bound(begins_.data(), static_cast<int>(begins_.size()), time)) -
+        1;
     return {block, upper_bound(blocks_[block]->begin, summaries_[block].slots, time) - 1};
 }
 
@@ -183,10 +185,9 @@ CountProfile::Fit CountProfile::earliest(int64_t from, int64_t count, int64_t le
             const bool last = block_end(to.block) >= end;
             if (summary.least < wanted) {
                 const Block &block = *blocks_[to.block];
-                const int stop =
-                    last && end != NEVER
-                        ? upper_bound(block.begin, summary.slots, end - 1)
-                        : summary.slots;
+                const int stop = last && end != NEVER
+                                     ? upper_bound(block.begin, summary.slots, end - 1)
+                                     : summary.slots;
                 const int found = first_below(block.free, to.slot, stop, wanted + summary.owed);
                 if (found < stop) {
                     to.slot = found;

@@ -47,7 +47,9 @@ class CountProfile {
     void book(const Fit &fit, int64_t end, int64_t count);
 
     // Takes `count` out of [start, end).
-    void book(int64_t start, int64_t end, int64_t count) { book({start, locate(start)}, end, count); }
+    void book(int64_t start, int64_t end, int64_t count) {
+        book({start, locate(start)}, end, count);
+    }
 
     // The least that is free at any second of [start, end).
     int64_t least(int64_t start, int64_t end) const;

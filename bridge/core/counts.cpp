@@ -45,8 +45,8 @@ void plan_counts(int64_t now, int64_t capacity, std::vector<CountProfile::Holder
     plan.begin(now, running);
     int64_t reserved = 0;
     for (size_t j = 0; j < jobs.n; ++j) {
-        start[j] = plan.place(jobs.count[j], jobs.time_limit[j], jobs.not_before[j],
-                              reserved < depth);
+        start[j] =
+            plan.place(jobs.count[j], jobs.time_limit[j], jobs.not_before[j], reserved < depth);
         if (start[j] > now && start[j] != NEVER) {
             ++reserved;
         }
@@ -78,8 +78,8 @@ class FreeNodes {
         for (; n > 0; ++word) {
             uint64_t bits = words_[word];
             for (; bits != 0 && n > 0; --n, bits &= bits - 1) {
-                *nodes++ = static_cast<int32_t>(word * 64 +
-                                                static_cast<size_t>(__builtin_ctzll(bits)));
+                *nodes++ =
+                    static_cast<int32_t>(word * 64 + static_cast<size_t>(__builtin_ctzll(bits)));
             }
             words_[word] = bits;
             if (bits != 0) {
@@ -147,8 +147,7 @@ NodeSets map_counts(size_t n_nodes, size_t n_jobs, const int64_t *start, const i
     size_t next_held = 0;
     for (const uint32_t j : by_start) {
         const int64_t time = start[j];
-        for (; next_held < held.size() &&
-               held_until[static_cast<size_t>(held[next_held])] <= time;
+        for (; next_held < held.size() && held_until[static_cast<size_t>(held[next_held])] <= time;
              ++next_held) {
             free.give(&held[next_held], 1);
         }

@@ -28,8 +28,8 @@ class CountPlan {
     // Time passes without anything being freed that was not expected to be.
     void advance(int64_t now) { now_ = now; }
 
-    // Books the job: at its earliest start, or, unless it `may_wait`, now or not at all. Returns the
-    // start, UNPLANNED if it may not wait and cannot start now, or NEVER.
+    // Books the job: at its earliest start, or, unless it `may_wait`, now or not at all. Returns
+    // the start, UNPLANNED if it may not wait and cannot start now, or NEVER.
     int64_t place(int64_t count, int64_t limit, int64_t not_before, bool may_wait);
 
   private:

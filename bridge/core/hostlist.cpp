@@ -15,7 +15,9 @@ namespace {
 // More digits than any node number has, few enough for int64.
 constexpr size_t MOST_DIGITS = 18;
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
 
 // Where the number at the end of a name begins; the name's size if it has none that we fold.
 size_t number_begin(const std::string &name) {

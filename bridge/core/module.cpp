@@ -167,10 +167,10 @@ NB_MODULE(_core, m) {
     });
 
     using namespace nb::literals;
-    m.def("plan_counts", &plan_counts_py, "now"_a, "capacity"_a, "running_end"_a,
-          "running_count"_a, "count"_a, "time_limit"_a, "not_before"_a, "depth"_a);
-    m.def("map_counts", &map_counts_py, "n_nodes"_a, "start"_a, "end"_a, "count"_a,
-          "running_end"_a, "running_indptr"_a, "running_nodes"_a);
+    m.def("plan_counts", &plan_counts_py, "now"_a, "capacity"_a, "running_end"_a, "running_count"_a,
+          "count"_a, "time_limit"_a, "not_before"_a, "depth"_a);
+    m.def("map_counts", &map_counts_py, "n_nodes"_a, "start"_a, "end"_a, "count"_a, "running_end"_a,
+          "running_indptr"_a, "running_nodes"_a);
     nb::class_<PyReplay>(m, "Replay")
         .def_ro("start", &PyReplay::start)
         .def_ro("decision_ns", &PyReplay::decision_ns)

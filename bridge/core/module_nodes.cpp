@@ -50,17 +50,18 @@ void expect_small_sums(const Column<int64_t> &held) {
     }
 }
 
-PyNodePlan plan_nodes_py(
-    int64_t now, int64_t depth, int64_t select, nb::handle capacity, nb::handle node_rank,
-    nb::handle run_indptr, nb::handle run_nodes, nb::handle run_use, nb::handle run_end,
-    nb::handle run_exclusive, nb::handle run_counter, nb::handle class_nodes,
-    nb::handle blackout_class, nb::handle blackout_start, nb::handle blackout_end,
-    nb::handle blackout_nodes, nb::handle counter_capacity, nb::handle job_counter,
-    nb::handle alt_indptr, nb::handle alt_class, nb::handle alt_time_limit_s,
-    nb::handle alt_min_nodes, nb::handle alt_max_nodes, nb::handle per_node, nb::handle tasks,
-    nb::handle per_task, nb::handle max_tasks_per_node, nb::handle exclusive,
-    nb::handle not_before, nb::handle width_rule, nb::handle required,
-    nb::handle required_nodes) {
+PyNodePlan plan_nodes_py(int64_t now, int64_t depth, int64_t select, nb::handle capacity,
+                         nb::handle node_rank, nb::handle run_indptr, nb::handle run_nodes,
+                         nb::handle run_use, nb::handle run_end, nb::handle run_exclusive,
+                         nb::handle run_counter, nb::handle class_nodes, nb::handle blackout_class,
+                         nb::handle blackout_start, nb::handle blackout_end,
+                         nb::handle blackout_nodes, nb::handle counter_capacity,
+                         nb::handle job_counter, nb::handle alt_indptr, nb::handle alt_class,
+                         nb::handle alt_time_limit_s, nb::handle alt_min_nodes,
+                         nb::handle alt_max_nodes, nb::handle per_node, nb::handle tasks,
+                         nb::handle per_task, nb::handle max_tasks_per_node, nb::handle exclusive,
+                         nb::handle not_before, nb::handle width_rule, nb::handle required,
+                         nb::handle required_nodes) {
     scalar("now", now, 0, NEVER - 1);
     scalar("depth", depth, 0);
     scalar("select", select, 0, 1);
@@ -137,9 +138,10 @@ PyNodePlan plan_nodes_py(
     rules.expect_rows(n_jobs, "like tasks").within(0, 4);
     const Column<uint64_t> required_sets("required_nodes", required_nodes, 2);
     expect_only_nodes("required_nodes", required_sets, n_nodes);
-    const Column<int32_t> requires("required", required);
+    const Column<int32_t>
+        requires("required", required);
     requires.expect_rows(n_jobs, "like tasks")
-        .within(-1, static_cast<int32_t>(required_sets.rows()) - 1);
+                .within(-1, static_cast<int32_t>(required_sets.rows()) - 1);
     const Column<int64_t> counter_wants("job_counter", job_counter, 2);
     counter_wants.expect_rows(n_jobs, "like tasks")
         .expect_columns(n_counters, "like counter_capacity")
@@ -168,28 +170,56 @@ PyNodePlan plan_nodes_py(
         }
     }
 
-    const NodeProblem problem{
-        now, depth, static_cast<Select>(select),
-        n_nodes, n_res, (n_nodes + 63) / 64, capacities.data(), ranks.data(),
-        n_run, run_offsets.data(), held_nodes.data(), uses.data(), run_ends.data(),
-        held_whole.data(), held_counters.data(),
-        classes.rows(), classes.data(),
-        n_blackouts, closed_classes.data(), closed_from.data(), closed_to.data(),
-        closed_nodes.data(),
-        n_counters, counter_capacities.data(), counter_wants.data(),
-        n_jobs, alt_offsets.data(), alt_classes.data(), alt_limits.data(), alt_least.data(),
-        alt_most.data(),
-        node_wants.data(), task_counts.data(), task_wants.data(), most_tasks.data(), whole.data(),
-        begins.data(), rules.data(), requires.data(), required_sets.rows(), required_sets.data()};
+    const NodeProblem problem{now,
+                              depth,
+                              static_cast<Select>(select),
+                              n_nodes,
+                              n_res,
+                              (n_nodes + 63) / 64,
+                              capacities.data(),
+                              ranks.data(),
+                              n_run,
+                              run_offsets.data(),
+                              held_nodes.data(),
+                              uses.data(),
+                              run_ends.data(),
+                              held_whole.data(),
+                              held_counters.data(),
+                              classes.rows(),
+                              classes.data(),
+                              n_blackouts,
+                              closed_classes.data(),
+                              closed_from.data(),
+                              closed_to.data(),
+                              closed_nodes.data(),
+                              n_counters,
+                              counter_capacities.data(),
+                              counter_wants.data(),
+                              n_jobs,
+                              alt_offsets.data(),
+                              alt_classes.data(),
+                              alt_limits.data(),
+                              alt_least.data(),
+                              alt_most.data(),
+                              node_wants.data(),
+                              task_counts.data(),
+                              task_wants.data(),
+                              most_tasks.data(),
+                              whole.data(),
+                              begins.data(),
+                              rules.data(),
+                              requires.data(),
+                              required_sets.rows(),
+                              required_sets.data()};
     NodePlanResult result;
     {
         nb::gil_scoped_release release;
         result = plan_nodes(problem);
     }
     const auto hand_over = [](auto &values) { return nb::cast(to_numpy(std::move(values))); };
-    return {hand_over(result.start),      hand_over(result.alternative),
-            hand_over(result.indptr),     hand_over(result.nodes),
-            hand_over(result.tasks),      hand_over(result.blocked_by),
+    return {hand_over(result.start),           hand_over(result.alternative),
+            hand_over(result.indptr),          hand_over(result.nodes),
+            hand_over(result.tasks),           hand_over(result.blocked_by),
             hand_over(result.blocked_counter), hand_over(result.fit_now)};
 }
 
@@ -226,13 +256,13 @@ void define_plan_nodes(nb::module_ &m) {
         .def_ro("blocked_counter", &PyNodePlan::blocked_counter)
         .def_ro("fit_now", &PyNodePlan::fit_now);
     using namespace nb::literals;
-    m.def("plan_nodes", &plan_nodes_py, nb::kw_only(), "now"_a, "depth"_a, "select"_a,
-          "capacity"_a, "node_rank"_a, "run_indptr"_a, "run_nodes"_a, "run_use"_a, "run_end"_a,
-          "run_exclusive"_a, "run_counter"_a, "class_nodes"_a, "blackout_class"_a,
-          "blackout_start"_a, "blackout_end"_a, "blackout_nodes"_a, "counter_capacity"_a,
-          "job_counter"_a, "alt_indptr"_a, "alt_class"_a, "alt_time_limit_s"_a, "alt_min_nodes"_a,
-          "alt_max_nodes"_a, "per_node"_a, "tasks"_a, "per_task"_a, "max_tasks_per_node"_a,
-          "exclusive"_a, "not_before"_a, "width_rule"_a, "required"_a, "required_nodes"_a);
+    m.def("plan_nodes", &plan_nodes_py, nb::kw_only(), "now"_a, "depth"_a, "select"_a, "capacity"_a,
+          "node_rank"_a, "run_indptr"_a, "run_nodes"_a, "run_use"_a, "run_end"_a, "run_exclusive"_a,
+          "run_counter"_a, "class_nodes"_a, "blackout_class"_a, "blackout_start"_a,
+          "blackout_end"_a, "blackout_nodes"_a, "counter_capacity"_a, "job_counter"_a,
+          "alt_indptr"_a, "alt_class"_a, "alt_time_limit_s"_a, "alt_min_nodes"_a, "alt_max_nodes"_a,
+          "per_node"_a, "tasks"_a, "per_task"_a, "max_tasks_per_node"_a, "exclusive"_a,
+          "not_before"_a, "width_rule"_a, "required"_a, "required_nodes"_a);
 }
 
 } // namespace bridge

@@ -119,9 +119,8 @@ std::vector<Chosen> NodeChoice::choose(const Want &want, int64_t width,
         sort_by_fit(want, candidates, start, end);
     }
     if (want.required != nullptr) {
-        std::stable_partition(candidates.begin(), candidates.end(), [&](const Candidate &c) {
-            return want.requires_node(c.node);
-        });
+        std::stable_partition(candidates.begin(), candidates.end(),
+                              [&](const Candidate &c) { return want.requires_node(c.node); });
     }
     if (want.tasks > 0) {
         candidates = first_completable(candidates, want.required_list.size(), width, want.tasks);

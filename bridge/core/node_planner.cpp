@@ -9,9 +9,8 @@
 namespace bridge {
 NodePlanner::NodePlanner(const NodeProblem &problem)
     : problem_(problem), classes_(problem), wants_(problem, classes_),
-      timelines_(problem.n_nodes, problem.n_res + 1),
-      choice_(problem.select, classes_, timelines_), chosen_(problem.n_jobs),
-      node_pool_(problem.n_nodes, FREE) {
+      timelines_(problem.n_nodes, problem.n_res + 1), choice_(problem.select, classes_, timelines_),
+      chosen_(problem.n_jobs), node_pool_(problem.n_nodes, FREE) {
     take_running();
     take_counters();
     for (size_t cls = 0; cls < problem.n_class; ++cls) {
@@ -53,8 +52,7 @@ void NodePlanner::take_running() {
     std::vector<int64_t> amounts(columns, WHOLE);
     free_now_.resize(problem_.n_nodes * columns);
     for (size_t node = 0; node < problem_.n_nodes; ++node) {
-        std::copy_n(problem_.capacity + node * problem_.n_res, problem_.n_res,
-                    amounts.begin() + 1);
+        std::copy_n(problem_.capacity + node * problem_.n_res, problem_.n_res, amounts.begin() + 1);
         timelines_.open(node, problem_.now, amounts.data(), holders[node]);
         std::copy_n(timelines_.first(node), columns, free_now_.data() + node * columns);
     }
@@ -226,6 +224,8 @@ void NodePlanner::explain(size_t job, const Look &look) {
     }
 }
 
-NodePlanResult plan_nodes(const NodeProblem &problem) { return NodePlanner(problem).run(); }
+NodePlanResult plan_nodes(const NodeProblem &problem) {
+    return NodePlanner(problem).run();
+}
 
 } // namespace bridge

@@ -26,8 +26,8 @@ class NodePlanner {
   private:
     // What a look at an alternative's nodes at this second told.
     struct Look {
-        int64_t fit = 0;         // eligible nodes from now for its whole length
-        int64_t width = -1;      // to start now with; -1: it does not fit
+        int64_t fit = 0;    // eligible nodes from now for its whole length
+        int64_t width = -1; // to start now with; -1: it does not fit
         Blocked why = Blocked::STARTS_NOW;
         std::vector<Candidate> candidates; // the eligible nodes (not for a pool)
     };
@@ -52,7 +52,7 @@ class NodePlanner {
     std::vector<std::vector<int32_t>> open_;
     std::vector<std::vector<int32_t>> idle_;
 
-    std::vector<int64_t> held_until_; // by node: when the last holder leaves
+    std::vector<int64_t> held_until_;              // by node: when the last holder leaves
     std::vector<std::unique_ptr<NodePool>> pools_; // null: dissolved
     std::vector<int32_t> node_pool_;               // by node: its pool, FREE, or FIXED
     std::vector<int64_t> pool_widths_;

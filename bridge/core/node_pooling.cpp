@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of NodePlanner that decides which nodes may be planned as a count.
 //
-// 1. An alternative may be pooled if the job wants whole nodes, names none, no blackout concerns its
+// 1. An alternative may be pooled if the job wants whole nodes, names none, no blackout concerns
+// its
 //    class, and every node that is large enough holds equally many of its tasks.
 // 2. Its nodes are then a pool, if no job before treated any of them differently: pools are equal
 //    or apart. A job is pooled on all its possible alternatives or on none.
@@ -68,8 +69,7 @@ int32_t NodePlanner::make_pool(std::vector<int32_t> nodes) {
 }
 
 // The options, if earlier jobs with the same wants settled them; else nothing.
-std::vector<NodePlanner::Option>
-NodePlanner::pooled_before(const std::vector<size_t> &possible) {
+std::vector<NodePlanner::Option> NodePlanner::pooled_before(const std::vector<size_t> &possible) {
     std::vector<Option> options;
     size_t fixed = 0;
     for (const size_t a : possible) {

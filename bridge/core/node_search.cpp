@@ -124,14 +124,13 @@ void NodePlanner::look_at_nodes(size_t alternative, Look &look) {
     const Widths &widths = wants_.widths(alternative);
     look.width = width_to_take(want, widths, look.candidates, true);
     if (look.width == -1) {
-        look.why = width_to_take(want, widths, free_now, true) == -1  ? Blocked::NODES_BUSY
+        look.why = width_to_take(want, widths, free_now, true) == -1   ? Blocked::NODES_BUSY
                    : width_to_take(want, widths, open_now, true) == -1 ? Blocked::BLACKOUT
                                                                        : Blocked::PLANNED_START;
     }
 }
 
-int64_t NodePlanner::counters_free(size_t job, int64_t from, int64_t length,
-                                   int64_t latest) const {
+int64_t NodePlanner::counters_free(size_t job, int64_t from, int64_t length, int64_t latest) const {
     int64_t start = from;
     for (size_t k = 0, agreed = 0; agreed < problem_.n_counters; k = (k + 1) % counters_.size()) {
         const int64_t wanted = problem_.job_counter[job * problem_.n_counters + k];
@@ -172,9 +171,9 @@ int64_t NodePlanner::earliest(size_t job, const Option &option, int64_t from, in
             start = counters_free(job, start, length, latest);
         }
         if (start <= latest) {
-            start = pool != nullptr    ? pool->earliest(start, width, length, latest)
-                    : want.tasks > 0   ? next_with_tasks(want, a, start, latest)
-                                       : next_with_width(want, a, start, latest);
+            start = pool != nullptr  ? pool->earliest(start, width, length, latest)
+                    : want.tasks > 0 ? next_with_tasks(want, a, start, latest)
+                                     : next_with_width(want, a, start, latest);
         }
         agreed = start > latest || start == before;
     }
@@ -193,8 +192,8 @@ int64_t NodePlanner::next_with_width(const Want &want, size_t alternative, int64
     const auto width = static_cast<size_t>(wants_.widths(alternative).smallest());
     int64_t required_start = from;
     for (const int32_t node : want.required_list) {
-        required_start = std::max(
-            required_start, next_fit(want, want.need(), node, from, length, latest));
+        required_start =
+            std::max(required_start, next_fit(want, want.need(), node, from, length, latest));
     }
     if (required_start > from) {
         return required_start;

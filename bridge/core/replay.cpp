@@ -53,8 +53,7 @@ class ReplayLoop {
                 const auto before = clock();
                 pass();
                 result_.decision_ns.push_back(
-                    std::chrono::duration_cast<std::chrono::nanoseconds>(clock() - before)
-                        .count());
+                    std::chrono::duration_cast<std::chrono::nanoseconds>(clock() - before).count());
             }
         }
         return std::move(result_);
@@ -84,8 +83,8 @@ class ReplayLoop {
     std::vector<uint32_t> arrivals_; // that can ever run, by arrival
     std::vector<uint32_t> rank_;     // a job's place among all, in queue order
     std::vector<Waiting> queue_;
-    std::vector<int64_t> planned_;  // parallel to queue_, for the plan that is kept
-    std::vector<Running> running_;  // by expected end
+    std::vector<int64_t> planned_; // parallel to queue_, for the plan that is kept
+    std::vector<Running> running_; // by expected end
     std::priority_queue<End, std::vector<End>, std::greater<>> ends_;
     CountPlan plan_;
     std::vector<CountProfile::Holder> holders_;
@@ -116,8 +115,7 @@ class ReplayLoop {
     }
 
     void arrive(uint32_t job) {
-        const Waiting waiting{static_cast<int32_t>(trace_.count[job]), job,
-                              trace_.time_limit[job]};
+        const Waiting waiting{static_cast<int32_t>(trace_.count[job]), job, trace_.time_limit[job]};
         const auto at = std::upper_bound(
             queue_.begin(), queue_.end(), waiting,
             [&](const Waiting &a, const Waiting &b) { return rank_[a.job] < rank_[b.job]; });

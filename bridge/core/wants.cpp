@@ -54,7 +54,9 @@ Want Wants::make(size_t job, size_t alternative) const {
     want.exclusive = problem_.exclusive[job];
     want.tasks = problem_.tasks[job];
     const int32_t cap = problem_.max_tasks_per_node[job];
-    want.max_tasks = want.tasks == 0 ? 1 : cap > 0 ? std::min<int64_t>(cap, want.tasks) : want.tasks;
+    want.max_tasks = want.tasks == 0 ? 1
+                     : cap > 0       ? std::min<int64_t>(cap, want.tasks)
+                                     : want.tasks;
     want.base.assign(1, want.exclusive ? WHOLE : 1);
     want.per_task.assign(1, 0);
     for (size_t r = 0; r < n_res; ++r) {
@@ -118,8 +120,8 @@ Wants::Wants(const NodeProblem &problem, const NodeClasses &classes)
         const int64_t tasks = problem.tasks[job];
         for (auto a = static_cast<size_t>(problem.alt_indptr[job]);
              a < static_cast<size_t>(problem.alt_indptr[job + 1]); ++a) {
-            key.assign({problem.alt_class[a], problem.exclusive[job], tasks,
-                        problem.required[job]});
+            key.assign(
+                {problem.alt_class[a], problem.exclusive[job], tasks, problem.required[job]});
             add_row(problem.per_node, job, problem.n_res);
             add_row(problem.job_counter, job, problem.n_counters);
             if (tasks > 0) {
@@ -127,17 +129,15 @@ Wants::Wants(const NodeProblem &problem, const NodeClasses &classes)
                                        problem.alt_max_nodes[a], problem.width_rule[job]});
                 add_row(problem.per_task, job, problem.n_res);
             }
-            const auto [at, is_new] =
-                known.try_emplace(key, static_cast<uint32_t>(wants_.size()));
+            const auto [at, is_new] = known.try_emplace(key, static_cast<uint32_t>(wants_.size()));
             if (is_new) {
                 wants_.push_back(make(job, a));
             }
             Want &want = wants_[at->second];
-            const int64_t least =
-                std::max<int64_t>({problem.alt_min_nodes[a], 1,
-                                   static_cast<int64_t>(want.required_list.size())});
-            widths_.push_back({least, problem.alt_max_nodes[a],
-                               static_cast<WidthRule>(problem.width_rule[job])});
+            const int64_t least = std::max<int64_t>(
+                {problem.alt_min_nodes[a], 1, static_cast<int64_t>(want.required_list.size())});
+            widths_.push_back(
+                {least, problem.alt_max_nodes[a], static_cast<WidthRule>(problem.width_rule[job])});
             want_of_.push_back(at->second);
             want.alternatives.push_back(a);
             if (is_new) {

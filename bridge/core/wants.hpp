@@ -24,21 +24,21 @@ constexpr int32_t FIXED = -2; // by name
 struct Want {
     size_t cls;
     bool exclusive;
-    int64_t tasks;             // 0: none are counted
-    int64_t max_tasks;         // on a node; at least 1
-    std::vector<int64_t> base; // per column: occupancy, then what is wanted besides tasks
+    int64_t tasks;                 // 0: none are counted
+    int64_t max_tasks;             // on a node; at least 1
+    std::vector<int64_t> base;     // per column: occupancy, then what is wanted besides tasks
     std::vector<int64_t> per_task; // per column; occupancy 0
     std::vector<int64_t> one;      // base and one task
-    std::vector<int32_t> room;     // by node type: tasks an empty node holds (1 if none are counted)
-    const uint64_t *required;      // bitset, or null
+    std::vector<int32_t> room; // by node type: tasks an empty node holds (1 if none are counted)
+    const uint64_t *required;  // bitset, or null
     std::vector<int32_t> required_list;
     bool counters;
 
     bool required_in_class;
     bool required_large_enough;
-    int64_t large_enough;   // how many nodes of the class hold the want at all
-    int32_t uniform_room;   // what each of these has room for, or 0 if they differ
-    bool holds_tasks;       // the tasks fit onto an allowed number of these
+    int64_t large_enough; // how many nodes of the class hold the want at all
+    int32_t uniform_room; // what each of these has room for, or 0 if they differ
+    bool holds_tasks;     // the tasks fit onto an allowed number of these
 
     std::vector<size_t> alternatives;     // that have this want
     int32_t pool = FREE;                  // what its nodes were planned as when last asked

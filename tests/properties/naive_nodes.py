@@ -441,23 +441,21 @@ class Naive:
                 if not widths:
                     continue
                 k = widths[-1] if start == 0 and not job.tasks else widths[0]
-                if job.not_before > 0:
-                    why = Blocked.NOT_BEFORE
-                self.answers[j] = Answer(start, 0, {}, why if start else 0, -1, fit)
-                if start and why == Blocked.COUNTER:
-                    counter = self.lacking(job, 0, 1)
-                    self.answers[j] = self.answers[j]._replace(counter=counter)
+                self.explain(j, start, fit, why if start else Blocked.STARTS_NOW)
                 self.commit(j, a, pool, start, k)
                 self.reserved += start > 0
                 return
         if self.reserved < self.case.depth:
             self.answers[j] = Answer(NEVER, -1, {}, Blocked.NEVER_FREED, -1, 0)
             return
-        fit, why = looks[0]
+        self.explain(j, UNPLANNED, *looks[0])
+
+    def explain(self, j, start, fit, why):
+        job = self.case.jobs[j]
         if job.not_before > 0:
             why = Blocked.NOT_BEFORE
         counter = self.lacking(job, 0, 1) if why == Blocked.COUNTER else -1
-        self.answers[j] = Answer(UNPLANNED, -1, {}, why, counter, fit)
+        self.answers[j] = Answer(start, -1, {}, why, counter, fit)
 
     def plan(self) -> list[Answer]:
         for j in range(len(self.case.jobs)):

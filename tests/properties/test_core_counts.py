@@ -141,7 +141,7 @@ def naive_by_slots(case: Case) -> list[int]:
     slots = [[case.now, case.capacity]]
 
     def cut(time: int) -> None:
-        for i, (begin, free) in enumerate(slots):
+        for i, (begin, _) in enumerate(slots):
             if begin == time:
                 return
             if begin > time:
@@ -227,7 +227,10 @@ def test_map_counts_takes_the_lowest_free_nodes_in_time_order(seed: int) -> None
         ]
         holders = [(end, 1) for end in until.values() if end > 0]
         starts = planned(Case(0, n_nodes, holders, jobs, rng.choice([1, UNLIMITED])))
-        ends = [start + job.limit if start < NEVER else 0 for start, job in zip(starts, jobs)]
+        ends = [
+            start + job.limit if start < NEVER else 0
+            for start, job in zip(starts, jobs, strict=True)
+        ]
         indptr, got = map_counts(
             n_nodes,
             column(starts),
@@ -301,7 +304,7 @@ def replayed_in_python(
             [Job(jobs[j].count, jobs[j].limit, 0) for j in queue],
             depth,
         )
-        for j, start in zip(list(queue), planned(case)):
+        for j, start in zip(list(queue), planned(case), strict=True):
             if start == now:
                 starts[j] = now
                 queue.remove(j)

@@ -152,7 +152,9 @@ def test_nothing_is_oversubscribed_at_any_second(seed: int) -> None:
                 if answer.start <= time < answer.start + alternative.limit:
                     counted = [a + b for a, b in zip(counted, job.counters, strict=True)]
                     for node, tasks in answer.nodes.items():
-                        use = [a + tasks * b for a, b in zip(job.per_node, job.per_task)]
+                        use = [
+                            a + tasks * b for a, b in zip(job.per_node, job.per_task, strict=True)
+                        ]
                         there.setdefault(node, []).append((job.exclusive, use))
             starting = [job for job, _, answer in placed if answer.start == time]
             for k, amount in enumerate(case.counters):  # running jobs alone may hold too much
