@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+import json
+from importlib.resources import files
+
+import pytest
+
+from bridge.cli.main import main
+from bridge.sim.swf import Field, read_swf
+
+EXCERPT = str(files("bridge.sim").joinpath("data/KTH-SP2-1996-excerpt.swf.gz"))
+JOB = "1 0 5 60 4 -1 -1 4 100 -1 1 7 1 -1 1 -1 -1 -1\n"
+
+
+@pytest.fixture
+def schedbridge(capsys):
+    """Runs the command; gives exit code, output and errors."""
+
+    def run(*arguments):
+        try:
+            code = main([str(argument) for argument in arguments]) or 0
+        except SystemExit as end:
+            code = end.code or 0
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+def a_file(tmp_path, name, text):
+    path = tmp_path / name
+    path.write_text(text)
+    return path
+
+
+def test_json_is_one_object_with_the_known_answers(schedbridge):
+    code, out, err = schedbridge(
+        "simulate", EXCERPT, "--policy", "easy", "--policy", "conservative", "--json"
+    )
+    assert (code, err) == (0, "")
+    found = json.loads(out)
+    assert (found["jobs"], found["processors"], found["left_out"]) == (1500, 100, {})
+    easy, conservative = found["results"]
+    assert (easy["policy"], conservative["policy"]) == ("easy", "conservative")
+    assert easy["wait_s_mean"] == pytest.approx(15669, rel=1e-3)
+    assert easy["engine"] == "fast"
+
+
+def test_both_engines_agree(schedbridge):
+    found = [
+        json.loads(schedbridge("simulate", EXCERPT, "--jobs", 200, "--engine", e, "--json")[1])
+        for e in ("cycle", "fast")
+    ]
+    cycle, fast = (each["results"][0] for each in found)
+    for key in ("jobs", "wait_s_mean", "bounded_slowdown_mean", "utilization", "makespan_s"):
+        assert cycle[key] == fast[key], key
+
+
+def test_the_table(schedbridge):
+    code, out, _ = schedbridge("simulate", EXCERPT, "--jobs", 50, "--procs", 128)
+    assert code == 0
+    assert "50 jobs on pool of 128; left out: none" in out
+    assert "easy" in out
+
+
+def test_out_writes_everything(schedbridge, tmp_path):
+    code, out, _ = schedbridge("simulate", EXCERPT, "--jobs", 60, "--out", tmp_path / "a" / "b")
+    assert code == 0
+    assert {path.name for path in (tmp_path / "a" / "b").iterdir()} == {
+        "results.json",
+        "report.html",
+        "jobs-easy.csv",
+        "result-easy.swf",
+        "utilization.png",
+        "queue.png",
+        "waits.png",
+        "gantt-easy.png",
+    }
+    result = read_swf(tmp_path / "a" / "b" / "result-easy.swf")
+    found = json.loads((tmp_path / "a" / "b" / "results.json").read_text())["results"][0]
+    assert result.columns[:, Field.WAIT_S].mean() == found["wait_s_mean"]
+    assert result.directive("Acknowledge") == "Lars Malinowsky"
+
+
+def test_a_policy_from_a_file_and_one_name_twice(schedbridge, tmp_path):
+    policy = a_file(tmp_path, "p.yaml", "preset: easy\nplan: {name: easy, depth: 2}\nname: two\n")
+    arguments = [arg for value in (policy, policy) for arg in ("--policy", value)]
+    found = json.loads(schedbridge("simulate", EXCERPT, "--jobs", 50, *arguments, "--json")[1])
+    assert [run["policy"] for run in found["results"]] == ["two", "two (2)"]
+    assert found["policies"][0]["plan"] == {"name": "easy", "depth": 2}
+
+
+def test_faults_come_from_the_seed(schedbridge):
+    def run(seed):
+        arguments = ("--jobs", 100, "--faults", 30, "--seed", seed, "--json")
+        return json.loads(schedbridge("simulate", EXCERPT, *arguments)[1])["results"][0]
+
+    keys = ("wait_s_mean", "cancelled", "restarts")
+    first, again, other = ({key: run(seed)[key] for key in keys} for seed in (3, 3, 4))
+    assert first == again != other
+    assert first["cancelled"] > 0
+
+
+def test_lenient_says_what_it_dropped(schedbridge, tmp_path):
+    trace = a_file(tmp_path, "t.swf", f"; MaxProcs: 8\n{JOB}1 2 3\n{JOB}")
+    code, out, err = schedbridge("simulate", trace)
+    assert (code, out) == (1, "")
+    assert "t.swf:3: 3 fields where 18 belong" in err
+    code, out, _ = schedbridge("simulate", trace, "--lenient")
+    assert code == 0
+    assert "dropped 1 malformed lines; the first: " in out
+
+
+def test_a_described_system(schedbridge, tmp_path):
+    system = a_file(tmp_path, "s.yaml", 'name: tiny\nnodes: [{names: "n[1-4]", cpus: 32}]\n')
+    code, out, _ = schedbridge("simulate", EXCERPT, "--jobs", 50, "--system", system, "--json")
+    assert code == 0
+    found = json.loads(out)
+    assert (found["system"], found["processors"]) == ("tiny", 128)
+    assert found["results"][0]["engine"] == "cycle"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["none.swf"], "none.swf: cannot be read: No such file or directory"),
+        ([EXCERPT, "--policy", "esay"], "'esay' is no preset"),
+        ([EXCERPT, "--policy", "BROKEN"], "is not YAML"),
+        ([EXCERPT, "--policy", "UNKNOWN"], "policy.colour: unknown key"),
+        ([EXCERPT, "--procs", "0"], "procs: a machine has at least 1 processor"),
+        ([EXCERPT, "--procs", "9", "--system", "SYSTEM"], "drop one"),
+        ([EXCERPT, "--system", "SYSTEM", "--engine", "fast"], "needs 'cycle'"),
+        ([EXCERPT, "--faults", "3", "--engine", "fast"], "needs 'cycle'"),
+        (["NO_HEADER"], "give --procs"),
+        ([EXCERPT, "--jobs", "9", "--out", "/proc/none"], "cannot write there"),
+    ],
+)
+def test_mistakes_get_one_line(schedbridge, tmp_path, monkeypatch, arguments, says):
+    monkeypatch.chdir(tmp_path)
+    a_file(tmp_path, "BROKEN", "plan: [")
+    a_file(tmp_path, "UNKNOWN", "colour: red")
+    a_file(tmp_path, "SYSTEM", "nodes: [{names: a, cpus: 200}]")
+    a_file(tmp_path, "NO_HEADER", JOB)
+    code, _, err = schedbridge("simulate", *arguments)
+    assert code == 1
+    assert says in err
+    assert err.count("\n") == 1

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+import csv
+import json
+import re
+
+import numpy as np
+import pytest
+
+from bridge.measures import Schedule, measure
+from bridge.report.ascii import ascii_gantt
+from bridge.report.gantt import bars_of
+from bridge.report.html import milliseconds, write_html
+from bridge.report.plots import file_word, save_plots
+from bridge.report.run import Run, figures, write_jobs_csv
+from bridge.report.series import busy_share, queue_length, time_span_s
+from bridge.units import NEVER
+
+STABLE_KEYS = [
+    "policy",
+    "jobs",
+    "wait_s_mean",
+    "bounded_slowdown_mean",
+    "slowdown_mean",
+    "turnaround_s_mean",
+    "utilization",
+    "makespan_s",
+    "decision_ms_mean",
+    "decision_ms_p99",
+]
+
+
+def ints(*values):
+    return np.array(values, dtype=np.int64)
+
+
+def a_run(policy="easy", placed=True):
+    """Job a on nodes 0, 1 and 3, job b on node 2 after a wait of 5 s, job c never."""
+    schedule = Schedule(
+        4, ints(0, 0, 3), ints(0, 5, NEVER), ints(10, 15, NEVER), ints(3, 1, 4)
+    )
+    return Run(
+        policy=policy,
+        engine="cycle",
+        schedule=schedule,
+        measures=measure(schedule, np.array([1.0, 2.0])),
+        node_names=("n0", "n1", "n2", "n3"),
+        id=np.array(["a", "b", "c"], dtype=object),
+        time_limit_s=ints(20, 20, 20),
+        indptr=ints(0, 3, 4, 4) if placed else ints(0, 0, 0, 0),
+        nodes=np.array([0, 1, 3, 2] if placed else [], dtype=np.int32),
+        decision_ms=np.array([1.0, 2.0]),
+        extra={"refusals": 0},
+    )
+
+
+def test_figures_have_the_stable_keys_and_are_json():
+    found = figures(a_run())
+    assert list(found)[: len(STABLE_KEYS)] == STABLE_KEYS
+    assert (found["jobs"], found["unfinished"], found["wait_s_mean"]) == (2, 1, 2.5)
+    assert json.loads(json.dumps(found)) == found
+
+
+def test_jobs_as_csv(tmp_path):
+    write_jobs_csv(tmp_path / "jobs.csv", a_run())
+    rows = list(csv.DictReader((tmp_path / "jobs.csv").open()))
+    assert [row["job"] for row in rows] == ["a", "b", "c"]
+    assert (rows[0]["nodes"], rows[1]["nodes"], rows[2]["nodes"]) == ("n[0-1,3]", "n2", "")
+    assert (rows[1]["wait_s"], rows[1]["bounded_slowdown"]) == ("5", "1.5")
+    assert (rows[2]["processors"], rows[2]["start_s"], rows[2]["wait_s"]) == ("4", "", "")
+
+
+def test_a_gantt_of_letters():
+    run = a_run()
+    drawn = ascii_gantt(
+        run.node_names, run.schedule.start_s, run.schedule.end_s, run.indptr, run.nodes
+    )
+    assert drawn.splitlines() == [
+        "   0         1",
+        "   012345678901234",
+        "n0 aaaaaaaaaa.....",
+        "n1 aaaaaaaaaa.....",
+        "n2 .....bbbbbbbbbb",
+        "n3 aaaaaaaaaa.....",
+    ]
+
+
+def test_a_gantt_of_letters_shows_sharing_and_keeps_to_the_width():
+    start_s, end_s, indptr = ints(0, 500), ints(1000, 1000), ints(0, 1, 2)
+    nodes = np.array([0, 0], dtype=np.int32)
+    drawn = ascii_gantt(["n0"], start_s, end_s, indptr, nodes, column_s=100)
+    assert drawn.splitlines()[2:] == ["n0 aaaaa#####", "   one column is 100 s"]
+    assert max(map(len, ascii_gantt(["n0"], start_s, end_s, indptr, nodes).splitlines())) <= 164
+
+
+def test_bars_are_runs_of_adjacent_nodes():
+    bars = bars_of(a_run(), 10)
+    assert list(zip(bars.job, bars.first_node, bars.last_node, strict=True)) == [
+        (0, 0, 1),
+        (0, 3, 3),
+        (1, 2, 2),
+    ]
+    assert bars.complete
+
+
+def test_of_too_many_jobs_those_that_waited_most_are_shown():
+    bars = bars_of(a_run(), 1)
+    assert (bars.jobs.tolist(), bars.complete) == ([1], False)
+
+
+def test_series_are_exact_means():
+    schedule = a_run().schedule
+    span_s = time_span_s(schedule)
+    assert span_s == (0, 15)
+    busy = busy_share(schedule, span_s, 3)
+    assert busy.edges_s.tolist() == [0, 5, 10, 15]
+    assert busy.value.tolist() == [0.75, 1.0, 0.25]
+    queue = queue_length(schedule, span_s, 3)
+    assert queue.value.tolist() == [1.4, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("placed", [True, False])
+def test_the_page_stands_alone_and_holds_its_data(tmp_path, placed):
+    path = tmp_path / "report.html"
+    write_html(
+        path, "<a> & b", "lead", {"note": "</script>"}, [a_run(placed=placed), a_run("</script>")]
+    )
+    page = path.read_text()
+    assert "&lt;a&gt; &amp; b" in page
+    assert not re.search(r"\{\{\w+\}\}", page)
+    assert not re.search(r"""(src|href)\s*=\s*["']""", page)
+    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)
+    runs = json.loads(data[1])["runs"]
+    assert [run["policy"] for run in runs] == ["easy", "</script>"]
+    assert (runs[0]["gantt"] is not None) == placed
+    assert runs[1]["gantt"]["bars"] == [[0, 0, 1], [0, 3, 3], [1, 2, 2]]
+    assert runs[1]["gantt"]["jobs"][1] == ["b", 5, 15, 0, 1, 0]
+
+
+def test_plots_are_written(tmp_path):
+    written = save_plots(tmp_path, [a_run(), a_run("a b/c", placed=False)])
+    assert {path.name for path in written} == {
+        "utilization.png",
+        "queue.png",
+        "waits.png",
+        "gantt-easy.png",
+    }
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in written)
+
+
+@pytest.mark.parametrize(
+    ("text", "word"), [("easy", "easy"), ("a b/c", "a-b-c"), ("../..", "policy"), ("é (2)", "2")]
+)
+def test_policy_names_in_file_names(text, word):
+    assert file_word(text) == word
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(12.34, "12.3 ms"), (0.5, "0.5 ms"), (0.0421, "42 µs"), (0.0, "0 µs")]
+)
+def test_decision_times(value, text):
+    assert milliseconds(value) == text
