@@ -57,4 +57,4 @@ def error_of(call: grpc.RpcError, address: str) -> BridgeError:
             return UnsupportedVersion(details)
         case grpc.StatusCode.PERMISSION_DENIED:
             return ControllerError(f"not allowed: {details}")
-    return ControllerError(f"{address}: {details or code.name}")
+    return ControllerError(details or f"{address} answers {code.name}")

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the commands that ask a running service have in common: where it is, and how to print."""
+
+import json
+import time
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.message import Message
+from rich.console import Console
+
+from bridge.config import OperatorSection, load
+from bridge.errors import ConfigError
+from bridge.rpc.client import OperatorClient
+from bridge.rpc.pb import operator_pb2 as pb
+from bridge.units import format_duration
+
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option("--config", "-c", help="The service's configuration file: says where it is."),
+]
+SocketOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--socket",
+        help="The service's operator socket.",
+        envvar="SCHEDBRIDGE_SOCKET",
+        show_default=str(OperatorSection().socket),
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
+
+
+def ask(config: Path | None, socket: Path | None) -> OperatorClient:
+    """Connects to the service's operator socket.
+
+    Raises:
+        ConfigError: the configuration cannot be read, or there is no such socket.
+    """
+    path = socket
+    if path is None:
+        path = load(config).operator.socket if config is not None else OperatorSection().socket
+    if not path.exists():
+        raise ConfigError(
+            "", f"no service at {path}: start it with 'schedbridge serve', or say --socket PATH"
+        )
+    return OperatorClient(f"unix:{path.absolute()}")
+
+
+def console() -> Console:
+    """Prints for people; wide enough for a table when the output is no terminal."""
+    screen = Console(highlight=False, markup=False, emoji=False)
+    if not screen.is_terminal:
+        screen.width = 160
+    return screen
+
+
+def print_json(message: Message) -> None:
+    """Prints a message with all its fields, numbers as numbers."""
+    found = MessageToDict(
+        message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
+    )
+    print(json.dumps(_numbers(message, found), indent=2))
+
+
+def _numbers(message: Message, found: dict[str, Any]) -> dict[str, Any]:
+    """Turns the strings by which protobuf's JSON writes 64-bit integers back into numbers."""
+    for field in message.DESCRIPTOR.fields:
+        value = found.get(field.name)
+        if value is None:
+            continue
+        held = getattr(message, field.name)
+        if field.message_type is not None and field.message_type.GetOptions().map_entry:
+            found[field.name] = dict(held)
+        elif field.message_type is not None and isinstance(value, list):
+            found[field.name] = [_numbers(one, v) for one, v in zip(held, value, strict=True)]
+        elif field.message_type is not None:
+            found[field.name] = _numbers(held, value)
+        elif field.cpp_type in (field.CPPTYPE_INT64, field.CPPTYPE_UINT64):
+            found[field.name] = [int(v) for v in value] if isinstance(value, list) else int(value)
+    return found
+
+
+def when(at_s: int) -> str:
+    """An instant as local time; empty for none."""
+    if at_s == 0:
+        return ""
+    return datetime.fromtimestamp(at_s).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def until(at_s: int, now_s: int) -> str:
+    """How far off an instant is."""
+    return "now" if at_s <= now_s else f"in {format_duration(at_s - now_s)}"
+
+
+def shown(text: str) -> str:
+    """Text of a user, safe for a terminal."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
+
+
+def job_cells(job: pb.PlannedJob, now_s: int | None = None) -> tuple[str, ...]:
+    """A job as cells of a table: id, user, partition, start, in, nodes."""
+    at = int(time.time()) if now_s is None else now_s
+    start = when(job.start_s)
+    wait = "running" if job.running else until(job.start_s, at) if job.start_s else ""
+    nodes = f"{job.node_count}: {job.nodes}" if job.node_count else ""
+    return shown(job.job_id), shown(job.user), shown(job.partition), start, wait, nodes

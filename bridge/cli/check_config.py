@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`schedbridge check-config FILE`: is this configuration right, and what does it come to?"""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import yaml
+
+from bridge.cli.asking import JsonOption
+from bridge.config import ConfigProblems, load, to_mapping
+from bridge.errors import ConfigError
+
+
+def check_config(
+    file: Annotated[Path, typer.Argument(help="Configuration file (YAML).")],
+    as_json: JsonOption = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print problems only.")] = False,
+) -> None:
+    """Check a configuration file; print it with all defaults filled in.
+
+    Exit code 1 and one line per problem if something is wrong. Users, directories and addresses
+    are looked at when the service starts.
+    """
+    try:
+        found = to_mapping(load(file))
+    except ConfigError as error:
+        if not as_json:
+            raise
+        problems = error.problems if isinstance(error, ConfigProblems) else (error,)
+        listed = [{"file": p.file, "key": p.key, "problem": p.problem} for p in problems]
+        print(json.dumps({"ok": False, "problems": listed}, indent=2))
+        raise typer.Exit(1) from None
+    if as_json:
+        print(json.dumps({"ok": True, "config": found}, indent=2))
+    elif not quiet:
+        print(f"# {file} is right; with all defaults it says")
+        print(yaml.safe_dump(found, sort_keys=False), end="")

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`schedbridge explain JOBID`: why a job waits, or when and where it starts."""
+
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from bridge.cli.asking import (
+    ConfigOption,
+    JsonOption,
+    SocketOption,
+    ask,
+    console,
+    job_cells,
+    print_json,
+    shown,
+    when,
+)
+
+
+def explain(
+    job_id: Annotated[str, typer.Argument(metavar="JOBID", help="As squeue shows it.")],
+    config: ConfigOption = None,
+    socket: SocketOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Explain why a job waits, or when and where it starts.
+
+    Exit code 1 if the job is neither waiting nor running.
+    """
+    with ask(config, socket) as service:
+        reply = service.explain(job_id)
+    if as_json:
+        print_json(reply)
+        return
+    job = reply.job
+    print(f"Job {shown(job.job_id)} ({shown(job.name)}) of {shown(job.user)}:")
+    for line in reply.lines:
+        print(f"  {shown(line)}")
+    if not reply.blockers:
+        return
+    table = Table(title="In its way", title_justify="left")
+    for name in ("job", "user", "partition", "start", "", "nodes", "ends at the latest"):
+        table.add_column(name, overflow="fold" if name == "nodes" else "ellipsis")
+    for blocker in reply.blockers:
+        table.add_row(*job_cells(blocker), when(blocker.end_s))
+    console().print(table)

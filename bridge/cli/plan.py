@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`schedbridge plan`: what starts when and where, as of the last cycle."""
+
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from bridge.cli.asking import (
+    ConfigOption,
+    JsonOption,
+    SocketOption,
+    ask,
+    console,
+    job_cells,
+    print_json,
+    shown,
+    when,
+)
+
+
+def plan(
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", help="At most so many jobs; 0: all.", min=0)
+    ] = 50,
+    config: ConfigOption = None,
+    socket: SocketOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what starts when and where, in the order of the starts."""
+    with ask(config, socket) as service:
+        reply = service.plan(limit)
+    if as_json:
+        print_json(reply)
+        return
+    if not reply.jobs:
+        print(f"No job waits ({when(reply.now_s)}, policy {shown(reply.policy)}).")
+        return
+    table = Table(title=f"Plan of {when(reply.now_s)}, policy {shown(reply.policy)}")
+    for name in ("job", "user", "partition", "start", "", "nodes", "why not now"):
+        table.add_column(name, overflow="fold" if name == "nodes" else "ellipsis")
+    for job in reply.jobs:
+        table.add_row(*job_cells(job, reply.now_s), shown(job.reason.text))
+    console().print(table)
+    if limit and len(reply.jobs) == limit:
+        print(f"The first {limit} jobs; --limit 0 shows all.")

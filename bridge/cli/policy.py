@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`schedbridge policy`: which policy decides, and (administrators) exchange it."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bridge.cli.asking import ConfigOption, JsonOption, SocketOption, ask, print_json
+from bridge.errors import ConfigError
+from bridge.rpc.pb import operator_pb2 as pb
+
+app = typer.Typer(add_completion=False, help="Show or change the policy.", no_args_is_help=True)
+
+
+@app.command()
+def show(
+    config: ConfigOption = None, socket: SocketOption = None, as_json: JsonOption = False
+) -> None:
+    """Show the policy in force, and what could be chosen."""
+    with ask(config, socket) as service:
+        _print(service.policy(), as_json)
+
+
+@app.command("set")
+def set_policy(
+    value: Annotated[
+        str, typer.Argument(metavar="POLICY", help="A preset's name, or a YAML file with a policy.")
+    ],
+    config: ConfigOption = None,
+    socket: SocketOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Put another policy in force from the next cycle on, until the service restarts."""
+    path = Path(value)
+    text = value
+    if path.suffix or "/" in value:
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "no text file"
+            raise ConfigError("", reason, file=value) from error
+    with ask(config, socket) as service:
+        _print(service.policy(text), as_json)
+
+
+def _print(reply: pb.PolicyReply, as_json: bool) -> None:
+    if as_json:
+        print_json(reply)
+        return
+    print(reply.yaml, end="")
+    print("# choices")
+    for line in reply.choices:
+        print(f"#   {line}")
