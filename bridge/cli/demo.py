@@ -4,8 +4,8 @@
 1. Starts the real service (`schedbridge serve`) as a process of its own on a Unix socket.
 2. Waits until its health service says that it serves.
 3. A simulated Slurm controller replays a real trace through it, speaking the plugin's protocol.
-4. Replays the same jobs under EASY in this process, for comparison, and under the service's own
-   policy, to see that the wire changed nothing.
+4. Plans the same jobs under EASY in this process, for comparison; and replays them under the
+   service's own policy in the kernel, to see that service and wire changed nothing.
 5. Prints a table, writes the report, ends the service.
 """
 
@@ -30,9 +30,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn
 
 from bridge.cli.outcomes import results_table, run_of, write_files
-from bridge.errors import Unreachable
-from bridge.registry import PRESETS
-from bridge.report.html import milliseconds
+from bridge.errors import ControllerError, Unreachable
+from bridge.loop import Decider
+from bridge.ports import Decide
+from bridge.registry import PRESETS, build
+from bridge.report.columns import milliseconds
 from bridge.rpc.client import RemoteDecider
 from bridge.sim.engine import Outcome
 from bridge.sim.engine import Progress as Point
@@ -57,7 +59,7 @@ def demo(
     ] = None,
 ) -> None:
     """Show the main job: the real service plans a real trace for a simulated controller."""
-    console = Console(highlight=False)
+    console = Console(highlight=False, soft_wrap=True)
     with as_file(files("bridge.sim").joinpath(_TRACE)) as path:
         trace = read_swf(path)
     workload = workload_from(trace)
@@ -69,14 +71,18 @@ def demo(
     )
     began = time.monotonic()
     with _service(POLICY) as service:
-        console.print(f"Service: process {service.process.pid} answers at {service.address}\n")
-        outcome = _through(service, workload, system, console)
+        console.print(f"Service: process {service.process.pid} answers at {service.address}")
+        with RemoteDecider(service.address) as remote:
+            title = f"{POLICY}, through the service"
+            outcome = _replay(title, workload, system, remote.decide, console)
     took_s = time.monotonic() - began
+    decide_easy = Decider(build(PRESETS["easy"])).decide
+    easy_outcome = _replay("easy, in this process", workload, system, decide_easy, console)
     served = run_of(f"{POLICY} (service)", "service over gRPC", outcome, {})
-    easy_outcome = _in_process("easy", workload, system)
     easy = run_of("easy", "in process", easy_outcome, {})
+    console.print()
     console.print(results_table([served, easy]))
-    same = _same_starts(outcome, _in_process(POLICY, workload, system))
+    same = _same_starts(outcome)
     facts = _facts(trace, service.address, outcome, took_s, same)
     console.print()
     for key in ("decisions over the wire", "refused by the controller", "check"):
@@ -101,14 +107,12 @@ def demo(
         raise typer.Exit(1)
 
 
-def _in_process(preset: str, workload: Workload, system: System) -> Outcome:
-    depth = replay_depth(PRESETS[preset], system)
-    assert depth is not None  # both presets are backfilling on counts
-    return replay(workload, system, depth, placed=True)
-
-
-def _same_starts(one: Outcome, other: Outcome) -> int:
-    return int(np.sum(one.schedule.start_s == other.schedule.start_s))
+def _same_starts(served: Outcome) -> int:
+    """Jobs that start in the same second when the kernel replays the service's policy."""
+    depth = replay_depth(PRESETS[POLICY], served.system)
+    assert depth is not None  # it is backfilling on counts
+    alone = replay(served.workload, served.system, depth)
+    return int(np.sum(served.schedule.start_s == alone.schedule.start_s))
 
 
 def _facts(
@@ -124,8 +128,8 @@ def _facts(
         ),
         "refused by the controller": f"{len(outcome.refusals):,}",
         "check": (
-            f"{same:,} of {len(outcome.workload):,} jobs started in the very second in which an "
-            f"in-process replay of {POLICY} starts them"
+            f"{same:,} of {len(outcome.workload):,} jobs started in the very second in which the "
+            f"kernel's own replay of {POLICY} starts them"
         ),
     }
 
@@ -175,11 +179,10 @@ def _service(policy: str) -> Iterator[_Service]:
         try:
             _wait_until_ready(process, address)
             yield _Service(process, address)
-        except Exception as error:
+        except ControllerError as error:
             tail = "\n".join(log.read_text(errors="replace").splitlines()[-LOG_LINES:])
-            problem = str(error) or type(error).__name__
             raise Unreachable(
-                f"the service failed: {problem}; its log ends with:\n{tail or '(nothing)'}"
+                f"the service failed: {error}; its log ends with:\n{tail or '(nothing)'}"
             ) from error
         finally:
             _end(process)
@@ -216,17 +219,19 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 # ---------------------------------------------------------------- the replay
 
 
-def _through(service: _Service, workload: Workload, system: System, console: Console) -> Outcome:
-    with RemoteDecider(service.address) as remote, _live(console) as bars:
-        task = bars.add_task("replaying", total=len(workload), state="")
+def _replay(
+    title: str, workload: Workload, system: System, decide: Decide, console: Console
+) -> Outcome:
+    console.print(f"\n{title}:")
+    with _live(console) as bars:
+        task = bars.add_task("", total=len(workload), state="")
         observe = _reporter(bars, task, int(workload.submit_s[0]), system.processors, console)
-        return run_simulation(workload, system, remote.decide, observe=observe)
+        return run_simulation(workload, system, decide, observe=observe)
 
 
 def _live(console: Console) -> Progress:
     return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
+        BarColumn(bar_width=16),
         TaskProgressColumn(),
         TextColumn("{task.fields[state]}"),
         console=console,
@@ -245,9 +250,9 @@ def _reporter(
         nonlocal told
         day, rest = divmod(point.now_s - origin_s, DAY_S)
         state = (
-            f"day {day + 1}, {rest // 3600:02d}:{rest % 3600 // 60:02d}"
-            f"  {point.running:3d} running, {point.waiting:3d} waiting"
-            f"  {point.used_processors / processors:4.0%} busy  {point.decision_ms:5.1f} ms"
+            f"day {day + 1:2d} {rest // 3600:02d}:{rest % 3600 // 60:02d}"
+            f"  {point.running:3d} running {point.waiting:3d} waiting"
+            f" {point.used_processors / processors:4.0%} busy {point.decision_ms:4.1f} ms"
         )
         bars.update(task, completed=point.finished, state=state)
         tenth = 10 * point.finished // point.jobs

@@ -7,26 +7,17 @@ from pathlib import Path
 
 import numpy as np
 from rich.table import Table
+from rich.text import Text
 
 from bridge.errors import ConfigError
 from bridge.measures import measure
-from bridge.report.html import milliseconds, write_html
+from bridge.report.columns import COLUMNS
+from bridge.report.html import write_html
 from bridge.report.plots import file_word, save_plots
 from bridge.report.run import Run, figures, write_jobs_csv
 from bridge.sim.engine import Outcome
 from bridge.sim.swf import Field, Trace, write_swf
-from bridge.units import NEVER, format_duration
-
-_HEADINGS = (
-    "jobs",
-    "mean wait",
-    "bounded\nslowdown",
-    "slowdown",
-    "mean\nturnaround",
-    "utili-\nsation",
-    "makespan",
-    "decision\nmean / 99 %",
-)
+from bridge.units import NEVER
 
 
 def run_of(policy: str, engine: str, outcome: Outcome, extra: Mapping[str, object]) -> Run:
@@ -47,23 +38,18 @@ def run_of(policy: str, engine: str, outcome: Outcome, extra: Mapping[str, objec
 
 
 def results_table(runs: Sequence[Run]) -> Table:
-    """All runs side by side, one line a policy."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("policy", no_wrap=True)
-    for heading in _HEADINGS:
-        table.add_column(heading, justify="right", vertical="bottom")
+    """All runs side by side, a column for each policy; the best of each line in bold."""
+    table = Table(box=None, pad_edge=False, padding=(0, 4, 0, 0), header_style="bold")
+    table.add_column("")
     for run in runs:
-        m = run.measures
+        table.add_column(run.policy, justify="right")
+    table.add_row("jobs", *(f"{run.measures.jobs:,}" for run in runs))
+    for column in COLUMNS:
+        best = column.best(runs)
+        values = [column.value(run.measures) for run in runs]
         table.add_row(
-            run.policy,
-            f"{m.jobs:,}",
-            format_duration(m.wait_s.mean),
-            f"{m.bounded_slowdown.mean:,.1f}",
-            f"{m.slowdown.mean:,.1f}",
-            format_duration(m.turnaround_s.mean),
-            f"{m.utilization:.1%}",
-            format_duration(m.makespan_s),
-            f"{milliseconds(m.decision_ms.mean)} / {milliseconds(m.decision_ms.p99)}",
+            column.heading.replace("|", " "),
+            *(Text(column.write(value), "bold" if value == best else "") for value in values),
         )
     return table
 

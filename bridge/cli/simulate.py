@@ -284,9 +284,7 @@ def _facts(swf: Trace, workload: Workload, seed: int) -> Mapping[str, str]:
 
 def _show(swf: Trace, workload: Workload, system: System, runs: Sequence[Run]) -> None:
     print(f"{swf.path}: {len(workload):,} jobs on {system.name}; left out: {_left_out(workload)}\n")
-    # Piped output has no width of its own: no table is folded there.
-    width = None if sys.stdout.isatty() else 200
-    Console(width=width, highlight=False).print(results_table(runs))
+    Console(highlight=False, soft_wrap=True).print(results_table(runs))
     if swf.dropped:
         print(f"\ndropped {len(swf.dropped):,} malformed lines; the first: {swf.dropped[0]}")
 

@@ -6,14 +6,14 @@ The page is `page.html`; this module fills in tables (readable without JavaScrip
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 
-from bridge.measures import Measures
+from bridge.report.columns import COLUMNS
 from bridge.report.gantt import WAIT_CLASSES, WAIT_COLOURS, bars_of
 from bridge.report.plots import LINE_COLOURS
 from bridge.report.run import Run
@@ -23,16 +23,6 @@ from bridge.units import format_duration
 _POINTS = 1000
 _MOST_JOBS = 3000
 _DASHES: tuple[list[int], ...] = ([], [6, 3], [2, 2], [8, 3, 2, 3])
-
-_COLUMNS: tuple[tuple[str, Callable[[Measures], float], Callable[[float], str], int], ...] = (
-    # heading, measure, how it is written, 1 if larger is better, -1 if smaller
-    ("mean wait", lambda m: m.wait_s.mean, format_duration, -1),
-    ("90 % waited<br>no longer than", lambda m: m.wait_s.p90, format_duration, -1),
-    ("mean bounded<br>slowdown", lambda m: m.bounded_slowdown.mean, lambda v: f"{v:,.1f}", -1),
-    ("mean<br>turnaround", lambda m: m.turnaround_s.mean, format_duration, -1),
-    ("utilisation", lambda m: m.utilization, lambda v: f"{v:.1%}", 1),
-    ("makespan", lambda m: m.makespan_s, format_duration, -1),
-)
 
 
 def write_html(
@@ -63,31 +53,17 @@ def write_html(
 
 
 def _table(runs: Sequence[Run]) -> str:
-    head = "".join(f"<th>{heading}</th>" for heading, *_ in _COLUMNS)
+    head = "".join(f"<th>{column.heading.replace('|', '<br>')}</th>" for column in COLUMNS)
     rows = []
     for run in runs:
-        cells = []
-        for _, value_of, write, better in _COLUMNS:
-            value = value_of(run.measures)
-            values = [value_of(other.measures) for other in runs]
-            best = (max(values) if better > 0 else min(values)) == value
-            mark = " class=best" if best and min(values) < max(values) else ""
-            cells.append(f"<td{mark}>{escape(write(value))}</td>")
-        times = run.measures.decision_ms
-        cells.append(
-            f"<td>{milliseconds(times.mean)}"
-            f'<span class="of">99 %: {milliseconds(times.p99)}</span></td>'
-            f"<td>{run.measures.decisions:,}</td>"
-        )
+        cells = ""
+        for column in COLUMNS:
+            value = column.value(run.measures)
+            mark = " class=best" if value == column.best(runs) else ""
+            cells += f"<td{mark}>{escape(column.write(value))}</td>"
         name = f'{escape(run.policy)}<span class="of">{escape(run.engine)}</span>'
-        rows.append(f"<tr><td>{name}</td>{''.join(cells)}</tr>")
-    head += "<th>time of a<br>decision, mean</th><th>decisions</th>"
+        rows.append(f"<tr><td>{name}</td>{cells}</tr>")
     return f"<table><tr><th>policy</th>{head}</tr>{''.join(rows)}</table>"
-
-
-def milliseconds(value_ms: float) -> str:
-    """A decision time as people read it: `2.31 ms`, `0.41 µs`."""
-    return f"{value_ms:.3g} ms" if value_ms >= 0.1 else f"{value_ms * 1e3:.2g} µs"
 
 
 def _sizes(runs: Sequence[Run]) -> str:

@@ -9,7 +9,8 @@ import pytest
 from bridge.measures import Schedule, measure
 from bridge.report.ascii import ascii_gantt
 from bridge.report.gantt import bars_of
-from bridge.report.html import milliseconds, write_html
+from bridge.report.columns import milliseconds
+from bridge.report.html import write_html
 from bridge.report.plots import file_word, save_plots
 from bridge.report.run import Run, figures, write_jobs_csv
 from bridge.report.series import busy_share, queue_length, time_span_s

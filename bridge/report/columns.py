@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tables show of a run, in which words and in which order; for terminal and page alike."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from bridge.measures import Measures
+from bridge.report.run import Run
+from bridge.units import format_duration
+
+
+@dataclass(frozen=True)
+class Column:
+    """One measure in a table.
+
+    Attributes:
+        heading: what it is called; `|` may become a line break.
+        value: takes it out of the measures.
+        write: as people read it.
+        better: 1 if larger is better, -1 if smaller, 0 if neither.
+    """
+
+    heading: str
+    value: Callable[[Measures], float]
+    write: Callable[[float], str]
+    better: int = -1
+
+    def best(self, runs: Sequence[Run]) -> float | None:
+        """The best value among runs that differ; None if it makes no sense to speak of one."""
+        values = [self.value(run.measures) for run in runs]
+        if not self.better or min(values) == max(values):
+            return None
+        return max(values) if self.better > 0 else min(values)
+
+
+def milliseconds(value_ms: float) -> str:
+    """A decision time as people read it: `2.31 ms`, `0.41 µs`."""
+    return f"{value_ms:.3g} ms" if value_ms >= 0.1 else f"{value_ms * 1e3:.2g} µs"
+
+
+def _ratio(value: float) -> str:
+    return f"{value:,.1f}"
+
+
+COLUMNS = (
+    Column("mean wait", lambda m: m.wait_s.mean, format_duration),
+    Column("90 % waited|no longer than", lambda m: m.wait_s.p90, format_duration),
+    Column("mean bounded|slowdown", lambda m: m.bounded_slowdown.mean, _ratio),
+    Column("mean|slowdown", lambda m: m.slowdown.mean, _ratio),
+    Column("mean|turnaround", lambda m: m.turnaround_s.mean, format_duration),
+    Column("utilisation", lambda m: m.utilization, lambda value: f"{value:.1%}", 1),
+    Column("makespan", lambda m: m.makespan_s, format_duration),
+    Column("decisions", lambda m: m.decisions, lambda value: f"{value:,.0f}", 0),
+    Column("time of a|decision, mean", lambda m: m.decision_ms.mean, milliseconds, 0),
+    Column("99 % of them|within", lambda m: m.decision_ms.p99, milliseconds, 0),
+)
