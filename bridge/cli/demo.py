@@ -180,9 +180,11 @@ def _service(policy: str) -> Iterator[_Service]:
             _wait_until_ready(process, address)
             yield _Service(process, address)
         except ControllerError as error:
+            code = process.poll()
+            problem = error if code is None else f"its process ended with exit code {code}"
             tail = "\n".join(log.read_text(errors="replace").splitlines()[-LOG_LINES:])
             raise Unreachable(
-                f"the service failed: {error}; its log ends with:\n{tail or '(nothing)'}"
+                f"the service failed: {problem}; its log ends with:\n{tail or '(nothing)'}"
             ) from error
         finally:
             _end(process)
@@ -194,7 +196,7 @@ def _wait_until_ready(process: subprocess.Popen[bytes], address: str) -> None:
         health = health_pb2_grpc.HealthStub(channel)
         while time.monotonic() < deadline:
             if process.poll() is not None:
-                raise Unreachable(f"it ended with exit code {process.returncode} at its start")
+                raise Unreachable("it ended at once")
             try:
                 answer = health.Check(health_pb2.HealthCheckRequest(), timeout=1.0)
             except grpc.RpcError:
