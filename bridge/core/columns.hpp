@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "buffer.hpp"
+
 namespace bridge {
 
 namespace nb = nanobind;
@@ -134,6 +136,13 @@ template <typename T> nb::ndarray<nb::numpy, T, nb::ndim<1>> to_numpy(std::vecto
     auto *kept = new std::vector<T>(std::move(values));
     nb::capsule owner(kept, [](void *p) noexcept { delete static_cast<std::vector<T> *>(p); });
     return nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner);
+}
+
+template <typename T> nb::ndarray<nb::numpy, T, nb::ndim<1>> to_numpy(Buffer<T> values) {
+    const size_t n = values.size();
+    T *kept = values.release();
+    nb::capsule owner(kept, [](void *p) noexcept { std::free(p); });
+    return nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept, {n}, owner);
 }
 
 } // namespace bridge

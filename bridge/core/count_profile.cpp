@@ -7,25 +7,27 @@
 namespace bridge {
 namespace {
 
-// First i in [from, to) with values[i] < bound, or `to`. Eight at a time, so that it vectorises.
-BRIDGE_WIDE_VECTORS int first_below(const int32_t *values, int from, int to, int32_t bound) {
-    int i = from;
-    for (; i + 8 <= to; i += 8) {
+// The last i in [from, to) with values[i] < bound, or less than `from`. Eight at a time, so that it
+// vectorises.
+inline int last_below_in(const int32_t *values, int from, int to, int32_t bound) {
+    int i = to;
+    for (; i - 8 >= from; i -= 8) {
         int32_t any = 0;
-        for (int k = 0; k < 8; ++k) {
-            any |= values[i + k] < bound ? 1 : 0;
+        for (int k = 1; k <= 8; ++k) {
+            any |= values[i - k] < bound ? 1 : 0;
         }
         if (any) {
             break;
         }
     }
-    while (i < to && values[i] >= bound) {
-        ++i;
+    --i;
+    while (i >= from && values[i] >= bound) {
+        --i;
     }
     return i;
 }
 
-BRIDGE_WIDE_VECTORS int first_at_least(const int32_t *values, int from, int to, int32_t bound) {
+inline int first_at_least(const int32_t *values, int from, int to, int32_t bound) {
     int i = from;
     for (; i + 8 <= to; i += 8) {
         int32_t any = 0;
@@ -42,12 +44,14 @@ BRIDGE_WIDE_VECTORS int first_at_least(const int32_t *values, int from, int to, 
     return i;
 }
 
+constexpr int NEAR = 8;
+
 struct Range {
     int32_t least;
     int32_t greatest;
 };
 
-BRIDGE_WIDE_VECTORS Range subtract_range(int32_t *values, int from, int to, int32_t count) {
+inline Range subtract_range(int32_t *values, int from, int to, int32_t count) {
     int32_t least = INT32_MAX;
     int32_t greatest = INT32_MIN;
     for (int i = from; i < to; ++i) {
@@ -59,7 +63,7 @@ BRIDGE_WIDE_VECTORS Range subtract_range(int32_t *values, int from, int to, int3
     return {least, greatest};
 }
 
-BRIDGE_WIDE_VECTORS int32_t greatest_of(const int32_t *values, int to) {
+inline int32_t greatest_of(const int32_t *values, int to) {
     int32_t greatest = INT32_MIN;
     for (int i = 0; i < to; ++i) {
         greatest = values[i] > greatest ? values[i] : greatest;
@@ -146,79 +150,118 @@ CountProfile::Place CountProfile::locate(int64_t time) const {
     return {block, upper_bound(blocks_[block]->begin, summaries_[block].slots, time) - 1};
 }
 
-CountProfile::Fit CountProfile::earliest(int64_t from, int64_t count, int64_t length,
-                                         int64_t latest) const {
+BRIDGE_WIDE_VECTORS CountProfile::Fit CountProfile::earliest(int64_t from, int64_t count,
+                                                             int64_t length, int64_t latest) const {
     const auto wanted = static_cast<int32_t>(count);
-    const size_t n_blocks = blocks_.size();
     Place at = locate(from);
     int64_t start = from;
+    if (start > latest || (latest == from && lacks(at, wanted))) {
+        return {NEVER, at};
+    }
+    // Everything in [at, done) is known to have enough. The window is searched from its end: the
+    // last slot that lacks something decides where the next window begins, so no slot is looked at
+    // twice and most are not looked at at all.
+    Place done = at;
     for (;;) {
-        // Seek: the first slot, from `at` on, with enough.
-        for (;;) {
-            const Summary &summary = summaries_[at.block];
-            if (summary.greatest >= wanted) {
-                const int found = first_at_least(blocks_[at.block]->free, at.slot, summary.slots,
-                                                 wanted + summary.owed);
-                if (found < summary.slots) {
-                    start = std::max(start, blocks_[at.block]->begin[found]);
-                    at.slot = found;
-                    break;
-                }
-            }
-            if (++at.block == n_blocks) {
-                return {NEVER, at};
-            }
-            at.slot = 0;
-            if (begins_[at.block] > latest) {
-                return {NEVER, at};
-            }
+        const Place stop = first_from(done, end_of(start, length));
+        const Place lacking = last_below(done, stop, wanted);
+        if (lacking.slot < 0) {
+            return {start, at};
         }
+        at = {lacking.block, lacking.slot + 1};
+        if (at.slot == summaries_[at.block].slots) {
+            at = {at.block + 1, 0};
+        }
+        if (at.block == blocks_.size()) {
+            return {NEVER, at};
+        }
+        if (at.block > stop.block || (at.block == stop.block && at.slot >= stop.slot)) {
+            at = first_with(at, wanted);
+            if (at.block == blocks_.size()) {
+                return {NEVER, at};
+            }
+            done = at;
+        } else {
+            done = stop;
+        }
+        start = blocks_[at.block]->begin[at.slot];
         if (start > latest) {
             return {NEVER, at};
         }
-        // Extend: is there enough until the end?
-        const int64_t end = end_of(start, length);
-        Place to = at;
-        bool fits = true;
-        for (;;) {
-            const Summary &summary = summaries_[to.block];
-            const bool last = block_end(to.block) >= end;
-            if (summary.least < wanted) {
-                const Block &block = *blocks_[to.block];
-                const int stop = last && end != NEVER
-                                     ? upper_bound(block.begin, summary.slots, end - 1)
-                                     : summary.slots;
-                const int found = first_below(block.free, to.slot, stop, wanted + summary.owed);
-                if (found < stop) {
-                    to.slot = found;
-                    fits = false;
-                    break;
-                }
-            }
-            if (last) {
-                break;
-            }
-            ++to.block;
-            to.slot = 0;
-        }
-        if (fits) {
-            return {start, at};
-        }
-        at = to;
     }
 }
 
-int64_t CountProfile::least(int64_t start, int64_t end) const {
+// The first slot from `from` on with at least `wanted`; beyond the last block if there is none.
+CountProfile::Place CountProfile::first_with(Place from, int32_t wanted) const {
+    for (Place at = from; at.block < blocks_.size(); at = {at.block + 1, 0}) {
+        const Summary &summary = summaries_[at.block];
+        if (summary.greatest >= wanted) {
+            const int found = first_at_least(blocks_[at.block]->free, at.slot, summary.slots,
+                                             wanted + summary.owed);
+            if (found < summary.slots) {
+                return {at.block, found};
+            }
+        }
+    }
+    return {blocks_.size(), 0};
+}
+
+bool CountProfile::lacks(Place at, int32_t wanted) const {
+    return blocks_[at.block]->free[at.slot] < wanted + summaries_[at.block].owed;
+}
+
+// The first slot from `from` on that begins at or after `time`; the end of the last block if none
+// does (nothing begins at NEVER).
+CountProfile::Place CountProfile::first_from(Place from, int64_t time) const {
+    size_t block = from.block;
+    while (block_end(block) < time) {
+        ++block;
+    }
+    const int slots = summaries_[block].slots;
+    const int low = block == from.block ? from.slot : 0;
+    const int64_t *begins = blocks_[block]->begin + low;
+    if (low + NEAR < slots && begins[NEAR] >= time) { // most windows are short
+        int before = 0;
+        for (int k = 0; k < NEAR; ++k) {
+            before += begins[k] < time ? 1 : 0;
+        }
+        return {block, low + before};
+    }
+    return {block, low + upper_bound(begins, slots - low, time - 1)};
+}
+
+// The last slot in [from, to) with less than `wanted`; slot -1 if there is none.
+CountProfile::Place CountProfile::last_below(Place from, Place to, int32_t wanted) const {
+    for (size_t block = to.block;; --block) {
+        const Summary &summary = summaries_[block];
+        if (summary.least < wanted) {
+            const int low = block == from.block ? from.slot : 0;
+            const int high = block == to.block ? to.slot : summary.slots;
+            const int found = last_below_in(blocks_[block]->free, low, high, wanted + summary.owed);
+            if (found >= low) {
+                return {block, found};
+            }
+        }
+        if (block == from.block) {
+            return {block, -1};
+        }
+    }
+}
+
+int64_t CountProfile::least(int64_t start, int64_t end, int64_t enough) const {
     Place at = locate(start);
     int64_t least = INT64_MAX;
-    for (; at.block < blocks_.size() && begins_[at.block] < end; ++at.block, at.slot = 0) {
+    for (; at.block < blocks_.size() && begins_[at.block] < end && least > enough;
+         ++at.block, at.slot = 0) {
         const Summary &summary = summaries_[at.block];
-        const Block &block = *blocks_[at.block];
-        if (at.slot == 0 && block_end(at.block) <= end) {
-            least = std::min<int64_t>(least, summary.least);
+        if (summary.least >= least) {
             continue;
         }
-        for (int i = at.slot; i < summary.slots && block.begin[i] < end; ++i) {
+        const Block &block = *blocks_[at.block];
+        const int stop = block_end(at.block) <= end
+                             ? summary.slots
+                             : upper_bound(block.begin, summary.slots, end - 1);
+        for (int i = at.slot; i < stop; ++i) {
             least = std::min<int64_t>(least, block.free[i] - summary.owed);
         }
     }
@@ -308,7 +351,7 @@ void CountProfile::merge_with_previous(Place at) {
     }
 }
 
-void CountProfile::subtract(size_t block, int from, int to, int32_t count) {
+BRIDGE_WIDE_VECTORS void CountProfile::subtract(size_t block, int from, int to, int32_t count) {
     Summary &summary = summaries_[block];
     if (from == 0 && to == summary.slots) {
         summary.owed += count;

@@ -51,8 +51,9 @@ class CountProfile {
         book({start, locate(start)}, end, count);
     }
 
-    // The least that is free at any second of [start, end).
-    int64_t least(int64_t start, int64_t end) const;
+    // The least that is free at any second of [start, end); once that is no more than `enough`, the
+    // rest does not matter.
+    int64_t least(int64_t start, int64_t end, int64_t enough = INT64_MIN) const;
 
     // The number of slots, for tests and tuning.
     size_t size() const;
@@ -77,6 +78,10 @@ class CountProfile {
     std::vector<std::unique_ptr<Block>> spare_;
 
     Place locate(int64_t time) const;
+    bool lacks(Place at, int32_t wanted) const;
+    Place first_with(Place from, int32_t wanted) const;
+    Place first_from(Place from, int64_t time) const;
+    Place last_below(Place from, Place to, int32_t wanted) const;
     int64_t block_end(size_t block) const {
         return block + 1 < begins_.size() ? begins_[block + 1] : NEVER;
     }

@@ -103,20 +103,15 @@ class FreeNodes {
 
 } // namespace
 
-NodeSets map_counts(size_t n_nodes, size_t n_jobs, const int64_t *start, const int64_t *end,
-                    const int64_t *count, const std::vector<NodeHolder> &running) {
-    NodeSets sets;
-    sets.indptr.assign(n_jobs + 1, 0);
+void map_counts(size_t n_nodes, size_t n_jobs, const int64_t *start, const int64_t *end,
+                const int64_t *count, const std::vector<NodeHolder> &running,
+                int32_t *const *into) {
     std::vector<uint32_t> by_start;
     for (size_t j = 0; j < n_jobs; ++j) {
-        const bool placed = start[j] != UNPLANNED && start[j] != NEVER;
-        if (placed) {
+        if (start[j] != UNPLANNED && start[j] != NEVER) {
             by_start.push_back(static_cast<uint32_t>(j));
         }
-        sets.indptr[j + 1] = sets.indptr[j] + (placed ? count[j] : 0);
     }
-    sets.nodes.resize(static_cast<size_t>(sets.indptr.back()));
-    const auto nodes_of = [&](uint32_t j) { return sets.nodes.data() + sets.indptr[j]; };
 
     // Several running jobs may hold one node: it comes back with the last of them.
     std::vector<int64_t> held_until(n_nodes, INT64_MIN);
@@ -153,7 +148,7 @@ NodeSets map_counts(size_t n_nodes, size_t n_jobs, const int64_t *start, const i
         }
         for (; next_end < by_end.size() && end[by_end[next_end]] <= time; ++next_end) {
             const uint32_t ended = by_end[next_end];
-            free.give(nodes_of(ended), static_cast<size_t>(count[ended]));
+            free.give(into[ended], static_cast<size_t>(count[ended]));
         }
         if (static_cast<size_t>(count[j]) > free.size()) {
             throw std::invalid_argument("count: job " + std::to_string(j) + " wants " +
@@ -161,9 +156,8 @@ NodeSets map_counts(size_t n_nodes, size_t n_jobs, const int64_t *start, const i
                                         std::to_string(time) + " s, when " +
                                         std::to_string(free.size()) + " are free");
         }
-        free.take(static_cast<size_t>(count[j]), nodes_of(j));
+        free.take(static_cast<size_t>(count[j]), into[j]);
     }
-    return sets;
 }
 
 } // namespace bridge

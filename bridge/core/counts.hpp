@@ -57,13 +57,9 @@ struct NodeHolder {
     size_t n;
 };
 
-struct NodeSets {
-    std::vector<int64_t> indptr;
-    std::vector<int32_t> nodes;
-};
-
-// Sweeps over time. Throws std::invalid_argument if the jobs want more nodes than there are.
-NodeSets map_counts(size_t n_nodes, size_t n_jobs, const int64_t *start, const int64_t *end,
-                    const int64_t *count, const std::vector<NodeHolder> &running);
+// Sweeps over time and writes the nodes of job j to into[j], ascending, for every job with a start.
+// Throws std::invalid_argument if the jobs want more nodes than there are.
+void map_counts(size_t n_nodes, size_t n_jobs, const int64_t *start, const int64_t *end,
+                const int64_t *count, const std::vector<NodeHolder> &running, int32_t *const *into);
 
 } // namespace bridge

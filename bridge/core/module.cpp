@@ -88,11 +88,21 @@ std::pair<nb::object, nb::object> map_counts_py(int64_t n_nodes, nb::handle star
         running.push_back({held_until[i], nodes.data() + indptr[i],
                            static_cast<size_t>(indptr[i + 1] - indptr[i])});
     }
-    NodeSets sets = unlocked<NodeSets>([&] {
-        return map_counts(static_cast<size_t>(n_nodes), starts.rows(), starts.data(), ends.data(),
-                          counts.data(), running);
+    std::vector<int64_t> offsets(1, 0);
+    for (size_t j = 0; j < starts.rows(); ++j) {
+        const bool placed = starts[j] != UNPLANNED && starts[j] != NEVER;
+        offsets.push_back(offsets[j] + (placed ? counts[j] : 0));
+    }
+    Buffer<int32_t> mapped(static_cast<size_t>(offsets.back()));
+    unlocked<void>([&] {
+        std::vector<int32_t *> into;
+        for (size_t j = 0; j < starts.rows(); ++j) {
+            into.push_back(mapped.data() + offsets[j]);
+        }
+        map_counts(static_cast<size_t>(n_nodes), starts.rows(), starts.data(), ends.data(),
+                   counts.data(), running, into.data());
     });
-    return {nb::cast(to_numpy(std::move(sets.indptr))), nb::cast(to_numpy(std::move(sets.nodes)))};
+    return {nb::cast(to_numpy(std::move(offsets))), nb::cast(to_numpy(std::move(mapped)))};
 }
 
 // Results as Python sees them: arrays made once, read as attributes.

@@ -78,25 +78,39 @@ NodePlanResult NodePlanner::run() {
     for (size_t job = 0; job < problem_.n_jobs; ++job) {
         plan_job(job);
     }
+    write_sets();
+    return std::move(result_);
+}
+
+void NodePlanner::write_sets() {
+    std::vector<int64_t> widths(problem_.n_jobs);
+    for (size_t job = 0; job < problem_.n_jobs; ++job) {
+        widths[job] = static_cast<int64_t>(chosen_[job].size());
+    }
     for (const auto &pool : pools_) {
-        if (!pool) {
-            continue;
-        }
-        const auto nodes = pool->mapped();
-        for (size_t b = 0; b < nodes.size(); ++b) {
-            const NodePool::Booking &booking = pool->bookings()[b];
-            chosen_[booking.job] = spread_in_pool(booking, nodes[b]);
+        for (size_t b = 0; pool && b < pool->bookings().size(); ++b) {
+            widths[pool->bookings()[b].job] = pool->bookings()[b].width;
         }
     }
     result_.indptr.push_back(0);
-    for (const std::vector<Chosen> &chosen : chosen_) {
-        for (const Chosen &one : chosen) {
-            result_.nodes.push_back(one.node);
-            result_.tasks.push_back(one.tasks);
-        }
-        result_.indptr.push_back(static_cast<int64_t>(result_.nodes.size()));
+    for (const int64_t width : widths) {
+        result_.indptr.push_back(result_.indptr.back() + width);
     }
-    return std::move(result_);
+    result_.nodes = Buffer<int32_t>(static_cast<size_t>(result_.indptr.back()));
+    result_.tasks = Buffer<int32_t>(static_cast<size_t>(result_.indptr.back()));
+    for (const auto &pool : pools_) {
+        if (pool) {
+            write_pool(*pool);
+        }
+    }
+    for (size_t job = 0; job < problem_.n_jobs; ++job) {
+        auto at = static_cast<size_t>(result_.indptr[job]);
+        for (const Chosen &one : chosen_[job]) {
+            result_.nodes[at] = one.node;
+            result_.tasks[at] = one.tasks;
+            ++at;
+        }
+    }
 }
 
 void NodePlanner::plan_job(size_t job) {

@@ -61,6 +61,7 @@ class NodePlanner {
     void take_running();
     void take_counters();
 
+    void write_sets();
     void plan_job(size_t job);
     void start_now(size_t job, const Option &option, const Look &look);
     bool book_later(size_t job, const std::vector<Option> &options, size_t *reported);
@@ -84,8 +85,8 @@ class NodePlanner {
     int32_t make_pool(std::vector<int32_t> nodes);
     void fix(const std::vector<int32_t> &nodes);
     void dissolve(size_t pool);
-    std::vector<Chosen> spread_in_pool(const NodePool::Booking &booking,
-                                       const std::vector<int32_t> &nodes);
+    std::vector<Chosen> spread_in_pool(const NodePool::Booking &booking, const int32_t *nodes);
+    void write_pool(const NodePool &pool);
 
     // Nodes.
     Look look(size_t job, const Option &option);

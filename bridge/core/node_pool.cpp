@@ -31,7 +31,7 @@ void NodePool::book(const Booking &booking) {
     bookings_.push_back(booking);
 }
 
-std::vector<std::vector<int32_t>> NodePool::mapped() const {
+void NodePool::map(const std::vector<int32_t *> &into) const {
     std::vector<int64_t> start;
     std::vector<int64_t> end;
     std::vector<int64_t> width;
@@ -44,16 +44,13 @@ std::vector<std::vector<int32_t>> NodePool::mapped() const {
     for (const auto &[until, place] : held_) {
         running.push_back({until, &place, 1});
     }
-    const NodeSets places = map_counts(given_order_.size(), bookings_.size(), start.data(),
-                                       end.data(), width.data(), running);
-    std::vector<std::vector<int32_t>> nodes(bookings_.size());
-    for (size_t b = 0; b < bookings_.size(); ++b) {
-        for (int64_t i = places.indptr[b]; i < places.indptr[b + 1]; ++i) {
-            nodes[b].push_back(
-                given_order_[static_cast<size_t>(places.nodes[static_cast<size_t>(i)])]);
+    map_counts(given_order_.size(), bookings_.size(), start.data(), end.data(), width.data(),
+               running, into.data());
+    for (size_t b = 0; b < bookings_.size(); ++b) { // places so far
+        for (int64_t i = 0; i < width[b]; ++i) {
+            into[b][i] = given_order_[static_cast<size_t>(into[b][i])];
         }
     }
-    return nodes;
 }
 
 } // namespace bridge

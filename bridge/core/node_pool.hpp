@@ -34,7 +34,7 @@ class NodePool {
 
     // How many nodes are free at this second; throughout [start, end).
     int64_t free_at(int64_t time) const { return profile_.least(time, end_of(time, 1)); }
-    int64_t free_in(int64_t start, int64_t end) const { return profile_.least(start, end); }
+    int64_t free_in(int64_t start, int64_t end) const { return profile_.least(start, end, 0); }
 
     int64_t earliest(int64_t from, int64_t width, int64_t length, int64_t latest) const {
         return profile_.earliest(from, width, length, latest).start;
@@ -43,8 +43,8 @@ class NodePool {
     Dominance &dominance() { return dominance_; }
     void book(const Booking &booking);
 
-    // The nodes of each booking, in the order in which they are given out.
-    std::vector<std::vector<int32_t>> mapped() const;
+    // Writes the nodes of each booking, in the order in which they are given out.
+    void map(const std::vector<int32_t *> &into) const;
 
   private:
     std::vector<int32_t> given_order_;

@@ -131,22 +131,44 @@ void NodePlanner::dissolve(size_t index) {
     for (const int32_t node : pool->members()) {
         node_pool_[static_cast<size_t>(node)] = FIXED;
     }
-    const auto nodes = pool->mapped();
+    std::vector<std::vector<int32_t>> nodes;
+    std::vector<int32_t *> into;
+    for (const NodePool::Booking &booking : pool->bookings()) {
+        nodes.emplace_back(static_cast<size_t>(booking.width));
+        into.push_back(nodes.back().data());
+    }
+    pool->map(into);
     for (size_t b = 0; b < nodes.size(); ++b) {
         const NodePool::Booking &booking = pool->bookings()[b];
-        chosen_[booking.job] = spread_in_pool(booking, nodes[b]);
+        chosen_[booking.job] = spread_in_pool(booking, nodes[b].data());
         book_nodes(wants_.of(booking.alternative), booking.start, booking.end,
                    chosen_[booking.job]);
     }
 }
 
+// Writes a pool's nodes where they belong in the result.
+void NodePlanner::write_pool(const NodePool &pool) {
+    std::vector<int32_t *> into;
+    for (const NodePool::Booking &booking : pool.bookings()) {
+        into.push_back(result_.nodes.data() + result_.indptr[booking.job]);
+    }
+    pool.map(into);
+    for (size_t b = 0; b < into.size(); ++b) {
+        const NodePool::Booking &booking = pool.bookings()[b];
+        if (wants_.of(booking.alternative).tasks > 0) {
+            chosen_[booking.job] = spread_in_pool(booking, into[b]); // written with the others
+        } else if (!std::is_sorted(into[b], into[b] + booking.width)) {
+            std::sort(into[b], into[b] + booking.width);
+        }
+    }
+}
+
 std::vector<Chosen> NodePlanner::spread_in_pool(const NodePool::Booking &booking,
-                                                const std::vector<int32_t> &nodes) {
+                                                const int32_t *nodes) {
     const Want &want = wants_.of(booking.alternative);
     std::vector<Candidate> taken;
-    taken.reserve(nodes.size());
-    for (const int32_t node : nodes) {
-        taken.push_back({node, want.uniform_room});
+    for (int64_t i = 0; i < booking.width; ++i) {
+        taken.push_back({nodes[i], want.uniform_room});
     }
     return NodeChoice::spread(want, taken);
 }

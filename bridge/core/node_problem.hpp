@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "buffer.hpp"
+
 namespace bridge {
 
 enum class Select : int { SEQUENTIAL = 0, BEST_FIT = 1 };
@@ -80,8 +82,8 @@ struct NodePlanResult {
     std::vector<int64_t> start;
     std::vector<int32_t> alternative;
     std::vector<int64_t> indptr;
-    std::vector<int32_t> nodes;
-    std::vector<int32_t> tasks;
+    Buffer<int32_t> nodes;
+    Buffer<int32_t> tasks;
     std::vector<int8_t> blocked_by;
     std::vector<int32_t> blocked_counter;
     std::vector<int32_t> fit_now;

@@ -77,7 +77,7 @@ void NodePlanner::look_at_pool(const NodePool &pool, size_t alternative, Look &l
     const int64_t end = end_of(problem_.now, problem_.alt_time_limit_s[alternative]);
     const int64_t smallest = pool_width(alternative);
     const int64_t free = pool.free_at(problem_.now);
-    look.fit = std::max<int64_t>(free == 0 ? 0 : pool.free_in(problem_.now, end), 0);
+    look.fit = std::max<int64_t>(pool.free_in(problem_.now, end), 0);
     if (look.fit >= smallest) {
         const bool counts_tasks = wants_.of(alternative).tasks > 0;
         look.width = counts_tasks ? smallest : wants_.widths(alternative).greatest(look.fit);

@@ -8,7 +8,7 @@
 
 // Compiles a hot function once more for wider vectors; the loader picks one when the module loads.
 #if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__)
-#define BRIDGE_WIDE_VECTORS __attribute__((target_clones("avx2", "default")))
+#define BRIDGE_WIDE_VECTORS __attribute__((target_clones("avx2", "default"), flatten))
 #else
 #define BRIDGE_WIDE_VECTORS
 #endif
