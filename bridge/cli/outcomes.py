@@ -48,7 +48,7 @@ def results_table(runs: Sequence[Run]) -> Table:
         best = column.best(runs)
         values = [column.value(run.measures) for run in runs]
         table.add_row(
-            column.heading.replace("|", " "),
+            column.heading,
             *(Text(column.write(value), "bold" if value == best else "") for value in values),
         )
     return table

@@ -14,7 +14,7 @@ class Column:
     """One measure in a table.
 
     Attributes:
-        heading: what it is called; `|` may become a line break.
+        heading: what it is called.
         value: takes it out of the measures.
         write: as people read it.
         better: 1 if larger is better, -1 if smaller, 0 if neither.
@@ -44,13 +44,13 @@ def _ratio(value: float) -> str:
 
 COLUMNS = (
     Column("mean wait", lambda m: m.wait_s.mean, format_duration),
-    Column("90 % waited|no longer than", lambda m: m.wait_s.p90, format_duration),
-    Column("mean bounded|slowdown", lambda m: m.bounded_slowdown.mean, _ratio),
-    Column("mean|slowdown", lambda m: m.slowdown.mean, _ratio),
-    Column("mean|turnaround", lambda m: m.turnaround_s.mean, format_duration),
+    Column("90 % waited no longer than", lambda m: m.wait_s.p90, format_duration),
+    Column("mean bounded slowdown", lambda m: m.bounded_slowdown.mean, _ratio),
+    Column("mean slowdown", lambda m: m.slowdown.mean, _ratio),
+    Column("mean turnaround", lambda m: m.turnaround_s.mean, format_duration),
     Column("utilisation", lambda m: m.utilization, lambda value: f"{value:.1%}", 1),
     Column("makespan", lambda m: m.makespan_s, format_duration),
     Column("decisions", lambda m: m.decisions, lambda value: f"{value:,.0f}", 0),
-    Column("time of a|decision, mean", lambda m: m.decision_ms.mean, milliseconds, 0),
-    Column("99 % of them|within", lambda m: m.decision_ms.p99, milliseconds, 0),
+    Column("time of a decision, mean", lambda m: m.decision_ms.mean, milliseconds, 0),
+    Column("99 % of them within", lambda m: m.decision_ms.p99, milliseconds, 0),
 )

@@ -53,17 +53,19 @@ def write_html(
 
 
 def _table(runs: Sequence[Run]) -> str:
-    head = "".join(f"<th>{column.heading.replace('|', '<br>')}</th>" for column in COLUMNS)
-    rows = []
-    for run in runs:
+    head = "".join(
+        f'<th>{escape(run.policy)}<span class="of">{escape(run.engine)}</span></th>' for run in runs
+    )
+    rows = "".join(f"<td>{run.measures.jobs:,}</td>" for run in runs)
+    rows = f"<tr><td>jobs</td>{rows}</tr>"
+    for column in COLUMNS:
         cells = ""
-        for column in COLUMNS:
+        for run in runs:
             value = column.value(run.measures)
             mark = " class=best" if value == column.best(runs) else ""
             cells += f"<td{mark}>{escape(column.write(value))}</td>"
-        name = f'{escape(run.policy)}<span class="of">{escape(run.engine)}</span>'
-        rows.append(f"<tr><td>{name}</td>{cells}</tr>")
-    return f"<table><tr><th>policy</th>{head}</tr>{''.join(rows)}</table>"
+        rows += f"<tr><td>{escape(column.heading)}</td>{cells}</tr>"
+    return f'<table class="narrow"><tr><th></th>{head}</tr>{rows}</table>'
 
 
 def _sizes(runs: Sequence[Run]) -> str:

@@ -88,7 +88,8 @@ class Trace:
         for line in self.header:
             key, colon, value = line.partition(":")
             if colon and key.strip().lower() == name.lower():
-                return value.strip()
+                # Old logs are not all UTF-8: what cannot be shown is shown as such.
+                return value.strip().encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         return None
 
     def whole_number(self, name: str) -> int | None:

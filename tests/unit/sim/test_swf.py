@@ -119,6 +119,14 @@ def test_what_is_written_is_read_back(tmp_path, name):
     assert again.header == read.header
 
 
+def test_a_header_in_another_encoding_can_be_shown_and_is_kept(tmp_path):
+    raw = "; Computer: Größe\n".encode("latin-1") + GOOD.encode() + b"\n"
+    read = read_swf(trace(tmp_path, raw))
+    assert read.directive("Computer").encode() == "Gr\ufffd\ufffde".encode()
+    write_swf(tmp_path / "copy.swf", read.header, read.columns)
+    assert (tmp_path / "copy.swf").read_bytes().startswith(raw[:18])
+
+
 def test_the_bundled_excerpt_names_its_source():
     read = read_swf(EXCERPT)
     assert len(read.columns) == 1500
