@@ -124,7 +124,7 @@ def simulate(
             out,
             title=title,
             lead=lead,
-            facts=_facts(swf, workload, seed),
+            facts=_facts(swf, workload, runs, seed),
             trace=swf,
             outcomes=outcomes,
             runs=runs,
@@ -269,7 +269,7 @@ def _left_out(workload: Workload) -> str:
     return "; ".join(parts) or "none"
 
 
-def _facts(swf: Trace, workload: Workload, seed: int) -> Mapping[str, str]:
+def _facts(swf: Trace, workload: Workload, runs: Sequence[Run], seed: int) -> Mapping[str, str]:
     said = {
         "trace": swf.path,
         "computer": swf.directive("Computer"),
@@ -278,6 +278,9 @@ def _facts(swf: Trace, workload: Workload, seed: int) -> Mapping[str, str]:
         "jobs left out": _left_out(workload),
         "malformed lines dropped": f"{len(swf.dropped):,}" if swf.dropped else None,
         "seed": str(seed),
+        "not shown": None
+        if all(run.placed for run in runs)
+        else f"who held which node: the jobs hold more than {_MOST_PLACED:,} nodes, all told",
     }
     return {key: value for key, value in said.items() if value}
 
