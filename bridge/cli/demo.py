@@ -78,8 +78,8 @@ def demo(
     took_s = time.monotonic() - began
     decide_easy = Decider(build(PRESETS["easy"])).decide
     easy_outcome = _replay("easy, in this process", workload, system, decide_easy, console)
-    served = run_of(f"{POLICY} (service)", "service over gRPC", outcome, {})
-    easy = run_of("easy", "in process", easy_outcome, {})
+    served = run_of(f"{POLICY} (service)", "service over gRPC", outcome)
+    easy = run_of("easy", "in process", easy_outcome)
     console.print()
     console.print(results_table([served, easy]))
     same = _same_starts(outcome)

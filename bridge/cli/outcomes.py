@@ -20,8 +20,15 @@ from bridge.sim.swf import Field, Trace, write_swf
 from bridge.units import NEVER
 
 
-def run_of(policy: str, engine: str, outcome: Outcome, extra: Mapping[str, object]) -> Run:
-    """An outcome as the report sees it."""
+def run_of(policy: str, engine: str, outcome: Outcome, *, fell_back: int = 0) -> Run:
+    """An outcome as the report sees it.
+
+    Args:
+        policy: its name.
+        engine: what drove it, for people.
+        outcome: what came of it.
+        fell_back: decisions that the policy failed and the conservative plan served.
+    """
     return Run(
         policy,
         engine,
@@ -33,7 +40,12 @@ def run_of(policy: str, engine: str, outcome: Outcome, extra: Mapping[str, objec
         outcome.indptr,
         outcome.nodes,
         outcome.decision_ms,
-        {"refusals": len(outcome.refusals), **extra},
+        {
+            "refusals": len(outcome.refusals),
+            "fell_back": fell_back,
+            "cancelled": int(outcome.cancelled.sum()),
+            "restarts": int(outcome.restarts.sum()),
+        },
     )
 
 

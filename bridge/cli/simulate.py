@@ -96,21 +96,20 @@ def simulate(
     with _progress() as bars:
         for spec, depth in zip(specs, depths, strict=True):
             task = bars.add_task(spec.name, total=len(workload), state="")
-            outcome, extra = (
-                _by_cycle(
-                    workload=workload,
-                    system=machine,
-                    spec=spec,
-                    seed=seed,
-                    n_faults=faults,
-                    observe=_advance(bars, task),
+            if depth is not None:
+                outcome = _by_replay(workload, machine, depth, placed=out is not None)
+                run = run_of(spec.name, "fast", outcome)
+            else:
+                decider = Decider(build(spec), seed=seed)
+                blows = random_faults(seed, workload, len(machine.nodes), faults)
+                observe = _advance(bars, task)
+                outcome = run_simulation(
+                    workload, machine, decider.decide, faults=blows, observe=observe
                 )
-                if depth is None
-                else (_by_replay(workload, machine, depth, placed=out is not None), {})
-            )
+                run = run_of(spec.name, "cycle", outcome, fell_back=decider.failures)
             bars.update(task, completed=len(workload))
             outcomes.append(outcome)
-            runs.append(run_of(spec.name, "cycle" if depth is None else "fast", outcome, extra))
+            runs.append(run)
     summary = _summary(swf, workload, machine, specs, seed=seed, faults=faults)
     if json_output:
         print(json.dumps({**summary, "results": [figures(run) for run in runs]}))
@@ -196,25 +195,6 @@ def _fast_depth(spec: PolicySpec, system: System, engine: Engine, faults: int) -
 def _by_replay(workload: Workload, system: System, depth: int, *, placed: bool) -> Outcome:
     few = int(workload.processors.sum()) <= _MOST_PLACED
     return replay(workload, system, depth, placed=placed and few)
-
-
-def _by_cycle(
-    *,
-    workload: Workload,
-    system: System,
-    spec: PolicySpec,
-    seed: int,
-    n_faults: int,
-    observe: Callable[[Point], None],
-) -> tuple[Outcome, dict[str, object]]:
-    decider = Decider(build(spec), seed=seed)
-    faults = random_faults(seed, workload, len(system.nodes), n_faults)
-    outcome = run_simulation(workload, system, decider.decide, faults=faults, observe=observe)
-    return outcome, {
-        "fell_back": decider.failures,
-        "cancelled": int(outcome.cancelled.sum()),
-        "restarts": int(outcome.restarts.sum()),
-    }
 
 
 def _progress() -> Progress:
