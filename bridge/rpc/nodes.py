@@ -91,6 +91,7 @@ class Nodes:
         self._state = [self._state[at] for at in stay]
         self.index = NodeIndex([self.index.names[at] for at in stay])
         self.renumbered += 1
+        self._regroup()
 
     def _append(self, names: Sequence[str]) -> None:
         more = len(names)

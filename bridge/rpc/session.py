@@ -16,7 +16,7 @@ Rules
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -178,8 +178,6 @@ class Session:
             if request.HasField(field) and getattr(request, field) != kept:
                 kept.CopyFrom(getattr(request, field))
                 changed = True
-        if changed:
-            self._refer()
         jobs = list(request.jobs)
         ids = {job.id for job in jobs}
         if len(ids) < len(jobs):
@@ -188,10 +186,19 @@ class Session:
             if job_id in ids:
                 raise SnapshotError("removed_jobs", f"job {job_id[:64]} is changed and removed")
             self._forget(job_id)
+        # What a changed job held before may lie on nodes that are gone: out with it first.
+        held = {job_id for job_id in ids if self._running.remove(job_id)}
+        if held:
+            self._running_table = None
+            self._changes += 1
+        if changed:
+            self._refer()
         if len(self._pending) + len(self._running) + len(jobs) > MAX_JOBS:
             raise SnapshotError("jobs", f"more than {MAX_JOBS} jobs")
         self._take_pending([job for job in jobs if job.state == pb.JOB_STATE_PENDING])
-        self._take_running([job for job in jobs if job.state != pb.JOB_STATE_PENDING])
+        running = [job for job in jobs if job.state != pb.JOB_STATE_PENDING]
+        self._take_running(running)
+        self._begin(running, held)
 
     def _refer(self) -> None:
         """Resolves names into indexes anew, after nodes or partitions changed."""
@@ -229,7 +236,7 @@ class Session:
         )
         held = [pb.Job.FromString(message) for message in self._running.messages()]
         self._running = RunningJobs(len(nodes.resources), len(licences))
-        self._take_running(held, again=True)
+        self._take_running(held)
         self._job_table = self._running_table = None
         self._changes += 1
 
@@ -265,10 +272,6 @@ class Session:
                 raise SnapshotError(f"jobs[{job_id[:64]}]", "has no version or an unknown hold")
             if min(times) < 0 or limit_s < 0 or max(times) >= LATEST_S:
                 raise SnapshotError(f"jobs[{job_id[:64]}]", "has an impossible time")
-            if job_id in self._running:  # requeued
-                self._running.remove(job_id)
-                self._running_table = None
-                self._changes += 1
             request = job.request.SerializeToString()
             scalars.append(
                 (
@@ -288,7 +291,7 @@ class Session:
         self._pending.put(scalars, words, requests, lowered)
         self._job_table = None
 
-    def _take_running(self, jobs: Sequence[pb.Job], *, again: bool = False) -> None:
+    def _take_running(self, jobs: Sequence[pb.Job]) -> None:
         if not jobs:
             return
         scalars: list[tuple[int, int, int, bool]] = []
@@ -305,8 +308,6 @@ class Session:
                 raise SnapshotError(f"jobs[{job_id}].allocation", "has an impossible time")
             if job.state == pb.JOB_STATE_RUNNING:
                 end_s = min(end_s or start_s + UNLIMITED_S, start_s + 10 * UNLIMITED_S)
-            if not again:
-                self._begin(job, start_s)
             scalars.append(
                 (
                     start_s, end_s, self._layout.partitions.get(allocation.partition, -1),
@@ -324,15 +325,21 @@ class Session:
         self._running.put(scalars, words, raw, licences, held)
         self._running_table = None
 
-    def _begin(self, job: pb.Job, start_s: int) -> None:
-        """Notes what a job's new state changes elsewhere."""
-        if self._pending.remove(job.id):
-            self._job_table = None
-            self._refusals.forget(job.id)
-        if job.id in self._running or job.state == pb.JOB_STATE_COMPLETING:
-            self._changes += 1  # it shrank, grew, or ends: something may fit now
-        else:
-            self.started.append((job.id, start_s))
+    def _begin(self, jobs: Sequence[pb.Job], held: Container[str]) -> None:
+        """Notes which jobs began to run with this report, and that others end.
+
+        Args:
+            jobs: those that hold nodes now.
+            held: ids of those that did so before.
+        """
+        for job in jobs:
+            if self._pending.remove(job.id):
+                self._job_table = None
+                self._refusals.forget(job.id)
+            if job.state == pb.JOB_STATE_COMPLETING:
+                self._changes += 1
+            elif job.id not in held:
+                self.started.append((job.id, job.allocation.start_s))
 
     def _held(
         self, job_id: str, allocation: pb.Allocation

@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Only what is new or changed goes out."""
+
+import numpy as np
+import pytest
+
+from bridge.model.plan import Plan
+from bridge.model.reasons import Reason, ReasonCode
+from bridge.rpc.announcements import OPEN_S, WORDS_S, Announcements, plain, wake_after_s
+from bridge.rpc.hostlist import NodeIndex
+from bridge.rpc.pb import scheduler_pb2 as pb
+from bridge.units import NEVER, UNPLANNED
+from tests.builders import a_job, a_reservation, a_snapshot
+
+WAITS = Reason(ReasonCode.RESOURCES, "waits")
+
+
+def a_plan(snapshot, *rows, policy="test"):
+    """Rows are (job, start, nodes) or (job, start, nodes, reason)."""
+    filled = [
+        (*row, None if row[1] == snapshot.now_s else WAITS)[:4] if len(row) == 3 else row
+        for row in rows
+    ]
+    return Plan(
+        now_s=snapshot.now_s,
+        policy=policy,
+        job=np.array([row[0] for row in filled], dtype=np.int32),
+        start_s=np.array([row[1] for row in filled], dtype=np.int64),
+        end_s=np.array([row[1] + 100 if row[2] else 0 for row in filled], dtype=np.int64),
+        partition=np.array([0 if row[2] else -1 for row in filled], dtype=np.int32),
+        indptr=np.cumsum([0, *(len(row[2]) for row in filled)]).astype(np.int64),
+        nodes=np.array([node for row in filled for node in row[2]], dtype=np.int32),
+        tasks=np.zeros(sum(len(row[2]) for row in filled), dtype=np.int32),
+        reasons=tuple(row[3] for row in filled),
+    )
+
+
+class Told:
+    """A controller's view: decides and shows what was said, shortly."""
+
+    def __init__(self, most=1000):
+        self.announcements = Announcements(most)
+        self.last = None
+
+    def __call__(self, snapshot, *rows, serials=None):
+        serials = np.arange(len(snapshot.jobs)) if serials is None else np.array(serials)
+        plan = a_plan(snapshot, *rows)
+        nodes = NodeIndex(snapshot.nodes.names)
+        self.last = self.announcements.decide(snapshot, serials, plan, nodes)
+        return [short(message) for message in self.last.messages]
+
+
+def short(message):
+    match message.WhichOneof("action"):
+        case "start":
+            return ("start", message.job_id, message.start.nodes)
+        case "planned_start":
+            planned = message.planned_start
+            return ("planned", message.job_id, planned.start_s, planned.nodes)
+        case "pending":
+            return ("pending", message.job_id, message.pending.text)
+
+
+def two_jobs(now_s=0):
+    return a_snapshot(jobs=[a_job(), a_job()], now_s=now_s)()
+
+
+def test_everything_is_said_once():
+    told = Told()
+    assert told(two_jobs(), (0, 50, [0, 1]), (1, UNPLANNED, [])) == [
+        ("planned", "1", 50, "n[1-2]"),
+        ("pending", "2", "waits"),
+    ]
+    assert told(two_jobs(1), (0, 50, [0, 1]), (1, UNPLANNED, [])) == []
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ((0, 60, [0, 1]), [("planned", "1", 60, "n[1-2]")]),
+        ((0, 50, [0, 2]), [("planned", "1", 50, "n[1,3]")]),
+        ((0, UNPLANNED, []), [("pending", "1", "waits")]),
+        ((0, NEVER, []), [("pending", "1", "waits")]),
+        (
+            (0, 50, [0, 1], Reason(ReasonCode.PRIORITY, "waits")),
+            [("planned", "1", 50, "n[1-2]")],
+        ),
+        ((0, 50, [0, 1], Reason(ReasonCode.RESOURCES, "other words")), []),
+    ],
+    ids=["start", "nodes", "withdrawn", "never", "code", "words alone"],
+)
+def test_what_changed_is_said_again(row, said):
+    told = Told()
+    told(two_jobs(), (0, 50, [0, 1]), (1, UNPLANNED, []))
+    assert told(two_jobs(1), row, (1, UNPLANNED, [])) == said
+
+
+def test_words_alone_are_renewed_after_a_while():
+    told = Told()
+    other = (0, 500, [0], Reason(ReasonCode.RESOURCES, "other words"))
+    told(two_jobs(), (0, 500, [0]), (1, UNPLANNED, []))
+    assert told(two_jobs(WORDS_S - 1), other, (1, UNPLANNED, [])) == []
+    assert told(two_jobs(WORDS_S), other, (1, UNPLANNED, [])) == [("planned", "1", 500, "n1")]
+
+
+def test_a_new_version_is_told_again():
+    told = Told()
+    told(two_jobs(), (0, 50, [0]), (1, UNPLANNED, []))
+    snapshot = two_jobs(1)
+    snapshot.jobs.version[0] = 2
+    assert told(snapshot, (0, 50, [0]), (1, UNPLANNED, [])) == [("planned", "1", 50, "n1")]
+    assert told.last.messages[0].job_version == 2
+
+
+def test_jobs_keep_their_announcements_when_others_leave_or_come():
+    told = Told()
+    three = a_snapshot(jobs=[a_job(id=i) for i in "abc"])()
+    told(three, (0, 50, [0]), (1, 60, [0]), (2, 70, [0]), serials=[3, 5, 9])
+    later = a_snapshot(jobs=[a_job(id=i) for i in "bcd"], now_s=1)()
+    assert told(later, (0, 60, [0]), (1, 70, [0]), (2, 80, [0]), serials=[5, 9, 10]) == [
+        ("planned", "d", 80, "n1")
+    ]
+
+
+def test_reset_says_everything_again():
+    told = Told()
+    rows = ((0, 50, [0]), (1, UNPLANNED, []))
+    told(two_jobs(), *rows)
+    told.announcements.reset()
+    assert len(told(two_jobs(1), *rows)) == 2
+
+
+def test_ids_grow_and_are_never_used_twice():
+    told = Told()
+    told(two_jobs(), (0, 0, [0]), (1, 50, [0]))
+    first = [message.id for message in told.last.messages]
+    told.announcements.reset()
+    told(two_jobs(), (0, 0, [0]), (1, 50, [0]))
+    second = [message.id for message in told.last.messages]
+    assert first == sorted(first)
+    assert max(first) < min(second)
+
+
+# ------------------------------------------------------------------ starts
+
+
+def test_an_open_start_is_not_repeated():
+    told = Told()
+    rows = ((0, 0, [0]), (1, UNPLANNED, []))
+    assert told(two_jobs(), *rows)[0] == ("start", "1", "n1")
+    later = [(0, 1, [0]), (1, UNPLANNED, [])]
+    assert told(two_jobs(1), *later) == []
+
+
+def test_a_start_is_repeated_after_a_bounded_time():
+    told = Told()
+    told(two_jobs(), (0, 0, [0]), (1, UNPLANNED, []))
+    now = OPEN_S - 1
+    assert told(two_jobs(now), (0, now, [0]), (1, UNPLANNED, [])) == []
+    now = OPEN_S
+    assert told(two_jobs(now), (0, now, [0]), (1, UNPLANNED, [])) == [("start", "1", "n1")]
+
+
+def test_a_start_whose_fate_is_known_may_be_repeated():
+    told = Told()
+    told(two_jobs(), (0, 0, [0]), (1, UNPLANNED, []))
+    closed = told.announcements.close(told.last.messages[0].id)
+    assert (closed.job_id, closed.version) == ("1", 1)
+    assert told.announcements.close(told.last.messages[0].id) is None
+    assert told(two_jobs(1), (0, 1, [0]), (1, UNPLANNED, [])) == [("start", "1", "n1")]
+
+
+def test_a_start_for_another_version_is_sent():
+    told = Told()
+    told(two_jobs(), (0, 0, [0]), (1, UNPLANNED, []))
+    snapshot = two_jobs(1)
+    snapshot.jobs.version[0] = 2
+    assert told(snapshot, (0, 1, [0]), (1, UNPLANNED, [])) == [("start", "1", "n1")]
+
+
+def test_tasks_of_an_array_start_and_its_next_is_announced():
+    told = Told()
+    array = a_snapshot(jobs=[a_job(array_tasks=9, array_startable=4)])()
+    rows = ((0, 0, [0]), (0, 0, [1]), (0, 90, [0]), (0, 70, [1]))
+    assert told(array, *rows) == [
+        ("start", "1", "n1"),
+        ("start", "1", "n2"),
+        ("planned", "1", 70, "n2"),
+    ]
+    assert told(array, *rows) == []  # both open
+    assert told(array, (0, 0, [0]), (0, 0, [1]), (0, 0, [2]), (0, 70, [1])) == [
+        ("start", "1", "n3")
+    ]
+
+
+def test_a_start_carries_the_tasks_of_its_nodes():
+    announcements = Announcements()
+    snapshot = a_snapshot(jobs=[a_job(nodes=2, tasks=3, shared=True)])()
+    plan = a_plan(snapshot, (0, 0, [1, 2]))
+    plan.tasks[:] = [2, 1]
+    found = announcements.decide(snapshot, np.arange(1), plan, NodeIndex(snapshot.nodes.names))
+    assert list(found.messages[0].start.tasks) == [2, 1]
+    assert found.messages[0].start.partition == "batch"
+
+
+# ------------------------------------------------------------------ how many
+
+
+def test_what_does_not_fit_comes_with_the_next_reply():
+    told = Told(most=3)
+    snapshot = a_snapshot(jobs=[a_job() for _ in range(6)])()
+    rows = [(5, 0, [0]), *((job, 50 + job, [1]) for job in (4, 3, 2, 1, 0))]
+    assert [said[:2] for said in told(snapshot, *rows)] == [
+        ("start", "6"), ("planned", "5"), ("planned", "4"),
+    ]  # fmt: skip
+    assert told.last.left == 3
+    told.announcements.close(told.last.messages[0].id)
+    rows = rows[1:]
+    rows.append((5, 400, [0]))
+    assert [said[1] for said in told(snapshot, *rows)] == ["3", "2", "1"]
+    assert [said[1] for said in told(snapshot, *rows)] == ["6"]
+    assert told.last.left == 0
+
+
+def test_counts_and_promises():
+    told = Told()
+    told(two_jobs(), (0, 0, [0]), (1, 50, [0]))
+    assert told.last.by_kind == {"start": 1, "planned_start": 1, "pending": 0}
+    assert told.last.promised == {"2": 50}
+
+
+def test_an_empty_queue_says_nothing():
+    told = Told()
+    assert told(a_snapshot()()) == []
+    assert told(two_jobs(), (0, 50, [0]), (1, 60, [0]))
+    assert told(a_snapshot()(), serials=[]) == []
+
+
+def test_a_large_queue_costs_columns():
+    n = 50_000
+    told = Told(most=10**6)
+    snapshot = a_snapshot(jobs=[a_job()])()
+    columns = {
+        name: np.repeat(getattr(snapshot.jobs, name), n, axis=0)
+        for name in type(snapshot.jobs).__dataclass_fields__
+    }
+    jobs = type(snapshot.jobs)(**columns)
+    snapshot = type(snapshot)(**{**vars(snapshot), "jobs": jobs})
+    rows = [(job, 50 + job, [job % 4]) for job in range(n)]
+    assert len(told(snapshot, *rows)) == n
+    rows[7] = (7, 51, [0])
+    assert len(told(snapshot, *rows)) == 1
+
+
+# ------------------------------------------------------------------ words and waking
+
+
+def test_words_are_printable_ascii_and_short():
+    assert plain("näh\x1b") == "n?h?"
+    assert len(plain("x" * 500)) == 160
+    assert plain("x" * 160) == "x" * 160
+
+
+def wake(snapshot, *rows, retry_s=None, left=0):
+    return wake_after_s(snapshot, a_plan(snapshot, *rows), retry_s, left)
+
+
+def test_wakes_at_the_next_instant_that_matters():
+    plain_jobs = two_jobs(100)
+    never = (1, NEVER, [])
+    assert wake(plain_jobs, (0, UNPLANNED, []), never) == 0
+    assert wake(plain_jobs, (0, 130, [0]), never) == 30
+    assert wake(plain_jobs, (0, 130, [0]), never, retry_s=110) == 10
+    assert wake(plain_jobs, (0, 130, [0]), never, left=5) == 1
+    assert wake(plain_jobs, (0, 10**9, [0]), never) == 86_400
+    edges = a_snapshot(jobs=[a_job()], reservations=[a_reservation([0], 120, 170)], now_s=100)()
+    assert wake(edges, (0, UNPLANNED, [])) == 20
+    inside = a_snapshot(jobs=[a_job()], reservations=[a_reservation([0], 20, 170)], now_s=100)()
+    assert wake(inside, (0, UNPLANNED, [])) == 70
+    begins = a_snapshot(jobs=[a_job(begin_s=105)], now_s=100)()
+    assert wake(begins, (0, UNPLANNED, [])) == 5
+
+
+def test_codes_are_those_of_the_wire():
+    assert {code.name for code in ReasonCode} - {"NONE"} == {
+        name.removeprefix("REASON_") for name in pb.ReasonCode.keys()
+    } - {"UNSPECIFIED"}
+    for code in ReasonCode:
+        if code:
+            assert pb.ReasonCode.Value(f"REASON_{code.name}") == code

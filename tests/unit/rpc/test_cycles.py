@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cycles without a transport: what goes in, what comes out, what is told to observers."""
+
+import threading
+
+import pytest
+
+from bridge.errors import PolicyError, SnapshotError, StaleSnapshot
+from bridge.loop import Decider
+from bridge.model.job import Hold
+from bridge.registry import PRESETS, build
+from bridge.rpc.announcements import Announcements
+from bridge.rpc.cycles import Cycles
+from bridge.rpc.pb import scheduler_pb2 as pb
+from bridge.rpc.session import Session
+from tests.unit.rpc.worlds import (
+    NOW_S,
+    a_delta,
+    a_full,
+    a_hello,
+    a_job,
+    a_node,
+    a_request,
+    a_running_job,
+)
+
+
+class Seen:
+    def __init__(self):
+        self.reports = []
+
+    def cycle(self, report):
+        self.reports.append(report)
+
+
+def some_cycles(decide=None, **settings):
+    decider = Decider(build(PRESETS["conservative"]))
+    cycles = Cycles(
+        decide or decider.decide,
+        session=Session(),
+        announcements=Announcements(),
+        service="test 1",
+        policy=lambda: "conservative",
+        **settings,
+    )
+    cycles.greet(a_hello())
+    return cycles
+
+
+def wide(job_id, nodes=4, **settings):
+    request = a_request(min_nodes=nodes, max_nodes=nodes, exclusive=True)
+    return a_job(job_id, request=request, **settings)
+
+
+def kinds(reply):
+    return [(d.job_id, d.WhichOneof("action")) for d in reply.decisions]
+
+
+def test_a_cycle_starts_plans_and_explains():
+    reply = some_cycles().run(a_full([wide("1"), wide("2"), wide("3", nodes=9)]))
+    assert kinds(reply) == [("1", "start"), ("2", "planned_start"), ("3", "pending")]
+    start, planned, pending = reply.decisions
+    assert (start.start.nodes, start.start.partition) == ("n[0-3]", "batch")
+    assert planned.planned_start.start_s == NOW_S + 600
+    assert planned.planned_start.reason.code == pb.REASON_RESOURCES
+    assert pending.pending.code == pb.REASON_NEVER
+    assert reply.generation == 1
+    assert reply.wake_after_s == 600
+
+
+def test_what_was_applied_is_not_said_again():
+    cycles = some_cycles()
+    first = cycles.run(a_full([wide("1"), wide("2")]))
+    reply = cycles.run(
+        a_delta(
+            1,
+            jobs=[a_running_job("1", "n[0-3]", end_s=NOW_S + 600, exclusive=True)],
+            fates=[
+                pb.Fate(decision_id=d.id, job_id=d.job_id, outcome=pb.OUTCOME_APPLIED)
+                for d in first.decisions
+            ],
+        )
+    )
+    assert kinds(reply) == []
+    assert not cycles.counts.refusals
+
+
+def test_a_refused_start_is_held_until_something_changes():
+    cycles = some_cycles()
+    start = cycles.run(a_full([wide("1", nodes=1)])).decisions[0]
+    fate = pb.Fate(
+        decision_id=start.id, job_id="1", outcome=pb.OUTCOME_REFUSED, code=2015, text="node is odd"
+    )
+    reply = cycles.run(a_delta(1, fates=[fate]))
+    assert kinds(reply) == [("1", "pending")]
+    assert reply.decisions[0].pending.code == pb.REASON_REFUSED
+    assert reply.decisions[0].pending.text == "node is odd"
+    assert reply.wake_after_s == 30
+    assert kinds(cycles.run(a_delta(2))) == []
+    assert kinds(cycles.run(a_delta(3, nodes=[a_node("n1", state="BETTER")]))) == [("1", "start")]
+    assert cycles.counts.refusals == {"refused 2015": 1}
+
+
+def test_a_refusal_and_a_change_in_one_report_are_tried_at_once():
+    cycles = some_cycles()
+    start = cycles.run(a_full([wide("1", nodes=1), a_running_job("2", "n3")])).decisions[0]
+    fate = pb.Fate(decision_id=start.id, job_id="1", outcome=pb.OUTCOME_STALE)
+    assert kinds(cycles.run(a_delta(1, fates=[fate], removed_jobs=["2"]))) == [("1", "start")]
+
+
+def test_fates_of_unknown_decisions_and_outcomes_are_counted_only():
+    cycles = some_cycles()
+    fates = [
+        pb.Fate(decision_id=77, job_id="x", outcome=pb.OUTCOME_INVALID),
+        pb.Fate(decision_id=78, job_id="x", outcome=99),
+    ]
+    assert cycles.run(a_full(fates=fates)).generation == 1
+    assert cycles.counts.refusals == {"invalid": 1, "unknown": 1}
+
+
+def test_refusals_do_not_fill_the_memory():
+    cycles = some_cycles()
+    fates = [pb.Fate(decision_id=1, outcome=pb.OUTCOME_REFUSED, code=code) for code in range(5000)]
+    cycles.run(a_full(fates=fates))
+    assert len(cycles.counts.refusals) <= 101
+    assert cycles.counts.refusals.total() == 5000
+
+
+def test_a_mismatch_asks_for_everything_and_then_says_everything_again():
+    cycles = some_cycles()
+    jobs = [wide("1"), wide("2")]
+    first = cycles.run(a_full(jobs))
+    lost = cycles.run(a_delta(9))
+    assert (lost.need_full, list(lost.decisions)) == (True, [])
+    again = cycles.run(a_full(jobs, generation=11))
+    assert kinds(again) == kinds(first)
+    assert {d.id for d in again.decisions}.isdisjoint(d.id for d in first.decisions)
+
+
+def test_replies_carry_the_services_epoch():
+    cycles = some_cycles()
+    assert cycles.run(a_full()).service_epoch == cycles.service_epoch > 0
+    assert cycles.run(a_delta(9)).service_epoch == cycles.service_epoch
+
+
+def test_an_old_epoch_is_refused_and_changes_nothing():
+    cycles = some_cycles()
+    cycles.greet(a_hello(epoch=5))
+    cycles.run(a_full(epoch=5))
+    with pytest.raises(StaleSnapshot):
+        cycles.run(a_full([wide("1")], epoch=4))
+    assert cycles.run(a_delta(1, epoch=5)).generation == 2
+
+
+def test_who_gave_up_waiting_changes_nothing():
+    cycles = some_cycles()
+    cycles.run(a_full([wide("1")]))
+    assert not cycles.run(a_delta(1, jobs=[wide("2")]), lambda: False).decisions
+    assert cycles.session.generation == 1
+
+
+def test_a_policy_that_fails_altogether_fails_the_call_and_the_next_one_works():
+    broken = [True]
+    decider = Decider(build(PRESETS["conservative"]))
+
+    def decide(snapshot):
+        if broken.pop() if broken else False:
+            raise PolicyError("test", "broken")
+        return decider.decide(snapshot)
+
+    cycles = some_cycles(decide)
+    with pytest.raises(PolicyError):
+        cycles.run(a_full([wide("1")]))
+    assert kinds(cycles.run(a_delta(1))) == [("1", "start")]
+
+
+def test_a_contradiction_twice_is_an_error():
+    cycles = some_cycles()
+    bad = a_full([a_job("1", version=0)])
+    assert cycles.run(bad).need_full
+    with pytest.raises(SnapshotError):
+        cycles.run(bad)
+
+
+def test_readers_do_not_wait_for_a_running_cycle():
+    inside, finish = threading.Event(), threading.Event()
+    decider = Decider(build(PRESETS["conservative"]))
+
+    def decide(snapshot):
+        if snapshot.generation == 2:
+            inside.set()
+            assert finish.wait(10)
+        return decider.decide(snapshot)
+
+    cycles = some_cycles(decide)
+    cycles.run(a_full([wide("1")]))
+    worker = threading.Thread(target=cycles.run, args=(a_delta(1),))
+    worker.start()
+    assert inside.wait(10)
+    assert cycles.published.snapshot.generation == 1  # read while the cycle runs
+    finish.set()
+    worker.join(10)
+    assert cycles.published.snapshot.generation == 2
+
+
+def test_observers_hear_of_everything():
+    seen = Seen()
+    cycles = some_cycles(observers=(seen,))
+    status = pb.ControllerStatus(fallbacks=2, lock_ms_max=1.5)
+    cycles.run(a_full([wide("1"), wide("2")], status=status))
+    cycles.run(a_delta(7))
+    cycles.run(a_full([a_running_job("1", "n0"), wide("2")], generation=9))
+    planned, asked, again = seen.reports
+    assert planned.decisions.by_kind == {"start": 1, "planned_start": 1, "pending": 0}
+    assert planned.status.fallbacks == 2
+    assert planned.wall_s >= planned.plan_s > 0
+    assert (asked.published, asked.decisions) == (None, None)
+    assert again.started == [("1", NOW_S - 100)]
+    assert cycles.counts.cycles == 2
+    assert cycles.counts.wall_ms_p99() > 0
+
+
+def test_an_array_starts_task_by_task():
+    cycles = some_cycles()
+    request = a_request(min_nodes=1, max_nodes=1, exclusive=True)
+    array = a_job("7", request=request, array_tasks=10, array_startable=10)
+    reply = cycles.run(a_full([array]))
+    assert kinds(reply) == [("7", "start")] * 4 + [("7", "planned_start")]
+    assert sorted(d.start.nodes for d in reply.decisions[:4]) == ["n0", "n1", "n2", "n3"]
+
+
+def test_one_bad_job_does_not_stop_the_others():
+    reply = some_cycles().run(
+        a_full([a_job("1", request=a_request(features="((")), wide("2"),
+                a_job("3", request=a_request(partitions=["gone"]))])
+    )  # fmt: skip
+    said = {d.job_id: d for d in reply.decisions}
+    assert said["2"].WhichOneof("action") == "start"
+    assert said["1"].pending.code == pb.REASON_BAD_REQUEST
+    assert said["3"].pending.code == pb.REASON_BAD_REQUEST
+    assert said["3"].pending.text == "no partition 'gone'"
+
+
+def test_hold_numbers_are_those_of_the_wire():
+    for name, number in pb.Hold.items():
+        assert Hold[name.removeprefix("HOLD_")] == number

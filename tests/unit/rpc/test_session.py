@@ -1,0 +1,401 @@
+# SPDX-License-Identifier: Apache-2.0
+import pytest
+
+from bridge.errors import SnapshotError, StaleSnapshot, UnsupportedVersion
+from bridge.model.job import Hold
+from bridge.rpc.pb import scheduler_pb2 as pb
+from bridge.rpc.session import Session
+from tests.unit.rpc.worlds import (
+    NOW_S,
+    a_delta,
+    a_full,
+    a_hello,
+    a_job,
+    a_node,
+    a_request,
+    a_running_job,
+    a_session,
+    canonical,
+    partitions,
+    some_nodes,
+)
+
+
+def jobs_of(session):
+    return canonical(session.snapshot()[0])["jobs"]
+
+
+def running_of(session):
+    return canonical(session.snapshot()[0])["running"]
+
+
+# ------------------------------------------------------------------ epochs and generations
+
+
+def test_a_delta_builds_on_what_is_held():
+    session = a_session(a_full([a_job("1")]))
+    assert session.apply(a_delta(1, jobs=[a_job("2")], now_s=NOW_S + 5))
+    snapshot, _ = session.snapshot()
+    assert snapshot.jobs.id.tolist() == ["1", "2"]
+    assert (snapshot.generation, snapshot.now_s) == (2, NOW_S + 5)
+
+
+def test_a_report_before_hello_asks_for_everything():
+    session = Session()
+    assert not session.apply(a_full(epoch=7))
+    assert session.generation == 0
+
+
+def test_a_delta_on_another_generation_asks_for_everything():
+    session = a_session(a_full([a_job("1")]))
+    assert not session.apply(a_delta(5, jobs=[a_job("2")]))
+    assert list(jobs_of(session)) == ["1"]
+    assert session.apply(a_delta(1, jobs=[a_job("2")]))  # what is held still counts
+
+
+def test_a_full_report_replaces_everything():
+    session = a_session(a_full([a_job("1")]), a_full([a_job("2")], generation=9))
+    assert list(jobs_of(session)) == ["2"]
+    assert session.generation == 9
+
+
+def test_a_newer_epoch_fences_the_older():
+    session = a_session(a_full(epoch=5), epoch=5)
+    session.greet(a_hello(epoch=6))
+    with pytest.raises(StaleSnapshot, match="epoch 5 is over"):
+        session.apply(a_delta(1, epoch=5))
+    with pytest.raises(StaleSnapshot):
+        session.greet(a_hello(epoch=5))
+    assert session.apply(a_full(epoch=6))
+
+
+def test_hello_again_forgets_the_state():
+    session = a_session(a_full([a_job()]))
+    session.greet(a_hello())
+    assert not session.apply(a_delta(1))
+
+
+def test_another_wire_version_is_refused():
+    with pytest.raises(UnsupportedVersion, match="wire version 2, this service 1"):
+        Session().greet(a_hello(wire_version=2))
+
+
+# ------------------------------------------------------------------ contradictions
+
+
+BROKEN = {
+    "unknown node in an allocation": {"jobs": [a_running_job("9", "n99")]},
+    "bad hostlist in an allocation": {"jobs": [a_running_job("9", "n[")]},
+    "node held twice": {
+        "jobs": [
+            pb.Job(
+                id="9", version=1, state=pb.JOB_STATE_RUNNING,
+                allocation=pb.Allocation(
+                    start_s=1, end_s=2,
+                    uses=[pb.NodeUse(nodes="n0", cpus=1), pb.NodeUse(nodes="n[0-1]", cpus=1)],
+                ),
+            )
+        ]
+    },
+    "absurd CPUs": {"jobs": [a_running_job("9", "n0", cpus=1 << 31)]},
+    "absurd memory": {"jobs": [a_running_job("9", "n0", memory_mib=1 << 63)]},
+    "absurd end": {"jobs": [a_running_job("9", "n0", end_s=1 << 62)]},
+    "a job twice": {"jobs": [a_job("9"), a_job("9")]},
+    "changed and removed": {"jobs": [a_job("9")], "removed_jobs": ["9"]},
+    "no id": {"jobs": [a_job("")]},
+    "long id": {"jobs": [a_job("9" * 300)]},
+    "unprintable id": {"jobs": [a_job("9\n")]},
+    "no version": {"jobs": [a_job("9", version=0)]},
+    "no state": {"jobs": [pb.Job(id="9", version=1)]},
+    "negative submit": {"jobs": [a_job("9", submit_s=-1)]},
+    "negative limit": {"jobs": [a_job("9", time_limit_s=-1)]},
+    "far begin": {"jobs": [a_job("9", begin_s=1 << 60)]},
+    "unknown hold": {"jobs": [a_job("9", hold=77)]},
+    "node twice": {"nodes": [a_node("n0"), a_node("n0")]},
+    "node without a name": {"nodes": [a_node("")]},
+    "node name with brackets": {"nodes": [a_node("n[1-2]")]},
+    "huge node": {"nodes": [a_node("n0", cpus=1 << 31)]},
+    "huge memory": {"nodes": [a_node("n0", memory_mib=1 << 60)]},
+    "odd gres": {"nodes": [a_node("n0", gres=[pb.Gres(name="a b", count=1)])]},
+    "gres twice": {"nodes": [a_node("n0", gres=[pb.Gres(name="g", count=1)] * 2)]},
+    "node that never was": {"removed_nodes": ["n77"]},
+    "partition of unknown nodes": {"partitions": partitions("n[0-9]")},
+    "partition twice": {
+        "partitions": pb.Partitions(items=[pb.Partition(name="a"), pb.Partition(name="a")])
+    },
+    "partition without a name": {"partitions": pb.Partitions(items=[pb.Partition()])},
+    "negative partition time": {"partitions": partitions(max_time_s=-5)},
+    "reservation that ends first": {
+        "reservations": pb.Reservations(items=[pb.Reservation(name="r", start_s=5, end_s=5)])
+    },
+    "reservation of unknown nodes": {
+        "reservations": pb.Reservations(
+            items=[pb.Reservation(name="r", start_s=5, end_s=6, nodes="n99")]
+        )
+    },
+    "licence twice": {"licences": pb.Licences(items=[pb.Licence(name="l")] * 2)},
+    "removed node in use": {"removed_nodes": ["n3"], "partitions": partitions("n[0-2]")},
+    "time before time": {"now_s": -1},
+    "time beyond time": {"now_s": 1 << 50},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN)
+def test_a_contradiction_asks_for_everything_once_then_says_so(broken):
+    session = a_session(a_full([a_job("1"), a_running_job("2", "n3")]))
+    assert not session.apply(a_delta(1, **broken))
+    assert session.generation == 0
+    assert session.full_requests == 1
+    if "removed_nodes" not in broken:  # those make sense only on top of something
+        whole = {key: value for key, value in broken.items() if key != "removed_jobs"}
+        if "nodes" in whole:
+            whole["partitions"] = partitions("")
+        if "removed_jobs" not in broken:
+            with pytest.raises(SnapshotError):
+                session.apply(a_full(**whole))
+            assert session.generation == 0
+    assert session.apply(a_full([a_job("1")]))  # and is forgiven
+    assert list(jobs_of(session)) == ["1"]
+
+
+def test_a_first_contradiction_in_a_full_report_is_asked_again():
+    session = a_session()
+    bad = a_full([a_job("9", version=0)])
+    assert not session.apply(bad)
+    with pytest.raises(SnapshotError, match="no version"):
+        session.apply(bad)
+
+
+def test_generations_must_grow():
+    session = a_session(a_full(generation=4))
+    assert not session.apply(a_delta(4, generation=4))
+
+
+# ------------------------------------------------------------------ one bad job
+
+
+def test_a_bad_request_holds_that_job_only():
+    session = a_session(a_full([a_job("1", request=a_request(min_nodes=5, max_nodes=2)), a_job("2")]))
+    jobs = jobs_of(session)
+    assert jobs["1"]["hold"] == Hold.BAD_REQUEST
+    assert jobs["1"]["hold_text"] == "asks for at least 5 and at most 2 nodes"
+    assert jobs["2"]["hold"] == Hold.NONE
+
+
+def test_the_controllers_own_hold_stays():
+    bad = a_request(partitions=["x"])
+    session = a_session(a_full([a_job("1", request=bad, hold=pb.HOLD_HELD, hold_text="by root")]))
+    job = jobs_of(session)["1"]
+    assert (job["hold"], job["hold_text"]) == (Hold.HELD, "by root")
+
+
+def test_a_bad_request_becomes_good_when_the_cluster_changes():
+    session = a_session(a_full([a_job("1", request=a_request(partitions=["new"]))]))
+    assert jobs_of(session)["1"]["hold"] == Hold.BAD_REQUEST
+    new = pb.Partitions(items=[pb.Partition(name="new", nodes="n[0-3]", up=True)])
+    assert session.apply(a_delta(1, partitions=new))
+    job = jobs_of(session)["1"]
+    assert (job["hold"], job["hold_text"], job["partitions"]) == (Hold.NONE, "", (0,))
+
+
+def test_words_of_users_are_made_harmless():
+    session = a_session(a_full([a_job("1", name="x\x1b[2J" + "y" * 5000, user="é")]))
+    job = jobs_of(session)["1"]
+    assert job["name"].isprintable()
+    assert len(job["name"]) <= 200
+    assert job["user"] == "é"
+
+
+# ------------------------------------------------------------------ lives of jobs
+
+
+def test_pending_running_completing_gone():
+    session = a_session(a_full([a_job("1")]))
+    assert session.apply(a_delta(1, jobs=[a_running_job("1", "n[0-1]")]))
+    assert jobs_of(session) == {}
+    assert running_of(session)["1"]["nodes"] == [0, 1]
+    assert session.started == [("1", NOW_S - 100)]
+    completing = a_running_job("1", "n1", end_s=0, state=pb.JOB_STATE_COMPLETING)
+    assert session.apply(a_delta(2, jobs=[completing]))
+    assert session.started == []
+    assert running_of(session)["1"]["nodes"] == [1]
+    assert running_of(session)["1"]["end_s"] == 0
+    assert session.apply(a_delta(3, removed_jobs=["1"]))
+    assert running_of(session) == {}
+
+
+def test_a_requeued_job_waits_again():
+    session = a_session(a_full([a_running_job("1", "n0")]))
+    assert session.apply(a_delta(1, jobs=[a_job("1", version=2)]))
+    assert running_of(session) == {}
+    assert jobs_of(session)["1"]["version"] == 2
+
+
+def test_a_running_job_without_a_limit_ends_some_day():
+    session = a_session(a_full([a_running_job("1", "n0", end_s=0)]))
+    assert NOW_S < running_of(session)["1"]["end_s"] < NOW_S + 2 * 366 * 86_400
+
+
+def test_an_unknown_job_may_be_removed():
+    assert a_session(a_full()).apply(a_delta(1, removed_jobs=["77"]))
+
+
+def test_versions_keep_all_their_bits():
+    session = a_session(a_full([a_job("1", version=2**64 - 1)]))
+    assert jobs_of(session)["1"]["version"] == 2**64 - 1
+
+
+def test_uses_of_one_job_may_differ_by_node():
+    job = pb.Job(
+        id="1", version=1, state=pb.JOB_STATE_RUNNING,
+        allocation=pb.Allocation(
+            start_s=1, end_s=9, partition="batch",
+            uses=[pb.NodeUse(nodes="n2", cpus=1), pb.NodeUse(nodes="n[0,3]", cpus=3)],
+        ),
+    )  # fmt: skip
+    found = running_of(a_session(a_full([job])))["1"]
+    assert found["nodes"] == [0, 2, 3]
+    assert [use[0] for use in found["use"]] == [3, 1, 3]
+
+
+# ------------------------------------------------------------------ nodes
+
+
+def test_a_new_kind_of_device_widens_the_vectors():
+    gpu = a_request(gres_per_node=[pb.Gres(name="gpu", count=2)])
+    session = a_session(a_full([a_job("1", request=gpu), a_running_job("2", "n1")]))
+    assert jobs_of(session)["1"]["hold"] == Hold.BAD_REQUEST
+    node = a_node("n0", gres=[pb.Gres(name="gpu:a100", count=4)])
+    assert session.apply(a_delta(1, nodes=[node]))
+    snapshot, _ = session.snapshot()
+    assert snapshot.resources == ("cpus", "mem_mib", "gpu", "gpu:a100")
+    assert snapshot.nodes.capacity[0].tolist() == [4, 1000, 4, 4]
+    assert snapshot.jobs.per_node[0].tolist() == [1, 0, 2, 0]
+    assert snapshot.running.use.tolist() == [[4, 0, 0, 0]]
+    assert snapshot.jobs.hold.tolist() == [Hold.NONE]
+
+
+def test_nodes_leave_and_indexes_follow():
+    session = a_session(
+        a_full([a_running_job("2", "n[2-3]"), a_job("1", request=a_request(required_nodes="n3"))])
+    )
+    assert session.apply(a_delta(1, removed_nodes=["n0"], partitions=partitions("n[1-3]")))
+    snapshot, _ = session.snapshot()
+    assert snapshot.nodes.names == ("n1", "n2", "n3")
+    assert snapshot.running.nodes.tolist() == [1, 2]
+    assert snapshot.jobs.required[0] == (2,)
+    assert snapshot.partitions[0].nodes.tolist() == [0, 1, 2]
+
+
+def test_a_state_change_keeps_the_tables_of_jobs():
+    session = a_session(a_full([a_job("1"), a_running_job("2", "n1")]))
+    before, _ = session.snapshot()
+    assert session.apply(a_delta(1, nodes=[a_node("n0", usable=False, state="DOWN")]))
+    after, _ = session.snapshot()
+    assert after.nodes.usable.tolist() == [False, True, True, True]
+    assert before.nodes.usable.tolist() == [True] * 4  # what was handed out stays
+    assert after.jobs is before.jobs
+    assert after.running is before.running
+
+
+def test_hyper_threads_round_where_cores_are_whole():
+    nodes = some_nodes(threads_per_core=2)
+    job = a_job("1", request=a_request(min_nodes=1, max_nodes=1, tasks=3))
+    whole = a_session(a_full([job], nodes=nodes), whole_cores=True)
+    assert jobs_of(whole)["1"]["per_node"][0] == 4
+    assert jobs_of(a_session(a_full([job], nodes=nodes)))["1"]["per_node"][0] == 3
+
+
+def test_memory_of_running_jobs_counts_only_where_it_is_consumed():
+    request = a_full([a_running_job("1", "n0", memory_mib=500)])
+    assert running_of(a_session(request))["1"]["use"] == [[4, 500]]
+    assert running_of(a_session(request, memory_consumable=False))["1"]["use"] == [[4, 0]]
+
+
+def test_licences_and_reservations():
+    session = a_session(
+        a_full(
+            [a_job("1", request=a_request(reservation="r", licences=[pb.LicenceUse(name="l", count=2)]))],
+            licences=pb.Licences(items=[pb.Licence(name="l", total=5, used_elsewhere=2)]),
+            reservations=pb.Reservations(
+                items=[
+                    pb.Reservation(
+                        name="r", start_s=5, end_s=9, nodes="n1",
+                        licences=[pb.LicenceUse(name="l", count=1)],
+                    )
+                ]
+            ),
+        )
+    )  # fmt: skip
+    snapshot, _ = session.snapshot()
+    assert (snapshot.licences, snapshot.licence_total.tolist()) == (("l",), [3])
+    assert snapshot.reservations[0].nodes.tolist() == [1]
+    assert snapshot.reservations[0].licences.tolist() == [1]
+    assert snapshot.jobs.reservation.tolist() == [0]
+    assert snapshot.jobs.licences.tolist() == [[2]]
+
+
+# ------------------------------------------------------------------ refusals
+
+
+def hold_of(session, job_id="1"):
+    job = jobs_of(session)[job_id]
+    return Hold(job["hold"]), job["hold_text"]
+
+
+def test_a_refused_start_holds_the_job_until_something_changes():
+    session = a_session(a_full([a_job("1"), a_running_job("2", "n1")]))
+    session.refuse("1", 1, "node is on fire", NOW_S)
+    assert session.apply(a_delta(1))
+    assert hold_of(session) == (Hold.REFUSED, "node is on fire")
+    assert session.apply(a_delta(2, removed_jobs=["2"]))
+    assert hold_of(session) == (Hold.NONE, "")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"jobs": [a_job("1", version=2)]},
+        {"nodes": [a_node("n0", state="IDLE")]},
+        {"now_s": NOW_S + 30},
+        {"jobs": [a_running_job("2", "n1", end_s=0, state=pb.JOB_STATE_COMPLETING)]},
+    ],
+    ids=["version", "node", "time", "completing"],
+)
+def test_what_lets_a_refused_start_be_tried_again(change):
+    session = a_session(a_full([a_job("1"), a_running_job("2", "n1")]))
+    session.refuse("1", 1, "no", NOW_S)
+    assert session.apply(a_delta(1, **change))
+    assert hold_of(session)[0] is Hold.NONE
+
+
+def test_a_start_refused_again_and_again_waits_longer():
+    session = a_session(a_full([a_job("1")]))
+    waits = []
+    for generation in range(1, 12):
+        session.refuse("1", 1, "no", session.now_s)
+        began, now_s = session.now_s, session.now_s
+        step = 0
+        while True:
+            delta = a_delta(session.generation, now_s=now_s, nodes=[a_node("n0", state=f"{step}")])
+            assert session.apply(delta)
+            if hold_of(session)[0] is Hold.NONE:
+                break
+            now_s, step = now_s + 1, step + 1
+        waits.append(session.now_s - began)
+        del generation
+    assert waits == [0, 1, 2, 4, 8, 16, 30, 30, 30, 30, 30]
+
+
+def test_the_next_retry_is_known():
+    session = a_session(a_full([a_job("1")]))
+    assert session.next_retry_s() is None
+    session.refuse("1", 1, "no", NOW_S)
+    assert session.next_retry_s() == NOW_S + 30
+
+
+def test_a_job_held_by_its_owner_shows_that_hold():
+    session = a_session(a_full([a_job("1", hold=pb.HOLD_HELD, hold_text="held")]))
+    session.refuse("1", 1, "no", NOW_S)
+    assert session.apply(a_delta(1))
+    assert hold_of(session) == (Hold.HELD, "held")
