@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a deep queue costs: when all of it has announced starts, and how long users wait meanwhile.
+
+All nodes are held by jobs whose limits spread over hours; then come jobs of whole nodes with
+log-uniform sizes and clustered limits, every one of which can run some day. While the plan is made
+and afterwards, three open-loop streams ask for single jobs, submit held jobs and cancel waiting
+ones (so that there is always something to plan anew). The plan that is announced at the end is
+checked: at no instant may it want more nodes than there are.
+"""
+
+import random
+from collections.abc import Iterable
+
+from cluster_bench.figures import spread
+from cluster_bench.meters import load_between
+from cluster_bench.stand import BenchError, Stand, job_line, submissions
+
+_LIMITS_MIN = (10, 20, 30, 60, 120, 240, 480)
+_WEIGHTS = (2, 1, 4, 6, 4, 2, 1)
+_LARGEST = 64
+_FILLERS = 16
+_QUERY_HZ, _SUBMIT_HZ, _CANCEL_HZ = 10.0, 4.0, 0.5
+
+
+def measure(
+    stand: Stand, *, jobs: int, bound_s: float, shortest_s: float, seed: int
+) -> dict[str, object]:
+    """Fills the cluster, queues `jobs` jobs, watches for at most `bound_s` seconds."""
+    rng = random.Random(seed)
+    stand.fill(_fillers(stand.nodes, rng))
+    stand.say(f"{stand.scheduler}: nodes full, submitting {jobs} jobs")
+    meters = stand.meters()
+    before = meters.read()
+    lines = stand.probe(
+        "deep", f"{bound_s}", f"{shortest_s}", f"{seed % 65521}",
+        f"{_QUERY_HZ}", f"{_SUBMIT_HZ}", f"{_CANCEL_HZ}",
+        jobs=_queue(jobs, rng), timeout_s=bound_s + shortest_s + jobs / 20 + 120,
+    )  # fmt: skip
+    after = meters.read()
+    submitted = submissions(lines)
+    (last_ns,) = (int(words[1]) for words in lines if words[0] == "submitted")
+    looks = [(int(w[1]), int(w[2]), int(w[3])) for w in lines if w[0] == "seen"]
+    if not looks:
+        raise BenchError("slurmctld never showed its queue")
+    complete_ns = next((at for at, announced, pending in looks if announced == pending), None)
+    _, announced, pending = looks[-1]
+    submitting_s = (submitted[-1].returned_ns - submitted[0].called_ns) / 1e9
+    errors = sum(words[4] != "0" for words in lines if words[0] == "took")
+    peak = peak_nodes(
+        (int(w[2]), int(w[3]), int(w[4]) * 60) for w in lines if w[0] == "plan" and int(w[3])
+    )
+    found: dict[str, object] = {
+        "jobs": jobs,
+        "nodes": stand.nodes,
+        "submissions_per_s": round(jobs / submitting_s, 1),
+        "all_announced_s": None if complete_ns is None else round((complete_ns - last_ns) / 1e9, 2),
+        "watched_s": round((looks[-1][0] - last_ns) / 1e9, 1),
+        "announced": announced,
+        "pending": pending,
+        "announced_share": round(announced / pending, 4) if pending else 1.0,
+        "peak_nodes_planned": peak,
+        "call_errors": errors,
+        "load": load_between(before, after),
+    }
+    for kind in ("query", "submit", "cancel"):
+        took_ms = [int(w[3]) / 1000 for w in lines if w[0] == "took" and w[1] == kind]
+        found[f"{kind}_ms"] = spread(took_ms)
+    if status := stand.service_status():
+        found["service"] = {
+            key: status[key] for key in ("cycles", "cycle_ms_last", "cycle_ms_p99") if key in status
+        }
+    return found
+
+
+def peak_nodes(jobs: Iterable[tuple[int, int, int]]) -> int:
+    """The most nodes wanted at once by jobs of (nodes, start_s, limit_s), half-open."""
+    changes: list[tuple[int, int]] = []
+    for nodes, start_s, limit_s in jobs:
+        changes += [(start_s, nodes), (start_s + limit_s, -nodes)]
+    used = peak = 0
+    for _, change in sorted(changes):
+        used += change
+        peak = max(peak, used)
+    return peak
+
+
+def _fillers(nodes: int, rng: random.Random) -> list[str]:
+    """Jobs that hold all nodes for longer than the measurement, with ends that spread."""
+    share, rest = divmod(nodes, _FILLERS)
+    widths = [share + (i < rest) for i in range(_FILLERS)]
+    return [job_line(w, rng.choice((120, 180, 240, 480)), "sleep 7000") for w in widths if w]
+
+
+def _queue(jobs: int, rng: random.Random) -> list[str]:
+    """Jobs of 1 to 64 nodes, log-uniform, with the limits people like."""
+    return [
+        job_line(
+            min(_LARGEST, int(2 ** rng.uniform(0, 6.02))),
+            rng.choices(_LIMITS_MIN, _WEIGHTS)[0],
+            "sleep 60",
+        )
+        for _ in range(jobs)
+    ]

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many short jobs a second pass, and what each costs the controller.
+
+Jobs of one whole node that run `true`, submitted as fast as one client can. On a small machine the
+rate is bounded by the nodes' own daemons, which share its CPUs; what the scheduler is responsible
+for is the CPU time of slurmctld and of the service per job, submission and completion included.
+"""
+
+import time
+
+from cluster_bench.meters import load_between
+from cluster_bench.stand import BenchError, Stand, job_line
+
+
+def measure(stand: Stand, *, jobs: int, bound_s: float) -> dict[str, object]:
+    """Jobs per second from the first submission to the last end, and CPU per job, ms."""
+    stand.wait_idle()
+    meters = stand.meters()
+    before = meters.read()
+    submitted = stand.submit([job_line(1, 5, "true")] * jobs)
+    mine = {job.job_id for job in submitted}
+    deadline = time.monotonic() + bound_s
+    # The log is read seldom and the controller not asked: watching must not cost what is watched.
+    while len(ended := {j: t for j, t in stand.done_ns().items() if j in mine}) < jobs:
+        if time.monotonic() > deadline:
+            raise BenchError(f"{len(ended)} of {jobs} jobs ended within {bound_s:.0f} s")
+        time.sleep(2)
+    after = meters.read()
+    stand.wait_idle()
+    elapsed_s = (max(ended.values()) - submitted[0].called_ns) / 1e9
+    submitting_s = (submitted[-1].returned_ns - submitted[0].called_ns) / 1e9
+    slurmctld_ms = (after.slurmctld_s - before.slurmctld_s) * 1000 / jobs
+    service_ms = (after.service_s - before.service_s) * 1000 / jobs
+    return {
+        "jobs": jobs,
+        "elapsed_s": round(elapsed_s, 2),
+        "jobs_per_s": round(jobs / elapsed_s, 1),
+        "submissions_per_s": round(jobs / submitting_s, 1),
+        "slurmctld_ms_per_job": round(slurmctld_ms, 2),
+        "service_ms_per_job": round(service_ms, 2),
+        "controller_ms_per_job": round(slurmctld_ms + service_ms, 2),
+        "load": load_between(before, after),
+    }
