@@ -10,7 +10,8 @@ namespace bridge {
 NodePlanner::NodePlanner(const NodeProblem &problem)
     : problem_(problem), classes_(problem), wants_(problem, classes_),
       timelines_(problem.n_nodes, problem.n_res + 1), choice_(problem.select, classes_, timelines_),
-      chosen_(problem.n_jobs), node_pool_(problem.n_nodes, FREE) {
+      chosen_(problem.n_jobs), recent_(problem.n_class, RecentStarts(problem.n_res + 3)),
+      node_pool_(problem.n_nodes, FREE) {
     take_running();
     take_counters();
     for (size_t cls = 0; cls < problem.n_class; ++cls) {
@@ -51,6 +52,7 @@ void NodePlanner::take_running() {
     }
     std::vector<int64_t> amounts(columns, WHOLE);
     free_now_.resize(problem_.n_nodes * columns);
+    planned_later_.assign(problem_.n_nodes, 0);
     for (size_t node = 0; node < problem_.n_nodes; ++node) {
         std::copy_n(problem_.capacity + node * problem_.n_res, problem_.n_res, amounts.begin() + 1);
         timelines_.open(node, problem_.now, amounts.data(), holders[node]);
@@ -186,7 +188,11 @@ bool NodePlanner::book_later(size_t job, const std::vector<Option> &options, siz
         commit(job, option, best, pool_width(a), {});
         return true;
     }
-    std::vector<Candidate> candidates = candidates_at(want, best, limit);
+    // The first nodes in order will do, if order is all that matters.
+    const bool first_will_do = want.plain() && problem_.select == Select::SEQUENTIAL;
+    const auto enough = static_cast<size_t>(wants_.widths(a).smallest());
+    std::vector<Candidate> candidates =
+        candidates_at(want, best, limit, first_will_do ? enough : SIZE_MAX);
     const int64_t width = width_to_take(want, wants_.widths(a), candidates, false);
     commit(job, option, best, width, std::move(candidates));
     return true;
@@ -222,6 +228,7 @@ void NodePlanner::book_nodes(const Want &want, int64_t start, int64_t end,
         const auto node = static_cast<size_t>(one.node);
         want.amounts(one.tasks, taken.data());
         timelines_.book(node, start, end, taken.data());
+        planned_later_[node] |= start > problem_.now ? 1 : 0;
         if (start == problem_.now) {
             std::copy_n(timelines_.first(node), columns, free_now_.data() + node * columns);
         }

@@ -12,6 +12,7 @@
 #include "node_classes.hpp"
 #include "node_pool.hpp"
 #include "node_problem.hpp"
+#include "recent_starts.hpp"
 #include "timelines.hpp"
 #include "wants.hpp"
 
@@ -48,9 +49,13 @@ class NodePlanner {
 
     // What is free at this second: a dense copy of the timelines' first segments. Only falls.
     std::vector<int64_t> free_now_;
+    std::vector<uint8_t> planned_later_; // by node: whether anything is booked from a later second
     // Of each class, the nodes nobody holds whole now, and those nobody holds at all; they shrink.
     std::vector<std::vector<int32_t>> open_;
     std::vector<std::vector<int32_t>> idle_;
+
+    std::vector<RecentStarts> recent_; // by class, of jobs on nodes by name
+    std::vector<int64_t> first_start_; // of one search, by place in the class
 
     std::vector<int64_t> held_until_;              // by node: when the last holder leaves
     std::vector<std::unique_ptr<NodePool>> pools_; // null: dissolved
@@ -92,12 +97,14 @@ class NodePlanner {
     Look look(size_t job, const Option &option);
     void look_at_pool(const NodePool &pool, size_t alternative, Look &look);
     void look_at_nodes(size_t alternative, Look &look);
+    std::vector<int32_t> &looked_at(Want &want);
     int64_t earliest(size_t job, const Option &option, int64_t from, int64_t latest);
     int64_t next_fit(const Want &want, Need need, int32_t node, int64_t from, int64_t length,
                      int64_t latest) const;
     int64_t next_with_width(const Want &want, size_t alternative, int64_t from, int64_t latest);
     int64_t next_with_tasks(const Want &want, size_t alternative, int64_t from, int64_t latest);
-    std::vector<Candidate> candidates_at(const Want &want, int64_t start, int64_t length) const;
+    std::vector<Candidate> candidates_at(const Want &want, int64_t start, int64_t length,
+                                         size_t enough) const;
     int32_t room_in(const Want &want, int32_t node, int64_t start, int64_t length) const;
 };
 

@@ -9,6 +9,11 @@
 #include "node_planner.hpp"
 
 namespace bridge {
+namespace {
+
+constexpr size_t OWN_LIST_FROM = 4; // alternatives with the same want
+
+} // namespace
 
 int64_t NodePlanner::next_fit(const Want &want, Need need, int32_t node, int64_t from,
                               int64_t length, int64_t latest) const {
@@ -36,10 +41,13 @@ int32_t NodePlanner::room_in(const Want &want, int32_t node, int64_t start, int6
     return want.room_in(free.data(), classes_.type(node));
 }
 
-std::vector<Candidate> NodePlanner::candidates_at(const Want &want, int64_t start,
-                                                  int64_t length) const {
+std::vector<Candidate> NodePlanner::candidates_at(const Want &want, int64_t start, int64_t length,
+                                                  size_t enough) const {
     std::vector<Candidate> candidates;
     for (const int32_t node : classes_.nodes(want.cls)) {
+        if (candidates.size() == enough) {
+            break;
+        }
         if (want.room[classes_.type(node)] == 0) {
             continue;
         }
@@ -86,21 +94,34 @@ void NodePlanner::look_at_pool(const NodePool &pool, size_t alternative, Look &l
     }
 }
 
+// The nodes that may still have something free now: the want's own list if several share the want,
+// else one for all wants of the class.
+std::vector<int32_t> &NodePlanner::looked_at(Want &want) {
+    if (want.alternatives.size() < OWN_LIST_FROM) {
+        return want.exclusive ? idle_[want.cls] : open_[want.cls];
+    }
+    if (!want.has_own_list) {
+        want.open_now = classes_.nodes(want.cls);
+        want.has_own_list = true;
+    }
+    return want.open_now;
+}
+
 void NodePlanner::look_at_nodes(size_t alternative, Look &look) {
-    const Want &want = wants_.of(alternative);
+    Want &want = wants_.of(alternative);
     const int64_t length = problem_.alt_time_limit_s[alternative];
     const size_t columns = timelines_.columns();
-    std::vector<int32_t> &nodes = want.exclusive ? idle_[want.cls] : open_[want.cls];
+    std::vector<int32_t> &nodes = looked_at(want);
+    const bool own = &nodes == &want.open_now;
     std::vector<Candidate> free_now;
     std::vector<Candidate> open_now; // and not closed by a blackout
     size_t kept = 0;
     for (const int32_t node : nodes) {
         const int64_t *free = free_now_.data() + static_cast<size_t>(node) * columns;
-        if (free[0] < want.one[0]) {
-            continue; // for good: what is free now only falls
-        }
-        nodes[kept++] = node;
         const int32_t room = want.room_in(free, classes_.type(node));
+        if (own ? room > 0 : free[0] >= want.one[0]) { // others go for good: it only falls
+            nodes[kept++] = node;
+        }
         if (room == 0) {
             continue;
         }
@@ -109,7 +130,9 @@ void NodePlanner::look_at_nodes(size_t alternative, Look &look) {
             continue;
         }
         open_now.push_back({node, room});
-        if (want.tasks > 0) {
+        if (planned_later_[static_cast<size_t>(node)] == 0) {
+            look.candidates.push_back({node, room}); // what is free only grows there
+        } else if (want.tasks > 0) {
             const int32_t room_throughout = room_in(want, node, problem_.now, length);
             if (room_throughout > 0) {
                 look.candidates.push_back({node, room_throughout});
@@ -164,7 +187,17 @@ int64_t NodePlanner::earliest(size_t job, const Option &option, int64_t from, in
     NodePool *pool = option.pool >= 0 ? pools_[static_cast<size_t>(option.pool)].get() : nullptr;
     const int64_t width = pool != nullptr ? pool_width(a) : wants_.dominance_count(want, a);
     Dominance &dominance = pool != nullptr ? pool->dominance() : wants_.dominance(want);
-    int64_t start = std::max(from, dominance.bound(width, length));
+    const int64_t known = std::max(from, dominance.bound(width, length));
+    int64_t start = known;
+    RecentStarts &recent = recent_[want.cls];
+    std::vector<int64_t> amounts = want.one;
+    if (pool == nullptr) {
+        amounts.push_back(wants_.widths(a).smallest());
+        amounts.push_back(length);
+        start = std::max(start, recent.bound(amounts.data()));
+        first_start_.assign(classes_.nodes(want.cls).size(), 0);
+    }
+    const int64_t sought_from = start;
     for (bool agreed = false; !agreed;) {
         const int64_t before = start;
         if (start <= latest) {
@@ -178,14 +211,19 @@ int64_t NodePlanner::earliest(size_t job, const Option &option, int64_t from, in
         agreed = start > latest || start == before;
     }
     // Beyond `latest` we know only that; a start that something else put off tells nothing.
-    if (!held_back && (pool == nullptr || !want.counters)) {
-        dominance.record(width, length, start > latest ? std::max<int64_t>(latest, 1) : start);
+    const int64_t learnt = start > latest ? std::max<int64_t>(latest, 1) : start;
+    if (!held_back && learnt > known && (pool == nullptr || !want.counters)) {
+        dominance.record(width, length, learnt);
+    }
+    if (!held_back && learnt > sought_from && pool == nullptr && want.plain()) {
+        recent.record(amounts.data(), learnt);
     }
     return start > latest ? NEVER : start;
 }
 
 // A lower bound > `from` for the earliest start >= `from` on the least number of nodes; `from`
-// itself if that is one; NEVER beyond `latest`.
+// itself if that is one; NEVER beyond `latest`. `first_start_` remembers what is known of each
+// node: it can take the job at no time from the search's begin to before that.
 int64_t NodePlanner::next_with_width(const Want &want, size_t alternative, int64_t from,
                                      int64_t latest) {
     const int64_t length = problem_.alt_time_limit_s[alternative];
@@ -198,14 +236,20 @@ int64_t NodePlanner::next_with_width(const Want &want, size_t alternative, int64
     if (required_start > from) {
         return required_start;
     }
+    const std::vector<int32_t> &nodes = classes_.nodes(want.cls);
     std::vector<int64_t> smallest; // a max-heap of `width`
     size_t ready = 0;
-    for (const int32_t node : classes_.nodes(want.cls)) {
-        if (want.room[classes_.type(node)] == 0) {
+    for (size_t i = 0; i < nodes.size(); ++i) {
+        if (want.room[classes_.type(nodes[i])] == 0) {
             continue;
         }
         const int64_t useful = smallest.size() == width ? smallest.front() - 1 : latest;
-        const int64_t start = next_fit(want, want.need(), node, from, length, useful);
+        if (first_start_[i] > useful) {
+            continue;
+        }
+        const int64_t start =
+            next_fit(want, want.need(), nodes[i], std::max(from, first_start_[i]), length, useful);
+        first_start_[i] = start == NEVER ? useful + 1 : start;
         if (start == NEVER) {
             continue;
         }
@@ -228,7 +272,7 @@ int64_t NodePlanner::next_with_width(const Want &want, size_t alternative, int64
 int64_t NodePlanner::next_with_tasks(const Want &want, size_t alternative, int64_t from,
                                      int64_t latest) {
     const int64_t length = problem_.alt_time_limit_s[alternative];
-    const std::vector<Candidate> candidates = candidates_at(want, from, length);
+    const std::vector<Candidate> candidates = candidates_at(want, from, length, SIZE_MAX);
     if (width_to_take(want, wants_.widths(alternative), candidates, false) != -1) {
         return from;
     }

@@ -40,12 +40,17 @@ struct Want {
     int32_t uniform_room; // what each of these has room for, or 0 if they differ
     bool holds_tasks;     // the tasks fit onto an allowed number of these
 
-    std::vector<size_t> alternatives;     // that have this want
-    int32_t pool = FREE;                  // what its nodes were planned as when last asked
+    std::vector<size_t> alternatives; // that have this want
+    int32_t pool = FREE;              // what its nodes were planned as when last asked
+    bool has_own_list = false;
+    std::vector<int32_t> open_now;        // the nodes that hold it at this second, and maybe others
     std::unique_ptr<Dominance> dominance; // made when first used
 
     // Columns to look at: an exclusive holder needs the node to itself, nothing else.
     Need need() const { return {one.data(), exclusive ? size_t{1} : one.size()}; }
+
+    // Whether it wants nothing but amounts on a number of nodes.
+    bool plain() const { return tasks == 0 && required == nullptr && !counters; }
 
     bool requires_node(int32_t node) const {
         return required != nullptr && (required[node / 64] >> (node % 64) & 1) != 0;
