@@ -47,10 +47,15 @@ def version() -> str:
 
 
 class Service:
-    """A running service; `start` and `stop` in this order, once."""
+    """A running service; `start` and `stop` in this order, once.
+
+    Attributes:
+        cycles: what answers the controller.
+    """
 
     def __init__(self, config: ServiceConfig) -> None:
         self._config = config
+        self._stopped = False
         self._spec: PolicySpec = config.policy_spec
         self._name = f"schedbridge {version()}"
         self._servers: list[Server] = []
@@ -58,7 +63,7 @@ class Service:
         self._private: tempfile.TemporaryDirectory[str] | None = None
         self._metrics = Metrics(version(), self._spec.name)
         self._store: Store | None = None
-        self._cycles: Cycles | None = None
+        self.cycles: Cycles | None = None
 
     def start(self) -> None:
         """Opens memory, sockets and metrics.
@@ -140,7 +145,7 @@ class Service:
             _Meter(self._metrics, self._decider),
             _Keeper(self._store),
         )
-        self._cycles = Cycles(
+        self.cycles = Cycles(
             self._decider.decide,
             session=Session(config.controller.retry_s),
             announcements=Announcements(config.limits.decisions),
@@ -148,7 +153,7 @@ class Service:
             policy=self._switch.name,
             observers=observers,
         )
-        return self._cycles
+        return self.cycles
 
     def _serve(self, name: str, workers: int, message_mib: int) -> Server:
         server = Server(name, workers=workers, message_mib=message_mib)
@@ -157,6 +162,9 @@ class Service:
 
     def stop(self, grace_s: float = GRACE_S) -> None:
         """Says NOT_SERVING, finishes the running cycle, removes the sockets, saves the memory."""
+        if self._stopped:
+            return
+        self._stopped = True
         for server in self._servers:
             server.stop(grace_s)
         for gate in self._gates:

@@ -26,7 +26,13 @@ from bridge.rpc.session import WIRE_VERSION
 from bridge.rpc.status import error_of
 from bridge.units import NEVER, UNLIMITED_S, UNPLANNED
 
-_OPTIONS = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
+_OPTIONS = [
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.max_send_message_length", -1),
+    ("grpc.initial_reconnect_backoff_ms", 50),  # a service that restarts is back soon
+    ("grpc.min_reconnect_backoff_ms", 50),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+]
 _NO_NODES: NDArray[np.int32] = np.empty(0, dtype=np.int32)
 
 

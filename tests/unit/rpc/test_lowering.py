@@ -110,9 +110,7 @@ def test_tasks_and_cpus(options, threads, expected):
 @pytest.mark.parametrize("nodes", [(1, 1), (1, 0), (2, 2), (2, 4), (5, 5)])
 def test_the_plan_holds_every_task_in_whole_cores(threads, tasks, each, nodes):
     low, high = nodes
-    found = ask(
-        a_layout(threads), min_nodes=low, max_nodes=high, tasks=tasks, cpus_per_task=each
-    )
+    found = ask(a_layout(threads), min_nodes=low, max_nodes=high, tasks=tasks, cpus_per_task=each)
     held = (found.tasks * found.per_task[0]) or found.min_nodes * found.per_node[0]
     assert held >= tasks * each
     assert found.per_node[0] % threads == 0

@@ -175,7 +175,9 @@ def test_generations_must_grow():
 
 
 def test_a_bad_request_holds_that_job_only():
-    session = a_session(a_full([a_job("1", request=a_request(min_nodes=5, max_nodes=2)), a_job("2")]))
+    session = a_session(
+        a_full([a_job("1", request=a_request(min_nodes=5, max_nodes=2)), a_job("2")])
+    )
     jobs = jobs_of(session)
     assert jobs["1"]["hold"] == Hold.BAD_REQUEST
     assert jobs["1"]["hold_text"] == "asks for at least 5 and at most 2 nodes"

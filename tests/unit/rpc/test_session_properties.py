@@ -108,9 +108,7 @@ class World:
             self.nodes[name] = self.a_node(name)
             delta["nodes"] = [self.nodes[name]]
         if rng.random() < 0.15:
-            used = {
-                use.nodes for job in self.jobs.values() for use in job.allocation.uses
-            }
+            used = {use.nodes for job in self.jobs.values() for use in job.allocation.uses}
             free = [name for name in self.nodes if name not in used]
             if len(free) > 1 and len(self.nodes) > 2:
                 gone = rng.choice(free)
@@ -183,7 +181,9 @@ def _garbage(data, message, depth=0):
                 setattr(message, field.name, value)
 
 
-WORDS = st.sampled_from(["", "n0", "n1", "n[0-1]", "n[", "batch", "1", "2", "gpu", "gpu:x", "\x00é"])
+WORDS = st.sampled_from(
+    ["", "n0", "n1", "n[0-1]", "n[", "batch", "1", "2", "gpu", "gpu:x", "\x00é"]
+)
 
 
 def _values(field):

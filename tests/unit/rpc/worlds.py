@@ -69,7 +69,11 @@ def a_full(jobs=(), nodes=None, epoch=1, generation=1, now_s=NOW_S, **settings):
 
 def a_delta(base, generation=None, epoch=1, now_s=NOW_S, **settings):
     return pb.CycleRequest(
-        epoch=epoch, base_generation=base, generation=generation or base + 1, now_s=now_s, **settings
+        epoch=epoch,
+        base_generation=base,
+        generation=generation or base + 1,
+        now_s=now_s,
+        **settings,
     )
 
 

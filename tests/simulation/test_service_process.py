@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`schedbridge serve` as a process: how it starts, refuses to start, ends and comes back."""
+
+import json
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import urllib.request
+
+import grpc
+import pytest
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+
+from bridge.rpc.pb import operator_pb2, operator_pb2_grpc, scheduler_pb2_grpc
+from tests.simulation import services
+from tests.simulation.services import (
+    a_config,
+    a_home,
+    a_process,
+    controller_of,
+    health,
+    operator_of,
+    run,
+)
+from tests.unit.rpc.worlds import a_full, a_hello, a_job, a_request
+
+OWN_PORT = 20_000 + os.getpid() % 20_000
+
+
+@pytest.fixture
+def home():
+    with a_home() as path:
+        yield path
+
+
+def one_cycle(home, jobs=3):
+    request = a_request(min_nodes=4, max_nodes=4, exclusive=True)
+    with grpc.insecure_channel(controller_of(home)) as channel:
+        stub = scheduler_pb2_grpc.SchedulerStub(channel)
+        stub.Hello(a_hello(), timeout=5)
+        many = [a_job(str(index + 1), request=request, name="work") for index in range(jobs)]
+        return stub.Cycle(a_full(many), timeout=5)
+
+
+def test_serves_answers_and_ends_cleanly(home):
+    with a_process(home, metrics={"address": f"127.0.0.1:{OWN_PORT}"}) as process:
+        assert len(one_cycle(home).decisions) == 3
+        assert health(operator_of(home)) == 1
+
+        found = json.loads(run("status", "--socket", home / "o" / "s", "--json").stdout)
+        assert (found["jobs_pending"], found["jobs_planned"], found["nodes"]) == (3, 3, 4)
+        assert found["decisions"] == {"start": 1, "planned_start": 2, "pending": 0}
+
+        page = urllib.request.urlopen(f"http://127.0.0.1:{OWN_PORT}/metrics").read().decode()
+        assert "schedbridge_cycle_seconds_count 1.0" in page
+        assert 'schedbridge_decisions_total{kind="planned_start"} 2.0' in page
+        assert "schedbridge_jobs_pending 3.0" in page
+        assert "schedbridge_controller_up 1.0" in page
+
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+    assert not list((home / "c").iterdir())
+    assert not list((home / "o").iterdir())
+    with sqlite3.connect(home / "memory.sqlite") as database:
+        promised = dict(database.execute("SELECT job_id, last_start_s FROM promise"))
+    assert set(promised) == {"2", "3"}
+
+
+def test_reflection_names_the_services(home):
+    with a_process(home), grpc.insecure_channel(controller_of(home)) as channel:
+        stub = reflection_pb2_grpc.ServerReflectionStub(channel)
+        ask = reflection_pb2.ServerReflectionRequest(list_services="")
+        answer = next(stub.ServerReflectionInfo(iter([ask]), timeout=5))
+        names = {service.name for service in answer.list_services_response.service}
+        assert "schedbridge.v1.Scheduler" in names
+        assert "schedbridge.v1.Operator" not in names
+
+
+def test_comes_back_after_being_killed(home):
+    with a_process(home) as process:
+        one_cycle(home)
+        process.kill()
+        process.wait()
+    assert (home / "c" / "s").exists()  # left over
+    with a_process(home):
+        assert len(one_cycle(home).decisions) == 3
+
+
+def test_tells_systemd_when_it_is_ready_and_when_it_ends(home, monkeypatch):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
+        channel.bind(str(home / "notify"))
+        channel.settimeout(20)
+        monkeypatch.setitem(services.ENVIRONMENT, "NOTIFY_SOCKET", str(home / "notify"))
+        with a_process(home):
+            assert channel.recv(100) == b"READY=1"
+        assert channel.recv(100) == b"STOPPING=1"
+
+
+def test_two_services_cannot_share_a_socket(home):
+    with a_process(home):
+        other = home / "other.yaml"
+        other.write_text(
+            a_config(home, memory={"path": None}, operator={"socket": str(home / "p" / "s")})
+        )
+        second = run("serve", "--config", other)
+        assert second.returncode == 1
+        assert second.stderr.splitlines()[-1] == (
+            f"schedbridge: controller.socket: another service listens at {home}/c/s: stop it first"
+        )
+        assert len(one_cycle(home).decisions) == 3  # the first one is unharmed
+
+
+REFUSALS = {
+    "missing user": (
+        {"controller": {"users": ["nobody-here"]}},
+        "controller.users: there is no user 'nobody-here' on this machine",
+    ),
+    "missing admin": (
+        {"operator": {"admins": ["nobody-here"]}},
+        "operator.admins: there is no user 'nobody-here' on this machine",
+    ),
+    "directory that cannot be": (
+        {"controller": {"socket": "/proc/nowhere/s"}},
+        "controller.socket: cannot make directory /proc/nowhere",
+    ),
+    "memory that cannot be": (
+        {"memory": {"path": "/proc/nowhere/m"}},
+        "memory.path: cannot write /proc/nowhere/m",
+    ),
+    "missing certificate": (
+        {
+            "controller": {
+                "tls": {"address": "127.0.0.1:1", "ca": "/n", "cert": "/n", "key": "/n",
+                        "subjects": ["x"]}
+            }
+        },
+        "controller.tls.ca: cannot read /n",
+    ),
+    "unknown policy": ({"policy": "magic"}, "policy: no preset 'magic'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("settings", "problem"), REFUSALS.values(), ids=REFUSALS)
+def test_refuses_to_start_with_one_clear_line(home, settings, problem):
+    (home / "bridge.yaml").write_text(a_config(home, **settings))
+    done = run("serve", "--config", home / "bridge.yaml")
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert problem in done.stderr.splitlines()[-1]
+    assert not list(home.glob("?/s"))  # nothing is left behind
+
+
+def test_refuses_an_open_directory(home):
+    (home / "c").mkdir(mode=0o755)
+    (home / "c").chmod(0o755)
+    (home / "bridge.yaml").write_text(a_config(home))
+    done = run("serve", "--config", home / "bridge.yaml")
+    assert done.returncode == 1
+    assert f"others can enter directory {home}/c (mode 0755): run 'chmod 700" in done.stderr
+
+
+def test_a_taken_metrics_address_is_said(home):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        (home / "bridge.yaml").write_text(a_config(home, metrics={"address": f"127.0.0.1:{port}"}))
+        done = run("serve", "--config", home / "bridge.yaml")
+    assert done.returncode == 1
+    assert "metrics.address: cannot listen at" in done.stderr.splitlines()[-1]
+
+
+def test_commands_for_people(home):
+    with a_process(home) as process:
+        one_cycle(home)
+        socket_at = ("--socket", home / "o" / "s")
+        assert "3 waiting, 3 of them planned" in run("status", *socket_at).stdout
+        shown = run("plan", "--limit", 2, *socket_at).stdout
+        assert "n[0-3]" in shown
+        assert "The first 2 jobs" in shown
+        plan = json.loads(run("plan", "--json", *socket_at).stdout)
+        assert [job["job_id"] for job in plan["jobs"]] == ["1", "2", "3"]
+        why = run("explain", 3, *socket_at)
+        assert why.returncode == 0
+        assert "Job 3 (work) of ann:" in why.stdout
+        assert "In its way" in why.stdout
+        assert json.loads(run("explain", 3, "--json", *socket_at).stdout)["blockers"]
+        unknown = run("explain", 99, *socket_at)
+        assert (unknown.returncode, unknown.stdout) == (1, "")
+        assert "no job '99' is waiting or running" in unknown.stderr
+        assert "order: slurm" in run("policy", "show", *socket_at).stdout
+        assert "name: easy" in run("policy", "set", "easy", *socket_at).stdout
+        assert json.loads(run("status", "--json", *socket_at).stdout)["policy"] == "easy"
+        wrong = run("policy", "set", "magic", *socket_at)
+        assert wrong.returncode == 1
+        assert "no preset 'magic'" in wrong.stderr
+        (home / "p.yaml").write_text("policy: {plan: {name: easy, depth: 7}}")
+        assert "depth: 7" in run("policy", "set", home / "p.yaml", *socket_at).stdout
+        process.send_signal(signal.SIGSTOP)
+        try:
+            silent = run("status", *socket_at)
+        finally:
+            process.send_signal(signal.SIGCONT)
+        assert silent.returncode == 1
+        assert "answer" in silent.stderr
+        assert len(silent.stderr.splitlines()) == 1
+    gone = run("status", *socket_at)
+    assert gone.returncode == 1
+    assert "start it with 'schedbridge serve'" in gone.stderr
+    assert len(gone.stderr.splitlines()) == 1
+
+
+def test_before_the_first_call_nothing_is_known(home):
+    with a_process(home):
+        assert "has not called yet" in run("status", "--socket", home / "o" / "s").stdout
+        done = run("plan", "--socket", home / "o" / "s")
+        assert done.returncode == 1
+        assert "the controller has not called yet" in done.stderr
+
+
+def as_nobody(*arguments):
+    """Runs a command as an ordinary user, who need not be able to read this checkout."""
+    script = (
+        "import os, sys, bridge.cli.status, bridge.cli.policy\n"
+        "from bridge.cli.main import main\n"
+        "os.setgid(65534); os.setuid(65534); main(sys.argv[1:])"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", script, *map(str, arguments)],
+        capture_output=True, text=True, timeout=60, env=services.ENVIRONMENT,
+    )  # fmt: skip
+
+
+def test_a_user_may_read_but_not_change(home):
+    if os.geteuid() != 0:
+        pytest.skip("needs root to become somebody else")
+    with a_process(home):
+        one_cycle(home)
+        where = ("--socket", home / "o" / "s")
+        assert as_nobody("status", *where).returncode == 0
+        refused = as_nobody("policy", "set", "easy", *where)
+        assert refused.returncode == 1
+        assert "not allowed: only administrators" in refused.stderr
+        with grpc.insecure_channel(operator_of(home)) as channel:
+            stub = operator_pb2_grpc.OperatorStub(channel)
+            reply = stub.Policy(operator_pb2.PolicyRequest(), timeout=5)
+        assert "name: slurm-like" in reply.yaml
+
+
+def test_json_logs(home):
+    with a_process(home, log={"format": "json", "level": "info"}):
+        one_cycle(home)
+    entries = [json.loads(line) for line in (home / "log").read_text().splitlines()]
+    assert {entry["level"] for entry in entries} <= {"info", "warning"}
+    assert any("hello from test" in entry["message"] for entry in entries)
+
+
+def test_only_the_controllers_user_reaches_the_scheduler(home):
+    if os.geteuid() != 0:
+        pytest.skip("needs root to become somebody else")
+    with a_process(home):
+        (home / "c").chmod(0o755)  # as if an administrator had opened the directory by mistake
+        script = (
+            "import os, sys, grpc\n"
+            "from bridge.rpc.client import RemoteDecider\n"
+            "from bridge.rpc.pb import scheduler_pb2 as pb, scheduler_pb2_grpc\n"
+            "os.setgid(65534); os.setuid(65534)\n"
+            "channel = grpc.insecure_channel(sys.argv[1])\n"
+            "stub = scheduler_pb2_grpc.SchedulerStub(channel)\n"
+            "try:\n"
+            "    stub.Hello(pb.HelloRequest(wire_version=1, epoch=99), timeout=3)\n"
+            "except grpc.RpcError as error:\n"
+            "    print(error.code().name)\n"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", script, controller_of(home)],
+            capture_output=True, text=True, timeout=60, env=services.ENVIRONMENT,
+        )  # fmt: skip
+        assert done.stdout.strip() in ("UNAVAILABLE", "DEADLINE_EXCEEDED")
+        assert len(one_cycle(home).decisions) == 3  # epoch 1: the stranger's 99 was never heard
+    assert "refused process" in (home / "log").read_text()

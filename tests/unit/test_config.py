@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from pydantic import BaseModel
+
+from bridge.config import ConfigProblems, ServiceConfig, example, load, parse, to_mapping
+from bridge.errors import ConfigError
+from bridge.registry import choices
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "CONFIG.md"
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "metrics:\n", "{}"])
+def test_an_empty_file_is_a_configuration(text):
+    assert parse(text, "f") == ServiceConfig()
+
+
+def test_the_example_is_all_defaults():
+    assert parse(example(), "f") == ServiceConfig()
+    assert set(yaml.safe_load(example())) == set(ServiceConfig.model_fields)
+
+
+def test_what_is_printed_is_read_again():
+    config = parse("policy: {plan: {name: easy, depth: 3}}\ncontroller: {users: [root, 7]}", "f")
+    again = parse(yaml.safe_dump(to_mapping(config)), "f")
+    assert again.policy_spec == config.policy_spec
+    assert again.controller == config.controller
+
+
+PROBLEMS = {
+    "unknown section": ("polcy: x", ["f.yaml: polcy: unknown key; there are controller, "]),
+    "unknown key": ("controller: {sokket: x}", ["controller.sokket: unknown key; there are socket"]),
+    "no section": ("controller: 3", ["controller: must be a section of keys, not 3"]),
+    "no number": ("controller: {retry_s: soon}", ["controller.retry_s: ", "not 'soon'"]),
+    "too small": ("controller: {retry_s: 0}", ["controller.retry_s: ", "not 0"]),
+    "relative": ("controller: {socket: run/x.sock}", ["controller.socket: must be an absolute path"]),
+    "long path": (f"controller: {{socket: /{'x' * 120}}}", ["longer than the 107 bytes"]),
+    "no users": ("controller: {users: []}", ["controller.users: "]),
+    "same socket": (
+        "controller: {socket: /a/x}\noperator: {socket: /a/x}", ["must differ"],
+    ),
+    "same directory": (
+        "controller: {socket: /a/x}\noperator: {socket: /a/y}", ["different directories"],
+    ),
+    "tls without keys": (
+        "controller: {tls: {address: 'h:1'}}",
+        ["controller.tls.ca: is missing", "controller.tls.cert: is missing",
+         "controller.tls.key: is missing", "controller.tls.subjects: is missing"],
+    ),
+    "tls for everybody": (
+        "controller: {tls: {address: 'h:1', ca: a, cert: b, key: c, subjects: []}}",
+        ["controller.tls.subjects: "],
+    ),
+    "plain tcp": ("controller: {address: '0.0.0.0:5'}", ["controller.address: unknown key"]),
+    "no port": ("metrics: {address: localhost}", ["metrics.address: must be HOST:PORT"]),
+    "bad port": ("metrics: {address: 'h:99999'}", ["metrics.address: must be HOST:PORT"]),
+    "level": ("log: {level: loud}", ["log.level: ", "'debug'"]),
+    "preset": ("policy: magic", ["policy: no preset 'magic'; there are slurm-like"]),
+    "stage": ("policy: {plan: magic}", ["policy.plan: no algorithm 'magic'"]),
+    "parameter": ("policy: {plan: {name: easy, deep: 1}}", ["policy.plan.deep: "]),
+    "several at once": (
+        "policy: magic\nlog: {level: loud}\nx: 1", ["policy: ", "log.level: ", "x: unknown key"],
+    ),
+    "list": ("- 1", ["f.yaml: must be a mapping of sections"]),
+    "twice": ("policy: easy\npolicy: easy", ["line 2, column 1: no valid YAML: key 'policy'"]),
+    "yaml": ("a: [1", ["f.yaml: line 1, column 6: no valid YAML: "]),
+    "tab": ("controller:\n\tsocket: x", ["line 2, column 1: no valid YAML"]),
+    "object": ("policy: !!python/object:os.system {}", ["no valid YAML: "]),
+    "deep": ("[" * 5000, ["no valid YAML"]),
+    "control characters": ("a: \x00", ["no valid YAML"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "expected"), PROBLEMS.values(), ids=PROBLEMS)
+def test_every_problem_is_one_line_with_file_key_and_reason(text, expected):
+    with pytest.raises(ConfigError) as caught:
+        parse(text, "f.yaml")
+    lines = str(caught.value).splitlines()
+    assert all(line.startswith("f.yaml: ") for line in lines)
+    for part in expected:
+        assert any(part in line for line in lines), lines
+    assert all(len(line) < 300 for line in lines)
+
+
+def test_all_problems_are_there():
+    with pytest.raises(ConfigProblems) as caught:
+        parse("policy: magic\nlog: {level: loud}\nx: 1", "f")
+    assert {problem.key for problem in caught.value.problems} == {"policy", "log.level", "x"}
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    with pytest.raises(ConfigError, match="none.yaml: No such file"):
+        load(tmp_path / "none.yaml")
+    with pytest.raises(ConfigError, match="Is a directory"):
+        load(tmp_path)
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ConfigError, match="no text file"):
+        load(tmp_path / "bytes")
+
+
+# ------------------------------------------------------------------ docs/CONFIG.md
+
+
+def keys(model=ServiceConfig, prefix=""):
+    for name, field in model.model_fields.items():
+        path = f"{prefix}{name}"
+        options = [field.annotation, *getattr(field.annotation, "__args__", ())]
+        inner = [o for o in options if isinstance(o, type) and issubclass(o, BaseModel)]
+        if inner:
+            yield from keys(inner[0], f"{path}.")
+        if not inner or field.default is None:
+            yield path, field
+
+
+def test_the_document_shows_the_example():
+    assert f"```yaml\n{example()}```" in DOCUMENT.read_text()
+
+
+KEYS = dict(keys())
+
+
+@pytest.mark.parametrize(("key", "field"), KEYS.items(), ids=KEYS)
+def test_the_document_describes_every_key(key, field):
+    rows = [line for line in DOCUMENT.read_text().splitlines() if line.startswith(f"| `{key}` |")]
+    assert len(rows) == 1
+    assert field.description in rows[0]
+
+
+def test_the_document_describes_no_other_key():
+    named = set(re.findall(r"^\| `([a-z_.]+)` \|", DOCUMENT.read_text(), re.MULTILINE))
+    assert named == set(KEYS)
+
+
+def test_the_document_names_every_algorithm():
+    text = DOCUMENT.read_text()
+    for names in choices().values():
+        for name in names:
+            assert f"`{name}`" in text
