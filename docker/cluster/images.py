@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the images of `docker/Dockerfile`: what they need from outside, and the builds.
+
+Rules
+    1. Wheels are fetched here, on the host, with whatever index, proxy and certificates pip is
+       configured for; the builds themselves need Debian's mirror only, and only once.
+    2. The build context is exactly what the Dockerfile copies, with one time stamp for all files:
+       a fresh clone and a worn checkout find the same layers and the same compiled kernels.
+"""
+
+import hashlib
+import io
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+from pathlib import Path
+
+from cluster.engine import ROOT, Trouble, call, say
+
+PLAIN, BUILD, CLUSTER = "schedbridge/plain", "schedbridge/build", "schedbridge/cluster"
+TARGETS = {"plain": PLAIN, "build": BUILD, "cluster": CLUSTER}
+CACHE = ROOT / "docker" / "cache"
+PYTHON = "3.13"
+"""Python of the base image's Debian."""
+ALWAYS = ("docker/Dockerfile", "docker/role")
+SOURCES = ("pyproject.toml", "CMakeLists.txt", "README.md", "LICENSES", "proto", "bridge")
+LEFT_OUT = {"__pycache__", ".mypy_cache", ".ruff_cache"}
+STAMP_S = 1_577_836_800
+"""Time of every file in the context (2020-01-01): older ones cannot be put into a wheel."""
+
+
+def exists(image: str) -> bool:
+    """Is this image there?"""
+    return call("image", "inspect", image, check=False).returncode == 0
+
+
+def build(*targets: str) -> None:
+    """Makes images by their names in TARGETS, with the base image if it is missing.
+
+    Raises:
+        Trouble: something is missing, or a build failed; the detail is the end of its log.
+    """
+    base = subprocess.run(
+        [str(ROOT / "scripts" / "base-image")], stderr=subprocess.PIPE, text=True, check=False
+    )
+    if base.returncode != 0:
+        raise Trouble(base.stderr.strip().splitlines()[-1] if base.stderr else "no base image")
+    whole = "cluster" in targets
+    if whole and not (ROOT / "bridge" / "shim" / "Makefile").exists():
+        raise Trouble("bridge/shim/Makefile is missing: this checkout is not complete")
+    wheels = _wheels() if whole else None
+    for target in targets:
+        say(f"building image {TARGETS[target]}")
+        context = _context(wheels if target == "cluster" else None)
+        command = [
+            "docker", "build", "--network", "host", "--file", "docker/Dockerfile",
+            "--target", target, "--tag", TARGETS[target], "-",
+        ]  # fmt: skip
+        done = subprocess.run(
+            command, input=context, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+        )
+        CACHE.mkdir(exist_ok=True)
+        log = CACHE / f"build-{target}.log"
+        log.write_bytes(done.stdout)
+        if done.returncode != 0:
+            tail = done.stdout.decode(errors="replace").splitlines()[-30:]
+            raise Trouble(f"image {TARGETS[target]} was not built: see {log}", "\n".join(tail))
+
+
+def _context(wheels: Path | None) -> bytes:
+    """A tar of what the Dockerfile copies."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        for name in ALWAYS:
+            tar.add(ROOT / name, name, filter=_plain)
+        if wheels is not None:
+            for name in SOURCES:
+                tar.add(ROOT / name, name, filter=_plain)
+            tar.add(wheels, "docker/cache/wheels", filter=_plain)
+    return buffer.getvalue()
+
+
+def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    """Leaves out what is made, and makes all that only differs by place and time the same."""
+    path = Path(entry.name)
+    if path.name in LEFT_OUT or path.suffix in {".so", ".o", ".pyc"}:
+        return None
+    entry.mtime = STAMP_S
+    entry.uid = entry.gid = 0
+    entry.uname = entry.gname = "root"
+    entry.mode = 0o755 if entry.isdir() or entry.mode & 0o100 else 0o644
+    return entry
+
+
+def _wheels() -> Path:
+    """The folder of wheels that the service and its build need; fetched if that has changed.
+
+    Raises:
+        Trouble: there is no pip, or it did not find them.
+    """
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    runtime = sorted(project["project"]["dependencies"])
+    tools = sorted(project["build-system"]["requires"])
+    key = hashlib.sha256(repr((PYTHON, platform.machine(), runtime, tools)).encode()).hexdigest()
+    folder, stamp = CACHE / "wheels", CACHE / "wheels.key"
+    if folder.is_dir() and stamp.exists() and stamp.read_text() == key:
+        return folder
+    say("fetching wheels")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    machine = platform.machine()
+    # Every glibc tag up to the base image's own.
+    tags = [f"manylinux_2_{minor}_{machine}" for minor in range(41, 16, -1)]
+    done = subprocess.run(
+        [
+            *_pip(), "download", "-q", "--dest", str(folder), "--only-binary=:all:",
+            "--implementation", "cp", "--python-version", PYTHON,
+            *(word for abi in (f"cp{PYTHON.replace('.', '')}", "abi3", "none")
+              for word in ("--abi", abi)),
+            *(word for tag in [*tags, f"manylinux2014_{machine}"] for word in ("--platform", tag)),
+            *runtime, *tools,
+        ],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode != 0:
+        errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR:")]
+        raise Trouble(f"pip could not fetch the wheels: {(errors or ['no reason given'])[-1]}")
+    (folder / "runtime.txt").write_text("\n".join(runtime) + "\n")
+    (folder / "build.txt").write_text("\n".join(tools) + "\n")
+    stamp.write_text(key)
+    return folder
+
+
+def _pip() -> list[str]:
+    venv = Path(os.environ.get("SCHEDBRIDGE_VENV") or ROOT / ".venv")
+    for python in (sys.executable, str(venv / "bin" / "python")):
+        probe = [python, "-m", "pip", "--version"]
+        if Path(python).exists() and subprocess.run(probe, capture_output=True).returncode == 0:
+            return [python, "-m", "pip"]
+    raise Trouble("pip is missing: run scripts/environment first, or apt-get install python3-pip")

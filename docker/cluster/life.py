@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cluster from up to down.
+
+`up`: 1. network and containers, which run nothing yet, so that every name resolves; 2. the
+configuration, on a volume that all of them share; 3. munge everywhere; 4. slurmdbd and its
+users; 5. slurmds, service and slurmctld; 6. wait until Slurm itself calls all nodes idle.
+
+Nothing is kept outside Docker: what belongs to a cluster carries its label.
+"""
+
+import json
+import re
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from cluster import images
+from cluster.daemons import LABEL, NODES_LABEL, Daemon, find, hosts, restart
+from cluster.engine import Trouble, become, call, say, wait_for
+from cluster.site import SCHEDULERS, SLURM_CONF, Site, archive, scheduler_conf
+
+USERS = ("user", "alice", "bob")
+ACCOUNT = "everyone"
+SERVICE_CONFIG = SLURM_CONF / "bridge.yaml"
+# Volumes, and which containers see them ("*": all).
+VOLUMES = {
+    "etc": ("/etc/slurm", "*"),
+    "home": ("/home", "*"),
+    "state": ("/var/lib/slurm", ("controller", "login")),
+    "controller-socket": ("/run/schedbridge", ("controller", "service")),
+    "operator-socket": ("/run/schedbridge-operator", ("controller", "service", "login")),
+}
+
+
+def check_name(name: str) -> str:
+    """A name that containers, networks and Slurm take.
+
+    Raises:
+        Trouble: it is none.
+    """
+    if not re.fullmatch(r"[a-z][a-z0-9]{0,29}", name):
+        raise Trouble(f"--name must be 1 to 30 of a-z and 0-9, a letter first, not '{name}'")
+    return name
+
+
+@dataclass(frozen=True)
+class _Host:
+    """A container to be: its role is its host name, too."""
+
+    role: str
+    nodes: range | None = None
+
+
+def up(site: Site, service_config: Path = SERVICE_CONFIG) -> None:
+    """Starts a cluster and returns when all its nodes are idle.
+
+    Raises:
+        Trouble: it did not become one; what there is of it stays for a look.
+    """
+    check_name(site.name)
+    if not service_config.is_file():
+        raise Trouble(f"--service-config: there is no file '{service_config}'")
+    if hosts(site.name):
+        raise Trouble(
+            f"cluster '{site.name}' is up already: scripts/cluster down --name {site.name}"
+        )
+    if site.cgroups and call("info", "--format", "{{.CgroupVersion}}").stdout.strip() != "1":
+        raise Trouble("--cgroups works on hosts with cgroup v1 only")
+    image = images.CLUSTER if site.bridge else images.PLAIN
+    if not images.exists(image):
+        images.build("cluster" if site.bridge else "plain")
+    down(site.name)  # what a broken `up` may have left: networks, volumes
+    _make(site, image)
+    if site.accounting:
+        find(site.name, "dbd").start()
+        _accounts(site)
+    if site.bridge:
+        call(
+            "exec", "-i", f"{site.name}-service", "sh", "-c", "cat >/etc/schedbridge/bridge.yaml",
+            stdin=service_config.read_bytes(),
+        )  # fmt: skip
+    _start(site)
+    _wait_idle(site)
+
+
+def _make(site: Site, image: str) -> None:
+    """Network, volumes, containers, configuration, munge."""
+    call("network", "create", "--label", f"{LABEL}={site.name}", site.name)
+    for volume in VOLUMES:
+        call("volume", "create", "--label", f"{LABEL}={site.name}", f"{site.name}-{volume}")
+    first = _Host("controller")
+    others = [_Host("login")]
+    others += [_Host("service")] if site.bridge else []
+    others += [_Host("dbd")] if site.accounting else []
+    others += [_Host(host, numbers) for host, numbers in site.containers().items()]
+    _run(site, image, first)  # alone: the first one fills the volumes from the image
+    call(
+        "exec", "-i", f"{site.name}-controller", "tar", "-x", "-C", "/etc/slurm",
+        stdin=archive(site.files()),
+    )  # fmt: skip
+    with ThreadPoolExecutor(4) as pool:
+        for _ in pool.map(lambda host: _run(site, image, host), others):
+            pass
+        for _ in pool.map(
+            lambda host: call("exec", f"{site.name}-{host.role}", "role", "start", "munge"),
+            [first, *others],
+        ):
+            pass
+
+
+def _run(site: Site, image: str, host: _Host) -> None:
+    role, nodes = host.role, host.nodes
+    words = [
+        "run", "--detach", "--name", f"{site.name}-{role}", "--hostname", role,
+        "--network", site.name, "--network-alias", role, "--label", f"{LABEL}={site.name}",
+    ]  # fmt: skip
+    for volume, (path, seen_by) in VOLUMES.items():
+        if seen_by == "*" or role in seen_by:
+            words += ["--volume", f"{site.name}-{volume}:{path}"]
+    if nodes is not None:
+        words += ["--label", f"{NODES_LABEL}={nodes.start}-{nodes.stop - 1}"]
+        if site.cgroups:
+            words += ["--volume", "/sys/fs/cgroup:/sys/fs/cgroup:rw"]
+    if role == "controller":
+        words += ["--label", f"schedbridge.bridge={'yes' if site.bridge else 'no'}"]
+    call(*words, image)
+
+
+def _accounts(site: Site) -> None:
+    """Registers the cluster and one account for all users."""
+    for words in (
+        ("add", "cluster", site.name),
+        ("add", "account", ACCOUNT, f"Cluster={site.name}"),
+        ("add", "user", ",".join(USERS), f"Account={ACCOUNT}"),
+    ):
+        call("exec", f"{site.name}-dbd", "sacctmgr", "-i", *words)
+
+
+def _start(site: Site) -> None:
+    def slurmds(host: str, numbers: range) -> None:
+        nodes = [f"n{number}" for number in numbers]
+        call("exec", f"{site.name}-{host}", "role", "start", "node", *nodes)
+
+    with ThreadPoolExecutor(4) as pool:
+        work = [pool.submit(find(site.name, "controller").start)]
+        if site.bridge:
+            work.append(pool.submit(find(site.name, "service").start))
+        work += [pool.submit(slurmds, *item) for item in site.containers().items()]
+        for one in work:
+            one.result()
+
+
+def _wait_idle(site: Site) -> None:
+    """Waits until Slurm calls every node idle.
+
+    Raises:
+        Trouble: it does not in time; the detail is what explains it.
+    """
+    timeout_s = 90 + site.nodes * 0.3
+
+    def idle() -> bool:
+        out = call("exec", f"{site.name}-login", "sinfo", "-h", "-p", "main", "-o", "%D %t",
+                   check=False).stdout  # fmt: skip
+        return out.split() == [str(site.nodes), "idle"]
+
+    if wait_for(idle, timeout_s, pause_s=0.25):
+        return
+    shown = call("exec", f"{site.name}-login", "sinfo", "-N", "-p", "main", "-o", "%N %t %E",
+                 check=False).stdout  # fmt: skip
+    bad = [line.split()[0] for line in shown.splitlines()[1:] if line.split()[1] != "idle"]
+    logs = [find(site.name, "controller").tail()]
+    logs += [find(site.name, "node", bad[0]).tail()] if bad else []
+    raise Trouble(
+        f"{len(bad)} of {site.nodes} nodes are not idle after {timeout_s:.0f} s "
+        f"({', '.join(bad[:5])}); look around, then: scripts/cluster down --name {site.name}",
+        "\n".join(logs),
+    )
+
+
+def down(name: str) -> None:
+    """Removes all that carries the cluster's label; nothing to remove is no error."""
+    label = f"label={LABEL}={check_name(name)}"
+    containers = call("ps", "-aq", "--filter", label).stdout.split()
+    if containers:
+        call("rm", "--force", "--volumes", *containers)
+    for kind in ("network", "volume"):
+        found = call(kind, "ls", "-q", "--filter", label).stdout.split()
+        if found:
+            call(kind, "rm", *found)
+
+
+def all_names() -> list[str]:
+    """Names of all clusters of which there is something."""
+    shape = f'{{{{.Label "{LABEL}"}}}}'
+    found: set[str] = set()
+    for kind in (("ps", "-a"), ("network", "ls"), ("volume", "ls")):
+        out = call(*kind, "--filter", f"label={LABEL}", "--format", shape).stdout
+        found |= set(out.split())
+    return sorted(found)
+
+
+def switch(name: str, scheduler: str) -> None:
+    """Gives a running cluster another scheduler: its slurmctld starts anew.
+
+    Raises:
+        Trouble: it cannot be had.
+    """
+    if scheduler not in SCHEDULERS:
+        raise Trouble(f"unknown scheduler '{scheduler}': there are {', '.join(SCHEDULERS)}")
+    controller = find(name, "controller")
+    shape = '{{index .Config.Labels "schedbridge.bridge"}}'
+    if scheduler == "bridge" and call(
+        "inspect", "--format", shape, controller.container
+    ).stdout.strip() != "yes":  # fmt: skip
+        raise Trouble(f"cluster '{name}' was started with --no-bridge")
+    call(
+        "exec", "-i", controller.container, "sh", "-c", "cat >/etc/slurm/scheduler.conf",
+        stdin=scheduler_conf(scheduler).encode(),
+    )  # fmt: skip
+    restart(controller)
+
+
+def status(name: str, as_json: bool) -> bool:
+    """Prints how a cluster does; true if all its daemons and nodes are well.
+
+    Raises:
+        Trouble: there is none.
+    """
+    find(name, "controller")
+    listed = hosts(name)
+    daemons = {
+        role: find(name, role).answers()
+        for role in ("controller", "service", "dbd")
+        if f"{name}-{role}" in listed
+    }
+    nodes: dict[str, int] = {}
+    scheduler = ""
+    if daemons["controller"]:
+        login = f"{name}-login"
+        out = call("exec", login, "sinfo", "-h", "-p", "main", "-o", "%t %D", check=False).stdout
+        nodes = {state: int(count) for state, count in map(str.split, out.splitlines())}
+        shown = call("exec", login, "scontrol", "show", "config", check=False).stdout
+        found = re.search(r"^SchedulerType\s*=\s*(\S+)", shown, re.MULTILINE)
+        scheduler = found[1] if found else ""
+    if as_json:
+        print(json.dumps({
+            "name": name, "scheduler": scheduler, "daemons": daemons, "nodes": nodes,
+            "containers": sorted(listed), "memory_mib": _memory_mib(list(listed)),
+        }))  # fmt: skip
+    else:
+        print(f"cluster {name}: {scheduler or 'no scheduler'}, {len(listed)} containers, "
+              f"{_memory_mib(list(listed))} MiB")  # fmt: skip
+        for role, well in daemons.items():
+            print(f"  {role:<11}{'answers' if well else 'DOES NOT ANSWER'}")
+        shown = ", ".join(f"{count} {state}" for state, count in sorted(nodes.items()))
+        print(f"  {'nodes':<11}{shown or 'unknown'}")
+    bad = {"down", "drain", "drng", "fail", "unk"}
+    return all(daemons.values()) and not any(state.rstrip("*") in bad or state.endswith("*")
+                                             for state in nodes)  # fmt: skip
+
+
+def _memory_mib(containers: list[str]) -> int:
+    """What the processes of these containers use, caches left out as docker counts it."""
+    units = {"B": 2**-20, "KiB": 2**-10, "MiB": 1.0, "GiB": 1024.0}
+    out = call("stats", "--no-stream", "--format", "{{.MemUsage}}", *containers).stdout
+    total = 0.0
+    for line in out.splitlines():
+        found = re.match(r"([\d.]+)([KMG]?i?B)", line)
+        total += float(found[1]) * units.get(found[2], 0) if found else 0
+    return round(total)
+
+
+def shell(name: str, user: str, command: list[str], tty: bool) -> None:
+    """Becomes a command on the login side; without one, an interactive shell.
+
+    Raises:
+        Trouble: there is no such cluster or user.
+    """
+    login: Daemon = find(name, "controller")
+    if user not in (*USERS, "root", "slurm"):
+        raise Trouble(f"unknown user '{user}': there are {', '.join((*USERS, 'root', 'slurm'))}")
+    home = f"/home/{user}" if user in USERS else "/root" if user == "root" else "/tmp"
+    become(
+        "exec", "-i", *(["-t"] if tty else []), "--user", user, "--workdir", home,
+        "--env", f"USER={user}", "--env", f"LOGNAME={user}",
+        login.container.removesuffix("controller") + "login", *(command or ["bash", "-l"]),
+    )  # fmt: skip
