@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 
 from cluster_bench import deep, latency, throughput
-from cluster_bench.meters import machine
+from cluster_bench.meters import machine, wait_quiet
 from cluster_bench.stand import CPUS_PER_NODE, BenchError, Stand
 
 PARTS = ("latency", "throughput", "deep")
@@ -80,6 +80,10 @@ def arguments() -> argparse.Namespace:
         help="deep queues, repeatable (1000x256 and 10000x1000)",
     )  # fmt: skip
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--patience-s", type=float, default=60, metavar="S",
+        help="wait so long at most for a quiet machine before each measurement (60)",
+    )  # fmt: skip
     parser.add_argument("--name", default="bench", help="of the cluster that is made (bench)")
     parser.add_argument("--quick", action="store_true", help="fewer jobs, one round, one queue")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write here, not to stdout")
@@ -106,9 +110,12 @@ def say(text: str) -> None:
     print(f"[{minutes:2}:{seconds:02}] {text}", file=sys.stderr, flush=True)
 
 
-def attempt(label: Result, measure: Callable[[], Result]) -> Result:
-    """One measurement: its figures, or its error."""
+def attempt(label: Result, measure: Callable[[], Result], patience_s: float) -> Result:
+    """One measurement, when the machine is quiet: its figures, or its error."""
     what = " ".join(str(value) for value in label.values())
+    busy = wait_quiet(patience_s)
+    if busy > 0.3:
+        say(f"{what}: the machine is not quiet, {busy:.1f} CPUs are in use")
     try:
         result = label | measure()
     except (BenchError, OSError, ValueError, TimeoutError) as error:
@@ -141,7 +148,7 @@ def small_cluster(options: argparse.Namespace, scheduler: str) -> Iterator[Resul
                             jobs=options.jobs, bound_s=60 + options.jobs / 8,
                         )
                     )  # fmt: skip
-                    yield attempt(label, measure)
+                    yield attempt(label, measure, options.patience_s)
     except (BenchError, OSError) as error:
         yield {"part": "cluster", "scheduler": scheduler, "error": str(error)}
         say(f"{scheduler}: {error}")
@@ -161,7 +168,9 @@ def deep_queues(options: argparse.Namespace, scheduler: str) -> Iterator[Result]
                     shortest_s=min(40.0, queue.bound_s), seed=options.seed,
                 )  # fmt: skip
 
-        yield attempt(label | {"jobs": queue.jobs, "nodes": queue.nodes}, measure)
+        yield attempt(
+            label | {"jobs": queue.jobs, "nodes": queue.nodes}, measure, options.patience_s
+        )
 
 
 def main() -> int:

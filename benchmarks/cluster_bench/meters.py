@@ -39,13 +39,15 @@ class Meters:
     def __init__(self, containers: list[str]) -> None:
         self._groups = {pid: _cpu_group(pid) for pid in map(_first_process, containers)}
         processes = [p for group in self._groups.values() for p in _processes(group)]
-        self._slurmctld = [p for p in processes if _program(p) == "slurmctld"]
+        # Debian calls the programs slurmctld-wlm and the like.
+        self._slurmctld = [p for p in processes if _program(p).startswith("slurmctld")]
         self._service = [p for p in processes if _is_service(p)]
+        if not self._slurmctld:
+            raise RuntimeError("no slurmctld runs in the cluster's containers")
 
     def read(self) -> Reading:
         """All clocks at this instant."""
-        with Path("/proc/stat").open() as file:
-            clocks = [int(n) / _TICKS_PER_S for n in file.readline().split()[1:]]
+        clocks = _clocks_s()
         own = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
         return Reading(
             when_s=time.monotonic(),
@@ -72,6 +74,34 @@ def load_between(before: Reading, after: Reading) -> dict[str, float]:
     }
     found = {name: round(seconds / elapsed_s, 3) for name, seconds in shares.items()}
     return found | {"load_average_1min": round(os.getloadavg()[0], 2)}
+
+
+def wait_quiet(most_s: float, foreign_cpus: float = 0.15, over_s: float = 3.0) -> float:
+    """Waits until the machine is nearly idle; returns the CPUs in use at the end of it.
+
+    Args:
+        most_s: patience; what is measured then says itself that it was not alone.
+        foreign_cpus: what counts as idle.
+        over_s: length of one look.
+    """
+    deadline = time.monotonic() + most_s
+    while True:
+        busy_s, when_s = _machine_busy_s(), time.monotonic()
+        time.sleep(over_s)
+        busy = (_machine_busy_s() - busy_s) / (time.monotonic() - when_s)
+        if busy <= foreign_cpus or time.monotonic() > deadline:
+            return busy
+
+
+def _clocks_s() -> list[float]:
+    """The machine's CPU clocks since its start: user, nice, system, idle, iowait, ..."""
+    with Path("/proc/stat").open() as file:
+        return [int(n) / _TICKS_PER_S for n in file.readline().split()[1:]]
+
+
+def _machine_busy_s() -> float:
+    clocks = _clocks_s()
+    return sum(clocks[i] for i in _WORK)
 
 
 def machine() -> dict[str, str | int]:

@@ -163,9 +163,14 @@ static void *work(void *argument) {
     int i;
 
     while ((i = atomic_fetch_add(&stream->next, 1)) < stream->n_calls) {
-        sleep_until(stream->scheduled_ns[i]);
+        int64_t when_ns = stream->scheduled_ns[i], nap_ns;
+
+        // In short naps, so that the end of the measurement is noticed.
+        while ((nap_ns = now_ns() + NS_PER_S / 10) < when_ns && !atomic_load(&stopped))
+            sleep_until(nap_ns);
         if (atomic_load(&stopped))
             break;
+        sleep_until(when_ns);
         stream->error[i] = stream->call(stream->targets[i]);
         stream->latency_ns[i] = now_ns() - stream->scheduled_ns[i];
     }

@@ -18,13 +18,30 @@ CPUS_PER_NODE = 4
 _PROBE = "/usr/local/bin/schedbridge-probe"
 _NS_PER_S = 1_000_000_000
 
+# What lets Slurm's backfill look at the whole queue in one cycle, and plan a month ahead; its own
+# choices stay: how often it looks, and how often it gives way to others.
+_WHOLE_QUEUE = (
+    "bf_max_job_test=100000,bf_continue,bf_max_time=3600,bf_window=43200,bf_resolution=60"
+)
+
 # The line each scheduler writes when it has allocated nodes to a job: Slurm's main loop, its
 # backfill plugin, the bridge's plugin.
 _ALLOCATED = re.compile(
-    r"^\[(?P<at>[^\]]+)\] .*?(?:sched: Allocate|backfill: Started|sched/bridge: [Ss]tarted)"
+    r"^\[(?P<at>[^\]]+)\] .*?(?:sched: Allocate|_start_job: Started|sched/bridge: .*?[Ss]tarted)"
     r" JobId=(?P<job>\d+)"
 )
 _DONE = re.compile(r"^\[(?P<at>[^\]]+)\] _job_complete: JobId=(?P<job>\d+) done")
+
+
+# Against the library Slurm's own commands use: the login side has no other.
+_COMPILE = """
+set -e
+cat >/tmp/probe.c
+folder=$(dirname /usr/lib/*/slurm-wlm/libslurmfull.so)
+gcc -std=gnu17 -O2 -Wall -Wextra -Werror -pthread -o /tmp/probe /tmp/probe.c \
+    -L"$folder" -Wl,-rpath,"$folder" -lslurmfull
+cat /tmp/probe
+"""
 
 
 class BenchError(Exception):
@@ -66,8 +83,8 @@ class Stand:
         begin_s = time.monotonic()
         try:
             self.script(
-                "up", "--nodes", str(self.nodes), "--cpus", str(CPUS_PER_NODE),
-                "--scheduler", self.scheduler,
+                "up", "--nodes", str(self.nodes), "--packed", "--cpus", str(CPUS_PER_NODE),
+                "--scheduler", self.scheduler, *self._settings(),
             )  # fmt: skip
             self.shell(
                 "sh", "-c", f"cat >{_PROBE} && chmod 755 {_PROBE}", user="root", stdin=_probe()
@@ -80,6 +97,16 @@ class Stand:
 
     def __exit__(self, *_: object) -> None:
         self.script("down")
+
+    def _settings(self) -> list[str]:
+        """What `up` is told besides: Slurm's own schedulers run in a Slurm without the bridge."""
+        if self.scheduler == "bridge":
+            return []
+        if not self.whole_queue:
+            return ["--no-bridge"]
+        snippet = (ROOT / "slurm_conf" / f"{self.scheduler}.conf").read_text()
+        own = re.findall(r"^SchedulerParameters=(\S+)", snippet, re.MULTILINE)
+        return ["--no-bridge", "--set", "SchedulerParameters=" + ",".join([*own, _WHOLE_QUEUE])]
 
     # ------------------------------------------------------------------ commands
 
@@ -214,8 +241,7 @@ def _probe() -> bytes:
     with (Path(__file__).parent / "probe.c").open("rb") as source:
         done = subprocess.run(
             ["docker", "run", "--rm", "-i", "--network", "none", "schedbridge/build", "sh", "-c",
-             "cat >/tmp/probe.c && gcc -std=gnu17 -O2 -Wall -Wextra -Werror -pthread /tmp/probe.c"
-             " -o /tmp/probe -lslurm && cat /tmp/probe"],
+             _COMPILE],
             stdin=source, capture_output=True, check=False,
         )  # fmt: skip
     if done.returncode:
