@@ -18,6 +18,9 @@ namespace bridge {
 
 namespace nb = nanobind;
 
+// Amounts of a counted thing are held in 32 bits inside; sums of two must not overflow.
+constexpr int64_t MOST_COUNT = int64_t{1} << 30;
+
 [[noreturn]] inline void refuse(const std::string &what) {
     throw nb::value_error(what.c_str());
 }

@@ -19,9 +19,6 @@
 namespace bridge {
 namespace {
 
-// Amounts are held in 32 bits inside; sums of two must not overflow.
-constexpr int64_t MOST_COUNT = int64_t{1} << 30;
-
 template <typename Result, typename Work> Result unlocked(Work work) {
     nb::gil_scoped_release release;
     return work();

@@ -11,7 +11,6 @@ namespace {
 
 // Large enough for a node's bytes in MiB, small enough for fixed-point shares of it.
 constexpr int64_t MOST_AMOUNT = int64_t{1} << 40;
-constexpr int64_t MOST_COUNT = int64_t{1} << 30;
 
 struct PyNodePlan {
     nb::object start;

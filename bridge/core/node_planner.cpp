@@ -14,10 +14,8 @@ NodePlanner::NodePlanner(const NodeProblem &problem)
       node_pool_(problem.n_nodes, FREE) {
     take_running();
     take_counters();
-    for (size_t cls = 0; cls < problem.n_class; ++cls) {
-        open_.push_back(classes_.nodes(cls));
-        idle_.push_back(classes_.nodes(cls));
-    }
+    open_.resize(problem.n_class);
+    idle_.resize(problem.n_class);
     for (size_t job = 0; job < problem.n_jobs; ++job) {
         for (auto a = static_cast<size_t>(problem.alt_indptr[job]);
              problem.exclusive[job] && a < static_cast<size_t>(problem.alt_indptr[job + 1]); ++a) {

@@ -50,9 +50,9 @@ class NodePlanner {
     // What is free at this second: a dense copy of the timelines' first segments. Only falls.
     std::vector<int64_t> free_now_;
     std::vector<uint8_t> planned_later_; // by node: whether anything is booked from a later second
-    // Of each class, the nodes nobody holds whole now, and those nobody holds at all; they shrink.
-    std::vector<std::vector<int32_t>> open_;
-    std::vector<std::vector<int32_t>> idle_;
+    // Of each class, the nodes nobody holds whole now, and those nobody holds at all.
+    std::vector<NowList> open_;
+    std::vector<NowList> idle_;
 
     std::vector<RecentStarts> recent_; // by class, of jobs on nodes by name
     std::vector<int64_t> first_start_; // of one search, by place in the class
@@ -97,7 +97,7 @@ class NodePlanner {
     Look look(size_t job, const Option &option);
     void look_at_pool(const NodePool &pool, size_t alternative, Look &look);
     void look_at_nodes(size_t alternative, Look &look);
-    std::vector<int32_t> &looked_at(Want &want);
+    NowList &list_now(Want &want);
     int64_t earliest(size_t job, const Option &option, int64_t from, int64_t latest);
     int64_t next_fit(const Want &want, Need need, int32_t node, int64_t from, int64_t length,
                      int64_t latest) const;

@@ -94,25 +94,25 @@ void NodePlanner::look_at_pool(const NodePool &pool, size_t alternative, Look &l
     }
 }
 
-// The nodes that may still have something free now: the want's own list if several share the want,
-// else one for all wants of the class.
-std::vector<int32_t> &NodePlanner::looked_at(Want &want) {
-    if (want.alternatives.size() < OWN_LIST_FROM) {
-        return want.exclusive ? idle_[want.cls] : open_[want.cls];
+// The want's own list if several alternatives share it, else one for all wants of the class.
+NowList &NodePlanner::list_now(Want &want) {
+    NowList &list = want.alternatives.size() >= OWN_LIST_FROM ? want.now
+                    : want.exclusive                          ? idle_[want.cls]
+                                                              : open_[want.cls];
+    if (!list.made) {
+        list.nodes = classes_.nodes(want.cls);
+        list.made = true;
     }
-    if (!want.has_own_list) {
-        want.open_now = classes_.nodes(want.cls);
-        want.has_own_list = true;
-    }
-    return want.open_now;
+    return list;
 }
 
 void NodePlanner::look_at_nodes(size_t alternative, Look &look) {
     Want &want = wants_.of(alternative);
     const int64_t length = problem_.alt_time_limit_s[alternative];
     const size_t columns = timelines_.columns();
-    std::vector<int32_t> &nodes = looked_at(want);
-    const bool own = &nodes == &want.open_now;
+    NowList &list = list_now(want);
+    std::vector<int32_t> &nodes = list.nodes;
+    const bool own = &list == &want.now;
     std::vector<Candidate> free_now;
     std::vector<Candidate> open_now; // and not closed by a blackout
     size_t kept = 0;

@@ -21,6 +21,12 @@ namespace bridge {
 constexpr int32_t FREE = -1;  // no job has asked yet
 constexpr int32_t FIXED = -2; // by name
 
+// Nodes, in rank order, that may still have something free at this second. It only shrinks.
+struct NowList {
+    bool made = false;
+    std::vector<int32_t> nodes;
+};
+
 struct Want {
     size_t cls;
     bool exclusive;
@@ -40,10 +46,9 @@ struct Want {
     int32_t uniform_room; // what each of these has room for, or 0 if they differ
     bool holds_tasks;     // the tasks fit onto an allowed number of these
 
-    std::vector<size_t> alternatives; // that have this want
-    int32_t pool = FREE;              // what its nodes were planned as when last asked
-    bool has_own_list = false;
-    std::vector<int32_t> open_now;        // the nodes that hold it at this second, and maybe others
+    std::vector<size_t> alternatives;     // that have this want
+    int32_t pool = FREE;                  // what its nodes were planned as when last asked
+    NowList now;                          // of this want alone
     std::unique_ptr<Dominance> dominance; // made when first used
 
     // Columns to look at: an exclusive holder needs the node to itself, nothing else.

@@ -171,16 +171,21 @@ def naive_by_slots(case: Case) -> list[int]:
     return starts
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_long_plans_equal_the_oracle(seed: int) -> None:
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("capacity", [50, 1000, 5000])
+@pytest.mark.parametrize(("shortest", "spread"), [(0, 100), (0, 100_000), (1000, 2000)])
+def test_long_plans_equal_the_oracle(capacity: int, shortest: int, spread: int, seed: int) -> None:
     """Thousands of slots: blocks split, merge and empty; sizes and lengths are rounded to marks."""
     rng = random.Random(seed)
-    capacity = rng.choice([50, 1000])
-    spread = rng.choice([100, 100_000])
     running = [(rng.randint(1, spread), 1) for _ in range(capacity // 2)]
-    jobs = [
-        Job(int(capacity ** rng.random()), 1 + int(spread ** rng.random()), 0) for _ in range(1500)
-    ]
+
+    def amount() -> int:  # large and small ones, nearly all different
+        return rng.choice([int(capacity ** rng.random()), rng.randint(1, capacity // 3)])
+
+    def length() -> int:
+        return shortest + rng.choice([1 + int(spread ** rng.random()), rng.randint(1, spread)])
+
+    jobs = [Job(amount(), length(), 0) for _ in range(1200)]
     case = Case(0, capacity, running, jobs, UNLIMITED)
     assert planned(case) == naive_by_slots(case)
 
