@@ -87,6 +87,15 @@ def random_case(rng: random.Random) -> Case:
                 counters=tuple(rng.choice([0, 0, 1, 2]) for _ in counters),
             )
         )
+    if rng.random() < 0.3:  # many jobs that differ only in width and length
+        few = jobs[:3]
+        for _ in range(rng.randint(4, 20)):
+            job = rng.choice(few)
+            resized = [
+                a._replace(limit=rng.choice(lengths), least=rng.randint(1, a.most))
+                for a in job.alternatives
+            ]
+            jobs.append(job._replace(alternatives=resized))
     return Case(
         now=rng.choice([0, 1000]),
         depth=rng.choice([0, 1, 1, 2, UNLIMITED, UNLIMITED, UNLIMITED]),
