@@ -2,11 +2,11 @@
 #include "node_planner.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include "times.hpp"
 
 namespace bridge {
+
 NodePlanner::NodePlanner(const NodeProblem &problem)
     : problem_(problem), classes_(problem), wants_(problem, classes_),
       timelines_(problem.n_nodes, problem.n_res + 1), choice_(problem.select, classes_, timelines_),
