@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a deep queue costs: when all of it has announced starts, and how long users wait meanwhile.
 
-All nodes are held by jobs whose limits spread over hours; then come jobs of whole nodes with
+All nodes are held by smaller jobs whose ends spread over hours; then come jobs of whole nodes with
 log-uniform sizes and clustered limits, every one of which can run some day. While the plan is made
 and afterwards, three open-loop streams ask for single jobs, submit held jobs and cancel waiting
 ones (so that there is always something to plan anew). The plan that is announced at the end is
@@ -18,7 +18,7 @@ from cluster_bench.stand import BenchError, Stand, job_line, submissions
 _LIMITS_MIN = (10, 20, 30, 60, 120, 240, 480)
 _WEIGHTS = (2, 1, 4, 6, 4, 2, 1)
 _LARGEST = 64
-_FILLERS = 16
+_LARGEST_FILLER = 8
 _QUERY_HZ, _SUBMIT_HZ, _CANCEL_HZ = 10.0, 4.0, 0.5
 
 
@@ -86,18 +86,21 @@ def peak_nodes(jobs: Iterable[tuple[int, int, int]]) -> int:
 
 def _fillers(nodes: int, rng: random.Random) -> list[str]:
     """Jobs that hold all nodes for longer than the measurement, with ends that spread."""
-    share, rest = divmod(nodes, _FILLERS)
-    widths = [share + (i < rest) for i in range(_FILLERS)]
-    return [job_line(w, rng.choice((120, 180, 240, 480)), "sleep 7000") for w in widths if w]
+    lines = []
+    while nodes:
+        width = min(nodes, _log_uniform(_LARGEST_FILLER, rng))
+        lines.append(job_line(width, rng.randint(120, 600), "sleep 7000"))
+        nodes -= width
+    return lines
 
 
 def _queue(jobs: int, rng: random.Random) -> list[str]:
     """Jobs of 1 to 64 nodes, log-uniform, with the limits people like."""
     return [
-        job_line(
-            min(_LARGEST, int(2 ** rng.uniform(0, 6.02))),
-            rng.choices(_LIMITS_MIN, _WEIGHTS)[0],
-            "sleep 60",
-        )
+        job_line(_log_uniform(_LARGEST, rng), rng.choices(_LIMITS_MIN, _WEIGHTS)[0], "sleep 60")
         for _ in range(jobs)
     ]
+
+
+def _log_uniform(largest: int, rng: random.Random) -> int:
+    return int((largest + 1) ** rng.random())
