@@ -71,7 +71,7 @@ class ControllerSection(_Section):
     """Where slurmctld's plugin calls, and who may."""
 
     socket: SocketPath = Field(
-        default=Path("/run/schedbridge/controller.sock"),
+        default=Path("/run/schedbridge/bridge.sock"),
         description="Unix socket; its directory must be closed to everybody else (mode 0700).",
     )
     users: tuple[str | int, ...] | None = Field(

@@ -17,7 +17,6 @@ import os
 import signal
 import socket
 import tempfile
-import threading
 from pathlib import Path
 
 from bridge.config import ServiceConfig
@@ -115,11 +114,11 @@ class Service:
 
         cycles = self._brain()
         size = config.limits.message_mib
-        self._serve("controller", 4, size).start(
+        self._serve("controller", 8, size).start(
             add_scheduler(cycles), [SCHEDULER], socket=controller
         )
         if config.controller.tls is not None:
-            self._serve("controller.tls", 4, size).start(
+            self._serve("controller.tls", 8, size).start(
                 add_scheduler(cycles), [SCHEDULER], tls=config.controller.tls
             )
         for name, at, may_change in (("reader", reader, False), ("admin", admin, True)):
@@ -181,9 +180,13 @@ class Service:
         Raises:
             ConfigError: see `start`.
         """
-        over = threading.Event()
+        # A signal may be delivered to any thread, and Python's handlers run in the main one, which
+        # that does not wake. The descriptor is written to whichever thread it is.
+        heard, told = socket.socketpair()
+        told.setblocking(False)
+        signal.set_wakeup_fd(told.fileno())
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: over.set())
+            signal.signal(number, lambda *_: None)
         self.start()
         _log.info(
             "%s serves policy %s; controllers at %s, operators at %s",
@@ -191,8 +194,9 @@ class Service:
             self._config.operator.socket,
         )  # fmt: skip
         notify("READY=1")
-        over.wait()
-        _log.info("stopping")
+        ended_by = signal.Signals(heard.recv(1)[0])
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a second Ctrl-C is heeded
+        _log.info("stopping after %s", ended_by.name)
         notify("STOPPING=1")
         self.stop()
 

@@ -30,7 +30,6 @@ _OPTIONS = [
     ("grpc.max_receive_message_length", -1),
     ("grpc.max_send_message_length", -1),
     ("grpc.initial_reconnect_backoff_ms", 50),  # a service that restarts is back soon
-    ("grpc.min_reconnect_backoff_ms", 50),
     ("grpc.max_reconnect_backoff_ms", 1000),
 ]
 _NO_NODES: NDArray[np.int32] = np.empty(0, dtype=np.int32)
@@ -67,7 +66,7 @@ class RemoteDecider:
         """Connects with the first decision.
 
         Args:
-            address: as gRPC has it: "unix:/run/schedbridge/controller.sock".
+            address: as gRPC has it: "unix:/run/schedbridge/bridge.sock".
             timeout_s: an answer that takes longer counts as none.
             controller: who calls, for the service's log.
         """

@@ -74,7 +74,7 @@ def run(*arguments, **settings):
     """Runs `schedbridge ARGUMENTS` to its end."""
     settings.setdefault("env", ENVIRONMENT)
     return subprocess.run(
-        command(*arguments), capture_output=True, text=True, timeout=60, **settings
+        command(*arguments), check=False, capture_output=True, text=True, timeout=60, **settings
     )
 
 

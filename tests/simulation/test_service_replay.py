@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A simulated controller and the real service: the wire changes nothing, and survives everything."""
+"""A simulated controller and the real service: the wire changes nothing, and survives a lot."""
 
 import random
 import socket

@@ -32,11 +32,11 @@ def test_what_is_printed_is_read_again():
 
 PROBLEMS = {
     "unknown section": ("polcy: x", ["f.yaml: polcy: unknown key; there are controller, "]),
-    "unknown key": ("controller: {sokket: x}", ["controller.sokket: unknown key; there are socket"]),
+    "unknown key": ("controller: {sokket: x}", ["controller.sokket: unknown key; there are "]),
     "no section": ("controller: 3", ["controller: must be a section of keys, not 3"]),
     "no number": ("controller: {retry_s: soon}", ["controller.retry_s: ", "not 'soon'"]),
     "too small": ("controller: {retry_s: 0}", ["controller.retry_s: ", "not 0"]),
-    "relative": ("controller: {socket: run/x.sock}", ["controller.socket: must be an absolute path"]),
+    "relative": ("controller: {socket: run/x.sock}", ["controller.socket: must be an abs"]),
     "long path": (f"controller: {{socket: /{'x' * 120}}}", ["longer than the 107 bytes"]),
     "no users": ("controller: {users: []}", ["controller.users: "]),
     "same socket": (
@@ -92,7 +92,7 @@ def test_all_problems_are_there():
 
 
 def test_files_that_cannot_be_read(tmp_path):
-    with pytest.raises(ConfigError, match="none.yaml: No such file"):
+    with pytest.raises(ConfigError, match=r"none\.yaml: No such file"):
         load(tmp_path / "none.yaml")
     with pytest.raises(ConfigError, match="Is a directory"):
         load(tmp_path)

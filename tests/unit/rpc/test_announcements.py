@@ -283,7 +283,7 @@ def test_wakes_at_the_next_instant_that_matters():
 
 def test_codes_are_those_of_the_wire():
     assert {code.name for code in ReasonCode} - {"NONE"} == {
-        name.removeprefix("REASON_") for name in pb.ReasonCode.keys()
+        name.removeprefix("REASON_") for name, _ in pb.ReasonCode.items()
     } - {"UNSPECIFIED"}
     for code in ReasonCode:
         if code:

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 import os
 import socket
+import tempfile
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -93,14 +95,15 @@ def test_turns_others_away_and_counts_them(echo, gates):
     assert refused == [("controller.socket", "user")]
 
 
-def test_another_user_is_told_apart_by_the_kernel(echo, gates, tmp_path):
+def test_another_user_is_told_apart_by_the_kernel(echo, gates):
     if OWN != 0:
         pytest.skip("needs root to become somebody else")
-    tmp_path.chmod(0o755)
-    for parent in tmp_path.parents:
-        if parent.stat().st_uid == 0 and str(parent).startswith("/tmp/"):
-            parent.chmod(0o755)
-    path = gates(lambda uid: echo if uid == 0 else None)
+    with tempfile.TemporaryDirectory() as name:  # one that others can enter
+        Path(name).chmod(0o755)
+        _knock_as_nobody(gates(lambda uid: echo if uid == 0 else None, Path(name) / "gate"))
+
+
+def _knock_as_nobody(path):
     child = os.fork()
     if child == 0:
         try:

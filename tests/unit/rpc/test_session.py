@@ -315,9 +315,10 @@ def test_memory_of_running_jobs_counts_only_where_it_is_consumed():
 
 
 def test_licences_and_reservations():
+    wants = a_request(reservation="r", licences=[pb.LicenceUse(name="l", count=2)])
     session = a_session(
         a_full(
-            [a_job("1", request=a_request(reservation="r", licences=[pb.LicenceUse(name="l", count=2)]))],
+            [a_job("1", request=wants)],
             licences=pb.Licences(items=[pb.Licence(name="l", total=5, used_elsewhere=2)]),
             reservations=pb.Reservations(
                 items=[

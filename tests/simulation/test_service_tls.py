@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TCP: only with mutual TLS, and only for the certificates that are named."""
+
+import shutil
+import socket
+import subprocess
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from bridge.rpc.pb import scheduler_pb2_grpc
+from tests.simulation.services import a_home, a_service, controller_of
+from tests.unit.rpc.worlds import a_full, a_hello, a_job
+
+pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl")
+
+
+def openssl(directory, *arguments):
+    subprocess.run(["openssl", *arguments], cwd=directory, check=True, capture_output=True)
+
+
+def a_certificate(directory, name, ca=None):
+    """A key and a certificate for a name, signed by an authority or by itself."""
+    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    subject = ["-subj", f"/CN={name}", "-keyout", f"{name}.key"]
+    if ca is None:
+        openssl(directory, "req", "-x509", *key, *subject, "-out", f"{name}.crt", "-days", "2")
+        return
+    openssl(directory, "req", *key, *subject, "-out", f"{name}.csr")
+    (directory / "ext").write_text(f"subjectAltName=DNS:{name}\n")
+    openssl(
+        directory, "x509", "-req", "-in", f"{name}.csr", "-CA", f"{ca}.crt", "-CAkey", f"{ca}.key",
+        "-CAcreateserial", "-out", f"{name}.crt", "-days", "2", "-extfile", "ext",
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("keys")
+    a_certificate(directory, "ca")
+    a_certificate(directory, "localhost", "ca")
+    a_certificate(directory, "slurmctld", "ca")
+    a_certificate(directory, "somebody", "ca")
+    a_certificate(directory, "stranger")
+    return directory
+
+
+@pytest.fixture
+def served(keys):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    tls = {
+        "address": f"127.0.0.1:{port}", "ca": str(keys / "ca.crt"),
+        "cert": str(keys / "localhost.crt"), "key": str(keys / "localhost.key"),
+        "subjects": ["slurmctld"],
+    }  # fmt: skip
+    with a_home() as home, a_service(home, controller={"tls": tls}):
+        yield home, port
+
+
+def channel(keys, port, name=None):
+    own = {}
+    if name is not None:
+        own = {
+            "private_key": (keys / f"{name}.key").read_bytes(),
+            "certificate_chain": (keys / f"{name}.crt").read_bytes(),
+        }
+    credentials = grpc.ssl_channel_credentials((keys / "ca.crt").read_bytes(), **own)
+    return grpc.secure_channel(f"localhost:{port}", credentials)
+
+
+def test_the_named_certificate_schedules(keys, served):
+    _, port = served
+    with channel(keys, port, "slurmctld") as there:
+        stub = scheduler_pb2_grpc.SchedulerStub(there)
+        stub.Hello(a_hello(), timeout=5)
+        assert len(stub.Cycle(a_full([a_job("1")]), timeout=5).decisions) == 1
+        health = health_pb2_grpc.HealthStub(there)
+        answer = health.Check(health_pb2.HealthCheckRequest(), timeout=5)
+        assert answer.status == health_pb2.HealthCheckResponse.SERVING
+
+
+def test_another_certificate_of_the_same_authority_may_not_call(keys, served):
+    _, port = served
+    with channel(keys, port, "somebody") as there, pytest.raises(grpc.RpcError) as caught:
+        scheduler_pb2_grpc.SchedulerStub(there).Hello(a_hello(), timeout=5)
+    assert caught.value.code() is grpc.StatusCode.PERMISSION_DENIED
+
+
+@pytest.mark.parametrize("name", [None, "stranger"])
+def test_without_a_certificate_of_the_authority_nobody_connects(keys, served, name):
+    _, port = served
+    with channel(keys, port, name) as there, pytest.raises(grpc.RpcError) as caught:
+        scheduler_pb2_grpc.SchedulerStub(there).Hello(a_hello(), timeout=3)
+    assert caught.value.code() in (
+        grpc.StatusCode.UNAVAILABLE,
+        grpc.StatusCode.DEADLINE_EXCEEDED,
+    )
+
+
+def test_without_tls_nobody_connects(served):
+    _, port = served
+    with grpc.insecure_channel(f"localhost:{port}") as there, pytest.raises(grpc.RpcError):
+        scheduler_pb2_grpc.SchedulerStub(there).Hello(a_hello(), timeout=3)
+
+
+def test_socket_and_tcp_reach_the_same_session(keys, served):
+    home, port = served
+    with (
+        grpc.insecure_channel(controller_of(home)) as here,
+        channel(keys, port, "slurmctld") as there,
+    ):
+        scheduler_pb2_grpc.SchedulerStub(here).Hello(a_hello(epoch=2), timeout=5)
+        with pytest.raises(grpc.RpcError) as caught:
+            scheduler_pb2_grpc.SchedulerStub(there).Hello(a_hello(epoch=1), timeout=5)
+    assert caught.value.code() is grpc.StatusCode.ABORTED

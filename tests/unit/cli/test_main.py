@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bridge.cli.asking import print_json, shown, until, when
+from bridge.cli.main import COMMANDS, main, usage
+from bridge.rpc.pb import operator_pb2 as pb
+
+ROOT = Path(__file__).parents[3]
+
+
+def call(capsys, *arguments):
+    """Exit code, standard output, standard error."""
+    try:
+        main([str(argument) for argument in arguments])
+        code = 0
+    except SystemExit as end:
+        code = end.code or 0
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_is_there_and_has_help(name, capsys):
+    module, attribute, _ = COMMANDS[name]
+    assert hasattr(importlib.import_module(f"bridge.cli.{module}"), attribute)
+    code, out, _ = call(capsys, name, "--help")
+    assert code == 0
+    assert f"schedbridge {name}" in out
+
+
+def test_help_names_every_command_and_imports_little(capsys):
+    code, out, _ = call(capsys, "--help")
+    assert code == 0
+    assert out == usage()
+    assert all(f"  {name}" in out for name in COMMANDS)
+    script = (
+        "import sys\nfrom bridge.cli.main import usage\nusage()\n"
+        "heavy = {'numpy', 'grpc', 'typer', 'pydantic', 'matplotlib'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT)
+
+
+def test_no_command_is_wrong_usage(capsys):
+    assert call(capsys)[0] == 2
+
+
+def test_an_unknown_command_is_one_line(capsys):
+    code, out, err = call(capsys, "fly")
+    assert (code, out) == (2, "")
+    assert err.startswith("schedbridge: no command 'fly'; there are serve, ")
+    assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("status",), ("plan",), ("explain", "1"), ("policy", "show"), ("policy", "set", "easy")],
+)
+def test_without_a_service_there_is_one_clear_line(capsys, tmp_path, arguments):
+    code, out, err = call(capsys, *arguments, "--socket", tmp_path / "none")
+    assert (code, out) == (1, "")
+    assert err == (
+        f"schedbridge: no service at {tmp_path}/none: start it with 'schedbridge serve', "
+        "or say --socket PATH\n"
+    )
+
+
+def test_the_socket_is_found_in_the_configuration(capsys, tmp_path):
+    (tmp_path / "b.yaml").write_text(f"operator: {{socket: {tmp_path}/here}}")
+    _, _, err = call(capsys, "status", "--config", tmp_path / "b.yaml")
+    assert f"no service at {tmp_path}/here" in err
+
+
+def test_the_socket_is_found_in_the_environment(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("SCHEDBRIDGE_SOCKET", f"{tmp_path}/there")
+    assert f"no service at {tmp_path}/there" in call(capsys, "status")[2]
+
+
+def test_a_socket_nobody_listens_at(capsys, tmp_path):
+    (tmp_path / "s").write_text("")
+    code, _, err = call(capsys, "status", "--socket", tmp_path / "s")
+    assert code == 1
+    assert "nobody answers at unix:" in err
+    assert len(err.splitlines()) == 1
+
+
+# ------------------------------------------------------------------ check-config
+
+
+def test_check_config_prints_what_it_comes_to(capsys, tmp_path):
+    (tmp_path / "b.yaml").write_text("policy: easy")
+    code, out, _ = call(capsys, "check-config", tmp_path / "b.yaml")
+    assert code == 0
+    assert "retry_s: 30" in out
+    assert call(capsys, "check-config", tmp_path / "b.yaml", "--quiet")[1] == ""
+    found = json.loads(call(capsys, "check-config", tmp_path / "b.yaml", "--json")[1])
+    assert found["ok"]
+    assert found["config"]["policy"]["plan"] == "easy"
+
+
+def test_check_config_names_every_problem(capsys, tmp_path):
+    file = tmp_path / "b.yaml"
+    file.write_text("policy: magic\nlog: {level: loud}")
+    code, out, err = call(capsys, "check-config", file)
+    assert (code, out) == (1, "")
+    lines = sorted(err.splitlines())
+    assert len(lines) == 2
+    assert lines[0].startswith(f"schedbridge: {file}: log.level: ")
+    assert lines[1].startswith(f"schedbridge: {file}: policy: no preset 'magic'")
+    code, out, err = call(capsys, "check-config", file, "--json")
+    assert (code, err) == (1, "")
+    found = json.loads(out)
+    assert not found["ok"]
+    assert {problem["key"] for problem in found["problems"]} == {"policy", "log.level"}
+
+
+def test_check_config_of_no_file(capsys, tmp_path):
+    code, _, err = call(capsys, "check-config", tmp_path / "none")
+    assert code == 1
+    assert "No such file or directory" in err
+
+
+# ------------------------------------------------------------------ printing
+
+
+def test_numbers_are_numbers_in_json(capsys):
+    reply = pb.StatusReply(generation=2**60, decisions={"start": 2**40}, jobs_pending=3)
+    reply.controller_status.fallbacks = 1
+    print_json(reply)
+    found = json.loads(capsys.readouterr().out)
+    assert found["generation"] == 2**60
+    assert found["decisions"] == {"start": 2**40}
+    assert found["refusals"] == {}
+    assert found["controller_status"]["fallbacks"] == 1
+    print_json(pb.PlanReply(now_s=5, jobs=[pb.PlannedJob(job_id="1", start_s=7)]))
+    found = json.loads(capsys.readouterr().out)
+    assert found["jobs"][0]["start_s"] == 7
+
+
+def test_words_of_users_cannot_drive_the_terminal():
+    assert shown("a\x1b[2Jb") == "a?[2Jb"
+    assert shown("näh") == "näh"
+
+
+def test_instants():
+    assert when(0) == ""
+    assert until(5, 5) == "now"
+    assert until(65, 5) == "in 1 min"

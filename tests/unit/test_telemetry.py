@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+import json
+import logging
+import re
+
+import pytest
+from prometheus_client import generate_latest
+
+from bridge import telemetry
+from bridge.telemetry import JsonFormatter, Metrics, start_logging
+
+
+@pytest.fixture
+def metrics():
+    return Metrics("1.2", "easy")
+
+
+def page(metrics):
+    return generate_latest(metrics.registry).decode()
+
+
+def test_every_metric_is_in_the_documented_table(metrics):
+    metrics.gate_refused("controller.socket", "user")
+    metrics.decided("start", 1)
+    metrics.fate("refused", 2015)
+    text = page(metrics)
+    shown = set(re.findall(r"^# TYPE (\S+) ", text, re.MULTILINE))
+    shown = {name for name in shown if not name.endswith("_created")}
+    named = set(re.findall(r"(?:schedbridge)?_[a-z_]+", telemetry.__doc__.split("| meaning |")[1]))
+    full = {name if name.startswith("schedbridge") else f"schedbridge{name}" for name in named}
+    assert shown <= full, shown - full
+    assert all(name.startswith("schedbridge_") for name in shown)
+
+
+def test_cycles_and_failures(metrics):
+    assert "schedbridge_controller_up 0.0" in page(metrics)
+    metrics.cycle(wall_s=0.003, plan_s=0.001, failures=0)
+    metrics.cycle(wall_s=0.3, plan_s=0.1, failures=2)
+    text = page(metrics)
+    assert "schedbridge_cycle_seconds_count 2.0" in text
+    assert 'schedbridge_cycle_seconds_bucket{le="0.005"} 1.0' in text
+    assert "schedbridge_policy_failures_total 2.0" in text
+    assert "schedbridge_controller_up 1.0" in text
+
+
+def test_the_policy_in_force_is_the_only_one(metrics):
+    metrics.policy("other")
+    text = page(metrics)
+    assert 'policy="other"' in text
+    assert 'policy="easy"' not in text
+
+
+def test_logs_as_json():
+    record = logging.LogRecord("bridge.x", logging.WARNING, "f", 1, "a %s\nb", ("c",), None)
+    entry = json.loads(JsonFormatter().format(record))
+    assert entry["message"] == "a c\nb"
+    assert (entry["level"], entry["logger"]) == ("warning", "bridge.x")
+
+
+def test_an_exception_is_one_line_of_json():
+    try:
+        raise ValueError("x")
+    except ValueError as error:
+        record = logging.LogRecord(
+            "b", logging.ERROR, "f", 1, "m", (), (ValueError, error, error.__traceback__)
+        )
+    line = JsonFormatter().format(record)
+    assert "\n" not in line
+    assert "ValueError: x" in json.loads(line)["exception"]
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_only_the_wanted_severity_is_logged(form, capsys):
+    root = logging.getLogger()
+    before, level = list(root.handlers), root.level
+    try:
+        start_logging("warning", form)
+        logging.getLogger("bridge.test").info("quiet")
+        logging.getLogger("bridge.test").warning("loud")
+    finally:
+        root.handlers[:], root.level = before, level
+        logging.getLogger("bridge").setLevel(logging.NOTSET)
+    shown = capsys.readouterr().err
+    assert "loud" in shown
+    assert "quiet" not in shown
