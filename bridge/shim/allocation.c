@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "allocation.h"
+
+#include "gres.h"
+#include "hash.h"
+#include "jobs.h"
+
+char *nodes_text(arena_t *arena, bitstr_t *nodes)
+{
+    char *names = bitmap2node_name(nodes);
+    char *text = arena_text(arena, names);
+    xfree(names);
+    return text;
+}
+
+uint64_t nodes_print(bitstr_t *nodes)
+{
+    bridge_hash_t hash = BRIDGE_HASH_START;
+    hash_number(&hash, (uint64_t)bit_size(nodes));
+    for (bitoff_t bit = bit_ffs(nodes); bit >= 0; bit = bit_ffs_from_bit(nodes, bit + 1)) {
+        bitoff_t first = bit;
+        while (bit + 1 < bit_size(nodes) && bit_test(nodes, bit + 1))
+            bit++;
+        hash_number(&hash, (uint64_t)first << 32 | (uint64_t)bit);
+        if (bit + 1 >= bit_size(nodes))
+            break;
+    }
+    return hash_end(hash);
+}
+
+typedef struct {
+    uint32_t cpus;
+    uint64_t memory_mib;
+    pb_gres_t **gres;
+    size_t n_gres;
+    bitstr_t *nodes;
+} use_t;
+
+static bool same_gres(const use_t *a, pb_gres_t **gres, size_t count)
+{
+    if (a->n_gres != count)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        if (a->gres[i]->count != gres[i]->count || strcmp(a->gres[i]->name, gres[i]->name) != 0)
+            return false;
+    }
+    return true;
+}
+
+static use_t *use_like(arena_t *arena, arena_list_t *uses, const use_t *wanted)
+{
+    for (size_t i = uses->count; i > 0; i--) { // neighbours are alike: look at the last one first
+        use_t *use = uses->items[i - 1];
+        if (use->cpus == wanted->cpus && use->memory_mib == wanted->memory_mib &&
+            same_gres(use, wanted->gres, wanted->n_gres))
+            return use;
+    }
+    use_t *use = arena_take(arena, sizeof(*use));
+    *use = *wanted;
+    use->nodes = bit_alloc(node_record_count);
+    arena_append(arena, uses, use);
+    return use;
+}
+
+// Groups the job's nodes by what is held on them; `only` leaves out nodes that are not in it.
+static void set_uses(arena_t *arena, pb_allocation_t *allocation, const job_record_t *job,
+                     bitstr_t *only)
+{
+    const struct job_resources *held = job->job_resrcs;
+    arena_list_t uses = {0};
+    uint32_t at = 0;
+    for (bitoff_t node = bit_ffs(held->node_bitmap); node >= 0 && at < held->nhosts; at++) {
+        if (!only || bit_test(only, node)) {
+            use_t wanted = {.cpus = held->cpus ? held->cpus[at] : 0,
+                            .memory_mib = held->memory_allocated ? held->memory_allocated[at] : 0};
+            wanted.gres = gres_held(arena, job, at, &wanted.n_gres);
+            bit_set(use_like(arena, &uses, &wanted)->nodes, node);
+        }
+        if (node + 1 >= bit_size(held->node_bitmap))
+            break;
+        node = bit_ffs_from_bit(held->node_bitmap, node + 1);
+    }
+    arena_list_t messages = {0};
+    for (size_t i = 0; i < uses.count; i++) {
+        use_t *use = uses.items[i];
+        pb_node_use_t *message = PB_NEW(arena, pb_node_use_t, node_use);
+        message->nodes = nodes_text(arena, use->nodes);
+        message->cpus = use->cpus;
+        message->memory_mib = use->memory_mib;
+        message->gres = use->gres;
+        message->n_gres = use->n_gres;
+        arena_append(arena, &messages, message);
+        FREE_NULL_BITMAP(use->nodes);
+    }
+    allocation->uses = (pb_node_use_t **)messages.items;
+    allocation->n_uses = messages.count;
+}
+
+pb_allocation_t *allocation_message(arena_t *arena, const job_record_t *job)
+{
+    pb_allocation_t *allocation = PB_NEW(arena, pb_allocation_t, allocation);
+    bool completing = IS_JOB_COMPLETING(job);
+    allocation->start_s = job->start_time;
+    allocation->end_s = completing ? 0 : job->end_time;
+    allocation->partition = arena_text(arena, job->part_ptr ? job->part_ptr->name : NULL);
+    const struct job_resources *held = job->job_resrcs;
+    if (held)
+        allocation->exclusive = (held->whole_node & WHOLE_NODE_REQUIRED) != 0;
+    if (!completing)
+        allocation->licences = licence_uses(arena, job->license_list, &allocation->n_licences);
+    if (held && held->node_bitmap && (!completing || job->node_bitmap_cg)) {
+        set_uses(arena, allocation, job, completing ? job->node_bitmap_cg : NULL);
+    } else if (completing && job->node_bitmap_cg) {
+        // What it held is forgotten already; nobody may use the nodes before they are clean.
+        pb_node_use_t *use = PB_NEW(arena, pb_node_use_t, node_use);
+        pb_node_use_t **uses = arena_take(arena, sizeof(*uses));
+        use->nodes = nodes_text(arena, job->node_bitmap_cg);
+        uses[0] = use;
+        allocation->uses = uses;
+        allocation->n_uses = 1;
+        allocation->exclusive = true;
+    }
+    return allocation;
+}

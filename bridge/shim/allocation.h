@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What running and completing jobs hold.
+#ifndef BRIDGE_ALLOCATION_H
+#define BRIDGE_ALLOCATION_H
+
+#include "arena.h"
+#include "pb.h"
+#include "slurm_compat.h"
+
+pb_allocation_t *allocation_message(arena_t *arena, const job_record_t *job);
+
+// A hostlist of the nodes.
+char *nodes_text(arena_t *arena, bitstr_t *nodes);
+
+// A hash of the set of nodes.
+uint64_t nodes_print(bitstr_t *nodes);
+
+#endif

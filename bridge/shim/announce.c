@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "announce.h"
+
+#include <ctype.h>
+
+#include "nodes.h"
+
+#define MAX_TEXT 160
+// Nothing is planned further ahead: a later start is a fault of the planner.
+#define FURTHEST_S ((int64_t)10 * 366 * 24 * 3600)
+
+static uint32_t slurm_reason(pb_reason_t code, const job_record_t *job)
+{
+    switch (code) {
+    case PB(REASON_CODE__REASON_PRIORITY):
+        return WAIT_PRIORITY;
+    case PB(REASON_CODE__REASON_LICENCES):
+        return WAIT_LICENSES;
+    case PB(REASON_CODE__REASON_RESERVATION):
+        return job->resv_name ? WAIT_RESERVATION : WAIT_NODE_NOT_AVAIL;
+    case PB(REASON_CODE__REASON_BEGIN_TIME):
+        return WAIT_TIME;
+    case PB(REASON_CODE__REASON_LIMIT):
+        return WAIT_ASSOC_RESOURCE_LIMIT;
+    case PB(REASON_CODE__REASON_ARRAY_LIMIT):
+        return WAIT_ARRAY_TASK_LIMIT;
+    case PB(REASON_CODE__REASON_PARTITION):
+        return WAIT_PART_CONFIG;
+    case PB(REASON_CODE__REASON_NEVER):
+    case PB(REASON_CODE__REASON_BAD_REQUEST):
+        return FAIL_CONSTRAINTS;
+    case PB(REASON_CODE__REASON_OTHER):
+        return WAIT_NO_REASON;
+    default:
+        return WAIT_RESOURCES;
+    }
+}
+
+// Where Slurm itself holds the job back it has said why, in words its own code goes by.
+static bool slurm_knows_better(const job_record_t *job, const ledger_job_t *entry, pb_reason_t code)
+{
+    if (job->priority == 0 || code == PB(REASON_CODE__REASON_HELD) ||
+        code == PB(REASON_CODE__REASON_DEPENDENCY))
+        return true;
+    if (code == PB(REASON_CODE__REASON_BAD_REQUEST) || code == PB(REASON_CODE__REASON_NEVER))
+        return false;
+    return entry->hold != PB(HOLD__HOLD_NONE) && job->state_reason != WAIT_NO_REASON &&
+           job->state_reason != WAIT_RESOURCES && job->state_reason != WAIT_PRIORITY;
+}
+
+// What goes to users' terminals is short and printable.
+static char *clean(const char *text)
+{
+    char line[MAX_TEXT + 1];
+    size_t n = 0;
+    for (; text[n] && n < MAX_TEXT; n++)
+        line[n] = isascii((unsigned char)text[n]) && isprint((unsigned char)text[n]) ? text[n] : '?';
+    line[n] = 0;
+    return n ? xstrdup(line) : NULL;
+}
+
+static void set_reason(job_record_t *job, const ledger_job_t *entry, const pb_pending_t *pending)
+{
+    if (slurm_knows_better(job, entry, pending->code))
+        return;
+    uint32_t reason = slurm_reason(pending->code, job);
+    char *text = clean(pending->text);
+    if (job->state_reason == reason && !xstrcmp(job->state_desc, text)) {
+        xfree(text);
+        return;
+    }
+    job->state_reason = reason;
+    xfree(job->state_desc);
+    job->state_desc = text;
+    last_job_update = time(NULL);
+}
+
+static verdict_t invalid(const char *text)
+{
+    verdict_t said = {.outcome = PB(OUTCOME__OUTCOME_INVALID)};
+    snprintf(said.text, sizeof(said.text), "%s", text);
+    return said;
+}
+
+static bool known_nodes(const char *names)
+{
+    bitstr_t *nodes = NULL;
+    bool known = nodes_named(names, &nodes);
+    FREE_NULL_BITMAP(nodes);
+    return known;
+}
+
+verdict_t announce_start(job_record_t *job, ledger_job_t *entry, const pb_planned_start_t *planned)
+{
+    time_t now = time(NULL);
+    // The plan is a little older than now: a start that was to come in the meantime is no error.
+    if (planned->start_s < now - slurm_conf.msg_timeout)
+        return invalid("the planned start lies in the past");
+    if (planned->start_s > now + FURTHEST_S)
+        return invalid("the planned start lies more than ten years ahead");
+    if (planned->nodes[0] && !known_nodes(planned->nodes))
+        return invalid("unknown nodes");
+    if (planned->partition[0] && !find_part_record(planned->partition))
+        return invalid("unknown partition");
+    char *nodes = planned->nodes[0] ? planned->nodes : NULL;
+    if (job->start_time != planned->start_s || xstrcmp(job->sched_nodes, nodes)) {
+        job->start_time = planned->start_s;
+        xfree(job->sched_nodes);
+        job->sched_nodes = xstrdup(nodes);
+        last_job_update = now;
+    }
+    entry->announced = true;
+    if (planned->reason)
+        set_reason(job, entry, planned->reason);
+    return (verdict_t){.outcome = PB(OUTCOME__OUTCOME_APPLIED)};
+}
+
+verdict_t announce_pending(job_record_t *job, ledger_job_t *entry, const pb_pending_t *pending)
+{
+    if (job->start_time || job->sched_nodes) {
+        job->start_time = 0;
+        xfree(job->sched_nodes);
+        last_job_update = time(NULL);
+    }
+    entry->announced = false;
+    set_reason(job, entry, pending);
+    return (verdict_t){.outcome = PB(OUTCOME__OUTCOME_APPLIED)};
+}

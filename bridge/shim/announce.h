@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Shows users what is planned for their jobs: the expected start, the expected nodes, the reason.
+#ifndef BRIDGE_ANNOUNCE_H
+#define BRIDGE_ANNOUNCE_H
+
+#include "ledger.h"
+#include "pb.h"
+#include "slurm_compat.h"
+#include "start.h"
+
+// Needs HELD_APPLY; the job is pending and of the right version.
+verdict_t announce_start(job_record_t *job, ledger_job_t *entry, const pb_planned_start_t *planned);
+
+// Withdraws what was announced and sets the reason.
+verdict_t announce_pending(job_record_t *job, ledger_job_t *entry, const pb_pending_t *pending);
+
+#endif

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "arena.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BLOCK_BYTES ((size_t)64 * 1024)
+#define ALIGNMENT 16
+
+struct arena_block {
+    arena_block_t *next;
+    _Alignas(ALIGNMENT) char bytes[];
+};
+
+void *arena_take(arena_t *arena, size_t bytes)
+{
+    bytes = (bytes + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
+    if (!arena->blocks || arena->size - arena->used < bytes) {
+        size_t size = bytes > BLOCK_BYTES ? bytes : BLOCK_BYTES;
+        arena_block_t *block = calloc(1, sizeof(*block) + size);
+        if (!block)
+            abort();
+        block->next = arena->blocks;
+        arena->blocks = block;
+        arena->size = size;
+        arena->used = 0;
+    }
+    void *piece = arena->blocks->bytes + arena->used;
+    arena->used += bytes;
+    return piece;
+}
+
+char *arena_text(arena_t *arena, const char *text)
+{
+    if (!text || !*text)
+        return (char *)""; // protobuf-c knows the default value by its content, not its address
+    size_t bytes = strlen(text) + 1;
+    return memcpy(arena_take(arena, bytes), text, bytes);
+}
+
+char *arena_format(arena_t *arena, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    if (length < 0)
+        return (char *)"";
+    char *text = arena_take(arena, (size_t)length + 1);
+    va_start(args, format);
+    vsnprintf(text, (size_t)length + 1, format, args);
+    va_end(args);
+    return text;
+}
+
+void arena_reset(arena_t *arena)
+{
+    while (arena->blocks) {
+        arena_block_t *next = arena->blocks->next;
+        free(arena->blocks);
+        arena->blocks = next;
+    }
+    arena->used = arena->size = 0;
+}
+
+void arena_append(arena_t *arena, arena_list_t *list, void *item)
+{
+    if (list->count == list->room) {
+        size_t room = list->room ? 2 * list->room : 8;
+        void **items = arena_take(arena, room * sizeof(*items));
+        if (list->count)
+            memcpy(items, list->items, list->count * sizeof(*items));
+        list->items = items;
+        list->room = room;
+    }
+    list->items[list->count++] = item;
+}

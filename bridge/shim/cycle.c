@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "cycle.h"
+
+#include <stdlib.h>
+
+#include "apply.h"
+#include "events.h"
+#include "framing.h"
+#include "slurm_compat.h"
+
+#define WIRE_VERSION 1
+#define SHIM_VERSION "0.1.0"
+#define RETRY_MS 250
+#define FALLBACK_RETRY_MS 1000
+// After a scan that took so long, this many times as long nothing is scanned: at most a fifth of
+// one processor goes there, however many jobs come and go.
+#define REST_FACTOR 4
+#define LONGEST_REST_MS 1000
+
+void cycle_forget(cycle_t *cycle)
+{
+    ledger_clear(&cycle->ledger);
+    cycle->greeted = false;
+    cycle->full = true;
+}
+
+// ---------------------------------------------------------------- silence
+
+static void note_silence(cycle_t *cycle, int64_t began_ms, const char *what, const char *why)
+{
+    char reason[sizeof(cycle->fallback.reason)];
+    int64_t now_ms = clock_ms();
+    if (!cycle->silent_since_ms) {
+        cycle->silent_since_ms = began_ms;
+        verbose("bridge: %s failed: %s", what, why);
+    } else {
+        debug("bridge: %s failed: %s", what, why);
+    }
+    cycle_forget(cycle); // who knows what of it arrived
+    cycle->retry_ms = now_ms + (cycle->fallback.active ? FALLBACK_RETRY_MS : RETRY_MS);
+    if (now_ms - cycle->silent_since_ms >= (int64_t)cycle->settings.silence_s * 1000 - RETRY_MS) {
+        snprintf(reason, sizeof(reason), "%s: %s", what, why);
+        fallback_enter(&cycle->fallback, reason);
+    }
+}
+
+static void note_answer(cycle_t *cycle)
+{
+    cycle->silent_since_ms = 0;
+    fallback_leave(&cycle->fallback);
+}
+
+// A call may take what is left of the time of silence.
+static unsigned timeout_ms(const cycle_t *cycle)
+{
+    int64_t most = (int64_t)cycle->settings.silence_s * 1000;
+    int64_t left = cycle->silent_since_ms && !cycle->fallback.active
+                       ? most - (clock_ms() - cycle->silent_since_ms)
+                       : most;
+    return (unsigned)MAX(left, RETRY_MS);
+}
+
+// ---------------------------------------------------------------- calls
+
+// Packs and calls. The reply is still to be freed by its kind; NULL: `silence` was noted.
+static ProtobufCMessage *call(cycle_t *cycle, const char *method, const ProtobufCMessage *request,
+                              const ProtobufCMessageDescriptor *reply_kind)
+{
+    char problem[300];
+    const unsigned char *reply;
+    size_t reply_bytes;
+    size_t bytes = protobuf_c_message_get_packed_size(request);
+    unsigned char *framed = malloc(FRAME_BYTES + bytes);
+    if (!framed)
+        abort();
+    protobuf_c_message_pack(request, framed + FRAME_BYTES);
+    int64_t began_us = clock_us();
+    ProtobufCMessage *message = NULL;
+    if (wire_call(cycle->wire, method, framed, bytes, timeout_ms(cycle), &reply, &reply_bytes,
+                  problem, sizeof(problem))) {
+        message = protobuf_c_message_unpack(reply_kind, NULL, reply_bytes, reply);
+        if (!message)
+            snprintf(problem, sizeof(problem), "the reply is not understood");
+    }
+    free(framed);
+    cycle->round_trip_ms = (double)(clock_us() - began_us) / 1000.0;
+    if (!message)
+        note_silence(cycle, began_us / 1000, method, problem);
+    return message;
+}
+
+static bool hello(cycle_t *cycle)
+{
+    static char *features[] = {"start", "planned_start", "pending_reason"};
+    char controller[100];
+    pb_hello_request_t request = SCHEDBRIDGE__V1__HELLO_REQUEST__INIT;
+    if (!held_take(&cycle->held, HELD_READ))
+        return false;
+    char *cluster = xstrdup(slurm_conf.cluster_name);
+    request.memory_consumable = (slurm_conf.select_type_param & CR_MEMORY) != 0;
+    request.whole_cores = (slurm_conf.select_type_param & (CR_CORE | CR_SOCKET)) != 0;
+    held_give(&cycle->held);
+    snprintf(controller, sizeof(controller), "slurm %d.%02d.%d sched/bridge %s",
+             (int)SLURM_VERSION_MAJOR(SLURM_VERSION_NUMBER),
+             (int)SLURM_VERSION_MINOR(SLURM_VERSION_NUMBER),
+             (int)SLURM_VERSION_MICRO(SLURM_VERSION_NUMBER), SHIM_VERSION);
+    request.wire_version = WIRE_VERSION;
+    request.controller = controller;
+    request.epoch = cycle->epoch;
+    request.cluster = cluster ? cluster : "";
+    request.features = features;
+    request.n_features = sizeof(features) / sizeof(features[0]);
+    int64_t began_ms = clock_ms();
+    pb_hello_reply_t *reply = (pb_hello_reply_t *)call(
+        cycle, "Hello", &request.base, &schedbridge__v1__hello_reply__descriptor);
+    xfree(cluster);
+    if (!reply)
+        return false;
+    bool good = reply->wire_version == WIRE_VERSION && reply->service_epoch;
+    if (!good) {
+        note_silence(cycle, began_ms, "Hello", "the service speaks another wire version");
+    } else {
+        if (cycle->service_epoch != reply->service_epoch) {
+            info("bridge: %.64s decides, policy %.64s", reply->service, reply->policy);
+            fates_clear(&cycle->fates); // of decisions that nobody remembers
+        }
+        cycle->service_epoch = reply->service_epoch;
+        cycle->greeted = true;
+        cycle->full = true;
+        ledger_clear(&cycle->ledger);
+    }
+    schedbridge__v1__hello_reply__free_unpacked(reply, NULL);
+    return good;
+}
+
+static pb_cycle_reply_t *call_cycle(cycle_t *cycle, snapshot_t *snapshot)
+{
+    pb_cycle_request_t request = SCHEDBRIDGE__V1__CYCLE_REQUEST__INIT;
+    pb_status_t status = SCHEDBRIDGE__V1__CONTROLLER_STATUS__INIT;
+    snapshot_fill(snapshot, &request);
+    request.epoch = cycle->epoch;
+    request.base_generation = cycle->full ? 0 : cycle->generation;
+    request.generation = ++cycle->generation;
+    request.fates = (pb_fate_t **)cycle->fates.list.items;
+    request.n_fates = cycle->fates.list.count;
+    status.fallbacks = cycle->fallback.times;
+    status.fallback_time_s = fallback_seconds(&cycle->fallback);
+    status.fallback_reason = cycle->fallback.reason;
+    status.lock_ms_max = held_longest_ms(&cycle->held);
+    status.round_trip_ms = cycle->round_trip_ms;
+    request.status = &status;
+    debug("bridge: cycle %" PRIu64 "%s: %zu jobs, %zu left, %zu nodes, %zu fates; locks held "
+          "%.1f ms at most",
+          request.generation, cycle->full ? " (full)" : "", request.n_jobs, request.n_removed_jobs,
+          request.n_nodes, request.n_fates, status.lock_ms_max);
+    return (pb_cycle_reply_t *)call(cycle, "Cycle", &request.base,
+                                    &schedbridge__v1__cycle_reply__descriptor);
+}
+
+static void heed(cycle_t *cycle, const pb_cycle_reply_t *reply)
+{
+    applied_t applied;
+    if (reply->service_epoch != cycle->service_epoch) {
+        debug("bridge: the service has been restarted");
+        cycle_forget(cycle);
+        cycle->again = true;
+        return;
+    }
+    if (reply->need_full || reply->generation != cycle->generation) {
+        debug("bridge: the service asks for everything");
+        ledger_clear(&cycle->ledger);
+        cycle->full = true;
+        cycle->again = true;
+        return;
+    }
+    cycle->full = false;
+    fates_clear(&cycle->fates);
+    note_answer(cycle);
+    if (reply->wake_after_s)
+        cycle->tick_ms = MIN(cycle->tick_ms, clock_ms() + (int64_t)reply->wake_after_s * 1000);
+    if (!apply_reply(reply, &cycle->ledger, &cycle->held, &cycle->fates, &applied))
+        return;
+    if (reply->n_decisions)
+        debug("bridge: %zu decisions: %u starts, %u announcements, %u not carried out; round trip "
+              "%.1f ms",
+              reply->n_decisions, applied.starts, applied.announcements, applied.refused,
+              cycle->round_trip_ms);
+}
+
+// ---------------------------------------------------------------- when
+
+bool cycle_due(cycle_t *cycle)
+{
+    int64_t now_ms = clock_ms();
+    fallback_assert(&cycle->fallback);
+    if (cycle->silent_since_ms)
+        return now_ms >= cycle->retry_ms;
+    if (now_ms < cycle->rested_ms)
+        return false;
+    time_t now = time(NULL);
+    return cycle->again || cycle->fates.urgent || now_ms >= cycle->tick_ms ||
+           (cycle->recheck_s && now >= cycle->recheck_s) ||
+           (cycle->next_s && now >= cycle->next_s) || events_print() != cycle->seen;
+}
+
+// Reads Slurm's tables; from an empty ledger if everything is to be said.
+static bool scan(cycle_t *cycle, snapshot_t *snapshot)
+{
+    if (!snapshot_take(snapshot, &cycle->ledger, &cycle->held))
+        return false;
+    if (snapshot->renumbered && !cycle->full) {
+        snapshot_clear(snapshot);
+        ledger_clear(&cycle->ledger);
+        cycle->full = true;
+        return snapshot_take(snapshot, &cycle->ledger, &cycle->held);
+    }
+    return true;
+}
+
+void cycle_run(cycle_t *cycle)
+{
+    snapshot_t snapshot = {0};
+    cycle->held.batch_ms = cycle->settings.batch_ms;
+    if (!cycle->greeted && !hello(cycle))
+        return;
+    int64_t began_ms = clock_ms();
+    bool tick = began_ms >= cycle->tick_ms;
+    time_t second = time(NULL);
+    cycle->seen = events_print();
+    cycle->recheck_s = events_latest() >= second ? second + 1 : 0;
+    cycle->again = false;
+    if (!scan(cycle, &snapshot)) {
+        snapshot_clear(&snapshot);
+        return;
+    }
+    cycle->again = snapshot.again;
+    cycle->next_s = snapshot.next_s;
+    int64_t rest_ms = REST_FACTOR * (clock_ms() - began_ms);
+    if (cycle->full || tick || cycle->fates.urgent || snapshot_has_news(&snapshot)) {
+        cycle->tick_ms = clock_ms() + (int64_t)cycle->settings.tick_s * 1000;
+        pb_cycle_reply_t *reply = call_cycle(cycle, &snapshot);
+        if (reply) {
+            heed(cycle, reply);
+            schedbridge__v1__cycle_reply__free_unpacked(reply, NULL);
+        }
+    }
+    cycle->rested_ms = clock_ms() + MIN(rest_ms, LONGEST_REST_MS);
+    snapshot_clear(&snapshot);
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The conversation with the service: hello, then cycles; and what silence means.
+#ifndef BRIDGE_CYCLE_H
+#define BRIDGE_CYCLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "fallback.h"
+#include "fates.h"
+#include "held.h"
+#include "ledger.h"
+#include "settings.h"
+#include "snapshot.h"
+#include "wire.h"
+
+typedef struct {
+    settings_t settings;
+    wire_t *wire; // opened and closed by the thread; interrupted by others under a lock
+    held_t held;
+    ledger_t ledger;
+    fates_t fates;
+    fallback_t fallback;
+
+    uint64_t epoch;         // of this life of the plugin
+    uint64_t service_epoch; // of the service's life; 0: none was met yet
+    uint64_t generation;    // of the last call
+    bool greeted;           // hello was said to the present service
+    bool full;              // the next call carries everything
+
+    int64_t silent_since_ms; // begin of the first of the calls that failed in a row; 0: none
+    int64_t retry_ms;        // not before, while silent
+    double round_trip_ms;    // of the last call
+
+    // What the next cycle waits for.
+    uint64_t seen;     // events_print() before the last scan
+    time_t recheck_s;  // the last scan fell into the second of an update; 0: it did not
+    time_t next_s;     // something changes by itself; 0: nothing
+    int64_t tick_ms;   // call at the latest
+    int64_t rested_ms; // not before: scanning takes its bounded share of time
+    bool again;        // at once
+} cycle_t;
+
+// True if a cycle shall be made now.
+bool cycle_due(cycle_t *cycle);
+
+// Makes one cycle: scans, calls if there is anything to say, carries out the reply.
+void cycle_run(cycle_t *cycle);
+
+// Has everything said anew, after settings or the service changed.
+void cycle_forget(cycle_t *cycle);
+
+#endif

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Has anything changed in Slurm? Slurm tells nobody, so it is looked at: counters of jobs, times of
+// updates and the bitmaps of nodes. The times have a resolution of one second: whoever looks in the
+// second of an update has to look again when that second is over.
+#ifndef BRIDGE_EVENTS_H
+#define BRIDGE_EVENTS_H
+
+#include <stdint.h>
+#include <time.h>
+
+// Another value after nearly every change. Takes the node lock for reading, for microseconds.
+uint64_t events_print(void);
+
+// The moment of the latest update of jobs, nodes, partitions, reservations or licences.
+time_t events_latest(void);
+
+#endif

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Slurm's own tests of a pending job: would Slurm let it start now, resources aside? What Slurm's
+// scheduler does to a job on the way to that answer (dependencies resolved, eligible time set,
+// reasons kept, deadlines enforced) is done here, because that scheduler sleeps.
+#ifndef BRIDGE_EXAMINE_H
+#define BRIDGE_EXAMINE_H
+
+#include <stdbool.h>
+
+#include "ledger.h"
+#include "pb.h"
+#include "slurm_compat.h"
+
+// True if the answer of the last examination may be outdated. Needs the job lock for reading.
+bool examine_needed(const job_record_t *job, const ledger_job_t *entry, int64_t now_ms);
+
+// Examines and writes the answer into the entry. Needs HELD_APPLY. False: the job is pending no
+// longer (its dependency can never be fulfilled, or its deadline has passed).
+bool examine(job_record_t *job, ledger_job_t *entry, int64_t now_ms);
+
+// Gives the first tasks of an array that waits for corresponding tasks of another records of their
+// own, as Slurm's scheduler does. Needs HELD_APPLY. True: the array's records are others now.
+bool examine_split(job_record_t *job);
+
+// True if the job's partitions include this one.
+bool examine_has_partition(const job_record_t *job, const part_record_t *part);
+
+// Tests the job in one partition as Slurm does before a start; WAIT_NO_REASON: it may run there.
+// Leaves the job as it would be in its present partition.
+uint32_t examine_partition(job_record_t *job, part_record_t *part);
+
+// True if associations and QOS allow the job so many nodes now. Otherwise Slurm has set the reason.
+bool examine_limits(job_record_t *job, uint32_t nodes);
+
+#endif

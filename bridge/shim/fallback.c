@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "fallback.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+
+#include "held.h"
+#include "slurm_compat.h"
+
+void fallback_begin(fallback_t *fallback)
+{
+    *fallback = (fallback_t){.was_disabled = slurmctld_config.scheduling_disabled};
+    slurmctld_config.scheduling_disabled = true;
+}
+
+// PluginDir may name several directories.
+static void *open_backfill(void)
+{
+    void *plugin = NULL;
+    char *rest = NULL;
+    char *dirs = xstrdup(slurm_conf.plugindir);
+    for (char *dir = strtok_r(dirs, ":", &rest); dir && !plugin; dir = strtok_r(NULL, ":", &rest)) {
+        char *path = xstrdup_printf("%s/sched_backfill.so", dir);
+        plugin = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+        xfree(path);
+    }
+    xfree(dirs);
+    return plugin;
+}
+
+// Calls an entry point of the backfill plugin.
+static bool call_backfill(const fallback_t *fallback, const char *name)
+{
+    int (*entry)(void) = NULL;
+    *(void **)&entry = fallback->backfill ? dlsym(fallback->backfill, name) : NULL;
+    if (!entry)
+        return false;
+    (void)entry(); // fini() returns nothing: what it leaves in the register is not looked at
+    return true;
+}
+
+void fallback_enter(fallback_t *fallback, const char *reason)
+{
+    if (fallback->active)
+        return;
+    fallback->active = true;
+    fallback->times++;
+    fallback->since_ms = clock_ms();
+    snprintf(fallback->reason, sizeof(fallback->reason), "%s", reason);
+    error("bridge: the service is silent (%s): Slurm's own backfill schedules until it answers",
+          reason);
+    slurmctld_config.scheduling_disabled = false; // backfill does not start while it is set
+    if (!fallback->backfill) {
+        fallback->backfill = open_backfill();
+        if (!call_backfill(fallback, "init"))
+            error("bridge: sched_backfill.so is not to be had from %s: only Slurm's main scheduler "
+                  "is left",
+                  slurm_conf.plugindir);
+    }
+    schedule(true);
+}
+
+void fallback_leave(fallback_t *fallback)
+{
+    if (!fallback->active)
+        return;
+    double seconds = (double)(clock_ms() - fallback->since_ms) / 1000.0;
+    slurmctld_config.scheduling_disabled = true;
+    fallback->active = false;
+    fallback->past_s += seconds;
+    info("bridge: the service answers again after %.1f s: it schedules", seconds);
+}
+
+void fallback_assert(const fallback_t *fallback)
+{
+    if (!fallback->active)
+        slurmctld_config.scheduling_disabled = true;
+}
+
+double fallback_seconds(const fallback_t *fallback)
+{
+    return fallback->past_s +
+           (fallback->active ? (double)(clock_ms() - fallback->since_ms) / 1000.0 : 0);
+}
+
+void fallback_reconfig(const fallback_t *fallback) { call_backfill(fallback, "sched_p_reconfig"); }
+
+void fallback_end(fallback_t *fallback)
+{
+    if (fallback->backfill) {
+        call_backfill(fallback, "fini");
+        dlclose(fallback->backfill);
+    }
+    slurmctld_config.scheduling_disabled = fallback->was_disabled;
+    fallback->backfill = NULL;
+    fallback->active = false;
+}

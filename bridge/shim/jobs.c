@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "jobs.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+
+#include "allocation.h"
+#include "gres.h"
+#include "hash.h"
+
+bool job_is_array_head(const job_record_t *job)
+{
+    return job->array_recs && job->array_recs->task_id_bitmap && job->array_task_id == NO_VAL;
+}
+
+Schedbridge__V1__JobState job_wire_state(const job_record_t *job)
+{
+    if (!job->details || IS_JOB_REVOKED(job))
+        return PB(JOB_STATE__JOB_STATE_UNSPECIFIED);
+    if (IS_JOB_COMPLETING(job))
+        return PB(JOB_STATE__JOB_STATE_COMPLETING);
+    if (IS_JOB_PENDING(job))
+        return PB(JOB_STATE__JOB_STATE_PENDING);
+    if ((IS_JOB_RUNNING(job) || IS_JOB_SUSPENDED(job)) && job->job_resrcs)
+        return PB(JOB_STATE__JOB_STATE_RUNNING);
+    return PB(JOB_STATE__JOB_STATE_UNSPECIFIED);
+}
+
+char *job_wire_id(arena_t *arena, uint32_t job_id, uint32_t array_job_id, uint32_t array_task_id)
+{
+    if (array_job_id && array_task_id != NO_VAL)
+        return arena_format(arena, "%u_%u", array_job_id, array_task_id);
+    return arena_format(arena, "%u", job_id);
+}
+
+job_record_t *job_by_wire_id(const char *id)
+{
+    char *end;
+    if (!isdigit((unsigned char)id[0]))
+        return NULL;
+    unsigned long job = strtoul(id, &end, 10);
+    if (job >= NO_VAL)
+        return NULL;
+    if (!*end) {
+        job_record_t *found = find_job_record((uint32_t)job);
+        // The number of an array's last task is the array's own: "1234" names it no longer.
+        return found && found->array_job_id && found->array_task_id != NO_VAL ? NULL : found;
+    }
+    if (*end != '_' || !isdigit((unsigned char)end[1]))
+        return NULL;
+    unsigned long task = strtoul(end + 1, &end, 10);
+    if (*end || task >= NO_VAL)
+        return NULL;
+    job_record_t *found = find_job_array_rec((uint32_t)job, (uint32_t)task);
+    // Slurm answers with the array's record for a task that is not split off yet.
+    return found && found->array_task_id == task ? found : NULL;
+}
+
+bool job_malleable(const job_record_t *job, malleable_t *malleable, char *problem, size_t bytes)
+{
+    memset(malleable, 0, sizeof(*malleable));
+    bool some = false;
+    for (uint32_t i = 0; i < job->spank_job_env_size; i++) {
+        bool ours;
+        if (!job->spank_job_env || !job->spank_job_env[i])
+            continue;
+        if (!malleable_take_entry(malleable, job->spank_job_env[i], &ours, problem, bytes))
+            return false;
+        some |= ours;
+    }
+    return !some || malleable_settle(malleable, problem, bytes);
+}
+
+// ---------------------------------------------------------------- hashes
+
+static void hash_malleable(bridge_hash_t *hash, const job_record_t *job)
+{
+    malleable_t malleable;
+    char problem[8];
+    if (!job->spank_job_env_size)
+        return;
+    bool valid = job_malleable(job, &malleable, problem, sizeof(problem));
+    hash_number(hash, valid);
+    if (!valid)
+        return;
+    hash_number(hash, (uint64_t)malleable.min_nodes << 32 | malleable.max_nodes);
+    hash_number(hash, (uint64_t)malleable.min_power_w << 32 | malleable.max_power_w);
+    hash_text(hash, malleable.constraint);
+}
+
+uint64_t job_version(const job_record_t *job)
+{
+    const job_details_t *details = job->details;
+    bridge_hash_t hash = BRIDGE_HASH_START;
+    hash_text(&hash, job->partition);
+    hash_text(&hash, job->account);
+    hash_number(&hash, job->qos_id);
+    hash_number(&hash, (uint64_t)job->time_limit << 32 | job->time_min);
+    hash_number(&hash, (uint64_t)details->min_nodes << 32 | details->max_nodes);
+    hash_number(&hash, (uint64_t)details->num_tasks << 32 | details->orig_cpus_per_task);
+    hash_number(&hash, (uint64_t)details->orig_min_cpus << 32 | details->orig_max_cpus);
+    hash_number(&hash, (uint64_t)details->orig_pn_min_cpus << 32 | details->ntasks_per_node);
+    hash_number(&hash, details->orig_pn_min_memory);
+    hash_number(&hash, (uint64_t)details->whole_node << 32 | (uint64_t)details->contiguous << 16 |
+                           details->core_spec);
+    hash_text(&hash, details->features);
+    hash_text(&hash, details->req_nodes);
+    hash_text(&hash, details->exc_nodes);
+    hash_text(&hash, job->licenses);
+    hash_text(&hash, job->resv_name);
+    hash_text(&hash, job->tres_per_node);
+    hash_text(&hash, job->tres_per_job);
+    hash_text(&hash, job->tres_per_socket);
+    hash_text(&hash, job->tres_per_task);
+    hash_malleable(&hash, job);
+    return hash_end(hash);
+}
+
+static uint32_t startable(const job_record_t *job)
+{
+    const job_array_struct_t *array = job->array_recs;
+    if (!array->max_run_tasks)
+        return array->task_cnt;
+    uint32_t left =
+        array->max_run_tasks > array->tot_run_tasks ? array->max_run_tasks - array->tot_run_tasks : 0;
+    return MIN(left, array->task_cnt);
+}
+
+uint64_t job_print(const job_record_t *job, const ledger_job_t *entry, time_t now)
+{
+    bridge_hash_t hash = BRIDGE_HASH_START;
+    Schedbridge__V1__JobState state = job_wire_state(job);
+    hash_number(&hash, (uint64_t)state << 32 | job->priority);
+    hash_number(&hash, job_version(job));
+    if (state != PB(JOB_STATE__JOB_STATE_PENDING)) {
+        hash_number(&hash, (uint64_t)job->start_time);
+        hash_number(&hash, (uint64_t)job->end_time);
+        hash_text(&hash, job->nodes);
+        hash_number(&hash, (uint64_t)job->total_cpus << 32 | job->node_cnt);
+        if (state == PB(JOB_STATE__JOB_STATE_COMPLETING) && job->node_bitmap_cg)
+            hash_number(&hash, nodes_print(job->node_bitmap_cg));
+        return hash_end(hash);
+    }
+    hash_text(&hash, job->name);
+    hash_number(&hash, (uint64_t)job->details->submit_time);
+    hash_number(&hash, (uint64_t)job->details->begin_time);
+    hash_number(&hash, job->details->begin_time > now);
+    hash_number(&hash, entry->hold);
+    hash_text(&hash, entry->hold_text);
+    if (job_is_array_head(job))
+        hash_number(&hash, (uint64_t)job->array_recs->task_cnt << 32 | startable(job));
+    return hash_end(hash);
+}
+
+// ---------------------------------------------------------------- words
+
+pb_licence_use_t **licence_uses(arena_t *arena, list_t *licences, size_t *count)
+{
+    arena_list_t uses = {0};
+    *count = 0;
+    if (!licences)
+        return NULL;
+    list_itr_t *at = list_iterator_create(licences);
+    for (licenses_t *licence; (licence = list_next(at));) {
+        pb_licence_use_t *use = PB_NEW(arena, pb_licence_use_t, licence_use);
+        use->name = arena_text(arena, licence->name);
+        use->count = licence->total;
+        arena_append(arena, &uses, use);
+    }
+    list_iterator_destroy(at);
+    *count = uses.count;
+    return (pb_licence_use_t **)uses.items;
+}
+
+// Seconds the job may run; 0: unlimited.
+static int64_t time_limit_s(const job_record_t *job)
+{
+    uint32_t minutes = job->time_limit;
+    if (minutes == NO_VAL && job->part_ptr) {
+        minutes = job->part_ptr->default_time;
+        if (minutes == NO_VAL)
+            minutes = job->part_ptr->max_time;
+    }
+    return minutes == INFINITE || minutes == NO_VAL ? 0 : (int64_t)minutes * 60;
+}
+
+static void set_partitions(arena_t *arena, pb_request_t *request, const job_record_t *job)
+{
+    arena_list_t names = {0};
+    if (job->part_ptr_list) {
+        list_itr_t *at = list_iterator_create(job->part_ptr_list);
+        for (part_record_t *part; (part = list_next(at));)
+            arena_append(arena, &names, arena_text(arena, part->name));
+        list_iterator_destroy(at);
+    } else if (job->part_ptr) {
+        arena_append(arena, &names, arena_text(arena, job->part_ptr->name));
+    }
+    request->partitions = (char **)names.items;
+    request->n_partitions = names.count;
+}
+
+static void set_malleable(arena_t *arena, pb_request_t *request, const job_record_t *job)
+{
+    malleable_t wanted;
+    char problem[8];
+    if (!job->spank_job_env_size || !job_malleable(job, &wanted, problem, sizeof(problem)))
+        return;
+    if (!wanted.min_nodes && !wanted.max_nodes && !wanted.constraint[0] && !wanted.min_power_w &&
+        !wanted.max_power_w)
+        return;
+    pb_malleable_t *message = PB_NEW(arena, pb_malleable_t, malleable);
+    message->min_nodes = wanted.min_nodes;
+    message->max_nodes = wanted.max_nodes;
+    message->node_constraint = arena_text(arena, wanted.constraint);
+    message->min_power_w = wanted.min_power_w;
+    message->max_power_w = wanted.max_power_w;
+    request->malleable = message;
+}
+
+static pb_request_t *request_message(arena_t *arena, const job_record_t *job)
+{
+    const job_details_t *details = job->details;
+    pb_request_t *request = PB_NEW(arena, pb_request_t, request);
+    set_partitions(arena, request, job);
+    request->min_nodes = details->min_nodes;
+    request->max_nodes = details->max_nodes == NO_VAL ? 0 : details->max_nodes;
+    request->tasks = details->num_tasks == NO_VAL ? 0 : details->num_tasks;
+    request->cpus_per_task = details->cpus_per_task == NO_VAL16 ? 0 : details->cpus_per_task;
+    request->tasks_per_node = details->ntasks_per_node == NO_VAL16 ? 0 : details->ntasks_per_node;
+    request->min_cpus = details->min_cpus == NO_VAL ? 0 : details->min_cpus;
+    request->min_cpus_per_node = details->pn_min_cpus == NO_VAL ? 0 : details->pn_min_cpus;
+    if (details->pn_min_memory & MEM_PER_CPU)
+        request->memory_per_cpu_mib = details->pn_min_memory & ~MEM_PER_CPU;
+    else
+        request->memory_per_node_mib = details->pn_min_memory;
+    request->gres_per_node = gres_per_node(arena, job, &request->n_gres_per_node);
+    request->exclusive =
+        (details->whole_node & WHOLE_NODE_REQUIRED) || !xstrcmp(slurm_conf.select_type, "select/linear");
+    request->features = arena_text(arena, details->features);
+    request->required_nodes = arena_text(arena, details->req_nodes);
+    request->excluded_nodes = arena_text(arena, details->exc_nodes);
+    request->licences = licence_uses(arena, job->license_list, &request->n_licences);
+    request->reservation = arena_text(arena, job->resv_name);
+    request->contiguous = details->contiguous != 0;
+    set_malleable(arena, request, job);
+    return request;
+}
+
+static const char *user_name(arena_t *arena, const job_record_t *job)
+{
+    if (job->user_name && job->user_name[0])
+        return job->user_name;
+    if (job->assoc_ptr && job->assoc_ptr->user)
+        return job->assoc_ptr->user;
+    return arena_format(arena, "%u", job->user_id);
+}
+
+pb_job_t *job_message(arena_t *arena, const job_record_t *job, const ledger_job_t *entry, time_t now)
+{
+    pb_job_t *message = PB_NEW(arena, pb_job_t, job);
+    const job_details_t *details = job->details;
+    message->id = job_wire_id(arena, compat_job_id(job), job->array_job_id, job->array_task_id);
+    message->version = job_version(job);
+    message->state = job_wire_state(job);
+    message->name = arena_text(arena, job->name);
+    message->user = arena_text(arena, user_name(arena, job));
+    message->account = arena_text(arena, job->account);
+    message->qos = arena_text(arena, job->qos_ptr ? job->qos_ptr->name : NULL);
+    message->priority = job->priority;
+    message->submit_s = details->submit_time;
+    if (details->begin_time > now)
+        message->begin_s = details->begin_time;
+    else
+        message->eligible_s = details->begin_time;
+    message->time_limit_s = time_limit_s(job);
+    if (message->state != PB(JOB_STATE__JOB_STATE_PENDING)) {
+        message->allocation = allocation_message(arena, job);
+        return message;
+    }
+    message->hold = (pb_hold_t)entry->hold;
+    message->hold_text = arena_text(arena, entry->hold_text);
+    message->request = request_message(arena, job);
+    if (job_is_array_head(job)) {
+        message->array_tasks = job->array_recs->task_cnt;
+        message->array_startable = startable(job);
+    }
+    return message;
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// From Slurm's job records to the messages of the wire. All need the job lock, at least for reading.
+#ifndef BRIDGE_JOBS_H
+#define BRIDGE_JOBS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "arena.h"
+#include "ledger.h"
+#include "malleable.h"
+#include "pb.h"
+#include "slurm_compat.h"
+
+// The state to report; JOB_STATE_UNSPECIFIED: the service need not know of the job.
+Schedbridge__V1__JobState job_wire_state(const job_record_t *job);
+
+// Hash of what the job asks for. Never 0; the same in every life of slurmctld.
+uint64_t job_version(const job_record_t *job);
+
+// Hash of all that is reported of the job.
+uint64_t job_print(const job_record_t *job, const ledger_job_t *entry, time_t now);
+
+pb_job_t *job_message(arena_t *arena, const job_record_t *job, const ledger_job_t *entry,
+                      time_t now);
+
+// "1234", for a task of an array "1234_5".
+char *job_wire_id(arena_t *arena, uint32_t job_id, uint32_t array_job_id, uint32_t array_task_id);
+
+// The record that such an id names; NULL: none.
+job_record_t *job_by_wire_id(const char *id);
+
+// True for the record of an array's unstarted tasks.
+bool job_is_array_head(const job_record_t *job);
+
+// The job's malleable options. False with a line if a client got wrong ones past submission.
+bool job_malleable(const job_record_t *job, malleable_t *malleable, char *problem, size_t bytes);
+
+pb_licence_use_t **licence_uses(arena_t *arena, list_t *licences, size_t *count);
+
+#endif

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What the service was told last, so that only changes are sent. An entry for each job that the
+// service knows or shall know; a hash for each node and for each list that is replaced whole.
+//
+// A scan marks what it sees. Hashes become valid when the service has answered: on any failure
+// everything is sent anew, so nothing has to be undone.
+#ifndef BRIDGE_LEDGER_H
+#define BRIDGE_LEDGER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct {
+    uint32_t job_id; // Slurm's own number; 0: the slot is empty
+    uint32_t array_job_id;
+    uint32_t array_task_id; // with array_job_id: UINT32_MAX for the unstarted tasks
+    uint32_t scan;          // the last scan that saw it
+    uint64_t print;         // hash of all that is sent, before it is put into words
+    int64_t tested_ms;      // when Slurm's own tests were made last
+    uint8_t hold;           // what they said
+    char hold_text[96];
+    bool announced; // its start_time is the bridge's announcement
+    bool sent;      // the service knows it
+} ledger_job_t;
+
+typedef struct {
+    ledger_job_t *jobs; // open addressing, size a power of two
+    size_t room;
+    size_t count;
+    uint32_t scan;
+    uint64_t *nodes; // by Slurm's node index; 0: not sent
+    size_t n_nodes;
+    uint64_t node_names; // hash of all names in order
+    uint64_t partitions, reservations, licences;
+} ledger_t;
+
+void ledger_clear(ledger_t *ledger);
+
+ledger_job_t *ledger_find(ledger_t *ledger, uint32_t job_id);
+
+// Finds or makes; *made tells which. Pointers into the ledger end with the next call of this.
+ledger_job_t *ledger_put(ledger_t *ledger, uint32_t job_id, bool *made);
+
+typedef void (*ledger_gone_t)(const ledger_job_t *job, void *context);
+
+// Forgets all jobs that the present scan did not see, telling of each.
+void ledger_sweep(ledger_t *ledger, ledger_gone_t gone, void *context);
+
+#endif

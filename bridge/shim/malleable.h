@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The options of malleable jobs: how they are written and what they may say. The SPANK plugin reads
+// them at submission; the scheduler plugin, which must trust no client, reads them again.
+#ifndef BRIDGE_MALLEABLE_H
+#define BRIDGE_MALLEABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MALLEABLE_MAX_NODES 1000000
+#define MALLEABLE_MAX_POWER_W 1000000
+
+typedef enum {
+    MALLEABLE_MIN_NODES,
+    MALLEABLE_MAX_NODES_OPTION,
+    MALLEABLE_RANGE,
+    MALLEABLE_CONSTRAINT,
+    MALLEABLE_MIN_POWER,
+    MALLEABLE_MAX_POWER,
+    MALLEABLE_OPTIONS,
+} malleable_option_t;
+
+// The long option of sbatch, without the two dashes.
+extern const char *const malleable_names[MALLEABLE_OPTIONS];
+
+typedef struct {
+    uint32_t min_nodes, max_nodes;             // 0: not stated
+    uint32_t range_min_nodes, range_max_nodes; // by --malleable; 0: not stated
+    char constraint[8];                        // "", "pof2", "even", "odd" or "cubic"
+    uint32_t min_power_w, max_power_w;         // 0: not stated
+} malleable_t;
+
+// Takes one option's value in. On a wrong value writes one line for the user and returns false.
+bool malleable_take(malleable_t *malleable, malleable_option_t option, const char *value,
+                    char *problem, size_t problem_bytes);
+
+// Judges the options together and settles the range in min_nodes and max_nodes. On a contradiction
+// writes one line for the user and returns false.
+bool malleable_settle(malleable_t *malleable, char *problem, size_t problem_bytes);
+
+// True if a job under this constraint may hold so many nodes.
+bool malleable_allows(const malleable_t *malleable, uint32_t nodes);
+
+#define MALLEABLE_PLUGIN "schedbridge"
+
+// Reads "_SLURM_SPANK_OPTION_schedbridge_min_nodes_invasic=4" as SPANK leaves it in a job's
+// environment (with or without a leading "SPANK_"). Sets *ours if the entry is one of ours; returns
+// false with a line on a wrong value.
+bool malleable_take_entry(malleable_t *malleable, const char *entry, bool *ours, char *problem,
+                          size_t problem_bytes);
+
+#endif

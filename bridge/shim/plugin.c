@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// sched/bridge: Slurm's scheduler is a service beside slurmctld. Entry points and the one thread.
+//
+// The thread looks for changes, tells the service and carries out its decisions. While the service
+// is silent, Slurm's own schedulers decide. As long as slurmctld is the backup, Slurm does not load
+// this plugin; should a version do so, the thread finds no tables and stays idle.
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "cycle.h"
+#include "slurm_compat.h"
+
+#define FINI_S 5
+
+#define EXPORTED __attribute__((visibility("default")))
+
+EXPORTED const char plugin_name[] = "schedbridge: decisions by a service beside slurmctld";
+EXPORTED const char plugin_type[] = "sched/bridge";
+EXPORTED const uint32_t plugin_version = SLURM_VERSION_NUMBER;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t woken;
+static pthread_t thread;
+static bool running, stop, reread;
+static cycle_t *bridge;
+
+static void complain(const char *line) { error("bridge: %s", line); }
+
+// Sleeps until it is time to look again. False: the plugin is being unloaded.
+static bool look_again(unsigned poll_ms)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += (long)poll_ms * 1000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_mutex_lock(&lock);
+    while (!stop && !reread && pthread_cond_timedwait(&woken, &lock, &until) != ETIMEDOUT)
+        ;
+    bool go_on = !stop;
+    pthread_mutex_unlock(&lock);
+    return go_on;
+}
+
+// Reads the settings and opens the wire. False: slurmctld is shutting down.
+static bool configure(cycle_t *cycle)
+{
+    char problem[200];
+    wire_t *old;
+    if (!held_take(&cycle->held, HELD_READ))
+        return false;
+    settings_read(&cycle->settings, slurm_conf.sched_params, complain);
+    bool defer = xstrcasestr(slurm_conf.sched_params, "defer") != NULL;
+    held_give(&cycle->held);
+    if (!defer)
+        error("bridge: SchedulerParameters lacks \"defer\": srun and salloc will start jobs on "
+              "their own, past the service");
+    wire_t *fresh = wire_open(&cycle->settings, problem, sizeof(problem));
+    pthread_mutex_lock(&lock);
+    old = cycle->wire;
+    cycle->wire = fresh;
+    pthread_mutex_unlock(&lock);
+    wire_close(old);
+    cycle_forget(cycle);
+    if (!fresh) {
+        fallback_enter(&cycle->fallback, problem);
+        return true;
+    }
+    const settings_t *settings = &cycle->settings;
+    info("bridge: service at %s, silence %u s, tick %u s, batches of %u ms, poll every %u ms",
+         settings->address[0] ? settings->address : settings->socket, settings->silence_s,
+         settings->tick_s, settings->batch_ms, settings->poll_ms);
+    return true;
+}
+
+static bool take_reread(void)
+{
+    pthread_mutex_lock(&lock);
+    bool wanted = reread;
+    reread = false;
+    pthread_mutex_unlock(&lock);
+    return wanted;
+}
+
+static void *run(void *unused)
+{
+    cycle_t *cycle = bridge;
+    bool configured = false;
+    (void)unused;
+    pthread_setname_np(pthread_self(), "bridge");
+    // Slurm's tables are not there yet when init() is called.
+    while (look_again(configured ? cycle->settings.poll_ms : 10)) {
+        if (take_reread() || !configured) {
+            configured = configure(cycle);
+            fallback_reconfig(&cycle->fallback);
+        }
+        if (configured && cycle->wire && cycle_due(cycle))
+            cycle_run(cycle);
+    }
+    return NULL;
+}
+
+static cycle_t *new_cycle(void)
+{
+    struct timespec now;
+    cycle_t *cycle = calloc(1, sizeof(*cycle));
+    if (!cycle)
+        abort();
+    clock_gettime(CLOCK_REALTIME, &now);
+    cycle->epoch = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+    cycle->held.batch_ms = 5;
+    cycle->full = true;
+    return cycle;
+}
+
+// The code stays mapped after an unload: a thread that could not be ended in time still runs it.
+static void pin(void)
+{
+    Dl_info self;
+    if (dladdr((void *)&plugin_version, &self) && self.dli_fname)
+        (void)dlopen(self.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
+EXPORTED int init(void)
+{
+    pthread_condattr_t monotonic;
+    pthread_mutex_lock(&lock);
+    if (running) {
+        pthread_mutex_unlock(&lock);
+        return SLURM_SUCCESS;
+    }
+    pin();
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&woken, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    stop = reread = false;
+    bridge = new_cycle();
+    if (slurmctld_config.scheduling_disabled) {
+        // no_backup_scheduling, or an inactive cluster of a federation
+        info("bridge: scheduling is disabled: idle");
+        free(bridge);
+        bridge = NULL;
+    } else {
+        fallback_begin(&bridge->fallback);
+        running = pthread_create(&thread, NULL, run, NULL) == 0;
+        if (!running) {
+            error("bridge: no thread: %m");
+            fallback_end(&bridge->fallback);
+            free(bridge);
+            bridge = NULL;
+        }
+    }
+    bool good = running || !bridge;
+    pthread_mutex_unlock(&lock);
+    return good ? SLURM_SUCCESS : SLURM_ERROR;
+}
+
+EXPORTED void fini(void)
+{
+    struct timespec until;
+    pthread_mutex_lock(&lock);
+    bool was_running = running;
+    running = false;
+    stop = true;
+    if (was_running) {
+        if (bridge->wire)
+            wire_interrupt(bridge->wire);
+        pthread_cond_signal(&woken);
+    }
+    pthread_mutex_unlock(&lock);
+    if (!was_running)
+        return;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += FINI_S;
+    if (pthread_timedjoin_np(thread, NULL, &until)) {
+        error("bridge: the thread does not end within %d s: it is left behind", FINI_S);
+        pthread_detach(thread);
+        slurmctld_config.scheduling_disabled = bridge->fallback.was_disabled;
+        return;
+    }
+    fallback_end(&bridge->fallback);
+    wire_close(bridge->wire);
+    ledger_clear(&bridge->ledger);
+    fates_clear(&bridge->fates);
+    free(bridge);
+    bridge = NULL;
+}
+
+EXPORTED int sched_p_reconfig(void)
+{
+    pthread_mutex_lock(&lock);
+    reread = running;
+    if (running)
+        pthread_cond_signal(&woken);
+    pthread_mutex_unlock(&lock);
+    return SLURM_SUCCESS;
+}

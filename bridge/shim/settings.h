@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What an administrator can set, as words of SchedulerParameters in slurm.conf:
+//   bridge_socket=PATH       the service's Unix socket
+//   bridge_address=HOST:PORT and bridge_tls_dir=DIR   instead: TCP with mutual TLS; the directory
+//                            holds ca.pem, cert.pem and key.pem
+//   bridge_silence_s=N       fall back to Slurm's backfill after so many seconds without an answer
+//   bridge_tick_s=N          call the service at least this often
+//   bridge_batch_ms=N        hold Slurm's locks no longer than this at a time
+//   bridge_poll_ms=N         look for changes this often
+#ifndef BRIDGE_SETTINGS_H
+#define BRIDGE_SETTINGS_H
+
+#include <stddef.h>
+
+#define BRIDGE_MAX_SOCKET 107 // Linux: sun_path with its final 0
+
+typedef struct {
+    char socket[BRIDGE_MAX_SOCKET + 1];
+    char address[256]; // empty: use the socket
+    char tls_dir[512];
+    unsigned silence_s;
+    unsigned tick_s;
+    unsigned batch_ms;
+    unsigned poll_ms;
+} settings_t;
+
+// Told of every setting that is wrong, one line each.
+typedef void (*settings_complain_t)(const char *line);
+
+// Reads the words that begin with "bridge_"; what is wrong or absent has its default.
+void settings_read(settings_t *settings, const char *parameters, settings_complain_t complain);
+
+#endif

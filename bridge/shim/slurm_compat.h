@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Slurm's own headers, and what differs between its versions: this plugin is written for 24.11; the
+// names below carry it to 22.05 and 26.05. A plugin must be compiled against exactly the version it
+// is loaded into.
+#ifndef BRIDGE_SLURM_COMPAT_H
+#define BRIDGE_SLURM_COMPAT_H
+
+#include "config.h"
+
+#include <slurm/slurm.h>
+#include <slurm/slurm_errno.h>
+#include <stdbool.h>
+
+#include "src/common/assoc_mgr.h"
+#include "src/common/bitstring.h"
+#include "src/common/hostlist.h"
+#include "src/common/list.h"
+#include "src/common/log.h"
+#include "src/common/macros.h"
+#include "src/common/node_conf.h"
+#include "src/common/node_features.h"
+#include "src/common/read_config.h"
+#include "src/common/slurm_protocol_api.h"
+#include "src/common/slurm_protocol_defs.h"
+#include "src/common/xmalloc.h"
+#include "src/common/xstring.h"
+
+#include "src/slurmctld/acct_policy.h"
+#include "src/slurmctld/fed_mgr.h"
+#include "src/slurmctld/job_scheduler.h"
+#include "src/slurmctld/licenses.h"
+#include "src/slurmctld/locks.h"
+#include "src/slurmctld/node_scheduler.h"
+#include "src/slurmctld/reservation.h"
+#include "src/slurmctld/slurmctld.h"
+#include "src/slurmctld/state_save.h"
+
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 2, 0)
+#include "src/common/job_resources.h"
+#include "src/interfaces/burst_buffer.h"
+#include "src/interfaces/gres.h"
+#else
+#include "src/common/gres.h"
+#include "src/common/job_resources.h"
+#include "src/slurmctld/burst_buffer.h"
+typedef struct xlist list_t;
+typedef struct job_details job_details_t;
+typedef struct slurm_hostlist hostlist_t;
+#endif
+
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 11, 0)
+#include "src/common/job_state_reason.h"
+#include "src/stepmgr/gres_stepmgr.h"
+#include "src/stepmgr/srun_comm.h"
+#else
+#include "src/slurmctld/gres_ctld.h"
+#include "src/slurmctld/srun_comm.h"
+#endif
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 5, 0)
+#include "src/slurmctld/proc_req.h"
+#endif
+
+// ---------------------------------------------------------------- 26.05: one more lock class
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 5, 0)
+#define COMPAT_LOCKS(conf_level, job_level, node_level, part_level, fed_level)                     \
+    {                                                                                              \
+        .conf = conf_level, .job = job_level, .node = node_level, .part = part_level,              \
+        .fed = fed_level                                                                           \
+    }
+static inline uint32_t compat_job_id(const job_record_t *job) { return job->step_id.job_id; }
+#else
+#define COMPAT_LOCKS(conf_level, job_level, node_level, part_level, fed_level)                     \
+    {                                                                                              \
+        conf_level, job_level, node_level, part_level, fed_level                                   \
+    }
+static inline uint32_t compat_job_id(const job_record_t *job) { return job->job_id; }
+#endif
+
+// ---------------------------------------------------------------- states
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 11, 0)
+#define compat_job_state_set(job, state) job_state_set(job, state)
+#define compat_reason_is_part(reason) job_state_reason_check(reason, JSR_PART)
+#define compat_reason_is_limit(reason) job_state_reason_check(reason, JSR_QOS_ASSOC)
+#define compat_reason_string(reason) job_state_reason_string(reason)
+#else
+#define compat_job_state_set(job, state) ((job)->job_state = (state))
+static inline bool compat_reason_is_part(uint32_t reason)
+{
+    return reason == WAIT_PART_NODE_LIMIT || reason == WAIT_PART_TIME_LIMIT ||
+           reason == WAIT_PART_DOWN || reason == WAIT_PART_INACTIVE || reason == WAIT_PART_CONFIG;
+}
+static inline bool compat_reason_is_limit(uint32_t reason)
+{
+    return (reason >= WAIT_ASSOC_JOB_LIMIT && reason <= WAIT_ASSOC_TIME_LIMIT) ||
+           (reason >= WAIT_QOS_THRES && reason <= WAIT_QOS_TIME_LIMIT) ||
+           (reason >= WAIT_QOS_GRP_CPU && reason <= WAIT_ASSOC_MAX_SUB_JOB) ||
+           (reason >= WAIT_ASSOC_GRP_UNK && reason < WAIT_PART_CONFIG);
+}
+#define compat_reason_string(reason) job_reason_string(reason)
+#endif
+
+// ---------------------------------------------------------------- starting jobs
+static inline int compat_select_nodes(job_record_t *job)
+{
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 2, 0)
+    job_node_select_t select = {.job_ptr = job};
+    return select_nodes(&select, false, false, SLURMDB_JOB_FLAG_SCHED);
+#else
+    return select_nodes(job, false, NULL, NULL, false, SLURMDB_JOB_FLAG_SCHED);
+#endif
+}
+
+// A bitmap of exactly the named nodes; false if one is unknown.
+static inline bool compat_nodes(char *names, bitstr_t **bitmap)
+{
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 11, 0)
+    return node_name2bitmap(names, false, bitmap, NULL) == SLURM_SUCCESS;
+#else
+    return node_name2bitmap(names, false, bitmap) == SLURM_SUCCESS;
+#endif
+}
+
+static inline void compat_set_job_tres(job_record_t *job, uint32_t nodes, uint64_t *tres)
+{
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 11, 0)
+    gres_stepmgr_set_job_tres_cnt(job->gres_list_req, nodes, tres, true);
+#else
+    gres_ctld_set_job_tres_cnt(job->gres_list_req, nodes, tres, true);
+#endif
+}
+
+static inline uint64_t compat_job_memory(job_record_t *job, uint64_t cpus, uint32_t nodes)
+{
+    bool by_user = (job->bit_flags & JOB_MEM_SET) != 0;
+    uint16_t sockets = job_get_sockets_per_node(job);
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 11, 0)
+    return job_get_tres_mem(job->job_resrcs, job->details->pn_min_memory, (uint32_t)cpus, nodes,
+                            job->part_ptr, job->gres_list_req, by_user, sockets,
+                            job->details->num_tasks);
+#else
+    return job_get_tres_mem(job->job_resrcs, job->details->pn_min_memory, (uint32_t)cpus, nodes,
+                            job->part_ptr, job->gres_list_req, by_user, sockets,
+                            job->details->num_tasks);
+#endif
+}
+
+// ---------------------------------------------------------------- nodes
+// The node in a slot of the node table; NULL: the slot is empty.
+static inline node_record_t *compat_node(int index)
+{
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(22, 5, 0)
+    return node_record_table_ptr[index];
+#else
+    return &node_record_table_ptr[index];
+#endif
+}
+
+#endif

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "snapshot.h"
+
+#include <stdlib.h>
+
+#include "examine.h"
+#include "hash.h"
+#include "jobs.h"
+#include "nodes.h"
+#include "slurm_compat.h"
+
+// Job numbers found in one pass, and those that Slurm has to be asked about.
+typedef struct {
+    uint32_t *ids;
+    size_t count, room;
+} numbers_t;
+
+static void numbers_add(numbers_t *numbers, uint32_t id)
+{
+    if (numbers->count == numbers->room) {
+        numbers->room = numbers->room ? 2 * numbers->room : 1024;
+        numbers->ids = realloc(numbers->ids, numbers->room * sizeof(*numbers->ids));
+        if (!numbers->ids)
+            abort();
+    }
+    numbers->ids[numbers->count++] = id;
+}
+
+static int collect(void *record, void *context)
+{
+    const job_record_t *job = record;
+    if (job_wire_state(job) != PB(JOB_STATE__JOB_STATE_UNSPECIFIED))
+        numbers_add(context, compat_job_id(job));
+    return 0;
+}
+
+static void remove_job(snapshot_t *snapshot, const ledger_job_t *entry)
+{
+    if (entry->sent)
+        arena_append(&snapshot->arena, &snapshot->removed_jobs,
+                     job_wire_id(&snapshot->arena, entry->job_id, entry->array_job_id,
+                                 entry->array_task_id));
+}
+
+// The entry of a job; a job that goes by another name now (the last task of an array) is another.
+static ledger_job_t *entry_of(snapshot_t *snapshot, ledger_t *ledger, const job_record_t *job)
+{
+    bool made;
+    ledger_job_t *entry = ledger_put(ledger, compat_job_id(job), &made);
+    bool renamed = entry->array_job_id != job->array_job_id ||
+                   entry->array_task_id != job->array_task_id;
+    if (!made && renamed)
+        remove_job(snapshot, entry);
+    if (made || renamed) {
+        *entry = (ledger_job_t){.job_id = compat_job_id(job),
+                                .array_job_id = job->array_job_id,
+                                .array_task_id = job->array_task_id,
+                                .announced = !made && entry->announced};
+    }
+    entry->scan = ledger->scan;
+    return entry;
+}
+
+static void note_begin(snapshot_t *snapshot, const job_record_t *job)
+{
+    time_t begin = job->details->begin_time;
+    if (begin > snapshot->now && (!snapshot->next_s || begin < snapshot->next_s))
+        snapshot->next_s = begin;
+}
+
+static void report(snapshot_t *snapshot, const job_record_t *job, ledger_job_t *entry)
+{
+    uint64_t print = job_print(job, entry, snapshot->now);
+    if (entry->sent && entry->print == print)
+        return;
+    entry->print = print;
+    entry->sent = true;
+    arena_append(&snapshot->arena, &snapshot->jobs,
+                 job_message(&snapshot->arena, job, entry, snapshot->now));
+}
+
+// First pass, under read locks: reports what needs no examination, collects the rest.
+static bool read_jobs(snapshot_t *snapshot, ledger_t *ledger, held_t *held,
+                      const numbers_t *numbers, numbers_t *doubtful)
+{
+    int64_t now_ms = clock_ms();
+    bool interrupted;
+    for (size_t i = 0; i < numbers->count; i++) {
+        if (i % 16 == 15 && !held_breathe(held, &interrupted))
+            return false;
+        const job_record_t *job = find_job_record(numbers->ids[i]);
+        if (!job || job_wire_state(job) == PB(JOB_STATE__JOB_STATE_UNSPECIFIED))
+            continue;
+        ledger_job_t *entry = entry_of(snapshot, ledger, job);
+        if (job_wire_state(job) != PB(JOB_STATE__JOB_STATE_PENDING)) {
+            report(snapshot, job, entry);
+            continue;
+        }
+        snapshot->pending++;
+        note_begin(snapshot, job);
+        if (!entry->sent || entry->print != job_print(job, entry, snapshot->now) ||
+            examine_needed(job, entry, now_ms))
+            numbers_add(doubtful, numbers->ids[i]);
+    }
+    return true;
+}
+
+// Second pass, under Slurm's own scheduler's locks: examines, then reports.
+static bool examine_jobs(snapshot_t *snapshot, ledger_t *ledger, held_t *held,
+                         const numbers_t *doubtful)
+{
+    bool interrupted;
+    if (!doubtful->count)
+        return true;
+    if (!held_take(held, HELD_APPLY))
+        return false;
+    int64_t now_ms = clock_ms();
+    for (size_t i = 0; i < doubtful->count; i++) {
+        if (i % 4 == 3 && !held_breathe(held, &interrupted))
+            return false;
+        job_record_t *job = find_job_record(doubtful->ids[i]);
+        if (!job || job_wire_state(job) != PB(JOB_STATE__JOB_STATE_PENDING)) {
+            snapshot->again = true; // ended or started since the first pass
+            continue;
+        }
+        if (examine_split(job)) {
+            snapshot->again = true; // its records are others now
+            continue;
+        }
+        ledger_job_t *entry = entry_of(snapshot, ledger, job);
+        if (examine(job, entry, now_ms))
+            report(snapshot, job, entry);
+        else
+            snapshot->again = true; // it has ended
+    }
+    held_give(held);
+    return true;
+}
+
+static void gone(const ledger_job_t *entry, void *context) { remove_job(context, entry); }
+
+static bool take_jobs(snapshot_t *snapshot, ledger_t *ledger, held_t *held)
+{
+    numbers_t numbers = {0}, doubtful = {0};
+    ledger->scan++;
+    bool good = held_take(held, HELD_READ);
+    if (good) {
+        list_for_each_ro(job_list, collect, &numbers);
+        good = read_jobs(snapshot, ledger, held, &numbers, &doubtful);
+        if (good)
+            held_give(held);
+    }
+    good = good && examine_jobs(snapshot, ledger, held, &doubtful);
+    if (good)
+        ledger_sweep(ledger, gone, snapshot);
+    free(numbers.ids);
+    free(doubtful.ids);
+    return good;
+}
+
+static uint64_t names_print(void)
+{
+    bridge_hash_t hash = BRIDGE_HASH_START;
+    for (int i = 0; i < node_record_count; i++) {
+        const node_record_t *node = compat_node(i);
+        hash_text(&hash, node ? node->name : NULL);
+    }
+    return hash_end(hash);
+}
+
+// Nodes come and go with the configuration (and by `scontrol create node`).
+static void renumber_nodes(snapshot_t *snapshot, ledger_t *ledger)
+{
+    uint64_t names = names_print();
+    if (ledger->node_names == names && ledger->n_nodes == (size_t)node_record_count)
+        return;
+    snapshot->renumbered = ledger->n_nodes > 0;
+    free(ledger->nodes);
+    ledger->nodes = calloc((size_t)node_record_count + 1, sizeof(*ledger->nodes));
+    if (!ledger->nodes)
+        abort();
+    ledger->n_nodes = (size_t)node_record_count;
+    ledger->node_names = names;
+}
+
+static void take_nodes(snapshot_t *snapshot, ledger_t *ledger)
+{
+    renumber_nodes(snapshot, ledger);
+    for (size_t i = 0; i < ledger->n_nodes; i++) {
+        const node_record_t *node = compat_node((int)i);
+        if (!node || !node->name || IS_NODE_FUTURE(node))
+            continue;
+        uint64_t print = node_print(node);
+        if (print == ledger->nodes[i])
+            continue;
+        ledger->nodes[i] = print;
+        arena_append(&snapshot->arena, &snapshot->nodes, node_message(&snapshot->arena, node));
+    }
+}
+
+// True if the list is another than the service was told last.
+static bool changed(arena_t *arena, const ProtobufCMessage *message, uint64_t *known)
+{
+    size_t bytes = protobuf_c_message_get_packed_size(message);
+    uint8_t *packed = arena_take(arena, bytes);
+    protobuf_c_message_pack(message, packed);
+    bridge_hash_t hash = BRIDGE_HASH_START;
+    hash_bytes(&hash, packed, bytes);
+    uint64_t print = hash_end(hash);
+    bool is_new = print != *known;
+    *known = print;
+    return is_new;
+}
+
+static bool take_machine(snapshot_t *snapshot, ledger_t *ledger, held_t *held)
+{
+    arena_t *arena = &snapshot->arena;
+    if (!held_take(held, HELD_READ))
+        return false;
+    take_nodes(snapshot, ledger);
+    pb_partitions_t *partitions = partitions_message(arena);
+    pb_reservations_t *reservations =
+        reservations_message(arena, snapshot->now, &snapshot->next_s);
+    pb_licences_t *licences = licences_message(arena);
+    held_give(held);
+    if (changed(arena, &partitions->base, &ledger->partitions))
+        snapshot->partitions = partitions;
+    if (changed(arena, &reservations->base, &ledger->reservations))
+        snapshot->reservations = reservations;
+    if (changed(arena, &licences->base, &ledger->licences))
+        snapshot->licences = licences;
+    return true;
+}
+
+bool snapshot_take(snapshot_t *snapshot, ledger_t *ledger, held_t *held)
+{
+    snapshot->now = time(NULL);
+    return take_machine(snapshot, ledger, held) && take_jobs(snapshot, ledger, held);
+}
+
+bool snapshot_has_news(const snapshot_t *snapshot)
+{
+    return snapshot->jobs.count || snapshot->removed_jobs.count || snapshot->nodes.count ||
+           snapshot->partitions || snapshot->reservations || snapshot->licences;
+}
+
+void snapshot_fill(snapshot_t *snapshot, pb_cycle_request_t *request)
+{
+    request->now_s = snapshot->now;
+    request->jobs = (pb_job_t **)snapshot->jobs.items;
+    request->n_jobs = snapshot->jobs.count;
+    request->removed_jobs = (char **)snapshot->removed_jobs.items;
+    request->n_removed_jobs = snapshot->removed_jobs.count;
+    request->nodes = (pb_node_t **)snapshot->nodes.items;
+    request->n_nodes = snapshot->nodes.count;
+    request->partitions = snapshot->partitions;
+    request->reservations = snapshot->reservations;
+    request->licences = snapshot->licences;
+}
+
+void snapshot_clear(snapshot_t *snapshot)
+{
+    arena_reset(&snapshot->arena);
+    *snapshot = (snapshot_t){0};
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Reads Slurm's tables in slices of bounded lock time and writes what changed since the ledger's
+// last state into a request.
+#ifndef BRIDGE_SNAPSHOT_H
+#define BRIDGE_SNAPSHOT_H
+
+#include <stdbool.h>
+#include <time.h>
+
+#include "arena.h"
+#include "held.h"
+#include "ledger.h"
+#include "pb.h"
+
+typedef struct {
+    arena_t arena; // holds the request's parts until snapshot_clear()
+    arena_list_t jobs, removed_jobs, nodes;
+    pb_partitions_t *partitions;
+    pb_reservations_t *reservations;
+    pb_licences_t *licences;
+    size_t pending;
+    time_t now;
+    // The next moment at which something changes by itself: a begin time, a reservation. 0: none.
+    time_t next_s;
+    // Records came into being during the scan: scan again.
+    bool again;
+    // The nodes are others than before: only a full snapshot, from an empty ledger, can say so.
+    bool renumbered;
+} snapshot_t;
+
+// False: slurmctld is shutting down.
+bool snapshot_take(snapshot_t *snapshot, ledger_t *ledger, held_t *held);
+
+// True if there is something the service does not know yet.
+bool snapshot_has_news(const snapshot_t *snapshot);
+
+// Hangs the parts into the request.
+void snapshot_fill(snapshot_t *snapshot, pb_cycle_request_t *request);
+
+void snapshot_clear(snapshot_t *snapshot);
+
+#endif

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "start.h"
+
+#include <stdarg.h>
+
+#include "examine.h"
+#include "jobs.h"
+#include "nodes.h"
+
+__attribute__((format(printf, 3, 4))) static verdict_t verdict(pb_outcome_t outcome, int code,
+                                                               const char *format, ...)
+{
+    verdict_t said = {.outcome = outcome, .code = code};
+    va_list args;
+    va_start(args, format);
+    vsnprintf(said.text, sizeof(said.text), format, args);
+    va_end(args);
+    return said;
+}
+
+#define APPLIED verdict(PB(OUTCOME__OUTCOME_APPLIED), 0, "%s", "")
+#define INVALID(...) verdict(PB(OUTCOME__OUTCOME_INVALID), 0, __VA_ARGS__)
+#define REFUSED(code, ...) verdict(PB(OUTCOME__OUTCOME_REFUSED), code, __VA_ARGS__)
+
+// ---------------------------------------------------------------- may it start at all?
+
+static const char *words_for(const job_record_t *job)
+{
+    return job->state_desc && job->state_desc[0] ? job->state_desc
+                                                 : compat_reason_string(job->state_reason);
+}
+
+static bool qos_is_valid(const job_record_t *job)
+{
+    assoc_mgr_lock_t locks = {.assoc = READ_LOCK, .qos = READ_LOCK};
+    if (!job->qos_ptr || !job->assoc_ptr || !(accounting_enforce & ACCOUNTING_ENFORCE_QOS) ||
+        job->limit_set.qos)
+        return true;
+    assoc_mgr_lock(&locks);
+    bool valid = job->qos_ptr->id < (uint32_t)g_qos_count && job->assoc_ptr->usage &&
+                 job->assoc_ptr->usage->valid_qos &&
+                 bit_test(job->assoc_ptr->usage->valid_qos, job->qos_ptr->id);
+    assoc_mgr_unlock(&locks);
+    return valid;
+}
+
+// The tests that select_nodes() leaves to its caller.
+static verdict_t judge_job(job_record_t *job, part_record_t *part)
+{
+    if (job->details->prolog_running || (job->step_list && list_count(job->step_list)))
+        return REFUSED(ESLURM_DISABLED, "the job's former run is still being cleaned up");
+    if (job->het_job_id)
+        return REFUSED(ESLURM_NOT_SUPPORTED, "heterogeneous jobs are not supported");
+    if (!job_independent(job))
+        return REFUSED(ESLURM_DEPENDENCY, "%s", words_for(job));
+    if (job->priority == 0)
+        return REFUSED(ESLURM_JOB_HELD, "the job is held");
+    uint32_t reason = examine_partition(job, part);
+    if (reason != WAIT_NO_REASON)
+        return REFUSED(ESLURM_REQUESTED_PART_CONFIG_UNAVAILABLE, "%s",
+                       compat_reason_string(reason));
+    if (!qos_is_valid(job)) {
+        job_fail_qos(job, __func__, false);
+        last_job_update = time(NULL);
+        return REFUSED(ESLURM_INVALID_QOS, "the job's QOS is not valid for its account");
+    }
+    if (job->deadline && job->deadline != NO_VAL && !deadline_ok(job, __func__))
+        return REFUSED(ESLURM_INVALID_TIME_LIMIT, "the job's deadline has passed");
+    if (assoc_mgr_validate_assoc_id(acct_db_conn, job->assoc_id, accounting_enforce)) {
+        job->state_reason = FAIL_ACCOUNT;
+        xfree(job->state_desc);
+        last_job_update = time(NULL);
+        return REFUSED(ESLURM_INVALID_ACCOUNT, "the job's account is not valid");
+    }
+    return APPLIED;
+}
+
+// Does the number of nodes fit the request? A malleable job may have said other bounds than -N.
+static verdict_t judge_count(const job_record_t *job, uint32_t nodes)
+{
+    malleable_t malleable;
+    char problem[sizeof(((verdict_t *)0)->text)];
+    uint32_t least = MAX(1, job->details->min_nodes);
+    uint32_t most = job->details->max_nodes ? job->details->max_nodes : NO_VAL;
+    if (!job_malleable(job, &malleable, problem, sizeof(problem)))
+        return INVALID("%s", problem);
+    if (malleable.min_nodes)
+        least = malleable.min_nodes;
+    if (malleable.max_nodes)
+        most = malleable.max_nodes;
+    if (nodes < least || nodes > most)
+        return INVALID("%u nodes given, the job asks for %u to %u", nodes, least, most);
+    if (!malleable_allows(&malleable, nodes))
+        return INVALID("%u nodes given, which is not %s", nodes, malleable.constraint);
+    return APPLIED;
+}
+
+// ---------------------------------------------------------------- the request, narrowed and restored
+
+typedef struct {
+    bitstr_t *required, *excluded;
+    uint32_t min_nodes, max_nodes, time_limit, state_reason;
+    char *state_desc;
+    part_record_t *part;
+    char *features_use;
+    list_t *feature_list_use;
+} kept_t;
+
+static void narrow(job_record_t *job, part_record_t *part, bitstr_t *nodes, kept_t *kept)
+{
+    job_details_t *details = job->details;
+    *kept = (kept_t){.required = details->req_node_bitmap,
+                     .excluded = details->exc_node_bitmap,
+                     .min_nodes = details->min_nodes,
+                     .max_nodes = details->max_nodes,
+                     .time_limit = job->time_limit,
+                     .state_reason = job->state_reason,
+                     .state_desc = xstrdup(job->state_desc),
+                     .part = job->part_ptr,
+                     .features_use = details->features_use,
+                     .feature_list_use = details->feature_list_use};
+    details->req_node_bitmap = bit_copy(nodes);
+    details->exc_node_bitmap = bit_copy(nodes);
+    bit_not(details->exc_node_bitmap);
+    if (kept->excluded)
+        bit_or(details->exc_node_bitmap, kept->excluded);
+    details->min_nodes = details->max_nodes = (uint32_t)bit_set_count(nodes);
+    details->features_use = details->features;
+    details->feature_list_use = details->feature_list;
+    if (job->deadline && job->deadline != NO_VAL) {
+        uint32_t minutes = (uint32_t)MAX(0, (job->deadline - time(NULL)) / 60);
+        uint32_t limit = job->time_limit;
+        if (limit == NO_VAL || limit == INFINITE)
+            limit = part->default_time != NO_VAL ? part->default_time : part->max_time;
+        job->time_limit = limit == INFINITE ? minutes : MIN(limit, minutes);
+    }
+    job->part_ptr = part;
+}
+
+// Puts copies of the request's own values back into the record of an array's remaining tasks, which
+// was made from the narrowed record.
+static void restore_rest(job_record_t *rest, const kept_t *kept)
+{
+    job_details_t *details = rest->details;
+    FREE_NULL_BITMAP(details->req_node_bitmap);
+    FREE_NULL_BITMAP(details->exc_node_bitmap);
+    details->req_node_bitmap = kept->required ? bit_copy(kept->required) : NULL;
+    details->exc_node_bitmap = kept->excluded ? bit_copy(kept->excluded) : NULL;
+    details->min_nodes = kept->min_nodes;
+    details->max_nodes = kept->max_nodes;
+    rest->time_limit = kept->time_limit;
+    if (rest->part_ptr != kept->part) {
+        rest->part_ptr = kept->part;
+        (void)job_limits_check(&rest, false);
+    }
+}
+
+static void restore(job_record_t *job, kept_t *kept, bool started)
+{
+    job_details_t *details = job->details;
+    FREE_NULL_BITMAP(details->req_node_bitmap);
+    FREE_NULL_BITMAP(details->exc_node_bitmap);
+    details->req_node_bitmap = kept->required;
+    details->exc_node_bitmap = kept->excluded;
+    details->min_nodes = kept->min_nodes;
+    details->max_nodes = kept->max_nodes;
+    if (!started) {
+        job->time_limit = kept->time_limit;
+        details->features_use = kept->features_use;
+        details->feature_list_use = kept->feature_list_use;
+        if (job->part_ptr != kept->part) {
+            job->part_ptr = kept->part;
+            (void)job_limits_check(&job, false);
+        }
+    }
+}
+
+// Slurm gives its reason for the narrowed request: for most refusals that is no news for the user.
+static bool reason_is_telling(int code)
+{
+    return code == ESLURM_ACCOUNTING_POLICY || code == ESLURM_BURST_BUFFER_WAIT ||
+           code == ESLURM_LICENSES_UNAVAILABLE || code == ESLURM_FED_JOB_LOCK;
+}
+
+static verdict_t refusal(job_record_t *job, kept_t *kept, int code)
+{
+    verdict_t said =
+        code == ESLURM_ACCOUNTING_POLICY || code == ESLURM_REQUESTED_PART_CONFIG_UNAVAILABLE
+            ? REFUSED(code, "%s: %s", slurm_strerror(code), words_for(job))
+            : REFUSED(code, "%s", slurm_strerror(code));
+    if (!reason_is_telling(code) && IS_JOB_PENDING(job) && job->priority) {
+        job->state_reason = kept->state_reason;
+        xfree(job->state_desc);
+        job->state_desc = kept->state_desc;
+        kept->state_desc = NULL;
+    }
+    xfree(kept->state_desc);
+    return said;
+}
+
+// ---------------------------------------------------------------- the start
+
+static void launch(job_record_t *job)
+{
+    char *nodes = job->nodes ? job->nodes : "";
+    last_job_update = time(NULL);
+    info("bridge: start %pJ NodeList=%s #CPUs=%u Partition=%s", job, nodes, job->total_cpus,
+         job->part_ptr->name);
+    if (job->batch_flag == 0)
+        srun_allocate(job);
+    else if (!IS_JOB_CONFIGURING(job))
+        launch_job(job);
+    rebuild_job_part_list(job);
+}
+
+static verdict_t start_narrowed(job_record_t *job, part_record_t *part, bitstr_t *nodes)
+{
+    kept_t kept;
+    uint32_t array_job_id = job_is_array_head(job) ? job->array_job_id : 0;
+    if (fed_mgr_job_lock(job))
+        return REFUSED(ESLURM_FED_JOB_LOCK, "another cluster of the federation has the job");
+    narrow(job, part, nodes, &kept);
+    (void)job_limits_check(&job, false); // adjusts the request to the partition
+    job->last_sched_eval = time(NULL);
+    int code = compat_select_nodes(job);
+    if (array_job_id) {
+        job_record_t *rest = find_job_record(array_job_id);
+        if (rest && rest != job && rest->details)
+            restore_rest(rest, &kept);
+    }
+    restore(job, &kept, code == SLURM_SUCCESS);
+    if (code != SLURM_SUCCESS) {
+        fed_mgr_job_unlock(job);
+        return refusal(job, &kept, code);
+    }
+    xfree(kept.state_desc);
+    fed_mgr_job_start(job, job->start_time);
+    launch(job);
+    return APPLIED;
+}
+
+verdict_t start_job(job_record_t *job, const pb_start_t *start)
+{
+    part_record_t *part = start->partition[0] ? find_part_record(start->partition) : job->part_ptr;
+    if (!part || !examine_has_partition(job, part))
+        return INVALID("the job may not use partition %.64s", start->partition);
+    bitstr_t *nodes = NULL;
+    if (!nodes_named(start->nodes, &nodes))
+        return INVALID("unknown nodes: %.100s", start->nodes);
+    verdict_t said = judge_count(job, (uint32_t)bit_set_count(nodes));
+    if (said.outcome == PB(OUTCOME__OUTCOME_APPLIED) && !bit_super_set(nodes, part->node_bitmap))
+        said = INVALID("%.60s: not all nodes are in partition %.60s", start->nodes, part->name);
+    if (said.outcome == PB(OUTCOME__OUTCOME_APPLIED))
+        said = judge_job(job, part);
+    if (said.outcome == PB(OUTCOME__OUTCOME_APPLIED))
+        said = start_narrowed(job, part, nodes);
+    FREE_NULL_BITMAP(nodes);
+    return said;
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Starts a pending job on exactly the nodes it was given, if Slurm's own rules allow it now.
+#ifndef BRIDGE_START_H
+#define BRIDGE_START_H
+
+#include "pb.h"
+#include "slurm_compat.h"
+
+typedef struct {
+    pb_outcome_t outcome;
+    int code; // Slurm's error number
+    char text[160];
+} verdict_t;
+
+// Needs HELD_APPLY. The job is pending and of the right version. Unless it starts, it is left as it
+// was, with Slurm's reason where that says more.
+verdict_t start_job(job_record_t *job, const pb_start_t *start);
+
+#endif
