@@ -11,10 +11,13 @@ Rules
     2. An announcement is sent again when the job's version, the start, the nodes, the partition
        or the reason's code is another one. Words alone are renewed once in `WORDS_S`: they count
        nodes and would change for everybody with every job that ends.
-    3. A start is not repeated for the same version while it is open, for at most `OPEN_S`.
-    4. Starts come first, then announcements in the plan's order; at most `most` decisions in one
+    3. One event moves every later start. A job whose announcement only moved is told so once a
+       second; beyond the first `PROMPT` such jobs in the plan's order only after a hundredth of
+       the time until its start, at most `CALM_S`: far starts need not be exact to the second.
+    4. A start is not repeated for the same version while it is open, for at most `OPEN_S`.
+    5. Starts come first, then announcements in the plan's order; at most `most` decisions in one
        reply. What did not fit counts as not announced and comes with the next reply.
-    5. After `reset` everything is sent again.
+    6. After `reset` everything is sent again.
 """
 
 from collections.abc import Sequence
@@ -32,6 +35,8 @@ from bridge.units import NEVER, UNPLANNED
 
 WORDS_S = 60
 OPEN_S = 10
+PROMPT = 500
+CALM_S = 10
 MAX_PENDING_TEXT = 160
 
 _NOTHING, _PLANNED, _PENDING = 0, 1, 2
@@ -54,13 +59,13 @@ class Decisions:
     Attributes:
         messages: the decisions.
         by_kind: how many of each.
-        left: announcements that did not fit.
+        again_s: seconds until announcements that were put off are due; 0: there are none.
         promised: job id to announced start, of the planned starts among them.
     """
 
     messages: list[pb.Decision]
     by_kind: dict[str, int]
-    left: int
+    again_s: int
     promised: dict[str, int]
 
 
@@ -109,8 +114,12 @@ class Announcements:
         differs &= facts["kind"] != _NOTHING
         jobs = np.flatnonzero(differs)
         jobs = jobs[np.argsort(row_of[jobs], kind="stable")]
+        wait_s = _waits(now_s, facts, said, jobs)
+        again_s = int(wait_s[wait_s > 0].min(initial=CALM_S)) if wait_s.any() else 0
+        jobs = jobs[wait_s == 0]
         room = max(self._most - n_starts, 0)
-        left, jobs = max(len(jobs) - room, 0), jobs[:room]
+        if len(jobs) > room:
+            again_s, jobs = 1, jobs[:room]
         promised = self._announce(
             snapshot, plan, nodes, jobs=jobs, row_of=row_of, messages=messages
         )
@@ -119,7 +128,7 @@ class Announcements:
         for name, column in said.items():
             column[jobs] = now_s if name == "said_s" else facts[name][jobs]
         self._serials, self._said = serials, said
-        return Decisions(messages, counted, left, promised)
+        return Decisions(messages, counted, again_s, promised)
 
     def _starts(
         self, snapshot: Snapshot, plan: Plan, nodes: NodeIndex
@@ -257,6 +266,21 @@ def _empty_facts() -> dict[str, NDArray[np.int64]]:
     return {name: np.empty(0, dtype=np.int64) for name in (*_FACTS, "words", "said_s")}
 
 
+def _waits(
+    now_s: int,
+    facts: dict[str, NDArray[np.int64]],
+    said: dict[str, NDArray[np.int64]],
+    jobs: NDArray[np.intp],
+) -> NDArray[np.int64]:
+    """For each job whose announcement changed, seconds until it may be told (rule 3)."""
+    moved = (facts["version"][jobs] == said["version"][jobs]) & (
+        facts["kind"][jobs] == said["kind"][jobs]
+    )
+    lead_s = np.minimum(facts["start_s"][jobs], said["start_s"][jobs]) - now_s
+    pause_s = np.where(np.cumsum(moved) > PROMPT, np.clip(lead_s // 100, 1, CALM_S), 1)
+    return np.where(moved, np.maximum(said["said_s"][jobs] + pause_s - now_s, 0), 0)
+
+
 def _announced_rows(plan: Plan, n_jobs: int) -> NDArray[np.int64]:
     """For each job the plan's row that is announced (rule 1); -1 if all of it starts now."""
     rows = np.flatnonzero(plan.start_s != plan.now_s)
@@ -296,16 +320,16 @@ def plain(text: str) -> str:
     return text if len(text) <= MAX_PENDING_TEXT else text[: MAX_PENDING_TEXT - 3] + "..."
 
 
-def wake_after_s(snapshot: Snapshot, plan: Plan, retry_s: int | None, left: int) -> int:
+def wake_after_s(snapshot: Snapshot, plan: Plan, retry_s: int | None, again_s: int) -> int:
     """When the controller should call again even if nothing changes; 0: whenever it likes.
 
     That is at the next planned start, begin time, edge of a reservation or retry of a refused
-    start, and at once if announcements are left over.
+    start, and when announcements are due that were put off.
     """
-    if left:
-        return 1
     now_s = snapshot.now_s
     instants: list[int] = [] if retry_s is None else [retry_s]
+    if again_s:
+        instants.append(now_s + again_s)
     later = plan.start_s[plan.planned]
     if len(later):
         instants.append(int(later.min()))

@@ -192,7 +192,7 @@ class Cycles:
         plan_s = time.perf_counter() - before
         decisions = self._announcements.decide(snapshot, serials, plan, session.nodes)
         reply.decisions.extend(decisions.messages)
-        reply.wake_after_s = wake_after_s(snapshot, plan, session.next_retry_s(), decisions.left)
+        reply.wake_after_s = wake_after_s(snapshot, plan, session.next_retry_s(), decisions.again_s)
         self.published = Published(snapshot, plan, session.nodes)
         wall_s = time.perf_counter() - began
         counts.cycles += 1

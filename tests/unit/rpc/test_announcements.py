@@ -3,10 +3,20 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
-from bridge.rpc.announcements import OPEN_S, WORDS_S, Announcements, plain, wake_after_s
+from bridge.rpc.announcements import (
+    CALM_S,
+    OPEN_S,
+    PROMPT,
+    WORDS_S,
+    Announcements,
+    plain,
+    wake_after_s,
+)
 from bridge.rpc.hostlist import NodeIndex
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.units import NEVER, UNPLANNED
@@ -213,13 +223,41 @@ def test_what_does_not_fit_comes_with_the_next_reply():
     assert [said[:2] for said in told(snapshot, *rows)] == [
         ("start", "6"), ("planned", "5"), ("planned", "4"),
     ]  # fmt: skip
-    assert told.last.left == 3
+    assert told.last.again_s == 1
     told.announcements.close(told.last.messages[0].id)
     rows = rows[1:]
     rows.append((5, 400, [0]))
     assert [said[1] for said in told(snapshot, *rows)] == ["3", "2", "1"]
     assert [said[1] for said in told(snapshot, *rows)] == ["6"]
-    assert told.last.left == 0
+    assert told.last.again_s == 0
+
+
+def test_a_job_that_moves_is_told_once_a_second():
+    told = Told()
+    told(two_jobs(), (0, 50, [0]), (1, UNPLANNED, []))
+    assert told(two_jobs(), (0, 40, [0]), (1, UNPLANNED, [])) == []
+    assert told.last.again_s == 1
+    assert told(two_jobs(), (0, UNPLANNED, []), (1, UNPLANNED, [])) == [("pending", "1", "waits")]
+    assert told(two_jobs(1), (0, 30, [0]), (1, UNPLANNED, [])) == [("planned", "1", 30, "n1")]
+    assert told.last.again_s == 0
+
+
+def test_when_very_many_move_far_starts_are_told_less_often():
+    many = PROMPT + 100
+    told = Told(most=10**6)
+
+    def world(now_s):
+        return a_snapshot(jobs=[a_job() for _ in range(many)], now_s=now_s)()
+
+    def rows(shift_s):
+        return [(job, 300 + job + shift_s, [0]) for job in range(many)]
+
+    assert len(told(world(0), *rows(0))) == many
+    assert len(told(world(1), *rows(1))) == PROMPT  # the others start in 8 s / 100 or more
+    assert told.last.again_s >= 1
+    told(world(1 + CALM_S), *rows(1))
+    assert told.last.again_s == 0
+    assert told(world(2 + CALM_S), *rows(1)) == []
 
 
 def test_counts_and_promises():
@@ -249,7 +287,46 @@ def test_a_large_queue_costs_columns():
     rows = [(job, 50 + job, [job % 4]) for job in range(n)]
     assert len(told(snapshot, *rows)) == n
     rows[7] = (7, 51, [0])
-    assert len(told(snapshot, *rows)) == 1
+    later = type(snapshot)(**{**vars(snapshot), "now_s": 1})
+    assert len(told(later, *rows)) == 1
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32), st.sampled_from([3, 1000]), st.sampled_from([1, 40]))
+def test_in_the_end_everything_was_told(seed, most, n_jobs):
+    """Whatever was put off: once nothing changes any more, what was told is what is planned."""
+    rng = np.random.default_rng(seed)
+    announcements, told, now_s = Announcements(max(most, 1)), {}, 0
+    alive = list(range(n_jobs))
+    for step in range(30):
+        quiet = step > 8
+        if not quiet:
+            now_s += int(rng.integers(0, 3))
+            alive = [job for job in alive if rng.random() < 0.95] + [100 * (step + 1)]
+            chosen = [
+                (1000 + int(rng.integers(0, 5)), [int(rng.integers(0, 4))])
+                if rng.random() < 0.7
+                else (UNPLANNED, [])
+                for _ in alive
+            ]
+        snapshot = a_snapshot(jobs=[a_job(id=str(job)) for job in alive], now_s=now_s)()
+        rows = [(row, start_s, nodes) for row, (start_s, nodes) in enumerate(chosen)]
+        found = announcements.decide(
+            snapshot, np.array(alive), a_plan(snapshot, *rows), NodeIndex(snapshot.nodes.names)
+        )
+        assert len(found.messages) <= most
+        told |= {message.job_id: short(message) for message in found.messages}
+        if quiet:
+            if not found.again_s:
+                break
+            now_s += found.again_s
+    names = [f"n{node}" for node in range(1, 5)]
+    assert {job: told[job] for job in map(str, alive)} == {
+        str(job): ("planned", str(job), start_s, names[nodes[0]])
+        if nodes
+        else ("pending", str(job), "waits")
+        for job, (start_s, nodes) in zip(alive, chosen, strict=True)
+    }
 
 
 # ------------------------------------------------------------------ words and waking
@@ -261,8 +338,8 @@ def test_words_are_printable_ascii_and_short():
     assert plain("x" * 160) == "x" * 160
 
 
-def wake(snapshot, *rows, retry_s=None, left=0):
-    return wake_after_s(snapshot, a_plan(snapshot, *rows), retry_s, left)
+def wake(snapshot, *rows, retry_s=None, again_s=0):
+    return wake_after_s(snapshot, a_plan(snapshot, *rows), retry_s, again_s)
 
 
 def test_wakes_at_the_next_instant_that_matters():
@@ -271,7 +348,7 @@ def test_wakes_at_the_next_instant_that_matters():
     assert wake(plain_jobs, (0, UNPLANNED, []), never) == 0
     assert wake(plain_jobs, (0, 130, [0]), never) == 30
     assert wake(plain_jobs, (0, 130, [0]), never, retry_s=110) == 10
-    assert wake(plain_jobs, (0, 130, [0]), never, left=5) == 1
+    assert wake(plain_jobs, (0, 130, [0]), never, again_s=4) == 4
     assert wake(plain_jobs, (0, 10**9, [0]), never) == 86_400
     edges = a_snapshot(jobs=[a_job()], reservations=[a_reservation([0], 120, 170)], now_s=100)()
     assert wake(edges, (0, UNPLANNED, [])) == 20
