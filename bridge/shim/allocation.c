@@ -104,21 +104,21 @@ pb_allocation_t *allocation_message(arena_t *arena, const job_record_t *job)
     allocation->end_s = completing ? 0 : job->end_time;
     allocation->partition = arena_text(arena, job->part_ptr ? job->part_ptr->name : NULL);
     const struct job_resources *held = job->job_resrcs;
-    if (held)
-        allocation->exclusive = (held->whole_node & WHOLE_NODE_REQUIRED) != 0;
+    // Slurm starts nothing on a node that is being cleaned up.
+    allocation->exclusive =
+        completing || (held && (held->whole_node & WHOLE_NODE_REQUIRED));
     if (!completing)
         allocation->licences = licence_uses(arena, job->license_list, &allocation->n_licences);
     if (held && held->node_bitmap && (!completing || job->node_bitmap_cg)) {
         set_uses(arena, allocation, job, completing ? job->node_bitmap_cg : NULL);
     } else if (completing && job->node_bitmap_cg) {
-        // What it held is forgotten already; nobody may use the nodes before they are clean.
+        // What it held is forgotten already.
         pb_node_use_t *use = PB_NEW(arena, pb_node_use_t, node_use);
         pb_node_use_t **uses = arena_take(arena, sizeof(*uses));
         use->nodes = nodes_text(arena, job->node_bitmap_cg);
         uses[0] = use;
         allocation->uses = uses;
         allocation->n_uses = 1;
-        allocation->exclusive = true;
     }
     return allocation;
 }

@@ -20,6 +20,11 @@ static verdict_t apply_one(const pb_decision_t *decision, ledger_t *ledger)
     ledger_job_t *entry = ledger_find(ledger, compat_job_id(job));
     if (!entry)
         return verdict(PB(OUTCOME__OUTCOME_STALE), "the job was not reported");
+    // An array's last unstarted task has the array's number: until the service is told its new
+    // name, the old one means it; afterwards no more.
+    bool by_task = strchr(decision->job_id, '_') != NULL;
+    if (entry->array_job_id && by_task != (entry->array_task_id != NO_VAL))
+        return verdict(PB(OUTCOME__OUTCOME_STALE), "the job is gone");
     bool pending = job_wire_state(job) == PB(JOB_STATE__JOB_STATE_PENDING);
     switch (decision->action_case) {
     case PB(DECISION__ACTION_START):

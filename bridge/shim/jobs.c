@@ -41,11 +41,8 @@ job_record_t *job_by_wire_id(const char *id)
     unsigned long job = strtoul(id, &end, 10);
     if (job >= NO_VAL)
         return NULL;
-    if (!*end) {
-        job_record_t *found = find_job_record((uint32_t)job);
-        // The number of an array's last task is the array's own: "1234" names it no longer.
-        return found && found->array_job_id && found->array_task_id != NO_VAL ? NULL : found;
-    }
+    if (!*end)
+        return find_job_record((uint32_t)job);
     if (*end != '_' || !isdigit((unsigned char)end[1]))
         return NULL;
     unsigned long task = strtoul(end + 1, &end, 10);

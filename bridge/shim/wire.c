@@ -208,6 +208,13 @@ static bool judge(wire_t *wire, CURLcode result, unsigned timeout_ms, const unsi
         return fail(problem, bytes, "the reply is too long");
     if (result == CURLE_OPERATION_TIMEDOUT)
         return fail(problem, bytes, "no answer within %.1f s", timeout_ms / 1000.0);
+    if (result == CURLE_COULDNT_CONNECT) {
+        long error = 0;
+        curl_easy_getinfo(wire->easy, CURLINFO_OS_ERRNO, &error);
+        return fail(problem, bytes, "cannot connect to %s: %s",
+                    wire->settings.address[0] ? wire->settings.address : wire->settings.socket,
+                    error ? strerror((int)error) : wire->curl_problem);
+    }
     if (result != CURLE_OK)
         return fail(problem, bytes, "%s",
                     wire->curl_problem[0] ? wire->curl_problem : curl_easy_strerror(result));
