@@ -65,8 +65,10 @@ def _parser() -> argparse.ArgumentParser:
     down.add_argument("--images", action="store_true", help="the images, too")
     status = verb("status", _status, "how a cluster does; exit code 1 if it is not well")
     status.add_argument("--json", action="store_true", help="as one JSON object")
+    status.add_argument("--memory", action="store_true", help="and what it uses (takes seconds)")
     shell = verb("shell", _shell, "run a command on the login side: shell [--user U] -- COMMAND")
     shell.add_argument("--user", default="user", help="user, alice, bob, root or slurm [user]")
+    shell.add_argument("stray", nargs="*", help=argparse.SUPPRESS)
     logs = verb("logs", _logs, "show a daemon's log")
     logs.add_argument("daemon", nargs="?", default="controller", help="|".join(daemons.DAEMONS))
     logs.add_argument("node", nargs="?", help="which node")
@@ -90,7 +92,7 @@ def _up_options(up: argparse.ArgumentParser) -> None:
     add = up.add_argument
     add("--nodes", type=int, default=Site.nodes, metavar="N", help="how many [%(default)s]")
     add("--containers", type=int, default=Site.own, metavar="K",
-        help="so many nodes get a container of their own, the others share [%(default)s]")  # fmt: skip
+        help="nodes with a container of their own; the others share [%(default)s]")  # fmt: skip
     add("--packed", action="store_const", const=0, dest="containers", help="= --containers 0")
     add("--cpus", type=int, default=Site.cpus, metavar="N", help="of each node [%(default)s]")
     add("--memory-mib", type=int, default=Site.memory_mib, metavar="MIB",
@@ -135,10 +137,12 @@ def _down(given: argparse.Namespace) -> int:
 
 
 def _status(given: argparse.Namespace) -> int:
-    return 0 if life.status(given.name, given.json) else 1
+    return 0 if life.status(given.name, given.json, given.memory) else 1
 
 
 def _shell(given: argparse.Namespace) -> int:
+    if given.stray:
+        raise Trouble(f"put -- before the command: shell -- {' '.join(given.stray)}")
     tty = sys.stdin.isatty() and sys.stdout.isatty()
     life.shell(given.name, given.user, given.command, tty)
     return 0

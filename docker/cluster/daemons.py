@@ -45,6 +45,7 @@ class Daemon:
 
     def answers(self) -> bool:
         """Does it do its work?"""
+        probe: tuple[str, ...]
         match self.words[0]:
             case "controller":
                 probe = ("scontrol", "ping")

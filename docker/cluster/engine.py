@@ -34,9 +34,8 @@ def call(
         Trouble: it failed, and `check`.
     """
     done = subprocess.run(
-        ["docker", *arguments], input=stdin, stdin=None if stdin is not None else subprocess.DEVNULL,
-        capture_output=True, check=False,
-    )  # fmt: skip
+        ["docker", *arguments], input=stdin or b"", capture_output=True, check=False
+    )
     out, err = (stream.decode(errors="replace") for stream in (done.stdout, done.stderr))
     if check and done.returncode != 0:
         said = [line for line in err.splitlines() if line.strip()] or ["no reason given"]

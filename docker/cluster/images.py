@@ -139,6 +139,8 @@ def _pip() -> list[str]:
     venv = Path(os.environ.get("SCHEDBRIDGE_VENV") or ROOT / ".venv")
     for python in (sys.executable, str(venv / "bin" / "python")):
         probe = [python, "-m", "pip", "--version"]
-        if Path(python).exists() and subprocess.run(probe, capture_output=True).returncode == 0:
+        if not Path(python).exists():
+            continue
+        if subprocess.run(probe, capture_output=True, check=False).returncode == 0:
             return [python, "-m", "pip"]
     raise Trouble("pip is missing: run scripts/environment first, or apt-get install python3-pip")

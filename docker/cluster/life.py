@@ -16,12 +16,15 @@ from pathlib import Path
 
 from cluster import images
 from cluster.daemons import LABEL, NODES_LABEL, Daemon, find, hosts, restart
-from cluster.engine import Trouble, become, call, say, wait_for
+from cluster.engine import Trouble, become, call, wait_for
 from cluster.site import SCHEDULERS, SLURM_CONF, Site, archive, scheduler_conf
 
 USERS = ("user", "alice", "bob")
 ACCOUNT = "everyone"
 SERVICE_CONFIG = SLURM_CONF / "bridge.yaml"
+CGROUPS = "/sys/fs/cgroup:/sys/fs/cgroup:rw"
+CGROUPS_LABEL = "schedbridge.cgroups"
+CGROUP_KINDS = ("freezer", "memory", "cpuset", "cpu", "cpuacct", "devices")
 # Volumes, and which containers see them ("*": all).
 VOLUMES = {
     "etc": ("/etc/slurm", "*"),
@@ -64,8 +67,8 @@ def up(site: Site, service_config: Path = SERVICE_CONFIG) -> None:
         raise Trouble(
             f"cluster '{site.name}' is up already: scripts/cluster down --name {site.name}"
         )
-    if site.cgroups and call("info", "--format", "{{.CgroupVersion}}").stdout.strip() != "1":
-        raise Trouble("--cgroups works on hosts with cgroup v1 only")
+    if site.cgroups:
+        _need_cgroups()
     image = images.CLUSTER if site.bridge else images.PLAIN
     if not images.exists(image):
         images.build("cluster" if site.bridge else "plain")
@@ -81,6 +84,20 @@ def up(site: Site, service_config: Path = SERVICE_CONFIG) -> None:
         )  # fmt: skip
     _start(site)
     _wait_idle(site)
+
+
+def _need_cgroups() -> None:
+    """Makes sure that jobs can have cgroups: the host's, named after nodes, so for one cluster.
+
+    Raises:
+        Trouble: they cannot.
+    """
+    if call("info", "--format", "{{.CgroupVersion}}").stdout.strip() != "1":
+        raise Trouble("--cgroups works on hosts with cgroup v1 only")
+    shape = f'{{{{.Label "{LABEL}"}}}}'
+    other = call("ps", "-a", "--filter", f"label={CGROUPS_LABEL}", "--format", shape).stdout.split()
+    if other:
+        raise Trouble(f"only one cluster can have --cgroups at a time, and '{other[0]}' has them")
 
 
 def _make(site: Site, image: str) -> None:
@@ -120,7 +137,7 @@ def _run(site: Site, image: str, host: _Host) -> None:
     if nodes is not None:
         words += ["--label", f"{NODES_LABEL}={nodes.start}-{nodes.stop - 1}"]
         if site.cgroups:
-            words += ["--volume", "/sys/fs/cgroup:/sys/fs/cgroup:rw"]
+            words += ["--volume", CGROUPS, "--label", f"{CGROUPS_LABEL}=yes"]
     if role == "controller":
         words += ["--label", f"schedbridge.bridge={'yes' if site.bridge else 'no'}"]
     call(*words, image)
@@ -181,8 +198,16 @@ def down(name: str) -> None:
     """Removes all that carries the cluster's label; nothing to remove is no error."""
     label = f"label={LABEL}={check_name(name)}"
     containers = call("ps", "-aq", "--filter", label).stdout.split()
+    sharing = call("ps", "-a", "--filter", label, "--filter", f"label={CGROUPS_LABEL}",
+                   "--format", "{{.Image}}").stdout.split()  # fmt: skip
+    nodes = range(1, 1 + max((last for _, last in hosts(name).values()), default=0))
     if containers:
         call("rm", "--force", "--volumes", *containers)
+    if sharing:
+        # With their processes gone, the jobs' cgroups are empty directories of the host.
+        folders = [f"/sys/fs/cgroup/{kind}/slurm_n{n}" for kind in CGROUP_KINDS for n in nodes]
+        remove = ("find", *folders, "-depth", "-type", "d", "-exec", "rmdir", "{}", ";")
+        call("run", "--rm", "--volume", CGROUPS, sharing[0], *remove, check=False)
     for kind in ("network", "volume"):
         found = call(kind, "ls", "-q", "--filter", label).stdout.split()
         if found:
@@ -218,9 +243,15 @@ def switch(name: str, scheduler: str) -> None:
         stdin=scheduler_conf(scheduler).encode(),
     )  # fmt: skip
     restart(controller)
+    login = f"{name}-login"
+    # Nodes that answer have registered anew soon; the lost ones need not be waited for.
+    wait_for(
+        lambda: not call("exec", login, "sinfo", "-h", "-t", "unk", "-o", "%n", check=False).stdout,
+        timeout_s=30,
+    )
 
 
-def status(name: str, as_json: bool) -> bool:
+def status(name: str, as_json: bool, memory: bool) -> bool:
     """Prints how a cluster does; true if all its daemons and nodes are well.
 
     Raises:
@@ -242,18 +273,20 @@ def status(name: str, as_json: bool) -> bool:
         shown = call("exec", login, "scontrol", "show", "config", check=False).stdout
         found = re.search(r"^SchedulerType\s*=\s*(\S+)", shown, re.MULTILINE)
         scheduler = found[1] if found else ""
+    memory_mib = _memory_mib(list(listed)) if memory else None
     if as_json:
         print(json.dumps({
             "name": name, "scheduler": scheduler, "daemons": daemons, "nodes": nodes,
-            "containers": sorted(listed), "memory_mib": _memory_mib(list(listed)),
+            "containers": sorted(listed), "memory_mib": memory_mib,
         }))  # fmt: skip
     else:
-        print(f"cluster {name}: {scheduler or 'no scheduler'}, {len(listed)} containers, "
-              f"{_memory_mib(list(listed))} MiB")  # fmt: skip
+        print(f"cluster {name}: {scheduler or 'no scheduler'}, {len(listed)} containers")
         for role, well in daemons.items():
             print(f"  {role:<11}{'answers' if well else 'DOES NOT ANSWER'}")
         shown = ", ".join(f"{count} {state}" for state, count in sorted(nodes.items()))
         print(f"  {'nodes':<11}{shown or 'unknown'}")
+        if memory:
+            print(f"  {'memory':<11}{memory_mib} MiB")
     bad = {"down", "drain", "drng", "fail", "unk"}
     return all(daemons.values()) and not any(state.rstrip("*") in bad or state.endswith("*")
                                              for state in nodes)  # fmt: skip

@@ -23,6 +23,8 @@ SCHEDULERS = ("bridge", "backfill", "backfill-tuned")
 PACK = 250
 """Most slurmds in one container."""
 FIRST_PORT = 7000
+GPUS = 64
+"""Most devices that `role` prepares."""
 SLURM_CONF = ROOT / "slurm_conf"
 SNIPPETS = ("bridge.conf", "backfill.conf", "backfill-tuned.conf", "plugstack.conf")
 
@@ -57,8 +59,12 @@ class Site:
         ):
             if not low <= value <= high:
                 raise Trouble(f"{option} must be {low} to {high}, not {value}")
-        if self.gres and not re.fullmatch(r"\w+:\d+(,\w+:\d+)*", self.gres):
+        if self.gres and not re.fullmatch(r"\w+:[1-9]\d*(,\w+:[1-9]\d*)*", self.gres):
             raise Trouble(f"--gres must look like gpu:2 or gpu:2,fpga:1, not '{self.gres}'")
+        if any(
+            int(part.split(":")[1]) > GPUS for part in self.gres.split(",") if part[:4] == "gpu:"
+        ):
+            raise Trouble(f"--gres: at most {GPUS} gpu, not '{self.gres}'")
         if self.licenses and not re.fullmatch(r"\w+:\d+(,\w+:\d+)*", self.licenses):
             raise Trouble(f"--licenses must look like matlab:4, not '{self.licenses}'")
         if self.scheduler not in SCHEDULERS:
@@ -107,7 +113,10 @@ class Site:
         lines = ["AutoDetect=off"]
         for part in filter(None, self.gres.split(",")):
             name, count = part.split(":")
-            lines.append(f"NodeName=n[1-{self.nodes}] Name={name} Count={count}")
+            line = f"NodeName=n[1-{self.nodes}] Name={name} Count={count}"
+            if name == "gpu":  # which Slurm does not believe in without device files
+                line += f" File=/run/slurm/device{_span(range(int(count)), 0)}"
+            lines.append(line)
         return "\n".join(lines) + "\n"
 
     def _slurm_conf(self) -> str:
