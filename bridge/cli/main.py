@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(usage(), end="")
         sys.exit(0 if words else 2)
     if words[0] in ("-V", "--version"):
-        print(f"schedbridge {importlib.metadata.version('schedbridge')}")
+        print(f"schedbridge {_version()}")
         return
     if words[0] not in COMMANDS:
         sys.exit(_fail(f"no command '{words[0]}'; there are {', '.join(COMMANDS)}", 2))
@@ -48,6 +48,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except BrokenPipeError:  # e.g. `schedbridge plan | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+
+
+def _version() -> str:
+    try:
+        return importlib.metadata.version("schedbridge")
+    except importlib.metadata.PackageNotFoundError:
+        return "(not installed)"
 
 
 def usage() -> str:

@@ -343,6 +343,8 @@ class _Rows:
 
 
 def _even(tasks: int, nodes: int) -> NDArray[np.int32]:
+    if tasks == 0:
+        return np.zeros(nodes, dtype=np.int32)
     share = np.full(nodes, tasks // nodes if nodes else 0, dtype=np.int32)
     share[: tasks % nodes if nodes else 0] += 1
     return share

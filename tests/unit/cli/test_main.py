@@ -152,3 +152,9 @@ def test_instants():
     assert when(0) == ""
     assert until(5, 5) == "now"
     assert until(65, 5) == "in 1 min"
+
+
+def test_the_version_is_one_line(capsys):
+    code, out, _ = call(capsys, "--version")
+    assert code == 0
+    assert out.startswith("schedbridge ")
