@@ -2,10 +2,12 @@
 """What a deep queue costs: when all of it has announced starts, and how long users wait meanwhile.
 
 All nodes are held by smaller jobs whose ends spread over hours; then come jobs of whole nodes with
-log-uniform sizes and clustered limits, every one of which can run some day. While the plan is made
-and afterwards, three open-loop streams ask for single jobs, submit held jobs and cancel waiting
-ones (so that there is always something to plan anew). The plan that is announced at the end is
-checked: at no instant may it want more nodes than there are.
+log-uniform sizes and clustered limits, every one of which can run some day. They are submitted
+while their partition is down, so that all schedulers begin with the same queue at the same
+instant: when it is taken up. While the plan is made and afterwards, three open-loop streams ask for
+single jobs, submit held jobs and cancel waiting ones (so that there is always something to plan
+anew). The plan that is announced at the end is checked: at no instant may it want more nodes than
+there are.
 """
 
 import random
@@ -13,7 +15,7 @@ from collections.abc import Iterable
 
 from cluster_bench.figures import spread
 from cluster_bench.meters import load_between
-from cluster_bench.stand import BenchError, Stand, job_line, submissions
+from cluster_bench.stand import PARTITION, BenchError, Stand, job_line, submissions
 
 _LIMITS_MIN = (10, 20, 30, 60, 120, 240, 480)
 _WEIGHTS = (2, 1, 4, 6, 4, 2, 1)
@@ -32,13 +34,15 @@ def measure(
     meters = stand.meters()
     before = meters.read()
     lines = stand.probe(
-        "deep", f"{bound_s}", f"{shortest_s}", f"{seed % 65521}",
+        "deep", PARTITION, f"{bound_s}", f"{shortest_s}", f"{seed % 65521}",
         f"{_QUERY_HZ}", f"{_SUBMIT_HZ}", f"{_CANCEL_HZ}",
-        jobs=_queue(jobs, rng), timeout_s=bound_s + shortest_s + jobs / 20 + 120,
+        jobs=_queue(jobs, rng), timeout_s=bound_s + shortest_s + jobs / 40 + 60,
+        user="root",
     )  # fmt: skip
     after = meters.read()
     submitted = submissions(lines)
-    (last_ns,) = (int(words[1]) for words in lines if words[0] == "submitted")
+    (up_ns,) = (int(words[1]) for words in lines if words[0] == "up")
+    ((_, early, _),) = (words for words in lines if words[0] == "before")
     looks = [(int(w[1]), int(w[2]), int(w[3])) for w in lines if w[0] == "seen"]
     if not looks:
         raise BenchError("slurmctld never showed its queue")
@@ -53,8 +57,9 @@ def measure(
         "jobs": jobs,
         "nodes": stand.nodes,
         "submissions_per_s": round(jobs / submitting_s, 1),
-        "all_announced_s": None if complete_ns is None else round((complete_ns - last_ns) / 1e9, 2),
-        "watched_s": round((looks[-1][0] - last_ns) / 1e9, 1),
+        "all_announced_s": None if complete_ns is None else round((complete_ns - up_ns) / 1e9, 2),
+        "watched_s": round((looks[-1][0] - up_ns) / 1e9, 1),
+        "announced_before": int(early),
         "announced": announced,
         "pending": pending,
         "announced_share": round(announced / pending, 4) if pending else 1.0,

@@ -4,11 +4,13 @@
  *
  *   probe submit < JOBS
  *       submits every job at its instant; prints "job ID CALLED_NS RETURNED_NS" per job
- *   probe deep BOUND_S SHORTEST_S SEED QUERY_HZ SUBMIT_HZ CANCEL_HZ < JOBS
- *       submits as above, then for at most BOUND_S and at least SHORTEST_S seconds watches how
- *       many of those jobs have an announced start while three open-loop streams ask for single
- *       jobs, submit held ones and cancel pending ones; prints, besides the "job" lines,
- *         submitted NS                      when the last submission returned
+ *   probe deep PARTITION BOUND_S SHORTEST_S SEED QUERY_HZ SUBMIT_HZ CANCEL_HZ < JOBS
+ *       takes the partition down, submits as above, takes it up again, then for at most BOUND_S and
+ *       at least SHORTEST_S seconds watches how many of those jobs have an announced start while
+ *       three open-loop streams ask for single jobs, submit held ones and cancel pending ones; as
+ *       root, into the default partition; prints, besides the "job" lines,
+ *         before ANNOUNCED PENDING          while the partition is down
+ *         up NS                             when the call that takes it up was begun
  *         seen NS ANNOUNCED PENDING MS      one look at the queue, begun at NS, taking MS
  *         took KIND SCHEDULED_NS US ERRNO   one call of a stream; US from its scheduled instant
  *         plan ID NODES START_S LIMIT_MIN STATE   every pending or running job at the end
@@ -267,30 +269,48 @@ static void watch(double bound_s, double shortest_s) {
     sleep_until(begin_ns + (int64_t)(shortest_s * NS_PER_S));
 }
 
+/* Whether jobs of a partition may start; they can be submitted in any case. */
+static int set_partition(char *name, uint16_t state) {
+    update_part_msg_t partition;
+
+    slurm_init_part_desc_msg(&partition);
+    partition.name = name;
+    partition.state_up = state;
+    if (!slurm_update_partition(&partition))
+        return 0;
+    fprintf(stderr, "probe: partition %s: %s\n", name, slurm_strerror(errno));
+    return 1;
+}
+
 static int deep(char **argv) {
-    double bound_s = atof(argv[0]), shortest_s = atof(argv[1]);
-    unsigned short random[3] = {(unsigned short)atoi(argv[2]), 0x5bd1, 0xe995};
+    char *partition = argv[0];
+    double bound_s = atof(argv[1]), shortest_s = atof(argv[2]);
+    unsigned short random[3] = {(unsigned short)atoi(argv[3]), 0x5bd1, 0xe995};
     stream_t query = {.kind = "query", .call = call_query};
     stream_t submission = {.kind = "submit", .call = call_submit};
     stream_t cancellation = {.kind = "cancel", .call = call_cancel};
     uint32_t announced, pending;
     double longest_s = bound_s > shortest_s ? bound_s : shortest_s;
     int64_t end_ns;
-    int rc = submit_all();
+    int rc = set_partition(partition, PARTITION_DOWN);
 
-    if (rc || !n_ids)
-        return rc ? rc : 2;
-    printf("submitted %" PRId64 "\n", now_ns());
-    fflush(stdout);
-    start(&query, atof(argv[3]), longest_s, random);
-    start(&submission, atof(argv[4]), longest_s, random);
-    start(&cancellation, atof(argv[5]), longest_s, random);
+    if (rc || (rc = submit_all()))
+        return rc;
+    if (!n_ids || look(false, &announced, &pending))
+        return 1;
+    printf("before %" PRIu32 " %" PRIu32 "\nup %" PRId64 "\n", announced, pending, now_ns());
+    if (set_partition(partition, PARTITION_UP))
+        return 1;
+    start(&query, atof(argv[4]), longest_s, random);
+    start(&submission, atof(argv[5]), longest_s, random);
+    start(&cancellation, atof(argv[6]), longest_s, random);
     watch(bound_s, shortest_s);
     end_ns = now_ns();
     atomic_store(&stopped, true);
     finish(&query, end_ns);
     finish(&submission, end_ns);
     finish(&cancellation, end_ns);
+    sleep(2); /* what answers the last calls is still being planned */
     return look(true, &announced, &pending) ? 1 : 0;
 }
 
@@ -298,9 +318,9 @@ int main(int argc, char **argv) {
     slurm_init(NULL);
     if (argc == 2 && !strcmp(argv[1], "submit"))
         return submit_all();
-    if (argc == 8 && !strcmp(argv[1], "deep"))
+    if (argc == 9 && !strcmp(argv[1], "deep"))
         return deep(argv + 2);
-    fprintf(stderr, "usage: probe submit < JOBS | probe deep BOUND_S SHORTEST_S SEED "
+    fprintf(stderr, "usage: probe submit < JOBS | probe deep PARTITION BOUND_S SHORTEST_S SEED "
                     "QUERY_HZ SUBMIT_HZ CANCEL_HZ < JOBS\n");
     return 2;
 }

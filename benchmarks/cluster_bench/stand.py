@@ -15,6 +15,7 @@ from cluster_bench.meters import Meters
 
 ROOT = Path(__file__).parents[2]
 CPUS_PER_NODE = 4
+PARTITION = "main"
 _PROBE = "/usr/local/bin/schedbridge-probe"
 _NS_PER_S = 1_000_000_000
 
@@ -142,9 +143,12 @@ class Stand:
             raise BenchError(f"{' '.join(command[:2])} failed: {' / '.join(said)}")
         return done.stdout.decode()
 
-    def probe(self, *arguments: str, jobs: Iterable[str], timeout_s: float) -> list[list[str]]:
+    def probe(
+        self, *arguments: str, jobs: Iterable[str], timeout_s: float, user: str = "user"
+    ) -> list[list[str]]:
         """Runs the probe over these jobs; its lines, split into words."""
-        out = self.shell(_PROBE, *arguments, stdin="\n".join(jobs) + "\n", timeout_s=timeout_s)
+        stdin = "\n".join(jobs) + "\n"
+        out = self.shell(_PROBE, *arguments, user=user, stdin=stdin, timeout_s=timeout_s)
         return [line.split() for line in out.splitlines()]
 
     def submit(self, jobs: Iterable[str], timeout_s: float = 600) -> list[Submitted]:
