@@ -214,8 +214,8 @@ class _Meter:
 
     def cycle(self, report: CycleReport) -> None:
         metrics = self._metrics
-        for outcome, code in report.outcomes:
-            metrics.fate(outcome, code)
+        for (outcome, code), count in report.outcomes.items():
+            metrics.fate(outcome, code, count)
         if report.status is not None:
             status = report.status
             metrics.set("controller_fallbacks", status.fallbacks)

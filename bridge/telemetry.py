@@ -153,9 +153,9 @@ class Metrics:
         """Notes decisions sent."""
         self._decisions.labels(kind).inc(count)
 
-    def fate(self, outcome: str, code: int) -> None:
-        """Notes what became of a decision."""
-        self._fates.labels(outcome, str(code)).inc()
+    def fate(self, outcome: str, code: int, count: int = 1) -> None:
+        """Notes what became of decisions."""
+        self._fates.labels(outcome, str(code)).inc(count)
 
     def gate_refused(self, socket: str, reason: str) -> None:
         """Notes a connection turned away."""

@@ -54,7 +54,7 @@ class CycleReport:
         wall_s: time from report to reply.
         plan_s: of it, time to plan.
         decisions: what was said.
-        outcomes: (outcome, code) of the fates that came in.
+        outcomes: (outcome, code) of the fates that came in, counted.
         started: job id and start of the jobs that began to run since the last cycle.
         published: the cycle itself; None if everything was asked for instead.
     """
@@ -62,7 +62,7 @@ class CycleReport:
     wall_s: float
     plan_s: float
     decisions: Decisions | None
-    outcomes: list[tuple[str, int]]
+    outcomes: Counter[tuple[str, int]]
     started: list[tuple[str, int]]
     status: pb.ControllerStatus | None
     published: Published | None
@@ -174,9 +174,11 @@ class Cycles:
 
     def _run(self, request: pb.CycleRequest, began: float) -> tuple[pb.CycleReply, CycleReport]:
         session, counts = self.session, self.counts
-        outcomes = self._fates(request) if request.epoch == session.epoch else []
-        status = request.status if request.HasField("status") else None
-        if status is not None:
+        outcomes = self._fates(request) if request.epoch == session.epoch else Counter()
+        status = None
+        if request.HasField("status"):
+            status = pb.ControllerStatus()
+            status.CopyFrom(request.status)  # the original would keep the whole report in memory
             counts.status = status
         taken = session.apply(request)
         if request.base_generation == 0 or not taken:
@@ -202,11 +204,11 @@ class Cycles:
             wall_s, plan_s, decisions, outcomes, session.started, status, self.published
         )
 
-    def _fates(self, request: pb.CycleRequest) -> list[tuple[str, int]]:
-        outcomes = []
+    def _fates(self, request: pb.CycleRequest) -> Counter[tuple[str, int]]:
+        outcomes: Counter[tuple[str, int]] = Counter()
         for fate in request.fates:
             name = OUTCOMES.get(fate.outcome, "unknown")
-            outcomes.append((name, fate.code))
+            outcomes[name, fate.code] += 1
             start = self._announcements.close(fate.decision_id)
             if name == "applied":
                 continue
