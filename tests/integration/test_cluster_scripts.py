@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/cluster by itself, with Slurm's own scheduler: what it promises to those who script it."""
+"""scripts/cluster alone, with Slurm's own scheduler: what it promises to those who script it."""
 
 import json
 import subprocess
@@ -13,6 +13,7 @@ from bridge.config import load
 
 ROOT = Path(__file__).parents[2]
 NAME = "sbscripts"
+STATE = "/var/lib/slurm/state/job_state"
 
 
 def script(
@@ -171,11 +172,10 @@ def test_shell_leaves_the_users_own_dashes_alone() -> None:
 
 
 def test_a_killed_controller_comes_back_with_its_queue() -> None:
-    held = shell("sbatch", "--parsable", "--hold", "-o", "/dev/null", "--wrap", "true")
-    submitted_s = time.time()
+    held = shell("sbatch", "--parsable", "-J", "to-be-kept", "--hold", "--wrap", "true")
     # Slurm writes its state some seconds after a change.
-    state = ("stat", "-c", "%Y", "/var/lib/slurm/state/job_state")
-    wait_for("the state to be written", lambda: int(shell(*state, user="root")) > submitted_s, 30)
+    seen = ("shell", "--user", "root", "--", "grep", "-aq", "to-be-kept", STATE)
+    wait_for("the job to be written down", lambda: script(*seen).returncode == 0, 30)
     good("kill", "controller")
     assert script("status").returncode == 1
     good("restart", "controller")
@@ -294,16 +294,15 @@ def test_what_stands_already_is_left_alone() -> None:
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_nodes_that_never_come_are_named_with_their_logs() -> None:
-    """A configuration that no node accepts: `up` gives up, says who is missing and shows why."""
+def test_a_daemon_that_ends_at_once_is_named_with_its_log() -> None:
     other = f"{NAME}d"
     try:
         done = script(
-            "up", "--no-bridge", "--nodes", "1", "--set", "LaunchParameters=test_exec",
-            "--set", "NodeSet=x", name=other,
-        )  # fmt: skip
+            "up", "--no-bridge", "--nodes", "1", "--set", "SelectType=select/nonsense", name=other
+        )
         assert done.returncode == 1
-        assert "slurmctld" in done.stderr
+        assert done.stderr.splitlines()[-1] == "cluster: controller ended after its start"
+        assert "select/nonsense" in done.stderr
         assert "Traceback" not in done.stderr
     finally:
         good("down", name=other)
