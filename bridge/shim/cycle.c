@@ -15,7 +15,12 @@
 // After a scan that took so long, this many times as long nothing is scanned: at most a fifth of
 // one processor goes there, however many jobs come and go.
 #define REST_FACTOR 4
-#define LONGEST_REST_MS 1000
+// While updates of the present second may be hidden behind each other: look again so soon, or after
+// so many times what a look costs.
+#define RECHECK_MS 50
+#define RECHECK_FACTOR 50
+#define SECOND_MS 1000
+#define CLAMP(value, least, most) MAX(least, MIN(most, value))
 
 void cycle_forget(cycle_t *cycle)
 {
@@ -199,7 +204,7 @@ bool cycle_due(cycle_t *cycle)
         return false;
     time_t now = time(NULL);
     return cycle->again || cycle->fates.urgent || now_ms >= cycle->tick_ms ||
-           (cycle->recheck_s && now >= cycle->recheck_s) ||
+           (cycle->recheck_ms && now_ms >= cycle->recheck_ms) ||
            (cycle->next_s && now >= cycle->next_s) || events_print() != cycle->seen;
 }
 
@@ -223,11 +228,11 @@ void cycle_run(cycle_t *cycle)
     cycle->held.batch_ms = cycle->settings.batch_ms;
     if (!cycle->greeted && !hello(cycle))
         return;
-    int64_t began_ms = clock_ms();
-    bool tick = began_ms >= cycle->tick_ms;
+    int64_t began_us = clock_us();
+    bool tick = began_us / 1000 >= cycle->tick_ms;
     time_t second = time(NULL);
     cycle->seen = events_print();
-    cycle->recheck_s = events_latest() >= second ? second + 1 : 0;
+    bool recheck = events_latest() >= second;
     cycle->again = false;
     if (!scan(cycle, &snapshot)) {
         snapshot_clear(&snapshot);
@@ -235,7 +240,9 @@ void cycle_run(cycle_t *cycle)
     }
     cycle->again = snapshot.again;
     cycle->next_s = snapshot.next_s;
-    int64_t rest_ms = REST_FACTOR * (clock_ms() - began_ms);
+    int64_t cost_us = clock_us() - began_us;
+    cycle->recheck_ms =
+        recheck ? clock_ms() + CLAMP(RECHECK_FACTOR * cost_us / 1000, RECHECK_MS, SECOND_MS) : 0;
     if (cycle->full || tick || cycle->fates.urgent || snapshot_has_news(&snapshot)) {
         cycle->tick_ms = clock_ms() + (int64_t)cycle->settings.tick_s * 1000;
         pb_cycle_reply_t *reply = call_cycle(cycle, &snapshot);
@@ -244,6 +251,6 @@ void cycle_run(cycle_t *cycle)
             schedbridge__v1__cycle_reply__free_unpacked(reply, NULL);
         }
     }
-    cycle->rested_ms = clock_ms() + MIN(rest_ms, LONGEST_REST_MS);
+    cycle->rested_ms = clock_ms() + MIN(REST_FACTOR * cost_us / 1000, SECOND_MS);
     snapshot_clear(&snapshot);
 }

@@ -35,7 +35,7 @@ typedef struct {
 
     // What the next cycle waits for.
     uint64_t seen;     // events_print() before the last scan
-    time_t recheck_s;  // the last scan fell into the second of an update; 0: it did not
+    int64_t recheck_ms; // the last scan fell into the second of an update; 0: it did not
     time_t next_s;     // something changes by itself; 0: nothing
     int64_t tick_ms;   // call at the latest
     int64_t rested_ms; // not before: scanning takes its bounded share of time

@@ -14,6 +14,9 @@ int slurm_spank_init(spank_t spank, int argc, char **argv);
 int slurm_spank_init_post_opt(spank_t spank, int argc, char **argv);
 #pragma GCC visibility pop
 
+// Slurm takes only negative values for a refusal; its own ESPANK_* are positive.
+#define REFUSE (-1)
+
 static malleable_t wanted;
 static bool stated;
 
@@ -26,7 +29,7 @@ static int take(int option, const char *value, int remote)
     if (malleable_take(&wanted, (malleable_option_t)option, value, problem, sizeof(problem)))
         return ESPANK_SUCCESS;
     slurm_error("%s", problem);
-    return ESPANK_BAD_ARG;
+    return REFUSE;
 }
 
 static const struct spank_option options[] = {
@@ -50,7 +53,7 @@ int slurm_spank_init(spank_t spank, int argc, char **argv)
         struct spank_option option = options[i];
         if (spank_option_register(spank, &option) != ESPANK_SUCCESS) {
             slurm_error("schedbridge: the option --%s could not be registered", option.name);
-            return ESPANK_ERROR;
+            return REFUSE;
         }
     }
     return ESPANK_SUCCESS;
@@ -67,5 +70,5 @@ int slurm_spank_init_post_opt(spank_t spank, int argc, char **argv)
     if (malleable_settle(&together, problem, sizeof(problem)))
         return ESPANK_SUCCESS;
     slurm_error("%s", problem);
-    return ESPANK_BAD_ARG;
+    return REFUSE;
 }
