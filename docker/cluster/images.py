@@ -28,7 +28,7 @@ PYTHON = "3.13"
 """Python of the base image's Debian."""
 ALWAYS = ("docker/Dockerfile", "docker/role")
 SOURCES = ("pyproject.toml", "CMakeLists.txt", "README.md", "LICENSES", "proto", "bridge")
-LEFT_OUT = {"__pycache__", ".mypy_cache", ".ruff_cache"}
+LEFT_OUT = {"__pycache__", ".mypy_cache", ".ruff_cache", "build"}
 STAMP_S = 1_577_836_800
 """Time of every file in the context (2020-01-01): older ones cannot be put into a wheel."""
 
