@@ -159,7 +159,8 @@ class Eligibility:
 
     def class_nodes(self) -> NDArray[np.uint64]:
         """(n_class, n_words) uint64 bitsets, as the kernels take them."""
-        return pack_nodes(np.array(self._masks).reshape(-1, len(self._snapshot.nodes)))
+        masks = np.array(self._masks, dtype=np.bool_)  # without a class, too
+        return pack_nodes(masks.reshape(len(self._masks), len(self._snapshot.nodes)))
 
     def blackouts(
         self,
@@ -183,7 +184,7 @@ class Eligibility:
             np.array([row[0] for row in rows], dtype=np.int32),
             np.array([row[1] for row in rows], dtype=np.int64),
             np.array([row[2] for row in rows], dtype=np.int64),
-            pack_nodes(np.array([row[3] for row in rows], dtype=bool).reshape(-1, n_nodes)),
+            pack_nodes(np.array([row[3] for row in rows], dtype=bool).reshape(len(rows), n_nodes)),
         )
 
 
