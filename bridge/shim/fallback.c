@@ -47,7 +47,7 @@ void fallback_enter(fallback_t *fallback, const char *reason)
     fallback->times++;
     fallback->since_ms = clock_ms();
     snprintf(fallback->reason, sizeof(fallback->reason), "%s", reason);
-    error("bridge: the service is silent (%s): Slurm's own backfill schedules until it answers",
+    error("bridge: falling back to Slurm's own backfill until the service answers; it is silent: %s",
           reason);
     slurmctld_config.scheduling_disabled = false; // backfill does not start while it is set
     if (!fallback->backfill) {

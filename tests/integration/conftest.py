@@ -2,7 +2,7 @@
 """A real cluster for the tests: 8 nodes of 4 CPUs with accounting, scheduled by the bridge.
 
 Nothing here skips: where no cluster can be had, the tests fail and say why.
-SCHEDBRIDGE_KEEP_CLUSTER=1 leaves it running for the next run.
+SCHEDBRIDGE_KEEP_CLUSTER=1 leaves it running for the next run; SCHEDBRIDGE_TEST_CLUSTER names it.
 """
 
 import os
@@ -13,6 +13,7 @@ import pytest
 from tests.integration.slurm import Cluster
 
 KEEP = bool(os.environ.get("SCHEDBRIDGE_KEEP_CLUSTER"))
+NAME = os.environ.get("SCHEDBRIDGE_TEST_CLUSTER", "sbtest")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -22,8 +23,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def session_cluster() -> Iterator[Cluster]:
-    cluster = Cluster("sbtest", "--nodes", "8", "--cpus", "4", "--accounting")
-    if not (KEEP and "sbtest" in cluster.process("scontrol", "show", "config").stdout):
+    cluster = Cluster(NAME, "--nodes", "8", "--cpus", "4", "--accounting")
+    if not (KEEP and NAME in cluster.process("scontrol", "show", "config").stdout):
         cluster.up()
     yield cluster
     if not KEEP:

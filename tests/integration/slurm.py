@@ -26,6 +26,7 @@ class Record:
     nodes: tuple[str, ...]
     cpus: int
     restarts: int
+    name: str = ""
 
 
 class Cluster:
@@ -67,6 +68,15 @@ class Cluster:
 
     def root(self, *command: str) -> str:
         return self.run(*command, user="root")
+
+    def inside(self, daemon: str, *command: str, user: str = "root") -> str:
+        """Runs a command in the container of a daemon."""
+        done = subprocess.run(
+            ["docker", "exec", "-u", user, f"{self.name}-{daemon}", *command],
+            capture_output=True, text=True, timeout=120, check=False, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        assert done.returncode == 0, f"{command}: {done.stdout}\n{done.stderr}"
+        return done.stdout.strip()
 
     # ------------------------------------------------------------------ jobs
 
@@ -117,19 +127,19 @@ class Cluster:
 
     def records(self) -> list[Record]:
         """All allocations in the accounting database, requeued ones included."""
-        fields = "JobID,State,Submit,Start,End,NodeList,AllocCPUS,Restarts"
+        fields = "JobID,State,Submit,Start,End,NodeList,AllocCPUS,Restarts,JobName"
         out = self.run(
             "env", "SLURM_TIME_FORMAT=%s", "sacct", "-a", "-X", "-D", "-P", "-n",
             "-S", "now-1days", "-o", fields, user="root",
         )  # fmt: skip
         found = []
         for line in out.splitlines():
-            job, state, submit, start, end, nodes, cpus, restarts = line.split("|")
+            job, state, submit, start, end, nodes, cpus, restarts, name = line.split("|", 8)
             held = () if nodes in ("None assigned", "") else tuple(expand(nodes))
             found.append(
                 Record(
                     job, state.split()[0], int(submit), _instant(start), _instant(end), held,
-                    int(cpus or 0), int(restarts or 0),
+                    int(cpus or 0), int(restarts or 0), name,
                 )
             )  # fmt: skip
         return found
