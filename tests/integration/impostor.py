@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Puts a misbehaving program of `faults/` in the service's place, and the service back again."""
+
+import json
+import shlex
+import subprocess
+from collections import defaultdict
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tests.integration.slurm import Cluster
+
+FAULTS = Path(__file__).parent / "faults"
+THERE = "/tmp/faults"
+PYTHON = "/opt/schedbridge/bin/python3"
+SOCKET, CONFIG = "/run/schedbridge/bridge.sock", "/etc/schedbridge/bridge.yaml"
+SERVE = ("--", "serve", "--config", CONFIG)
+PID, LOG = "/tmp/impostor.pid", "/tmp/impostor.log"
+FATES = "/tmp/fates.jsonl"
+Fates = dict[str, list[dict[str, object]]]
+"""What became of each kind of lie."""
+
+
+def status(cluster: Cluster) -> dict[str, object]:
+    """What the service says of itself; empty while nobody answers."""
+    done = cluster.process("schedbridge", "status", "--json")
+    return json.loads(done.stdout) if done.returncode == 0 else {}
+
+
+def fallbacks(cluster: Cluster) -> int:
+    """Times that slurmctld fell back to its own scheduler since its start, as the service knows."""
+    controller = status(cluster).get("controller_status", {})
+    assert isinstance(controller, dict)
+    return int(controller.get("fallbacks", 0))
+
+
+class Impostor:
+    """A program of `faults/` in the service's container, instead of the service."""
+
+    def __init__(self, cluster: Cluster, program: str, *arguments: str) -> None:
+        self.cluster = cluster
+        self.command = f"echo $$ >{PID}; exec {PYTHON} {THERE}/{program} {shlex.join(arguments)}"
+
+    def __enter__(self) -> Self:
+        cluster = self.cluster
+        cluster.inside("service", "rm", "-rf", THERE, FATES, PID)
+        subprocess.run(
+            ["docker", "cp", "-q", str(FAULTS), f"{cluster.name}-service:{THERE}"], check=True
+        )
+        cluster.script("kill", "service")
+        subprocess.run(
+            ["docker", "exec", "-d", "-u", "slurm", f"{cluster.name}-service", "sh", "-c",
+             f"({self.command}) >{LOG} 2>&1"],
+            check=True,
+        )  # fmt: skip
+        cluster.wait_for("the impostor", lambda: self._pid() != "", 10)
+        return self
+
+    def _pid(self) -> str:
+        return self.cluster.inside("service", "sh", "-c", f"cat {PID} 2>/dev/null || true")
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        if error is not None:
+            print("the impostor said:", self.cluster.inside("service", "tail", "-n", "40", LOG))
+        self.cluster.inside("service", "kill", "-KILL", self._pid())
+        self.cluster.script("restart", "service")
+
+    def fates(self) -> Fates:
+        """What became of each kind of lie that `bent.py` told."""
+        text = self.cluster.inside("service", "cat", FATES)
+        by_kind = defaultdict(list)
+        for line in text.splitlines():
+            entry = json.loads(line)
+            by_kind[entry["kind"]].append(entry)
+        return by_kind

@@ -1,0 +1,363 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The service dies, hangs, dawdles or lies, slurmctld dies: each during a stream of jobs.
+
+After each, from Slurm's own records: no job lost, none started twice, no node oversubscribed, no
+limit broken. A failure prints the seed of its stream; SCHEDBRIDGE_SEED=... repeats it.
+"""
+
+import calendar
+import os
+import random
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.integration.impostor import FATES, SERVE, SOCKET, Fates, Impostor, fallbacks, status
+from tests.integration.slurm import Cluster
+from tests.integration.stream import CAPPED_ACCOUNT, CAPPED_CPUS, Stream, starts_between
+
+SILENCE_S = 5
+"""How long the plugin waits for a silent service (its default)."""
+TICK_S = 10
+"""How often it calls at least if nothing happens (its default)."""
+LATE_S = 2.5
+"""What the tick, the log's seconds and a machine of two busy cores may add to it."""
+STATE_FILE = "/var/lib/slurm/state/job_state"
+SAVED_S = 1
+"""Slurm's state file is younger than what it holds by less than this."""
+
+
+@pytest.fixture
+def seed() -> int:
+    return int(os.environ.get("SCHEDBRIDGE_SEED") or random.SystemRandom().randrange(10**6))
+
+
+@pytest.fixture(autouse=True)
+def capped(cluster: Cluster) -> None:
+    """An account whose jobs may use few CPUs at a time, open to the streams' user."""
+    cluster.root("sacctmgr", "-i", "add", "account", CAPPED_ACCOUNT, f"GrpTRES=cpu={CAPPED_CPUS}")
+    cluster.root("sacctmgr", "-i", "add", "user", "user", f"account={CAPPED_ACCOUNT}")
+    decides(cluster)
+
+
+def decides(cluster: Cluster) -> None:
+    """Waits until the bridge has started a job that is submitted now."""
+
+    def started() -> int:
+        decisions = status(cluster).get("decisions", {})
+        assert isinstance(decisions, dict)
+        return int(decisions.get("start", 0))
+
+    cluster.wait_for("a service that is called", lambda: recently_called(cluster), 30)
+    before = started()
+    job = cluster.sbatch("-n1", "-t1", run="true")
+    cluster.wait_for("the bridge to decide a start", lambda: started() > before, 20)
+    cluster.wait_state(job, "COMPLETED")
+
+
+def recently_called(cluster: Cluster) -> bool:
+    since_s = status(cluster).get("since_last_cycle_s", -1)
+    assert isinstance(since_s, float | int)
+    return 0 <= since_s < TICK_S + 2
+
+
+@contextmanager
+def own_scheduler(cluster: Cluster) -> Iterator[None]:
+    """What happens inside makes slurmctld fall back; afterwards service and log must say so."""
+    before, mark = fallbacks(cluster), time.time()
+    yield
+    decides(cluster)
+    said = fallback_log(cluster, mark)
+    assert said, "slurmctld's log does not say that it fell back"
+    cluster.wait_for("the fallback to be counted", lambda: fallbacks(cluster) > before, 20)
+
+
+def fallback_log(cluster: Cluster, from_s: float) -> list[float]:
+    """When, after an instant, slurmctld's log says that Slurm's own scheduler takes over."""
+    return [at for at, text in controller_log(cluster, from_s) if "service is silent" in text]
+
+
+def controller_log(cluster: Cluster, from_s: float) -> list[tuple[float, str]]:
+    """Lines of sched/bridge in slurmctld's log, with their instants."""
+    found = []
+    for line in cluster.script("logs", "controller").splitlines():
+        match = re.match(r"\[(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d+)?\] (.*)", line)
+        if match and "bridge:" in match[3]:
+            at_s = calendar.timegm(time.strptime(match[1], "%Y-%m-%dT%H:%M:%S"))
+            at_s += float(match[2] or 0)
+            if at_s >= from_s:
+                found.append((at_s, match[3]))
+    return found
+
+
+def fell_back_in_time(cluster: Cluster, silent_from_s: float) -> float:
+    """Waits until slurmctld says that it fell back; returns when, after checking that in time."""
+    said = cluster.wait_for(
+        "the fallback", lambda: fallback_log(cluster, silent_from_s), SILENCE_S + 15
+    )
+    took_s = said[0] - silent_from_s
+    assert took_s <= SILENCE_S + LATE_S, f"fell back only after {took_s:.1f} s of silence"
+    return said[0]
+
+
+# ------------------------------------------------------------------ the service is gone, or hangs
+
+
+def test_the_service_is_killed_and_comes_back(cluster: Cluster, seed: int) -> None:
+    with own_scheduler(cluster):
+        with Stream(cluster, seed, count=60) as stream:
+            stream.reached(12)
+            killed_s = time.time()
+            cluster.script("kill", "service")
+            alone_s = fell_back_in_time(cluster, killed_s)
+            stream.reached(min(len(stream.submitted) + 15, stream.count))
+            back_s = time.time()
+            cluster.script("restart", "service")
+        stream.finished()
+    records = stream.records()
+    started = starts_between(records, alone_s, back_s)
+    assert started, "no job started while the service was gone"
+    assert started[0] <= alone_s + SILENCE_S, "Slurm's own scheduler was slow to take over"
+
+
+def test_the_service_is_stopped_and_continued(cluster: Cluster, seed: int) -> None:
+    with own_scheduler(cluster):
+        with Stream(cluster, seed, count=60) as stream:
+            stream.reached(12)
+            stopped_s = time.time()
+            cluster.script("stop", "service")
+            alone_s = fell_back_in_time(cluster, stopped_s)
+            stream.reached(min(len(stream.submitted) + 15, stream.count))
+            back_s = time.time()
+            cluster.script("cont", "service")
+        stream.finished()
+    assert starts_between(stream.records(), alone_s, back_s), "no job started meanwhile"
+
+
+def test_a_stopped_service_keeps_nobody_waiting(cluster: Cluster) -> None:
+    """Queries and submissions are answered while the plugin waits for the service."""
+    cluster.script("stop", "service")
+    try:
+        worst_s = 0.0
+        end_s = time.monotonic() + SILENCE_S + 2
+        while time.monotonic() < end_s:
+            began = time.monotonic()
+            cluster.sbatch("-n1", "-t1", run="true")
+            cluster.run("squeue")
+            worst_s = max(worst_s, time.monotonic() - began)
+    finally:
+        cluster.script("cont", "service")
+    assert worst_s < 2, f"sbatch and squeue took {worst_s:.1f} s"
+    cluster.wait_empty()
+
+
+# ------------------------------------------------------------------ the service is slow
+
+
+def test_a_slow_service_still_decides(cluster: Cluster, seed: int) -> None:
+    before = fallbacks(cluster)
+    began_s = time.time()
+    with Impostor(cluster, "bent.py", "slow", "2", *SERVE):
+        cluster.wait_for("the slow service to be called", lambda: recently_called(cluster), 40)
+        known = fallbacks(cluster)
+        settled_s = time.time()
+        with Stream(cluster, seed, count=25) as stream:
+            pass
+        stream.finished()
+        assert fallbacks(cluster) == known, "fell back from a service that answers in 2 s"
+        decisions = status(cluster)["decisions"]
+        assert isinstance(decisions, dict)
+        assert decisions["start"] >= len(stream.submitted), "not every job was started by it"
+        assert not fallback_log(cluster, settled_s)
+    assert before <= known
+    assert began_s < settled_s
+    stream.records()
+
+
+def test_a_service_slower_than_the_silence_is_left(cluster: Cluster, seed: int) -> None:
+    with own_scheduler(cluster):
+        with Impostor(cluster, "bent.py", "slow", "8", *SERVE):
+            from_s = time.time()
+            with Stream(cluster, seed, count=30) as stream:
+                alone_s = cluster.wait_for(
+                    "the fallback", lambda: fallback_log(cluster, from_s - 2), 30
+                )[0]
+                stream.reached(30)
+            cluster.wait_empty()
+            back_s = time.time()
+        stream.finished()
+    assert starts_between(stream.records(), alone_s, back_s)
+
+
+# ------------------------------------------------------------------ the service talks nonsense
+
+
+@pytest.mark.parametrize("kind", ["bytes", "frames", "messages", "errors"])
+def test_garbage_makes_slurm_go_on_alone(cluster: Cluster, seed: int, kind: str) -> None:
+    with own_scheduler(cluster):
+        with Impostor(cluster, "garbage.py", kind, SOCKET):
+            from_s = time.time()
+            with Stream(cluster, seed, count=25, gap_s=0.3) as stream:
+                alone_s = fell_back_in_time(cluster, from_s - 1)
+                stream.reached(25)
+            cluster.wait_empty()
+            back_s = time.time()
+        stream.finished()
+    assert starts_between(stream.records(), alone_s, back_s)
+
+
+def test_impossible_decisions_are_refused_one_by_one(cluster: Cluster, seed: int) -> None:
+    """The service mixes lies into its decisions; the plugin applies the true ones alone."""
+    held = cluster.sbatch("-n1", "-t1", "--hold", run="true")
+    tomorrow = cluster.sbatch("-n1", "-t1", "--begin=now+1days", run="true")
+    never = cluster.sbatch("-n1", "-t1", f"--dependency=after:{held}", run="true")
+    began_s = time.time()
+    with Impostor(cluster, "bent.py", "lies", FATES, *SERVE) as liar:
+        cluster.wait_for("the liar to be called", lambda: recently_called(cluster), 40)
+        settled_s = time.time()
+        with Stream(cluster, seed, count=40) as stream:
+            while len(stream.submitted) < 40 and not stream.refused:
+                assert_queue_makes_sense(cluster)
+        cluster.wait_for(
+            "all but the held jobs to end",
+            lambda: set(cluster.queue()) <= {held, tomorrow, never}, 120,
+        )  # fmt: skip
+        fates = liar.fates()
+        assert not fallback_log(cluster, settled_s), "lies are no reason to leave a service"
+        for job in (held, tomorrow, never):
+            assert cluster.state(job) == "PENDING", f"job {job} was started against the rules"
+    assert began_s < settled_s
+    cluster.run("scancel", held, tomorrow, never)
+    stream.finished()
+    stream.records()
+    told = set(fates)
+    wanted = {
+        "unknown job", "job id is no number", "job already running", "job held back",
+        "unknown node", "no nodes", "broken hostlist", "endless hostlist", "unknown partition",
+        "wrong version", "no action", "too few nodes", "too many nodes", "may-be started again",
+        "start in the past", "start in the year 13429", "resize that was not agreed on",
+        "quota that was not agreed on", "planned start of a running job",
+    }  # fmt: skip
+    assert told >= wanted, f"never told, or no fate came back: {sorted(wanted - told)}"
+    for kind, entries in fates.items():
+        if not kind.startswith("may-be"):
+            wrong = [entry for entry in entries if entry["outcome"] == "OUTCOME_APPLIED"]
+            assert not wrong, f"{kind}: {wrong[:3]}"
+    two = ("may-be first of two on one node", "may-be second of two on one node")
+    shared = applied(fates, *two, by=("batch",))
+    assert max(shared.values(), default=0) <= 1, "two exclusive jobs on one node"
+    again = applied(fates, "may-be the true start", "may-be started again", by=("batch", "job"))
+    assert max(again.values()) == 1, "a job was started twice"
+
+
+def applied(fates: Fates, *kinds: str, by: tuple[str, ...]) -> Counter[tuple[object, ...]]:
+    """How many decisions of some kinds were applied, counted by batch or job."""
+    return Counter(
+        tuple(entry[key] for key in by)
+        for kind in kinds
+        for entry in fates.get(kind, [])
+        if entry["outcome"] == "OUTCOME_APPLIED"
+    )
+
+
+def assert_queue_makes_sense(cluster: Cluster) -> None:
+    """Users see no start in the past or beyond belief, and no control characters."""
+    now_s = time.time()
+    shown = cluster.process(
+        "env", "SLURM_TIME_FORMAT=%s", "squeue", "-h", "-t", "PD", "-o", "%i|%S|%V|%R"
+    ).stdout
+    assert all(char.isprintable() or char == "\n" for char in shown), repr(shown)
+    for line in shown.splitlines():
+        job, start, _, reason = line.split("|", 3)
+        assert len(reason) <= 400, line
+        if start.isdigit():
+            ahead_s = int(start) - now_s
+            assert -SILENCE_S < ahead_s < 2 * 86_400, f"job {job} is said to start at {start}"
+
+
+def test_a_flood_of_decisions_does_no_harm(cluster: Cluster, seed: int) -> None:
+    """Ten megabytes of announcements for unknown jobs, again and again."""
+    with Impostor(cluster, "bent.py", "flood", FATES, *SERVE):
+        cluster.wait_for("the flooder to be called", lambda: recently_called(cluster), 40)
+        worst_s = 0.0
+        with Stream(cluster, seed, count=25) as stream:
+            while len(stream.submitted) < 25 and not stream.refused:
+                began = time.monotonic()
+                cluster.run("squeue")
+                worst_s = max(worst_s, time.monotonic() - began)
+        cluster.wait_empty()
+    assert worst_s < 3, f"squeue took {worst_s:.1f} s"
+    decides(cluster)
+    stream.finished()
+    stream.records()
+
+
+# ------------------------------------------------------------------ slurmctld itself
+
+
+def test_slurmctld_is_killed_and_comes_back(cluster: Cluster, seed: int) -> None:
+    """What Slurm had written down when it died goes on as if nothing had been.
+
+    Slurm writes its state at most every five seconds. What happened later than that, only Slurm
+    itself could lose; jobs of which that is true are not judged, but each of the others is.
+    """
+    with Stream(cluster, seed, count=60) as stream:
+        stream.reached(35)
+        cluster.script("kill", "controller")
+        killed_s = time.time()
+        saved_s = int(cluster.root("stat", "-c", "%Y", STATE_FILE)) - SAVED_S
+        assert killed_s - saved_s < 10, "Slurm did not save its state as it should"
+        time.sleep(2)
+        cluster.script("restart", "controller")
+    stream.finished()
+    decides(cluster)
+    young = happened_between(cluster, stream, saved_s, killed_s + 1)
+    records = stream.records(but=young)
+    assert len({record.job_id for record in records}) >= 25, f"too young to judge: {len(young)}"
+    late = {one.name for one in stream.submitted if one.at_s > killed_s + 1}
+    done = {r.name for r in cluster.records() if r.state == "COMPLETED"}
+    assert late <= done, f"submitted afterwards and lost: {sorted(late - done)}"
+
+
+def happened_between(cluster: Cluster, stream: Stream, from_s: float, to_s: float) -> set[str]:
+    """Jobs that were submitted, began or ended within some time.
+
+    Slurm closes first what its accounting still believes to run although slurmctld forgot it.
+    """
+    cluster.process("sacctmgr", "-i", "show", "runawayjobs", user="root")
+    young = {
+        job_id
+        for one in stream.submitted if from_s <= one.at_s <= to_s
+        for job_id in one.job_ids
+    }  # fmt: skip
+    return young | {
+        record.job_id
+        for record in cluster.records()
+        for at_s in (record.start_s, record.end_s)
+        if at_s is not None and from_s <= at_s <= to_s
+    }
+
+
+def test_slurmctld_stops_and_starts(cluster: Cluster, seed: int) -> None:
+    with Stream(cluster, seed, count=50) as stream:
+        stream.reached(25)
+        cluster.inside("controller", "role", "end", "controller")
+        time.sleep(2)
+        cluster.script("restart", "controller")
+    stream.finished()
+    decides(cluster)
+    stream.records()
+
+
+def test_slurmctld_is_reconfigured_again_and_again(cluster: Cluster, seed: int) -> None:
+    with Stream(cluster, seed, count=50) as stream:
+        for reached in (12, 24, 36):
+            stream.reached(reached)
+            cluster.root("scontrol", "reconfigure")
+    stream.finished()
+    decides(cluster)
+    stream.records()
