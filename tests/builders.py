@@ -107,9 +107,9 @@ class a_snapshot:  # noqa: N801
         nodes = [a_node() for _ in range(self.nodes)] if isinstance(self.nodes, int) else self.nodes
         table = NodeTable(
             names=tuple(f"n{index + 1}" for index in range(len(nodes))),
-            capacity=np.array(
-                [(n.cpus, n.mem_mib, n.gpus) for n in nodes], dtype=np.int64
-            ).reshape(len(nodes), 3),
+            capacity=np.array([(n.cpus, n.mem_mib, n.gpus) for n in nodes], dtype=np.int64).reshape(
+                len(nodes), 3
+            ),
             usable=np.array([n.usable for n in nodes], dtype=bool),
             weight=_ints([n.weight for n in nodes], np.int32),
             features=tuple(frozenset(n.features) for n in nodes),

@@ -63,7 +63,7 @@ def test_the_table(schedbridge):
 
 
 def test_out_writes_everything(schedbridge, tmp_path):
-    code, out, _ = schedbridge("simulate", EXCERPT, "--jobs", 60, "--out", tmp_path / "a" / "b")
+    code, _, _ = schedbridge("simulate", EXCERPT, "--jobs", 60, "--out", tmp_path / "a" / "b")
     assert code == 0
     assert {path.name for path in (tmp_path / "a" / "b").iterdir()} == {
         "results.json",

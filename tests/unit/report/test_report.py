@@ -8,8 +8,8 @@ import pytest
 
 from bridge.measures import Schedule, measure
 from bridge.report.ascii import ascii_gantt
-from bridge.report.gantt import bars_of
 from bridge.report.columns import milliseconds
+from bridge.report.gantt import bars_of
 from bridge.report.html import write_html
 from bridge.report.plots import file_word, save_plots
 from bridge.report.run import Run, figures, write_jobs_csv
@@ -36,9 +36,7 @@ def ints(*values):
 
 def a_run(policy="easy", placed=True):
     """Job a on nodes 0, 1 and 3, job b on node 2 after a wait of 5 s, job c never."""
-    schedule = Schedule(
-        4, ints(0, 0, 3), ints(0, 5, NEVER), ints(10, 15, NEVER), ints(3, 1, 4)
-    )
+    schedule = Schedule(4, ints(0, 0, 3), ints(0, 5, NEVER), ints(10, 15, NEVER), ints(3, 1, 4))
     return Run(
         policy=policy,
         engine="cycle",
