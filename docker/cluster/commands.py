@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from cluster import daemons, images, life
-from cluster.engine import Trouble, call, need_engine, say
+from cluster.engine import Trouble, need_engine, say
 from cluster.site import SCHEDULERS, Site
 
 Command = Callable[[argparse.Namespace], int]
@@ -130,9 +130,7 @@ def _down(given: argparse.Namespace) -> int:
     for name in life.all_names() if given.all else [given.name]:
         life.down(name)
     if given.images:
-        for image in images.TARGETS.values():
-            if images.exists(image):
-                call("image", "rm", image)
+        images.remove()
     return 0
 
 

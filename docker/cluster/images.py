@@ -24,6 +24,7 @@ from cluster.engine import ROOT, Trouble, call, say
 PLAIN, BUILD, CLUSTER = "schedbridge/plain", "schedbridge/build", "schedbridge/cluster"
 TARGETS = {"plain": PLAIN, "build": BUILD, "cluster": CLUSTER}
 CACHE = ROOT / "docker" / "cache"
+LABEL = "schedbridge.image=yes"
 PYTHON = "3.13"
 """Python of the base image's Debian."""
 ALWAYS = ("docker/Dockerfile", "docker/role")
@@ -36,6 +37,18 @@ STAMP_S = 1_577_836_800
 def exists(image: str) -> bool:
     """Is this image there?"""
     return call("image", "inspect", image, check=False).returncode == 0
+
+
+def remove() -> None:
+    """Removes the images, and what the builds left between their stages.
+
+    Raises:
+        Trouble: a cluster still uses one.
+    """
+    found = [image for image in TARGETS.values() if exists(image)]
+    if found:
+        call("image", "rm", *found)
+    call("image", "prune", "--force", "--filter", f"label={LABEL}")
 
 
 def build(*targets: str) -> None:
