@@ -28,7 +28,7 @@ _WHOLE_QUEUE = (
 # The line each scheduler writes when it has allocated nodes to a job: Slurm's main loop, its
 # backfill plugin, the bridge's plugin.
 _ALLOCATED = re.compile(
-    r"^\[(?P<at>[^\]]+)\] .*?(?:sched: Allocate|_start_job: Started|sched/bridge: .*?[Ss]tarted)"
+    r"^\[(?P<at>[^\]]+)\] .*?(?:sched: Allocate|_start_job: Started|bridge: start)"
     r" JobId=(?P<job>\d+)"
 )
 _DONE = re.compile(r"^\[(?P<at>[^\]]+)\] _job_complete: JobId=(?P<job>\d+) done")
