@@ -137,10 +137,9 @@ PyNodePlan plan_nodes_py(int64_t now, int64_t depth, int64_t select, nb::handle 
     rules.expect_rows(n_jobs, "like tasks").within(0, 4);
     const Column<uint64_t> required_sets("required_nodes", required_nodes, 2);
     expect_only_nodes("required_nodes", required_sets, n_nodes);
-    const Column<int32_t>
-        requires("required", required);
-    requires.expect_rows(n_jobs, "like tasks")
-                .within(-1, static_cast<int32_t>(required_sets.rows()) - 1);
+    const Column<int32_t> required_row("required", required);
+    required_row.expect_rows(n_jobs, "like tasks")
+        .within(-1, static_cast<int32_t>(required_sets.rows()) - 1);
     const Column<int64_t> counter_wants("job_counter", job_counter, 2);
     counter_wants.expect_rows(n_jobs, "like tasks")
         .expect_columns(n_counters, "like counter_capacity")
@@ -207,7 +206,7 @@ PyNodePlan plan_nodes_py(int64_t now, int64_t depth, int64_t select, nb::handle 
                               whole.data(),
                               begins.data(),
                               rules.data(),
-                              requires.data(),
+                              required_row.data(),
                               required_sets.rows(),
                               required_sets.data()};
     NodePlanResult result;
