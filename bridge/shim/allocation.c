@@ -105,8 +105,7 @@ pb_allocation_t *allocation_message(arena_t *arena, const job_record_t *job)
     allocation->partition = arena_text(arena, job->part_ptr ? job->part_ptr->name : NULL);
     const struct job_resources *held = job->job_resrcs;
     // Slurm starts nothing on a node that is being cleaned up.
-    allocation->exclusive =
-        completing || (held && (held->whole_node & WHOLE_NODE_REQUIRED));
+    allocation->exclusive = completing || (held && (held->whole_node & WHOLE_NODE_REQUIRED));
     if (!completing)
         allocation->licences = licence_uses(arena, job->license_list, &allocation->n_licences);
     if (held && held->node_bitmap && (!completing || job->node_bitmap_cg)) {

@@ -54,7 +54,8 @@ static char *clean(const char *text)
     char line[MAX_TEXT + 1];
     size_t n = 0;
     for (; text[n] && n < MAX_TEXT; n++)
-        line[n] = isascii((unsigned char)text[n]) && isprint((unsigned char)text[n]) ? text[n] : '?';
+        line[n] =
+            isascii((unsigned char)text[n]) && isprint((unsigned char)text[n]) ? text[n] : '?';
     line[n] = 0;
     return n ? xstrdup(line) : NULL;
 }

@@ -116,8 +116,8 @@ static bool hello(cycle_t *cycle)
     request.features = features;
     request.n_features = sizeof(features) / sizeof(features[0]);
     int64_t began_ms = clock_ms();
-    pb_hello_reply_t *reply = (pb_hello_reply_t *)call(
-        cycle, "Hello", &request.base, &schedbridge__v1__hello_reply__descriptor);
+    pb_hello_reply_t *reply = (pb_hello_reply_t *)call(cycle, "Hello", &request.base,
+                                                       &schedbridge__v1__hello_reply__descriptor);
     xfree(cluster);
     if (!reply)
         return false;

@@ -34,12 +34,12 @@ typedef struct {
     double round_trip_ms;    // of the last call
 
     // What the next cycle waits for.
-    uint64_t seen;     // events_print() before the last scan
+    uint64_t seen;      // events_print() before the last scan
     int64_t recheck_ms; // the last scan fell into the second of an update; 0: it did not
-    time_t next_s;     // something changes by itself; 0: nothing
-    int64_t tick_ms;   // call at the latest
-    int64_t rested_ms; // not before: scanning takes its bounded share of time
-    bool again;        // at once
+    time_t next_s;      // something changes by itself; 0: nothing
+    int64_t tick_ms;    // call at the latest
+    int64_t rested_ms;  // not before: scanning takes its bounded share of time
+    bool again;         // at once
 } cycle_t;
 
 // True if a cycle shall be made now.

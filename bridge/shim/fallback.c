@@ -47,8 +47,9 @@ void fallback_enter(fallback_t *fallback, const char *reason)
     fallback->times++;
     fallback->since_ms = clock_ms();
     snprintf(fallback->reason, sizeof(fallback->reason), "%s", reason);
-    error("bridge: falling back to Slurm's own backfill until the service answers; it is silent: %s",
-          reason);
+    error(
+        "bridge: falling back to Slurm's own backfill until the service answers; it is silent: %s",
+        reason);
     slurmctld_config.scheduling_disabled = false; // backfill does not start while it is set
     if (!fallback->backfill) {
         fallback->backfill = open_backfill();
@@ -83,7 +84,10 @@ double fallback_seconds(const fallback_t *fallback)
            (fallback->active ? (double)(clock_ms() - fallback->since_ms) / 1000.0 : 0);
 }
 
-void fallback_reconfig(const fallback_t *fallback) { call_backfill(fallback, "sched_p_reconfig"); }
+void fallback_reconfig(const fallback_t *fallback)
+{
+    call_backfill(fallback, "sched_p_reconfig");
+}
 
 void fallback_end(fallback_t *fallback)
 {

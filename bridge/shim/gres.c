@@ -4,8 +4,8 @@
 static pb_gres_t *gres_message(arena_t *arena, const char *name, const char *type, uint64_t count)
 {
     pb_gres_t *message = PB_NEW(arena, pb_gres_t, gres);
-    message->name = type && type[0] ? arena_format(arena, "%s:%s", name, type)
-                                    : arena_text(arena, name);
+    message->name =
+        type && type[0] ? arena_format(arena, "%s:%s", name, type) : arena_text(arena, name);
     message->count = count;
     return message;
 }
@@ -37,13 +37,17 @@ pb_gres_t **gres_of_node(arena_t *arena, const node_record_t *node, size_t *coun
     return (pb_gres_t **)found.items;
 }
 
-static uint64_t share(uint64_t total, uint64_t parts) { return (total + parts - 1) / parts; }
+static uint64_t share(uint64_t total, uint64_t parts)
+{
+    return (total + parts - 1) / parts;
+}
 
 static uint64_t least_on_a_node(const gres_job_state_t *state, const job_record_t *job)
 {
     const job_details_t *details = job->details;
     uint64_t nodes = details->min_nodes ? details->min_nodes : 1;
-    uint64_t most_nodes = details->max_nodes && details->max_nodes != NO_VAL ? details->max_nodes : 0;
+    uint64_t most_nodes =
+        details->max_nodes && details->max_nodes != NO_VAL ? details->max_nodes : 0;
     uint64_t least = state->gres_per_node;
     if (!least && state->gres_per_socket)
         least = state->gres_per_socket * MAX(1, job_get_sockets_per_node((job_record_t *)job));

@@ -48,6 +48,9 @@ static inline void hash_text(bridge_hash_t *hash, const char *text)
     hash_bytes(hash, text ? text : "", text ? strlen(text) : 0);
 }
 
-static inline uint64_t hash_end(bridge_hash_t hash) { return hash ? hash : 1; }
+static inline uint64_t hash_end(bridge_hash_t hash)
+{
+    return hash ? hash : 1;
+}
 
 #endif

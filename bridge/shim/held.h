@@ -20,7 +20,10 @@ typedef struct {
 } held_t;
 
 int64_t clock_us(void); // monotonic
-static inline int64_t clock_ms(void) { return clock_us() / 1000; }
+static inline int64_t clock_ms(void)
+{
+    return clock_us() / 1000;
+}
 
 // Takes the locks. False, and nothing is held, if slurmctld is shutting down.
 bool held_take(held_t *held, held_kind_t kind);

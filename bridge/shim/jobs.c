@@ -118,8 +118,9 @@ static uint32_t startable(const job_record_t *job)
     const job_array_struct_t *array = job->array_recs;
     if (!array->max_run_tasks)
         return array->task_cnt;
-    uint32_t left =
-        array->max_run_tasks > array->tot_run_tasks ? array->max_run_tasks - array->tot_run_tasks : 0;
+    uint32_t left = array->max_run_tasks > array->tot_run_tasks
+                        ? array->max_run_tasks - array->tot_run_tasks
+                        : 0;
     return MIN(left, array->task_cnt);
 }
 
@@ -231,8 +232,8 @@ static pb_request_t *request_message(arena_t *arena, const job_record_t *job)
     else
         request->memory_per_node_mib = details->pn_min_memory;
     request->gres_per_node = gres_per_node(arena, job, &request->n_gres_per_node);
-    request->exclusive =
-        (details->whole_node & WHOLE_NODE_REQUIRED) || !xstrcmp(slurm_conf.select_type, "select/linear");
+    request->exclusive = (details->whole_node & WHOLE_NODE_REQUIRED) ||
+                         !xstrcmp(slurm_conf.select_type, "select/linear");
     request->features = arena_text(arena, details->features);
     request->required_nodes = arena_text(arena, details->req_nodes);
     request->excluded_nodes = arena_text(arena, details->exc_nodes);
@@ -252,7 +253,8 @@ static const char *user_name(arena_t *arena, const job_record_t *job)
     return arena_format(arena, "%u", job->user_id);
 }
 
-pb_job_t *job_message(arena_t *arena, const job_record_t *job, const ledger_job_t *entry, time_t now)
+pb_job_t *job_message(arena_t *arena, const job_record_t *job, const ledger_job_t *entry,
+                      time_t now)
 {
     pb_job_t *message = PB_NEW(arena, pb_job_t, job);
     const job_details_t *details = job->details;

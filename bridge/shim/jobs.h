@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// From Slurm's job records to the messages of the wire. All need the job lock, at least for reading.
+// From Slurm's job records to the messages of the wire. All need the job lock, at least for
+// reading.
 #ifndef BRIDGE_JOBS_H
 #define BRIDGE_JOBS_H
 

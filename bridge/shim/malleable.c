@@ -172,14 +172,15 @@ bool malleable_settle(malleable_t *malleable, char *problem, size_t bytes)
         return false;
     }
     if (!some_count_is_allowed(malleable)) {
-        snprintf(problem, bytes,
-                 "--node-constraints=%s: no number of nodes from %u to %u is %s; widen the range or "
-                 "choose another constraint",
-                 malleable->constraint, malleable->min_nodes ? malleable->min_nodes : 1,
-                 malleable->max_nodes,
-                 !strcmp(malleable->constraint, "pof2")    ? "a power of two"
-                 : !strcmp(malleable->constraint, "cubic") ? "a cube"
-                                                           : malleable->constraint);
+        snprintf(
+            problem, bytes,
+            "--node-constraints=%s: no number of nodes from %u to %u is %s; widen the range or "
+            "choose another constraint",
+            malleable->constraint, malleable->min_nodes ? malleable->min_nodes : 1,
+            malleable->max_nodes,
+            !strcmp(malleable->constraint, "pof2")    ? "a power of two"
+            : !strcmp(malleable->constraint, "cubic") ? "a cube"
+                                                      : malleable->constraint);
         return false;
     }
     return true;

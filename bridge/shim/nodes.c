@@ -70,8 +70,8 @@ static char *state_text(arena_t *arena, const node_record_t *node)
     uint32_t state = steady_state(node);
     char *flags = node_state_flag_string(state);
     bool up = (state & NODE_STATE_BASE) == NODE_STATE_IDLE;
-    char *text = arena_format(arena, "%s%s", up ? "UP" : node_state_base_string(state),
-                              flags ? flags : "");
+    char *text =
+        arena_format(arena, "%s%s", up ? "UP" : node_state_base_string(state), flags ? flags : "");
     xfree(flags);
     return text;
 }

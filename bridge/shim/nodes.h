@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Nodes, and the lists that are replaced whole: partitions, reservations, licences. All need Slurm's
-// locks, at least for reading.
+// Nodes, and the lists that are replaced whole: partitions, reservations, licences. All need
+// Slurm's locks, at least for reading.
 #ifndef BRIDGE_NODES_H
 #define BRIDGE_NODES_H
 

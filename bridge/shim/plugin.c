@@ -26,7 +26,10 @@ static pthread_t thread;
 static bool running, stop, reread;
 static cycle_t *bridge;
 
-static void complain(const char *line) { error("bridge: %s", line); }
+static void complain(const char *line)
+{
+    error("bridge: %s", line);
+}
 
 // Sleeps until it is time to look again. False: the plugin is being unloaded.
 static bool look_again(unsigned poll_ms)

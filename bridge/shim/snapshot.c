@@ -47,8 +47,8 @@ static ledger_job_t *entry_of(snapshot_t *snapshot, ledger_t *ledger, const job_
 {
     bool made;
     ledger_job_t *entry = ledger_put(ledger, compat_job_id(job), &made);
-    bool renamed = entry->array_job_id != job->array_job_id ||
-                   entry->array_task_id != job->array_task_id;
+    bool renamed =
+        entry->array_job_id != job->array_job_id || entry->array_task_id != job->array_task_id;
     if (!made && renamed)
         remove_job(snapshot, entry);
     if (made || renamed) {
@@ -137,7 +137,10 @@ static bool examine_jobs(snapshot_t *snapshot, ledger_t *ledger, held_t *held,
     return true;
 }
 
-static void gone(const ledger_job_t *entry, void *context) { remove_job(context, entry); }
+static void gone(const ledger_job_t *entry, void *context)
+{
+    remove_job(context, entry);
+}
 
 static bool take_jobs(snapshot_t *snapshot, ledger_t *ledger, held_t *held)
 {
@@ -219,8 +222,7 @@ static bool take_machine(snapshot_t *snapshot, ledger_t *ledger, held_t *held)
         return false;
     take_nodes(snapshot, ledger);
     pb_partitions_t *partitions = partitions_message(arena);
-    pb_reservations_t *reservations =
-        reservations_message(arena, snapshot->now, &snapshot->next_s);
+    pb_reservations_t *reservations = reservations_message(arena, snapshot->now, &snapshot->next_s);
     pb_licences_t *licences = licences_message(arena);
     held_give(held);
     if (changed(arena, &partitions->base, &ledger->partitions))

@@ -95,7 +95,8 @@ static verdict_t judge_count(const job_record_t *job, uint32_t nodes)
     return APPLIED;
 }
 
-// ---------------------------------------------------------------- the request, narrowed and restored
+// ---------------------------------------------------------------- the request, narrowed and
+// restored
 
 typedef struct {
     bitstr_t *required, *excluded;
