@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "expect.h"
+#include "malleable.h"
+
+static char problem[512];
+
+// Takes "option=value option=value ..."; true if all of it is accepted.
+static bool accept(const char *words, malleable_t *malleable) {
+    char *copy = strdup(words), *rest = NULL;
+    bool good = true;
+    memset(malleable, 0, sizeof(*malleable));
+    problem[0] = 0;
+    for (char *word = strtok_r(copy, " ", &rest); word && good; word = strtok_r(NULL, " ", &rest)) {
+        char *equals = strchr(word, '=');
+        *equals = 0;
+        int option = 0;
+        while (option < MALLEABLE_OPTIONS && strcmp(malleable_names[option], word) != 0)
+            option++;
+        EXPECT(option < MALLEABLE_OPTIONS);
+        good = malleable_take(malleable, (malleable_option_t)option, equals + 1, problem,
+                              sizeof(problem));
+    }
+    free(copy);
+    return good && malleable_settle(malleable, problem, sizeof(problem));
+}
+
+static void right_values_are_taken(void) {
+    malleable_t found;
+    EXPECT(accept("malleable=2-8 node-constraints=pof2", &found));
+    EXPECT_NUMBER(found.min_nodes, 2);
+    EXPECT_NUMBER(found.max_nodes, 8);
+    EXPECT_TEXT(found.constraint, "pof2");
+    EXPECT(accept("min-nodes-invasic=3", &found));
+    EXPECT_NUMBER(found.min_nodes, 3);
+    EXPECT_NUMBER(found.max_nodes, 0);
+    EXPECT(accept("min-power=100 max-power=100", &found));
+    EXPECT_NUMBER(found.min_power_w, 100);
+    EXPECT(accept("malleable=2-4 min-nodes-invasic=2 max-nodes-invasic=4", &found));
+    EXPECT(accept("malleable=1000000-1000000", &found));
+    EXPECT(accept("node-constraints=cubic max-nodes-invasic=1", &found));
+}
+
+static void wrong_values_are_named_and_mended(void) {
+    static const struct {
+        const char *words, *names, *mends;
+    } wrong[] = {
+        {"min-nodes-invasic=0", "--min-nodes-invasic=0", "from 1 to"},
+        {"min-nodes-invasic=", "--min-nodes-invasic=", "whole number"},
+        {"min-nodes-invasic=+4", "--min-nodes-invasic=+4", "whole number"},
+        {"max-nodes-invasic=1000001", "1000001", "1000000"},
+        {"max-nodes-invasic=18446744073709551617", "--max-nodes-invasic", "whole number"},
+        {"max-nodes-invasic=4x", "4x", "--max-nodes-invasic=4"},
+        {"malleable=4", "--malleable=4", "MIN-MAX"},
+        {"malleable=-4", "--malleable=-4", "MIN-MAX"},
+        {"malleable=4-", "--malleable=4-", "MIN-MAX"},
+        {"malleable=8-2", "--malleable=8-2", "smaller one first"},
+        {"malleable=1-2-3", "--malleable=1-2-3", "MIN-MAX"},
+        {"node-constraints=POF2", "--node-constraints=POF2", "pof2"},
+        {"node-constraints=", "--node-constraints=", "cubic"},
+        {"min-power=-5", "--min-power=-5", "watts"},
+        {"max-power=1e3", "--max-power=1e3", "watts"},
+        {"min-nodes-invasic=5 max-nodes-invasic=4", "--min-nodes-invasic=5",
+         "--max-nodes-invasic=4"},
+        {"min-power=5 max-power=4", "--min-power=5", "--max-power=4"},
+        {"malleable=2-4 max-nodes-invasic=5", "--malleable", "only one"},
+        {"malleable=5-7 node-constraints=pof2", "--node-constraints=pof2", "widen"},
+        {"malleable=3-3 node-constraints=even", "--node-constraints=even", "from 3 to 3"},
+        {"malleable=9-26 node-constraints=cubic", "--node-constraints=cubic", "a cube"},
+    };
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        malleable_t found;
+        EXPECT(!accept(wrong[i].words, &found));
+        EXPECT_SAYS(problem, wrong[i].names);
+        EXPECT_SAYS(problem, wrong[i].mends);
+        EXPECT(!strchr(problem, '\n'));
+    }
+}
+
+static void a_long_value_is_cut_in_the_message(void) {
+    char value[5000];
+    malleable_t found = {0};
+    memset(value, 'x', sizeof(value) - 1);
+    value[sizeof(value) - 1] = 0;
+    for (int option = 0; option < MALLEABLE_OPTIONS; option++) {
+        EXPECT(
+            !malleable_take(&found, (malleable_option_t)option, value, problem, sizeof(problem)));
+        EXPECT(strlen(problem) < 250);
+    }
+    EXPECT(!malleable_take(&found, MALLEABLE_RANGE, NULL, problem, sizeof(problem)));
+}
+
+static void constraints_allow_their_numbers(void) {
+    static const struct {
+        const char *constraint, *allowed; // of the numbers 1 to 30
+    } cases[] = {
+        {"pof2", "1 2 4 8 16"},
+        {"even", "2 4 6 8 10 12 14 16 18 20 22 24 26 28 30"},
+        {"odd", "1 3 5 7 9 11 13 15 17 19 21 23 25 27 29"},
+        {"cubic", "1 8 27"},
+        {"", "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char found[200] = "";
+        malleable_t malleable = {0};
+        strcpy(malleable.constraint, cases[i].constraint);
+        for (uint32_t nodes = 0; nodes <= 30; nodes++) {
+            if (malleable_allows(&malleable, nodes))
+                sprintf(found + strlen(found), "%s%u", found[0] ? " " : "", nodes);
+        }
+        EXPECT_TEXT(found, cases[i].allowed);
+    }
+    malleable_t cubic = {.constraint = "cubic"};
+    EXPECT(malleable_allows(&cubic, 1000000));
+    EXPECT(!malleable_allows(&cubic, UINT32_MAX));
+}
+
+static void entries_of_the_environment_are_read(void) {
+    static const struct {
+        const char *entry;
+        bool ours, good;
+    } cases[] = {
+        {"_SLURM_SPANK_OPTION_schedbridge_min_nodes_invasic=4", true, true},
+        {"SPANK__SLURM_SPANK_OPTION_schedbridge_min_nodes_invasic=4", true, true},
+        {"_SLURM_SPANK_OPTION_schedbridge_node_constraints=even", true, true},
+        {"_SLURM_SPANK_OPTION_schedbridge_node_constraints=prime", true, false},
+        {"_SLURM_SPANK_OPTION_schedbridge_malleable=", true, false},
+        {"_SLURM_SPANK_OPTION_schedbridge_malleable", false, true},
+        {"_SLURM_SPANK_OPTION_schedbridge_other=4", false, true},
+        {"_SLURM_SPANK_OPTION_another_malleable=x", false, true},
+        {"PATH=/bin", false, true},
+        {"SPANK_", false, true},
+        {"", false, true},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        malleable_t malleable = {0};
+        bool ours = true;
+        char *entry = strdup(cases[i].entry);
+        EXPECT_NUMBER(malleable_take_entry(&malleable, entry, &ours, problem, sizeof(problem)),
+                      cases[i].good);
+        EXPECT_NUMBER(ours, cases[i].ours);
+        free(entry);
+    }
+}
+
+int main(void) {
+    right_values_are_taken();
+    wrong_values_are_named_and_mended();
+    a_long_value_is_cut_in_the_message();
+    constraints_allow_their_numbers();
+    entries_of_the_environment_are_read();
+    DONE();
+}
