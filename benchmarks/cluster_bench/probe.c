@@ -41,6 +41,9 @@
 #define WORKERS 8        /* calls of one stream that may be under way together */
 #define MAX_CALLS 100000 /* of one stream; more than any run asks for */
 
+/* Announcements may follow the plan at some distance; what is announced is judged after it. */
+#define SETTLED_S 15
+
 static atomic_bool stopped;
 
 static int64_t now_ns(void) {
@@ -310,7 +313,7 @@ static int deep(char **argv) {
     finish(&query, end_ns);
     finish(&submission, end_ns);
     finish(&cancellation, end_ns);
-    sleep(2); /* what answers the last calls is still being planned */
+    sleep(SETTLED_S);
     return look(true, &announced, &pending) ? 1 : 0;
 }
 
