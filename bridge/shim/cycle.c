@@ -165,13 +165,20 @@ static pb_cycle_reply_t *call_cycle(cycle_t *cycle, snapshot_t *snapshot)
 static void heed(cycle_t *cycle, const pb_cycle_reply_t *reply)
 {
     applied_t applied;
-    if (reply->service_epoch != cycle->service_epoch) {
+    bool known = reply->service_epoch == cycle->service_epoch;
+    bool good = known && !reply->need_full && reply->generation == cycle->generation;
+    if (!good && cycle->full) { // who was told everything has nothing to ask for
+        note_silence(cycle, clock_ms(), "Cycle", "the service does not take a full report");
+        cycle->greeted = known;
+        return;
+    }
+    if (!known) {
         debug("bridge: the service has been restarted");
         cycle_forget(cycle);
         cycle->again = true;
         return;
     }
-    if (reply->need_full || reply->generation != cycle->generation) {
+    if (!good) {
         debug("bridge: the service asks for everything");
         ledger_clear(&cycle->ledger);
         cycle->full = true;

@@ -4,13 +4,24 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 
-#include "held.h"
 #include "slurm_compat.h"
+
+// A run of backfill that was under way when it was sent to sleep ends within this time
+// (bf_max_time is 30 s, unless a site has set it).
+#define TIDY_FOR_MS 60000
+#define TIDY_EVERY_MS 1000
+
+static void tidy_from_now(fallback_t *fallback)
+{
+    fallback->tidy_ms = clock_ms();
+    fallback->tidied_ms = fallback->tidy_ms + TIDY_FOR_MS;
+}
 
 void fallback_begin(fallback_t *fallback)
 {
     *fallback = (fallback_t){.was_disabled = slurmctld_config.scheduling_disabled};
     slurmctld_config.scheduling_disabled = true;
+    tidy_from_now(fallback); // slurmctld keeps the marks over a restart
 }
 
 // PluginDir may name several directories.
@@ -69,6 +80,7 @@ void fallback_leave(fallback_t *fallback)
     slurmctld_config.scheduling_disabled = true;
     fallback->active = false;
     fallback->past_s += seconds;
+    tidy_from_now(fallback);
     info("bridge: the service answers again after %.1f s: it schedules", seconds);
 }
 
@@ -76,6 +88,24 @@ void fallback_assert(const fallback_t *fallback)
 {
     if (!fallback->active)
         slurmctld_config.scheduling_disabled = true;
+}
+
+void fallback_tidy(fallback_t *fallback, held_t *held)
+{
+    int64_t now_ms = clock_ms();
+    if (fallback->active || now_ms < fallback->tidy_ms || fallback->tidy_ms > fallback->tidied_ms)
+        return;
+    fallback->tidy_ms = now_ms + TIDY_EVERY_MS;
+    if (!held_take(held, HELD_APPLY))
+        return;
+    for (int i = 0; i < node_record_count; i++) {
+        node_record_t *node = compat_node(i);
+        if (node && IS_NODE_PLANNED(node)) {
+            node->node_state &= ~NODE_STATE_PLANNED;
+            last_node_update = time(NULL);
+        }
+    }
+    held_give(held);
 }
 
 double fallback_seconds(const fallback_t *fallback)

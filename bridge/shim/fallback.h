@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "held.h"
+
 typedef struct {
     bool active;       // Slurm's own schedulers decide
     bool was_disabled; // scheduling_disabled before us
@@ -13,7 +15,8 @@ typedef struct {
     double past_s; // in former fallbacks
     int64_t since_ms;
     char reason[200];
-    void *backfill; // the loaded plugin; NULL: not needed so far
+    void *backfill;             // the loaded plugin; NULL: not needed so far
+    int64_t tidy_ms, tidied_ms; // when to look next for what backfill left behind, and until when
 } fallback_t;
 
 // Takes the decisions from Slurm's schedulers.
@@ -27,6 +30,9 @@ void fallback_leave(fallback_t *fallback);
 
 // Keeps Slurm's schedulers asleep where something else woke them.
 void fallback_assert(const fallback_t *fallback);
+
+// Takes back the marks that backfill left on nodes: it would do so itself, but not while it sleeps.
+void fallback_tidy(fallback_t *fallback, held_t *held);
 
 double fallback_seconds(const fallback_t *fallback);
 

@@ -99,6 +99,8 @@ static void *run(void *unused)
             configured = configure(cycle);
             fallback_reconfig(&cycle->fallback);
         }
+        if (configured)
+            fallback_tidy(&cycle->fallback, &cycle->held);
         if (configured && cycle->wire && cycle_due(cycle))
             cycle_run(cycle);
     }
