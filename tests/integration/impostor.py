@@ -4,6 +4,7 @@
 import json
 import shlex
 import subprocess
+import time
 from collections import defaultdict
 from pathlib import Path
 from types import TracebackType
@@ -36,11 +37,17 @@ def fallbacks(cluster: Cluster) -> int:
 
 
 class Impostor:
-    """A program of `faults/` in the service's container, instead of the service."""
+    """A program of `faults/` in the service's container, instead of the service.
+
+    Attributes:
+        since_s: when the service fell silent.
+    """
 
     def __init__(self, cluster: Cluster, program: str, *arguments: str) -> None:
         self.cluster = cluster
-        self.command = f"echo $$ >{PID}; exec {PYTHON} {THERE}/{program} {shlex.join(arguments)}"
+        self.since_s = 0.0
+        words = shlex.join((PYTHON, f"{THERE}/{program}", *arguments))
+        self.command = f"echo $$ >{PID}; exec {words} >{LOG} 2>&1"
 
     def __enter__(self) -> Self:
         cluster = self.cluster
@@ -48,10 +55,11 @@ class Impostor:
         subprocess.run(
             ["docker", "cp", "-q", str(FAULTS), f"{cluster.name}-service:{THERE}"], check=True
         )
+        self.since_s = time.time()
         cluster.script("kill", "service")
         subprocess.run(
             ["docker", "exec", "-d", "-u", "slurm", f"{cluster.name}-service", "sh", "-c",
-             f"({self.command}) >{LOG} 2>&1"],
+             self.command],
             check=True,
         )  # fmt: skip
         cluster.wait_for("the impostor", lambda: self._pid() != "", 10)

@@ -73,12 +73,14 @@ class Submitted:
         return [f"{self.id}_{task}" for task in range(ARRAY_TASKS)]
 
 
-def script(seed: int, count: int, licence: str, gap_s: float, longest_s: float) -> str:
+def script(
+    seed: int, count: int, licence: str, gap_s: float, longest_s: float, kinds: dict[str, int]
+) -> str:
     """The login-side loop for a seed."""
     rng = random.Random(seed)
     lines = [LOOP]
     for number in range(count):
-        kind = rng.choices(list(KINDS), list(KINDS.values()))[0]
+        kind = rng.choices(list(kinds), list(kinds.values()))[0]
         if number == 0 and kind == "chained":
             kind = "shared"
         options = ["-t", str(rng.randint(1, 3))]
@@ -109,13 +111,14 @@ class Stream:
 
     def __init__(
         self, cluster: Cluster, seed: int, *, count: int = 50, gap_s: float = 0.25,
-        longest_s: float = 4.0,
+        longest_s: float = 4.0, without: str = "",
     ) -> None:  # fmt: skip
         self.cluster, self.count = cluster, count
         shown = cluster.run("scontrol", "show", "licenses", "-o")
         self.licences = int(shown.split("Total=")[1].split()[0])
         name = shown.split("LicenseName=")[1].split()[0]
-        self.script = script(seed, count, f"{name}:1", gap_s, longest_s)
+        kinds = {kind: weight for kind, weight in KINDS.items() if kind != without}
+        self.script = script(seed, count, f"{name}:1", gap_s, longest_s, kinds)
         self.submitted: list[Submitted] = []
         self.refused = ""
         self.began_s = time.time()
@@ -173,7 +176,7 @@ class Stream:
         """Everything that Slurm's accounting says about this stream, proven sound."""
         excused = set(but)
         wanted = [job_id for job_id in self.job_ids if job_id not in excused]
-        records = self.cluster.assert_sound(wanted, cpus_per_node=CPUS)
+        records = self.cluster.assert_sound(wanted, cpus_per_node=CPUS, unjudged=excused)
         by_id = {record.job_id: record for record in records}
         self._arrays(by_id)
         self._chains(by_id)

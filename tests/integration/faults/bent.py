@@ -1,7 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The real service, except for what it says: too late, or with impossible decisions among its own.
 
-Usage: bent.py slow SECONDS | lies FATES_FILE | flood FATES_FILE   -- ARGUMENTS of schedbridge
+Usage: bent.py slow SECONDS | lies FATES_FILE | flood FATES_FILE | amnesia FIELD
+               -- ARGUMENTS of schedbridge
+
+    slow     says everything, but too late
+    lies     mixes impossible decisions into its own
+    flood    the same by the ten megabytes
+    amnesia  FIELD need_full: always asks for everything; service_epoch: is always another one;
+             generation: always holds another one
 
 Rules
     1. Everything the real service decides is still said, so that a controller which refuses the
@@ -284,6 +291,15 @@ def bend(what: str, parameter: str) -> None:
 
         Cycles.run = slow  # type: ignore[method-assign,assignment]
         return
+    if what == "amnesia":
+
+        def forgetful(self: Cycles, *arguments: object) -> pb.CycleReply:
+            reply = honest(self, *arguments)  # type: ignore[arg-type]
+            setattr(reply, parameter, True if parameter == "need_full" else 7)
+            return reply
+
+        Cycles.run = forgetful  # type: ignore[method-assign,assignment]
+        return
     liar = Liar(Path(parameter), flood=what == "flood")
 
     def lying(self: Cycles, request: pb.CycleRequest, *rest: object) -> pb.CycleReply:
@@ -294,7 +310,7 @@ def bend(what: str, parameter: str) -> None:
 
 if __name__ == "__main__":
     mode, value, dashes, *words = sys.argv[1:]
-    assert mode in ("slow", "lies", "flood")
+    assert mode in ("slow", "lies", "flood", "amnesia")
     assert dashes == "--"
     bend(mode, value)
     main(words)
