@@ -152,10 +152,11 @@ class _Judge:
         plan, snapshot, jobs = self.plan, self.snapshot, self.snapshot.jobs
         groups: dict[tuple[int, str, tuple[int, ...], tuple[int, ...]], list[int]]
         groups = defaultdict(list)
-        for row in self.rows.tolist():
-            job = self.job[row]
-            key = (int(plan.partition[row]), jobs.features[job], jobs.required[job],
+        job = self.job[self.rows]
+        columns = (plan.partition[self.rows], jobs.features[job], jobs.required[job],
                    jobs.excluded[job])  # fmt: skip
+        keys = zip(*(column.tolist() for column in columns), strict=True)
+        for row, key in zip(self.rows.tolist(), keys, strict=True):
             groups[key].append(row)
         for (part, text, required, excluded), rows in groups.items():
             if part < 0:
@@ -167,19 +168,29 @@ class _Judge:
                 self.blame(member, f"starts in partition {partition.name}, which is down")
             outside = (self.width[member] < partition.min_nodes) | (self.width[member] > bounds)
             self.blame(member[outside], f"has a node count outside partition {partition.name}'s")
-            for row in rows:
-                if part not in jobs.partitions[self.job[row]]:
-                    self.blame(np.array([row]), f"did not name partition {partition.name}")
+            named = jobs.partitions[self.job[member]].tolist()
+            unnamed = np.array([part not in partitions for partitions in named])
+            self.blame(member[unnamed], f"did not name partition {partition.name}")
             allowed = np.zeros(len(snapshot.nodes), dtype=bool)
             allowed[partition.nodes] = True
             allowed[list(excluded)] = False
-            masks = [allowed & mask for mask in self._matching(text)]
-            for row in rows:
-                nodes = plan.nodes_of(row)
-                if not any(mask[nodes].all() for mask in masks):
-                    self.blame(np.array([row]), "uses a node outside partition or constraint")
-                if required and not set(required) <= set(nodes.tolist()):
-                    self.blame(np.array([row]), "misses a required node")
+            nodes, owner = self._nodes_of(member)
+            # A job with an "or" of features fits if all its nodes match one alternative of it.
+            misfit = np.ones(len(member), dtype=bool)
+            for mask in self._matching(text):
+                wrong = ~(allowed & mask)[nodes]
+                misfit &= np.bincount(owner[wrong], minlength=len(member)) > 0
+            self.blame(member[misfit], "uses a node outside partition or constraint")
+            for node in required:
+                has = np.bincount(owner[nodes == node], minlength=len(member)) > 0
+                self.blame(member[~has], "misses a required node")
+
+    def _nodes_of(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
+        """The nodes of all these rows one after the other, and which of the rows each is of."""
+        width = self.width[rows]
+        owner = np.repeat(np.arange(len(rows)), width)
+        first = self.plan.indptr[rows] - (np.cumsum(width) - width)
+        return self.plan.nodes[first[owner] + np.arange(len(owner))], owner
 
     def _matching(self, text: str) -> list[NDArray[np.bool_]]:
         features = self.snapshot.nodes.features
@@ -224,7 +235,6 @@ class _Judge:
         if len(plan.nodes) == 0:
             return
         running = snapshot.running
-        capacity = _with_seats(snapshot.nodes.capacity, np.full(len(snapshot.nodes), _WHOLE))
         job = self.job[self.row_of]
         want = jobs.per_node[job] + jobs.per_task[job] * plan.tasks[:, None]
         self.blame(
@@ -232,9 +242,14 @@ class _Judge:
             "wants more than a node has",
         )
         whole = jobs.exclusive[job]
-        planned = _with_seats(want, np.where(whole, _WHOLE, 1))
         held = np.repeat(np.arange(len(running)), np.diff(running.indptr))
-        present = _with_seats(running.use, np.where(running.exclusive[held], _WHOLE, 1))
+        # Who has a node for itself cannot exceed it together with others: seats alone tell.
+        kinds = slice(0, 0) if whole.all() else slice(None)
+        capacity = _with_seats(
+            snapshot.nodes.capacity[:, kinds], np.full(len(snapshot.nodes), _WHOLE)
+        )
+        planned = _with_seats(want[:, kinds], np.where(whole, _WHOLE, 1))
+        present = _with_seats(running.use[:, kinds], np.where(running.exclusive[held], _WHOLE, 1))
         over = _oversubscribed(
             snapshot.now_s,
             key=np.concatenate((running.nodes, plan.nodes)),

@@ -40,6 +40,8 @@ from bridge.units import NEVER, UNPLANNED
 _PLANNABLE = np.array(
     [hold in (Hold.NONE, Hold.BEGIN_TIME, Hold.RESERVATION) for hold in Hold], dtype=bool
 )
+# Verdicts whose words depend on the whole job; the others' on what `_explain` compares.
+_JUDGED_ALONE = (Blocked.NEVER_NODES, Blocked.NEVER_SIZE, Blocked.NEVER_COUNTER)
 
 
 @dataclass(frozen=True)
@@ -188,22 +190,32 @@ class _Rows:
         )
 
     def _explain(self, found: NodePlan, chosen: NDArray[np.int64]) -> None:
-        """Gives every row that does not start now its reason."""
+        """Gives every row that does not start now its reason; rows that wait alike share it."""
         blocked = np.flatnonzero(found.blocked_by != Blocked.STARTS_NOW)
+        at, rows = chosen[blocked], self.asked[blocked]
         columns = (
-            self.asked[blocked], chosen[blocked], found.blocked_by[blocked],
-            found.fit_now[blocked], found.blocked_counter[blocked],
+            self.alternatives.partition[at], self.alternatives.min_nodes[at],
+            found.blocked_by[blocked], found.fit_now[blocked], found.blocked_counter[blocked],
+            self.snapshot.jobs.tasks[self.job[rows]],
         )  # fmt: skip
-        for row, at, code, fit_now, counter in zip(*(c.tolist() for c in columns), strict=True):
-            self.reasons[row] = blocked_reason(
-                self.snapshot,
-                int(self.job[row]),
-                partition=int(self.alternatives.partition[at]),
-                min_nodes=int(self.alternatives.min_nodes[at]),
-                blocked=Blocked(code),
-                fit_now=fit_now,
-                counter=counter,
-            )
+        known: dict[tuple[int, ...], Reason] = {}
+        keys = zip(*(c.tolist() for c in columns), strict=True)
+        for row, key in zip(rows.tolist(), keys, strict=True):
+            reason = known.get(key)
+            if reason is None:
+                partition, min_nodes, code, fit_now, counter, _ = key
+                reason = blocked_reason(
+                    self.snapshot,
+                    int(self.job[row]),
+                    partition=partition,
+                    min_nodes=min_nodes,
+                    blocked=Blocked(code),
+                    fit_now=fit_now,
+                    counter=counter,
+                )
+                if code not in _JUDGED_ALONE:
+                    known[key] = reason
+            self.reasons[row] = reason
 
     def _after_reservation(self, start_s: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Rows that would start only after the reservation they must run in."""
