@@ -9,8 +9,12 @@
 
 pb_gres_t **gres_of_node(arena_t *arena, const node_record_t *node, size_t *count);
 
+// The fewest nodes that can hold what the job asks for over all its nodes and tasks, at least its
+// own lower bound.
+uint32_t gres_least_nodes(const job_record_t *job);
+
 // On each node. What is asked for per socket, task or job is turned into what a node needs at least
-// when the job has its fewest nodes; Slurm judges the exact request when the job starts.
+// when the job has these fewest nodes; Slurm judges the exact request when the job starts.
 pb_gres_t **gres_per_node(arena_t *arena, const job_record_t *job, size_t *count);
 
 // Held on the job's node number `at`, counted from 0.

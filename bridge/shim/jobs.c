@@ -220,7 +220,7 @@ static pb_request_t *request_message(arena_t *arena, const job_record_t *job)
     const job_details_t *details = job->details;
     pb_request_t *request = PB_NEW(arena, pb_request_t, request);
     set_partitions(arena, request, job);
-    request->min_nodes = details->min_nodes;
+    request->min_nodes = gres_least_nodes(job);
     request->max_nodes = details->max_nodes == NO_VAL ? 0 : details->max_nodes;
     request->tasks = details->num_tasks == NO_VAL ? 0 : details->num_tasks;
     request->cpus_per_task = details->cpus_per_task == NO_VAL16 ? 0 : details->cpus_per_task;

@@ -47,34 +47,41 @@ static bool look_again(unsigned poll_ms)
     return go_on;
 }
 
-// Reads the settings and opens the wire. False: slurmctld is shutting down.
-static bool configure(cycle_t *cycle)
+// Puts a new wire in the old one's place.
+static void open_wire(cycle_t *cycle)
 {
     char problem[200];
-    wire_t *old;
+    wire_t *fresh = wire_open(&cycle->settings, problem, sizeof(problem));
+    pthread_mutex_lock(&lock);
+    wire_t *old = cycle->wire;
+    cycle->wire = fresh;
+    pthread_mutex_unlock(&lock);
+    wire_close(old);
+    if (!fresh)
+        fallback_enter(&cycle->fallback, problem);
+}
+
+// Reads the settings; opens the wire if they are others than before. False: slurmctld is shutting
+// down.
+static bool configure(cycle_t *cycle)
+{
+    settings_t former = cycle->settings;
+    const settings_t *settings = &cycle->settings;
     if (!held_take(&cycle->held, HELD_READ))
         return false;
     settings_read(&cycle->settings, slurm_conf.sched_params, complain);
     bool defer = xstrcasestr(slurm_conf.sched_params, "defer") != NULL;
     held_give(&cycle->held);
+    if (cycle->wire && !memcmp(&former, settings, sizeof(former)))
+        return true;
     if (!defer)
         error("bridge: SchedulerParameters lacks \"defer\": srun and salloc will start jobs on "
               "their own, past the service");
-    wire_t *fresh = wire_open(&cycle->settings, problem, sizeof(problem));
-    pthread_mutex_lock(&lock);
-    old = cycle->wire;
-    cycle->wire = fresh;
-    pthread_mutex_unlock(&lock);
-    wire_close(old);
-    cycle_forget(cycle);
-    if (!fresh) {
-        fallback_enter(&cycle->fallback, problem);
-        return true;
-    }
-    const settings_t *settings = &cycle->settings;
     info("bridge: service at %s, silence %u s, tick %u s, batches of %u ms, poll every %u ms",
          settings->address[0] ? settings->address : settings->socket, settings->silence_s,
          settings->tick_s, settings->batch_ms, settings->poll_ms);
+    open_wire(cycle);
+    cycle_forget(cycle);
     return true;
 }
 
