@@ -17,13 +17,12 @@ uint64_t nodes_print(bitstr_t *nodes)
 {
     bridge_hash_t hash = BRIDGE_HASH_START;
     hash_number(&hash, (uint64_t)bit_size(nodes));
-    for (bitoff_t bit = bit_ffs(nodes); bit >= 0; bit = bit_ffs_from_bit(nodes, bit + 1)) {
+    for (bitoff_t bit = compat_next_bit(nodes, 0); bit >= 0;
+         bit = compat_next_bit(nodes, bit + 1)) {
         bitoff_t first = bit;
         while (bit + 1 < bit_size(nodes) && bit_test(nodes, bit + 1))
             bit++;
         hash_number(&hash, (uint64_t)first << 32 | (uint64_t)bit);
-        if (bit + 1 >= bit_size(nodes))
-            break;
     }
     return hash_end(hash);
 }
@@ -69,16 +68,14 @@ static void set_uses(arena_t *arena, pb_allocation_t *allocation, const job_reco
     const struct job_resources *held = job->job_resrcs;
     arena_list_t uses = {0};
     uint32_t at = 0;
-    for (bitoff_t node = bit_ffs(held->node_bitmap); node >= 0 && at < held->nhosts; at++) {
-        if (!only || bit_test(only, node)) {
-            use_t wanted = {.cpus = held->cpus ? held->cpus[at] : 0,
-                            .memory_mib = held->memory_allocated ? held->memory_allocated[at] : 0};
-            wanted.gres = gres_held(arena, job, at, &wanted.n_gres);
-            bit_set(use_like(arena, &uses, &wanted)->nodes, node);
-        }
-        if (node + 1 >= bit_size(held->node_bitmap))
-            break;
-        node = bit_ffs_from_bit(held->node_bitmap, node + 1);
+    for (bitoff_t node = compat_next_bit(held->node_bitmap, 0); node >= 0 && at < held->nhosts;
+         node = compat_next_bit(held->node_bitmap, node + 1), at++) {
+        if (only && !bit_test(only, node))
+            continue;
+        use_t wanted = {.cpus = held->cpus ? held->cpus[at] : 0,
+                        .memory_mib = held->memory_allocated ? held->memory_allocated[at] : 0};
+        wanted.gres = gres_held(arena, job, at, &wanted.n_gres);
+        bit_set(use_like(arena, &uses, &wanted)->nodes, node);
     }
     arena_list_t messages = {0};
     for (size_t i = 0; i < uses.count; i++) {

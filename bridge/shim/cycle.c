@@ -102,8 +102,8 @@ static bool hello(cycle_t *cycle)
     if (!held_take(&cycle->held, HELD_READ))
         return false;
     char *cluster = xstrdup(slurm_conf.cluster_name);
-    request.memory_consumable = (slurm_conf.select_type_param & CR_MEMORY) != 0;
-    request.whole_cores = (slurm_conf.select_type_param & (CR_CORE | CR_SOCKET)) != 0;
+    request.memory_consumable = (slurm_conf.select_type_param & COMPAT_CR_MEMORY) != 0;
+    request.whole_cores = (slurm_conf.select_type_param & COMPAT_CR_WHOLE_CORES) != 0;
     held_give(&cycle->held);
     snprintf(controller, sizeof(controller), "slurm %d.%02d.%d sched/bridge %s",
              (int)SLURM_VERSION_MAJOR(SLURM_VERSION_NUMBER),

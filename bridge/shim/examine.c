@@ -93,10 +93,10 @@ bool examine_split(job_record_t *job)
         job->array_task_id = (uint32_t)task;
         split = true;
         if (last) {
-            job_array_post_sched(job, true);
+            compat_array_post_sched(job);
             break;
         }
-        job = job_array_split(job, true);
+        job = compat_array_split(job);
         compat_job_state_set(job, JOB_PENDING);
         job->start_time = 0;
     }
@@ -246,7 +246,7 @@ bool examine(job_record_t *job, ledger_job_t *entry, int64_t now_ms)
     if (job->state_reason == WAIT_ARRAY_TASK_LIMIT || job->state_reason == WAIT_RESERVATION ||
         job->state_reason == WAIT_CLEANING)
         set_reason(job, WAIT_NO_REASON);
-    if (job->deadline && job->deadline != NO_VAL && !deadline_ok(job, __func__))
+    if (job->deadline && job->deadline != NO_VAL && !compat_deadline_ok(job))
         return false;
     if (job->het_job_id) {
         hold(entry, PB(HOLD__HOLD_OTHER), "heterogeneous jobs are not supported");

@@ -186,17 +186,19 @@ pb_licences_t *licences_message(arena_t *arena)
 {
     pb_licences_t *message = PB_NEW(arena, pb_licences_t, licences);
     arena_list_t items = {0};
-    if (cluster_license_list) {
-        list_itr_t *at = list_iterator_create(cluster_license_list);
+    list_t *copy, *licences = compat_licences(&copy);
+    if (licences) {
+        list_itr_t *at = list_iterator_create(licences);
         for (licenses_t *licence; (licence = list_next(at));) {
             pb_licence_t *item = PB_NEW(arena, pb_licence_t, licence);
             item->name = arena_text(arena, licence->name);
             item->total = licence->total;
-            item->used_elsewhere = licence->last_deficit;
+            item->used_elsewhere = compat_used_elsewhere(licence);
             arena_append(arena, &items, item);
         }
         list_iterator_destroy(at);
     }
+    FREE_NULL_LIST(copy);
     message->items = (pb_licence_t **)items.items;
     message->n_items = items.count;
     return message;

@@ -18,7 +18,9 @@
 #include "src/common/log.h"
 #include "src/common/macros.h"
 #include "src/common/node_conf.h"
+#if __has_include("src/common/node_features.h")
 #include "src/common/node_features.h"
+#endif
 #include "src/common/read_config.h"
 #include "src/common/slurm_protocol_api.h"
 #include "src/common/slurm_protocol_defs.h"
@@ -45,10 +47,9 @@
 #include "src/slurmctld/burst_buffer.h"
 typedef struct xlist list_t;
 typedef struct job_details job_details_t;
-typedef struct slurm_hostlist hostlist_t;
 #endif
 
-#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 11, 0)
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 5, 0)
 #include "src/common/job_state_reason.h"
 #include "src/stepmgr/gres_stepmgr.h"
 #include "src/stepmgr/srun_comm.h"
@@ -77,14 +78,88 @@ static inline uint32_t compat_job_id(const job_record_t *job)
 }
 #endif
 
+// ---------------------------------------------------------------- lists, bits, licences
+#if SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(23, 11, 0)
+typedef struct listIterator list_itr_t;
+#endif
+
+// The first set bit at or after one; -1: none.
+static inline bitoff_t compat_next_bit(bitstr_t *bits, bitoff_t from)
+{
+    if (from >= bit_size(bits))
+        return -1;
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 2, 0)
+    return bit_ffs_from_bit(bits, from);
+#else
+    while (from < bit_size(bits) && !bit_test(bits, from))
+        from++;
+    return from < bit_size(bits) ? from : -1;
+#endif
+}
+
+// The cluster's licences; *copy is to be freed.
+static inline list_t *compat_licences(list_t **copy)
+{
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 5, 0)
+    return *copy = cluster_license_copy();
+#else
+    *copy = NULL;
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 2, 0)
+    return cluster_license_list;
+#else
+    return license_list;
+#endif
+#endif
+}
+
+// Licences that are in use outside the cluster.
+static inline uint32_t compat_used_elsewhere(const licenses_t *licence)
+{
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 2, 0)
+    return licence->last_deficit;
+#else
+    (void)licence;
+    return 0;
+#endif
+}
+
+#if SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(23, 2, 0)
+#define ESLURM_LICENSES_UNAVAILABLE -2 // not known yet: equal to none
+#endif
+
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 5, 0)
+#define COMPAT_CR_MEMORY SELECT_MEMORY
+#define COMPAT_CR_WHOLE_CORES (SELECT_CORE | SELECT_SOCKET)
+#else
+#define COMPAT_CR_MEMORY CR_MEMORY
+#define COMPAT_CR_WHOLE_CORES (CR_CORE | CR_SOCKET)
+#endif
+
+// ---------------------------------------------------------------- arrays, deadlines
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 5, 0)
+#define compat_array_post_sched(job) job_array_post_sched(job, true)
+#define compat_array_split(job) job_array_split(job, true)
+#else
+#define compat_array_post_sched(job) job_array_post_sched(job)
+#define compat_array_split(job) job_array_split(job)
+#endif
+#define compat_deadline_ok(job) deadline_ok(job, (char *)__func__)
+
 // ---------------------------------------------------------------- states
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 11, 0)
 #define compat_job_state_set(job, state) job_state_set(job, state)
+#else
+#define compat_job_state_set(job, state) ((job)->job_state = (state))
+#endif
+#if SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(23, 2, 0)
+#define FAIL_CONSTRAINTS FAIL_BAD_CONSTRAINTS
+#define WAIT_RESV_INVALID 0x7ffffffe // not known yet: equal to none
+#endif
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 5, 0)
 #define compat_reason_is_part(reason) job_state_reason_check(reason, JSR_PART)
 #define compat_reason_is_limit(reason) job_state_reason_check(reason, JSR_QOS_ASSOC)
 #define compat_reason_string(reason) job_state_reason_string(reason)
 #else
-#define compat_job_state_set(job, state) ((job)->job_state = (state))
 static inline bool compat_reason_is_part(uint32_t reason)
 {
     return reason == WAIT_PART_NODE_LIMIT || reason == WAIT_PART_TIME_LIMIT ||
@@ -103,7 +178,7 @@ static inline bool compat_reason_is_limit(uint32_t reason)
 // ---------------------------------------------------------------- starting jobs
 static inline int compat_select_nodes(job_record_t *job)
 {
-#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 2, 0)
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 5, 0)
     job_node_select_t select = {.job_ptr = job};
     return select_nodes(&select, false, false, SLURMDB_JOB_FLAG_SCHED);
 #else
@@ -114,7 +189,7 @@ static inline int compat_select_nodes(job_record_t *job)
 // A bitmap of exactly the named nodes; false if one is unknown.
 static inline bool compat_nodes(char *names, bitstr_t **bitmap)
 {
-#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 11, 0)
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 5, 0)
     return node_name2bitmap(names, false, bitmap, NULL) == SLURM_SUCCESS;
 #else
     return node_name2bitmap(names, false, bitmap) == SLURM_SUCCESS;
@@ -123,7 +198,7 @@ static inline bool compat_nodes(char *names, bitstr_t **bitmap)
 
 static inline void compat_set_job_tres(job_record_t *job, uint32_t nodes, uint64_t *tres)
 {
-#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 11, 0)
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 5, 0)
     gres_stepmgr_set_job_tres_cnt(job->gres_list_req, nodes, tres, true);
 #else
     gres_ctld_set_job_tres_cnt(job->gres_list_req, nodes, tres, true);
@@ -134,15 +209,9 @@ static inline uint64_t compat_job_memory(job_record_t *job, uint64_t cpus, uint3
 {
     bool by_user = (job->bit_flags & JOB_MEM_SET) != 0;
     uint16_t sockets = job_get_sockets_per_node(job);
-#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 11, 0)
     return job_get_tres_mem(job->job_resrcs, job->details->pn_min_memory, (uint32_t)cpus, nodes,
                             job->part_ptr, job->gres_list_req, by_user, sockets,
                             job->details->num_tasks);
-#else
-    return job_get_tres_mem(job->job_resrcs, job->details->pn_min_memory, (uint32_t)cpus, nodes,
-                            job->part_ptr, job->gres_list_req, by_user, sockets,
-                            job->details->num_tasks);
-#endif
 }
 
 // ---------------------------------------------------------------- nodes

@@ -64,7 +64,7 @@ static verdict_t judge_job(job_record_t *job, part_record_t *part)
         last_job_update = time(NULL);
         return REFUSED(ESLURM_INVALID_QOS, "the job's QOS is not valid for its account");
     }
-    if (job->deadline && job->deadline != NO_VAL && !deadline_ok(job, __func__))
+    if (job->deadline && job->deadline != NO_VAL && !compat_deadline_ok(job))
         return REFUSED(ESLURM_INVALID_TIME_LIMIT, "the job's deadline has passed");
     if (assoc_mgr_validate_assoc_id(acct_db_conn, job->assoc_id, accounting_enforce)) {
         job->state_reason = FAIL_ACCOUNT;
