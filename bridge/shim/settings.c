@@ -21,7 +21,7 @@ static const number_t numbers[] = {
     {"bridge_silence_s", 1, 3600, 5, offsetof(settings_t, silence_s)},
     {"bridge_tick_s", 1, 3600, 10, offsetof(settings_t, tick_s)},
     {"bridge_batch_ms", 1, 1000, 5, offsetof(settings_t, batch_ms)},
-    {"bridge_poll_ms", 1, 1000, 20, offsetof(settings_t, poll_ms)},
+    {"bridge_poll_ms", 1, 1000, 10, offsetof(settings_t, poll_ms)},
 };
 
 #define N_NUMBERS (sizeof(numbers) / sizeof(numbers[0]))

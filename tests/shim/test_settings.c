@@ -28,7 +28,7 @@ static void absent_words_have_defaults(void) {
         EXPECT_NUMBER(settings.silence_s, 5);
         EXPECT_NUMBER(settings.tick_s, 10);
         EXPECT_NUMBER(settings.batch_ms, 5);
-        EXPECT_NUMBER(settings.poll_ms, 20);
+        EXPECT_NUMBER(settings.poll_ms, 10);
     }
 }
 
@@ -86,7 +86,7 @@ static void bad_words_are_said_and_have_defaults(void) {
         EXPECT_NUMBER(settings.silence_s, 5);
         EXPECT_NUMBER(settings.tick_s, 10);
         EXPECT_NUMBER(settings.batch_ms, 5);
-        EXPECT_NUMBER(settings.poll_ms, 20);
+        EXPECT_NUMBER(settings.poll_ms, 10);
     }
 }
 
