@@ -34,6 +34,8 @@ def session_cluster() -> Iterator[Cluster]:
 @pytest.fixture
 def cluster(session_cluster: Cluster) -> Cluster:
     """The cluster, empty and whole again, however the last test left it."""
+    if session_cluster.process("schedbridge", "status").returncode:
+        session_cluster.script("restart", "service")
     session_cluster.root("scancel", "--me", "--quiet")
     session_cluster.root("sh", "-c", "squeue -h -o %A | sort -u | xargs -r scancel --quiet")
     session_cluster.wait_empty()
