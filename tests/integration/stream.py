@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from threading import Thread
 from types import TracebackType
 
-from tests.integration.slurm import ROOT, Cluster, Record
+from tests.integration.slurm import Cluster, Record
 
 KINDS = {
     "shared": 10, "exclusive": 7, "range": 3, "array": 2, "chained": 3, "capped": 3, "licensed": 2,
@@ -43,7 +43,7 @@ submit() {  # NAME OPTIONS...: until Slurm takes it
             echo "$name $last $(date +%s.%N)"
             return
         fi
-        grep -qiE 'contact|controller|socket|timed out|temporar|resource' /tmp/stream-$$.err || {
+        grep -qiE 'contact|controller|socket|timed out|reset|transmit' /tmp/stream-$$.err || {
             echo "REFUSED $name $(tr '\\n' ' ' </tmp/stream-$$.err)"
             exit 1
         }
@@ -126,8 +126,7 @@ class Stream:
 
     def __enter__(self) -> "Stream":
         self._process = subprocess.Popen(
-            [str(ROOT / "scripts/cluster"), "shell", "--name", self.cluster.name, "--user", "user",
-             "--", "bash", "-c", self.script],
+            [*self.cluster.login("user"), "bash", "-c", self.script],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True,
         )  # fmt: skip
         self._reader = Thread(target=self._read)

@@ -4,6 +4,11 @@
 Every case runs the real sbatch on the login side; what it leaves in the queue is Slurm's answer.
 """
 
+import shlex
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
 import pytest
 
 from tests.integration.slurm import Cluster, expand
@@ -14,19 +19,33 @@ OPTIONS = (
 )  # fmt: skip
 
 
-def submit(cluster: Cluster, *options: str) -> tuple[int, str]:
-    """Submits a job that never gets old; returns sbatch's exit code and all it said."""
-    done = cluster.process(
-        "sbatch", "--parsable", "-o", "/dev/null", "-t1", *options, "--wrap", "true"
-    )
-    return done.returncode, done.stdout + done.stderr
+@dataclass(frozen=True)
+class Answer:
+    """What sbatch answered: to options on the command line, or in #SBATCH lines."""
+
+    way: str
+    code: int
+    said: str
 
 
-def submit_script(cluster: Cluster, *lines: str) -> tuple[int, str]:
-    """The same with the options in #SBATCH lines."""
-    text = "\n".join(["#!/bin/sh", "#SBATCH -t1", "#SBATCH -o /dev/null", *lines, "true", ""])
-    done = cluster.process("sbatch", "--parsable", stdin=text)
-    return done.returncode, done.stdout + done.stderr
+def submit_all(cluster: Cluster, cases: Iterable[tuple[str, ...]]) -> dict[str, list[Answer]]:
+    """Submits each case in both ways, all in one call; returns the answers by case."""
+    sbatch = "sbatch --parsable -o /dev/null -t1"
+    lines = []
+    for number, options in enumerate(cases):
+        script = "".join(f"#SBATCH {option}\n" for option in options)
+        for way, command in (
+            ("line", f"{sbatch} {shlex.join(options)} --wrap true"),
+            ("script", f"printf '#!/bin/sh\\n%strue\\n' {shlex.quote(script)} | {sbatch}"),
+        ):
+            lines.append(f"said=$({command} 2>&1); code=$?")
+            lines.append(f'printf "{number}|{way}|$code|%s\\0" "$said"')
+    answers: dict[str, list[Answer]] = defaultdict(list)
+    for entry in cluster.run("bash", "-c", "\n".join(lines)).split("\0"):
+        if entry:
+            number_text, way, code, said = entry.split("|", 3)
+            answers[number_text].append(Answer(way, int(code), said))
+    return answers
 
 
 def nodes_of(cluster: Cluster, job_id: str) -> tuple[str, ...]:
@@ -57,27 +76,30 @@ def test_help_tells_of_the_options(cluster: Cluster) -> None:
         assert option in text
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        ("--min-nodes-invasic=1", "--max-nodes-invasic=4"),
-        ("--malleable=2-4",),
-        ("--malleable=1-8", "--node-constraints=pof2"),
-        ("--node-constraints=even", "-N2-6"),
-        ("--node-constraints=odd", "-N1-5"),
-        ("--node-constraints=cubic", "-N1-8"),
-        ("--min-power=100", "--max-power=250"),
-        ("--min-power=100",),
-        ("--max-power=250",),
-    ],
-    ids=" ".join,
-)
-def test_right_values_are_taken_on_both_ways(cluster: Cluster, options: tuple[str, ...]) -> None:
-    code, said = submit(cluster, *options)
-    assert code == 0, said
-    code_script, said_script = submit_script(cluster, *(f"#SBATCH {o}" for o in options))
-    assert code_script == 0, said_script
-    cluster.assert_sound([said.strip(), said_script.strip()], cpus_per_node=4)
+RIGHT = [
+    ("--min-nodes-invasic=1", "--max-nodes-invasic=4"),
+    ("--malleable=2-4",),
+    ("--malleable=1-8", "--node-constraints=pof2"),
+    ("--malleable=2-4", "--min-nodes-invasic=2"),
+    ("--node-constraints=even", "-N2-6"),
+    ("--node-constraints=odd", "-N1-5"),
+    ("--node-constraints=cubic", "-N1-8"),
+    ("--min-power=100", "--max-power=250"),
+    ("--min-power=100",),
+    ("--max-power=250",),
+]
+
+
+def test_right_values_are_taken_on_both_ways(cluster: Cluster) -> None:
+    jobs = []
+    for number, answers in submit_all(cluster, RIGHT).items():
+        assert [answer.way for answer in answers] == ["line", "script"]
+        for answer in answers:
+            assert answer.code == 0, f"{RIGHT[int(number)]} in {answer.way}: {answer.said}"
+            jobs.append(answer.said.strip())
+    assert len(jobs) == 2 * len(RIGHT)
+    cluster.wait_empty()
+    cluster.assert_sound(jobs, cpus_per_node=4)
 
 
 WRONG = {
@@ -114,18 +136,25 @@ WRONG = {
 }  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def refusals(session_cluster: Cluster) -> dict[str, list[Answer]]:
+    """What sbatch answers to the wrong values; nothing of it may get into the queue."""
+    before = set(session_cluster.queue())
+    answers = submit_all(session_cluster, [options for options, _ in WRONG.values()])
+    assert set(session_cluster.queue()) <= before
+    return {name: answers[str(number)] for number, name in enumerate(WRONG)}
+
+
 @pytest.mark.parametrize("name", WRONG)
-def test_wrong_values_are_refused_at_submission(cluster: Cluster, name: str) -> None:
+def test_wrong_values_are_refused_at_submission(
+    refusals: dict[str, list[Answer]], name: str
+) -> None:
     options, named = WRONG[name]
-    before = cluster.queue()
-    for code, said in (
-        submit(cluster, *options),
-        submit_script(cluster, *(f"#SBATCH {option}" for option in options)),
-    ):
-        assert code != 0, f"{options} was taken: {said}"
-        assert named in said, f"the message does not name --{named}: {said}"
-        assert len(said.splitlines()) <= 3, said
-    assert cluster.queue() == before
+    assert [answer.way for answer in refusals[name]] == ["line", "script"]
+    for answer in refusals[name]:
+        assert answer.code != 0, f"{options} was taken in {answer.way}: {answer.said}"
+        assert named in answer.said, f"the message does not name --{named}: {answer.said}"
+        assert len(answer.said.splitlines()) <= 3, answer.said
 
 
 @pytest.mark.parametrize(
@@ -163,11 +192,11 @@ def test_a_constraint_holds_for_the_nodes_that_are_free(cluster: Cluster) -> Non
 
 
 def test_the_service_knows_the_values(cluster: Cluster) -> None:
-    """A waiting job is planned as wide as its options allow, and stays so over a reconfigure."""
+    """No number from 3 to 7 but 4 is a power of two; so it is planned, over a reconfigure too."""
     blocker = cluster.sbatch("-N8", "--exclusive", "-t5", run="sleep 300")
     cluster.wait_state(blocker, "RUNNING")
     job = cluster.sbatch(
-        "-N1-7", "--exclusive", "-t1", "--node-constraints=pof2", "--min-power=90",
+        "--malleable=3-7", "--exclusive", "-t1", "--node-constraints=pof2", "--min-power=90",
         "--max-power=240", run="true",
     )  # fmt: skip
     assert planned_width(cluster, job) == 4

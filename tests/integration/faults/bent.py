@@ -27,6 +27,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from ClusterShell.NodeSet import NodeSet
+
 from bridge.cli.main import main
 from bridge.rpc.cycles import Cycles
 from bridge.rpc.pb import scheduler_pb2 as pb
@@ -87,7 +89,12 @@ class World:
         ]  # fmt: skip
 
     def idle(self) -> list[str]:
-        return [node.name for node in self.nodes.values() if node.state.upper() == "IDLE"]
+        """Nodes on which nothing runs."""
+        taken = NodeSet()
+        for job in self.running.values():
+            for use in job.allocation.uses:
+                taken.update(use.nodes)
+        return [node.name for node in self.nodes.values() if node.usable and node.name not in taken]
 
 
 def start(job: pb.Job, nodes: str, partition: str = "", version: int | None = None) -> pb.Decision:
