@@ -6,6 +6,9 @@ import shlex
 import subprocess
 import time
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -36,16 +39,32 @@ def fallbacks(cluster: Cluster) -> int:
     return int(controller.get("fallbacks", 0))
 
 
+@dataclass
+class Silence:
+    """When the service fell silent: between these two instants."""
+
+    not_before_s: float
+    not_after_s: float = 0.0
+
+
+@contextmanager
+def silence() -> Iterator[Silence]:
+    """Notes when what happens inside begins and ends: on a busy machine seconds lie between."""
+    silent = Silence(time.time())
+    yield silent
+    silent.not_after_s = time.time()
+
+
 class Impostor:
     """A program of `faults/` in the service's container, instead of the service.
 
     Attributes:
-        since_s: when the service fell silent.
+        silent: when the service fell silent.
     """
 
     def __init__(self, cluster: Cluster, program: str, *arguments: str) -> None:
         self.cluster = cluster
-        self.since_s = 0.0
+        self.silent = Silence(0.0)
         words = shlex.join((PYTHON, f"{THERE}/{program}", *arguments))
         self.command = f"echo $$ >{PID}; exec {words} >{LOG} 2>&1"
 
@@ -55,8 +74,8 @@ class Impostor:
         subprocess.run(
             ["docker", "cp", "-q", str(FAULTS), f"{cluster.name}-service:{THERE}"], check=True
         )
-        self.since_s = time.time()
-        cluster.script("kill", "service")
+        with silence() as self.silent:
+            cluster.script("kill", "service")
         subprocess.run(
             ["docker", "exec", "-d", "-u", "slurm", f"{cluster.name}-service", "sh", "-c",
              self.command],

@@ -4,9 +4,10 @@
 import re
 import subprocess
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
@@ -156,6 +157,25 @@ class Cluster:
                     int(cpus or 0), int(restarts or 0), name,
                 )
             )  # fmt: skip
+        return found
+
+    def launches(self, from_s: float = 0) -> Counter[str]:
+        """How often the nodes launched each batch job (Slurm's own numbers), from their logs."""
+        names = subprocess.run(
+            ["docker", "ps", "--format", "{{.Names}}"], capture_output=True, text=True, check=True
+        ).stdout.split()
+        found: Counter[str] = Counter()
+        for container in names:
+            kind = container.removeprefix(f"{self.name}-")
+            if kind == container or not re.fullmatch(r"(n|pack)\d+", kind):
+                continue
+            lines = self.inside(
+                kind, "sh", "-c", "grep -h 'Launching batch' /var/log/slurm/*.log || true"
+            )
+            for when, job_id in re.findall(r"\[(\S+)\] Launching batch job (\d+)", lines):
+                at_s = datetime.fromisoformat(when).replace(tzinfo=UTC).timestamp()
+                if at_s >= from_s:
+                    found[job_id] += 1
         return found
 
     def wait_records(self, job_ids: Iterable[str], timeout_s: float = 60) -> list[Record]:

@@ -176,6 +176,10 @@ class Stream:
         excused = set(but)
         wanted = [job_id for job_id in self.job_ids if job_id not in excused]
         records = self.cluster.assert_sound(wanted, cpus_per_node=CPUS, unjudged=excused)
+        launches = self.cluster.launches(self.began_s)
+        twice = {job_id for job_id, times in launches.items() if times > 1} - excused
+        assert not twice, f"launched twice on nodes: {sorted(twice)}"
+        assert len(launches) >= len(wanted), "the nodes' logs do not show all launches"
         by_id = {record.job_id: record for record in records}
         self._arrays(by_id)
         self._chains(by_id)

@@ -16,9 +16,19 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.integration.impostor import FATES, SERVE, SOCKET, Fates, Impostor, fallbacks, status
+from tests.integration.impostor import (
+    FATES,
+    SERVE,
+    SOCKET,
+    Fates,
+    Impostor,
+    Silence,
+    fallbacks,
+    silence,
+    status,
+)
 from tests.integration.slurm import Cluster
-from tests.integration.stream import CAPPED_ACCOUNT, CAPPED_CPUS, Stream, starts_between
+from tests.integration.stream import CAPPED_ACCOUNT, CAPPED_CPUS, CPUS, Stream, starts_between
 
 SILENCE_S = 5
 """How long the plugin waits for a silent service (its default)."""
@@ -109,12 +119,12 @@ def controller_log(cluster: Cluster, from_s: float) -> list[tuple[float, str]]:
     return found
 
 
-def fell_back_in_time(cluster: Cluster, silent_from_s: float) -> float:
+def fell_back_in_time(cluster: Cluster, silent: Silence) -> float:
     """Waits until slurmctld says that it fell back; returns when, after checking that in time."""
     said = cluster.wait_for(
-        "the fallback", lambda: fallback_log(cluster, silent_from_s), SILENCE_S + 15
+        "the fallback", lambda: fallback_log(cluster, silent.not_before_s), SILENCE_S + 15
     )
-    took_s = said[0] - silent_from_s
+    took_s = said[0] - silent.not_after_s
     assert took_s <= SILENCE_S + LATE_S, f"fell back only after {took_s:.1f} s of silence"
     return said[0]
 
@@ -126,9 +136,9 @@ def test_the_service_is_killed_and_comes_back(cluster: Cluster, seed: int) -> No
     with own_scheduler(cluster):
         with Stream(cluster, seed, count=60) as stream:
             stream.reached(12)
-            killed_s = time.time()
-            cluster.script("kill", "service")
-            alone_s = fell_back_in_time(cluster, killed_s)
+            with silence() as silent:
+                cluster.script("kill", "service")
+            alone_s = fell_back_in_time(cluster, silent)
             stream.reached(min(len(stream.submitted) + 15, stream.count))
             back_s = time.time()
             cluster.script("restart", "service")
@@ -143,9 +153,9 @@ def test_the_service_is_stopped_and_continued(cluster: Cluster, seed: int) -> No
     with own_scheduler(cluster):
         with Stream(cluster, seed, count=60) as stream:
             stream.reached(12)
-            stopped_s = time.time()
-            cluster.script("stop", "service")
-            alone_s = fell_back_in_time(cluster, stopped_s)
+            with silence() as silent:
+                cluster.script("stop", "service")
+            alone_s = fell_back_in_time(cluster, silent)
             stream.reached(min(len(stream.submitted) + 15, stream.count))
             back_s = time.time()
             cluster.script("cont", "service")
@@ -197,7 +207,7 @@ def test_a_service_slower_than_the_silence_is_left(cluster: Cluster, seed: int) 
     with own_scheduler(cluster):
         with Impostor(cluster, "bent.py", "slow", "8", *SERVE) as slow:
             with Stream(cluster, seed, count=25, gap_s=0.3) as stream:
-                alone_s = fell_back_in_time(cluster, slow.since_s)
+                alone_s = fell_back_in_time(cluster, slow.silent)
             cluster.wait_empty()
             back_s = time.time()
         stream.finished()
@@ -223,7 +233,7 @@ def test_nonsense_makes_slurm_go_on_alone(cluster: Cluster, seed: int, kind: str
     with own_scheduler(cluster):
         with Impostor(cluster, *NONSENSE[kind]) as impostor:
             with Stream(cluster, seed, count=20, gap_s=0.3) as stream:
-                alone_s = fell_back_in_time(cluster, impostor.since_s)
+                alone_s = fell_back_in_time(cluster, impostor.silent)
             cluster.wait_empty()
             back_s = time.time()
         stream.finished()
@@ -381,3 +391,31 @@ def test_slurmctld_is_reconfigured_again_and_again(cluster: Cluster, seed: int) 
     stream.finished()
     decides(cluster)
     stream.records()
+
+
+# ------------------------------------------------------------------ off and on, as in docs/ADMIN.md
+
+
+def test_the_bridge_is_switched_off_and_on_again(cluster: Cluster, seed: int) -> None:
+    with Stream(cluster, seed, count=60, gap_s=0.4) as stream:
+        with own_scheduler(cluster):  # for a moment
+            stream.reached(8)
+            with silence() as silent:
+                cluster.inside("service", "role", "end", "service")
+            fell_back_in_time(cluster, silent)
+            cluster.script("restart", "service")
+        cluster.script("switch", "backfill")  # for good
+        off_s = time.time()
+        cluster.inside("service", "role", "end", "service")
+        assert "sched/backfill" in cluster.run("scontrol", "show", "config")
+        optioned = cluster.sbatch("--malleable=2-4", "-N2", "-t1", run="true")
+        cluster.wait_state(optioned, "COMPLETED")
+        stream.reached(min(len(stream.submitted) + 6, stream.count))
+        assert not controller_log(cluster, off_s), "the bridge still acts"
+        on_s = time.time()
+        cluster.script("restart", "service")
+        cluster.script("switch", "bridge")
+    stream.finished()
+    decides(cluster)
+    (alone,) = cluster.assert_sound([optioned], cpus_per_node=CPUS)
+    assert starts_between([alone, *stream.records()], off_s, on_s)

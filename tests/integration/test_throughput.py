@@ -43,6 +43,9 @@ def test_two_thousand_short_jobs(wide: Cluster) -> None:
     assert {job: n for job, n in times.items() if n > 1} == {}
     assert {r.job_id: r.state for r in records if r.state != "COMPLETED"} == {}
     assert {r.job_id: r.restarts for r in records if r.restarts} == {}
+    launches = wide.launches()
+    assert len(launches) == ARRAY + SINGLE
+    assert set(launches.values()) == {1}
     overload = oversubscribed(records, CPUS)
     assert not overload, overload
     began = min(record.submit_s for record in records)
