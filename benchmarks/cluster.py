@@ -87,7 +87,13 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--name", default="bench", help="of the cluster that is made (bench)")
     parser.add_argument("--quick", action="store_true", help="fewer jobs, one round, one queue")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write here, not to stdout")
+    parser.add_argument(
+        "--add", action="store_true",
+        help="keep what FILE holds already, but for the same part and scheduler",
+    )  # fmt: skip
     chosen = parser.parse_args()
+    if chosen.add and chosen.json is None:
+        parser.error("--add needs --json FILE")
     unknown = set(chosen.parts) - set(PARTS)
     if unknown:
         parser.error(f"'{min(unknown)}' is no part: there are {', '.join(PARTS)}")
@@ -176,13 +182,14 @@ def deep_queues(options: argparse.Namespace, scheduler: str) -> Iterator[Result]
 def main() -> int:
     options = arguments()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    former = _former(options.json) if options.add else []
     results: list[Result] = []
-    report = {
+    report: dict[str, object] = {
         "benchmark": "cluster",
         "machine": machine() | {"python": platform.python_version()},
         "cpus_per_node": CPUS_PER_NODE,
         "seed": options.seed,
-        "results": results,
+        "results": former,
     }
     status = 0
     try:
@@ -190,6 +197,9 @@ def main() -> int:
             for scheduler in options.schedulers:
                 for result in measure(options, scheduler):
                     results.append(result)
+                    known = set(map(_what, results))
+                    kept = [one for one in former if _what(one) not in known]
+                    report["results"] = kept + results
                     _write(report, options.json)
     except KeyboardInterrupt:
         say("interrupted; what was measured is kept")
@@ -197,6 +207,23 @@ def main() -> int:
     if options.json is None:
         print(json.dumps(report, indent=2))
     return status or int(any("error" in result for result in results))
+
+
+def _what(result: Result) -> tuple[object, ...]:
+    """Rounds of the same measurement share it."""
+    queue = (result.get("jobs"), result.get("nodes")) if result["part"] == "deep" else ()
+    return (result["part"], result["scheduler"], *queue)
+
+
+def _former(path: Path) -> list[Result]:
+    """What an earlier run wrote; nothing if there was none."""
+    if not path.exists():
+        return []
+    try:
+        found: list[Result] = json.loads(path.read_text())["results"]
+    except (ValueError, KeyError, TypeError):
+        sys.exit(f"cluster.py: {path} is not from an earlier run: --json another FILE")
+    return found
 
 
 def _write(report: dict[str, object], path: Path | None) -> None:

@@ -134,12 +134,12 @@ def fell_back_in_time(cluster: Cluster, silent: Silence) -> float:
 
 def test_the_service_is_killed_and_comes_back(cluster: Cluster, seed: int) -> None:
     with own_scheduler(cluster):
-        with Stream(cluster, seed, count=60) as stream:
-            stream.reached(12)
+        with Stream(cluster, seed, count=45) as stream:
+            stream.reached(10)
             with silence() as silent:
                 cluster.script("kill", "service")
             alone_s = fell_back_in_time(cluster, silent)
-            stream.reached(min(len(stream.submitted) + 15, stream.count))
+            stream.reached(min(len(stream.submitted) + 12, stream.count))
             back_s = time.time()
             cluster.script("restart", "service")
         stream.finished()
@@ -151,12 +151,12 @@ def test_the_service_is_killed_and_comes_back(cluster: Cluster, seed: int) -> No
 
 def test_the_service_is_stopped_and_continued(cluster: Cluster, seed: int) -> None:
     with own_scheduler(cluster):
-        with Stream(cluster, seed, count=60) as stream:
-            stream.reached(12)
+        with Stream(cluster, seed, count=45) as stream:
+            stream.reached(10)
             with silence() as silent:
                 cluster.script("stop", "service")
             alone_s = fell_back_in_time(cluster, silent)
-            stream.reached(min(len(stream.submitted) + 15, stream.count))
+            stream.reached(min(len(stream.submitted) + 12, stream.count))
             back_s = time.time()
             cluster.script("cont", "service")
         stream.finished()
@@ -206,7 +206,7 @@ def test_a_slow_service_still_decides(cluster: Cluster, seed: int) -> None:
 def test_a_service_slower_than_the_silence_is_left(cluster: Cluster, seed: int) -> None:
     with own_scheduler(cluster):
         with Impostor(cluster, "bent.py", "slow", "8", *SERVE) as slow:
-            with Stream(cluster, seed, count=25, gap_s=0.3) as stream:
+            with Stream(cluster, seed, count=18, gap_s=0.3) as stream:
                 alone_s = fell_back_in_time(cluster, slow.silent)
             cluster.wait_empty()
             back_s = time.time()
@@ -232,7 +232,7 @@ NONSENSE = {
 def test_nonsense_makes_slurm_go_on_alone(cluster: Cluster, seed: int, kind: str) -> None:
     with own_scheduler(cluster):
         with Impostor(cluster, *NONSENSE[kind]) as impostor:
-            with Stream(cluster, seed, count=20, gap_s=0.3) as stream:
+            with Stream(cluster, seed, count=14, gap_s=0.3, longest_s=2) as stream:
                 alone_s = fell_back_in_time(cluster, impostor.silent)
             cluster.wait_empty()
             back_s = time.time()
@@ -249,8 +249,8 @@ def test_impossible_decisions_are_refused_one_by_one(cluster: Cluster, seed: int
     with Impostor(cluster, "bent.py", "lies", FATES, *SERVE) as liar:
         cluster.wait_for("the liar to be called", lambda: recently_called(cluster), 40)
         settled_s = time.time()
-        with Stream(cluster, seed, count=40) as stream:
-            while len(stream.submitted) < 40 and not stream.refused:
+        with Stream(cluster, seed, count=32) as stream:
+            while len(stream.submitted) < 32 and not stream.refused:
                 assert_queue_makes_sense(cluster)
         cluster.wait_for(
             "all but the held jobs to end",
@@ -314,8 +314,8 @@ def test_a_flood_of_decisions_does_no_harm(cluster: Cluster, seed: int) -> None:
     with Impostor(cluster, "bent.py", "flood", FATES, *SERVE):
         cluster.wait_for("the flooder to be called", lambda: recently_called(cluster), 40)
         worst_s = 0.0
-        with Stream(cluster, seed, count=25) as stream:
-            while len(stream.submitted) < 25 and not stream.refused:
+        with Stream(cluster, seed, count=20) as stream:
+            while len(stream.submitted) < 20 and not stream.refused:
                 began = time.monotonic()
                 cluster.run("squeue")
                 worst_s = max(worst_s, time.monotonic() - began)
@@ -373,8 +373,8 @@ def happened_between(cluster: Cluster, stream: Stream, from_s: float, to_s: floa
 
 
 def test_slurmctld_stops_and_starts(cluster: Cluster, seed: int) -> None:
-    with Stream(cluster, seed, count=50) as stream:
-        stream.reached(25)
+    with Stream(cluster, seed, count=40) as stream:
+        stream.reached(20)
         cluster.inside("controller", "role", "end", "controller")
         time.sleep(2)
         cluster.script("restart", "controller")
@@ -384,8 +384,8 @@ def test_slurmctld_stops_and_starts(cluster: Cluster, seed: int) -> None:
 
 
 def test_slurmctld_is_reconfigured_again_and_again(cluster: Cluster, seed: int) -> None:
-    with Stream(cluster, seed, count=50) as stream:
-        for reached in (12, 24, 36):
+    with Stream(cluster, seed, count=40) as stream:
+        for reached in (10, 20, 30):
             stream.reached(reached)
             cluster.root("scontrol", "reconfigure")
     stream.finished()
@@ -397,7 +397,7 @@ def test_slurmctld_is_reconfigured_again_and_again(cluster: Cluster, seed: int) 
 
 
 def test_the_bridge_is_switched_off_and_on_again(cluster: Cluster, seed: int) -> None:
-    with Stream(cluster, seed, count=60, gap_s=0.4) as stream:
+    with Stream(cluster, seed, count=45, gap_s=0.4) as stream:
         with own_scheduler(cluster):  # for a moment
             stream.reached(8)
             with silence() as silent:

@@ -216,19 +216,16 @@ def planned_width(cluster: Cluster, job: str) -> int:
     return len(expand(cluster.wait_for("an announced start", announced, 30)))
 
 
-def test_values_that_were_forged_past_the_client_are_refused_by_the_service(
-    cluster: Cluster,
-) -> None:
-    """SPANK values come from the client's environment: whoever forges one hurts only this job."""
-    forged = cluster.process(
-        "env", "_SLURM_SPANK_OPTION_bridge_node-constraints=prime",
-        "sbatch", "--parsable", "-o", "/dev/null", "-t1", "-N1", "--wrap", "true",
-    )  # fmt: skip
-    honest = cluster.sbatch("-N1", "-t1", run="true")
-    cluster.wait_state(honest, "COMPLETED")
-    cluster.assert_sound([honest], cpus_per_node=4)
-    if forged.returncode == 0:
-        cluster.root("scancel", forged.stdout.strip())
+def test_the_environment_is_judged_like_the_command_line(cluster: Cluster) -> None:
+    """SLURM_SPANK_... variables set the options, too: the same values are right and wrong."""
+    variable = "SLURM_SPANK__SLURM_SPANK_OPTION_schedbridge_node_constraints"
+    sbatch = ("sbatch", "--parsable", "-o", "/dev/null", "-t1", "-N1-3", "--exclusive")
+    wrong = cluster.process("env", f"{variable}=prime", *sbatch, "--wrap", "true")
+    assert wrong.returncode != 0
+    assert "node-constraints" in wrong.stderr
+    assert not cluster.queue()
+    right = cluster.run("env", f"{variable}=pof2", *sbatch, "--wrap", "true")
+    assert len(nodes_of(cluster, right)) == 2
 
 
 def test_srun_and_salloc_take_the_options_too(cluster: Cluster) -> None:
