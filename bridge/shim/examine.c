@@ -150,6 +150,13 @@ bool examine_has_partition(const job_record_t *job, const part_record_t *part)
     return found;
 }
 
+bool examine_cleaning(const job_record_t *job)
+{
+    const job_details_t *details = job->details;
+    return details->prolog_running || (job->step_list && list_count(job->step_list)) ||
+           (job->restart_cnt && details->submit_time >= time(NULL));
+}
+
 uint32_t examine_partition(job_record_t *job, part_record_t *part)
 {
     part_record_t *present = job->part_ptr;
@@ -219,7 +226,7 @@ bool examine(job_record_t *job, ledger_job_t *entry, int64_t now_ms)
         xfree(job->sched_nodes);
         last_job_update = time(NULL);
     }
-    if (job->details->prolog_running || (job->step_list && list_count(job->step_list))) {
+    if (examine_cleaning(job)) {
         set_reason(job, WAIT_CLEANING);
         hold(entry, PB(HOLD__HOLD_OTHER), "the job's former run is still being cleaned up");
         return true;

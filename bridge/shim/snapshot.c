@@ -64,6 +64,8 @@ static ledger_job_t *entry_of(snapshot_t *snapshot, ledger_t *ledger, const job_
 static void note_begin(snapshot_t *snapshot, const job_record_t *job)
 {
     time_t begin = job->details->begin_time;
+    if (examine_cleaning(job))
+        begin = MAX(begin, snapshot->now + 1);
     if (begin > snapshot->now && (!snapshot->next_s || begin < snapshot->next_s))
         snapshot->next_s = begin;
 }

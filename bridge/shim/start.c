@@ -47,7 +47,7 @@ static bool qos_is_valid(const job_record_t *job)
 // The tests that select_nodes() leaves to its caller.
 static verdict_t judge_job(job_record_t *job, part_record_t *part)
 {
-    if (job->details->prolog_running || (job->step_list && list_count(job->step_list)))
+    if (examine_cleaning(job))
         return REFUSED(ESLURM_DISABLED, "the job's former run is still being cleaned up");
     if (job->het_job_id)
         return REFUSED(ESLURM_NOT_SUPPORTED, "heterogeneous jobs are not supported");
