@@ -39,6 +39,7 @@ typedef struct {
     time_t next_s;      // something changes by itself; 0: nothing
     int64_t tick_ms;    // call at the latest
     int64_t rested_ms;  // not before: scanning takes its bounded share of time
+    int64_t paid_ms;    // calls made are paid for until then, one each PACE_MS
     bool again;         // at once
 } cycle_t;
 
