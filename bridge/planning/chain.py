@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The chain of what a planned job waits for: the job before it on its nodes, the one before that ...
+"""What a planned job waits for, link by link: the job before it on its nodes, and so on.
 
 Words
     link    one thing that ends at the very second the job before it in the chain may start: a

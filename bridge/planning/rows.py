@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rows of one cycle: which jobs and tasks of arrays are planned, and what becomes of each.
+
+A plan policy asks its kernel about the rows that can be planned (`Rows.asked`) and gives the
+answer to `Rows.plan`, which puts it beside the rows that were not asked about.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.model.job import Hold, JobTable
+from bridge.model.plan import Plan
+from bridge.model.reasons import Reason, ReasonCode
+from bridge.model.snapshot import Snapshot
+from bridge.planning.eligibility import Alternative, Eligibility
+from bridge.planning.explanation import held_reason
+from bridge.units import NEVER, UNPLANNED
+
+_PLANNABLE = np.array(
+    [hold in (Hold.NONE, Hold.BEGIN_TIME, Hold.RESERVATION) for hold in Hold], dtype=bool
+)
+
+
+def expand_arrays(jobs: JobTable, order: NDArray[np.int64], array_depth: int) -> NDArray[np.int64]:
+    """Repeats each array once per task to plan; at least one row per job.
+
+    Args:
+        jobs: the pending jobs.
+        order: (n_jobs,) rows of `jobs`.
+        array_depth: tasks of one array planned at a time; never more than its own limit lets start.
+    """
+    is_array = jobs.array_tasks[order] > 0
+    if not is_array.any():
+        return order
+    startable = np.minimum(jobs.array_startable[order], jobs.array_tasks[order])
+    times = np.where(is_array, np.clip(startable, 1, array_depth), 1)
+    return np.repeat(order, times)
+
+
+class Rows:
+    """The rows of one cycle.
+
+    Attributes:
+        job: (n_rows,) row of `Snapshot.jobs`.
+        eligibility: classes and closed times of all asked rows.
+        asked: (n_asked,) rows that can be planned.
+        alternatives: theirs, as columns.
+        reasons: why a row does not start now; filled for the rows that were not asked about.
+    """
+
+    def __init__(self, snapshot: Snapshot, job: NDArray[np.int64]) -> None:
+        self.snapshot, self.job = snapshot, job
+        self.eligibility = Eligibility(snapshot)
+        self.reasons: list[Reason | None] = [None] * len(job)
+        jobs = snapshot.jobs
+        startable = (jobs.array_tasks == 0) | (jobs.array_startable > 0)
+        plannable = (_PLANNABLE[jobs.hold] & startable)[job]
+        for row in np.flatnonzero(~plannable).tolist():
+            self.reasons[row] = held_reason(snapshot, int(job[row]))
+        candidates = np.flatnonzero(plannable)
+        asked: list[int] = []
+        given: list[tuple[Alternative, ...]] = []
+        answers = self.eligibility.alternatives(job[candidates])
+        for row, answer in zip(candidates.tolist(), answers, strict=True):
+            if isinstance(answer, Reason):
+                self.reasons[row] = answer
+            else:
+                asked.append(row)
+                given.append(answer)
+        self.asked = np.array(asked, dtype=np.int64)
+        self.alternatives = AlternativeColumns(given)
+
+    def not_before_s(self) -> NDArray[np.int64]:
+        """(n_asked,) the earliest start each asked row allows; 0: any."""
+        jobs, take = self.snapshot.jobs, self.job[self.asked]
+        return np.where(jobs.hold[take] == Hold.BEGIN_TIME, jobs.begin_s[take], 0)
+
+    def plan(
+        self,
+        policy: str,
+        *,
+        start: NDArray[np.int64],
+        alternative: NDArray[np.int32],
+        indptr: NDArray[np.int64],
+        nodes: NDArray[np.int32],
+        tasks: NDArray[np.int32],
+    ) -> Plan:
+        """Puts a kernel's answer and the rows it was not asked about together.
+
+        Args:
+            policy: who planned.
+            start: (n_asked,) s; NEVER and UNPLANNED have no nodes.
+            alternative: (n_asked,) which of the row's own alternatives; -1: none.
+            indptr: (n_asked + 1,) offsets into `nodes` and `tasks`.
+            nodes: ascending within a row.
+            tasks: on each of `nodes`.
+        """
+        n_rows, asked, alternatives = len(self.job), self.asked, self.alternatives
+        start_s = np.full(n_rows, UNPLANNED, dtype=np.int64)
+        end_s = np.zeros(n_rows, dtype=np.int64)
+        partition = np.full(n_rows, -1, dtype=np.int32)
+        width = np.zeros(n_rows, dtype=np.int64)
+        start_s[asked] = start
+        width[asked] = np.diff(indptr)
+        has_start = (start != NEVER) & (start != UNPLANNED)
+        chosen = alternatives.chosen(alternative)
+        at, rows = chosen[has_start], asked[has_start]
+        partition[rows] = alternatives.partition[at]
+        end_s[rows] = start[has_start] + alternatives.time_limit_s[at]
+        late = self._after_reservation(start_s)
+        if late.any():
+            keep = np.repeat(~late, width)
+            nodes, tasks = nodes[keep], tasks[keep]
+            start_s[late], end_s[late], partition[late], width[late] = NEVER, 0, -1, 0
+        return Plan(
+            now_s=self.snapshot.now_s,
+            policy=policy,
+            job=self.job.astype(np.int32),
+            start_s=start_s,
+            end_s=end_s,
+            partition=partition,
+            indptr=np.concatenate(([0], np.cumsum(width))).astype(np.int64),
+            nodes=nodes,
+            tasks=tasks,
+            reasons=tuple(self.reasons),
+        )
+
+    def _after_reservation(self, start_s: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Rows that would start only after the reservation they must run in."""
+        ends = np.array([r.end_s for r in self.snapshot.reservations] + [NEVER], dtype=np.int64)
+        own_end: NDArray[np.int64] = ends[self.snapshot.jobs.reservation[self.job]]
+        late: NDArray[np.bool_] = (start_s != NEVER) & (start_s >= own_end)
+        for row in np.flatnonzero(late).tolist():
+            name = self.snapshot.reservations[self.snapshot.jobs.reservation[self.job[row]]].name
+            self.reasons[row] = Reason(
+                ReasonCode.RESERVATION, f"reservation {name} ends before the job can start"
+            )
+        return late
+
+
+class AlternativeColumns:
+    """The alternatives of all rows, as columns; row i has those in indptr[i]:indptr[i + 1]."""
+
+    def __init__(self, given: list[tuple[Alternative, ...]]) -> None:
+        distinct: dict[int, int] = {}  # jobs that ask alike share one tuple: tell them by identity
+        tuples: list[tuple[Alternative, ...]] = []
+        which = np.empty(len(given), dtype=np.int64)
+        for position, several in enumerate(given):
+            index = distinct.setdefault(id(several), len(tuples))
+            if index == len(tuples):
+                tuples.append(several)
+            which[position] = index
+        table = np.array(
+            [
+                (a.class_, a.partition, a.time_limit_s, a.min_nodes, a.max_nodes)
+                for several in tuples
+                for a in several
+            ],
+            dtype=np.int64,
+        ).reshape(-1, 5)
+        length = np.array([len(several) for several in tuples], dtype=np.int64)
+        offset = np.concatenate(([0], np.cumsum(length)))[which]
+        counts = length[which]
+        self.indptr = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+        at = np.repeat(offset - self.indptr[:-1], counts) + np.arange(self.indptr[-1])
+        columns = (np.ascontiguousarray(column) for column in table[at].T)
+        self.class_, self.partition, self.time_limit_s, self.min_nodes, self.max_nodes = columns
+
+    def chosen(self, alternative: NDArray[np.int32]) -> NDArray[np.int64]:
+        """Positions in the columns of each row's chosen alternative (its first if none)."""
+        position: NDArray[np.int64] = self.indptr[:-1] + np.maximum(alternative, 0)
+        return position
