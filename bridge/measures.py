@@ -10,12 +10,23 @@
 | makespan | latest end - earliest submit | s |
 | utilization | sum of processors * runtime / (machine's processors * makespan) | 1 |
 | decision time | from the snapshot handed over to the plan received | ms |
+| start error | actual start - promised start; by the first promise, and by the last before it | s |
+| absolute start error | abs(start error); its mean, median and 90th percentile | s |
+| kept | jobs whose start error is <= 0 / promised starts: never later than promised | 1 |
+| changes | times a job's promised start changed, per promised start | 1 |
+| churn | sum of abs(new - old promised start), later and earlier apart, per promised start | s |
 
 Runtime is end - start of the run that counted. Jobs that never started or never ended are counted
-in `unfinished` and enter no other measure.
+in `unfinished` and enter no other measure. A promised start is an announced planned start
+(`bridge.accuracy`); jobs that start without one are counted in `unpromised`, promised ones that
+leave the queue in `gone`, and neither enters an error.
 
 Source: D. G. Feitelson, L. Rudolph et al., Theory and Practice in Parallel Job Scheduling,
-JSSPP 1997; bounded slowdown with 10 s as in the Parallel Workloads Archive's literature.
+JSSPP 1997; bounded slowdown with 10 s as in the Parallel Workloads Archive's literature. Error of
+a predicted start: W. Smith, V. Taylor, I. Foster, Using Run-Time Predictions to Estimate Queue Wait
+Times and Improve Scheduler Performance, JSSPP 1999 (mean absolute error); promises that hold from
+submission on: A. M. Lindsay et al., Backfilling with Guarantees Granted upon Job Submission,
+Euro-Par 2011. Churn is ours.
 """
 
 from dataclasses import dataclass
@@ -135,8 +146,102 @@ class SizeClass:
 
 
 @dataclass(frozen=True)
+class StartErrors:
+    """Start errors by one kind of promise; all 0 if there are none.
+
+    Attributes:
+        median_s: of the signed error; > 0: later than promised.
+        absolute_s: of its absolute value.
+        kept: share of starts never later than promised.
+    """
+
+    median_s: float
+    absolute_s: Spread
+    kept: float
+
+    @classmethod
+    def of(cls, error_s: NDArray[np.int64]) -> "StartErrors":
+        """Summarises actual - promised starts, s."""
+        if not len(error_s):
+            return cls(0.0, Spread.of(error_s), 0.0)
+        return cls(
+            float(np.median(error_s)), Spread.of(np.abs(error_s)), float(np.mean(error_s <= 0))
+        )
+
+
+@dataclass(frozen=True)
+class StartAccuracy:
+    """How reliable announced starts were, and how restless.
+
+    Attributes:
+        promised: starts that had been promised; all below is about them.
+        unpromised: starts that never were.
+        gone: jobs that were promised a start and left the queue without one.
+        first, last: by the first promise, and by the last one before the start.
+        changed: share of them whose promise changed at least once.
+        changes: changes per promised start.
+        later_s, earlier_s: churn per promised start.
+    """
+
+    promised: int
+    unpromised: int
+    gone: int
+    first: StartErrors
+    last: StartErrors
+    changed: float
+    changes: float
+    later_s: float
+    earlier_s: float
+
+    @property
+    def churn_s(self) -> float:
+        """Churn per promised start, both ways together."""
+        return self.later_s + self.earlier_s
+
+
+def start_accuracy(
+    first_error_s: NDArray[np.int64],
+    last_error_s: NDArray[np.int64],
+    *,
+    unpromised: int,
+    gone: int,
+    changed: int,
+    changes: int,
+    later_s: int,
+    earlier_s: int,
+) -> StartAccuracy:
+    """Judges promised starts.
+
+    Args:
+        first_error_s: (n,) int64, start - first promise.
+        last_error_s: (n,) int64, start - last promise.
+        unpromised: starts that were never promised.
+        gone: promised jobs that left without a start.
+        changed: how many of the n had a promise that changed.
+        changes: sum over the n.
+        later_s: sum over the n.
+        earlier_s: sum over the n.
+    """
+    per = max(len(last_error_s), 1)
+    return StartAccuracy(
+        promised=len(last_error_s),
+        unpromised=unpromised,
+        gone=gone,
+        first=StartErrors.of(first_error_s),
+        last=StartErrors.of(last_error_s),
+        changed=changed / per,
+        changes=changes / per,
+        later_s=later_s / per,
+        earlier_s=earlier_s / per,
+    )
+
+
+@dataclass(frozen=True)
 class Measures:
-    """All measures of one schedule; units as in the module's table."""
+    """All measures of one schedule; units as in the module's table.
+
+    `starts` is None where nobody listened to what was announced.
+    """
 
     jobs: int
     unfinished: int
@@ -149,14 +254,18 @@ class Measures:
     decisions: int
     decision_ms: Spread
     by_size: tuple[SizeClass, ...]
+    starts: StartAccuracy | None = None
 
 
-def measure(schedule: Schedule, decision_ms: NDArray[np.float64]) -> Measures:
+def measure(
+    schedule: Schedule, decision_ms: NDArray[np.float64], starts: StartAccuracy | None = None
+) -> Measures:
     """Judges a schedule.
 
     Args:
         schedule: the jobs.
         decision_ms: (n_decisions,) float64, ms.
+        starts: how its announced starts came true, if that is known.
     """
     done = schedule.finished
     ended = Schedule(
@@ -179,6 +288,7 @@ def measure(schedule: Schedule, decision_ms: NDArray[np.float64]) -> Measures:
         decisions=len(decision_ms),
         decision_ms=Spread.of(decision_ms),
         by_size=_by_size(ended, waits, bounded),
+        starts=starts,
     )
 
 

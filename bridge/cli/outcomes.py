@@ -11,7 +11,7 @@ from rich.text import Text
 
 from bridge.errors import ConfigError
 from bridge.measures import measure
-from bridge.report.columns import COLUMNS
+from bridge.report.columns import columns_of
 from bridge.report.html import write_html
 from bridge.report.plots import file_word, save_plots
 from bridge.report.run import Run, figures, write_jobs_csv
@@ -33,7 +33,11 @@ def run_of(policy: str, engine: str, outcome: Outcome, *, fell_back: int = 0) ->
         policy,
         engine,
         outcome.schedule,
-        measure(outcome.schedule, outcome.decision_ms),
+        measure(
+            outcome.schedule,
+            outcome.decision_ms,
+            None if outcome.starts is None else outcome.starts.accuracy(),
+        ),
         outcome.system.nodes.names,
         outcome.workload.id,
         outcome.workload.time_limit_s,
@@ -56,12 +60,14 @@ def results_table(runs: Sequence[Run]) -> Table:
     for run in runs:
         table.add_column(run.policy, justify="right")
     table.add_row("jobs", *(f"{run.measures.jobs:,}" for run in runs))
-    for column in COLUMNS:
+    for column in columns_of(runs):
         best = column.best(runs)
-        values = [column.value(run.measures) for run in runs]
         table.add_row(
             column.heading,
-            *(Text(column.write(value), "bold" if value == best else "") for value in values),
+            *(
+                Text(column.show(run), "bold" if column.value(run.measures) == best else "")
+                for run in runs
+            ),
         )
     return table
 

@@ -3,8 +3,9 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import isnan, nan
 
-from bridge.measures import Measures
+from bridge.measures import Measures, StartAccuracy
 from bridge.report.run import Run
 from bridge.units import format_duration
 
@@ -15,7 +16,7 @@ class Column:
 
     Attributes:
         heading: what it is called.
-        value: takes it out of the measures.
+        value: takes it out of the measures; nan where it was not measured.
         write: as people read it.
         better: 1 if larger is better, -1 if smaller, 0 if neither.
     """
@@ -28,9 +29,15 @@ class Column:
     def best(self, runs: Sequence[Run]) -> float | None:
         """The best value among runs that differ; None if it makes no sense to speak of one."""
         values = [self.value(run.measures) for run in runs]
-        if not self.better or min(values) == max(values):
+        values = [value for value in values if not isnan(value)]
+        if not self.better or not values or min(values) == max(values):
             return None
         return max(values) if self.better > 0 else min(values)
+
+    def show(self, run: Run) -> str:
+        """The value as people read it."""
+        value = self.value(run.measures)
+        return "not measured" if isnan(value) else self.write(value)
 
 
 def milliseconds(value_ms: float) -> str:
@@ -42,15 +49,50 @@ def _ratio(value: float) -> str:
     return f"{value:,.1f}"
 
 
+def _starts(take: Callable[[StartAccuracy], float]) -> Callable[[Measures], float]:
+    return lambda m: nan if m.starts is None else take(m.starts)
+
+
+def _promised(take: Callable[[StartAccuracy], float]) -> Callable[[Measures], float]:
+    """A measure that makes sense only if any start was promised."""
+    return lambda m: nan if m.starts is None or not m.starts.promised else take(m.starts)
+
+
+def _share(value: float) -> str:
+    return f"{value:.1%}"
+
+
 COLUMNS = (
     Column("mean wait", lambda m: m.wait_s.mean, format_duration),
     Column("90 % waited no longer than", lambda m: m.wait_s.p90, format_duration),
     Column("mean bounded slowdown", lambda m: m.bounded_slowdown.mean, _ratio),
     Column("mean slowdown", lambda m: m.slowdown.mean, _ratio),
     Column("mean turnaround", lambda m: m.turnaround_s.mean, format_duration),
-    Column("utilisation", lambda m: m.utilization, lambda value: f"{value:.1%}", 1),
+    Column("utilisation", lambda m: m.utilization, _share, 1),
     Column("makespan", lambda m: m.makespan_s, format_duration),
+    Column("starts that had been announced", _starts(lambda a: a.promised), "{:,.0f}".format, 0),
+    Column(
+        "off the first announced start, median",
+        _promised(lambda a: a.first.absolute_s.p50),
+        format_duration,
+    ),
+    Column("90 % of them within", _promised(lambda a: a.first.absolute_s.p90), format_duration),
+    Column("never later than first announced", _promised(lambda a: a.first.kept), _share, 1),
+    Column(
+        "off the last announced start, median",
+        _promised(lambda a: a.last.absolute_s.p50),
+        format_duration,
+    ),
+    Column("never later than last announced", _promised(lambda a: a.last.kept), _share, 1),
+    Column("changes of an announced start", _promised(lambda a: a.changes), "{:,.2f}".format),
+    Column("churn: later, a job", _promised(lambda a: a.later_s), format_duration),
+    Column("churn: earlier, a job", _promised(lambda a: a.earlier_s), format_duration),
     Column("decisions", lambda m: m.decisions, lambda value: f"{value:,.0f}", 0),
     Column("time of a decision, mean", lambda m: m.decision_ms.mean, milliseconds, 0),
     Column("99 % of them within", lambda m: m.decision_ms.p99, milliseconds, 0),
 )
+
+
+def columns_of(runs: Sequence[Run]) -> list[Column]:
+    """The columns that any of the runs has a value for."""
+    return [c for c in COLUMNS if not all(isnan(c.value(run.measures)) for run in runs)]

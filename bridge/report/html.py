@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bridge.report.columns import COLUMNS
+from bridge.report.columns import columns_of
 from bridge.report.gantt import WAIT_CLASSES, WAIT_COLOURS, bars_of
 from bridge.report.plots import LINE_COLOURS
 from bridge.report.run import Run
@@ -58,12 +58,12 @@ def _table(runs: Sequence[Run]) -> str:
     )
     rows = "".join(f"<td>{run.measures.jobs:,}</td>" for run in runs)
     rows = f"<tr><td>jobs</td>{rows}</tr>"
-    for column in COLUMNS:
+    for column in columns_of(runs):
         cells = ""
         for run in runs:
             value = column.value(run.measures)
             mark = " class=best" if value == column.best(runs) else ""
-            cells += f"<td{mark}>{escape(column.write(value))}</td>"
+            cells += f"<td{mark}>{escape(column.show(run))}</td>"
         rows += f"<tr><td>{escape(column.heading)}</td>{cells}</tr>"
     return f'<table class="narrow"><tr><th></th>{head}</tr>{rows}</table>'
 

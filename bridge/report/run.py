@@ -77,6 +77,7 @@ def figures(run: Run) -> dict[str, object]:
             if key != "mean"
         },
         "by_size": [asdict(size) for size in m.by_size],
+        "starts": None if m.starts is None else asdict(m.starts),
         **run.extra,
     }
 

@@ -103,6 +103,7 @@ class Controller:
         self._whole = np.zeros(len(system.nodes), dtype=bool)
         self._generation = 0
         self._shown: list[int] = []
+        self._shown_s = 0
         self._columns = _Columns(self.jobs)
         self._in_partition = np.zeros((len(system.partitions), len(system.nodes)), dtype=bool)
         for position, partition in enumerate(system.partitions):
@@ -148,7 +149,7 @@ class Controller:
     def snapshot(self, now_s: int) -> Snapshot:
         """Tells what is now. The rows of its job table are `waiting`, in that order."""
         self._generation += 1
-        self._shown = list(self.waiting)
+        self._shown, self._shown_s = list(self.waiting), now_s
         return Snapshot(
             now_s=now_s,
             generation=self._generation,
@@ -183,6 +184,24 @@ class Controller:
         )
 
     # ------------------------------------------------------------ what shall be
+
+    def announced(self, plan: Plan) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+        """What users are told by a plan for the last snapshot.
+
+        Returns:
+            Jobs, ascending, and the earliest later start that the plan has for each. Nothing, if
+            the plan is stale or cannot be read.
+        """
+        if _broken(plan, self._shown_s) is not None:
+            return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.int64)
+        rows = plan.planned
+        rows = rows[(plan.job[rows] >= 0) & (plan.job[rows] < len(self._shown))]
+        jobs = np.array(self._shown, dtype=np.intp)[plan.job[rows]]
+        start_s = plan.start_s[rows]
+        order = np.lexsort((start_s, jobs))
+        jobs, start_s = jobs[order], start_s[order]
+        first = np.diff(jobs, prepend=-1) > 0
+        return jobs[first], start_s[first]
 
     def apply(self, plan: Plan, now_s: int) -> list[int]:
         """Starts what the plan starts now, as far as it is right; returns the jobs started."""

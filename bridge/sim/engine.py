@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.accuracy import PROMISE, Promises, Starts
 from bridge.measures import Schedule
 from bridge.model.plan import Plan
 from bridge.ports import Decide
@@ -62,6 +63,7 @@ class Outcome:
         decision_ms: (n_decisions,) float64.
         refusals: what the controller did not apply.
         failures: decisions that the decider owed and the fallback made.
+        starts: every start, in order, beside what had been announced; None: nobody listened.
     """
 
     workload: Workload
@@ -74,6 +76,7 @@ class Outcome:
     decision_ms: NDArray[np.float64]
     refusals: tuple[Refusal, ...]
     failures: int
+    starts: Starts | None = None
 
 
 def simulate(
@@ -127,6 +130,9 @@ class _Run:
         self.failures = self.submitted = self.finished = self.struck = self.idle = 0
         self.ends: list[tuple[int, int, Allocation]] = []
         self.wake_s = NEVER
+        self.promises = Promises(n_jobs)
+        self.began: list[tuple[int, NDArray[np.void]]] = []
+        self.gone = 0
 
     def to_the_end(self) -> Outcome:
         while (now_s := self._next_s()) != NEVER:
@@ -157,7 +163,14 @@ class _Run:
             np.array(self.decision_ms, dtype=np.float64),
             tuple(self.controller.refusals),
             self.failures,
+            self._starts(),
         )
+
+    def _starts(self) -> Starts:
+        kept = [np.zeros(0, dtype=PROMISE), *(promise for _, promise in self.began)]
+        starts = [np.zeros(0, np.int64)]
+        starts += [np.full(len(promise), at_s, np.int64) for at_s, promise in self.began]
+        return Starts(np.concatenate(starts), np.concatenate(kept), self.gone)
 
     def _next_s(self) -> int:
         submit_s = self.workload.submit_s
@@ -225,6 +238,8 @@ class _Run:
             self._finish(job, now_s)
         elif job in self.controller.waiting:
             self.controller.waiting.remove(job)
+            promise = self.promises.take(np.array([job]))
+            self.gone += int((promise["first_start_s"] != 0).sum())
         elif job < self.submitted:
             return  # it ended before
         self.cancelled[job] = True
@@ -249,6 +264,7 @@ class _Run:
         started = controller.apply(plan, now_s)
         for job in started:
             self._started(job, now_s)
+        self._listen(plan, started, now_s)
         self.wake_s = _earliest_planned(plan, now_s)
         if len(controller.refusals) > refused or self.failures > failed:
             self.wake_s = min(self.wake_s, now_s + RETRY_S)
@@ -265,6 +281,15 @@ class _Run:
                 )
             )
         return len(started)
+
+    def _listen(self, plan: Plan, started: list[int], now_s: int) -> None:
+        """Notes what the users of waiting jobs are told, and how it came true for the others."""
+        if started:
+            self.began.append((now_s, self.promises.take(np.array(started))))
+        jobs, start_s = self.controller.announced(plan)
+        waits = self.start_s[jobs] == NEVER
+        if waits.any():
+            self.promises.announce(jobs[waits], start_s[waits], now_s)
 
     def _started(self, job: int, now_s: int) -> None:
         held = self.controller.running[job]

@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Promised against actual starts: plan after plan and starts in, one record for each start out.
+
+Words
+    promise     a planned start that was announced. Of a waiting job the first and the last one are
+                kept, and when each was said; of those between, how often and how far they moved.
+    shift       new - old announced start, s; later (> 0) and earlier (< 0) ones are added up apart.
+    head        the one row of an array's unstarted tasks, "100" of task "100_7".
+
+Rules
+    1. A promise that is said again unchanged is no change: the last one was said when its start
+       was said first.
+    2. A promise that is withdrawn (the job is held, or beyond the depth) stands until there is
+       another: somebody may have relied on it.
+    3. A start takes the job's promise with it; a job that is requeued is promised anew.
+    4. A promise first said after the job had started is none.
+    5. Of an array the head is promised, for its next task. Tasks that start together share that
+       promise; the next announcement of the head begins anew. When the plan that starts tasks also
+       announces the following one, the promise of those that start is set aside for `OPEN_S`.
+    6. A waiting job that leaves without having started takes its promise with it as `gone`.
+
+Pure and deterministic: the service and the simulator keep their records by it.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.measures import StartAccuracy, start_accuracy
+
+OPEN_S: Final = 10
+"""How long after a decision to start tasks of an array their starts may be reported."""
+
+FIELDS: Final = (
+    "first_start_s", "first_said_s", "last_start_s", "last_said_s", "changes", "later_s",
+    "earlier_s",
+)  # fmt: skip
+PROMISE: Final = np.dtype([(name, np.int64) for name in FIELDS])
+"""What is kept of a job's promises; `first_start_s` 0: nothing was promised."""
+
+_SPARE = 1024
+
+
+class Promise(NamedTuple):
+    """One `PROMISE`, as plain numbers."""
+
+    first_start_s: int
+    first_said_s: int
+    last_start_s: int
+    last_said_s: int
+    changes: int = 0
+    later_s: int = 0
+    earlier_s: int = 0
+
+
+class Promises:
+    """Promises by row, as columns.
+
+    Attributes:
+        held: (n_rows,) `PROMISE`.
+    """
+
+    def __init__(self, rows: int = 0) -> None:
+        self.held: NDArray[np.void] = np.zeros(rows, dtype=PROMISE)
+
+    def announce(
+        self, rows: NDArray[np.intp], start_s: NDArray[np.int64], now_s: int
+    ) -> NDArray[np.int64]:
+        """Notes what is promised now; O(rows).
+
+        Args:
+            rows: (n,) distinct.
+            start_s: (n,) announced starts, >= 1.
+            now_s: when.
+
+        Returns:
+            (n,) shifts; 0 where it is the first promise, or the same again.
+        """
+        held = self.held
+        first = held["first_start_s"][rows] == 0
+        shift: NDArray[np.int64] = np.where(first, 0, start_s - held["last_start_s"][rows])
+        begun, said = rows[first], first | (shift != 0)
+        held["first_start_s"][begun] = start_s[first]
+        held["first_said_s"][begun] = now_s
+        held["last_start_s"][rows[said]] = start_s[said]
+        held["last_said_s"][rows[said]] = now_s
+        moved = rows[shift != 0]
+        held["changes"][moved] += 1
+        held["later_s"][rows] += np.maximum(shift, 0)
+        held["earlier_s"][rows] -= np.minimum(shift, 0)
+        return shift
+
+    def take(self, rows: NDArray[np.intp]) -> NDArray[np.void]:
+        """Hands the promises of some rows over; nothing is promised there any more."""
+        taken = self.held[rows]
+        self.held[rows] = np.zeros((), dtype=PROMISE)
+        return taken
+
+    def reserve(self, rows: int) -> None:
+        """Makes room for so many rows."""
+        if rows > len(self.held):
+            more = np.zeros(max(rows, 2 * len(self.held)) - len(self.held), dtype=PROMISE)
+            self.held = np.concatenate((self.held, more))
+
+
+@dataclass(frozen=True)
+class Starts:
+    """Starts beside what was promised; columns of length n_starts.
+
+    Attributes:
+        start_s: int64: actual.
+        promise: `PROMISE`.
+        gone: waiting jobs that had been promised a start and left without one.
+    """
+
+    start_s: NDArray[np.int64]
+    promise: NDArray[np.void]
+    gone: int = 0
+
+    def accuracy(self) -> StartAccuracy:
+        """Judges them; see `bridge.measures`."""
+        said = self.promise["first_start_s"] != 0
+        start_s, promise = self.start_s[said], self.promise[said]
+        return start_accuracy(
+            start_s - promise["first_start_s"],
+            start_s - promise["last_start_s"],
+            unpromised=int(len(said) - said.sum()),
+            gone=self.gone,
+            changed=int((promise["changes"] > 0).sum()),
+            changes=int(promise["changes"].sum()),
+            later_s=int(promise["later_s"].sum()),
+            earlier_s=int(promise["earlier_s"].sum()),
+        )
+
+
+class Began(NamedTuple):
+    """A start as the controller reports it."""
+
+    job_id: str
+    start_s: int
+    partition: str
+
+
+class Announced(NamedTuple):
+    """A planned start as the controller is told it."""
+
+    start_s: int
+    partition: str
+
+
+@dataclass(frozen=True)
+class Happened:
+    """One report of the controller and the plan that answered it.
+
+    Attributes:
+        now_s: the controller's clock.
+        started: jobs that began since the last report.
+        gone: waiting jobs that left without having started.
+        waiting: all waiting jobs, if the report was a whole one; who is not there is gone.
+        starting: jobs that the plan starts now.
+        promised: job id to what was announced.
+    """
+
+    now_s: int
+    started: Sequence[Began] = ()
+    gone: Sequence[str] = ()
+    waiting: Collection[str] | None = None
+    starting: Collection[str] = ()
+    promised: Mapping[str, Announced] = field(default_factory=dict)
+
+
+class Record(NamedTuple):
+    """The end of a job's wait: it started at `at_s`, or was gone then."""
+
+    job_id: str
+    at_s: int
+    partition: str
+    promise: Promise | None
+
+
+@dataclass
+class Changes:
+    """What a report and its plan came to.
+
+    Attributes:
+        started, gone: records, in the order of the report.
+        touched: jobs whose promise is another one now, or gone.
+        later, earlier: how many announced starts moved which way.
+    """
+
+    started: list[Record] = field(default_factory=list)
+    gone: list[Record] = field(default_factory=list)
+    touched: set[str] = field(default_factory=set)
+    later: int = 0
+    earlier: int = 0
+
+
+class Waiting:
+    """Promises of waiting jobs, by job id."""
+
+    def __init__(self) -> None:
+        self._row: dict[str, int] = {}
+        self._partition: dict[str, str] = {}
+        self._free: list[int] = []
+        self._promises = Promises(_SPARE)
+        self._aside: dict[str, tuple[Promise | None, int]] = {}
+
+    def __len__(self) -> int:
+        return len(self._row)
+
+    def __contains__(self, job_id: object) -> bool:
+        return job_id in self._row
+
+    def __getitem__(self, job_id: str) -> tuple[str, Promise]:
+        """Partition and promise of a waiting job."""
+        return self._partition[job_id], self._promise(self._row[job_id])
+
+    def restore(self, kept: Iterable[tuple[str, str, Promise]]) -> None:
+        """Takes back what `__getitem__` gave of each job, with its id before it."""
+        for job_id, partition, promise in kept:
+            row = self._rows([job_id])[0]
+            self._promises.held[row] = tuple(promise)
+            self._partition[job_id] = partition
+
+    def happen(self, event: Happened) -> Changes:
+        """Follows one report and its plan. O(jobs named in it)."""
+        changes = Changes()
+        shared: dict[str, Promise | None] = {}
+        for began in event.started:
+            changes.started.append(self._start(began, shared, changes))
+        gone = dict.fromkeys(job_id for job_id in event.gone if job_id in self._row)
+        if event.waiting is not None:
+            still = set(event.waiting)
+            gone |= dict.fromkeys(job_id for job_id in self._row if job_id not in still)
+        for job_id in gone:
+            partition, promise = self._partition[job_id], self._drop(job_id, changes)
+            changes.gone.append(Record(job_id, event.now_s, partition, promise))
+        for job_id in event.starting:
+            if job_id in event.promised:  # tasks of an array start, and the next one is announced
+                before = self._drop(job_id, changes) if job_id in self._row else None
+                self._aside[job_id] = (before, event.now_s + OPEN_S)
+        if self._aside:
+            late = [head for head, (_, last_s) in self._aside.items() if last_s < event.now_s]
+            for head in late:
+                del self._aside[head]
+        self._announce(event, changes)
+        return changes
+
+    def _start(self, began: Began, shared: dict[str, Promise | None], changes: Changes) -> Record:
+        job_id, start_s, partition = began
+        promise: Promise | None = None
+        if job_id in self._row:
+            promise = self._drop(job_id, changes)
+            if promise.first_said_s > start_s:
+                promise = None
+        elif (head := job_id.partition("_")[0]) != job_id:
+            promise = self._of_head(head, start_s, shared, changes)
+        return Record(job_id, start_s, partition, promise)
+
+    def _of_head(
+        self, head: str, start_s: int, shared: dict[str, Promise | None], changes: Changes
+    ) -> Promise | None:
+        aside = self._aside.get(head)
+        if aside is not None and start_s <= aside[1]:
+            return aside[0]
+        if head not in shared:
+            row = self._row.get(head)
+            if row is None or self._promise(row).first_said_s > start_s:
+                return None
+            shared[head] = self._drop(head, changes)
+        return shared[head]
+
+    def _announce(self, event: Happened, changes: Changes) -> None:
+        promised = event.promised
+        if not promised:
+            return
+        rows = self._rows(promised)
+        start_s = np.fromiter((said[0] for said in promised.values()), np.int64, len(promised))
+        new = self._promises.held["first_start_s"][rows] == 0
+        shift = self._promises.announce(rows, start_s, event.now_s)
+        changes.later += int((shift > 0).sum())
+        changes.earlier += int((shift < 0).sum())
+        ids = list(promised)
+        changes.touched.update(ids[at] for at in np.flatnonzero(new | (shift != 0)).tolist())
+        self._partition.update((job_id, said.partition) for job_id, said in promised.items())
+
+    def _rows(self, job_ids: Collection[str]) -> NDArray[np.intp]:
+        """Rows of some jobs; those that have none get one."""
+        row_of = self._row
+        for job_id in job_ids:
+            if job_id not in row_of:
+                row_of[job_id] = self._free.pop() if self._free else len(row_of)
+        self._promises.reserve(len(row_of) + len(self._free))
+        return np.fromiter((row_of[job_id] for job_id in job_ids), np.intp, len(job_ids))
+
+    def _drop(self, job_id: str, changes: Changes) -> Promise:
+        row = self._row.pop(job_id)
+        del self._partition[job_id]
+        promise = self._promise(row)
+        self._promises.take(np.array([row], dtype=np.intp))
+        self._free.append(row)
+        changes.touched.add(job_id)
+        return promise
+
+    def _promise(self, row: int) -> Promise:
+        return Promise(*self._promises.held[row].tolist())
