@@ -1,12 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 from bridge.rpc.pb import scheduler_pb2 as _scheduler_pb2
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class Period(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    PERIOD_UNSPECIFIED: _ClassVar[Period]
+    PERIOD_HOUR: _ClassVar[Period]
+    PERIOD_DAY: _ClassVar[Period]
+    PERIOD_WEEK: _ClassVar[Period]
+    PERIOD_ALL: _ClassVar[Period]
+PERIOD_UNSPECIFIED: Period
+PERIOD_HOUR: Period
+PERIOD_DAY: Period
+PERIOD_WEEK: Period
+PERIOD_ALL: Period
 
 class StatusRequest(_message.Message):
     __slots__ = ()
@@ -137,3 +151,83 @@ class PolicyReply(_message.Message):
     yaml: str
     choices: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, yaml: _Optional[str] = ..., choices: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class AccuracyRequest(_message.Message):
+    __slots__ = ("partition",)
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    partition: str
+    def __init__(self, partition: _Optional[str] = ...) -> None: ...
+
+class AccuracyReply(_message.Message):
+    __slots__ = ("now_s", "since_s", "keep_days", "waiting_promised", "lines", "series", "series_step_s")
+    NOW_S_FIELD_NUMBER: _ClassVar[int]
+    SINCE_S_FIELD_NUMBER: _ClassVar[int]
+    KEEP_DAYS_FIELD_NUMBER: _ClassVar[int]
+    WAITING_PROMISED_FIELD_NUMBER: _ClassVar[int]
+    LINES_FIELD_NUMBER: _ClassVar[int]
+    SERIES_FIELD_NUMBER: _ClassVar[int]
+    SERIES_STEP_S_FIELD_NUMBER: _ClassVar[int]
+    now_s: int
+    since_s: int
+    keep_days: int
+    waiting_promised: int
+    lines: _containers.RepeatedCompositeFieldContainer[AccuracyLine]
+    series: _containers.RepeatedCompositeFieldContainer[AccuracyPoint]
+    series_step_s: int
+    def __init__(self, now_s: _Optional[int] = ..., since_s: _Optional[int] = ..., keep_days: _Optional[int] = ..., waiting_promised: _Optional[int] = ..., lines: _Optional[_Iterable[_Union[AccuracyLine, _Mapping]]] = ..., series: _Optional[_Iterable[_Union[AccuracyPoint, _Mapping]]] = ..., series_step_s: _Optional[int] = ...) -> None: ...
+
+class AccuracyLine(_message.Message):
+    __slots__ = ("period", "partition", "promised", "unpromised", "gone", "first", "last", "changed", "changes", "later_s", "earlier_s")
+    PERIOD_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    PROMISED_FIELD_NUMBER: _ClassVar[int]
+    UNPROMISED_FIELD_NUMBER: _ClassVar[int]
+    GONE_FIELD_NUMBER: _ClassVar[int]
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    CHANGED_FIELD_NUMBER: _ClassVar[int]
+    CHANGES_FIELD_NUMBER: _ClassVar[int]
+    LATER_S_FIELD_NUMBER: _ClassVar[int]
+    EARLIER_S_FIELD_NUMBER: _ClassVar[int]
+    period: Period
+    partition: str
+    promised: int
+    unpromised: int
+    gone: int
+    first: StartErrors
+    last: StartErrors
+    changed: float
+    changes: float
+    later_s: float
+    earlier_s: float
+    def __init__(self, period: _Optional[_Union[Period, str]] = ..., partition: _Optional[str] = ..., promised: _Optional[int] = ..., unpromised: _Optional[int] = ..., gone: _Optional[int] = ..., first: _Optional[_Union[StartErrors, _Mapping]] = ..., last: _Optional[_Union[StartErrors, _Mapping]] = ..., changed: _Optional[float] = ..., changes: _Optional[float] = ..., later_s: _Optional[float] = ..., earlier_s: _Optional[float] = ...) -> None: ...
+
+class StartErrors(_message.Message):
+    __slots__ = ("median_s", "absolute_mean_s", "absolute_p50_s", "absolute_p90_s", "kept", "percentiles_s")
+    MEDIAN_S_FIELD_NUMBER: _ClassVar[int]
+    ABSOLUTE_MEAN_S_FIELD_NUMBER: _ClassVar[int]
+    ABSOLUTE_P50_S_FIELD_NUMBER: _ClassVar[int]
+    ABSOLUTE_P90_S_FIELD_NUMBER: _ClassVar[int]
+    KEPT_FIELD_NUMBER: _ClassVar[int]
+    PERCENTILES_S_FIELD_NUMBER: _ClassVar[int]
+    median_s: float
+    absolute_mean_s: float
+    absolute_p50_s: float
+    absolute_p90_s: float
+    kept: float
+    percentiles_s: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, median_s: _Optional[float] = ..., absolute_mean_s: _Optional[float] = ..., absolute_p50_s: _Optional[float] = ..., absolute_p90_s: _Optional[float] = ..., kept: _Optional[float] = ..., percentiles_s: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class AccuracyPoint(_message.Message):
+    __slots__ = ("from_s", "partition", "promised", "absolute_p50_s", "absolute_p90_s")
+    FROM_S_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    PROMISED_FIELD_NUMBER: _ClassVar[int]
+    ABSOLUTE_P50_S_FIELD_NUMBER: _ClassVar[int]
+    ABSOLUTE_P90_S_FIELD_NUMBER: _ClassVar[int]
+    from_s: int
+    partition: str
+    promised: int
+    absolute_p50_s: float
+    absolute_p90_s: float
+    def __init__(self, from_s: _Optional[int] = ..., partition: _Optional[str] = ..., promised: _Optional[int] = ..., absolute_p50_s: _Optional[float] = ..., absolute_p90_s: _Optional[float] = ...) -> None: ...

@@ -55,6 +55,11 @@ class OperatorStub:
                 request_serializer=schedbridge_dot_v1_dot_operator__pb2.PolicyRequest.SerializeToString,
                 response_deserializer=schedbridge_dot_v1_dot_operator__pb2.PolicyReply.FromString,
                 _registered_method=True)
+        self.Accuracy = channel.unary_unary(
+                '/schedbridge.v1.Operator/Accuracy',
+                request_serializer=schedbridge_dot_v1_dot_operator__pb2.AccuracyRequest.SerializeToString,
+                response_deserializer=schedbridge_dot_v1_dot_operator__pb2.AccuracyReply.FromString,
+                _registered_method=True)
 
 
 class OperatorServicer:
@@ -88,6 +93,14 @@ class OperatorServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Accuracy(self, request, context):
+        """How announced starts came true, in sums only: no job or user is named. RESOURCE_EXHAUSTED if
+        the records cannot be read in time.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_OperatorServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -110,6 +123,11 @@ def add_OperatorServicer_to_server(servicer, server):
                     servicer.Policy,
                     request_deserializer=schedbridge_dot_v1_dot_operator__pb2.PolicyRequest.FromString,
                     response_serializer=schedbridge_dot_v1_dot_operator__pb2.PolicyReply.SerializeToString,
+            ),
+            'Accuracy': grpc.unary_unary_rpc_method_handler(
+                    servicer.Accuracy,
+                    request_deserializer=schedbridge_dot_v1_dot_operator__pb2.AccuracyRequest.FromString,
+                    response_serializer=schedbridge_dot_v1_dot_operator__pb2.AccuracyReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -220,6 +238,33 @@ class Operator:
             '/schedbridge.v1.Operator/Policy',
             schedbridge_dot_v1_dot_operator__pb2.PolicyRequest.SerializeToString,
             schedbridge_dot_v1_dot_operator__pb2.PolicyReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Accuracy(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/schedbridge.v1.Operator/Accuracy',
+            schedbridge_dot_v1_dot_operator__pb2.AccuracyRequest.SerializeToString,
+            schedbridge_dot_v1_dot_operator__pb2.AccuracyReply.FromString,
             options,
             channel_credentials,
             insecure,
