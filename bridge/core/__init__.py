@@ -7,6 +7,7 @@ every kernel keeps (half-open intervals, depth, saturation at ``NEVER``) stand i
 * ``plan_counts`` and ``map_counts``: interchangeable things, counted; then concrete nodes.
 * ``plan_nodes``: nodes with several resources, classes, blackouts, counters, shared or whole.
 * ``replay_counts``: a whole trace through the same rules, in one call.
+* ``UsageVector``: used or free items of one resource over time (the RUSV of OpenCCS).
 * ``HostlistFolder``: sets of node indices as Slurm hostlists.
 * ``pack_nodes`` and ``unpack_nodes``: the bitsets in which node sets are given.
 """
@@ -20,6 +21,8 @@ from bridge.core._core import (
     NodePlan,
     Replay,
     Select,
+    Stores,
+    UsageVector,
     WidthRule,
     map_counts,
     plan_counts,
@@ -37,6 +40,8 @@ __all__ = [
     "NodePlan",
     "Replay",
     "Select",
+    "Stores",
+    "UsageVector",
     "WidthRule",
     "map_counts",
     "pack_nodes",

@@ -8,4 +8,7 @@ namespace bridge {
 // Adds plan_nodes, what it returns, and its codes.
 void define_plan_nodes(nanobind::module_ &m);
 
+// Adds UsageVector.
+void define_usage(nanobind::module_ &m);
+
 } // namespace bridge
