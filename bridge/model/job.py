@@ -6,7 +6,7 @@ once for each task there. With `tasks` 0 a job needs only `per_node` on each of 
 otherwise its nodes together must hold the tasks, at least one each.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 import numpy as np
@@ -50,6 +50,10 @@ class WidthRule(IntEnum):
         return nodes % 2 == (1 if self is WidthRule.ODD else 0)
 
 
+def _no_objects() -> NDArray[np.object_]:
+    return np.empty(0, dtype=object)
+
+
 @dataclass(frozen=True)
 class JobTable:
     """Pending jobs, in ascending order of their ids.
@@ -78,6 +82,9 @@ class JobTable:
         reservation: int64 index into `Snapshot.reservations`; -1: none.
         array_tasks: int64: unstarted tasks of this row; 0: not an array.
         array_startable: int64: tasks that may be started now under the array's own limit.
+        chunks: object (`bridge.model.resources.LoweredChunks` or None): what a job asks for that
+            asked in chunks. Where they are of one kind the other columns say the same. Left out:
+            None throughout.
     """
 
     id: NDArray[np.object_]
@@ -108,6 +115,11 @@ class JobTable:
     reservation: NDArray[np.int64]
     array_tasks: NDArray[np.int64]
     array_startable: NDArray[np.int64]
+    chunks: NDArray[np.object_] = field(default_factory=_no_objects)
+
+    def __post_init__(self) -> None:
+        if len(self.chunks) != len(self.id):
+            object.__setattr__(self, "chunks", np.full(len(self.id), None, dtype=object))
 
     def __len__(self) -> int:
         return len(self.id)
