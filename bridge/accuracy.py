@@ -167,7 +167,7 @@ class Happened:
     now_s: int
     started: Sequence[Began] = ()
     gone: Sequence[str] = ()
-    waiting: Collection[str] | None = None
+    waiting: Iterable[str] | None = None
     starting: Collection[str] = ()
     promised: Mapping[str, Announced] = field(default_factory=dict)
 

@@ -121,6 +121,13 @@ class MemorySection(_Section):
         default=Path("/var/lib/schedbridge/memory.sqlite"),
         description="SQLite file; null: forget everything at the end.",
     )
+    keep_days: int = Field(
+        default=90,
+        ge=1,
+        le=3650,
+        description="For so many days it is kept how announced starts came true "
+        "(`schedbridge accuracy`).",
+    )
 
 
 class LogSection(_Section):

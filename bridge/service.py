@@ -20,6 +20,7 @@ import socket
 import tempfile
 from pathlib import Path
 
+from bridge.accuracy import Changes
 from bridge.config import ServiceConfig
 from bridge.loop import Decider
 from bridge.model.policy import PolicySpec
@@ -30,6 +31,7 @@ from bridge.rpc.gate import Gate, default_controllers, prepare_directory, user_i
 from bridge.rpc.operators import Operator, PolicySwitch
 from bridge.rpc.server import OPERATOR, SCHEDULER, Server, add_operator, add_scheduler
 from bridge.rpc.session import Session
+from bridge.starts import Kept
 from bridge.store import Store
 from bridge.telemetry import Metrics
 
@@ -128,6 +130,7 @@ class Service:
                 self._switch,
                 service=self._name,
                 failures=lambda: self._decider.failures,
+                accuracy=self._store.accuracy if self._store is not None else Kept,
                 admin=may_change,
             )
             self._serve(name, 4, 1).start(add_operator(servicer), [OPERATOR], socket=at)
@@ -138,7 +141,9 @@ class Service:
 
     def _brain(self) -> Cycles:
         config = self._config
-        self._store = Store(config.memory.path)
+        self._store = Store(
+            config.memory.path, keep_days=config.memory.keep_days, told=self._promises_changed
+        )
         self._decider = Decider(build(self._spec), self._store.memory())
         self._switch = PolicySwitch(self._spec, self._decider, changed=self._metrics.policy)
         observers: tuple[Observer, ...] = (
@@ -154,6 +159,14 @@ class Service:
             observers=observers,
         )
         return self.cycles
+
+    def _promises_changed(self, changes: Changes) -> None:
+        """Puts promises and starts into metrics; called in the store's thread."""
+        metrics = self._metrics
+        metrics.announcements_changed(changes.later, changes.earlier)
+        for record in changes.started:
+            if record.promise is not None:
+                metrics.started(record.partition, record.at_s - record.promise.last_start_s)
 
     def _serve(self, name: str, workers: int, message_mib: int) -> Server:
         server = Server(name, workers=workers, message_mib=message_mib)
@@ -242,9 +255,8 @@ class _Keeper:
         self._store = store
 
     def cycle(self, report: CycleReport) -> None:
-        if report.published is not None and report.decisions is not None:
-            now_s = report.published.snapshot.now_s
-            self._store.took(report.decisions.promised, report.started, now_s)
+        if report.happened is not None:
+            self._store.took(report.happened)
 
 
 def notify(state: str) -> None:

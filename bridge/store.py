@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the service remembers over a restart, in one SQLite file.
 
-| table | one row per | holds |
-|---|---|---|
-| memory | key | what policies carry between cycles (`bridge.ports.Memory`) |
-| promise | waiting job | first and last announced start, and when each was announced |
-| started | started job | its promises beside its actual start: how reliable they were |
+| table | holds |
+|---|---|
+| memory | what policies carry between cycles (`bridge.ports.Memory`), and since when is watched |
+| promise, started, gone | how announced starts came true (`bridge.starts`) |
 
 Rules
-    1. Nothing here may delay or stop a cycle: writes are done by one thread of its own, in the
-       order they came; what fails is logged and dropped.
-    2. A file that is damaged is moved aside with a warning; the service begins with nothing.
-    3. Starts are kept for `KEEP_S`, promises of jobs that were never heard of again too.
+    1. Nothing here may delay or stop a cycle: it only hands over what happened. One thread of its
+       own follows the promises and writes, all that came in within `LINGER_S` at once, and only
+       what changed. It alone uses the connection; who asks waits for that thread.
+    2. What cannot be written is tried again with the next batch. When more than `MOST_OWED` facts
+       wait, what comes then is forgotten and the log says so.
+    3. A file that is damaged is moved aside with a warning; the service begins with nothing.
+    4. Without a file everything is kept in this process and ends with it.
+    5. A whole report names every running job: those that are known already, or that ran before
+       anybody watched, are no new starts.
 """
 
 import contextlib
@@ -21,44 +25,49 @@ import queue
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 
-from bridge.errors import ConfigError
+from bridge.accuracy import Changes, Happened, Record, Waiting
+from bridge.errors import BridgeError, ConfigError
 from bridge.ports import Memory
+from bridge.starts import (
+    SCHEMA,
+    Kept,
+    is_known,
+    keep_promises,
+    keep_records,
+    kept_promises,
+    latest_s,
+    prune,
+    summarise,
+    upgrade,
+)
 
 _log = logging.getLogger(__name__)
 
-KEEP_S = 90 * 86_400
+KEEP_DAYS = 90
 SAVE_EVERY_S = 5.0
-_WAITING = 10_000
-"""Writes that may wait; a full disk must not fill the memory."""
+LINGER_S = 2.0
+"""How long what happened may lie in memory before it is written."""
 
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS memory (key TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS promise (
-    job_id TEXT PRIMARY KEY,
-    first_start_s INTEGER NOT NULL, first_said_s INTEGER NOT NULL,
-    last_start_s INTEGER NOT NULL, last_said_s INTEGER NOT NULL
-);
-CREATE TABLE IF NOT EXISTS started (
-    job_id TEXT NOT NULL, start_s INTEGER NOT NULL,
-    first_start_s INTEGER, first_said_s INTEGER, last_start_s INTEGER, last_said_s INTEGER,
-    PRIMARY KEY (job_id, start_s)
-);
-PRAGMA user_version = 1;
-"""
+MOST_OWED = 1_000_000
+PRUNE_EVERY_S = 3600.0
+SHARE = 20
+"""A summary is told again for `SHARE` times as long as it took: asking often costs little."""
 
-_PROMISE = """
-INSERT INTO promise VALUES (?1, ?2, ?3, ?2, ?3) ON CONFLICT (job_id)
-DO UPDATE SET last_start_s = excluded.last_start_s, last_said_s = excluded.last_said_s
-"""
+_VERSION = 2
+_MEMORY = "CREATE TABLE IF NOT EXISTS memory (key TEXT PRIMARY KEY, value TEXT NOT NULL);"
 
-_STARTED = """
-INSERT OR IGNORE INTO started
-SELECT ?1, ?2, first_start_s, first_said_s, last_start_s, last_said_s
-FROM (SELECT 1) LEFT JOIN promise ON promise.job_id = ?1
-"""
+Told = Callable[[Changes], None]
+_Item = Happened | dict[str, dict[str, int]] | Future[Kept] | None
+"""What happened; what policies remember; a question; or the end."""
+
+
+class Slow(BridgeError):
+    """The records cannot be read in time."""
 
 
 class Store:
@@ -68,92 +77,213 @@ class Store:
         path: the file; None: nothing outlives this object.
     """
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(
+        self, path: Path | None, *, keep_days: int = KEEP_DAYS, told: Told = lambda _: None
+    ) -> None:
+        """Opens the file and starts the writer.
+
+        Args:
+            path: the file; None: keep everything in this process.
+            keep_days: for how long starts are kept.
+            told: hears of every start and change, in the writer's thread.
+
+        Raises:
+            ConfigError: the file cannot be written, or is a newer version's.
+        """
         self.path = path
+        self._keep_days = keep_days
+        self._told = told
         self._memory: Memory | None = None
         self._saved = time.monotonic()
-        self._queue: queue.Queue[Callable[[sqlite3.Connection], object] | None] = queue.Queue(
-            _WAITING
-        )
-        self._database = _open(path) if path is not None else None
+        self._queue: queue.SimpleQueue[_Item] = queue.SimpleQueue()
+        self._owed = 0
+        self._complained = float("-inf")
+        self._hurry = threading.Event()
+        self._database = _open(path) if path is not None else _prepare(":memory:")
+        self._scribe = _Scribe(self._database, keep_days)
         self._thread = threading.Thread(target=self._write, name="store", daemon=True)
-        if self._database is not None:
-            self._thread.start()
+        self._thread.start()
 
     def memory(self) -> Memory:
         """Returns what policies remembered when the service ended; it is saved from now on."""
         if self._memory is None:
-            self._memory = _read_memory(self._database)
+            self._memory = _read_memory(self._scribe.memory)
         return self._memory
 
-    def took(self, promised: Mapping[str, int], started: list[tuple[str, int]], now_s: int) -> None:
-        """Notes what was promised and what began, in this order.
-
-        Args:
-            promised: job id to announced start.
-            started: job id and actual start.
-            now_s: the controller's clock.
-        """
-        if self._database is None:
-            return
-        begun = [(job_id, start_s) for job_id, start_s in started]
-        said = [(job_id, start_s, now_s) for job_id, start_s in promised.items()]
-
-        def write(database: sqlite3.Connection) -> None:
-            # A job that starts is told apart from one that is promised again (requeued).
-            database.executemany(_STARTED, begun)
-            database.executemany("DELETE FROM promise WHERE job_id = ?", [(j,) for j, _ in begun])
-            database.executemany(_PROMISE, said)
-
-        if begun or said:
-            self._put(write)
+    def took(self, event: Happened) -> None:
+        """Notes what happened; returns at once."""
+        facts = len(event.started) + len(event.gone) + len(event.promised)
+        if facts or event.waiting is not None:
+            self._put(event, facts)
         if time.monotonic() - self._saved >= SAVE_EVERY_S:
             self._saved = time.monotonic()
             self._save()
 
-    def _save(self) -> None:
-        if self._memory is None:
-            return
-        text = json.dumps({"planned_start_s": dict(self._memory.planned_start_s)})
-        self._put(
-            lambda database: database.execute(
-                "INSERT OR REPLACE INTO memory VALUES ('policies', ?)", (text,)
-            )
-        )
+    def accuracy(self, timeout_s: float = 8.0) -> Kept:
+        """How announced starts came true, all that happened until now included.
 
-    def _put(self, write: Callable[[sqlite3.Connection], object]) -> None:
+        Raises:
+            Slow: the disk, or the queue before it, does not answer in time.
+        """
+        answer: Future[Kept] = Future()
+        self._queue.put(answer)
+        self._hurry.set()
         try:
-            self._queue.put_nowait(write)
-        except queue.Full:
+            return answer.result(timeout_s)
+        except TimeoutError:
+            raise Slow("the records of starts cannot be read at present: try again later") from None
+
+    def close(self) -> None:
+        """Writes what is left and closes the file."""
+        if not self._thread.is_alive():
+            return
+        self._save()
+        self._queue.put(None)
+        self._hurry.set()
+        self._thread.join(timeout=30)
+
+    def _save(self) -> None:
+        if self._memory is not None and self.path is not None:
+            self._queue.put({"planned_start_s": dict(self._memory.planned_start_s)})
+
+    def _put(self, event: Happened, facts: int) -> None:
+        if self._owed + facts <= MOST_OWED:
+            self._owed += facts
+            self._queue.put(event)
+        elif time.monotonic() - self._complained > 60:
+            self._complained = time.monotonic()
             _log.error("memory %s cannot keep up: something is forgotten", self.path)
 
+    # ------------------------------------------------------------ the writer's thread
+
     def _write(self) -> None:
-        database = self._database
-        if database is None:
-            return
         over = False
         while not over:
             batch = [self._queue.get()]
+            if isinstance(batch[0], Happened | dict):
+                self._hurry.wait(LINGER_S)
+            self._hurry.clear()
             with contextlib.suppress(queue.Empty):
                 while True:
                     batch.append(self._queue.get_nowait())
             over = None in batch
+            self._owed = 0
             try:
-                with database:
-                    for write in batch:
-                        if write is not None:
-                            write(database)
-            except sqlite3.Error as error:
-                _log.error("memory %s: %s; something is forgotten", self.path, error)
-        database.close()
+                self._follow(batch)
+            except Exception:  # a bug here must not end the records for good
+                _log.exception("memory %s: something is forgotten", self.path)
+            for answer in batch:
+                if isinstance(answer, Future):
+                    self._answer(answer)
+        self._database.close()
 
-    def close(self) -> None:
-        """Writes what is left and closes the file."""
-        if self._database is None or not self._thread.is_alive():
+    def _follow(self, batch: list[_Item]) -> None:
+        scribe = self._scribe
+        for item in batch:
+            if isinstance(item, dict):
+                scribe.memory = json.dumps(item)
+            elif isinstance(item, Happened):
+                try:
+                    self._told(scribe.follow(item))
+                except Exception:
+                    _log.exception("memory %s: a report is forgotten", self.path)
+        try:
+            scribe.write()
+        except sqlite3.Error as error:
+            _log.error("memory %s: %s; it is tried again", self.path, error)
+
+    def _answer(self, answer: Future[Kept]) -> None:
+        try:
+            answer.set_result(self._scribe.kept())
+        except Exception as error:
+            _log.error("memory %s: %s", self.path, error)
+            answer.set_exception(Slow(f"the records of starts cannot be read: {error}"))
+
+
+class _Scribe:
+    """Follows promises, and keeps the tables up to date; used by one thread."""
+
+    def __init__(self, database: sqlite3.Connection, keep_days: int) -> None:
+        self._database = database
+        self._keep_days = keep_days
+        self._waiting = Waiting()
+        self._waiting.restore(kept_promises(database))
+        self._touched: set[str] = set()
+        self._started: dict[tuple[str, int], Record] = {}
+        self._gone: list[Record] = []
+        self._now_s = 0
+        self._since_s = int(_read(database, "since_s") or latest_s(database))
+        self._pruned = float("-inf")
+        self._kept: Kept | None = None
+        self._fresh_until = float("-inf")
+        self.memory = _read(database, "policies")
+        self._written = self.memory
+
+    def follow(self, event: Happened) -> Changes:
+        """Takes in what happened."""
+        self._now_s = event.now_s
+        if not self._since_s:
+            self._since_s = event.now_s
+        if event.waiting is not None:
+            event = replace(event, started=[at for at in event.started if self._is_new(*at[:2])])
+        changes = self._waiting.happen(event)
+        self._touched |= changes.touched
+        for record in changes.started:
+            self._started.setdefault(record[:2], record)
+        self._gone += changes.gone
+        if len(self._started) + len(self._gone) > MOST_OWED:
+            self._started.clear()
+            self._gone.clear()
+            _log.error("nothing can be written: %d records are forgotten", MOST_OWED)
+        return changes
+
+    def _is_new(self, job_id: str, start_s: int) -> bool:
+        return (
+            start_s >= self._since_s
+            and (job_id, start_s) not in self._started
+            and not is_known(self._database, job_id, start_s)
+        )
+
+    def write(self) -> None:
+        """Writes what changed, in one transaction.
+
+        Raises:
+            sqlite3.Error: nothing was written; it is all still to be.
+        """
+        waiting = self._waiting
+        prunes = self._now_s and time.monotonic() - self._pruned >= PRUNE_EVERY_S
+        if not (self._touched or self._started or self._gone or prunes) and (
+            self.memory == self._written
+        ):
             return
-        self._save()
-        self._queue.put(None)
-        self._thread.join(timeout=30)
+        with self._database as database:
+            if self._touched:
+                still = [job_id for job_id in self._touched if job_id in waiting]
+                keep_promises(
+                    database,
+                    [(job_id, *waiting[job_id]) for job_id in still],
+                    self._touched.difference(still),
+                )
+            keep_records(database, self._started.values(), self._gone)
+            if self.memory != self._written:
+                _keep(database, "policies", self.memory)
+            if prunes:
+                _keep(database, "since_s", str(self._since_s))
+                prune(database, self._now_s, self._keep_days)
+        self._touched.clear()
+        self._started.clear()
+        self._gone.clear()
+        self._written = self.memory
+        self._pruned = time.monotonic() if prunes else self._pruned
+
+    def kept(self) -> Kept:
+        """Judges the records, or tells again what was found a moment ago."""
+        if self._kept is None or time.monotonic() > self._fresh_until:
+            began = time.monotonic()
+            self._kept = summarise(self._database, self._now_s, self._keep_days, len(self._waiting))
+            ended = time.monotonic()
+            self._fresh_until = ended + SHARE * (ended - began)
+        return self._kept
 
 
 def _open(path: Path) -> sqlite3.Connection:
@@ -173,7 +303,7 @@ def _open(path: Path) -> sqlite3.Connection:
         return _prepare(path)
 
 
-def _prepare(path: Path) -> sqlite3.Connection:
+def _prepare(path: Path | str) -> sqlite3.Connection:
     database = sqlite3.connect(path, timeout=5, check_same_thread=False)
     try:
         database.execute("PRAGMA journal_mode = WAL")
@@ -182,31 +312,37 @@ def _prepare(path: Path) -> sqlite3.Connection:
         if verdict != "ok":
             raise sqlite3.DatabaseError(verdict)
         version = database.execute("PRAGMA user_version").fetchone()[0]
-        if version > 1:
+        if version > _VERSION:
             raise ConfigError(
                 "memory.path", f"{path} was written by a newer schedbridge: use another file"
             )
-        database.executescript(_SCHEMA)
         with database:
-            for table, column in (("promise", "last_said_s"), ("started", "start_s")):
-                database.execute(
-                    f"DELETE FROM {table} WHERE {column} < (SELECT max({column}) FROM {table}) - ?",
-                    (KEEP_S,),
-                )
+            database.execute("BEGIN IMMEDIATE")
+            if version == 1:
+                upgrade(database)
+            for statement in (_MEMORY + SCHEMA).split(";"):
+                database.execute(statement)
+            database.execute(f"PRAGMA user_version = {_VERSION}")
     except BaseException:
         database.close()
         raise
     return database
 
 
-def _read_memory(database: sqlite3.Connection | None) -> Memory:
-    if database is None:
-        return Memory()
-    row = database.execute("SELECT value FROM memory WHERE key = 'policies'").fetchone()
-    if row is None:
+def _read(database: sqlite3.Connection, key: str) -> str:
+    row = database.execute("SELECT value FROM memory WHERE key = ?", (key,)).fetchone()
+    return "" if row is None else str(row[0])
+
+
+def _keep(database: sqlite3.Connection, key: str, value: str) -> None:
+    database.execute("INSERT OR REPLACE INTO memory VALUES (?, ?)", (key, value))
+
+
+def _read_memory(text: str) -> Memory:
+    if not text:
         return Memory()
     try:
-        planned = json.loads(row[0])["planned_start_s"]
+        planned = json.loads(text)["planned_start_s"]
         return Memory({str(job_id): int(start_s) for job_id, start_s in planned.items()})
     except (ValueError, TypeError, KeyError, AttributeError):
         _log.warning("what policies remembered cannot be read; they begin anew")

@@ -12,6 +12,8 @@
 | schedbridge_fates_total{outcome, code} | counter | what became of them |
 | schedbridge_policy_failures_total | counter | cycles that fell back to the conservative plan |
 | schedbridge_need_full_total | counter | times everything was asked for |
+| schedbridge_start_error_seconds{partition} | histogram | actual - last announced start |
+| schedbridge_announcements_changed_total{direction} | counter | announced starts that moved |
 | schedbridge_gate_refusals_total{socket, reason} | counter | connections turned away |
 | schedbridge_controller_up | gauge | 1 while the controller called within the last minute |
 | schedbridge_controller_fallbacks, _controller_fallback_seconds | gauge | Slurm on its own |
@@ -32,6 +34,9 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, star
 from bridge.errors import ConfigError
 
 _BUCKETS_S = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
+_ERROR_BUCKETS_S = (
+    -14_400, -3600, -600, -60, -10, -1, 0, 1, 10, 60, 600, 3600, 14_400, 86_400
+)  # fmt: skip
 _UP_S = 60
 
 
@@ -129,6 +134,19 @@ class Metrics:
             ["socket", "reason"],
             registry=registry,
         )
+        self._start_error = Histogram(
+            "schedbridge_start_error_seconds",
+            "Actual - last announced start",
+            ["partition"],
+            buckets=_ERROR_BUCKETS_S,
+            registry=registry,
+        )
+        self._changed = Counter(
+            "schedbridge_announcements_changed",
+            "Announced starts that moved",
+            ["direction"],
+            registry=registry,
+        )
         self._failures_seen = 0
 
     def policy(self, name: str) -> None:
@@ -156,6 +174,15 @@ class Metrics:
     def fate(self, outcome: str, code: int, count: int = 1) -> None:
         """Notes what became of decisions."""
         self._fates.labels(outcome, str(code)).inc(count)
+
+    def started(self, partition: str, error_s: int) -> None:
+        """Notes a start that had been announced, and how far off it was."""
+        self._start_error.labels(partition).observe(error_s)
+
+    def announcements_changed(self, later: int, earlier: int) -> None:
+        """Notes announced starts that moved."""
+        self._changed.labels("later").inc(later)
+        self._changed.labels("earlier").inc(earlier)
 
     def gate_refused(self, socket: str, reason: str) -> None:
         """Notes a connection turned away."""

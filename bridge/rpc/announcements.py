@@ -26,6 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.accuracy import Announced
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.snapshot import Snapshot
@@ -50,6 +51,7 @@ class OpenStart:
     job_id: str
     version: int
     sent_s: int
+    partition: str
 
 
 @dataclass(frozen=True)
@@ -60,13 +62,15 @@ class Decisions:
         messages: the decisions.
         by_kind: how many of each.
         again_s: seconds until announcements that were put off are due; 0: there are none.
-        promised: job id to announced start, of the planned starts among them.
+        promised: job id to what was announced, of the planned starts among them.
+        starting: jobs that start among them.
     """
 
     messages: list[pb.Decision]
     by_kind: dict[str, int]
     again_s: int
-    promised: dict[str, int]
+    promised: dict[str, Announced]
+    starting: frozenset[str] = frozenset()
 
 
 class Announcements:
@@ -128,7 +132,8 @@ class Announcements:
         for name, column in said.items():
             column[jobs] = now_s if name == "said_s" else facts[name][jobs]
         self._serials, self._said = serials, said
-        return Decisions(messages, counted, again_s, promised)
+        starting = frozenset(message.job_id for message in messages[:n_starts])
+        return Decisions(messages, counted, again_s, promised, starting)
 
     def _starts(
         self, snapshot: Snapshot, plan: Plan, nodes: NodeIndex
@@ -151,7 +156,8 @@ class Announcements:
                 continue
             held = slice(int(plan.indptr[row]), int(plan.indptr[row + 1]))
             tasks = plan.tasks[held] if jobs.tasks[job] else plan.tasks[:0]
-            self._open[self._next_id] = OpenStart(job_id, version, now_s)
+            partition = snapshot.partitions[plan.partition[row]].name
+            self._open[self._next_id] = OpenStart(job_id, version, now_s, partition)
             messages.append(
                 pb.Decision(
                     id=self._take_id(),
@@ -159,7 +165,7 @@ class Announcements:
                     job_version=version,
                     start=pb.Start(
                         nodes=nodes.fold(plan.nodes[held]),
-                        partition=snapshot.partitions[plan.partition[row]].name,
+                        partition=partition,
                         tasks=tasks.tolist(),
                     ),
                 )
@@ -179,9 +185,9 @@ class Announcements:
         jobs: NDArray[np.intp],
         row_of: NDArray[np.int64],
         messages: list[pb.Decision],
-    ) -> dict[str, int]:
+    ) -> dict[str, Announced]:
         """Writes the announcements of some jobs; returns the promised starts."""
-        promised: dict[str, int] = {}
+        promised: dict[str, Announced] = {}
         partitions = [partition.name for partition in snapshot.partitions]
         rows = row_of[jobs]
         indptr, flat = _rows_of(plan, rows)
@@ -198,7 +204,7 @@ class Announcements:
             if start_s in (NEVER, UNPLANNED):
                 message.pending.CopyFrom(reason)
             else:
-                promised[job_id] = start_s
+                promised[job_id] = Announced(start_s, partitions[partition])
                 message.planned_start.CopyFrom(
                     pb.PlannedStart(
                         start_s=start_s,

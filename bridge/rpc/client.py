@@ -449,3 +449,10 @@ class OperatorClient:
             self._stub.Policy, operator_pb2.PolicyRequest(set=replacement)
         )
         return reply
+
+    def accuracy(self, partition: str = "") -> operator_pb2.AccuracyReply:
+        """How announced starts came true; of one partition, or of each and all together."""
+        reply: operator_pb2.AccuracyReply = self._call(
+            self._stub.Accuracy, operator_pb2.AccuracyRequest(partition=partition)
+        )
+        return reply

@@ -18,10 +18,11 @@ from typing import Protocol
 
 import numpy as np
 
+from bridge.accuracy import Began, Happened
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
 from bridge.ports import Decide
-from bridge.rpc.announcements import Announcements, Decisions, wake_after_s
+from bridge.rpc.announcements import Announcements, Decisions, OpenStart, wake_after_s
 from bridge.rpc.hostlist import NodeIndex
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.session import WIRE_VERSION, Session
@@ -55,7 +56,7 @@ class CycleReport:
         plan_s: of it, time to plan.
         decisions: what was said.
         outcomes: (outcome, code) of the fates that came in, counted.
-        started: job id and start of the jobs that began to run since the last cycle.
+        happened: starts, departures and promises; None if everything was asked for instead.
         published: the cycle itself; None if everything was asked for instead.
     """
 
@@ -63,7 +64,7 @@ class CycleReport:
     plan_s: float
     decisions: Decisions | None
     outcomes: Counter[tuple[str, int]]
-    started: list[tuple[str, int]]
+    happened: Happened | None
     status: pb.ControllerStatus | None
     published: Published | None
 
@@ -174,7 +175,8 @@ class Cycles:
 
     def _run(self, request: pb.CycleRequest, began: float) -> tuple[pb.CycleReply, CycleReport]:
         session, counts = self.session, self.counts
-        outcomes = self._fates(request) if request.epoch == session.epoch else Counter()
+        applied: dict[str, OpenStart] = {}
+        outcomes = self._fates(request, applied) if request.epoch == session.epoch else Counter()
         status = None
         if request.HasField("status"):
             status = pb.ControllerStatus()
@@ -187,7 +189,7 @@ class Cycles:
         if not taken:
             reply.need_full = True
             wall_s = time.perf_counter() - began
-            return reply, CycleReport(wall_s, 0.0, None, outcomes, [], status, None)
+            return reply, CycleReport(wall_s, 0.0, None, outcomes, None, status, None)
         snapshot, serials = session.snapshot()
         before = time.perf_counter()
         plan = self._decide(snapshot)
@@ -201,16 +203,53 @@ class Cycles:
         counts.decisions.update(decisions.by_kind)
         counts.wall_ms.append(wall_s * 1e3)
         return reply, CycleReport(
-            wall_s, plan_s, decisions, outcomes, session.started, status, self.published
+            wall_s,
+            plan_s,
+            decisions,
+            outcomes,
+            self._happened(snapshot, decisions, applied),
+            status,
+            self.published,
         )
 
-    def _fates(self, request: pb.CycleRequest) -> Counter[tuple[str, int]]:
+    def _happened(
+        self, snapshot: Snapshot, decisions: Decisions, applied: dict[str, OpenStart]
+    ) -> Happened:
+        """What the records of promises must know of this cycle.
+
+        Args:
+            snapshot: what was reported.
+            decisions: what was answered.
+            applied: starts of earlier cycles that the controller has carried out. Such a job that
+                was removed ran and ended between two reports.
+        """
+        session = self.session
+        started, gone = session.started, session.gone
+        if gone and applied:
+            brief = [applied[job_id] for job_id in gone if job_id in applied]
+            started = started + [Began(at.job_id, at.sent_s, at.partition) for at in brief]
+            gone = [job_id for job_id in gone if job_id not in applied]
+        return Happened(
+            snapshot.now_s,
+            started,
+            gone,
+            snapshot.jobs.id if session.whole else None,
+            decisions.starting,
+            decisions.promised,
+        )
+
+    def _fates(
+        self, request: pb.CycleRequest, applied: dict[str, OpenStart]
+    ) -> Counter[tuple[str, int]]:
+        """Counts the fates that came in; those of starts that were carried out go to `applied`."""
         outcomes: Counter[tuple[str, int]] = Counter()
         for fate in request.fates:
             name = OUTCOMES.get(fate.outcome, "unknown")
             outcomes[name, fate.code] += 1
             start = self._announcements.close(fate.decision_id)
             if name == "applied":
+                if start is not None:
+                    applied[start.job_id] = start
                 continue
             self.counts.refuse(name, fate.code)
             if start is not None:

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operators and users may ask: status, plan, explain, policy. Reads never wait for a cycle."""
+"""What operators and users may ask: status, plan, explain, policy, accuracy.
+
+Reads never wait for a cycle.
+"""
 
 import time
 from collections.abc import Callable
@@ -12,11 +15,14 @@ from bridge.errors import ConfigError
 from bridge.loop import Decider
 from bridge.model.policy import PolicySpec
 from bridge.registry import build, choices, describe, parse_policy
+from bridge.rpc.accuracy import accuracy_reply
 from bridge.rpc.cycles import Cycles, Published
 from bridge.rpc.explain import explain, planned_jobs
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.rpc.pb import operator_pb2_grpc
 from bridge.rpc.server import answering
+from bridge.starts import Kept
+from bridge.store import Slow
 from bridge.units import NEVER, UNPLANNED
 
 MOST_READ = 10_000
@@ -80,12 +86,14 @@ class Operator(operator_pb2_grpc.OperatorServicer):  # type: ignore[misc]
         service: str,
         failures: Callable[[], int],
         admin: bool,
+        accuracy: Callable[[], Kept] = Kept,
     ) -> None:
         self._cycles = cycles
         self._switch = switch
         self._service = service
         self._failures = failures
         self._admin = admin
+        self._accuracy = accuracy
         self._began = time.monotonic()
 
     @answering
@@ -159,6 +167,15 @@ class Operator(operator_pb2_grpc.OperatorServicer):  # type: ignore[misc]
             yaml=self._switch.yaml(),
             choices=[f"{stage}: {', '.join(known)}" for stage, known in choices().items()],
         )
+
+    @answering
+    def Accuracy(  # noqa: N802, D102
+        self, request: pb.AccuracyRequest, context: grpc.ServicerContext
+    ) -> pb.AccuracyReply:
+        try:
+            return accuracy_reply(self._accuracy(), request.partition)
+        except Slow as error:
+            _refuse(context, grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
 
     def _published(self, context: grpc.ServicerContext) -> Published:
         published = self._cycles.published

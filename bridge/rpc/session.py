@@ -21,6 +21,7 @@ from collections.abc import Container, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.accuracy import Began
 from bridge.errors import RequestError, SnapshotError, StaleSnapshot, UnsupportedVersion
 from bridge.model.job import JobTable, RunningTable
 from bridge.model.node import CPUS, MEMORY_MIB
@@ -56,7 +57,9 @@ class Session:
         generation: what is held; 0: nothing.
         full_requests: times everything was asked for.
         fulls: times everything was sent.
-        started: job id and start of the jobs that began to run with the last report.
+        started: jobs that began to run with the last report.
+        gone: waiting jobs that it removed.
+        whole: it was a full one.
     """
 
     def __init__(self, retry_s: int = 30) -> None:
@@ -65,7 +68,9 @@ class Session:
         self.full_requests = 0
         self.fulls = 0
         self.hello = pb.HelloRequest()
-        self.started: list[tuple[str, int]] = []
+        self.started: list[Began] = []
+        self.gone: list[str] = []
+        self.whole = False
         self._broken = False
         self._changes = 0
         self._refusals = Refusals(retry_s)
@@ -131,8 +136,8 @@ class Session:
             SnapshotError: even a full report contradicts itself.
         """
         self._fence(request.epoch)
-        self.started = []
-        full = request.base_generation == 0
+        self.started, self.gone = [], []
+        self.whole = full = request.base_generation == 0
         if request.epoch != self.epoch or (
             not full and (self.generation == 0 or request.base_generation != self.generation)
         ):
@@ -255,6 +260,7 @@ class Session:
             self._changes += 1
         if self._pending.remove(job_id):
             self._job_table = None
+            self.gone.append(job_id)
         self._refusals.forget(job_id)
 
     def _take_pending(self, jobs: Sequence[pb.Job]) -> None:
@@ -333,13 +339,17 @@ class Session:
             held: ids of those that did so before.
         """
         for job in jobs:
-            if self._pending.remove(job.id):
+            waited = self._pending.remove(job.id)
+            if waited:
                 self._job_table = None
                 self._refusals.forget(job.id)
+            allocation = job.allocation
             if job.state == pb.JOB_STATE_COMPLETING:
                 self._changes += 1
+                if waited:  # it ran and ended between two reports
+                    self.started.append(Began(job.id, allocation.start_s, allocation.partition))
             elif job.id not in held:
-                self.started.append((job.id, job.allocation.start_s))
+                self.started.append(Began(job.id, allocation.start_s, allocation.partition))
 
     def _held(
         self, job_id: str, allocation: pb.Allocation

@@ -264,7 +264,7 @@ def test_counts_and_promises():
     told = Told()
     told(two_jobs(), (0, 0, [0]), (1, 50, [0]))
     assert told.last.by_kind == {"start": 1, "planned_start": 1, "pending": 0}
-    assert told.last.promised == {"2": 50}
+    assert told.last.promised == {"2": (50, "batch")}
 
 
 def test_an_empty_queue_says_nothing():

@@ -215,7 +215,10 @@ def test_observers_hear_of_everything():
     assert planned.status.fallbacks == 2
     assert planned.wall_s >= planned.plan_s > 0
     assert (asked.published, asked.decisions) == (None, None)
-    assert again.started == [("1", NOW_S - 100)]
+    assert asked.happened is None
+    assert planned.happened.starting == {"1"}
+    assert planned.happened.promised == {"2": (NOW_S + 600, "batch")}
+    assert again.happened.started == [("1", NOW_S - 100, "batch")]
     assert cycles.counts.cycles == 2
     assert cycles.counts.wall_ms_p99() > 0
 

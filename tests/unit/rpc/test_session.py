@@ -216,7 +216,8 @@ def test_pending_running_completing_gone():
     assert session.apply(a_delta(1, jobs=[a_running_job("1", "n[0-1]")]))
     assert jobs_of(session) == {}
     assert running_of(session)["1"]["nodes"] == [0, 1]
-    assert session.started == [("1", NOW_S - 100)]
+    assert session.started == [("1", NOW_S - 100, "batch")]
+    assert session.gone == []
     completing = a_running_job("1", "n1", end_s=0, state=pb.JOB_STATE_COMPLETING)
     assert session.apply(a_delta(2, jobs=[completing]))
     assert session.started == []

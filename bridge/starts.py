@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of promises and starts in the service's memory, and what is asked of them.
+
+| table | one row per | holds |
+|---|---|---|
+| promise | waiting job that was promised a start | its promise (`bridge.accuracy.Promise`) |
+| started | start | its promise beside the actual start; no promise: NULL |
+| gone | promised job that left without a start | its promise, and when it left |
+
+Rules
+    1. Only whoever owns the connection calls; every function here is plain SQL.
+    2. A start is told by job and instant: reported again, it is known already.
+    3. Rows leave by the controller's clock, but never by an instant that has not come yet: a clock
+       that jumped ahead must not empty the tables. `MOST_ROWS` bounds each table whatever happens.
+    4. Sums and sorting are SQLite's work, which leaves Python's other threads alone; only distinct
+       errors come out.
+"""
+
+import sqlite3
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.accuracy import FIELDS, Promise, Record
+from bridge.measures import StartAccuracy, start_accuracy
+from bridge.units import DAY_S
+
+MOST_ROWS: Final = 3_000_000
+"""Most starts that are kept: about 300 MB, and a second to sum them up."""
+
+PERIODS: Final[Mapping[str, int | None]] = {
+    "hour": 3600,
+    "day": DAY_S,
+    "week": 7 * DAY_S,
+    "all": None,
+}
+"""How far back each period reaches, s."""
+
+POINTS: Final = 96
+_STEPS_S: Final = (300, 900, 3600, 4 * 3600, DAY_S, 7 * DAY_S, 30 * DAY_S)
+
+_PROMISE: Final = ", ".join(f"{name} INTEGER" for name in FIELDS)
+SCHEMA: Final = f"""
+CREATE TABLE IF NOT EXISTS promise (job_id TEXT PRIMARY KEY, partition TEXT NOT NULL, {_PROMISE});
+CREATE TABLE IF NOT EXISTS started (
+    job_id TEXT NOT NULL, start_s INTEGER NOT NULL, partition TEXT NOT NULL, {_PROMISE},
+    PRIMARY KEY (job_id, start_s)
+);
+CREATE TABLE IF NOT EXISTS gone (
+    job_id TEXT NOT NULL, gone_s INTEGER NOT NULL, partition TEXT NOT NULL, {_PROMISE},
+    PRIMARY KEY (job_id, gone_s)
+);
+CREATE INDEX IF NOT EXISTS started_at ON started (start_s);
+CREATE INDEX IF NOT EXISTS gone_at ON gone (gone_s);
+"""
+_COLUMNS: Final = ", ".join(FIELDS)
+_MARKS: Final = ", ".join("?" * len(FIELDS))
+_NO_PROMISE: Final = (None,) * len(FIELDS)
+
+
+@dataclass(frozen=True)
+class Line:
+    """How the announced starts of one partition came true in one period.
+
+    Attributes:
+        period: a key of `PERIODS`.
+        partition: "": all of them.
+        first_percentiles_s, last_percentiles_s: (101,) int64 error that 0, 1, ... 100 percent of
+            promised starts do not exceed, by the first and the last promise; empty without any.
+    """
+
+    period: str
+    partition: str
+    accuracy: StartAccuracy
+    first_percentiles_s: NDArray[np.int64]
+    last_percentiles_s: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Point:
+    """Promised starts within one span of time, by the last promise."""
+
+    from_s: int
+    partition: str
+    promised: int
+    absolute_p50_s: float
+    absolute_p90_s: float
+
+
+@dataclass(frozen=True)
+class Kept:
+    """All that is told of the records: sums, and no job by name.
+
+    Attributes:
+        now_s: the controller's clock; 0: nothing was ever reported.
+        since_s: the earliest start that is kept.
+        keep_days: for how long starts are kept.
+        waiting_promised: waiting jobs that are promised a start.
+        lines: by period, all partitions first.
+        series: over all that is kept, in spans of `step_s`.
+    """
+
+    now_s: int = 0
+    since_s: int = 0
+    keep_days: int = 0
+    waiting_promised: int = 0
+    lines: Sequence[Line] = ()
+    series: Sequence[Point] = ()
+    step_s: int = 0
+
+
+def upgrade(database: sqlite3.Connection) -> None:
+    """Brings tables of the first version, which knew no churn and no partition, to the present."""
+    for table in ("promise", "started"):
+        for column in ("partition TEXT NOT NULL DEFAULT ''", "changes INTEGER DEFAULT 0",
+                       "later_s INTEGER DEFAULT 0", "earlier_s INTEGER DEFAULT 0"):  # fmt: skip
+            database.execute(f"ALTER TABLE {table} ADD COLUMN {column}")
+
+
+def kept_promises(database: sqlite3.Connection) -> list[tuple[str, str, Promise]]:
+    """Job id, partition and promise of every waiting job that has one."""
+    rows = database.execute(f"SELECT job_id, partition, {_COLUMNS} FROM promise")
+    return [(job_id, partition, Promise(*promise)) for job_id, partition, *promise in rows]
+
+
+def keep_promises(
+    database: sqlite3.Connection,
+    promises: Iterable[tuple[str, str, Promise]],
+    dropped: Iterable[str],
+) -> None:
+    """Writes the promises that changed, and removes those of jobs that do not wait any more."""
+    database.executemany("DELETE FROM promise WHERE job_id = ?", ((job_id,) for job_id in dropped))
+    database.executemany(
+        f"INSERT OR REPLACE INTO promise (job_id, partition, {_COLUMNS}) VALUES (?, ?, {_MARKS})",
+        ((job_id, partition, *promise) for job_id, partition, promise in promises),
+    )
+
+
+def keep_records(
+    database: sqlite3.Connection, started: Iterable[Record], gone: Iterable[Record]
+) -> None:
+    """Writes starts and departures."""
+    for table, at, records in (("started", "start_s", started), ("gone", "gone_s", gone)):
+        database.executemany(
+            f"INSERT OR IGNORE INTO {table} (job_id, {at}, partition, {_COLUMNS})"
+            f" VALUES (?, ?, ?, {_MARKS})",
+            (
+                (*record[:3], *(_NO_PROMISE if record.promise is None else record.promise))
+                for record in records
+            ),
+        )
+
+
+def is_known(database: sqlite3.Connection, job_id: str, start_s: int) -> bool:
+    """Tells whether a start is recorded."""
+    found = database.execute(
+        "SELECT 1 FROM started WHERE job_id = ? AND start_s = ?", (job_id, start_s)
+    )
+    return found.fetchone() is not None
+
+
+def latest_s(database: sqlite3.Connection) -> int:
+    """The latest start recorded; 0: none."""
+    return int(database.execute("SELECT max(start_s) FROM started").fetchone()[0] or 0)
+
+
+def prune(database: sqlite3.Connection, now_s: int, keep_days: int) -> None:
+    """Removes what is older than so many days, and the oldest rows beyond `MOST_ROWS`."""
+    before_s = min(now_s, int(time.time())) - keep_days * DAY_S
+    for table, at in (("started", "start_s"), ("gone", "gone_s")):
+        database.execute(f"DELETE FROM {table} WHERE {at} < ?", (before_s,))
+        database.execute(
+            f"DELETE FROM {table} WHERE rowid <= (SELECT max(rowid) FROM {table}) - ?",
+            (MOST_ROWS,),
+        )
+
+
+# ---------------------------------------------------------------- what is asked
+
+
+def summarise(
+    database: sqlite3.Connection, now_s: int, keep_days: int, waiting_promised: int
+) -> Kept:
+    """Judges all that is kept."""
+    now_s = now_s or latest_s(database)
+    since_s = int(database.execute("SELECT min(start_s) FROM started").fetchone()[0] or now_s)
+    lines: list[Line] = []
+    for period, length_s in PERIODS.items():
+        from_s = since_s if length_s is None else now_s - length_s
+        lines += _lines(database, period, from_s)
+    step_s = next(
+        (step_s for step_s in _STEPS_S if (now_s - since_s) / step_s <= POINTS), _STEPS_S[-1]
+    )
+    series = _series(database, since_s, step_s)
+    return Kept(now_s, since_s, keep_days, waiting_promised, lines, series, step_s)
+
+
+def _lines(database: sqlite3.Connection, period: str, from_s: int) -> list[Line]:
+    sums = {
+        row[0]: np.array(row[1:], dtype=np.int64)
+        for row in database.execute(
+            "SELECT partition, count(*), count(first_start_s), total(changes > 0), total(changes),"
+            " total(later_s), total(earlier_s) FROM started WHERE start_s >= ? GROUP BY partition",
+            (from_s,),
+        )
+    }
+    gone = dict(
+        database.execute(
+            "SELECT partition, count(*) FROM gone WHERE gone_s >= ? GROUP BY partition", (from_s,)
+        ).fetchall()
+    )
+    first, last = (_errors(database, column, from_s) for column in ("first", "last"))
+    names = sorted(sums.keys() | gone.keys())
+    if not names:
+        return []
+    nothing, none = np.zeros(6, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    lines = [
+        _line(
+            period, "", sums=sum(sums.values(), nothing), gone=sum(gone.values()),
+            first_s=np.concatenate([none, *first.values()]),
+            last_s=np.concatenate([none, *last.values()]),
+        )
+    ]  # fmt: skip
+    return lines + [
+        _line(
+            period, name, sums=sums.get(name, nothing), gone=gone.get(name, 0),
+            first_s=first.get(name, none), last_s=last.get(name, none),
+        )
+        for name in names
+    ]  # fmt: skip
+
+
+def _errors(
+    database: sqlite3.Connection, promise: str, from_s: int
+) -> dict[str, NDArray[np.int64]]:
+    """Start errors of each partition by the first or the last promise."""
+    found: dict[str, tuple[list[int], list[int]]] = {}
+    for partition, error_s, count in database.execute(
+        f"SELECT partition, start_s - {promise}_start_s AS error_s, count(*) FROM started"
+        " WHERE start_s >= ? AND first_start_s IS NOT NULL GROUP BY partition, error_s",
+        (from_s,),
+    ):
+        errors, counts = found.setdefault(partition, ([], []))
+        errors.append(error_s)
+        counts.append(count)
+    return {
+        partition: np.repeat(np.array(errors, dtype=np.int64), counts)
+        for partition, (errors, counts) in found.items()
+    }
+
+
+def _line(
+    period: str,
+    partition: str,
+    *,
+    sums: NDArray[np.int64],
+    gone: int,
+    first_s: NDArray[np.int64],
+    last_s: NDArray[np.int64],
+) -> Line:
+    starts, promised, changed, changes, later_s, earlier_s = sums.tolist()
+    accuracy = start_accuracy(
+        first_s,
+        last_s,
+        unpromised=starts - promised,
+        gone=gone,
+        changed=changed,
+        changes=changes,
+        later_s=later_s,
+        earlier_s=earlier_s,
+    )
+    return Line(period, partition, accuracy, _percentiles(first_s), _percentiles(last_s))
+
+
+def _percentiles(error_s: NDArray[np.int64]) -> NDArray[np.int64]:
+    if not len(error_s):
+        return error_s
+    return np.percentile(error_s, np.arange(101), method="inverted_cdf").astype(np.int64)
+
+
+def _series(database: sqlite3.Connection, since_s: int, step_s: int) -> list[Point]:
+    spans: dict[tuple[int, str], tuple[list[int], list[int]]] = {}
+    for at, partition, error_s, count in database.execute(
+        "SELECT start_s / ?2, partition, abs(start_s - last_start_s) AS error_s, count(*)"
+        " FROM started WHERE start_s >= ?1 AND first_start_s IS NOT NULL GROUP BY 1, 2, 3",
+        (since_s, step_s),
+    ):
+        for name in ("", partition):
+            errors, counts = spans.setdefault((at, name), ([], []))
+            errors.append(error_s)
+            counts.append(count)
+    points = []
+    for (at, partition), (errors, counts) in sorted(spans.items()):
+        error_s = np.repeat(np.array(errors, dtype=np.int64), counts)
+        p50, p90 = np.percentile(error_s, (50, 90))
+        points.append(Point(at * step_s, partition, len(error_s), float(p50), float(p90)))
+    return points
