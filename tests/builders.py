@@ -52,6 +52,8 @@ class a_job:  # noqa: N801
     reservation: int = -1
     array_tasks: int = 0
     array_startable: int = 0
+    user: str = "user"
+    account: str = "account"
 
 
 @dataclass
@@ -63,6 +65,9 @@ class a_running_job:  # noqa: N801
     mem_mib: int = 0
     gpus: int = 0
     licences: tuple[int, ...] = ()
+    user: str = "user"
+    account: str = "account"
+    id: str | None = None
 
 
 def a_partition(name: str = "batch", nodes: Sequence[int] = (), **settings: object) -> Partition:
@@ -142,8 +147,8 @@ class a_snapshot:  # noqa: N801
             id=_objects([job.id or str(index + 1) for index, job in enumerate(jobs)]),
             version=np.ones(n, dtype=np.uint64),
             name=_objects(["job"] * n),
-            user=_objects(["user"] * n),
-            account=_objects(["account"] * n),
+            user=_objects([job.user for job in jobs]),
+            account=_objects([job.account for job in jobs]),
             priority=_ints([job.priority for job in jobs]),
             submit_s=_ints([job.submit_s for job in jobs]),
             eligible_s=_ints([job.submit_s for job in jobs]),
@@ -182,9 +187,10 @@ class a_snapshot:  # noqa: N801
             for node in job.nodes
         ]
         return RunningTable(
-            id=_objects([f"r{index + 1}" for index in range(len(held))]),
+            id=_objects([job.id or f"r{index + 1}" for index, job in enumerate(held)]),
             name=_objects(["running"] * len(held)),
-            user=_objects(["user"] * len(held)),
+            user=_objects([job.user for job in held]),
+            account=_objects([job.account for job in held]),
             start_s=np.zeros(len(held), dtype=np.int64),
             end_s=_ints([job.end_s for job in held]),
             partition=np.zeros(len(held), dtype=np.int64),

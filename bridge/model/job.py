@@ -140,6 +140,7 @@ class RunningTable:
         indptr: (n_running + 1,) int64; job i holds nodes[indptr[i]:indptr[i + 1]].
         nodes: (nnz,) int32 node indexes.
         use: (nnz, R) int64: what is held on each of them.
+        account: (n_running,) object (str). Left out: empty throughout.
     """
 
     id: NDArray[np.object_]
@@ -153,6 +154,11 @@ class RunningTable:
     indptr: NDArray[np.int64]
     nodes: NDArray[np.int32]
     use: NDArray[np.int64]
+    account: NDArray[np.object_] = field(default_factory=_no_objects)
+
+    def __post_init__(self) -> None:
+        if len(self.account) != len(self.id):
+            object.__setattr__(self, "account", np.full(len(self.id), "", dtype=object))
 
     def __len__(self) -> int:
         return len(self.id)

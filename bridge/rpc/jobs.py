@@ -26,6 +26,7 @@ _OBJECTS: Final = (
     "id", "name", "user", "account", "hold_text", "partitions", "features", "required",
     "excluded", "own_text", "request",
 )  # fmt: skip
+_HELD_OBJECTS: Final = ("id", "name", "user", "account", "raw")
 _AT: Final = {name: at for at, name in enumerate(_INTS)}
 _LOWERED: Final = (
     "hold", "min_nodes", "max_nodes", "tasks", "max_tasks_per_node", "exclusive", "width_rule",
@@ -272,7 +273,7 @@ class RunningJobs:
         self._pool_end = 0
         self._alive = np.zeros(_SPARE, dtype=bool)
         self._ints = np.zeros((5, _SPARE), dtype=np.int64)  # start, end, partition, exclusive, size
-        self._objects = [np.empty(_SPARE, dtype=object) for _ in range(4)]  # id, name, user, raw
+        self._objects = [np.empty(_SPARE, dtype=object) for _ in _HELD_OBJECTS]
         self._licences = np.zeros((_SPARE, n_licences), dtype=np.int64)
         self._owner = np.zeros(_SPARE, dtype=np.int64)
         self._nodes = np.zeros(_SPARE, dtype=np.int32)
@@ -286,17 +287,17 @@ class RunningJobs:
 
     def raw(self, job_id: str) -> bytes:
         """The job's message as sent."""
-        found: bytes = self._objects[3][self._row[job_id]]
+        found: bytes = self._objects[-1][self._row[job_id]]
         return found
 
     def messages(self) -> list[bytes]:
         """All jobs' messages as sent, in the order of the table."""
-        return list(self._objects[3][: self._end][self._alive[: self._end]])
+        return list(self._objects[-1][: self._end][self._alive[: self._end]])
 
     def put(
         self,
         scalars: Sequence[tuple[int, int, int, bool]],
-        words: Sequence[tuple[str, str, str]],
+        words: Sequence[tuple[str, str, str, str]],
         raw: Sequence[bytes],
         licences: Sequence[tuple[int, ...]],
         held: Sequence[tuple[NDArray[np.int32], NDArray[np.int64]]],
@@ -305,14 +306,14 @@ class RunningJobs:
 
         Args:
             scalars: for each job (start_s, end_s, partition, exclusive).
-            words: for each job (id, name, user).
+            words: for each job (id, name, user, account).
             raw: the messages as sent.
             licences: (L,) for each job.
             held: for each job its nodes (n,) and what it holds there (n, R).
         """
         if not scalars:
             return
-        for job_id, _, _ in words:
+        for job_id, *_ in words:
             self.remove(job_id)
         sizes = [len(nodes) for nodes, _ in held]
         total = sum(sizes)
@@ -321,12 +322,13 @@ class RunningJobs:
         rows = slice(first, first + len(scalars))
         self._ints[:4, rows] = np.array(scalars, dtype=np.int64).T
         self._ints[4, rows] = sizes
-        ids, names, users, messages = self._objects
-        for row, (job_id, name, user), message in zip(
+        ids, names, users, accounts, messages = self._objects
+        for row, (job_id, name, user, account), message in zip(
             range(first, first + len(scalars)), words, raw, strict=True
         ):
             self._row[job_id] = row
             ids[row], names[row], users[row], messages[row] = job_id, name, user, message
+            accounts[row] = account
         if self._licences.shape[1]:
             self._licences[rows] = np.array(licences, dtype=np.int64)
         self._alive[rows] = True
@@ -399,6 +401,7 @@ class RunningJobs:
             indptr=np.concatenate(([0], np.cumsum(size))).astype(np.int64),
             nodes=self._nodes.take(pool),
             use=self._use.take(pool, axis=0),
+            account=self._objects[3].take(take),
         )
 
 

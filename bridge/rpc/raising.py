@@ -138,6 +138,7 @@ class Messages:
             state=pb.JOB_STATE_RUNNING,
             name=running.name[row],
             user=running.user[row],
+            account=running.account[row],
             allocation=pb.Allocation(
                 start_s=int(running.start_s[row]),
                 end_s=int(running.end_s[row]),

@@ -301,7 +301,7 @@ class Session:
         if not jobs:
             return
         scalars: list[tuple[int, int, int, bool]] = []
-        words: list[tuple[str, str, str]] = []
+        words: list[tuple[str, str, str, str]] = []
         raw: list[bytes] = []
         licences: list[tuple[int, ...]] = []
         held: list[tuple[NDArray[np.int32], NDArray[np.int64]]] = []
@@ -320,7 +320,7 @@ class Session:
                     allocation.exclusive,
                 )
             )  # fmt: skip
-            words.append((job_id, _text(job.name), _text(job.user)))
+            words.append((job_id, _text(job.name), _text(job.user), _text(job.account)))
             raw.append(job.SerializeToString())
             wanted = [0] * len(self._layout.licences)
             for use in allocation.licences:

@@ -181,6 +181,7 @@ class Controller:
             indptr=np.concatenate(([0], np.cumsum(widths))).astype(np.int64),
             nodes=np.concatenate([a.nodes for a in held]) if held else none[0],
             use=np.concatenate([a.use for a in held]) if held else none[1],
+            account=self.jobs.account[rows],
         )
 
     # ------------------------------------------------------------ what shall be
