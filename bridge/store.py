@@ -56,7 +56,8 @@ LINGER_S = 2.0
 MOST_OWED = 1_000_000
 PRUNE_EVERY_S = 3600.0
 SHARE = 20
-"""A summary is told again for `SHARE` times as long as it took: asking often costs little."""
+CHEAP_S = 0.05
+"""A summary that took more work than this is told again for `SHARE` times as long."""
 
 _VERSION = 2
 _MEMORY = "CREATE TABLE IF NOT EXISTS memory (key TEXT PRIMARY KEY, value TEXT NOT NULL);"
@@ -279,10 +280,10 @@ class _Scribe:
     def kept(self) -> Kept:
         """Judges the records, or tells again what was found a moment ago."""
         if self._kept is None or time.monotonic() > self._fresh_until:
-            began = time.monotonic()
+            began = time.thread_time()
             self._kept = summarise(self._database, self._now_s, self._keep_days, len(self._waiting))
-            ended = time.monotonic()
-            self._fresh_until = ended + SHARE * (ended - began)
+            spent_s = time.thread_time() - began
+            self._fresh_until = time.monotonic() + (SHARE * spent_s if spent_s > CHEAP_S else 0)
         return self._kept
 
 

@@ -21,6 +21,7 @@ COMMANDS: Final = {
     "status": ("status", "status", "Show how the service and its controller fare."),
     "plan": ("plan", "plan", "Show what starts when and where."),
     "explain": ("explain", "explain", "Explain why a job waits, or when and where it starts."),
+    "accuracy": ("accuracy", "accuracy", "Show how announced starts came true."),
     "policy": ("policy", "app", "Show or change the policy."),
     "simulate": ("simulate", "simulate", "Replay a trace under one or several policies."),
     "demo": ("demo", "demo", "Watch the service plan a real trace."),

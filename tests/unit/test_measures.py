@@ -8,6 +8,7 @@ from bridge.measures import (
     makespan_s,
     measure,
     slowdown,
+    start_accuracy,
     steps,
     turnaround_s,
     utilization,
@@ -78,3 +79,26 @@ def test_steps_of_touching_intervals_do_not_overlap():
     at_s, total = steps(np.array([0, 5, 5]), np.array([5, 9, 7]), np.array([2, 1, 1]))
     assert at_s.tolist() == [0, 5, 7, 9]
     assert total.tolist() == [2, 2, 1, 0]
+
+
+def test_start_errors_by_their_formulas():
+    first = np.array([-100, 0, 20, 400])
+    last = np.array([-10, 0, 0, 40])
+    found = start_accuracy(
+        first, last, unpromised=3, gone=2, changed=1, changes=6, later_s=80, earlier_s=20
+    )
+    assert (found.promised, found.unpromised, found.gone) == (4, 3, 2)
+    assert found.first.median_s == 10
+    assert (found.first.absolute_s.p50, found.first.absolute_s.mean) == (60, 130)
+    assert (found.first.kept, found.last.kept) == (0.5, 0.75)
+    assert found.last.absolute_s.p90 == pytest.approx(31)
+    assert (found.changed, found.changes) == (0.25, 1.5)
+    assert (found.later_s, found.earlier_s, found.churn_s) == (20, 5, 25)
+
+
+def test_without_promises_everything_is_nothing():
+    nobody = np.zeros(0, dtype=np.int64)
+    found = start_accuracy(
+        nobody, nobody, unpromised=5, gone=0, changed=0, changes=0, later_s=0, earlier_s=0
+    )
+    assert (found.unpromised, found.changes, found.last.kept) == (5, 0, 0)

@@ -23,6 +23,8 @@ def test_every_metric_is_in_the_documented_table(metrics):
     metrics.gate_refused("controller.socket", "user")
     metrics.decided("start", 1)
     metrics.fate("refused", 2015)
+    metrics.started("batch", 1)
+    metrics.announcements_changed(1, 0)
     text = page(metrics)
     shown = set(re.findall(r"^# TYPE (\S+) ", text, re.MULTILINE))
     shown = {name for name in shown if not name.endswith("_created")}
@@ -41,6 +43,17 @@ def test_cycles_and_failures(metrics):
     assert 'schedbridge_cycle_seconds_bucket{le="0.005"} 1.0' in text
     assert "schedbridge_policy_failures_total 2.0" in text
     assert "schedbridge_controller_up 1.0" in text
+
+
+def test_announced_starts(metrics):
+    metrics.started("batch", -30)
+    metrics.started("batch", 5)
+    metrics.announcements_changed(later=2, earlier=1)
+    text = page(metrics)
+    assert 'start_error_seconds_bucket{le="-10.0",partition="batch"} 1.0' in text
+    assert 'start_error_seconds_bucket{le="0.0",partition="batch"} 1.0' in text
+    assert 'start_error_seconds_bucket{le="10.0",partition="batch"} 2.0' in text
+    assert 'schedbridge_announcements_changed_total{direction="later"} 2.0' in text
 
 
 def test_the_policy_in_force_is_the_only_one(metrics):

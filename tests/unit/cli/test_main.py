@@ -60,7 +60,14 @@ def test_an_unknown_command_is_one_line(capsys):
 
 @pytest.mark.parametrize(
     "arguments",
-    [("status",), ("plan",), ("explain", "1"), ("policy", "show"), ("policy", "set", "easy")],
+    [
+        ("status",),
+        ("plan",),
+        ("explain", "1"),
+        ("accuracy",),
+        ("policy", "show"),
+        ("policy", "set", "easy"),
+    ],
 )
 def test_without_a_service_there_is_one_clear_line(capsys, tmp_path, arguments):
     code, out, err = call(capsys, *arguments, "--socket", tmp_path / "none")

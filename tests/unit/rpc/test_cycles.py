@@ -203,6 +203,26 @@ def test_readers_do_not_wait_for_a_running_cycle():
     assert cycles.published.snapshot.generation == 2
 
 
+def test_a_job_that_ended_before_it_was_seen_running_has_started():
+    seen = Seen()
+    cycles = some_cycles(observers=(seen,))
+    start = cycles.run(a_full([wide("1"), wide("2")])).decisions[0]
+    fate = pb.Fate(decision_id=start.id, job_id="1", outcome=pb.OUTCOME_APPLIED)
+    cycles.run(a_delta(1, now_s=NOW_S + 3, fates=[fate], removed_jobs=["1", "2"]))
+    happened = seen.reports[-1].happened
+    assert happened.started == [("1", NOW_S, "batch")]
+    assert happened.gone == ["2"]
+
+
+def test_a_whole_report_tells_who_waits():
+    seen = Seen()
+    cycles = some_cycles(observers=(seen,))
+    cycles.run(a_full([wide("1"), wide("2")]))
+    cycles.run(a_delta(1))
+    assert list(seen.reports[0].happened.waiting) == ["1", "2"]
+    assert seen.reports[1].happened.waiting is None
+
+
 def test_observers_hear_of_everything():
     seen = Seen()
     cycles = some_cycles(observers=(seen,))

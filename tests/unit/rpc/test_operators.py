@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
 
+from bridge.accuracy import Announced, Began, Happened
 from bridge.errors import ConfigError
 from bridge.loop import Decider
 from bridge.registry import PRESETS, build
@@ -10,6 +11,7 @@ from bridge.rpc.cycles import Cycles
 from bridge.rpc.operators import Operator, PolicySwitch
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.rpc.session import Session
+from bridge.store import Slow, Store
 from tests.unit.rpc.worlds import a_full, a_hello, a_job
 
 
@@ -53,6 +55,50 @@ def test_what_is_no_policy_changes_nothing(decider, cycles, text):
     with pytest.raises(ConfigError):
         switch.replace(text, cycles)
     assert (decider.policy.name, switch.name()) == ("easy", "easy")
+
+
+def an_operator(decider, cycles, **settings):
+    switch = PolicySwitch(PRESETS["easy"], decider)
+    settings = {"service": "test", "failures": lambda: 0, "admin": False} | settings
+    return Operator(cycles, switch, **settings)
+
+
+def test_accuracy_names_no_job(decider, cycles):
+    store = Store(None)
+    promised = {"secret": Announced(100, "a"), "other": Announced(100, "b")}
+    store.took(Happened(10, promised=promised))
+    store.took(Happened(110, [Began("secret", 110, "a"), Began("other", 100, "b")]))
+    operator = an_operator(decider, cycles, accuracy=store.accuracy)
+    reply = operator.Accuracy(pb.AccuracyRequest(), None)
+    only = operator.Accuracy(pb.AccuracyRequest(partition="b"), None)
+    store.close()
+    assert "secret" not in str(reply)
+    newest = [line for line in reply.lines if line.period == pb.PERIOD_HOUR]
+    assert [(line.partition, line.promised) for line in newest] == [("", 2), ("a", 1), ("b", 1)]
+    assert newest[1].last.absolute_p90_s == 10
+    assert len(newest[1].last.percentiles_s) == 101
+    assert {line.partition for line in only.lines} == {"b"}
+    assert {point.partition for point in only.series} == {"b"}
+
+
+def test_without_records_there_is_an_empty_answer(decider, cycles):
+    reply = an_operator(decider, cycles).Accuracy(pb.AccuracyRequest(), None)
+    assert (reply.now_s, list(reply.lines)) == (0, [])
+
+
+def test_a_slow_disk_is_said(decider, cycles):
+    class Context:
+        def abort(self, code, why):
+            raise RuntimeError(f"{code.name}: {why}")
+
+        def code(self):
+            return "aborted"
+
+    def slow():
+        raise Slow("try again later")
+
+    with pytest.raises(RuntimeError, match="RESOURCE_EXHAUSTED: try again later"):
+        an_operator(decider, cycles, accuracy=slow).Accuracy(pb.AccuracyRequest(), Context())
 
 
 @pytest.mark.parametrize(

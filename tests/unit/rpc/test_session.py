@@ -227,6 +227,23 @@ def test_pending_running_completing_gone():
     assert running_of(session) == {}
 
 
+def test_a_job_that_ran_between_two_reports_has_started():
+    session = a_session(a_full([a_job("1")]))
+    brief = a_running_job("1", "n1", state=pb.JOB_STATE_COMPLETING)
+    assert session.apply(a_delta(1, jobs=[brief]))
+    assert session.started == [("1", NOW_S - 100, "batch")]
+    assert session.gone == []
+
+
+def test_waiting_jobs_that_are_removed_are_gone():
+    session = a_session(a_full([a_job("1"), a_job("2"), a_running_job("3", "n0")]))
+    assert session.whole
+    assert session.apply(a_delta(1, removed_jobs=["2", "3", "never-heard-of"]))
+    assert (session.gone, session.whole) == (["2"], False)
+    assert session.apply(a_delta(2))
+    assert session.gone == []
+
+
 def test_a_requeued_job_waits_again():
     session = a_session(a_full([a_running_job("1", "n0")]))
     assert session.apply(a_delta(1, jobs=[a_job("1", version=2)]))

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -199,3 +201,49 @@ def test_everything_is_back_at_the_end():
     assert (controller.free[:, 0].sum(), controller.used_processors) == (1, 3)
     controller.release(0)
     assert np.array_equal(controller.free, controller.system.nodes.capacity)
+
+
+# ------------------------------------------------------------------ what was announced
+
+
+def test_starts_beside_what_was_announced():
+    """Job 1 ends 6 s early; job 2 was told 11 and again 11, then starts at 5."""
+    decide = NaiveBackfill(depth=None)
+    outcome = run([(1, 4, 10, 4), (2, 5, 5, 4), (3, 1, 1, 4)], decide=decide)
+    assert starts(outcome) == [1, 5, 10]
+    found = outcome.starts
+    assert found.start_s.tolist() == [1, 5, 10]
+    assert found.promise["first_start_s"].tolist() == [0, 11, 16]
+    assert found.promise["first_said_s"].tolist() == [0, 2, 3]
+    assert found.promise["last_start_s"].tolist() == [0, 11, 10]
+    assert found.promise["changes"].tolist() == [0, 0, 1]
+    judged = found.accuracy()
+    assert (judged.promised, judged.unpromised, judged.gone) == (2, 1, 0)
+    assert (judged.first.median_s, judged.last.median_s) == (-6, -3)
+    assert (judged.changes, judged.later_s, judged.earlier_s) == (0.5, 0, 3)
+
+
+def test_a_cancelled_job_was_promised_for_nothing():
+    faults = [Fault(5, FaultKind.JOB_CANCELLED, 1)]
+    outcome = run([(1, 10, 10, 4), (2, 5, 5, 4)], faults=faults)
+    assert outcome.starts.gone == 1
+    assert len(outcome.starts.start_s) == 1
+
+
+def test_a_requeued_job_has_a_record_for_each_start():
+    faults = [Fault(4, FaultKind.NODE_LOST, 0), Fault(8, FaultKind.NODE_RETURNED, 0)]
+    outcome = run([(1, 10, 10, 4)], faults=faults)
+    assert outcome.starts.start_s.tolist() == [1, 8]
+
+
+def test_a_plan_nobody_can_read_announces_nothing():
+    calls = []
+
+    def decide(snapshot):
+        plan = NaiveBackfill()(snapshot)
+        calls.append(plan)
+        return replace(plan, start_s=plan.start_s[:-1]) if len(calls) == 2 else plan
+
+    outcome = run([(1, 10, 10, 4), (2, 5, 5, 4)], decide=decide, fallback=NaiveBackfill())
+    assert outcome.starts.promise["first_said_s"].tolist()[0] == 0
+    assert len(outcome.refusals) == 1
