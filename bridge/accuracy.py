@@ -41,6 +41,7 @@ FIELDS: Final = (
 PROMISE: Final = np.dtype([(name, np.int64) for name in FIELDS])
 """What is kept of a job's promises; `first_start_s` 0: nothing was promised."""
 
+_NONE: Final = np.zeros((), dtype=PROMISE)
 _SPARE = 1024
 
 
@@ -112,7 +113,7 @@ class Starts:
 
     Attributes:
         start_s: int64: actual.
-        promise: `PROMISE`.
+        promise: `PROMISE`, or more fields than that; when it was said is not needed.
         gone: waiting jobs that had been promised a start and left without one.
     """
 
@@ -122,11 +123,12 @@ class Starts:
 
     def accuracy(self) -> StartAccuracy:
         """Judges them; see `bridge.measures`."""
-        said = self.promise["first_start_s"] != 0
-        start_s, promise = self.start_s[said], self.promise[said]
+        start_s, promise = self.start_s, self.promise
+        said = promise["first_start_s"] != 0
+        # Who was promised nothing has nothing but zeros to add to the sums.
         return start_accuracy(
-            start_s - promise["first_start_s"],
-            start_s - promise["last_start_s"],
+            (start_s - promise["first_start_s"])[said],
+            (start_s - promise["last_start_s"])[said],
             unpromised=int(len(said) - said.sum()),
             gone=self.gone,
             changed=int((promise["changes"] > 0).sum()),
@@ -300,10 +302,10 @@ class Waiting:
         row = self._row.pop(job_id)
         del self._partition[job_id]
         promise = self._promise(row)
-        self._promises.take(np.array([row], dtype=np.intp))
+        self._promises.held[row] = _NONE
         self._free.append(row)
         changes.touched.add(job_id)
         return promise
 
     def _promise(self, row: int) -> Promise:
-        return Promise(*self._promises.held[row].tolist())
+        return Promise(*self._promises.held.item(row))
