@@ -144,3 +144,27 @@ def test_mistakes_get_one_line(schedbridge, tmp_path, monkeypatch, arguments, sa
     assert code == 1
     assert says in err
     assert err.count("\n") == 1
+
+
+def test_announced_starts_are_judged(schedbridge, tmp_path):
+    arguments = ("--jobs", 300, "--policy", "easy", "--policy", "conservative")
+    code, out, _ = schedbridge(
+        "simulate", EXCERPT, *arguments, "--engine", "cycle", "--out", tmp_path
+    )
+    assert code == 0
+    assert "starts that had been announced" in out
+    assert "churn: later, a job" in out
+    page = (tmp_path / "report.html").read_text()
+    assert "never later than last announced" in page
+    easy, conservative = json.loads((tmp_path / "results.json").read_text())["results"]
+    for found in (easy["starts"], conservative["starts"]):
+        assert found["promised"] + found["unpromised"] == 300
+    assert easy["starts"]["promised"] < conservative["starts"]["promised"]
+    assert easy["starts"]["last"]["kept"] == 1
+
+
+def test_the_fast_engine_says_that_it_does_not_know(schedbridge):
+    code, out, _ = schedbridge("simulate", EXCERPT, "--jobs", 50)
+    assert code == 0
+    assert "churn" not in out
+    assert "--engine cycle measures it" in out

@@ -6,12 +6,14 @@ import re
 import numpy as np
 import pytest
 
+from bridge.accuracy import PROMISE, Starts
 from bridge.measures import Schedule, measure
 from bridge.report.ascii import ascii_gantt
-from bridge.report.columns import milliseconds
+from bridge.report.columns import COLUMNS, columns_of, milliseconds
 from bridge.report.gantt import bars_of
 from bridge.report.html import write_html
 from bridge.report.plots import file_word, save_plots
+from bridge.report.promises import Curve, Track, draw_accuracy
 from bridge.report.run import Run, figures, write_jobs_csv
 from bridge.report.series import busy_share, queue_length, time_span_s
 from bridge.units import NEVER
@@ -34,14 +36,21 @@ def ints(*values):
     return np.array(values, dtype=np.int64)
 
 
-def a_run(policy="easy", placed=True):
+def some_starts():
+    """A start 5 s before the first promise, on the last one; one that was promised nothing."""
+    promise = np.array([(10, 1, 5, 3, 2, 0, 5), (0,) * 7], dtype=PROMISE)
+    return Starts(ints(5, 0), promise, gone=1)
+
+
+def a_run(policy="easy", placed=True, starts=None):
     """Job a on nodes 0, 1 and 3, job b on node 2 after a wait of 5 s, job c never."""
+    judged = None if starts is None else starts.accuracy()
     schedule = Schedule(4, ints(0, 0, 3), ints(0, 5, NEVER), ints(10, 15, NEVER), ints(3, 1, 4))
     return Run(
         policy=policy,
         engine="cycle",
         schedule=schedule,
-        measures=measure(schedule, np.array([1.0, 2.0])),
+        measures=measure(schedule, np.array([1.0, 2.0]), judged),
         node_names=("n0", "n1", "n2", "n3"),
         id=np.array(["a", "b", "c"], dtype=object),
         time_limit_s=ints(20, 20, 20),
@@ -57,6 +66,34 @@ def test_figures_have_the_stable_keys_and_are_json():
     assert list(found)[: len(STABLE_KEYS)] == STABLE_KEYS
     assert (found["jobs"], found["unfinished"], found["wait_s_mean"]) == (2, 1, 2.5)
     assert json.loads(json.dumps(found)) == found
+
+
+def test_figures_hold_how_announced_starts_came_true():
+    assert figures(a_run())["starts"] is None
+    found = figures(a_run(starts=some_starts()))
+    assert json.loads(json.dumps(found)) == found
+    starts = found["starts"]
+    assert (starts["promised"], starts["unpromised"], starts["gone"]) == (1, 1, 1)
+    assert (starts["first"]["median_s"], starts["last"]["median_s"]) == (-5, 0)
+    assert (starts["changes"], starts["later_s"], starts["earlier_s"]) == (2, 0, 5)
+
+
+def test_what_nobody_measured_is_not_shown():
+    silent, heard = a_run(), a_run("heard", starts=some_starts())
+    assert len(columns_of([silent])) < len(columns_of([heard])) == len(COLUMNS)
+    (changes,) = (column for column in COLUMNS if column.heading.startswith("changes"))
+    assert [changes.show(run) for run in (silent, heard)] == ["not measured", "2.00"]
+    assert changes.best([silent, heard]) is None  # one alone is not the best
+    nobody = Starts(ints(), np.zeros(0, dtype=PROMISE))
+    assert changes.show(a_run(starts=nobody)) == "not measured"
+
+
+@pytest.mark.parametrize("empty", [True, False])
+def test_a_plot_of_promises(tmp_path, empty):
+    curves = [] if empty else [Curve("batch", list(range(-50, 51)), list(range(101)))]
+    track = Track([], [], [], 300) if empty else Track([0, 300], [5.0, 7.0], [9.0, 8.0], 300)
+    draw_accuracy(tmp_path / "a.png", "title", curves, track)
+    assert (tmp_path / "a.png").stat().st_size > 10_000
 
 
 def test_jobs_as_csv(tmp_path):
