@@ -10,6 +10,9 @@ from bridge.model.job import Hold, JobTable, RunningTable, WidthRule
 from bridge.model.node import NodeTable
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Partition, Reservation, Snapshot
+from bridge.planning.chunk_groups import ClusterWords, chunk_columns, lower_chunks
+from bridge.planning.chunks import parse_request
+from bridge.planning.slurm_request import slurm_request
 
 RESOURCES = ("cpus", "mem_mib", "gpu")
 
@@ -54,6 +57,8 @@ class a_job:  # noqa: N801
     array_startable: int = 0
     user: str = "user"
     account: str = "account"
+    chunks: str = ""
+    """A request in chunks, in place of nodes, tasks and amounts; shared unless it says excl."""
 
 
 @dataclass
@@ -126,7 +131,7 @@ class a_snapshot:  # noqa: N801
             generation=self.generation,
             resources=RESOURCES,
             nodes=table,
-            jobs=self._jobs(),
+            jobs=self._asking_in_chunks(self._jobs(), table),
             running=self._running(table),
             partitions=partitions,
             reservations=tuple(self.reservations),
@@ -177,6 +182,23 @@ class a_snapshot:  # noqa: N801
             array_tasks=_ints([job.array_tasks for job in jobs]),
             array_startable=_ints([job.array_startable for job in jobs]),
         )
+
+    def _asking_in_chunks(self, table: JobTable, nodes: NodeTable) -> JobTable:
+        """Writes the columns of the jobs that ask in chunks."""
+        cluster = ClusterWords(
+            column={"gpu": 2}, n_resources=3, features=frozenset().union(*nodes.features)
+        )
+        for row, job in enumerate(self.jobs):
+            if not job.chunks:
+                continue
+            request = parse_request(job.chunks)
+            held = slurm_request(request, cluster.generic)
+            lowered = lower_chunks(request, cluster, constraint=held.constraint)
+            table.chunks[row] = lowered
+            table.exclusive[row] = request.place.exclusive
+            for name, value in vars(chunk_columns(lowered)).items():
+                getattr(table, name)[row] = value
+        return table
 
     def _running(self, nodes: NodeTable) -> RunningTable:
         held = list(self.running)

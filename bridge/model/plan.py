@@ -28,6 +28,9 @@ class Plan:
         nodes: (nnz,) int32 node indexes, ascending within a row.
         tasks: (nnz,) int32 tasks on each of them; 0 for jobs without tasks.
         reasons: why a row does not start now; None for rows that do.
+        groups: (nnz, G) int32: chunks of each kind of the job's request on each of the nodes, for
+            jobs that asked in chunks of several kinds; 0 beyond a job's kinds and for other jobs.
+            None: there are no such jobs in the plan.
         notes: what went otherwise than asked, e.g. that the policy failed and which plan serves.
     """
 
@@ -42,6 +45,7 @@ class Plan:
     tasks: NDArray[np.int32]
     reasons: tuple[Reason | None, ...]
     notes: tuple[str, ...] = ()
+    groups: NDArray[np.int32] | None = None
 
     def __len__(self) -> int:
         return len(self.job)

@@ -150,12 +150,55 @@ def lower_chunks(
         for name, number in kind.amounts:
             if name in generic:
                 want[cluster.column[name]] += number
+            elif name == slurm_request.GPU:
+                raise _refused(request, "asks for GPUs, which no node has")
         wants.append(tuple(want))
-        own = sorted(slurm_request.features(kind, generic) - common)
-        if unknown := [name for name in own if name not in cluster.features]:
+        own = slurm_request.features(kind, generic)
+        if unknown := sorted(own - cluster.features):
             raise _refused(request, f"no node has the feature or resource '{unknown[0]}'")
-        constraints.append(_and(base, own))
+        constraints.append(_and(base, sorted(own - common)))
     return LoweredChunks(request, tuple(wants), tuple(constraints), tuple(per_node))
+
+
+@dataclass(frozen=True)
+class ChunkColumns:
+    """A request in the other columns of `bridge.model.job.JobTable`, named as there."""
+
+    min_nodes: int
+    max_nodes: int
+    tasks: int
+    features: str
+    per_node: tuple[int, ...]
+    per_task: tuple[int, ...]
+
+
+def chunk_columns(lowered: LoweredChunks) -> ChunkColumns:
+    """Says chunks of one kind in columns; of several kinds, what never is too little.
+
+    That is each chunk as large as the largest in everything; on one node, their sum.
+    """
+    request, kinds = lowered.request, lowered.request.kinds
+    n_chunks, arrangement = request.n_chunks, request.place.arrangement
+    by_resource = list(zip(*lowered.wants, strict=True))
+    most = tuple(max(column) for column in by_resource)
+    zero = (0,) * len(most)
+    nodes, tasks, per_node, per_task = n_chunks, 0, most, zero
+    if arrangement is Arrangement.PACK or n_chunks == 1 or kinds[0].host:
+        nodes = 1
+        per_node = tuple(
+            sum(kind.count * n for kind, n in zip(kinds, column, strict=True))
+            for column in by_resource
+        )
+    elif arrangement is Arrangement.FREE:
+        tasks, per_node, per_task = n_chunks, zero, most
+    return ChunkColumns(
+        min_nodes=nodes if arrangement is Arrangement.SCATTER else 1,
+        max_nodes=nodes,
+        tasks=tasks,
+        features=lowered.features[0] if len(kinds) == 1 else "",
+        per_node=tuple(a + b for a, b in zip(per_node, lowered.per_node, strict=True)),
+        per_task=per_task,
+    )
 
 
 def _own_memory_mib(request: ChunkRequest, kind: Chunk) -> int:

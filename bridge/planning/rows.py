@@ -20,6 +20,10 @@ _PLANNABLE = np.array(
     [hold in (Hold.NONE, Hold.BEGIN_TIME, Hold.RESERVATION) for hold in Hold], dtype=bool
 )
 
+MIXED = Reason(
+    ReasonCode.OTHER, "chunks of several kinds need the plan stage openccs: ask the administrator"
+)
+
 
 def expand_arrays(jobs: JobTable, order: NDArray[np.int64], array_depth: int) -> NDArray[np.int64]:
     """Repeats each array once per task to plan; at least one row per job.
@@ -48,7 +52,16 @@ class Rows:
         reasons: why a row does not start now; filled for the rows that were not asked about.
     """
 
-    def __init__(self, snapshot: Snapshot, job: NDArray[np.int64]) -> None:
+    def __init__(
+        self, snapshot: Snapshot, job: NDArray[np.int64], *, several_kinds: bool = False
+    ) -> None:
+        """Sorts the rows out.
+
+        Args:
+            snapshot: the world.
+            job: (n_rows,) rows of `snapshot.jobs`.
+            several_kinds: whether the policy can plan chunks of several kinds.
+        """
         self.snapshot, self.job = snapshot, job
         self.eligibility = Eligibility(snapshot)
         self.reasons: list[Reason | None] = [None] * len(job)
@@ -57,6 +70,8 @@ class Rows:
         plannable = (_PLANNABLE[jobs.hold] & startable)[job]
         for row in np.flatnonzero(~plannable).tolist():
             self.reasons[row] = held_reason(snapshot, int(job[row]))
+        if not several_kinds:
+            plannable &= ~self._mixed(plannable)
         candidates = np.flatnonzero(plannable)
         asked: list[int] = []
         given: list[tuple[Alternative, ...]] = []
@@ -69,6 +84,17 @@ class Rows:
                 given.append(answer)
         self.asked = np.array(asked, dtype=np.int64)
         self.alternatives = AlternativeColumns(given)
+
+    def _mixed(self, plannable: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Rows that ask for chunks of several kinds; they get their reason."""
+        chunks = self.snapshot.jobs.chunks
+        several = np.zeros(len(chunks), dtype=bool)
+        for at in np.flatnonzero(chunks.astype(bool)).tolist():
+            several[at] = len(chunks[at].request.kinds) > 1
+        mixed: NDArray[np.bool_] = several[self.job]
+        for row in np.flatnonzero(mixed & plannable).tolist():
+            self.reasons[row] = MIXED
+        return mixed
 
     def not_before_s(self) -> NDArray[np.int64]:
         """(n_asked,) the earliest start each asked row allows; 0: any."""

@@ -162,7 +162,8 @@ def memory_per_cpu_mib(request: ChunkRequest) -> int:
 
 def features(kind: Chunk, generic: frozenset[str]) -> set[str]:
     """What a node must have for a chunk; amounts that are no generic resource among it."""
-    return {*kind.features, *(f"{name}={n}" for name, n in kind.amounts if name not in generic)}
+    counted = generic | {GPU}
+    return {*kind.features, *(f"{name}={n}" for name, n in kind.amounts if name not in counted)}
 
 
 def _amounts(
@@ -173,7 +174,7 @@ def _amounts(
     per_task: list[tuple[str, int]] = []
     gpus = 0
     kinds = request.kinds
-    for name in sorted({name for kind in kinds for name, _ in kind.amounts} & generic):
+    for name in sorted({name for kind in kinds for name, _ in kind.amounts} & (generic | {GPU})):
         each = [dict(kind.amounts).get(name, 0) for kind in kinds]
         total = sum(kind.count * n for kind, n in zip(kinds, each, strict=True))
         share = each[0] * size // kinds[0].ncpus

@@ -32,6 +32,7 @@ from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.snapshot import Snapshot
 from bridge.rpc.hostlist import NodeIndex
 from bridge.rpc.pb import scheduler_pb2 as pb
+from bridge.rpc.uses import chunk_uses
 from bridge.units import NEVER, UNPLANNED
 
 WORDS_S = 60
@@ -167,6 +168,7 @@ class Announcements:
                         nodes=nodes.fold(plan.nodes[held]),
                         partition=partition,
                         tasks=tasks.tolist(),
+                        uses=chunk_uses(snapshot, plan, row, nodes),
                     ),
                 )
             )

@@ -24,7 +24,7 @@ _INTS: Final = (
 )  # fmt: skip
 _OBJECTS: Final = (
     "id", "name", "user", "account", "hold_text", "partitions", "features", "required",
-    "excluded", "own_text", "request",
+    "excluded", "chunks", "own_text", "request",
 )  # fmt: skip
 _HELD_OBJECTS: Final = ("id", "name", "user", "account", "raw")
 _AT: Final = {name: at for at, name in enumerate(_INTS)}
@@ -79,9 +79,10 @@ class PendingJobs:
         self._reserve(len(scalars))
         rows = np.empty(len(scalars), dtype=np.int64)
         table: list[tuple[int, ...]] = []
-        ids, names, users, accounts, hold_texts, parts, features, required, excluded, own, raw = (
-            self._objects
-        )
+        (
+            ids, names, users, accounts, hold_texts, parts, features, required, excluded, chunks,
+            own, raw,
+        ) = self._objects  # fmt: skip
         for at, (
             (version, priority, submit_s, eligible_s, begin_s, limit_s, hold, tasks, startable),
             (job_id, name, user, account, text),
@@ -109,7 +110,7 @@ class PendingJobs:
             hold_texts[row] = low.problem if bad else text
             parts[row], features[row] = low.partitions, low.features
             required[row], excluded[row] = low.required, low.excluded
-            own[row], raw[row] = text, requests[at]
+            chunks[row], own[row], raw[row] = low.chunks, text, requests[at]
         self._alive[rows] = True
         self._ints[:, rows] = np.array(table, dtype=np.int64).T
         self._put_vectors(rows, lowered)
@@ -150,10 +151,10 @@ class PendingJobs:
             return
         rows = np.flatnonzero(self._alive[: self._end])
         own_hold = self._ints[_AT["own_hold"], rows].tolist()
-        texts, parts, features, required, excluded, own = (
+        texts, parts, features, required, excluded, chunks, own = (
             self._objects[_OBJECTS.index(name)]
             for name in (
-                "hold_text", "partitions", "features", "required", "excluded", "own_text",
+                "hold_text", "partitions", "features", "required", "excluded", "chunks", "own_text",
             )
         )  # fmt: skip
         table = []
@@ -168,6 +169,7 @@ class PendingJobs:
             texts[row] = low.problem if bad else own[row]
             parts[row], features[row] = low.partitions, low.features
             required[row], excluded[row] = low.required, low.excluded
+            chunks[row] = low.chunks
         self._ints[_LOWERED_AT[:, None], rows[None, :]] = np.array(table, dtype=np.int64).T
         self._put_vectors(rows, lowered)
 
@@ -259,6 +261,7 @@ class PendingJobs:
                 reservation=column["reservation"],
                 array_tasks=column["array_tasks"],
                 array_startable=column["array_startable"],
+                chunks=text["chunks"],
             ),
             column["serial"],
         )

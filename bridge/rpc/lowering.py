@@ -25,6 +25,11 @@ Rules
     8. A job is exclusive if it says so or if any of its partitions is.
     9. A malleable job may start with any allowed width in its own bounds.
    10. `contiguous` is left to Slurm, which enforces it when the job is started.
+   11. A job that asked in chunks asks for them alone; what Slurm holds for it must mean the same
+       (as many CPUs, the same features). Chunks of one kind become units as in (3), one on each
+       node (scatter), or their sum on one (pack). For several kinds the columns say what never is
+       too little (`bridge.planning.chunk_groups.chunk_columns`). Only policies that read the
+       column `chunks` plan such jobs.
 
 A request that cannot be understood is the user's problem: `problem` says what is wrong with it,
 and the rest of the queue goes on.
@@ -40,6 +45,9 @@ from numpy.typing import NDArray
 from bridge.errors import RequestError
 from bridge.model.job import WidthRule
 from bridge.model.node import CPUS, MEMORY_MIB
+from bridge.model.resources import LoweredChunks
+from bridge.planning.chunk_groups import ClusterWords, chunk_columns, lower_chunks
+from bridge.planning.chunks import parse_request
 from bridge.rpc.hostlist import NodeIndex
 from bridge.rpc.pb import scheduler_pb2 as pb
 
@@ -69,6 +77,7 @@ class Layout:
         memory_mib: (n_nodes,) int64.
         partition_exclusive: for each partition, whether its jobs hold whole nodes.
         partition_threads: for each partition, the CPUs to which a node's share is rounded up.
+        features: all that any node has.
     """
 
     nodes: NodeIndex
@@ -82,6 +91,7 @@ class Layout:
     licences: Mapping[str, int] = field(default_factory=dict)
     memory_consumable: bool = True
     memory_optional: bool = False
+    features: frozenset[str] = frozenset()
 
     def gres(self, items: Iterable[pb.Gres], vector: list[int]) -> str:
         """Adds generic resources to a vector; a typed one also counts as its plain kind.
@@ -122,6 +132,7 @@ class Lowered:
     per_task: tuple[int, ...] = ()
     licences: tuple[int, ...] = ()
     problem: str = ""
+    chunks: LoweredChunks | None = None
 
 
 class _Contradiction(Exception):
@@ -145,6 +156,21 @@ def _lower(request: pb.Request, layout: Layout) -> Lowered:
     required = tuple(layout.nodes.parse(request.required_nodes).tolist())
     excluded = tuple(layout.nodes.parse(request.excluded_nodes, unknown_ok=True).tolist())
     exclusive = request.exclusive or any(layout.partition_exclusive[p] for p in partitions)
+    if request.HasField("chunks"):
+        chunks = _chunks(request, layout, max(layout.partition_threads[p] for p in partitions))
+        columns = chunk_columns(chunks)
+        if max(*columns.per_node, *columns.per_task) * columns.max_nodes > MAX_AMOUNT:
+            raise _Contradiction("asks for more than any node could ever have")
+        return Lowered(
+            **vars(columns),
+            chunks=chunks,
+            partitions=partitions,
+            exclusive=exclusive or _takes_all_memory(chunks, layout),
+            required=required,
+            excluded=excluded,
+            reservation=_reservation(request, layout),
+            licences=_licences(request, layout),
+        )
     low, high, rule = _width(request, len(required))
     threads = max(layout.partition_threads[p] for p in partitions)
     shape = _shape(request, low, high, threads)
@@ -184,6 +210,43 @@ def _lower(request: pb.Request, layout: Layout) -> Lowered:
         per_task=tuple(per_task),
         licences=_licences(request, layout),
     )
+
+
+def _chunks(request: pb.Request, layout: Layout, threads: int) -> LoweredChunks:
+    """Reads chunks and compares them with what Slurm holds (rule 11)."""
+    try:
+        asked = parse_request(request.chunks.chunks, request.chunks.place)
+    except RequestError as error:
+        raise _Contradiction(f"--chunks: {error}") from error
+    held = request.tasks * max(request.cpus_per_task, 1)
+    if held != asked.n_cpus:
+        raise _Contradiction(
+            f"--chunks mean {asked.n_cpus} CPUs, Slurm holds {held} for the job: submit it anew "
+            "without changing its tasks or CPUs"
+        )
+    cluster = ClusterWords(
+        column=layout.column,
+        n_resources=len(layout.resources),
+        threads=threads,
+        memory_consumable=layout.memory_consumable,
+        features=layout.features,
+    )
+    try:
+        return lower_chunks(
+            asked,
+            cluster,
+            constraint=_features(request),
+            memory_per_node_mib=request.memory_per_node_mib,
+            memory_per_cpu_mib=request.memory_per_cpu_mib,
+        )
+    except RequestError as error:
+        raise _Contradiction(f"--chunks: {error.problem}") from error
+
+
+def _takes_all_memory(chunks: LoweredChunks, layout: Layout) -> bool:
+    """Whether Slurm gives such a job all memory of its nodes (rule 6)."""
+    asked = chunks.per_node[MEMORY_MIB] or any(want[MEMORY_MIB] for want in chunks.wants)
+    return layout.memory_consumable and not layout.memory_optional and not asked
 
 
 def _partitions(request: pb.Request, layout: Layout) -> tuple[int, ...]:

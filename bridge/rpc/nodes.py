@@ -27,7 +27,8 @@ class Nodes:
         column: generic resource to its column of the resource vectors.
         resources: names of those columns.
         renumbered: grows when an index or a column means something else than before, or when
-            what lowering knows of the nodes (threads, memory) is another.
+            what lowering knows of the nodes (threads, memory, features) is another.
+        features: all that any node has, or had.
         memory_mib, threads: (n_nodes,) int64; threads that make a core, at least 1.
     """
 
@@ -36,6 +37,7 @@ class Nodes:
         self.resources: tuple[str, ...] = ("cpus", "mem_mib")
         self.column: dict[str, int] = {}
         self.renumbered = 0
+        self.features: frozenset[str] = frozenset()
         self.memory_mib: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self.threads: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._capacity: NDArray[np.int64] = np.zeros((0, 2), dtype=np.int64)
@@ -125,6 +127,9 @@ class Nodes:
             if gres != self._gres[row]:
                 self._gres[row], regrouped = gres, True
             words = tuple(node.features)
+            if not self.features.issuperset(words):
+                self.features |= frozenset(words)
+                self.renumbered += 1
             self._features[row] = self._known_features.setdefault(words, frozenset(words))
             self._state[row] = node.state[:64]
         if regrouped:

@@ -13,7 +13,10 @@ from numpy.typing import NDArray
 from bridge.errors import SnapshotError
 from bridge.model.job import Hold, WidthRule
 from bridge.model.node import CPUS, MEMORY_MIB, NodeTable
+from bridge.model.resources import LoweredChunks
 from bridge.model.snapshot import Snapshot
+from bridge.planning.chunks import format_request
+from bridge.planning.slurm_request import slurm_request
 from bridge.rpc.hostlist import NodeIndex
 from bridge.rpc.pb import scheduler_pb2 as pb
 
@@ -82,8 +85,31 @@ class Messages:
             array_startable=int(jobs.array_startable[row]),
         )
 
+    def _chunks(self, snapshot: Snapshot, row: int, lowered: LoweredChunks) -> pb.Request:
+        jobs, reservation = snapshot.jobs, int(snapshot.jobs.reservation[row])
+        generic = frozenset(snapshot.resources[MEMORY_MIB + 1 :])
+        held = slurm_request(lowered.request, generic)
+        return pb.Request(
+            partitions=[snapshot.partitions[at].name for at in jobs.partitions[row]],
+            min_nodes=held.min_nodes,
+            max_nodes=held.max_nodes,
+            tasks=held.tasks,
+            cpus_per_task=held.cpus_per_task,
+            memory_per_node_mib=held.memory_per_node_mib or lowered.per_node[MEMORY_MIB],
+            memory_per_cpu_mib=held.memory_per_cpu_mib,
+            exclusive=bool(jobs.exclusive[row]),
+            features=held.constraint,
+            required_nodes=self._hostlist(jobs.required[row]),
+            excluded_nodes=self._hostlist(jobs.excluded[row]),
+            licences=_licences(snapshot, jobs.licences[row]),
+            reservation=snapshot.reservations[reservation].name if reservation >= 0 else "",
+            chunks=pb.Chunks(chunks=format_request(lowered.request)),
+        )
+
     def _request(self, snapshot: Snapshot, row: int) -> pb.Request:
         jobs = snapshot.jobs
+        if jobs.chunks[row] is not None:
+            return self._chunks(snapshot, row, jobs.chunks[row])
         per_node, per_task = jobs.per_node[row].tolist(), jobs.per_task[row].tolist()
         tasks = int(jobs.tasks[row])
         memory_per_cpu = 0

@@ -227,6 +227,7 @@ class Session:
             licences={name: at for at, name in enumerate(licences)},
             memory_consumable=hello.memory_consumable,
             memory_optional=hello.memory_optional,
+            features=nodes.features,
         )
         self._reservations = read_reservations(
             self._reservation_messages, nodes.index, list(licences)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "allocation.h"
+#include "chunks.h"
 #include "gres.h"
 #include "hash.h"
 
@@ -68,6 +69,16 @@ bool job_malleable(const job_record_t *job, malleable_t *malleable, char *proble
     return !some || malleable_settle(malleable, problem, bytes);
 }
 
+const char *job_option(const job_record_t *job, const char *option)
+{
+    const char *value = NULL;
+    for (uint32_t i = 0; i < job->spank_job_env_size && !value; i++) {
+        if (job->spank_job_env && job->spank_job_env[i])
+            value = malleable_entry_value(job->spank_job_env[i], option);
+    }
+    return value;
+}
+
 // ---------------------------------------------------------------- hashes
 
 static void hash_malleable(bridge_hash_t *hash, const job_record_t *job)
@@ -83,6 +94,8 @@ static void hash_malleable(bridge_hash_t *hash, const job_record_t *job)
     hash_number(hash, (uint64_t)malleable.min_nodes << 32 | malleable.max_nodes);
     hash_number(hash, (uint64_t)malleable.min_power_w << 32 | malleable.max_power_w);
     hash_text(hash, malleable.constraint);
+    hash_text(hash, job_option(job, "chunks"));
+    hash_text(hash, job_option(job, "place"));
 }
 
 uint64_t job_version(const job_record_t *job)
@@ -215,6 +228,30 @@ static void set_malleable(arena_t *arena, pb_request_t *request, const job_recor
     request->malleable = message;
 }
 
+// A client may have sent anything: too long a text is cut and odd signs are replaced so that the
+// service refuses both.
+static char *printable(arena_t *arena, const char *text)
+{
+    char *copy = arena_format(arena, "%.*s", CHUNKS_MAX_LENGTH + 1, text ? text : "");
+    for (char *sign = copy; *sign; sign++) {
+        if (*sign < ' ' || *sign > '~')
+            *sign = '?';
+    }
+    return copy;
+}
+
+static void set_chunks(arena_t *arena, pb_request_t *request, const job_record_t *job)
+{
+    const char *chunks = job->spank_job_env_size ? job_option(job, "chunks") : NULL;
+    const char *place = chunks ? job_option(job, "place") : NULL;
+    if (!chunks)
+        return;
+    pb_chunks_t *message = PB_NEW(arena, pb_chunks_t, chunks);
+    message->chunks = printable(arena, chunks);
+    message->place = printable(arena, place);
+    request->chunks = message;
+}
+
 static pb_request_t *request_message(arena_t *arena, const job_record_t *job)
 {
     const job_details_t *details = job->details;
@@ -241,6 +278,7 @@ static pb_request_t *request_message(arena_t *arena, const job_record_t *job)
     request->reservation = arena_text(arena, job->resv_name);
     request->contiguous = details->contiguous != 0;
     set_malleable(arena, request, job);
+    set_chunks(arena, request, job);
     return request;
 }
 

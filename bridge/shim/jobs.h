@@ -37,6 +37,9 @@ bool job_is_array_head(const job_record_t *job);
 // The job's malleable options. False with a line if a client got wrong ones past submission.
 bool job_malleable(const job_record_t *job, malleable_t *malleable, char *problem, size_t bytes);
 
+// What the user wrote for an option of the SPANK plugin; NULL: nothing.
+const char *job_option(const job_record_t *job, const char *option);
+
 pb_licence_use_t **licence_uses(arena_t *arena, list_t *licences, size_t *count);
 
 #endif

@@ -198,23 +198,26 @@ static bool same_name(const char *option, const char *variable, size_t bytes)
     return true;
 }
 
+const char *malleable_entry_value(const char *entry, const char *option)
+{
+    if (!strncmp(entry, "SPANK_", 6))
+        entry += 6;
+    if (strncmp(entry, ENTRY_PREFIX, sizeof(ENTRY_PREFIX) - 1) != 0)
+        return NULL;
+    entry += sizeof(ENTRY_PREFIX) - 1;
+    const char *equals = strchr(entry, '=');
+    return equals && same_name(option, entry, (size_t)(equals - entry)) ? equals + 1 : NULL;
+}
+
 bool malleable_take_entry(malleable_t *malleable, const char *entry, bool *ours, char *problem,
                           size_t bytes)
 {
     *ours = false;
-    if (!strncmp(entry, "SPANK_", 6))
-        entry += 6;
-    if (strncmp(entry, ENTRY_PREFIX, sizeof(ENTRY_PREFIX) - 1) != 0)
-        return true;
-    entry += sizeof(ENTRY_PREFIX) - 1;
-    const char *equals = strchr(entry, '=');
-    if (!equals)
-        return true;
     for (int option = 0; option < MALLEABLE_OPTIONS; option++) {
-        if (same_name(malleable_names[option], entry, (size_t)(equals - entry))) {
+        const char *value = malleable_entry_value(entry, malleable_names[option]);
+        if (value) {
             *ours = true;
-            return malleable_take(malleable, (malleable_option_t)option, equals + 1, problem,
-                                  bytes);
+            return malleable_take(malleable, (malleable_option_t)option, value, problem, bytes);
         }
     }
     return true;

@@ -50,4 +50,7 @@ bool malleable_allows(const malleable_t *malleable, uint32_t nodes);
 bool malleable_take_entry(malleable_t *malleable, const char *entry, bool *ours, char *problem,
                           size_t problem_bytes);
 
+// The value of an option of this plugin in such an entry; NULL: the entry is another.
+const char *malleable_entry_value(const char *entry, const char *option);
+
 #endif

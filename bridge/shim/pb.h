@@ -12,6 +12,7 @@ typedef Schedbridge__V1__CycleReply pb_cycle_reply_t;
 typedef Schedbridge__V1__Job pb_job_t;
 typedef Schedbridge__V1__Request pb_request_t;
 typedef Schedbridge__V1__Malleable pb_malleable_t;
+typedef Schedbridge__V1__Chunks pb_chunks_t;
 typedef Schedbridge__V1__Allocation pb_allocation_t;
 typedef Schedbridge__V1__NodeUse pb_node_use_t;
 typedef Schedbridge__V1__Node pb_node_t;

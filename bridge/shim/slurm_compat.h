@@ -186,6 +186,13 @@ static inline int compat_select_nodes(job_record_t *job)
 #endif
 }
 
+// Tasks to give on each of the job's nodes, in the order of the node table.
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 2, 0)
+#define compat_tasks_on_nodes(details) ((details)->arbitrary_tpn)
+#else
+#define compat_tasks_on_nodes(details) ((details)->req_node_layout)
+#endif
+
 // A bitmap of exactly the named nodes; false if one is unknown.
 static inline bool compat_nodes(char *names, bitstr_t **bitmap)
 {

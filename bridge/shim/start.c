@@ -95,19 +95,58 @@ static verdict_t judge_count(const job_record_t *job, uint32_t nodes)
     return APPLIED;
 }
 
+// The CPUs the job shall have on each of its nodes, as Slurm's tasks there; *tasks (to be freed)
+// NULL: as Slurm likes.
+static verdict_t judge_uses(const job_record_t *job, const pb_start_t *start, bitstr_t *nodes,
+                            uint16_t **tasks)
+{
+    const job_details_t *details = job->details;
+    uint16_t size = details->cpus_per_task == NO_VAL16 ? 1 : MAX(1, details->cpus_per_task);
+    uint64_t total = 0;
+    *tasks = NULL;
+    if (!start->n_uses || (details->whole_node & WHOLE_NODE_REQUIRED))
+        return APPLIED;
+    *tasks = xcalloc((size_t)bit_set_count(nodes), sizeof(uint16_t));
+    for (size_t i = 0; i < start->n_uses; i++) {
+        const pb_node_use_t *use = start->uses[i];
+        bitstr_t *named = NULL;
+        if (!use->cpus || use->cpus % size || use->cpus / size >= NO_VAL16)
+            return INVALID("%u CPUs on %.60s are no tasks of %u CPUs", use->cpus, use->nodes, size);
+        if (!nodes_named(use->nodes, &named) || !bit_super_set(named, nodes)) {
+            FREE_NULL_BITMAP(named);
+            return INVALID("CPUs on nodes that are not given: %.60s", use->nodes);
+        }
+        for (bitoff_t at = 0; (at = compat_next_bit(named, at)) >= 0; at++) {
+            (*tasks)[bit_set_count_range(nodes, 0, at)] = (uint16_t)(use->cpus / size);
+            total += use->cpus / size;
+        }
+        FREE_NULL_BITMAP(named);
+    }
+    for (int i = 0; i < bit_set_count(nodes); i++) {
+        if (!(*tasks)[i])
+            return INVALID("no CPUs given on some of %.60s", start->nodes);
+    }
+    if (total != details->num_tasks)
+        return INVALID("%llu tasks given, the job asks for %u", (unsigned long long)total,
+                       details->num_tasks);
+    return APPLIED;
+}
+
 // ---------------------------------------------------------------- the request, narrowed and
 // restored
 
 typedef struct {
     bitstr_t *required, *excluded;
-    uint32_t min_nodes, max_nodes, time_limit, state_reason;
+    uint32_t min_nodes, max_nodes, time_limit, state_reason, task_dist;
+    uint16_t *tasks;
     char *state_desc;
     part_record_t *part;
     char *features_use;
     list_t *feature_list_use;
 } kept_t;
 
-static void narrow(job_record_t *job, part_record_t *part, bitstr_t *nodes, kept_t *kept)
+static void narrow(job_record_t *job, part_record_t *part, bitstr_t *nodes, uint16_t *tasks,
+                   kept_t *kept)
 {
     job_details_t *details = job->details;
     *kept = (kept_t){.required = details->req_node_bitmap,
@@ -117,6 +156,8 @@ static void narrow(job_record_t *job, part_record_t *part, bitstr_t *nodes, kept
                      .time_limit = job->time_limit,
                      .state_reason = job->state_reason,
                      .state_desc = xstrdup(job->state_desc),
+                     .task_dist = details->task_dist,
+                     .tasks = compat_tasks_on_nodes(details),
                      .part = job->part_ptr,
                      .features_use = details->features_use,
                      .feature_list_use = details->feature_list_use};
@@ -128,6 +169,10 @@ static void narrow(job_record_t *job, part_record_t *part, bitstr_t *nodes, kept
     details->min_nodes = details->max_nodes = (uint32_t)bit_set_count(nodes);
     details->features_use = details->features;
     details->feature_list_use = details->feature_list;
+    if (tasks) {
+        details->task_dist = (details->task_dist & ~SLURM_DIST_STATE_BASE) | SLURM_DIST_ARBITRARY;
+        compat_tasks_on_nodes(details) = tasks;
+    }
     if (job->deadline && job->deadline != NO_VAL) {
         uint32_t minutes = (uint32_t)MAX(0, (job->deadline - time(NULL)) / 60);
         uint32_t limit = job->time_limit;
@@ -149,6 +194,10 @@ static void restore_rest(job_record_t *rest, const kept_t *kept)
     details->exc_node_bitmap = kept->excluded ? bit_copy(kept->excluded) : NULL;
     details->min_nodes = kept->min_nodes;
     details->max_nodes = kept->max_nodes;
+    if (details->task_dist != kept->task_dist) {
+        details->task_dist = kept->task_dist;
+        compat_tasks_on_nodes(details) = NULL; // the started record's
+    }
     rest->time_limit = kept->time_limit;
     if (rest->part_ptr != kept->part) {
         rest->part_ptr = kept->part;
@@ -165,6 +214,8 @@ static void restore(job_record_t *job, kept_t *kept, bool started)
     details->exc_node_bitmap = kept->excluded;
     details->min_nodes = kept->min_nodes;
     details->max_nodes = kept->max_nodes;
+    details->task_dist = kept->task_dist;
+    compat_tasks_on_nodes(details) = kept->tasks;
     if (!started) {
         job->time_limit = kept->time_limit;
         details->features_use = kept->features_use;
@@ -214,13 +265,14 @@ static void launch(job_record_t *job)
     rebuild_job_part_list(job);
 }
 
-static verdict_t start_narrowed(job_record_t *job, part_record_t *part, bitstr_t *nodes)
+static verdict_t start_narrowed(job_record_t *job, part_record_t *part, bitstr_t *nodes,
+                                uint16_t *tasks)
 {
     kept_t kept;
     uint32_t array_job_id = job_is_array_head(job) ? job->array_job_id : 0;
     if (fed_mgr_job_lock(job))
         return REFUSED(ESLURM_FED_JOB_LOCK, "another cluster of the federation has the job");
-    narrow(job, part, nodes, &kept);
+    narrow(job, part, nodes, tasks, &kept);
     (void)job_limits_check(&job, false); // adjusts the request to the partition
     job->last_sched_eval = time(NULL);
     int code = compat_select_nodes(job);
@@ -248,13 +300,17 @@ verdict_t start_job(job_record_t *job, const pb_start_t *start)
     bitstr_t *nodes = NULL;
     if (!nodes_named(start->nodes, &nodes))
         return INVALID("unknown nodes: %.100s", start->nodes);
+    uint16_t *tasks = NULL;
     verdict_t said = judge_count(job, (uint32_t)bit_set_count(nodes));
     if (said.outcome == PB(OUTCOME__OUTCOME_APPLIED) && !bit_super_set(nodes, part->node_bitmap))
         said = INVALID("%.60s: not all nodes are in partition %.60s", start->nodes, part->name);
     if (said.outcome == PB(OUTCOME__OUTCOME_APPLIED))
+        said = judge_uses(job, start, nodes, &tasks);
+    if (said.outcome == PB(OUTCOME__OUTCOME_APPLIED))
         said = judge_job(job, part);
     if (said.outcome == PB(OUTCOME__OUTCOME_APPLIED))
-        said = start_narrowed(job, part, nodes);
+        said = start_narrowed(job, part, nodes, tasks);
+    xfree(tasks);
     FREE_NULL_BITMAP(nodes);
     return said;
 }

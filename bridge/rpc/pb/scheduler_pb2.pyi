@@ -235,7 +235,7 @@ class Job(_message.Message):
     def __init__(self, id: _Optional[str] = ..., version: _Optional[int] = ..., state: _Optional[_Union[JobState, str]] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., account: _Optional[str] = ..., qos: _Optional[str] = ..., priority: _Optional[int] = ..., submit_s: _Optional[int] = ..., eligible_s: _Optional[int] = ..., begin_s: _Optional[int] = ..., time_limit_s: _Optional[int] = ..., hold: _Optional[_Union[Hold, str]] = ..., hold_text: _Optional[str] = ..., request: _Optional[_Union[Request, _Mapping]] = ..., array_tasks: _Optional[int] = ..., array_startable: _Optional[int] = ..., allocation: _Optional[_Union[Allocation, _Mapping]] = ...) -> None: ...
 
 class Request(_message.Message):
-    __slots__ = ("partitions", "min_nodes", "max_nodes", "tasks", "cpus_per_task", "tasks_per_node", "min_cpus", "min_cpus_per_node", "memory_per_node_mib", "memory_per_cpu_mib", "gres_per_node", "exclusive", "features", "required_nodes", "excluded_nodes", "licences", "reservation", "contiguous", "malleable")
+    __slots__ = ("partitions", "min_nodes", "max_nodes", "tasks", "cpus_per_task", "tasks_per_node", "min_cpus", "min_cpus_per_node", "memory_per_node_mib", "memory_per_cpu_mib", "gres_per_node", "exclusive", "features", "required_nodes", "excluded_nodes", "licences", "reservation", "contiguous", "malleable", "chunks")
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
     MIN_NODES_FIELD_NUMBER: _ClassVar[int]
     MAX_NODES_FIELD_NUMBER: _ClassVar[int]
@@ -255,6 +255,7 @@ class Request(_message.Message):
     RESERVATION_FIELD_NUMBER: _ClassVar[int]
     CONTIGUOUS_FIELD_NUMBER: _ClassVar[int]
     MALLEABLE_FIELD_NUMBER: _ClassVar[int]
+    CHUNKS_FIELD_NUMBER: _ClassVar[int]
     partitions: _containers.RepeatedScalarFieldContainer[str]
     min_nodes: int
     max_nodes: int
@@ -274,7 +275,16 @@ class Request(_message.Message):
     reservation: str
     contiguous: bool
     malleable: Malleable
-    def __init__(self, partitions: _Optional[_Iterable[str]] = ..., min_nodes: _Optional[int] = ..., max_nodes: _Optional[int] = ..., tasks: _Optional[int] = ..., cpus_per_task: _Optional[int] = ..., tasks_per_node: _Optional[int] = ..., min_cpus: _Optional[int] = ..., min_cpus_per_node: _Optional[int] = ..., memory_per_node_mib: _Optional[int] = ..., memory_per_cpu_mib: _Optional[int] = ..., gres_per_node: _Optional[_Iterable[_Union[Gres, _Mapping]]] = ..., exclusive: _Optional[bool] = ..., features: _Optional[str] = ..., required_nodes: _Optional[str] = ..., excluded_nodes: _Optional[str] = ..., licences: _Optional[_Iterable[_Union[LicenceUse, _Mapping]]] = ..., reservation: _Optional[str] = ..., contiguous: _Optional[bool] = ..., malleable: _Optional[_Union[Malleable, _Mapping]] = ...) -> None: ...
+    chunks: Chunks
+    def __init__(self, partitions: _Optional[_Iterable[str]] = ..., min_nodes: _Optional[int] = ..., max_nodes: _Optional[int] = ..., tasks: _Optional[int] = ..., cpus_per_task: _Optional[int] = ..., tasks_per_node: _Optional[int] = ..., min_cpus: _Optional[int] = ..., min_cpus_per_node: _Optional[int] = ..., memory_per_node_mib: _Optional[int] = ..., memory_per_cpu_mib: _Optional[int] = ..., gres_per_node: _Optional[_Iterable[_Union[Gres, _Mapping]]] = ..., exclusive: _Optional[bool] = ..., features: _Optional[str] = ..., required_nodes: _Optional[str] = ..., excluded_nodes: _Optional[str] = ..., licences: _Optional[_Iterable[_Union[LicenceUse, _Mapping]]] = ..., reservation: _Optional[str] = ..., contiguous: _Optional[bool] = ..., malleable: _Optional[_Union[Malleable, _Mapping]] = ..., chunks: _Optional[_Union[Chunks, _Mapping]] = ...) -> None: ...
+
+class Chunks(_message.Message):
+    __slots__ = ("chunks", "place")
+    CHUNKS_FIELD_NUMBER: _ClassVar[int]
+    PLACE_FIELD_NUMBER: _ClassVar[int]
+    chunks: str
+    place: str
+    def __init__(self, chunks: _Optional[str] = ..., place: _Optional[str] = ...) -> None: ...
 
 class Malleable(_message.Message):
     __slots__ = ("min_nodes", "max_nodes", "node_constraint", "min_power_w", "max_power_w")
@@ -427,14 +437,16 @@ class Decision(_message.Message):
     def __init__(self, id: _Optional[int] = ..., job_id: _Optional[str] = ..., job_version: _Optional[int] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., planned_start: _Optional[_Union[PlannedStart, _Mapping]] = ..., pending: _Optional[_Union[Pending, _Mapping]] = ..., resize: _Optional[_Union[Resize, _Mapping]] = ..., quota: _Optional[_Union[Quota, _Mapping]] = ...) -> None: ...
 
 class Start(_message.Message):
-    __slots__ = ("nodes", "partition", "tasks")
+    __slots__ = ("nodes", "partition", "tasks", "uses")
     NODES_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
+    USES_FIELD_NUMBER: _ClassVar[int]
     nodes: str
     partition: str
     tasks: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, nodes: _Optional[str] = ..., partition: _Optional[str] = ..., tasks: _Optional[_Iterable[int]] = ...) -> None: ...
+    uses: _containers.RepeatedCompositeFieldContainer[NodeUse]
+    def __init__(self, nodes: _Optional[str] = ..., partition: _Optional[str] = ..., tasks: _Optional[_Iterable[int]] = ..., uses: _Optional[_Iterable[_Union[NodeUse, _Mapping]]] = ...) -> None: ...
 
 class PlannedStart(_message.Message):
     __slots__ = ("start_s", "nodes", "partition", "reason")

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "client.h"
+
+#include <dlfcn.h>
+#include <getopt.h>
+#include <slurm/slurm.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Slurm's functions on options (src/common/slurm_opt.h); `opt` is the client's own data.
+typedef struct {
+    void *opt;
+    struct option *(*table_create)(void *opt, char **letters);
+    void (*table_destroy)(struct option *table);
+    int (*process)(void *opt, int option, const char *value, bool by_env, bool early);
+    bool (*isset)(void *opt, const char *name);
+    bool (*reset)(void *opt, const char *name);
+    char *(*get)(void *opt, const char *name);
+    bool (*typed)(void *opt, int option);
+} client_t;
+
+// What the chunks say, or make no sense beside them.
+static const char *const instead[] = {"nodes",
+                                      "ntasks",
+                                      "cpus-per-task",
+                                      "ntasks-per-node",
+                                      "ntasks-per-socket",
+                                      "ntasks-per-core",
+                                      "ntasks-per-gpu",
+                                      "mincpus",
+                                      "gres",
+                                      "gpus",
+                                      "gpus-per-node",
+                                      "gpus-per-task",
+                                      "gpus-per-socket",
+                                      "cpus-per-gpu",
+                                      "tres-per-task",
+                                      "mem-per-gpu",
+                                      "overcommit"};
+
+// What was set here, and how the client writes it.
+static struct {
+    const char *name;
+    char *written;
+} ours[CHUNKS_MAX_OPTIONS];
+static size_t n_ours;
+
+static bool find(client_t *client)
+{
+    client->opt = dlsym(RTLD_DEFAULT, "opt");
+    client->table_create = dlsym(RTLD_DEFAULT, "slurm_option_table_create");
+    client->table_destroy = dlsym(RTLD_DEFAULT, "slurm_option_table_destroy");
+    client->process = dlsym(RTLD_DEFAULT, "slurm_process_option");
+    client->isset = dlsym(RTLD_DEFAULT, "slurm_option_isset");
+    client->reset = dlsym(RTLD_DEFAULT, "slurm_option_reset");
+    client->get = dlsym(RTLD_DEFAULT, "slurm_option_get");
+    client->typed = dlsym(RTLD_DEFAULT, "slurm_option_set_by_cli");
+    return client->opt && client->table_create && client->table_destroy && client->process &&
+           client->isset && client->reset && client->get && client->typed;
+}
+
+bool client_found(void)
+{
+    client_t client;
+    return find(&client);
+}
+
+static char *current(const client_t *client, const char *name)
+{
+    // Slurm's own allocator gives it; a few bytes, for the life of a command.
+    char *found = client->isset(client->opt, name) ? client->get(client->opt, name) : NULL;
+    return strdup(found ? found : "");
+}
+
+static void forget(const client_t *client)
+{
+    for (size_t i = 0; i < n_ours; i++) {
+        client->reset(client->opt, ours[i].name);
+        free(ours[i].written);
+    }
+    n_ours = 0;
+}
+
+static bool set_one(const client_t *client, const struct option *table,
+                    const chunks_option_t *option, char *problem, size_t bytes)
+{
+    const struct option *entry = table;
+    while (entry->name && strcmp(entry->name, option->name) != 0)
+        entry++;
+    if (!entry->name) {
+        snprintf(problem, bytes,
+                 "--chunks: this version of Slurm has no --%s=%.60s, which they need", option->name,
+                 option->value ? option->value : "");
+        return false;
+    }
+    if (client->typed(client->opt, entry->val)) {
+        snprintf(problem, bytes, "--chunks mean --%s=%.60s, but --%s is given, too: leave out one",
+                 option->name, option->value ? option->value : "", option->name);
+        return false;
+    }
+    // Values from SBATCH_... variables give way, as to an option that is typed.
+    if (client->process(client->opt, entry->val, option->value, false, false) != 0) {
+        snprintf(problem, bytes, "--chunks: Slurm refuses --%s=%.100s, which they mean",
+                 option->name, option->value ? option->value : "");
+        return false;
+    }
+    ours[n_ours].name = entry->name;
+    ours[n_ours++].written = current(client, option->name);
+    return true;
+}
+
+bool client_set(const chunks_options_t *options, char *problem, size_t bytes)
+{
+    client_t client;
+    char *letters = NULL;
+    if (!find(&client)) {
+        snprintf(problem, bytes,
+                 "--chunks: this command cannot be told what they mean; say it "
+                 "with --nodes, --ntasks and --cpus-per-task");
+        return false;
+    }
+    forget(&client);
+    struct option *table = client.table_create(client.opt, &letters);
+    bool good = table != NULL;
+    for (size_t i = 0; i < options->count && good; i++)
+        good = set_one(&client, table, &options->items[i], problem, bytes);
+    if (table)
+        client.table_destroy(table);
+    return good;
+}
+
+static bool is_ours(const char *name)
+{
+    for (size_t i = 0; i < n_ours; i++) {
+        if (!strcmp(ours[i].name, name))
+            return true;
+    }
+    return false;
+}
+
+bool client_kept(char *problem, size_t bytes)
+{
+    client_t client;
+    if (!n_ours || !find(&client))
+        return true;
+    for (size_t i = 0; i < n_ours; i++) {
+        char *now = current(&client, ours[i].name);
+        bool same = !strcmp(now, ours[i].written);
+        if (!same)
+            snprintf(problem, bytes,
+                     "--chunks mean --%s=%.60s, but --%s=%.60s is given, too: leave out one",
+                     ours[i].name, ours[i].written, ours[i].name, now);
+        free(now);
+        if (!same)
+            return false;
+    }
+    for (size_t i = 0; i < sizeof(instead) / sizeof(instead[0]); i++) {
+        if (!is_ours(instead[i]) && client.isset(client.opt, instead[i])) {
+            snprintf(problem, bytes, "--%s beside --chunks: say it in the chunks", instead[i]);
+            return false;
+        }
+    }
+    return true;
+}
+
+const char *client_generic(void)
+{
+    const slurm_conf_t *conf = dlsym(RTLD_DEFAULT, "slurm_conf");
+    return conf ? conf->gres_plugins : NULL;
+}
