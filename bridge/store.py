@@ -54,6 +54,9 @@ LINGER_S = 2.0
 """How long what happened may lie in memory before it is written."""
 
 MOST_OWED = 1_000_000
+ASKING = 2
+"""How many may wait for an answer at once: a slow disk must not keep all who serve users busy."""
+
 PRUNE_EVERY_S = 3600.0
 SHARE = 20
 CHEAP_S = 0.05
@@ -100,6 +103,7 @@ class Store:
         self._owed = 0
         self._complained = float("-inf")
         self._hurry = threading.Event()
+        self._asking = threading.BoundedSemaphore(ASKING)
         self._database = _open(path) if path is not None else _prepare(":memory:")
         self._scribe = _Scribe(self._database, keep_days)
         self._thread = threading.Thread(target=self._write, name="store", daemon=True)
@@ -124,15 +128,19 @@ class Store:
         """How announced starts came true, all that happened until now included.
 
         Raises:
-            Slow: the disk, or the queue before it, does not answer in time.
+            Slow: the disk, or the queue before it, does not answer in time; or too many wait.
         """
-        answer: Future[Kept] = Future()
-        self._queue.put(answer)
-        self._hurry.set()
+        if not self._asking.acquire(timeout=timeout_s / 100):
+            raise Slow("others wait for the records of starts: try again in a moment")
         try:
+            answer: Future[Kept] = Future()
+            self._queue.put(answer)
+            self._hurry.set()
             return answer.result(timeout_s)
         except TimeoutError:
             raise Slow("the records of starts cannot be read at present: try again later") from None
+        finally:
+            self._asking.release()
 
     def close(self) -> None:
         """Writes what is left and closes the file."""

@@ -15,7 +15,7 @@ from bridge.sim.engine import simulate
 from bridge.sim.swf import read_swf
 from bridge.sim.system import pool_of
 from bridge.sim.workload import workload_from
-from tests.simulation.services import a_home, a_service, controller_of, operator_of
+from tests.simulation.services import a_home, a_process, a_service, controller_of, operator_of
 from tests.unit.rpc.worlds import NOW_S, a_delta, a_full, a_hello, a_job, a_request, a_running_job
 
 EXCERPT = files("bridge.sim").joinpath("data/KTH-SP2-1996-excerpt.swf.gz")
@@ -174,6 +174,17 @@ def test_a_restart_forgets_nothing_and_counts_nothing_twice(home, schedbridge):
     assert line["last"]["percentiles_s"][100] == 10
     assert line["changes"] > 0
     assert line["earlier_s"] == 1000 / 2
+
+
+def test_what_was_told_once_survives_being_killed(home, schedbridge):
+    with a_process(home) as process:
+        some_history(home)
+        before = json.loads(schedbridge("--json")[1])
+        process.kill()
+        process.wait()
+    with a_process(home):
+        report(home, a_full([wide("4")], now_s=NOW_S + 210, epoch=2), epoch=2)
+        assert by_period(json.loads(schedbridge("--json")[1])) == by_period(before)
 
 
 def test_the_service_records_what_the_simulator_sees(home):

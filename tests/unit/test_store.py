@@ -283,7 +283,16 @@ def test_a_slow_disk_does_not_slow_down_cycles(path):
     assert time.monotonic() - began < 1
     with pytest.raises(Slow, match="try again later"):
         store.accuracy(timeout_s=0.05)
+    askers = [threading.Thread(target=store.accuracy) for _ in range(store_module.ASKING)]
+    for asker in askers:
+        asker.start()
+    while store._asking._value:
+        time.sleep(0.001)
+    with pytest.raises(Slow, match="others wait"):
+        store.accuracy(timeout_s=1)
     free.set()
+    for asker in askers:
+        asker.join(30)
     assert store.accuracy().waiting_promised == 101
     store.close()
 
