@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Limits and FreePools: what a consumer may use, and what is kept free for others, over time.
+
+Words
+    consumer    a user, an account or a partition, whose jobs count together.
+    limit       what a consumer may use at most: items at once, and how long or how much per job.
+    FreePool    items kept free for the jobs that one of its access conditions lets in.
+    validity    when a rule is in force; at other times it says nothing.
+    resource    a column of the nodes ("cpus", "mem_mib", "gpu"), a licence, "jobs" or "arrayjobs".
+
+Source: Keller, JSSPP 2017, section 3 (OpenCCS).
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from bridge.units import NEVER
+
+EACH = "*"
+"""As a consumer's name: each one of that kind that no limit names. As a resource: every one that
+a job asks for and that no limit of this consumer names."""
+
+JOBS, ARRAY_JOBS, TIME = "jobs", "arrayjobs", "time"
+
+
+class ConsumerKind(StrEnum):
+    """Whose jobs count together."""
+
+    USER = "user"
+    ACCOUNT = "account"
+    PARTITION = "partition"
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """How many: the larger of a number and a percentage of what is available at present.
+
+    Attributes:
+        least: a number of items; None: not stated.
+        percent: of the available items; None: not stated.
+    """
+
+    least: int | None = None
+    percent: float | None = None
+
+    def of(self, available: int, *, round_up: bool = False) -> int:
+        """Counts the items; a broken percentage is rounded down, or up to keep at least so many."""
+        share = 0
+        if self.percent is not None:
+            scaled = round(self.percent * 1_000_000) * available
+            share = -(-scaled // 100_000_000) if round_up else scaled // 100_000_000
+        return max(self.least or 0, share)
+
+    def __str__(self) -> str:
+        least = "" if self.least is None else str(self.least)
+        percent = "" if self.percent is None else f"{self.percent:g}%"
+        return "/".join(part for part in (least, percent) if part)
+
+
+@dataclass(frozen=True, slots=True)
+class Validity:
+    """When a rule is in force: in [start_s, end_s), and of that only where `cron` opens it.
+
+    Attributes:
+        cron: five fields, in wall time; empty: all the time.
+        length_s: how long each opening lasts, on the wall clock.
+    """
+
+    start_s: int = 0
+    end_s: int = NEVER
+    cron: str = ""
+    length_s: int = 0
+
+
+ALWAYS = Validity()
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What a consumer may use of a resource.
+
+    Attributes:
+        name: of the consumer; `EACH`: each one that is not named, for itself.
+        resource: its name, or `EACH`.
+        items: at once, over all jobs of the consumer; None: unlimited.
+        duration_s: the longest time limit of a job that uses the resource; None: any.
+        area: the most items times seconds of one job; None: any.
+    """
+
+    kind: ConsumerKind
+    name: str
+    resource: str = EACH
+    items: Items | None = None
+    duration_s: int | None = None
+    area: int | None = None
+    validity: Validity = ALWAYS
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Lets a job in that meets all that is stated here.
+
+    Attributes:
+        users, accounts, partitions: one of them; None: any.
+        most: resource (or `TIME`, seconds) and the most of it that the job may ask for.
+    """
+
+    users: frozenset[str] | None = None
+    accounts: frozenset[str] | None = None
+    partitions: frozenset[str] | None = None
+    most: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSet:
+    """Nodes, by what they are: all that is stated must hold.
+
+    Attributes:
+        names: one of these; empty: any.
+        features: Slurm's constraint expression; empty: any.
+        having: a resource of which the node has at least one; empty: any.
+    """
+
+    names: tuple[str, ...] = ()
+    features: str = ""
+    having: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FreePool:
+    """Keeps items of a resource, or whole nodes, free for jobs with access.
+
+    Attributes:
+        name: for people.
+        resource: what is kept; empty for nodes.
+        keep: how many items; for nodes all of them.
+        access: one of these must let the job in; empty: nobody gets in.
+        nodes: kept as a whole, instead of a resource.
+    """
+
+    name: str
+    resource: str = ""
+    keep: Items = Items(percent=100.0)
+    access: tuple[Access, ...] = ()
+    validity: Validity = ALWAYS
+    nodes: NodeSet | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """All limits and FreePools of a site.
+
+    Attributes:
+        timezone: IANA name; wall time of `Validity.cron`.
+    """
+
+    limits: tuple[Limit, ...] = ()
+    free_pools: tuple[FreePool, ...] = ()
+    timezone: str = "UTC"

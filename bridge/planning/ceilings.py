@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ceilings and terms: what limits and FreePools are lowered to.
+
+Words
+    ceiling     a function of time that a sum of amounts must stay under.
+    term        a job's part in a ceiling: which one, how much, and how (`Mode`).
+    open        a ceiling of `UNBOUNDED`; closed: one of 0.
+
+The sum over [start, end) of all jobs that count must stay under the ceiling with each job that
+checks. In a plan that is made job by job, a job that only counts may carry the sum above a ceiling
+afterwards: what a FreePool keeps is there to be used by those with access.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.core import NEVER
+from bridge.model.reasons import Reason, ReasonCode
+
+UNBOUNDED = NEVER
+"""An amount that everything stays under."""
+
+
+class Mode(IntEnum):
+    """How a job's amount meets a ceiling."""
+
+    BOTH = 0
+    """It must stay under it, and counts for those that come later."""
+    COUNT = 1
+    """It counts only."""
+    CHECK = 2
+    """It must stay under it only."""
+
+
+@dataclass(frozen=True)
+class Ceilings:
+    """Step functions; ceiling i has steps indptr[i]:indptr[i + 1].
+
+    Attributes:
+        indptr: (n + 1,) int64.
+        starts: (n_steps,) int64 instants, ascending in each ceiling, first the snapshot's clock.
+        amounts: (n_steps,) int64 from there on; the last one for ever.
+        labels: (n,) what each is, for people: "limit of user alice on cpus".
+        peak: (n,) int64 the most that each ever leaves.
+        refusals: (n,) what is told to a job that never fits; empty: that it asks for too much.
+    """
+
+    indptr: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    amounts: NDArray[np.int64]
+    labels: tuple[str, ...]
+    peak: NDArray[np.int64]
+    refusals: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def steps(self, ceiling: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Starts and amounts of one ceiling."""
+        own = slice(int(self.indptr[ceiling]), int(self.indptr[ceiling + 1]))
+        return self.starts[own], self.amounts[own]
+
+    def never(self, ceiling: int, amount: int) -> Reason:
+        """Says that a job's amount is more than a ceiling ever leaves."""
+        text = self.refusals[ceiling] or (
+            f"asks for {amount}, more than the {self.peak[ceiling]} of the {self.labels[ceiling]}"
+        )
+        return Reason(ReasonCode.NEVER, text)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The terms of n jobs; job i has terms indptr[i]:indptr[i + 1].
+
+    Attributes:
+        indptr: (n + 1,) int64.
+        ceiling: (n_terms,) int32.
+        amount: (n_terms,) int64, at least 1.
+        mode: (n_terms,) int8 `Mode`.
+        reasons: (n,) why a job can never run under these ceilings; None: it can.
+    """
+
+    indptr: NDArray[np.int64]
+    ceiling: NDArray[np.int32]
+    amount: NDArray[np.int64]
+    mode: NDArray[np.int8]
+    reasons: tuple[Reason | None, ...]
+
+    def __len__(self) -> int:
+        return len(self.reasons)
+
+    def of(self, job: int) -> slice:
+        """Where one job's terms are."""
+        return slice(int(self.indptr[job]), int(self.indptr[job + 1]))
+
+
+class CeilingList:
+    """Ceilings as they are found."""
+
+    def __init__(self) -> None:
+        self._starts: list[NDArray[np.int64]] = []
+        self._amounts: list[NDArray[np.int64]] = []
+        self._labels: list[str] = []
+        self._refusals: list[str] = []
+
+    def add(
+        self, starts: NDArray[np.int64], amounts: NDArray[np.int64], label: str, refusal: str = ""
+    ) -> int:
+        """Adds a ceiling; returns its number."""
+        self._starts.append(starts)
+        self._amounts.append(amounts)
+        self._labels.append(label)
+        self._refusals.append(refusal)
+        return len(self._labels) - 1
+
+    def done(self) -> Ceilings:
+        """All of them."""
+        empty = np.zeros(0, dtype=np.int64)
+        peaks = [int(amounts.max()) for amounts in self._amounts]
+        return Ceilings(
+            indptr=np.cumsum([0, *(len(starts) for starts in self._starts)], dtype=np.int64),
+            starts=np.concatenate([empty, *self._starts]),
+            amounts=np.concatenate([empty, *self._amounts]),
+            labels=tuple(self._labels),
+            peak=np.array(peaks, dtype=np.int64),
+            refusals=tuple(self._refusals),
+        )
+
+
+class TermList:
+    """Terms of n jobs as they are found, rule by rule."""
+
+    def __init__(self, n_jobs: int) -> None:
+        self._n_jobs = n_jobs
+        self._job: list[NDArray[np.int64]] = []
+        self._ceiling: list[NDArray[np.int64]] = []
+        self._amount: list[NDArray[np.int64]] = []
+        self._mode: list[NDArray[np.int8]] = []
+
+    def add(
+        self,
+        job: NDArray[np.intp],
+        ceiling: NDArray[np.int64],
+        amount: NDArray[np.int64],
+        mode: NDArray[np.int8],
+    ) -> None:
+        """Adds one term for each of some jobs."""
+        self._job.append(job.astype(np.int64))
+        self._ceiling.append(ceiling)
+        self._amount.append(amount)
+        self._mode.append(mode)
+
+    def done(self, ceilings: Ceilings) -> Terms:
+        """All of them, by job."""
+        empty = np.zeros(0, dtype=np.int64)
+        job = np.concatenate([empty, *self._job])
+        order = np.argsort(job, kind="stable")
+        job = job[order]
+        ceiling = np.concatenate([empty, *self._ceiling])[order]
+        amount = np.concatenate([empty, *self._amount])[order]
+        mode = np.concatenate([empty.astype(np.int8), *self._mode])[order]
+        counts = np.bincount(job, minlength=self._n_jobs)
+        reasons: list[Reason | None] = [None] * self._n_jobs
+        hopeless = np.flatnonzero((mode != Mode.COUNT) & (amount > ceilings.peak[ceiling]))
+        known: dict[tuple[int, int], Reason] = {}  # jobs that ask alike share one
+        for term in hopeless[::-1].tolist():  # the first term that refuses is told
+            why = int(ceiling[term]), int(amount[term])
+            if why not in known:
+                known[why] = ceilings.never(*why)
+            reasons[int(job[term])] = known[why]
+        return Terms(
+            indptr=np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
+            ceiling=ceiling.astype(np.int32),
+            amount=amount,
+            mode=mode,
+            reasons=tuple(reasons),
+        )

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All limits and FreePools of a site, lowered for one snapshot: ceilings, terms, closures.
+
+    lowered = lower(rules, snapshot, horizon_s)
+    lowered.ceilings                    what the book keeps
+    lowered.running                     what running jobs count on them already
+    lowered.terms(rows, ...)            what a job counts and must stay under, or why it never can
+    lowered.closures, .closed_to(...)   nodes that only some jobs may use at certain times
+    stranded(lowered, plan)             which jobs of a plan no longer stand, and why
+
+Rules
+    1. What a job uses depends on where it runs and on how many nodes (`bridge.planning.amounts`):
+       the terms are those of the nodes it is planned on.
+    2. Absolute validities are exact. Cron is looked at as far as the horizon; what comes later is
+       found when the horizon has come nearer.
+    3. A rule on a resource that the cluster does not have says nothing (`unknown` lists them).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.core import NEVER, Stores, UsageVector
+from bridge.model.limits import EACH, TIME, Rules
+from bridge.model.plan import Plan
+from bridge.model.snapshot import Snapshot
+from bridge.planning.amounts import Amounts
+from bridge.planning.ceilings import UNBOUNDED, CeilingList, Ceilings, Mode, TermList, Terms
+from bridge.planning.freepools import Asked, Closure, LoweredFreePools
+from bridge.planning.limits import Consumers, Horizon, LoweredLimits
+from bridge.units import UNPLANNED
+
+
+class LoweredRules:
+    """Rules, lowered for one snapshot; `lower` makes it.
+
+    Attributes:
+        ceilings: all of them.
+        running: terms of the running jobs; they only count.
+        closures: nodes closed to jobs without access.
+        unknown: resources in rules that this cluster does not have.
+    """
+
+    def __init__(self, rules: Rules, snapshot: Snapshot, horizon_s: int) -> None:
+        self.snapshot = snapshot
+        self._amounts = Amounts(snapshot)
+        self._consumers = Consumers(snapshot)
+        horizon = Horizon(snapshot.now_s, snapshot.now_s + horizon_s, rules.timezone)
+        ceilings = CeilingList()
+        self._limits = LoweredLimits(
+            rules.limits, self._amounts, self._consumers, horizon, ceilings
+        )
+        self._pools = LoweredFreePools(
+            rules.free_pools,
+            snapshot,
+            amounts=self._amounts,
+            consumers=self._consumers,
+            horizon=horizon,
+            ceilings=ceilings,
+        )
+        self.ceilings: Ceilings = ceilings.done()
+        self.closures: tuple[Closure, ...] = self._pools.closures
+        self.unknown = self._unknown(rules)
+        used = self._amounts.of_running()
+        counted = TermList(len(snapshot.running))
+        self._limits.count_running(counted, self._consumers.running, used)
+        self._pools.count_running(counted, used)
+        self.running: Terms = counted.done(self.ceilings)
+
+    def _unknown(self, rules: Rules) -> tuple[str, ...]:
+        names = {limit.resource for limit in rules.limits}
+        for pool in rules.free_pools:
+            names.add(pool.resource)
+            names.add(pool.nodes.having if pool.nodes else "")
+            names.update(what for access in pool.access for what, _ in access.most)
+        names -= {"", EACH, TIME}
+        return tuple(sorted(name for name in names if self._amounts.column(name) is None))
+
+    def _asked(
+        self,
+        rows: NDArray[np.int64],
+        partition: NDArray[np.int64],
+        time_limit_s: NDArray[np.int64],
+        nodes: NDArray[np.int64],
+    ) -> Asked:
+        return Asked(
+            who=self._consumers.of_jobs(rows, partition),
+            used=self._amounts.of_jobs(rows, partition, nodes),
+            time_limit_s=time_limit_s,
+        )
+
+    def terms(
+        self,
+        rows: NDArray[np.int64],
+        partition: NDArray[np.int64],
+        time_limit_s: NDArray[np.int64],
+        nodes: NDArray[np.int64],
+    ) -> Terms:
+        """What jobs count and must stay under; one entry per job or per alternative of it.
+
+        Args:
+            rows: (n,) rows of `snapshot.jobs`; a row may come several times.
+            partition: (n,) indexes into `snapshot.partitions`.
+            time_limit_s: (n,) how long each would be booked.
+            nodes: (n,) on how many nodes.
+
+        Returns:
+            Their terms; with a reason for those that can never run. O(n) a rule.
+        """
+        asked = self._asked(rows, partition, time_limit_s, nodes)
+        terms = TermList(len(rows))
+        self._limits.add_terms(terms, asked.who, asked.used, time_limit_s)
+        self._pools.add_terms(terms, asked)
+        return terms.done(self.ceilings)
+
+    def closed_to(
+        self,
+        rows: NDArray[np.int64],
+        partition: NDArray[np.int64],
+        time_limit_s: NDArray[np.int64],
+        nodes: NDArray[np.int64],
+    ) -> NDArray[np.bool_]:
+        """(n, n_closures) bool: which closures keep which jobs out; arguments as `terms`."""
+        return self._pools.closed_to(self._asked(rows, partition, time_limit_s, nodes))
+
+
+def lower(rules: Rules, snapshot: Snapshot, horizon_s: int) -> LoweredRules:
+    """Lowers the rules for a snapshot.
+
+    Args:
+        rules: of the site.
+        snapshot: the world; running jobs count.
+        horizon_s: how far cron is looked at; from the snapshot's clock on.
+    """
+    return LoweredRules(rules, snapshot, horizon_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Stranded:
+    """A row of a plan that no longer stands, and the rule that it breaks."""
+
+    row: int
+    text: str
+
+
+class Sums:
+    """What is left under each ceiling while jobs are put beneath them, one after the other."""
+
+    _OPEN = 1 << 48  # more than all amounts together
+
+    def __init__(self, lowered: LoweredRules) -> None:
+        self._ceilings = lowered.ceilings
+        self._left: dict[int, UsageVector] = {}
+        running = lowered.snapshot.running
+        now_s = lowered.snapshot.now_s
+        for job, end_s in enumerate(running.end_s.tolist()):
+            self.put(now_s, max(end_s, now_s + 1), lowered.running, job)
+
+    def _under(self, ceiling: int) -> UsageVector:
+        found = self._left.get(ceiling)
+        if found is None:
+            found = UsageVector(self._OPEN, stores=Stores.FREE)
+            starts, amounts = self._ceilings.steps(ceiling)
+            for start, end, amount in zip(
+                starts.tolist(), [*starts[1:].tolist(), NEVER], amounts.tolist(), strict=True
+            ):
+                if amount != UNBOUNDED:
+                    found.decrement(start, end, self._OPEN - amount)
+            self._left[ceiling] = found
+        return found
+
+    def broken(self, start_s: int, end_s: int, terms: Terms, job: int) -> str | None:
+        """The label of the first ceiling that a job at [start_s, end_s) would break."""
+        own = terms.of(job)
+        for ceiling, amount, mode in zip(
+            terms.ceiling[own].tolist(), terms.amount[own].tolist(), terms.mode[own].tolist(),
+            strict=True,
+        ):  # fmt: skip
+            if mode != Mode.COUNT and self._under(ceiling).least_free(start_s, end_s) < amount:
+                label: str = self._ceilings.labels[ceiling]
+                return label
+        return None
+
+    def put(self, start_s: int, end_s: int, terms: Terms, job: int) -> None:
+        """Counts a job."""
+        own = terms.of(job)
+        for ceiling, amount, mode in zip(
+            terms.ceiling[own].tolist(), terms.amount[own].tolist(), terms.mode[own].tolist(),
+            strict=True,
+        ):  # fmt: skip
+            if mode != Mode.CHECK:
+                self._under(ceiling).book(start_s, end_s, amount)
+
+
+def stranded(lowered: LoweredRules, plan: Plan) -> list[Stranded]:
+    """Finds the rows of a plan that do not stand under rules that have changed.
+
+    Rows are looked at in the plan's order, which is that of priority: a row that does not stand
+    makes room for those behind it.
+
+    Args:
+        lowered: the new rules.
+        plan: made for the same snapshot.
+    """
+    planned = np.flatnonzero((plan.start_s != NEVER) & (plan.start_s != UNPLANNED))
+    rows = plan.job[planned].astype(np.int64)
+    where = plan.partition[planned].astype(np.int64)
+    start_s, end_s = plan.start_s[planned], plan.end_s[planned]
+    nodes = np.diff(plan.indptr)[planned]
+    terms = lowered.terms(rows, where, end_s - start_s, nodes)
+    closed = lowered.closed_to(rows, where, end_s - start_s, nodes)
+    sums, found = Sums(lowered), []
+    for at, row in enumerate(planned.tolist()):
+        begin, end = int(start_s[at]), int(end_s[at])
+        broken = sums.broken(begin, end, terms, at)
+        if broken is None:
+            broken = _closed(lowered, plan.nodes_of(row), closed[at], begin, end)
+        if broken is None:
+            sums.put(begin, end, terms, at)
+        else:
+            found.append(Stranded(row, broken))
+    return found
+
+
+def _closed(
+    lowered: LoweredRules,
+    nodes: NDArray[np.int32],
+    closed: NDArray[np.bool_],
+    start_s: int,
+    end_s: int,
+) -> str | None:
+    """The closure that shuts one of the nodes during [start_s, end_s)."""
+    for closure, shut in zip(lowered.closures, closed.tolist(), strict=True):
+        starts, ends = closure.windows.T
+        if shut and closure.nodes[nodes].any() and ((starts < end_s) & (ends > start_s)).any():
+            return f"nodes that FreePool {closure.name} keeps free"
+    return None

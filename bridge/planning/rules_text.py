@@ -1,0 +1,415 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Limits and FreePools as they are written in YAML: the section `planning`.
+
+    timezone: Europe/Berlin
+    limits:
+      - {user: alice, resource: cpus, items: 640, duration: 4d3h,
+         valid: {from: 2017-08-01, until: 2017-08-31}}
+    free_pools:
+      - {name: small, resource: cpus, keep: 10/20%, access: [{cpus: "< 4", time: "< 1h"}]}
+
+`PlanningSection.model_validate(mapping).rules()` gives the rules; `parse_rules` does both and
+raises a ConfigError that names the key. docs/LIMITS.md tells administrators what can be said.
+"""
+
+import re
+from collections.abc import Mapping
+from datetime import date, datetime, timedelta
+from typing import Annotated, Any, Self
+from zoneinfo import ZoneInfo
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from bridge.errors import ConfigError, RequestError
+from bridge.model.limits import (
+    ALWAYS,
+    ARRAY_JOBS,
+    EACH,
+    JOBS,
+    TIME,
+    Access,
+    ConsumerKind,
+    FreePool,
+    Items,
+    Limit,
+    NodeSet,
+    Rules,
+    Validity,
+)
+from bridge.planning.features import parse_features
+from bridge.planning.validity import check_cron
+from bridge.units import NEVER
+
+_DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
+_ITEMS = re.compile(r"(?:(\d+)([kmgt]?)b?)?(?:(?:^|/)(\d+(?:\.\d+)?)%)?", re.IGNORECASE)
+_BOUND = re.compile(r"(<=|<)?\s*(\S+)")
+_KIB = {"k": 1, "m": 1024, "g": 1024**2, "t": 1024**3}
+_MOST = 2**40
+_MEMORY = ("mem", "mem_mib")
+_COUNTED = (JOBS, ARRAY_JOBS)
+
+
+def duration(text: object) -> int:
+    """Reads `4d3h`, `90m`, `1h30m`, `45s` as seconds.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    found = _DURATION.fullmatch(text.replace(" ", "")) if isinstance(text, str) else None
+    if found is None or not any(found.groups()):
+        raise ValueError("must be a duration as 7d, 4d3h, 1h30m or 45s")
+    days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    total = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+    if not 0 < total < _MOST:
+        raise ValueError("must be longer than nothing and shorter than for ever")
+    return total
+
+
+def _no_duration(value: object) -> object:
+    return None if value in (None, "none") else duration(value)
+
+
+def _size(number: str, suffix: str, resource: str) -> int:
+    """A number of items; of memory with a suffix, in MiB without one."""
+    if suffix and resource not in _MEMORY:
+        raise ValueError(f"has a size of memory ('{number}{suffix}') for {resource}")
+    count = -(-int(number) * _KIB[suffix.lower()] // 1024) if suffix else int(number)
+    if count > _MOST:
+        raise ValueError(f"is more than {_MOST}")
+    return count
+
+
+def items(value: object, resource: str) -> Items | None:
+    """Reads `640`, `45%`, `30/45%`, `64g` (memory), `all`, or `unlimited` (None).
+
+    Raises:
+        ValueError: it is something else.
+    """
+    text = str(value).replace(" ", "")
+    if text == "unlimited":
+        return None
+    if text == "all":
+        return Items(percent=100.0)
+    found = _ITEMS.fullmatch(text)
+    if found is None or not any(found.groups()) or isinstance(value, bool):
+        raise ValueError("must be a number, a percentage, or both: 640, 45%, 30/45%")
+    number, suffix, percent = found.groups()
+    if percent is not None and float(percent) > 100:
+        raise ValueError("is more than 100%")
+    if percent is not None and resource in _COUNTED:
+        raise ValueError(f"must be a number: there is no percentage of {resource}")
+    least = None if number is None else _size(number, suffix or "", resource)
+    return Items(least, None if percent is None else float(percent))
+
+
+def bound(value: object, what: str) -> int:
+    """Reads `< 4`, `<= 2h`, or `4` (the same as `<= 4`) as the most that is allowed.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    found = _BOUND.fullmatch(str(value).strip())
+    sign, text = found.groups() if found else (None, "")
+    if what == TIME:
+        most = duration(text)
+    else:
+        number = re.fullmatch(r"(\d+)([kmgt]?)b?", text, re.IGNORECASE)
+        if number is None:
+            raise ValueError(f"must be a bound as '< 4' or '<= 4', not {value!r}")
+        most = _size(number[1], number[2], what)
+    return most - 1 if sign == "<" else most
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class ValidSection(_Section):
+    """When a rule is in force; dates and cron are in the timezone of the section."""
+
+    from_: date | datetime | None = Field(
+        default=None, alias="from", description="First day, or first instant."
+    )
+    until: date | datetime | None = Field(
+        default=None, description="Last day (all of it), or the instant at which it ends."
+    )
+    cron: str | None = Field(
+        default=None, description="Five fields: minute, hour, day, month, day of week."
+    )
+    length: Annotated[int | None, BeforeValidator(_no_duration)] = Field(
+        default=None, description="How long it is in force each time that cron names."
+    )
+
+    @field_validator("from_", "until", mode="before")
+    @classmethod
+    def _instant(cls, value: object) -> object:
+        if value is None or isinstance(value, date):  # YAML reads dates; a datetime is one
+            return value
+        try:
+            text = str(value)
+            return date.fromisoformat(text) if len(text) <= 10 else datetime.fromisoformat(text)
+        except ValueError as error:
+            raise ValueError("must be a date as 2017-08-31, or 2017-08-31 18:00") from error
+
+    @field_validator("cron")
+    @classmethod
+    def _known_cron(cls, value: str | None) -> str | None:
+        if value is not None:
+            check_cron(value)
+        return value
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if (self.cron is None) != (self.length is None):
+            raise ValueError("cron and length belong together")
+        if self.cron is None and self.from_ is None and self.until is None:
+            raise ValueError("must say from, until, or cron and length; or leave it out: always")
+        return self
+
+    def validity(self, zone: ZoneInfo) -> Validity:
+        """The same, in Unix seconds."""
+        return Validity(
+            start_s=0 if self.from_ is None else _instant_s(self.from_, zone),
+            end_s=NEVER if self.until is None else _instant_s(self.until, zone, whole_day=True),
+            cron=" ".join((self.cron or "").split()),
+            length_s=self.length or 0,
+        )
+
+
+def _instant_s(at: date | datetime, zone: ZoneInfo, *, whole_day: bool = False) -> int:
+    if not isinstance(at, datetime):
+        at = datetime.combine(at + timedelta(days=whole_day), datetime.min.time())
+    return max(int((at if at.tzinfo else at.replace(tzinfo=zone)).timestamp()), 0)
+
+
+def _always(value: object) -> object:
+    return None if value == "always" else value
+
+
+Valid = Annotated[ValidSection | None, BeforeValidator(_always)]
+
+
+class LimitSection(_Section):
+    """What a user, an account or a partition may use."""
+
+    user: str | None = Field(default=None, description="Whom it binds; '*': each one not named.")
+    account: str | None = Field(default=None, description="As `user`.")
+    partition: str | None = Field(default=None, description="As `user`.")
+    resource: str = Field(
+        default=EACH,
+        min_length=1,
+        description="cpus, mem, a generic resource, a licence, jobs, arrayjobs; '*': each that no "
+        "other limit names.",
+    )
+    items: str | int = Field(
+        default="unlimited", description="At once: 640, 45%, 30/45% (the larger), or unlimited."
+    )
+    duration: Annotated[int | None, BeforeValidator(_no_duration)] = Field(
+        default=None, description="Longest time limit of a job that uses it: 7d, 4d3h."
+    )
+    area: Annotated[int | None, BeforeValidator(_no_duration)] = Field(
+        default=None, description="Most items times time of one job: 1024h."
+    )
+    valid: Valid = Field(default=None, description="When; default: always.")
+
+    @model_validator(mode="after")
+    def _sensible(self) -> Self:
+        given = [kind for kind in ConsumerKind if getattr(self, kind.value) is not None]
+        if len(given) != 1:
+            raise ValueError("must name one of user, account, partition")
+        if not getattr(self, given[0].value):
+            raise ValueError(f"{given[0].value} must not be empty")
+        bound = items(self.items, self.resource)
+        if bound is None and self.duration is None and self.area is None:
+            return self  # it lifts what '*' says
+        if self.resource == EACH and bound is not None and bound.least is not None:
+            raise ValueError("items of resource '*' must be a percentage or unlimited")
+        return self
+
+    def limit(self, zone: ZoneInfo) -> Limit:
+        """The same as a noun."""
+        kind = next(kind for kind in ConsumerKind if getattr(self, kind.value) is not None)
+        return Limit(
+            kind=kind,
+            name=getattr(self, kind.value),
+            resource=self.resource,
+            items=items(self.items, self.resource),
+            duration_s=self.duration,
+            area=self.area,
+            validity=ALWAYS if self.valid is None else self.valid.validity(zone),
+        )
+
+
+class AccessSection(BaseModel):
+    """Lets jobs in that meet all of it; any other key is a resource and its bound."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    users: tuple[str, ...] | None = Field(default=None, min_length=1, description="One of these.")
+    accounts: tuple[str, ...] | None = Field(
+        default=None, min_length=1, description="One of these."
+    )
+    partitions: tuple[str, ...] | None = Field(
+        default=None, min_length=1, description="One of these."
+    )
+    time: str | None = Field(default=None, description="Bound on the time limit: '< 1h', '<= 2h'.")
+
+    @model_validator(mode="after")
+    def _bounds(self) -> Self:
+        for what, value in self._stated():
+            if what in ("user", "account", "partition"):
+                raise ValueError(f"knows {what}s (a list), not {what}")
+            try:
+                bound(value, what)
+            except ValueError as error:
+                raise ValueError(f"{what}: {error}") from error
+        if self.access() == Access():
+            raise ValueError("must state something")
+        return self
+
+    def _stated(self) -> list[tuple[str, object]]:
+        stated = dict(self.model_extra or {})
+        if self.time is not None:
+            stated[TIME] = self.time
+        return sorted(stated.items())
+
+    def access(self) -> Access:
+        """The same as a noun."""
+        return Access(
+            users=None if self.users is None else frozenset(self.users),
+            accounts=None if self.accounts is None else frozenset(self.accounts),
+            partitions=None if self.partitions is None else frozenset(self.partitions),
+            most=tuple((what, bound(value, what)) for what, value in self._stated()),
+        )
+
+
+class NodesSection(_Section):
+    """Nodes, by what they are; all that is stated must hold."""
+
+    names: tuple[str, ...] = Field(default=(), description="Names of nodes.")
+    features: str = Field(default="", description="A constraint as in sbatch: fast&(a|b).")
+    having: str = Field(default="", description="A resource that they have: gpu.")
+
+    @model_validator(mode="after")
+    def _sensible(self) -> Self:
+        if not (self.names or self.features or self.having):
+            raise ValueError("must say names, features or having")
+        if self.features:
+            try:
+                parse_features(self.features)
+            except RequestError as error:
+                raise ValueError(f"features: {error}") from error
+        return self
+
+
+class FreePoolSection(_Section):
+    """What is kept free for some jobs."""
+
+    name: str = Field(min_length=1, description="For people.")
+    resource: str | None = Field(
+        default=None, min_length=1, description="What is kept: cpus, mem, gpu, a licence."
+    )
+    nodes: NodesSection | None = Field(
+        default=None, description="Nodes that are kept whole, instead of a resource."
+    )
+    keep: str | int = Field(
+        default="all", description="How many: all, 10, 20%, 10/20% (the larger)."
+    )
+    access: tuple[AccessSection, ...] = Field(
+        default=(), description="Who may use them: jobs that meet one of these; default: nobody."
+    )
+    valid: Valid = Field(default=None, description="When; default: always.")
+
+    @model_validator(mode="after")
+    def _sensible(self) -> Self:
+        if (self.resource is None) == (self.nodes is None):
+            raise ValueError("must name either resource or nodes")
+        if self.resource in (EACH, *_COUNTED):
+            raise ValueError(f"resource: nothing can be kept of '{self.resource}'")
+        if items(self.keep, self.resource or "") is None:
+            raise ValueError("keep: must be a number, a percentage, or all")
+        if self.nodes is not None and self.keep != "all":
+            raise ValueError("keep: of nodes all are kept; name fewer of them to keep fewer")
+        return self
+
+    def pool(self, zone: ZoneInfo) -> FreePool:
+        """The same as a noun."""
+        nodes = self.nodes
+        return FreePool(
+            name=self.name,
+            resource=self.resource or "",
+            keep=items(self.keep, self.resource or "") or Items(),
+            access=tuple(access.access() for access in self.access),
+            validity=ALWAYS if self.valid is None else self.valid.validity(zone),
+            nodes=NodeSet(nodes.names, nodes.features, nodes.having) if nodes else None,
+        )
+
+
+class PlanningSection(_Section):
+    """Limits and FreePools of planning policies; see docs/LIMITS.md."""
+
+    timezone: str = Field(default="UTC", description="IANA name; that of dates and of cron.")
+    limits: tuple[LimitSection, ...] = Field(
+        default=(), description="What users, accounts and partitions may use, over time."
+    )
+    free_pools: tuple[FreePoolSection, ...] = Field(
+        default=(), description="What is kept free for some jobs, over time."
+    )
+
+    @field_validator("limits", "free_pools", mode="before")
+    @classmethod
+    def _empty(cls, value: object) -> object:
+        return () if value is None else value
+
+    @field_validator("timezone")
+    @classmethod
+    def _known_zone(cls, value: str) -> str:
+        try:
+            ZoneInfo(value)
+        except (KeyError, ValueError, OSError) as error:
+            raise ValueError(f"'{value}' is no timezone; say one as Europe/Berlin") from error
+        return value
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> Self:
+        names = [pool.name for pool in self.free_pools]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"two free_pools are called '{name}'")
+        return self
+
+    def rules(self) -> Rules:
+        """The same as nouns."""
+        zone = ZoneInfo(self.timezone)
+        return Rules(
+            limits=tuple(limit.limit(zone) for limit in self.limits),
+            free_pools=tuple(pool.pool(zone) for pool in self.free_pools),
+            timezone=self.timezone,
+        )
+
+
+def parse_rules(value: Mapping[str, Any] | None, key: str = "planning") -> Rules:
+    """Reads rules from plain values, as YAML or a policy's parameters give them.
+
+    Args:
+        value: a mapping as the section `planning`; None: no rules.
+        key: what the mapping is called in messages.
+
+    Raises:
+        ConfigError: the first thing that is wrong, with its key.
+    """
+    try:
+        return PlanningSection.model_validate({} if value is None else value).rules()
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join([key, *(str(part) for part in first["loc"])])
+        problem = str(first["msg"]).removeprefix("Value error, ")
+        raise ConfigError(where, f"{problem[:1].lower()}{problem[1:]}") from error

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When a rule is in force: a validity expanded to windows [start, end) of time.
+
+Rules
+    1. A cron expression opens a window at each minute it names, for a length. Windows that overlap
+       are one.
+    2. Cron speaks of wall time in the site's timezone, and so does the length: 22 h to 8 h is that
+       on every day. Where the clock is set forward, a wall time that is left out is the moment of
+       the change; where it is set back, a wall time that comes twice is its first.
+    3. A cron of minutes, hours and days of the week has a period (hour, day or week): its windows
+       are found once and repeated. Others (days of a month, months) are searched day by day.
+    4. Cron has the usual five fields; days of the month and days of the week that are both stated
+       mean either. `mon#1` is the month's first Monday, `L` a month's last day.
+
+Source: Keller, JSSPP 2017, sections 3 (validity) and 5.4 (cronToRUSV).
+Deviates: the paper does not say what its cron means when clocks change.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from zoneinfo import ZoneInfo
+
+import numpy as np
+from croniter import CroniterBadDateError, CroniterError, croniter
+from numpy.typing import NDArray
+
+from bridge.core import UsageVector
+from bridge.model.limits import Validity
+from bridge.units import DAY_S, NEVER
+
+HOUR_S = 3600
+WEEK_S = 7 * DAY_S
+_FIELD = re.compile(r"[0-9*,/\-]+")
+_NAMED = re.compile(r"[0-9*,/\-A-Za-z#]+")
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_NAMES = frozenset((*_MONTHS, "sun", "mon", "tue", "wed", "thu", "fri", "sat"))
+_MOST_WINDOWS = 1_000_000
+
+
+def check_cron(text: str) -> None:
+    """Refuses what is no cron expression of five fields.
+
+    Raises:
+        ValueError: with the field that is wrong.
+    """
+    fields = text.split()
+    if len(fields) != 5:
+        raise ValueError("has five fields: minute, hour, day of month, month, day of week")
+    for position, field in enumerate(fields):
+        pattern = _NAMED if position >= 2 else _FIELD
+        words = {word.lower() for word in re.findall(r"[A-Za-z]+", field)}
+        if not pattern.fullmatch(field) or words - _NAMES - {"l"}:
+            raise ValueError(f"cannot be understood at '{field}'")
+    try:
+        next(_starts(text, 0, 40 * 366 * DAY_S))
+    except StopIteration:
+        raise ValueError("never comes") from None
+    except (CroniterError, ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"cannot be understood: {error}") from error
+
+
+def period_s(cron: str) -> int | None:
+    """The cron's period (hour, day or week), or None where it has none of these."""
+    _, hour, day, month, weekday = cron.split()
+    if day != "*" or month != "*" or "#" in weekday or "l" in weekday.lower():
+        return None
+    if weekday != "*":
+        return WEEK_S
+    return DAY_S if hour != "*" else HOUR_S
+
+
+def windows(validity: Validity, timezone: str, from_s: int, until_s: int) -> NDArray[np.int64]:
+    """Expands a validity.
+
+    Args:
+        validity: what is expanded.
+        timezone: IANA name.
+        from_s: windows that end by then are left out.
+        until_s: no cron is looked at from then on; absolute bounds reach beyond it.
+
+    Returns:
+        (n, 2) int64 starts and ends, ascending and disjoint; NEVER: without end.
+    """
+    if not validity.cron:
+        found = np.array([[validity.start_s, validity.end_s]], dtype=np.int64)
+    else:
+        # Whole weeks, so that the next cycles find the same again.
+        first, last = from_s // WEEK_S * WEEK_S, -(-until_s // WEEK_S) * WEEK_S
+        found = _cron_windows(validity.cron, validity.length_s, timezone, first, last)
+        found = np.clip(found, validity.start_s, min(validity.end_s, until_s))
+    keep: NDArray[np.bool_] = (found[:, 1] > found[:, 0]) & (found[:, 1] > from_s)
+    return found[keep]
+
+
+@lru_cache(maxsize=256)
+def _cron_windows(
+    cron: str, length_s: int, timezone: str, from_s: int, until_s: int
+) -> NDArray[np.int64]:
+    # Two days more on either side: wall times differ from instants by less.
+    begin = max(from_s - length_s - 2 * DAY_S, 0)
+    wall = wall_windows(cron, length_s, begin, until_s + 2 * DAY_S)
+    changes = _changes(timezone, begin, until_s + length_s + 4 * DAY_S)
+    instants = _to_instants(wall, *changes)
+    return instants[instants[:, 1] > instants[:, 0]]
+
+
+def wall_windows(cron: str, length_s: int, from_s: int, until_s: int) -> NDArray[np.int64]:
+    """The windows of a cron on a clock that is never set; (n, 2), merged."""
+    period = period_s(cron)
+    if period is None:
+        opened = UsageVector(1)
+        for at in _starts(cron, from_s, until_s):
+            opened.increment(at, at + length_s, 1)
+    else:
+        opened = _template(cron, length_s, period).repeat(1, from_s, until_s, period)
+    starts, ends, _ = opened.slots()
+    merged = np.stack((starts, ends), axis=1)
+    if len(merged) > 1:  # slots of different height that touch are one window
+        fresh = np.concatenate(([True], merged[1:, 0] > merged[:-1, 1]))
+        last = np.concatenate((fresh[1:], [True]))
+        merged = np.stack((merged[fresh, 0], merged[last, 1]), axis=1)
+    return merged
+
+
+@lru_cache(maxsize=256)
+def _template(cron: str, length_s: int, period: int) -> UsageVector:
+    """One period of a cron; what reaches over its end goes on at its begin."""
+    template = UsageVector(1)
+    length_s = min(length_s, period)
+    for at in _starts(cron, 0, period):
+        end = at + length_s
+        template.increment(at, min(end, period), 1)
+        if end > period:
+            template.increment(0, end - period, 1)
+    return template
+
+
+def _starts(cron: str, from_s: int, until_s: int) -> Iterator[int]:
+    """Wall times in [from_s, until_s) that the cron names."""
+    times = croniter(cron, float(from_s - 60 if from_s >= 60 else from_s - 1), ret_type=float)
+    for _ in range(_MOST_WINDOWS):
+        try:
+            at = int(times.get_next())
+        except CroniterBadDateError:
+            return
+        if at >= until_s:
+            return
+        if at >= from_s:
+            yield at
+
+
+@lru_cache(maxsize=64)
+def _changes(
+    timezone: str, from_s: int, until_s: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """When the zone's offset changes: (n,) instants, (n + 1,) offsets before, between and after."""
+    zone = ZoneInfo(timezone)
+
+    def offset(at: int) -> int:
+        shift = datetime.fromtimestamp(at, UTC).astimezone(zone).utcoffset() or timedelta()
+        return int(shift.total_seconds())
+
+    instants: list[int] = []
+    offsets = [offset(from_s)]
+    for day in range(from_s, until_s, DAY_S):
+        low, high = day, day + DAY_S
+        if offset(high) == offset(low):
+            continue
+        target = offset(low)
+        while high - low > 1:
+            middle = (low + high) // 2
+            if offset(middle) == target:
+                low = middle
+            else:
+                high = middle
+        instants.append(high)
+        offsets.append(offset(high))
+    return np.array(instants, dtype=np.int64), np.array(offsets, dtype=np.int64)
+
+
+def _to_instants(
+    wall: NDArray[np.int64], changes: NDArray[np.int64], offsets: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """From wall time to Unix seconds (rule 2)."""
+    before, after = offsets[:-1], offsets[1:]
+    era = np.searchsorted(changes + np.maximum(before, after), wall, side="right")
+    latest = np.concatenate((changes, [NEVER]))[era]
+    instants: NDArray[np.int64] = np.minimum(wall - offsets[era], latest)
+    return np.maximum(instants, 0)
