@@ -74,7 +74,7 @@ class SlurmRequest:
         if self.per_node:
             found.append("--gres=" + ",".join(f"{name}:{n}" for name, n in self.per_node))
         if self.per_task:
-            words = ",".join(f"gres/{name}:{n}" for name, n in self.per_task)
+            words = ",".join(f"gres/{name}={n}" for name, n in self.per_task)
             found.append(f"--tres-per-task={words}")
         if self.gpus:
             found.append(f"--gpus={self.gpus}")

@@ -198,7 +198,7 @@ static bool lower_amount(const chunks_t *chunks, const char *name, uint64_t size
     else if (chunks->arrangement == CHUNKS_SCATTER && equal)
         words_add(&amounts->per_node, written("%s:%llu", name, (unsigned long long)first));
     else if (even)
-        words_add(&amounts->per_task, written("gres/%s:%llu", name, (unsigned long long)share));
+        words_add(&amounts->per_task, written("gres/%s=%llu", name, (unsigned long long)share));
     else if (!strcmp(name, gpu))
         amounts->gpus = total;
     else
