@@ -149,10 +149,14 @@ bool client_kept(char *problem, size_t bytes)
         // Slurm itself adds the CPUs of a task to what a task needs.
         bool same = !strcmp(ours[i].name, "tres-per-task") ? strstr(now, ours[i].written) != NULL
                                                            : !strcmp(now, ours[i].written);
-        if (!same)
+        if (!same && now[0])
             snprintf(problem, bytes,
                      "--chunks mean --%s=%.60s, but --%s=%.60s is given, too: leave out one",
                      ours[i].name, ours[i].written, ours[i].name, now);
+        else if (!same)
+            snprintf(problem, bytes,
+                     "--chunks mean --%s=%.60s, which another option replaces: leave that out",
+                     ours[i].name, ours[i].written);
         free(now);
         if (!same)
             return false;
