@@ -268,8 +268,6 @@ def _facts(swf: Trace, workload: Workload, runs: Sequence[Run], seed: int) -> Ma
 def _show(swf: Trace, workload: Workload, system: System, runs: Sequence[Run]) -> None:
     print(f"{swf.path}: {len(workload):,} jobs on {system.name}; left out: {_left_out(workload)}\n")
     Console(highlight=False, soft_wrap=True).print(results_table(runs))
-    if any(run.measures.starts is None for run in runs):
-        print("\nhow announced starts came true: --engine cycle measures it")
     if swf.dropped:
         print(f"\ndropped {len(swf.dropped):,} malformed lines; the first: {swf.dropped[0]}")
 

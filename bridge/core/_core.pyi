@@ -163,6 +163,9 @@ class Replay:
     def decision_ns(self) -> NDArray[np.int64]:
         """(n_decisions,) nanoseconds each scheduling pass took, in time order."""
     @property
+    def promises(self) -> NDArray[np.int64]:
+        """(7 * n_jobs,) what each job was promised while it waited: ``bridge.accuracy.PROMISE``."""
+    @property
     def decisions(self) -> int:
         """Number of scheduling passes: one per second with an event and a job waiting."""
 

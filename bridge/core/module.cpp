@@ -6,6 +6,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstring>
 #include <optional>
 #include <stdexcept>
 
@@ -106,6 +107,7 @@ std::pair<nb::object, nb::object> map_counts_py(int64_t n_nodes, nb::handle star
 struct PyReplay {
     nb::object start;
     nb::object decision_ns;
+    nb::object promises;
     size_t decisions;
 };
 
@@ -133,8 +135,14 @@ PyReplay replay_counts_py(nb::handle submit, nb::handle runtime, nb::handle time
                              capacity, depth);
     });
     const size_t decisions = result.decision_ns.size();
+    constexpr size_t fields = sizeof(Promise) / sizeof(int64_t);
+    std::vector<int64_t> promises(result.promises.size() * fields);
+    if (!promises.empty()) {
+        std::memcpy(promises.data(), result.promises.data(), promises.size() * sizeof(int64_t));
+    }
     return {nb::cast(to_numpy(std::move(result.start))),
-            nb::cast(to_numpy(std::move(result.decision_ns))), decisions};
+            nb::cast(to_numpy(std::move(result.decision_ns))),
+            nb::cast(to_numpy(std::move(promises))), decisions};
 }
 
 std::string fold_py(const HostlistFolder &folder, nb::handle nodes) {
@@ -181,6 +189,7 @@ NB_MODULE(_core, m) {
     nb::class_<PyReplay>(m, "Replay")
         .def_ro("start", &PyReplay::start)
         .def_ro("decision_ns", &PyReplay::decision_ns)
+        .def_ro("promises", &PyReplay::promises)
         .def_ro("decisions", &PyReplay::decisions);
     m.def("replay_counts", &replay_counts_py, "submit"_a, "runtime"_a, "time_limit"_a, "count"_a,
           "capacity"_a, "depth"_a, "order"_a.none() = nb::none());

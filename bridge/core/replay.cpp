@@ -28,6 +28,7 @@ class ReplayLoop {
         : trace_(trace), capacity_(capacity), depth_(depth), free_(capacity),
           plan_(capacity, trace.count, trace.time_limit, depth > 1 ? trace.n : 0) {
         result_.start.assign(trace.n, NEVER);
+        result_.promises.assign(trace.n, Promise{});
         rank_jobs();
     }
 
@@ -54,6 +55,7 @@ class ReplayLoop {
                 pass();
                 result_.decision_ns.push_back(
                     std::chrono::duration_cast<std::chrono::nanoseconds>(clock() - before).count());
+                listen();
             }
         }
         return std::move(result_);
@@ -83,7 +85,7 @@ class ReplayLoop {
     std::vector<uint32_t> arrivals_; // that can ever run, by arrival
     std::vector<uint32_t> rank_;     // a job's place among all, in queue order
     std::vector<Waiting> queue_;
-    std::vector<int64_t> planned_; // parallel to queue_, for the plan that is kept
+    std::vector<int64_t> planned_; // parallel to queue_ but for depth 0 and 1
     std::vector<Running> running_; // by expected end
     std::priority_queue<End, std::vector<End>, std::greater<>> ends_;
     CountPlan plan_;
@@ -219,12 +221,14 @@ class ReplayLoop {
 
     void pass_anew() {
         begin_plan();
+        planned_.clear();
         int64_t reserved = 0;
         start_where(0, [&](size_t i) {
             const int64_t at = plan_.place(queue_[i].count, queue_[i].limit, 0, reserved < depth_);
             if (at == now_) {
                 return true;
             }
+            planned_.push_back(at);
             reserved += at != UNPLANNED ? 1 : 0;
             return false;
         });
@@ -245,6 +249,50 @@ class ReplayLoop {
         }
         start_where(0, [&](size_t i) { return planned_[i] == now_; });
         planned_.erase(std::remove(planned_.begin(), planned_.end(), now_), planned_.end());
+    }
+
+    // Notes what the pass announced; no part of a decision, so it is not timed as one.
+    void listen() {
+        if (depth_ > 1) {
+            for (size_t i = 0; i < queue_.size(); ++i) {
+                announce(queue_[i].job, planned_[i]);
+            }
+        } else if (depth_ == 1 && !queue_.empty()) {
+            announce(queue_[0].job, head_start());
+        }
+    }
+
+    // Jobs that were backfilled leave what the head needs at its start, so it is still the one that
+    // the pass reckoned with.
+    int64_t head_start() const {
+        int64_t free_then = free_;
+        for (const Running &running : running_) {
+            free_then += running.count;
+            if (free_then >= queue_[0].count) {
+                return std::max(running.end, now_ + 1);
+            }
+        }
+        return NEVER;
+    }
+
+    void announce(uint32_t job, int64_t at) {
+        if (at == UNPLANNED || at == NEVER) {
+            return;
+        }
+        Promise &promise = result_.promises[job];
+        const bool first = promise.first_start == 0;
+        const int64_t shift = first ? 0 : at - promise.last_start;
+        if (first) {
+            promise.first_start = at;
+            promise.first_said = now_;
+        } else if (shift == 0) {
+            return;
+        }
+        promise.last_start = at;
+        promise.last_said = now_;
+        promise.changes += shift != 0 ? 1 : 0;
+        promise.later += std::max<int64_t>(shift, 0);
+        promise.earlier -= std::min<int64_t>(shift, 0);
     }
 };
 

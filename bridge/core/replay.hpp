@@ -17,9 +17,15 @@ struct Trace {
     const int64_t *order; // or null: first come, first served
 };
 
+// What a job was promised while it waited, as bridge.accuracy.PROMISE has it.
+struct Promise {
+    int64_t first_start, first_said, last_start, last_said, changes, later, earlier;
+};
+
 struct ReplayResult {
     std::vector<int64_t> start;
     std::vector<int64_t> decision_ns;
+    std::vector<Promise> promises; // of each job; all 0: none
 };
 
 ReplayResult replay_counts(const Trace &trace, int64_t capacity, int64_t depth);

@@ -8,7 +8,9 @@ when they start. `tests/unit/sim/test_replay.py` holds both engines against each
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
+from bridge.accuracy import PROMISE, Starts
 from bridge.core import UNLIMITED, map_counts, replay_counts
 from bridge.measures import Schedule
 from bridge.model.policy import PolicySpec
@@ -79,4 +81,12 @@ def replay(workload: Workload, system: System, depth: int, *, placed: bool = Fal
         decision_ms=found.decision_ns / 1e6,
         refusals=(),
         failures=0,
+        starts=_starts(start_s, found.promises.view(PROMISE)),
     )
+
+
+def _starts(start_s: NDArray[np.int64], promise: NDArray[np.void]) -> Starts:
+    """Starts in order of time, as the engine tells them."""
+    order = np.argsort(start_s, kind="stable")
+    order = order[start_s[order] != NEVER]
+    return Starts(start_s[order], promise[order])

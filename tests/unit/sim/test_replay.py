@@ -45,6 +45,12 @@ def chart(outcome):
     )
 
 
+def told(outcome):
+    """Starts beside what had been announced, in an order of their own."""
+    starts = outcome.starts
+    return sorted(zip(starts.start_s.tolist(), starts.promise.tolist(), strict=True))
+
+
 def assert_equal(workload, fast, cycle):
     assert cycle.refusals == ()
     assert np.array_equal(fast.schedule.start_s, cycle.schedule.start_s), (
@@ -53,6 +59,7 @@ def assert_equal(workload, fast, cycle):
     )
     assert np.array_equal(fast.schedule.end_s, cycle.schedule.end_s)
     assert len(fast.decision_ms) == len(cycle.decision_ms)
+    assert told(fast) == told(cycle)
 
 
 JOBS = st.lists(
