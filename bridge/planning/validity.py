@@ -53,6 +53,8 @@ def check_cron(text: str) -> None:
         words = {word.lower() for word in re.findall(r"[A-Za-z]+", field)}
         if not pattern.fullmatch(field) or words - _NAMES - {"l"}:
             raise ValueError(f"cannot be understood at '{field}'")
+    if fields[2] != "*" and re.search("[#lL]", fields[4]):
+        raise ValueError(f"has days of the month and '{fields[4]}': state one of them")
     try:
         next(_starts(text, 0, 40 * 366 * DAY_S))
     except StopIteration:
