@@ -36,7 +36,7 @@ def run_of(policy: str, engine: str, outcome: Outcome, *, fell_back: int = 0) ->
         measure(
             outcome.schedule,
             outcome.decision_ms,
-            None if outcome.starts is None else outcome.starts.accuracy(),
+            outcome.starts.accuracy(),
         ),
         outcome.system.nodes.names,
         outcome.workload.id,

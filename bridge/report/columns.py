@@ -72,14 +72,14 @@ COLUMNS = (
     Column("makespan", lambda m: m.makespan_s, format_duration),
     Column("starts that had been announced", _starts(lambda a: a.promised), "{:,.0f}".format, 0),
     Column(
-        "off the first announced start, median",
+        "off the first announced, median",
         _promised(lambda a: a.first.absolute_s.p50),
         format_duration,
     ),
     Column("90 % of them within", _promised(lambda a: a.first.absolute_s.p90), format_duration),
     Column("never later than first announced", _promised(lambda a: a.first.kept), _share, 1),
     Column(
-        "off the last announced start, median",
+        "off the last announced, median",
         _promised(lambda a: a.last.absolute_s.p50),
         format_duration,
     ),

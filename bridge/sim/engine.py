@@ -63,7 +63,7 @@ class Outcome:
         decision_ms: (n_decisions,) float64.
         refusals: what the controller did not apply.
         failures: decisions that the decider owed and the fallback made.
-        starts: every start, in order, beside what had been announced; None: nobody listened.
+        starts: every start, in order of time, beside what had been announced.
     """
 
     workload: Workload
@@ -76,7 +76,7 @@ class Outcome:
     decision_ms: NDArray[np.float64]
     refusals: tuple[Refusal, ...]
     failures: int
-    starts: Starts | None = None
+    starts: Starts
 
 
 def simulate(
