@@ -18,7 +18,7 @@
 // A stream of events is answered in bundles: after so many calls at once, one each PACE_MS. People
 // never notice; thousands of short jobs cost a cycle for five of them instead of one each.
 #define BURST 5
-#define PACE_MS 100
+#define PACE_MS 200
 // While updates of the present second may be hidden behind each other: look again so soon, or after
 // so many times what a look costs.
 #define RECHECK_MS 50
