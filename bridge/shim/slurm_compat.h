@@ -186,11 +186,19 @@ static inline int compat_select_nodes(job_record_t *job)
 #endif
 }
 
-// Tasks to give on each of the job's nodes, in the order of the node table.
-#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 2, 0)
-#define compat_tasks_on_nodes(details) ((details)->arbitrary_tpn)
+// Tasks to give on each of the job's nodes, in the order of the node table, as distribution
+// "arbitrary" has them.
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 11, 0)
+#define COMPAT_TASKS_ON_NODES true
+#define compat_tasks_on_nodes(details) (&(details)->arbitrary_tpn)
 #else
-#define compat_tasks_on_nodes(details) ((details)->req_node_layout)
+#define COMPAT_TASKS_ON_NODES false // Slurm divides the tasks as it likes
+static inline uint16_t **compat_tasks_on_nodes(job_details_t *details)
+{
+    static uint16_t *none;
+    (void)details;
+    return &none;
+}
 #endif
 
 // A bitmap of exactly the named nodes; false if one is unknown.

@@ -104,7 +104,7 @@ static verdict_t judge_uses(const job_record_t *job, const pb_start_t *start, bi
     uint16_t size = details->cpus_per_task == NO_VAL16 ? 1 : MAX(1, details->cpus_per_task);
     uint64_t total = 0;
     *tasks = NULL;
-    if (!start->n_uses || (details->whole_node & WHOLE_NODE_REQUIRED))
+    if (!COMPAT_TASKS_ON_NODES || !start->n_uses || (details->whole_node & WHOLE_NODE_REQUIRED))
         return APPLIED;
     *tasks = xcalloc((size_t)bit_set_count(nodes), sizeof(uint16_t));
     for (size_t i = 0; i < start->n_uses; i++) {
@@ -157,7 +157,7 @@ static void narrow(job_record_t *job, part_record_t *part, bitstr_t *nodes, uint
                      .state_reason = job->state_reason,
                      .state_desc = xstrdup(job->state_desc),
                      .task_dist = details->task_dist,
-                     .tasks = compat_tasks_on_nodes(details),
+                     .tasks = *compat_tasks_on_nodes(details),
                      .part = job->part_ptr,
                      .features_use = details->features_use,
                      .feature_list_use = details->feature_list_use};
@@ -171,7 +171,7 @@ static void narrow(job_record_t *job, part_record_t *part, bitstr_t *nodes, uint
     details->feature_list_use = details->feature_list;
     if (tasks) {
         details->task_dist = (details->task_dist & ~SLURM_DIST_STATE_BASE) | SLURM_DIST_ARBITRARY;
-        compat_tasks_on_nodes(details) = tasks;
+        *compat_tasks_on_nodes(details) = tasks;
     }
     if (job->deadline && job->deadline != NO_VAL) {
         uint32_t minutes = (uint32_t)MAX(0, (job->deadline - time(NULL)) / 60);
@@ -196,7 +196,7 @@ static void restore_rest(job_record_t *rest, const kept_t *kept)
     details->max_nodes = kept->max_nodes;
     if (details->task_dist != kept->task_dist) {
         details->task_dist = kept->task_dist;
-        compat_tasks_on_nodes(details) = NULL; // the started record's
+        *compat_tasks_on_nodes(details) = NULL; // the started record's
     }
     rest->time_limit = kept->time_limit;
     if (rest->part_ptr != kept->part) {
@@ -215,7 +215,7 @@ static void restore(job_record_t *job, kept_t *kept, bool started)
     details->min_nodes = kept->min_nodes;
     details->max_nodes = kept->max_nodes;
     details->task_dist = kept->task_dist;
-    compat_tasks_on_nodes(details) = kept->tasks;
+    *compat_tasks_on_nodes(details) = kept->tasks;
     if (!started) {
         job->time_limit = kept->time_limit;
         details->features_use = kept->features_use;

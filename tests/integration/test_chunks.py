@@ -157,7 +157,7 @@ def test_a_caret_points_at_the_character(cluster: Cluster, name: str, way: str) 
         ("--chunks=2:ncpus=2", "-n3"), ("-n3", "--chunks=2:ncpus=2"),
         ("-N2", "--chunks=2:ncpus=2"), ("--chunks=2:ncpus=2", "--gpus=1"),
         ("--chunks=2:ncpus=2", "--ntasks-per-node=1"), ("--place=scatter",),
-        ("--chunks=ncpus=3:mpiprocs=2",), ("--chunks=2:ncpus=1:mem=1gb", "--mem=5G"),
+        ("--chunks=ncpus=3:mpiprocs=2",), ("--chunks=2:ncpus=1:mem=1gb,place=scatter", "--mem=5G"),
     ],
     ids=" ".join,
 )  # fmt: skip
