@@ -212,3 +212,25 @@ def test_short_jobs_that_nobody_saw_running_have_started(home, schedbridge):
         report(home, a_delta(1, now_s=NOW_S + 9, fates=[fate], removed_jobs=["1"]))
         line = by_period(json.loads(schedbridge("--json")[1]))["PERIOD_ALL", "batch"]
     assert (line["promised"], line["unpromised"], line["gone"]) == (0, 1, 0)
+
+
+def test_each_task_of_an_array_is_judged_by_its_own_promise(home, schedbridge):
+    def head(tasks):
+        request = a_request(min_nodes=4, max_nodes=4, exclusive=True)
+        return a_job("7", request=request, array_tasks=tasks, array_startable=tasks)
+
+    with a_service(home):
+        first, *_ = report(
+            home,
+            a_full([head(3)]),
+            a_delta(1, now_s=NOW_S + 1, jobs=[began("7_1", NOW_S), head(2)]),
+            a_delta(2, now_s=NOW_S + 500, removed_jobs=["7_1"]),
+            a_delta(3, now_s=NOW_S + 501, jobs=[began("7_2", NOW_S + 500), head(1)]),
+            epoch=1,
+        )
+        assert [d.WhichOneof("action") for d in first.decisions] == ["start", "planned_start"]
+        line = by_period(json.loads(schedbridge("--json")[1]))["PERIOD_ALL", "batch"]
+    # Task 1 began at once; task 2 was told +600 and began at +500; task 3 waits.
+    assert (line["promised"], line["unpromised"], line["gone"]) == (1, 1, 0)
+    assert line["first"]["median_s"] == line["last"]["median_s"] == -100
+    assert line["changes"] == 0
