@@ -3,14 +3,17 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bridge.check import check
 from bridge.cycle import run_cycle
 from bridge.errors import RequestError
 from bridge.model.reasons import ReasonCode
-from bridge.model.resources import Arrangement
+from bridge.model.resources import Arrangement, Chunk, ChunkRequest, Place
 from bridge.planning.chunk_groups import ClusterWords, chunk_groups, lower_chunks
 from bridge.planning.chunks import parse_request
+from bridge.planning.slurm_request import slurm_request
 from bridge.ports import Memory
 from bridge.registry import build, parse_policy
 from tests.builders import a_job, a_node, a_snapshot
@@ -157,3 +160,43 @@ def test_several_kinds_wait_with_a_reason() -> None:
     assert plan.reasons[row].code is ReasonCode.OTHER
     assert "several kinds need the plan stage openccs" in plan.reasons[row].text
     assert (plan.start_s == 0).sum() == 1
+
+
+# ---------------------------------------------------------------- as planned, so held by Slurm
+
+
+@st.composite
+def requests(draw: st.DrawFn) -> ChunkRequest:
+    kinds = st.builds(
+        Chunk,
+        count=st.integers(1, 9),
+        ncpus=st.integers(1, 48),
+        mem_mib=st.integers(0, 9999),
+        amounts=st.sampled_from(((), (("gpu", 1),), (("gpu", 2),))),
+    )
+    place = st.builds(Place, st.sampled_from(Arrangement), st.booleans())
+    return ChunkRequest(tuple(draw(st.lists(kinds, min_size=1, max_size=3))), draw(place))
+
+
+@given(requests())
+def test_slurm_holds_what_is_planned(request: ChunkRequest) -> None:
+    held = slurm_request(request, CLUSTER.generic)
+    found = lower_chunks(request, CLUSTER)
+    kinds, counts = request.kinds, [kind.count for kind in request.kinds]
+    assert held.tasks * held.cpus_per_task == request.n_cpus
+    assert all(kind.ncpus % held.cpus_per_task == 0 for kind in kinds)
+    assert 1 <= held.min_nodes <= held.max_nodes <= request.n_chunks
+    planned_mib = [want[1] for want in found.wants]
+    assert all(mib >= kind.mem_mib for mib, kind in zip(planned_mib, kinds, strict=True))
+    if held.memory_per_cpu_mib:
+        assert planned_mib == [kind.ncpus * held.memory_per_cpu_mib for kind in kinds]
+    elif request.place.arrangement is Arrangement.SCATTER and request.n_chunks > 1:
+        assert set(planned_mib) == {held.memory_per_node_mib}
+    elif held.memory_per_node_mib:
+        total = sum(n * mib for n, mib in zip(counts, planned_mib, strict=True))
+        assert total == held.memory_per_node_mib
+    gpus = sum(n * want[2] for n, want in zip(counts, found.wants, strict=True))
+    (per_node,), (per_task,) = (
+        [number for _, number in amounts] or [0] for amounts in (held.per_node, held.per_task)
+    )
+    assert gpus == held.gpus + per_node * held.max_nodes + per_task * held.tasks
