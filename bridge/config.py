@@ -25,6 +25,7 @@ from pydantic_core import PydanticCustomError
 
 from bridge.errors import ConfigError
 from bridge.model.policy import PolicySpec
+from bridge.planning.rules_text import PlanningSection
 from bridge.registry import PRESETS, describe, parse_policy
 
 MAX_SOCKET_PATH = 107
@@ -167,6 +168,7 @@ class ServiceConfig(_Section):
         default="slurm-like",
         description=f"A preset ({', '.join(PRESETS)}) or a mapping of stages, see below.",
     )
+    planning: PlanningSection = Field(default_factory=PlanningSection)
     metrics: MetricsSection = Field(default_factory=MetricsSection)
     memory: MemorySection = Field(default_factory=MemorySection)
     log: LogSection = Field(default_factory=LogSection)
@@ -177,7 +179,9 @@ class ServiceConfig(_Section):
         """The policy, parsed."""
         return parse_policy(self.policy)
 
-    @field_validator("controller", "operator", "metrics", "memory", "log", "limits", mode="before")
+    @field_validator(
+        "controller", "operator", "planning", "metrics", "memory", "log", "limits", mode="before"
+    )
     @classmethod
     def _empty_section(cls, value: Any) -> Any:
         return {} if value is None else value  # "metrics:" with nothing below it
@@ -300,19 +304,22 @@ def _problem(item: Any, file: str) -> ConfigError:
 def _known_keys(path: tuple[Any, ...]) -> list[str]:
     model: type[BaseModel] = ServiceConfig
     for part in path:
-        annotation = model.model_fields[part].annotation
+        if isinstance(part, int):  # an item of a list
+            continue
+        named = {field.alias or name: field for name, field in model.model_fields.items()}
+        annotation = named[part].annotation
         options = [annotation, *getattr(annotation, "__args__", ())]
         model = next(
             option
             for option in options
             if isinstance(option, type) and issubclass(option, BaseModel)
         )
-    return list(model.model_fields)
+    return [field.alias or name for name, field in model.model_fields.items()]
 
 
 def to_mapping(config: ServiceConfig) -> dict[str, Any]:
     """The configuration with all defaults, as plain values."""
-    mapping = config.model_dump(mode="json")
+    mapping = config.model_dump(mode="json", by_alias=True)
     mapping["policy"] = describe(config.policy_spec)
     return mapping
 

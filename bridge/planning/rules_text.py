@@ -73,8 +73,25 @@ def duration(text: object) -> int:
     return total
 
 
-def _no_duration(value: object) -> object:
-    return None if value in (None, "none") else duration(value)
+def _duration_text(value: object) -> object:
+    """The text stays as it was written: what is shown can be read again."""
+    if value in (None, "none"):
+        return None
+    duration(value)
+    return value
+
+
+def _seconds(text: str | None) -> int | None:
+    return None if text is None else duration(text)
+
+
+def _plain(value: object) -> object:
+    """Numbers may be written without quotes."""
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+Duration = Annotated[str | None, BeforeValidator(_duration_text)]
+Count = Annotated[str, BeforeValidator(_plain)]
 
 
 def _size(number: str, suffix: str, resource: str) -> int:
@@ -87,19 +104,19 @@ def _size(number: str, suffix: str, resource: str) -> int:
     return count
 
 
-def items(value: object, resource: str) -> Items | None:
+def items(value: str, resource: str) -> Items | None:
     """Reads `640`, `45%`, `30/45%`, `64g` (memory), `all`, or `unlimited` (None).
 
     Raises:
         ValueError: it is something else.
     """
-    text = str(value).replace(" ", "")
+    text = value.replace(" ", "")
     if text == "unlimited":
         return None
     if text == "all":
         return Items(percent=100.0)
     found = _ITEMS.fullmatch(text)
-    if found is None or not any(found.groups()) or isinstance(value, bool):
+    if found is None or not any(found.groups()):
         raise ValueError("must be a number, a percentage, or both: 640, 45%, 30/45%")
     number, suffix, percent = found.groups()
     if percent is not None and float(percent) > 100:
@@ -144,7 +161,7 @@ class ValidSection(_Section):
     cron: str | None = Field(
         default=None, description="Five fields: minute, hour, day, month, day of week."
     )
-    length: Annotated[int | None, BeforeValidator(_no_duration)] = Field(
+    length: Duration = Field(
         default=None, description="How long it is in force each time that cron names."
     )
 
@@ -180,7 +197,7 @@ class ValidSection(_Section):
             start_s=0 if self.from_ is None else _instant_s(self.from_, zone),
             end_s=NEVER if self.until is None else _instant_s(self.until, zone, whole_day=True),
             cron=" ".join((self.cron or "").split()),
-            length_s=self.length or 0,
+            length_s=_seconds(self.length) or 0,
         )
 
 
@@ -209,15 +226,13 @@ class LimitSection(_Section):
         description="cpus, mem, a generic resource, a licence, jobs, arrayjobs; '*': each that no "
         "other limit names.",
     )
-    items: str | int = Field(
+    items: Count = Field(
         default="unlimited", description="At once: 640, 45%, 30/45% (the larger), or unlimited."
     )
-    duration: Annotated[int | None, BeforeValidator(_no_duration)] = Field(
+    duration: Duration = Field(
         default=None, description="Longest time limit of a job that uses it: 7d, 4d3h."
     )
-    area: Annotated[int | None, BeforeValidator(_no_duration)] = Field(
-        default=None, description="Most items times time of one job: 1024h."
-    )
+    area: Duration = Field(default=None, description="Most items times time of one job: 1024h.")
     valid: Valid = Field(default=None, description="When; default: always.")
 
     @model_validator(mode="after")
@@ -242,8 +257,8 @@ class LimitSection(_Section):
             name=getattr(self, kind.value),
             resource=self.resource,
             items=items(self.items, self.resource),
-            duration_s=self.duration,
-            area=self.area,
+            duration_s=_seconds(self.duration),
+            area=_seconds(self.area),
             validity=ALWAYS if self.valid is None else self.valid.validity(zone),
         )
 
@@ -295,7 +310,7 @@ class NodesSection(_Section):
     """Nodes, by what they are; all that is stated must hold."""
 
     names: tuple[str, ...] = Field(default=(), description="Names of nodes.")
-    features: str = Field(default="", description="A constraint as in sbatch: fast&(a|b).")
+    features: str = Field(default="", description="A constraint as in sbatch: fast&ib.")
     having: str = Field(default="", description="A resource that they have: gpu.")
 
     @model_validator(mode="after")
@@ -320,9 +335,7 @@ class FreePoolSection(_Section):
     nodes: NodesSection | None = Field(
         default=None, description="Nodes that are kept whole, instead of a resource."
     )
-    keep: str | int = Field(
-        default="all", description="How many: all, 10, 20%, 10/20% (the larger)."
-    )
+    keep: Count = Field(default="all", description="How many: all, 10, 20%, 10/20% (the larger).")
     access: tuple[AccessSection, ...] = Field(
         default=(), description="Who may use them: jobs that meet one of these; default: nobody."
     )

@@ -106,7 +106,7 @@ def test_files_that_cannot_be_read(tmp_path):
 
 def keys(model=ServiceConfig, prefix=""):
     for name, field in model.model_fields.items():
-        path = f"{prefix}{name}"
+        path = f"{prefix}{field.alias or name}"
         options = [field.annotation, *getattr(field.annotation, "__args__", ())]
         inner = [o for o in options if isinstance(o, type) and issubclass(o, BaseModel)]
         if inner:

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Limits and FreePools as YAML says them."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+import yaml
+
+from bridge.config import ConfigProblems, parse, to_mapping
+from bridge.errors import ConfigError
+from bridge.model.limits import (
+    ALWAYS,
+    Access,
+    ConsumerKind,
+    FreePool,
+    Items,
+    Limit,
+    NodeSet,
+    Rules,
+    Validity,
+)
+from bridge.planning.rules_text import bound, duration, items, parse_rules
+from bridge.units import DAY_S, NEVER
+
+DOCUMENT = Path(__file__).parents[3] / "docs" / "LIMITS.md"
+
+
+def at(text: str, zone: str = "UTC") -> int:
+    return int(datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(zone)).timestamp())
+
+
+def read(text: str) -> Rules:
+    return parse(f"planning:\n{text}", "f.yaml").planning.rules()
+
+
+def test_nothing_is_no_rules():
+    assert parse("", "f").planning.rules() == Rules()
+    assert parse("planning:", "f").planning.rules() == Rules()
+    assert read("  limits:\n  free_pools:") == Rules()
+    assert parse_rules(None) == Rules()
+
+
+def test_a_limit_with_everything():
+    rules = read(
+        "  timezone: Europe/Berlin\n"
+        "  limits:\n"
+        "    - {user: alice, resource: cpus, items: 30/45%, duration: 4d3h, area: 1024h,\n"
+        "       valid: {from: 2017-08-01, until: 2017-08-31}}\n"
+    )
+    begin, end = at("2017-08-01", "Europe/Berlin"), at("2017-09-01", "Europe/Berlin")
+    assert rules == Rules(
+        (
+            Limit(
+                ConsumerKind.USER, "alice", "cpus", Items(30, 45.0), 99 * 3600, 1024 * 3600,
+                Validity(begin, end),
+            ),
+        ),
+        (),
+        "Europe/Berlin",
+    )  # fmt: skip
+
+
+def test_defaults_of_a_limit_lift_what_is_said_of_all_resources():
+    assert read("  limits: [{account: g1}]").limits == (Limit(ConsumerKind.ACCOUNT, "g1", "*"),)
+
+
+def test_free_pools_with_everything():
+    rules = read(
+        "  free_pools:\n"
+        "    - name: small\n"
+        "      resource: mem\n"
+        "      keep: 64g/10%\n"
+        "      access:\n"
+        "        - {users: [a], accounts: [b], partitions: [c], cpus: '< 4', time: '<= 2h'}\n"
+        "      valid: {cron: '0  8 * * mon', length: 10h, until: 2030-01-01 12:00}\n"
+        "    - {name: gpus, nodes: {having: gpu, features: a&b, names: [n1]}}\n"
+    )
+    assert rules.free_pools == (
+        FreePool(
+            "small", "mem", Items(65536, 10.0),
+            (Access(frozenset("a"), frozenset("b"), frozenset("c"),
+                    (("cpus", 3), ("time", 7200))),),
+            Validity(0, at("2030-01-01 12:00"), "0 8 * * mon", 36000),
+        ),
+        FreePool("gpus", "", Items(percent=100.0), (), ALWAYS, NodeSet(("n1",), "a&b", "gpu")),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("valid", "start_s", "end_s"),
+    [
+        ("always", 0, NEVER),
+        ("{until: 2017-08-31}", 0, at("2017-09-01")),
+        ("{until: 2017-08-31 18:00}", 0, at("2017-08-31 18:00")),
+        ("{until: '2017-08-31T18:00+02:00'}", 0, at("2017-08-31 16:00")),
+        ("{until: 2017-08-31 18:00:00}", 0, at("2017-08-31 18:00")),
+        ("{from: 2017-08-01}", at("2017-08-01"), NEVER),
+    ],
+)
+def test_absolute_validities(valid, start_s, end_s):
+    (limit,) = read(f"  limits: [{{user: a, items: 50%, valid: {valid}}}]").limits
+    assert limit.validity == Validity(start_s, end_s)
+
+
+def test_durations_items_and_bounds():
+    assert [duration(text) for text in ("7d", "4d3h", "1h30m", "45s", "1d 2h")] == [
+        7 * DAY_S, 99 * 3600, 5400, 45, 26 * 3600,
+    ]  # fmt: skip
+    assert items("640", "cpus") == Items(640)
+    assert items("45%", "cpus") == Items(percent=45.0)
+    assert items("30/45%", "cpus") == Items(30, 45.0)
+    assert items("0", "cpus") == Items(0)
+    assert items("64G", "mem") == Items(65536)
+    assert items("512k", "mem") == Items(1)
+    assert items("unlimited", "cpus") is None
+    assert [bound(text, "cpus") for text in ("< 4", "<=4", "4", 4)] == [3, 4, 4, 4]
+    assert [bound(text, "time") for text in ("< 1h", "<= 1h")] == [3599, 3600]
+    assert bound("< 2g", "mem") == 2047
+
+
+def test_percentages_and_numbers_the_larger_counts():
+    assert Items(30, 45.0).of(100) == 45
+    assert Items(30, 45.0).of(60) == 30
+    assert Items(percent=33.3).of(10) == 3
+    assert Items(percent=33.3).of(10, round_up=True) == 4
+    assert Items(percent=20.0).of(9_920, round_up=True) == 1984  # exact, not 1985
+    assert Items().of(10) == 0
+
+
+PROBLEMS = {
+    "nobody": ("limits: [{items: 50%}]", "limits.0: must name one of user, account, partition"),
+    "two": ("limits: [{user: a, account: b}]", "limits.0: must name one of user, account"),
+    "empty": ("limits: [{user: ''}]", "limits.0: user must not be empty"),
+    "unknown key": ("limits: [{user: a, item: 3}]", "limits.0.item: unknown key; there are user, "),
+    "items": ("limits: [{user: a, resource: cpus, items: lots}]", "limits.0: must be a number, a"),
+    "yes": ("limits: [{user: a, resource: cpus, items: yes}]", "limits.0.items: "),
+    "percent": ("limits: [{user: a, items: 120%}]", "limits.0: is more than 100%"),
+    "all": ("limits: [{user: a, items: 12}]", "limits.0: items of resource '*' must be a percent"),
+    "jobs": ("limits: [{user: a, resource: jobs, items: 5%}]", "limits.0: must be a number: there"),
+    "memory": ("limits: [{user: a, resource: gpu, items: 5g}]", "limits.0: has a size of memory"),
+    "duration": ("limits: [{user: a, duration: 3600}]", "limits.0.duration: must be a duration as"),
+    "no duration": ("limits: [{user: a, duration: 0d}]", "limits.0.duration: must be longer than"),
+    "date": ("limits: [{user: a, valid: {until: soon}}]", "limits.0.valid.until: must be a date"),
+    "cron": (
+        "limits: [{user: a, valid: {cron: '0 8 * *', length: 1h}}]",
+        "limits.0.valid.cron: has five fields",
+    ),
+    "no length": ("limits: [{user: a, valid: {cron: '0 8 * * *'}}]", "limits.0.valid: cron and le"),
+    "no validity": ("limits: [{user: a, valid: {}}]", "limits.0.valid: must say from, until, or"),
+    "valid key": ("limits: [{user: a, valid: {til: 1}}]", "limits.0.valid.til: unknown key; there"),
+    "no list": ("limits: {user: a}", "limits: "),
+    "pool": ("free_pools: [{name: x}]", "free_pools.0: must name either resource or nodes"),
+    "both": (
+        "free_pools: [{name: x, resource: cpus, nodes: {having: gpu}}]",
+        "free_pools.0: must name either resource or nodes",
+    ),
+    "no name": ("free_pools: [{resource: cpus}]", "free_pools.0.name: is missing"),
+    "part of nodes": (
+        "free_pools: [{name: x, keep: 2, nodes: {having: gpu}}]", "free_pools.0: keep: of nodes",
+    ),
+    "keep": ("free_pools: [{name: x, resource: cpus, keep: unlimited}]", "free_pools.0: keep: mu"),
+    "kept jobs": ("free_pools: [{name: x, resource: jobs}]", "free_pools.0: resource: nothing can"),
+    "access": (
+        "free_pools: [{name: x, resource: cpus, access: [{cpus: few}]}]",
+        "free_pools.0.access.0: cpus: must be a bound as",
+    ),
+    "no access": (
+        "free_pools: [{name: x, resource: cpus, access: [{}]}]",
+        "free_pools.0.access.0: must state something",
+    ),
+    "user": (
+        "free_pools: [{name: x, resource: cpus, access: [{user: bob}]}]",
+        "free_pools.0.access.0: knows users (a list), not user",
+    ),
+    "features": (
+        "free_pools: [{name: x, nodes: {features: 'a&'}}]", "free_pools.0.nodes: features: a featu",
+    ),
+    "no nodes": ("free_pools: [{name: x, nodes: {}}]", "free_pools.0.nodes: must say names, feat"),
+    "twice": (
+        "free_pools: [{name: x, resource: cpus}, {name: x, resource: gpu}]",
+        "two free_pools are called 'x'",
+    ),
+    "zone": ("timezone: Berlin", "timezone: 'Berlin' is no timezone"),
+    "zone path": ("timezone: ../../etc/passwd", "timezone: '../../etc/passwd' is no timezone"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", PROBLEMS)
+def test_every_problem_names_its_key(case):
+    text, expected = PROBLEMS[case]
+    with pytest.raises(ConfigProblems) as caught:
+        parse(f"planning: {{{text}}}", "f.yaml")
+    shown = str(caught.value)
+    assert "\n" not in shown
+    assert shown.startswith("f.yaml: planning")
+    assert expected in shown
+    with pytest.raises(ConfigError) as alone:
+        parse_rules(yaml.safe_load(f"{{{text}}}"), "policy.plan.rules")
+    assert alone.value.key.startswith("policy.plan.rules")
+
+
+def test_what_is_printed_is_read_again():
+    text = yaml.safe_dump({"planning": documented()})
+    config = parse(text, "f")
+    again = parse(yaml.safe_dump(to_mapping(config)), "f")
+    assert again.planning.rules() == config.planning.rules()
+    assert len(config.planning.rules().free_pools) >= 3
+
+
+def documented() -> dict[str, object]:
+    """All examples of docs/LIMITS.md as one section."""
+    whole: dict[str, object] = {"limits": [], "free_pools": []}
+    for block in DOCUMENT.read_text().split("```yaml\n")[1:]:
+        section = yaml.safe_load(block.split("```")[0])["planning"]
+        for key, value in section.items():
+            if isinstance(value, list):
+                whole[key] = [*whole[key], *value]  # type: ignore[misc]
+            else:
+                whole[key] = value
+    return whole
+
+
+def test_the_document_s_examples_are_the_papers():
+    rules = parse_rules(documented())
+    august = Validity(at("2017-08-01", "Europe/Berlin"), at("2017-09-01", "Europe/Berlin"))
+    assert (
+        Limit(ConsumerKind.USER, "alice", "cpus", Items(640), 99 * 3600, None, august)
+        in rules.limits
+    )
+    small, gpus, maintenance = rules.free_pools[:3]
+    assert small.keep == Items(10, 20.0)
+    assert small.access == (Access(most=(("cpus", 3), ("time", 3599))),)
+    assert len(gpus.access) == 3
+    assert maintenance.nodes == NodeSet(having="gpu")
+    assert maintenance.validity == Validity(cron="0 8 * */2 mon#1", length_s=36000)
+    assert datetime.fromtimestamp(august.start_s, UTC).isoformat() == "2017-07-31T22:00:00+00:00"
