@@ -121,7 +121,7 @@ crons = st.tuples(
 ).filter(lambda parts: parts[2] == "*" or "#" not in parts[4]).map(" ".join)  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(crons, st.integers(60, 40 * HOUR_S), st.integers(0, 400))
 def test_repeated_templates_equal_a_search_from_window_to_window(cron, length_s, day):
     begin = 1_500_000_000 // DAY_S * DAY_S + day * DAY_S
@@ -134,8 +134,10 @@ def test_repeated_templates_equal_a_search_from_window_to_window(cron, length_s,
             expected[-1][1] = max(expected[-1][1], start + length_s)
         else:
             expected.append([start, start + length_s])
-    expected = [[start, min(stop, end)] for start, stop in expected if stop > begin]
-    assert windows(Validity(cron=cron, length_s=length_s), "UTC", begin, end).tolist() == expected
+    expected = [[max(start, begin), min(stop, end)] for start, stop in expected if stop > begin]
+    found = windows(Validity(cron=cron, length_s=length_s), "UTC", begin, end)
+    found[:, 0] = found[:, 0].clip(min=begin)  # how long it has been open does not matter
+    assert found.tolist() == expected
 
 
 def test_a_long_horizon_is_repeated_not_searched():
