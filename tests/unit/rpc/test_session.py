@@ -227,6 +227,15 @@ def test_pending_running_completing_gone():
     assert running_of(session) == {}
 
 
+def test_running_jobs_keep_their_account():
+    held = a_running_job("1", "n0")
+    held.account = "physics"
+    session = a_session(a_full([held, a_running_job("2", "n1")]))
+    assert session.snapshot()[0].running.account.tolist() == ["physics", ""]
+    assert session.apply(a_delta(1, removed_jobs=["1"]))
+    assert session.snapshot()[0].running.account.tolist() == [""]
+
+
 def test_a_job_that_ran_between_two_reports_has_started():
     session = a_session(a_full([a_job("1")]))
     brief = a_running_job("1", "n1", state=pb.JOB_STATE_COMPLETING)
