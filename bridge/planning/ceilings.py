@@ -43,7 +43,9 @@ class Ceilings:
         indptr: (n + 1,) int64.
         starts: (n_steps,) int64 instants, ascending in each ceiling, first the snapshot's clock.
         amounts: (n_steps,) int64 from there on; the last one for ever.
-        labels: (n,) what each is, for people: "limit of user alice on cpus".
+        keys: (n,) what each is, for machines: the same rule of the same consumer has the same key
+            in each snapshot, and no two ceilings share one.
+        labels: (n,) the same for people: "limit of user alice on cpus".
         peak: (n,) int64 the most that each ever leaves.
         refusals: (n,) what is told to a job that never fits; empty: that it asks for too much.
     """
@@ -51,6 +53,7 @@ class Ceilings:
     indptr: NDArray[np.int64]
     starts: NDArray[np.int64]
     amounts: NDArray[np.int64]
+    keys: tuple[str, ...]
     labels: tuple[str, ...]
     peak: NDArray[np.int64]
     refusals: tuple[str, ...]
@@ -103,15 +106,23 @@ class CeilingList:
     def __init__(self) -> None:
         self._starts: list[NDArray[np.int64]] = []
         self._amounts: list[NDArray[np.int64]] = []
+        self._keys: list[str] = []
         self._labels: list[str] = []
         self._refusals: list[str] = []
 
     def add(
-        self, starts: NDArray[np.int64], amounts: NDArray[np.int64], label: str, refusal: str = ""
+        self,
+        starts: NDArray[np.int64],
+        amounts: NDArray[np.int64],
+        *,
+        key: str,
+        label: str,
+        refusal: str = "",
     ) -> int:
         """Adds a ceiling; returns its number."""
         self._starts.append(starts)
         self._amounts.append(amounts)
+        self._keys.append(key)
         self._labels.append(label)
         self._refusals.append(refusal)
         return len(self._labels) - 1
@@ -124,6 +135,7 @@ class CeilingList:
             indptr=np.cumsum([0, *(len(starts) for starts in self._starts)], dtype=np.int64),
             starts=np.concatenate([empty, *self._starts]),
             amounts=np.concatenate([empty, *self._amounts]),
+            keys=tuple(self._keys),
             labels=tuple(self._labels),
             peak=np.array(peaks, dtype=np.int64),
             refusals=tuple(self._refusals),

@@ -95,7 +95,9 @@ class LoweredFreePools:
             steps = np.where(in_force(opened, starts), left, UNBOUNDED)
             label = f"{amounts.names[column]} that FreePool {pool.name} leaves to all"
             refusal = f"has no access to FreePool {pool.name}, which keeps all free" * (left == 0)
-            ceiling = ceilings.add(*simplified(starts, steps), label, refusal)
+            ceiling = ceilings.add(
+                *simplified(starts, steps), key=f"pool/{pool.name}", label=label, refusal=refusal
+            )
             self._kept.append((pool, column, ceiling))
         self.closures = tuple(closures)
 

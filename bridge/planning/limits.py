@@ -127,17 +127,21 @@ def _bounds(limit: Limit, available: int) -> Iterator[tuple[Sort, int, int]]:
         yield Sort.AREA, limit.area, 0
 
 
-def _words(shape: _Shape, who: str, amounts: Amounts) -> tuple[str, str]:
-    """Label and refusal of a ceiling."""
-    what = amounts.names[shape.column]
-    label = f"limit of {who} on {what}"
+def _words(shape: _Shape, kind: ConsumerKind, name: str, amounts: Amounts) -> dict[str, str]:
+    """Key, label and refusal of a ceiling."""
+    who, what = f"{kind} {name}", amounts.names[shape.column]
+    words = {
+        "key": f"{kind}/{name}/{what}/{shape.sort.name.lower()}/{shape.most}",
+        "label": f"limit of {who} on {what}",
+    }
     if shape.sort is Sort.ITEMS:
-        return label, ""
+        return words
     if shape.sort is Sort.DURATION:
         bound = f"{what} for {format_duration(shape.most)} at most"
     else:
         bound = f"{shape.most / 3600:g} hours times {what} in one job at most"
-    return label, f"{who} may use {bound}"
+    words["label"] += f": {bound}"
+    return words | {"refusal": f"{who} may use {bound}"}
 
 
 @dataclass(frozen=True)
@@ -229,8 +233,9 @@ class LoweredLimits:
                         layer = _Layer(kind, *key, none, np.zeros(size + 1, dtype=np.int64))
                         layers[kind, *key, counts[key]] = layer
                     counts[key] += 1
-                    words = _words(shape, f"{kind} {name}", amounts)
-                    layer.ceiling[index] = ceilings.add(shape.starts, shape.amounts, *words)
+                    layer.ceiling[index] = ceilings.add(
+                        shape.starts, shape.amounts, **_words(shape, kind, name, amounts)
+                    )
                     layer.most[index] = shape.most
         self._layers = [layers[key] for key in sorted(layers)]
 

@@ -363,6 +363,15 @@ def test_nodes_are_chosen_by_name_feature_and_resource():
     assert members(having="fpga") == []
 
 
+def test_every_ceiling_has_a_key_of_its_own_that_stays():
+    now, later = (example_1(now_s, shared(cpus=1, gpus=1)) for now_s in (JULY, AUGUST))
+    assert now.ceilings.keys == later.ceilings.keys
+    assert len(set(now.ceilings.keys)) == len(now.ceilings)
+    assert "user/alice/cpus/items/0" in now.ceilings.keys
+    assert "user/alice/cpus/duration/356400" in now.ceilings.keys
+    assert free_pools(shared(cpus=1)).ceilings.keys == ("pool/small jobs", "pool/gpus")
+
+
 def test_ceilings_are_steps_from_the_clock_on():
     lowered = example_1(JULY, shared(cpus=1, limit_s=60))
     at_cpus = lowered.ceilings.labels.index("limit of user alice on cpus")

@@ -93,7 +93,7 @@ def canonical(snapshot: Snapshot) -> dict:
         job_id: {name: _plain(getattr(jobs, name)[row]) for name in columns}
         for row, job_id in enumerate(jobs.id)
     }
-    scalars = ("name", "user", "start_s", "end_s", "partition", "exclusive", "licences")
+    scalars = ("name", "user", "account", "start_s", "end_s", "partition", "exclusive", "licences")
     holding = {}
     for row, job_id in enumerate(running.id):
         held = slice(running.indptr[row], running.indptr[row + 1])
