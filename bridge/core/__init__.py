@@ -6,6 +6,7 @@ every kernel keeps (half-open intervals, depth, saturation at ``NEVER``) stand i
 
 * ``plan_counts`` and ``map_counts``: interchangeable things, counted; then concrete nodes.
 * ``plan_nodes``: nodes with several resources, classes, blackouts, counters, shared or whole.
+* ``Book``: the same kept over time: find, book, revoke, replan, undo, ask who stands in the way.
 * ``replay_counts``: a whole trace through the same rules, in one call.
 * ``UsageVector``: used or free items of one resource over time (the RUSV of OpenCCS).
 * ``HostlistFolder``: sets of node indices as Slurm hostlists.
@@ -16,12 +17,17 @@ from bridge.core._core import (
     NEVER,
     UNLIMITED,
     UNPLANNED,
+    Arrangement,
     Blocked,
+    Book,
+    Bookings,
+    BookPlan,
     HostlistFolder,
     NodePlan,
     Replay,
     Select,
     Stores,
+    TermMode,
     UsageVector,
     WidthRule,
     map_counts,
@@ -35,12 +41,17 @@ __all__ = [
     "NEVER",
     "UNLIMITED",
     "UNPLANNED",
+    "Arrangement",
     "Blocked",
+    "Book",
+    "BookPlan",
+    "Bookings",
     "HostlistFolder",
     "NodePlan",
     "Replay",
     "Select",
     "Stores",
+    "TermMode",
     "UsageVector",
     "WidthRule",
     "map_counts",

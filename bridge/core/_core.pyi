@@ -27,6 +27,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.core._book import Arrangement as Arrangement
+from bridge.core._book import Book as Book
+from bridge.core._book import Bookings as Bookings
+from bridge.core._book import BookPlan as BookPlan
+from bridge.core._book import TermMode as TermMode
 from bridge.core._usage import Stores as Stores
 from bridge.core._usage import UsageVector as UsageVector
 

@@ -8,6 +8,9 @@ namespace bridge {
 // Adds plan_nodes, what it returns, and its codes.
 void define_plan_nodes(nanobind::module_ &m);
 
+// Adds Book, what it returns, and its codes.
+void define_book(nanobind::module_ &m);
+
 // Adds UsageVector.
 void define_usage(nanobind::module_ &m);
 

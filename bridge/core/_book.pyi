@@ -1,0 +1,386 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The book: what is used when, on every node and in total (part of ``_core``).
+
+The rules of ``_core.pyi`` hold here too, except that there is no depth: every job asked for is
+planned, and earlier bookings stay until they are revoked.
+"""
+
+import enum
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+class Arrangement(enum.IntEnum):
+    """How the chunks of a request may lie."""
+
+    FREE = 0
+    """Several chunks may share a node."""
+    PACK = 1
+    """All on one node."""
+    SCATTER = 2
+    """One chunk on a node at most."""
+
+class TermMode(enum.IntEnum):
+    """What a ceiling is to a job."""
+
+    BOTH = 0
+    """The job must stay under it and counts on it (a limit, a licence)."""
+    COUNT = 1
+    """The job counts on it, even above it (a job with access to what others must leave free)."""
+    CHECK = 2
+    """The job must stay under it for itself, and does not count on it."""
+
+class BookPlan:
+    """What ``Book.plan_many`` found and booked."""
+
+    @property
+    def start(self) -> NDArray[np.int64]:
+        """(n_jobs,) s; NEVER for a job that is not booked."""
+    @property
+    def indptr(self) -> NDArray[np.int64]:
+        """(n_jobs + 1,) CSR offsets into ``nodes``, ``groups`` and ``chunks``."""
+    @property
+    def nodes(self) -> NDArray[np.int32]:
+        """Node indices, in the order in which the book takes nodes."""
+    @property
+    def groups(self) -> NDArray[np.int32]:
+        """Which group of the request has chunks there."""
+    @property
+    def chunks(self) -> NDArray[np.int32]:
+        """How many, >= 1."""
+    @property
+    def blocked_by(self) -> NDArray[np.int8]:
+        """(n_jobs,) ``Blocked`` codes; empty without reasons.
+
+        COUNTER and NEVER_COUNTER mean a ceiling; NODES_BUSY that not even one second fits now;
+        BLACKOUT that too many nodes close before the job would end.
+        """
+    @property
+    def blocked_ceiling(self) -> NDArray[np.int32]:
+        """(n_jobs,) the ceiling for COUNTER and NEVER_COUNTER; -1 else; empty without reasons."""
+
+class Bookings:
+    """Bookings as columns; ``book_many`` takes them back."""
+
+    @property
+    def job(self) -> NDArray[np.int64]:
+        """(n,) job numbers."""
+    @property
+    def request(self) -> NDArray[np.int32]:
+        """(n,) requests; -1 for one of ``book_running``."""
+    @property
+    def start(self) -> NDArray[np.int64]:
+        """(n,) s."""
+    @property
+    def end(self) -> NDArray[np.int64]:
+        """(n,) s; NEVER for one that does not end."""
+    @property
+    def indptr(self) -> NDArray[np.int64]:
+        """(n + 1,) CSR offsets into ``nodes``, ``groups`` and ``chunks``."""
+    @property
+    def nodes(self) -> NDArray[np.int32]:
+        """Node indices, in the order in which the book takes nodes."""
+    @property
+    def groups(self) -> NDArray[np.int32]:
+        """Groups; -1 for one of ``book_running``."""
+    @property
+    def chunks(self) -> NDArray[np.int32]:
+        """Chunks."""
+
+class Book:
+    """What is used when on every node and under every ceiling, from now to the end of time.
+
+    Words: a *class* is a set of eligible nodes with closed times; a *request* is groups of equal
+    *chunks*, each chunk within one node; a *ceiling* is a step function of time under which a sum
+    of amounts must stay; a job's *terms* say what it means to which ceiling; a *booking* is a job
+    at [start, end) on nodes.
+
+    Rules:
+
+    1. A search is exact: a start is passed over only if no mapping exists there. (A packing of many
+       groups may be too large to be tried in every way: ``given_up`` counts the starts so lost.)
+    2. Nodes are taken in order of rank, then index, each with as many chunks as fit (FREE). Of
+       several groups the dearest chunks (largest share of the system) go first.
+    3. Booking a job never moves or changes another booking.
+    4. A node without any resource (all capacities 0) holds nobody. An exclusive job has a node to
+       itself for its whole length; chunks then need room within the capacity only.
+    5. Classes, ceilings and requests are names: ``undo`` leaves them. Everything else that was done
+       since a mark is undone exactly.
+    6. The same calls in the same order give the same book.
+
+    ``terms`` of one job are None or three columns: ceilings (int32), amounts (int64, 0 to 2**40),
+    ``TermMode`` codes (int8). Of many jobs they are CSR: ``term_indptr`` (n_jobs + 1,) int64 into
+    ``term_ceiling``, ``term_amount``, ``term_mode``. Node sets are bitset rows (see
+    ``pack_nodes``). Every method raises ``ValueError`` naming the argument that is wrong, and then
+    has changed nothing.
+    """
+
+    def __init__(
+        self,
+        now: int,
+        capacity: NDArray[np.int64],
+        node_rank: NDArray[np.int32],
+        protections: Sequence[tuple[int, NDArray[np.int64]]] = (),
+    ) -> None:
+        """Begin an empty book.
+
+        Args:
+            now: the present, s, >= 0.
+            capacity: (n_nodes, n_res), 0 to 2**40, like all amounts wanted.
+            node_rank: (n_nodes,) cheap nodes (low rank) first.
+            protections: each is a protected resource (column of ``capacity``) and what every node
+                keeps for chunks that want it, (n_nodes, n_res) int64: chunks that do not want it
+                have no more of the others than the capacity less that, all together, and cannot
+                have such a node exclusively. (PACK: unless a chunk of the same job wants it.)
+        """
+    @property
+    def now(self) -> int:
+        """The present, s."""
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes."""
+    @property
+    def given_up(self) -> int:
+        """How many starts were passed over because the search for a packing grew too large."""
+    def __len__(self) -> int:
+        """Number of bookings."""
+    def advance(self, now: int) -> None:
+        """Move the present on; what lies before it is forgotten, bookings stay until revoked.
+
+        Raises:
+            ValueError: ``now`` lies in the past, or a mark is set.
+        """
+    def add_class(self, nodes: NDArray[np.uint64]) -> int:
+        """Add a set of eligible nodes; its number."""
+    def close(self, cls: int, start: int, end: int, nodes: NDArray[np.uint64]) -> int:
+        """Close nodes to a class within [start, end); what is booked stays. Its number."""
+    def reopen(self, closure: int) -> None:
+        """Take back one ``close``; nothing if it is taken back already."""
+    def set_capacity(self, node: int, amounts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Change what a node has from now on.
+
+        Returns:
+            Jobs that it can no longer hold: in order of start, then of booking, each that does not
+            fit beside those before it. They stay booked.
+        """
+    def add_ceiling(self, starts: NDArray[np.int64], amounts: NDArray[np.int64]) -> int:
+        """Add a step function.
+
+        Args:
+            starts: (n,) ascending; ``amounts[i]`` holds from ``starts[i]`` to the next, the last
+                one for ever, the first one also before its start.
+            amounts: (n,) 0 to 2**60, or NEVER: unbounded.
+
+        Returns:
+            Its number.
+        """
+    def set_ceiling(
+        self, ceiling: int, starts: NDArray[np.int64], amounts: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Replace a step function; what counts on it stays.
+
+        Returns:
+            Jobs that check it and no longer stay under it, as for ``set_capacity``.
+        """
+    def ceiling_use(
+        self, ceiling: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Tell a ceiling over time: slot starts, the amount there, what counts on it there."""
+    def add_request(
+        self,
+        count: NDArray[np.int64],
+        want: NDArray[np.int64],
+        cls: NDArray[np.int32],
+        arrangement: int = 0,
+        exclusive: bool = False,
+        most_per_node: NDArray[np.int64] | None = None,
+    ) -> int:
+        """Add a request, or find it again: what is asked alike has one number.
+
+        Args:
+            count: (n_groups,) chunks of each group, 1 to 2**30; at most 64 groups.
+            want: (n_groups, n_res) what each chunk wants.
+            cls: (n_groups,) class of each group.
+            arrangement: an ``Arrangement`` code.
+            exclusive: whether it wants nodes to itself.
+            most_per_node: (n_groups,) chunks of the group on a node at most; 0: no limit.
+        """
+    def find(
+        self,
+        request: int,
+        length: int,
+        terms: tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int8]] | None = None,
+        earliest: int | None = None,
+        latest: int = ...,
+        last: bool = False,
+    ) -> tuple[int, NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]] | None:
+        """Look for the earliest (``last``: the latest) start in [earliest, latest].
+
+        Args:
+            request: what.
+            length: s, >= 1; NEVER: it does not end.
+            terms: see the class.
+            earliest: s; None or the past: now.
+            latest: the latest start allowed, s. A deadline is ``latest + length``.
+            last: whether the latest start is wanted.
+
+        Returns:
+            Start, nodes, groups, chunks (as in ``BookPlan``); None if there is none.
+        """
+    def why(
+        self,
+        request: int,
+        length: int,
+        terms: tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int8]] | None = None,
+        earliest: int | None = None,
+        latest: int = ...,
+    ) -> tuple[int, int]:
+        """Say why a job would not start now: a ``Blocked`` code and a ceiling or -1."""
+    def book(
+        self,
+        job: int,
+        request: int,
+        start: int,
+        length: int,
+        terms: tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int8]] | None,
+        nodes: NDArray[np.int32],
+        groups: NDArray[np.int32],
+        chunks: NDArray[np.int32],
+    ) -> bool:
+        """Book a job; False, and nothing is changed, if it does not fit there."""
+    def revoke(self, job: int) -> None:
+        """Take a booking out."""
+    def set_end(self, job: int, end: int) -> NDArray[np.int64]:
+        """Let a booking end earlier or later than booked.
+
+        Returns:
+            Jobs for which there is no room now, as for ``set_capacity``.
+        """
+    def book_many(
+        self,
+        *,
+        job: NDArray[np.int64],
+        request: NDArray[np.int32],
+        start: NDArray[np.int64],
+        length: NDArray[np.int64],
+        indptr: NDArray[np.int64],
+        nodes: NDArray[np.int32],
+        groups: NDArray[np.int32],
+        chunks: NDArray[np.int32],
+        term_indptr: NDArray[np.int64],
+        term_ceiling: NDArray[np.int32],
+        term_amount: NDArray[np.int64],
+        term_mode: NDArray[np.int8],
+        forced: bool = False,
+    ) -> NDArray[np.bool_]:
+        """Book jobs where they are known to be, in order.
+
+        Args:
+            job: (n,) new numbers.
+            request: (n,).
+            start: (n,) s; before now only if forced.
+            length: (n,) s.
+            indptr: (n + 1,) CSR offsets.
+            nodes: node indices.
+            groups: groups of the requests.
+            chunks: chunks, >= 1.
+            term_indptr: see the class.
+            term_ceiling: see the class.
+            term_amount: see the class.
+            term_mode: see the class.
+            forced: book them even where they do not fit (running jobs are where they are).
+
+        Returns:
+            (n,) which are booked.
+        """
+    def book_running(
+        self,
+        *,
+        job: NDArray[np.int64],
+        run_indptr: NDArray[np.int64],
+        run_nodes: NDArray[np.int32],
+        run_use: NDArray[np.int64],
+        run_end: NDArray[np.int64],
+        run_exclusive: NDArray[np.bool_],
+        term_indptr: NDArray[np.int64],
+        term_ceiling: NDArray[np.int32],
+        term_amount: NDArray[np.int64],
+        term_mode: NDArray[np.int8],
+    ) -> None:
+        """Book running jobs by what they hold, from now to their ends (now + 1 at the least).
+
+        The ``run_*`` columns are those of ``plan_nodes``.
+        """
+    def plan_many(
+        self,
+        *,
+        job: NDArray[np.int64],
+        request: NDArray[np.int32],
+        length: NDArray[np.int64],
+        not_before: NDArray[np.int64],
+        latest: NDArray[np.int64],
+        last: NDArray[np.bool_],
+        term_indptr: NDArray[np.int64],
+        term_ceiling: NDArray[np.int32],
+        term_amount: NDArray[np.int64],
+        term_mode: NDArray[np.int8],
+        reasons: bool = True,
+    ) -> BookPlan:
+        """Find and book each job in order; one for which there is no start is left out.
+
+        Args:
+            job: (n,) new numbers.
+            request: (n,).
+            length: (n,) s.
+            not_before: (n,) earliest starts, s.
+            latest: (n,) latest starts, s; NEVER: any.
+            last: (n,) whether the latest start is wanted.
+            term_indptr: see the class.
+            term_ceiling: see the class.
+            term_amount: see the class.
+            term_mode: see the class.
+            reasons: whether to say why jobs do not start now (costs some time).
+        """
+    def replan_many(
+        self, job: NDArray[np.int64], not_before: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Move each job in order to its earliest start, if that is earlier than the booked one.
+
+        One that has started, and one of ``book_running``, stays.
+
+        Args:
+            job: (n,) booked jobs.
+            not_before: (n,) earliest starts, s.
+
+        Returns:
+            (n,) the starts they have now.
+        """
+    def bookings(self, job: NDArray[np.int64] | None = None) -> Bookings:
+        """Tell bookings: of these jobs, or all in order of start, then of booking."""
+    def free_at(self, time: int) -> NDArray[np.int64]:
+        """Tell what is free at a time, (n_nodes, n_res); nothing on nodes held exclusively.
+
+        Negative where a node lost what is booked on it.
+        """
+    def booked_on(self, nodes: NDArray[np.uint64], start: int, end: int) -> NDArray[np.int64]:
+        """Tell the jobs on any of these nodes at any second of [start, end)."""
+    def holders(
+        self,
+        request: int,
+        terms: tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int8]] | None,
+        start: int,
+        length: int,
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Tell who stands in the way of a request at [start, start + length).
+
+        Returns:
+            The jobs that use, at some second then, what eligible nodes have too little of for one
+            chunk more, or that count on ceilings which do not hold it; and these ceilings.
+        """
+    def mark(self) -> int:
+        """Begin a what-if; marks nest."""
+    def undo(self, mark: int) -> None:
+        """Undo all that was done since the mark (and end it and those within it)."""
+    def keep(self, mark: int) -> None:
+        """End the what-if, keep what was done."""

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// What earlier searches of a book teach later ones.
+//
+// While jobs are booked, what is free only falls: what did not fit before some time still does not.
+// Where something is given back within [from, ...) (a *rise*), a start can become possible only if
+// the job then reaches into it: starts up to `from - length` stay impossible. So lessons outlive
+// revokes, weakened by the rises since.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "times.hpp"
+
+namespace bridge {
+
+class Rises {
+  public:
+    struct Rise {
+        int32_t position;
+        int64_t from;
+    };
+
+    size_t count() const { return log_.size(); }
+    const Rise &operator[](size_t i) const { return log_[i]; }
+
+    // More is free on a node at or after `from`.
+    void push(int32_t position, int64_t from);
+
+    // The earliest `from` of the rises since there were `count` of them, or NEVER.
+    int64_t earliest_since(size_t count) const;
+
+    // Forgets all; who holds lessons must drop them.
+    void clear();
+
+  private:
+    struct Low {
+        size_t at;
+        int64_t from;
+    };
+    std::vector<Rise> log_;
+    std::vector<Low> lows_; // ascending in both: the lowest of every tail of the log
+};
+
+// What starts a rise of something at `from` may allow, for a job of this length.
+inline int64_t first_reaching(int64_t from, int64_t length) {
+    return from == NEVER ? NEVER : from - length + 1;
+}
+
+// "So many chunks of this want, for so long, cannot start before": about jobs that are alike but in
+// these amounts. A job that wants as much or more of everything is bound by it too.
+class Facts {
+  public:
+    explicit Facts(size_t columns) : stride_(columns + 2) {}
+
+    // `now` if nothing is known. `also_from`: a rise not in the log.
+    int64_t bound(const int64_t *want, int64_t count, int64_t length, const Rises &rises,
+                  int64_t also_from, int64_t now) const;
+
+    void learn(const int64_t *want, int64_t count, int64_t length, int64_t bound,
+               const Rises &rises);
+
+    void clear() {
+        entries_.clear();
+        amounts_.clear();
+    }
+
+  private:
+    static constexpr size_t KEPT = 128;
+    struct Entry {
+        int64_t bound;
+        size_t rises;
+        int64_t length;
+        size_t row; // of amounts_: count, length, want
+    };
+    size_t stride_;
+    std::vector<Entry> entries_; // latest bound first
+    std::vector<int64_t> amounts_;
+
+    void settle(const Rises &rises);
+};
+
+// For one shape and length: before when one chunk cannot start, node by node.
+struct NodeBounds {
+    std::vector<int64_t> at; // by position; NEVER where the shape may not go
+    size_t rises = 0;        // how many are taken in
+};
+
+} // namespace bridge

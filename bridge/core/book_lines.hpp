@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is free on each node of a book, from its present to the end of time.
+//
+// A node's line is a sorted sequence of segments with one amount per column. The last column is
+// *occupancy*: a node has WHOLE of it, a shared chunk takes 1, an exclusive holder takes WHOLE.
+// Amounts may be negative where a node lost what was booked on it. Neighbouring segments always
+// differ, so equal bookings give equal lines whatever happened in between.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "timelines.hpp"
+#include "times.hpp"
+
+namespace bridge {
+
+// What is wanted at each second: `amounts[i]` of column `columns[i]`.
+struct LineNeed {
+    const int64_t *amounts;
+    const uint32_t *columns;
+    size_t n;
+
+    bool held_by(const int64_t *free) const {
+        for (size_t i = 0; i < n; ++i) {
+            if (free[columns[i]] < amounts[i]) {
+                return false;
+            }
+        }
+        return true;
+    }
+    // How many times the need is held, at most `most`.
+    int64_t times_in(const int64_t *free, int64_t most) const;
+};
+
+class NodeLines {
+  public:
+    NodeLines(size_t n_nodes, size_t columns) : columns_(columns), lines_(n_nodes) {}
+
+    size_t columns() const { return columns_; }
+
+    void open(size_t node, int64_t now, const int64_t *amounts);
+
+    // Adds `sign` times the amounts (one per column) within [start, end); what lies before the
+    // line's first second is gone already.
+    void add(size_t node, int64_t start, int64_t end, const int64_t *amounts, int64_t sign);
+
+    // The earliest start in [from, latest] at which the need is free for `length`, or NEVER.
+    int64_t next_fit(size_t node, LineNeed need, int64_t from, int64_t length,
+                     int64_t latest) const;
+
+    // The latest start in [earliest, from] at which it is, or -1.
+    int64_t last_fit(size_t node, LineNeed need, int64_t from, int64_t length,
+                     int64_t earliest) const;
+
+    // The least that is free in [start, end), per column.
+    void least(size_t node, int64_t start, int64_t end, int64_t *amounts) const;
+
+    // How many times the need is free during [start, start + length), at most `most`; for starts
+    // before `same_until` it stays so, before `rise` it is not more.
+    struct Room {
+        int64_t times;
+        int64_t same_until;
+        int64_t rise;
+    };
+    Room room(size_t node, LineNeed need, int64_t start, int64_t length, int64_t most) const;
+
+    // The first change after `time`, or NEVER; the last one before it, or -1.
+    int64_t change_after(size_t node, int64_t time) const;
+    int64_t change_before(size_t node, int64_t time) const;
+
+    // Forgets what lies before `now`.
+    void trim(size_t node, int64_t now);
+
+    size_t segments(size_t node) const { return lines_[node].begin.size(); }
+    int64_t begin(size_t node, size_t segment) const { return lines_[node].begin[segment]; }
+    const int64_t *free(size_t node, size_t segment) const {
+        return lines_[node].free.data() + segment * columns_;
+    }
+    const int64_t *free_at(size_t node, int64_t time) const {
+        return free(node, segment_at(lines_[node], time));
+    }
+    size_t bytes() const;
+
+  private:
+    struct Line {
+        std::vector<int64_t> begin;
+        std::vector<int64_t> free; // begin.size() x columns
+    };
+    size_t columns_;
+    std::vector<Line> lines_;
+
+    static size_t segment_at(const Line &line, int64_t time) {
+        const int64_t *begins = line.begin.data();
+        size_t base = 0;
+        for (size_t n = line.begin.size(); n > 1;) { // branch-free: the outcome is random
+            const size_t half = n / 2;
+            base += begins[base + half] <= time ? half : 0;
+            n -= half;
+        }
+        return base;
+    }
+    size_t cut(Line &line, int64_t time);
+    void merge(Line &line, size_t segment);
+};
+
+} // namespace bridge

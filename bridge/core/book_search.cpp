@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+// The earliest start.
+#include "book_search.hpp"
+
+#include <algorithm>
+
+namespace bridge {
+namespace {
+
+constexpr size_t MOST_BOUNDS_BYTES = size_t{48} << 20;
+
+// The smallest time by which the gains add up to `missing`, or NEVER.
+int64_t time_to_gain(std::vector<std::pair<int64_t, int64_t>> &gains, int64_t missing) {
+    std::sort(gains.begin(), gains.end());
+    for (const auto &[time, gain] : gains) {
+        missing -= gain;
+        if (missing <= 0) {
+            return time;
+        }
+    }
+    return NEVER;
+}
+
+} // namespace
+
+void BookSearch::forget() {
+    touch();
+    bounds_.clear();
+    bounds_bytes_ = 0;
+    for (Facts &facts : facts_) {
+        facts.clear();
+    }
+    for (Facts &facts : of_request_) {
+        facts.clear();
+    }
+}
+
+Facts &BookSearch::facts(std::vector<Facts> &all, size_t id, size_t columns) {
+    while (all.size() <= id) {
+        all.emplace_back(columns);
+    }
+    return all[id];
+}
+
+// Bounds node by node are kept from the second search on: many are made once only.
+NodeBounds *BookSearch::bounds_for(int32_t shape, int64_t length) {
+    const auto [at, is_new] = bounds_.try_emplace({shape, length});
+    if (is_new) {
+        return nullptr;
+    }
+    NodeBounds &bounds = at->second;
+    if (bounds.at.empty()) {
+        const size_t bytes = state_.nodes.size() * sizeof(int64_t);
+        if (bounds_bytes_ + bytes > MOST_BOUNDS_BYTES) {
+            bounds_.clear();
+            bounds_bytes_ = 0;
+            return nullptr;
+        }
+        bounds_bytes_ += bytes;
+        bounds.at.assign(state_.nodes.size(), NEVER);
+        for (const int32_t p : state_.requests.shape(shape).positions) {
+            bounds.at[static_cast<size_t>(p)] = state_.now;
+        }
+        bounds.rises = state_.rises.count();
+    }
+    for (; bounds.rises < state_.rises.count(); ++bounds.rises) {
+        const Rises::Rise &rise = state_.rises[bounds.rises];
+        int64_t &bound = bounds.at[static_cast<size_t>(rise.position)];
+        const int64_t reaching = first_reaching(rise.from, length);
+        if (reaching < bound && state_.requests.may_use(shape, rise.position)) {
+            bound = reaching;
+        }
+    }
+    return &bounds;
+}
+
+int64_t BookSearch::most(const Group &sought, size_t position) {
+    const int64_t holds =
+        state_.requests.most(sought.shape, state_.nodes.type(position), state_.nodes);
+    return std::min(holds, sought.most_per_node);
+}
+
+// The earliest start of one chunk on one node.
+int64_t BookSearch::next_start(const Group &sought, const Shape &shape, size_t position,
+                               int64_t from, int64_t length, int64_t latest, NodeBounds *bounds) {
+    int64_t start = NEVER;
+    if (most(sought, position) > 0) {
+        start = from;
+        for (int64_t before = -1; before != start && start <= latest;) {
+            before = start;
+            start = state_.lines.next_fit(position, shape.line_need(), start, length, latest);
+            if (start <= latest) {
+                start = state_.requests.next_open(shape, position, start, length);
+            }
+        }
+        if (start > latest) {
+            start = NEVER;
+        }
+    } else {
+        latest = NEVER;
+    }
+    if (bounds != nullptr && from <= bounds->at[position]) {
+        const int64_t bound = start == NEVER && latest != NEVER ? latest + 1 : start;
+        bounds->at[position] = std::max(bounds->at[position], bound);
+    }
+    return start;
+}
+
+// The earliest start of one chunk anywhere, on the first node if there are several.
+int64_t BookSearch::next_single(const Group &sought, int64_t length, int64_t from, int64_t latest,
+                                NodeBounds *bounds, Lifted lifted) {
+    const Shape &shape = state_.requests.shape(sought.shape);
+    int64_t best = NEVER;
+    int32_t where = -1;
+    const auto offer = [&](int32_t p, int64_t lower) {
+        const int64_t limit = best == NEVER ? latest : p < where ? best : best - 1;
+        if (lower > limit) {
+            return;
+        }
+        const int64_t start =
+            next_start(sought, shape, static_cast<size_t>(p), lower, length, limit, bounds);
+        if (start <= limit && start != NEVER) {
+            best = start;
+            where = p;
+        }
+    };
+    if (lifted.placed != nullptr) {
+        const int64_t reaching = first_reaching(lifted.from, length);
+        for (const Placed &placed : *lifted.placed) {
+            const auto p = static_cast<size_t>(placed.position);
+            if (state_.requests.may_use(sought.shape, placed.position)) {
+                const int64_t known = bounds == nullptr ? from : std::min(bounds->at[p], reaching);
+                offer(placed.position, std::max(from, known));
+            }
+        }
+    }
+    if (bounds == nullptr) {
+        for (const int32_t p : shape.positions) {
+            offer(p, from);
+            if (best == from && where <= p) {
+                break;
+            }
+        }
+    } else {
+        const std::vector<int64_t> &at = bounds->at;
+        const auto first = std::min_element(at.begin(), at.end());
+        if (first != at.end()) {
+            offer(static_cast<int32_t>(first - at.begin()), std::max(from, *first));
+        }
+        const auto n = static_cast<int32_t>(at.size());
+        for (int32_t p = 0; p < n; ++p) {
+            if (at[static_cast<size_t>(p)] <= std::min(best, latest)) {
+                offer(p, std::max(from, at[static_cast<size_t>(p)]));
+            }
+        }
+    }
+    found_ = {best, length, sought, where};
+    return best;
+}
+
+// Brings a node's part up to date for starts from `start` on.
+void BookSearch::look(Part &part, const Group &sought, int64_t start, int64_t length,
+                      int64_t latest, NodeBounds *bounds) {
+    const Shape &shape = state_.requests.shape(sought.shape);
+    const auto p = static_cast<size_t>(part.position);
+    const int64_t fits = next_start(sought, shape, p, start, length, latest, bounds);
+    if (fits != start) {
+        part.room = 0;
+        part.same_until = part.rise = fits;
+        return;
+    }
+    const int64_t most = shape.exclusive ? 1 : part.most;
+    const NodeLines::Room room = state_.lines.room(p, shape.line_need(), start, length, most);
+    part.room = shape.exclusive ? part.most : room.times;
+    part.same_until = room.same_until;
+    part.rise = room.rise;
+    for (const int32_t c : shape.classes) { // until the next closed time comes into reach
+        const int64_t closes = state_.requests.cls(c).change_after(p, end_of(start, length) - 1);
+        if (closes != NEVER) {
+            part.same_until = std::min(part.same_until, first_reaching(closes, length));
+        }
+    }
+}
+
+// The earliest start of several chunks: a sweep that jumps to the first time by which enough nodes
+// can have come to hold enough more.
+int64_t BookSearch::next_several(const Group &sought, int64_t length, int64_t from, int64_t latest,
+                                 NodeBounds *bounds, Lifted lifted) {
+    const Shape &shape = state_.requests.shape(sought.shape);
+    touch(); // parts_ are about this search now
+    parts_.clear();
+    for (const int32_t p : shape.positions) {
+        const int64_t most = std::min(this->most(sought, static_cast<size_t>(p)), sought.count);
+        if (most > 0) {
+            const int64_t bound = bounds == nullptr ? from : bounds->at[static_cast<size_t>(p)];
+            const int64_t first = std::max(from, bound);
+            parts_.push_back({p, most, 0, first, first});
+        }
+    }
+    if (lifted.placed != nullptr && bounds != nullptr) {
+        const int64_t reaching = std::max(from, first_reaching(lifted.from, length));
+        for (const Placed &placed : *lifted.placed) {
+            const auto part = std::lower_bound(
+                parts_.begin(), parts_.end(), placed.position,
+                [](const Part &a, int32_t position) { return a.position < position; });
+            if (part != parts_.end() && part->position == placed.position) {
+                part->same_until = part->rise = std::min(part->rise, reaching);
+            }
+        }
+    }
+    for (int64_t start = from; start <= latest && start != NEVER;) {
+        int64_t held = 0;
+        for (Part &part : parts_) {
+            if (part.same_until <= start) {
+                look(part, sought, start, length, latest, bounds);
+            }
+            held += part.room;
+            if (held >= sought.count) {
+                found_ = {start, length, sought, -1};
+                return start;
+            }
+        }
+        gains_.clear();
+        for (const Part &part : parts_) {
+            if (part.room < part.most && part.rise <= latest && part.rise != NEVER) {
+                gains_.emplace_back(part.rise, part.most - part.room);
+            }
+        }
+        start = time_to_gain(gains_, sought.count - held);
+    }
+    return NEVER;
+}
+
+int64_t BookSearch::next_of(const Group &sought, int32_t fact, int64_t length, int64_t from,
+                            int64_t latest, Lifted lifted) {
+    const Shape &shape = state_.requests.shape(sought.shape);
+    if (sought.most_per_node == 0 || from > latest) {
+        return NEVER;
+    }
+    NodeBounds *bounds = bounds_for(sought.shape, length);
+    if (sought.count == 1 && bounds != nullptr) {
+        return next_single(sought, length, from, latest, bounds, lifted);
+    }
+    Facts &facts = this->facts(facts_, static_cast<size_t>(fact), state_.nodes.columns());
+    const int64_t known =
+        facts.bound(shape.want.data(), sought.count, length, state_.rises, lifted.from, state_.now);
+    const int64_t begin = std::max(from, known);
+    if (begin > latest) {
+        return NEVER;
+    }
+    const int64_t start = sought.count == 1
+                              ? next_single(sought, length, begin, latest, bounds, lifted)
+                              : next_several(sought, length, begin, latest, bounds, lifted);
+    if (from <= known) {
+        const int64_t bound = start == NEVER && latest != NEVER ? latest + 1 : start;
+        if (bound > known) {
+            facts.learn(shape.want.data(), sought.count, length, bound, state_.rises);
+        }
+    }
+    return start;
+}
+
+int64_t BookSearch::next_on_nodes(int32_t id, int64_t length, int64_t from, int64_t latest,
+                                  Lifted lifted) {
+    const Request &request = state_.requests[id];
+    if (request.sought.size() == 1) {
+        return next_of(request.sought.front(), request.facts.front(), length, from, latest, lifted);
+    }
+    Facts &facts = this->facts(of_request_, static_cast<size_t>(id), 0);
+    const int64_t known = facts.bound(nullptr, 0, length, state_.rises, lifted.from, state_.now);
+    int64_t start = std::max(from, known);
+    std::vector<Placed> unused;
+    while (start <= latest && start != NEVER) {
+        const int64_t before = start;
+        for (size_t g = 0; g < request.sought.size() && start <= latest; ++g) {
+            start = next_of(request.sought[g], request.facts[g], length, start, latest, lifted);
+        }
+        if (start == before) { // each group alone fits here
+            if (map_groups(request, start, length, unused)) {
+                break;
+            }
+            start = change_after(request, start);
+        }
+    }
+    if (start > latest) {
+        start = NEVER;
+    }
+    if (from <= known) {
+        const int64_t bound = start == NEVER && latest != NEVER ? latest + 1 : start;
+        if (bound > known) {
+            facts.learn(nullptr, 0, length, bound, state_.rises);
+        }
+    }
+    return start;
+}
+
+int64_t BookSearch::change_after(const Request &request, int64_t time) const {
+    int64_t change = NEVER;
+    for (const Group &sought : request.sought) {
+        const Shape &shape = state_.requests.shape(sought.shape);
+        for (const int32_t p : shape.positions) {
+            change = std::min(change, state_.lines.change_after(static_cast<size_t>(p), time));
+            for (const int32_t c : shape.classes) {
+                change = std::min(
+                    change, state_.requests.cls(c).change_after(static_cast<size_t>(p), time));
+            }
+        }
+    }
+    return change;
+}
+
+int64_t BookSearch::next(int32_t request, int64_t length, Terms terms, int64_t from, int64_t latest,
+                         Lifted lifted) {
+    int64_t start = std::max(from, state_.now);
+    while (start <= latest && start != NEVER) {
+        const int64_t before = start;
+        for (const Term &term : terms) {
+            if (term.mode != TermMode::COUNT && start <= latest) {
+                start = state_.ceilings[static_cast<size_t>(term.ceiling)].next_fit(
+                    term.amount, start, length, latest);
+            }
+        }
+        if (start == before || terms.n == 1) { // the ceilings hold it here
+            if (start > latest || start == NEVER) {
+                return NEVER;
+            }
+            const int64_t on_nodes = next_on_nodes(request, length, start, latest, lifted);
+            if (on_nodes == start) {
+                return start;
+            }
+            start = on_nodes;
+        }
+    }
+    return NEVER;
+}
+
+} // namespace bridge
