@@ -3,7 +3,7 @@
 
 Words
     ceiling     a function of time that a sum of amounts must stay under.
-    term        a job's part in a ceiling: which one, how much, and how (`Mode`).
+    term        a job's part in a ceiling: which one, how much, and whether it checks or counts.
     open        a ceiling of `UNBOUNDED`; closed: one of 0.
 
 The sum over [start, end) of all jobs that count must stay under the ceiling with each job that
@@ -12,27 +12,19 @@ afterwards: what a FreePool keeps is there to be used by those with access.
 """
 
 from dataclasses import dataclass
-from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.core import NEVER
+from bridge.core import NEVER, TermMode
 from bridge.model.reasons import Reason, ReasonCode
 
 UNBOUNDED = NEVER
 """An amount that everything stays under."""
 
 
-class Mode(IntEnum):
-    """How a job's amount meets a ceiling."""
-
-    BOTH = 0
-    """It must stay under it, and counts for those that come later."""
-    COUNT = 1
-    """It counts only."""
-    CHECK = 2
-    """It must stay under it only."""
+Mode = TermMode
+"""How a job's amount meets a ceiling."""
 
 
 @dataclass(frozen=True)
