@@ -49,9 +49,12 @@ class Memory:
 
     Attributes:
         planned_start_s: job id to the start announced last; lets a policy keep its word.
+        kept_plan: the last plan in the policy's own terms; not saved, so that after a restart the
+            announced starts are kept, but not the nodes.
     """
 
     planned_start_s: dict[str, int] = field(default_factory=dict)
+    kept_plan: object = None
 
 
 class OrderPolicy(Protocol):

@@ -28,10 +28,12 @@ _ALGORITHMS: Final[Mapping[str, Mapping[str, tuple[str, Mapping[str, object]]]]]
     "plan": {
         "easy": ("plan.backfill:Backfill", {"depth": 1}),
         "conservative": ("plan.backfill:Backfill", {"depth": None}),
+        "openccs": ("plan.openccs:OpenCcs", {}),
     },
     "place": {
         "sequential": ("place.sequential:Sequential", {}),
         "best-fit": ("place.best_fit:BestFit", {}),
+        "weighted": ("place.weighted:Weighted", {}),
     },
 }
 
@@ -47,6 +49,7 @@ PRESETS: Final[Mapping[str, PolicySpec]] = MappingProxyType(
             _preset("slurm-like", "slurm", "conservative", "best-fit"),
             _preset("easy", "fcfs", "easy", "sequential"),
             _preset("conservative", "fcfs", "conservative", "sequential"),
+            _preset("openccs", "slurm", "openccs", "weighted"),
         )
     }
 )
@@ -137,7 +140,7 @@ def _build_stage(stage: str, spec: StageSpec) -> Any:
     made: Callable[..., Any] = getattr(
         importlib.import_module(f"bridge.policies.{module}"), class_name
     )
-    allowed = {field.name: field.type for field in dataclasses.fields(made)}  # type: ignore[arg-type]
+    allowed = {field.name: field.type for field in dataclasses.fields(made) if field.init}  # type: ignore[arg-type]
     for key, value in spec.parameters.items():
         where = f"policy.{stage}.{key}"
         if key not in allowed:
@@ -157,6 +160,7 @@ def _check_kind(where: str, value: object, annotation: str) -> None:
         "float": (int, float),
         "bool": bool,
         "str": str,
+        "dict[str, Any]": Mapping,
         "None": type(None),
     }
     wanted = [part.strip().removeprefix("<class '").removesuffix("'>") for part in

@@ -18,7 +18,7 @@ Rules
     6. Alternatives of a higher partition tier come first, then in the order the user named them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -153,6 +153,22 @@ class Eligibility:
             )
         return found
 
+    def choices(self, text: str) -> int:
+        """How many alternatives a constraint has that was found valid before."""
+        return len(self._nodes_matching(text))
+
+    def narrowed(self, class_: int, text: str, choice: int) -> int:
+        """The class of those nodes of a class that match one alternative of a constraint."""
+        return self._class(
+            self._masks[class_] & self._nodes_matching(text)[choice], self._reservation[class_]
+        )
+
+    def only(self, class_: int, nodes: Sequence[int]) -> int:
+        """The class of those nodes of a class that are named."""
+        named = np.zeros(len(self._snapshot.nodes), dtype=bool)
+        named[list(nodes)] = True
+        return self._class(self._masks[class_] & named, self._reservation[class_])
+
     def class_mask(self, class_: int) -> NDArray[np.bool_]:
         """(n_nodes,) bool: the nodes of a class."""
         return self._masks[class_]
@@ -162,24 +178,32 @@ class Eligibility:
         masks = np.array(self._masks, dtype=np.bool_)  # without a class, too
         return pack_nodes(masks.reshape(len(self._masks), len(self._snapshot.nodes)))
 
+    def closed(self, class_: int) -> list[tuple[int, int, NDArray[np.bool_]]]:
+        """When which nodes of a class are closed to it: start, end and (n_nodes,) bool."""
+        snapshot, own = self._snapshot, self._reservation[class_]
+        if own >= 0:
+            start_s = snapshot.reservations[own].start_s
+            if start_s > snapshot.now_s:
+                return [(snapshot.now_s, start_s, self._masks[class_])]
+            return []
+        found = []
+        for reservation in snapshot.reservations:
+            start_s = max(reservation.start_s, snapshot.now_s)
+            shut = self._masks[class_] & _mask(len(snapshot.nodes), reservation.nodes)
+            if reservation.end_s > start_s and shut.any():
+                found.append((start_s, min(reservation.end_s, NEVER), shut))
+        return found
+
     def blackouts(
         self,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64]]:
         """Class, start, end and nodes (bitsets) of all blackouts."""
-        snapshot = self._snapshot
-        n_nodes = len(snapshot.nodes)
-        rows: list[tuple[int, int, int, NDArray[np.bool_]]] = []
-        for class_, own in enumerate(self._reservation):
-            if own >= 0:
-                start_s = snapshot.reservations[own].start_s
-                if start_s > snapshot.now_s:
-                    rows.append((class_, snapshot.now_s, start_s, self._masks[class_]))
-                continue
-            for reservation in snapshot.reservations:
-                start_s = max(reservation.start_s, snapshot.now_s)
-                closed = self._masks[class_] & _mask(n_nodes, reservation.nodes)
-                if reservation.end_s > start_s and closed.any():
-                    rows.append((class_, start_s, min(reservation.end_s, NEVER), closed))
+        n_nodes = len(self._snapshot.nodes)
+        rows = [
+            (class_, *blackout)
+            for class_ in range(len(self._masks))
+            for blackout in self.closed(class_)
+        ]
         return (
             np.array([row[0] for row in rows], dtype=np.int32),
             np.array([row[1] for row in rows], dtype=np.int64),

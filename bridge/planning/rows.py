@@ -110,6 +110,7 @@ class Rows:
         indptr: NDArray[np.int64],
         nodes: NDArray[np.int32],
         tasks: NDArray[np.int32],
+        groups: NDArray[np.int32] | None = None,
     ) -> Plan:
         """Puts a kernel's answer and the rows it was not asked about together.
 
@@ -120,6 +121,7 @@ class Rows:
             indptr: (n_asked + 1,) offsets into `nodes` and `tasks`.
             nodes: ascending within a row.
             tasks: on each of `nodes`.
+            groups: see `Plan.groups`.
         """
         n_rows, asked, alternatives = len(self.job), self.asked, self.alternatives
         start_s = np.full(n_rows, UNPLANNED, dtype=np.int64)
@@ -137,6 +139,7 @@ class Rows:
         if late.any():
             keep = np.repeat(~late, width)
             nodes, tasks = nodes[keep], tasks[keep]
+            groups = groups[keep] if groups is not None else None
             start_s[late], end_s[late], partition[late], width[late] = NEVER, 0, -1, 0
         return Plan(
             now_s=self.snapshot.now_s,
@@ -149,6 +152,7 @@ class Rows:
             nodes=nodes,
             tasks=tasks,
             reasons=tuple(self.reasons),
+            groups=groups,
         )
 
     def _after_reservation(self, start_s: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A snapshot written into a book: nodes, closed times, what runs, limits, FreePools and licences.
+
+Rules
+    1. Every class of `Eligibility` is a class of the book, with its blackouts; jobs that a FreePool
+       keeps off some nodes have a class of their own, closed there while the pool is in force.
+    2. Limits and FreePools are ceilings (`bridge.planning.rules`), and so is every licence.
+    3. Running jobs hold what they hold until their expected end, and count on their ceilings.
+    4. Classes and requests are made when they are first asked for.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.core import Book, pack_nodes
+from bridge.errors import ConfigError
+from bridge.model.snapshot import Snapshot
+from bridge.planning.ceilings import Mode, Terms
+from bridge.planning.eligibility import Eligibility
+from bridge.planning.layouts import Layout
+from bridge.planning.rules import LoweredRules
+
+BookTerms = tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int8]]
+"""One job's terms as the book takes them: ceilings, amounts, modes."""
+
+Protection = Mapping[str, Mapping[str, int]]
+"""Protected resource to what each node that has it keeps for jobs that want it, by resource."""
+
+
+class ClusterBook:
+    """A book of one snapshot, and the names by which the planner knows its parts.
+
+    Attributes:
+        book: pending jobs are booked under numbers of the caller's, 0 and up.
+        first_licence: the ceiling of the first licence; the others follow.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        eligibility: Eligibility,
+        rank: NDArray[np.int32],
+        *,
+        lowered: LoweredRules,
+        protect: Protection | None = None,
+    ) -> None:
+        """Writes what there is and what runs.
+
+        Args:
+            snapshot: the world.
+            eligibility: of the same.
+            rank: (n_nodes,) nodes of lower rank first.
+            lowered: limits and FreePools for this snapshot.
+            protect: see `Protection`.
+
+        Raises:
+            ConfigError: `protect` names what no node has.
+        """
+        self._snapshot, self._eligibility, self._lowered = snapshot, eligibility, lowered
+        self._classes: dict[tuple[int, tuple[int, ...]], int] = {}
+        self._requests: dict[tuple[Layout, tuple[int, ...]], int] = {}
+        self.layout_of: list[Layout] = []
+        self.book = Book(
+            snapshot.now_s,
+            np.ascontiguousarray(snapshot.nodes.capacity),
+            rank,
+            _protections(snapshot, protect or {}),
+        )
+        for ceiling in range(len(lowered.ceilings)):
+            self.book.add_ceiling(*lowered.ceilings.steps(ceiling))
+        self.first_licence = len(lowered.ceilings)
+        now = np.array([snapshot.now_s], dtype=np.int64)
+        for total in snapshot.licence_total.tolist():
+            self.book.add_ceiling(now, np.array([total], dtype=np.int64))
+        self._book_running()
+
+    def _book_running(self) -> None:
+        running = self._snapshot.running
+        terms = self.with_licences(self._lowered.running, running.licences, Mode.COUNT)
+        self.book.book_running(
+            job=-1 - np.arange(len(running), dtype=np.int64),
+            run_indptr=running.indptr,
+            run_nodes=running.nodes,
+            run_use=np.ascontiguousarray(running.use),
+            run_end=running.end_s,
+            run_exclusive=running.exclusive,
+            term_indptr=terms.indptr,
+            term_ceiling=terms.ceiling,
+            term_amount=terms.amount,
+            term_mode=terms.mode,
+        )
+
+    def with_licences(self, terms: Terms, licences: NDArray[np.int64], mode: Mode) -> Terms:
+        """Adds licences to the terms of n jobs; `licences` is (n, L)."""
+        if not licences.any():
+            return terms
+        job, which = np.nonzero(licences)
+        owner = np.repeat(np.arange(len(terms)), np.diff(terms.indptr))
+        everyone = np.concatenate((owner, job))
+        order = np.argsort(everyone, kind="stable")
+        counts = np.bincount(everyone, minlength=len(terms))
+        return Terms(
+            indptr=np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
+            ceiling=np.concatenate((terms.ceiling, which + self.first_licence))[order].astype(
+                np.int32
+            ),
+            amount=np.concatenate((terms.amount, licences[job, which]))[order],
+            mode=np.concatenate((terms.mode, np.full(len(job), mode)))[order].astype(np.int8),
+            reasons=terms.reasons,
+        )
+
+    def request(self, layout: Layout, shut: tuple[int, ...] = ()) -> int:
+        """The book's number of a layout.
+
+        Args:
+            layout: of a pending job.
+            shut: the FreePool closures (positions in `LoweredRules.closures`) that keep it out.
+        """
+        key = layout, shut
+        found = self._requests.get(key)
+        if found is None:
+            groups = layout.groups
+            found = self._requests[key] = self.book.add_request(
+                count=np.array([group.count for group in groups], dtype=np.int64),
+                want=np.array([group.want for group in groups], dtype=np.int64),
+                cls=np.array([self._class(group.class_, shut) for group in groups], dtype=np.int32),
+                arrangement=int(layout.arrangement),
+                exclusive=layout.exclusive,
+                most_per_node=np.array([group.most_per_node for group in groups], dtype=np.int64),
+            )
+            while len(self.layout_of) <= found:
+                self.layout_of.append(layout)
+            self.layout_of[found] = layout
+        return found
+
+    def _class(self, class_: int, shut: tuple[int, ...]) -> int:
+        found = self._classes.get((class_, shut))
+        if found is None:
+            mask = self._eligibility.class_mask(class_)
+            found = self.book.add_class(_bits(mask))
+            for start_s, end_s, closed in self._eligibility.closed(class_):
+                self.book.close(found, start_s, end_s, _bits(closed))
+            for index in shut:
+                closure = self._lowered.closures[index]
+                closed = mask & closure.nodes
+                if closed.any():
+                    for start_s, end_s in closure.windows.tolist():
+                        self.book.close(found, start_s, end_s, _bits(closed))
+            self._classes[class_, shut] = found
+        return found
+
+    def ceiling_label(self, ceiling: int) -> tuple[bool, str]:
+        """Whether a ceiling is a licence, and what it is called."""
+        if ceiling >= self.first_licence:
+            return True, self._snapshot.licences[ceiling - self.first_licence]
+        return False, self._lowered.ceilings.labels[ceiling]
+
+
+def _bits(mask: NDArray[np.bool_]) -> NDArray[np.uint64]:
+    row: NDArray[np.uint64] = pack_nodes(mask.reshape(1, -1))[0]
+    return row
+
+
+def _protections(
+    snapshot: Snapshot, protect: Protection
+) -> Sequence[tuple[int, NDArray[np.int64]]]:
+    column = {name: index for index, name in enumerate(snapshot.resources)}
+    capacity = snapshot.nodes.capacity
+    found = []
+    for resource, kept in protect.items():
+        for name in (resource, *kept):
+            if name not in column:
+                there = ", ".join(snapshot.resources)
+                raise ConfigError("protect", f"no resource '{name}'; there are {there}")
+        keep = np.zeros_like(capacity)
+        having = capacity[:, column[resource]] > 0
+        for name, amount in kept.items():
+            keep[having, column[name]] = amount
+        found.append((column[resource], np.minimum(keep, capacity)))
+    return found
