@@ -19,6 +19,7 @@ import json
 import statistics
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias
 
 import numpy as np
@@ -35,6 +36,7 @@ from bridge.core import (
     plan_counts,
     plan_nodes,
 )
+from bridge.sim.system import read_system
 
 app = typer.Typer(add_completion=False, help="Time the planning kernels.", no_args_is_help=True)
 
@@ -249,3 +251,37 @@ def plan(
         strict=True,
     ):
         print(f"  {words:<27}{result[f'{kernel}_ms']:>12,.2f} ms")
+
+
+@app.command()
+def planning(
+    *,
+    system: Annotated[
+        str, typer.Option(metavar="openccs|FILE", help="OpenCCS's own, or a described system.")
+    ] = "openccs",
+    jobs: Annotated[int, typer.Option(min=100, help="Jobs in the plan.")] = 15_000,
+    table: Annotated[bool, typer.Option(help="Time the table of shared nodes, too.")] = True,
+    seed: Annotated[int, typer.Option(min=0, help="Of the random jobs.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Take the figures of the OpenCCS paper: replans, an array, recovery, memory; and a table."""
+    from bridge.cli import bench_planning  # noqa: PLC0415 (it stands on this module)
+
+    if system == "openccs":
+        machine = bench_planning.openccs()
+    else:
+        machine = bench_planning.machine_of(read_system(Path(system)))
+    result = bench_planning.measure_system(machine, jobs, seed)
+    result["table"] = bench_planning.measure_tables() if table else []
+    if as_json:
+        print(json.dumps(result))
+        return
+    print(
+        f"{result['jobs_booked']:,} jobs planned over {result['plan_span_days']} days on "
+        f"{result['nodes']:,} nodes, {result['cores']:,} cores, in {result['plan_s']} s:"
+    )
+    for key in ("replans_per_s", "array_10k_s", "recover_5000_s", "book_mib", "peak_mib"):
+        print(f"  {key:<16}{result[key] if result[key] is not None else 'none':>12}")
+    for cell in result["table"]:
+        against = f"   {cell['ratio']:.2f} of plan_nodes" if "ratio" in cell else ""
+        print(f"  {cell['shape']:<10}{cell['jobs']:>8,} jobs {cell['book_s']:>9.3f} s{against}")

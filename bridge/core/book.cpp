@@ -65,7 +65,7 @@ void Book::reopen(int32_t id) {
     closure.closed = false;
     apply_closures(closure.cls);
     for (const int32_t p : closure.positions) {
-        state_.rises.push(p, closure.start);
+        state_.rises.push(p, closure.start, closure.end);
     }
     journal({Did::REOPEN, id, {}, {}, {}});
 }
@@ -84,7 +84,7 @@ void Book::put_capacity(size_t position, const int64_t *resources) {
     state_.lines.add(position, state_.now, NEVER, gain.data(), 1);
     search_.touch();
     if (std::any_of(gain.begin(), gain.end(), [](int64_t g) { return g > 0; })) {
-        state_.rises.push(static_cast<int32_t>(position), state_.now);
+        state_.rises.push(static_cast<int32_t>(position), state_.now, NEVER);
         search_.forget(); // a node may hold now what it never could
     }
 }
@@ -161,7 +161,7 @@ void Book::rises(const Booking &booking, int64_t from) {
         search_.forget();
     }
     for (const Placed &placed : booking.placed) {
-        state_.rises.push(placed.position, std::max(from, state_.now));
+        state_.rises.push(placed.position, std::max(from, state_.now), booking.end);
     }
 }
 

@@ -5,12 +5,12 @@
 
 namespace bridge {
 
-void Rises::push(int32_t position, int64_t from) {
+void Rises::push(int32_t position, int64_t from, int64_t until) {
     while (!lows_.empty() && lows_.back().from >= from) {
         lows_.pop_back();
     }
     lows_.push_back({log_.size(), from});
-    log_.push_back({position, from});
+    log_.push_back({position, from, until});
 }
 
 int64_t Rises::earliest_since(size_t count) const {

@@ -20,13 +20,14 @@ class Rises {
     struct Rise {
         int32_t position;
         int64_t from;
+        int64_t until;
     };
 
     size_t count() const { return log_.size(); }
     const Rise &operator[](size_t i) const { return log_[i]; }
 
-    // More is free on a node at or after `from`.
-    void push(int32_t position, int64_t from);
+    // More is free on a node within [from, until).
+    void push(int32_t position, int64_t from, int64_t until);
 
     // The earliest `from` of the rises since there were `count` of them, or NEVER.
     int64_t earliest_since(size_t count) const;
@@ -81,10 +82,37 @@ class Facts {
     void settle(const Rises &rises);
 };
 
-// For one shape and length: before when one chunk cannot start, node by node.
+constexpr int64_t NO_GAP = -1;
+
+// For one shape and length, by position: one chunk cannot start before `first`; with a gap it
+// cannot start within [gap_end, then) either, only in between may have to be looked at again.
 struct NodeBounds {
-    std::vector<int64_t> at; // by position; NEVER where the shape may not go
-    size_t rises = 0;        // how many are taken in
+    std::vector<int64_t> first; // NEVER where the shape may not go
+    std::vector<int64_t> gap_end;
+    std::vector<int64_t> then;
+    size_t rises = 0; // how many are taken in
+
+    void open(size_t n) {
+        first.assign(n, NEVER);
+        gap_end.assign(n, NO_GAP);
+        then.assign(n, NEVER);
+    }
+    int64_t then_or_first(size_t p) const { return gap_end[p] == NO_GAP ? first[p] : then[p]; }
+
+    // Starts within [from, until) may have become possible; `from` is before then_or_first.
+    void reconsider(size_t p, int64_t from, int64_t until) {
+        if (gap_end[p] == NO_GAP) {
+            then[p] = first[p];
+            first[p] = from;
+            gap_end[p] = until;
+        } else {
+            first[p] = first[p] < from ? first[p] : from;
+            gap_end[p] = gap_end[p] > until ? gap_end[p] : until;
+        }
+        if (gap_end[p] >= then[p]) {
+            gap_end[p] = NO_GAP;
+        }
+    }
 };
 
 } // namespace bridge

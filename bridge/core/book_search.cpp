@@ -9,17 +9,34 @@ namespace {
 
 constexpr size_t MOST_BOUNDS_BYTES = size_t{48} << 20;
 
-// The smallest time by which the gains add up to `missing`, or NEVER.
-int64_t time_to_gain(std::vector<std::pair<int64_t, int64_t>> &gains, int64_t missing) {
-    std::sort(gains.begin(), gains.end());
-    for (const auto &[time, gain] : gains) {
-        missing -= gain;
-        if (missing <= 0) {
-            return time;
+// The smallest time by which gains add up to what is needed; what comes later is forgotten.
+class Enough {
+  public:
+    Enough(std::vector<std::pair<int64_t, int64_t>> &heap, int64_t needed)
+        : heap_(heap), needed_(needed) {
+        heap_.clear();
+    }
+    // NEVER while they do not.
+    int64_t time() const { return sum_ >= needed_ ? heap_.front().first : NEVER; }
+    void add(int64_t time, int64_t gain) {
+        if (gain <= 0 || time >= this->time()) {
+            return;
+        }
+        heap_.emplace_back(time, gain);
+        std::push_heap(heap_.begin(), heap_.end());
+        sum_ += gain;
+        while (sum_ - heap_.front().second >= needed_) {
+            sum_ -= heap_.front().second;
+            std::pop_heap(heap_.begin(), heap_.end());
+            heap_.pop_back();
         }
     }
-    return NEVER;
-}
+
+  private:
+    std::vector<std::pair<int64_t, int64_t>> &heap_; // latest first
+    int64_t needed_;
+    int64_t sum_ = 0;
+};
 
 } // namespace
 
@@ -49,26 +66,26 @@ NodeBounds *BookSearch::bounds_for(int32_t shape, int64_t length) {
         return nullptr;
     }
     NodeBounds &bounds = at->second;
-    if (bounds.at.empty()) {
-        const size_t bytes = state_.nodes.size() * sizeof(int64_t);
+    if (bounds.first.empty()) {
+        const size_t bytes = 3 * state_.nodes.size() * sizeof(int64_t);
         if (bounds_bytes_ + bytes > MOST_BOUNDS_BYTES) {
             bounds_.clear();
             bounds_bytes_ = 0;
             return nullptr;
         }
         bounds_bytes_ += bytes;
-        bounds.at.assign(state_.nodes.size(), NEVER);
+        bounds.open(state_.nodes.size());
         for (const int32_t p : state_.requests.shape(shape).positions) {
-            bounds.at[static_cast<size_t>(p)] = state_.now;
+            bounds.first[static_cast<size_t>(p)] = state_.now;
         }
         bounds.rises = state_.rises.count();
     }
     for (; bounds.rises < state_.rises.count(); ++bounds.rises) {
         const Rises::Rise &rise = state_.rises[bounds.rises];
-        int64_t &bound = bounds.at[static_cast<size_t>(rise.position)];
+        const auto p = static_cast<size_t>(rise.position);
         const int64_t reaching = first_reaching(rise.from, length);
-        if (reaching < bound && state_.requests.may_use(shape, rise.position)) {
-            bound = reaching;
+        if (reaching < bounds.then_or_first(p) && state_.requests.may_use(shape, rise.position)) {
+            bounds.reconsider(p, reaching, rise.until);
         }
     }
     return &bounds;
@@ -82,26 +99,50 @@ int64_t BookSearch::most(const Group &sought, size_t position) {
 
 // The earliest start of one chunk on one node.
 int64_t BookSearch::next_start(const Group &sought, const Shape &shape, size_t position,
-                               int64_t from, int64_t length, int64_t latest, NodeBounds *bounds) {
-    int64_t start = NEVER;
-    if (most(sought, position) > 0) {
-        start = from;
-        for (int64_t before = -1; before != start && start <= latest;) {
-            before = start;
-            start = state_.lines.next_fit(position, shape.line_need(), start, length, latest);
-            if (start <= latest) {
-                start = state_.requests.next_open(shape, position, start, length);
-            }
-        }
-        if (start > latest) {
-            start = NEVER;
-        }
-    } else {
-        latest = NEVER;
+                               int64_t from, int64_t length, int64_t latest) {
+    if (most(sought, position) == 0) {
+        return NEVER;
     }
-    if (bounds != nullptr && from <= bounds->at[position]) {
-        const int64_t bound = start == NEVER && latest != NEVER ? latest + 1 : start;
-        bounds->at[position] = std::max(bounds->at[position], bound);
+    int64_t start = from;
+    for (int64_t before = -1; before != start && start <= latest;) {
+        before = start;
+        start = state_.lines.next_fit(position, shape.line_need(), start, length, latest);
+        if (start <= latest) {
+            start = state_.requests.next_open(shape, position, start, length);
+        }
+    }
+    return start > latest ? NEVER : start;
+}
+
+// The same by what is known, and adding to it.
+int64_t BookSearch::next_start(const Group &sought, const Shape &shape, size_t position,
+                               int64_t from, int64_t length, int64_t latest, NodeBounds *bounds) {
+    if (bounds == nullptr) {
+        return next_start(sought, shape, position, from, length, latest);
+    }
+    int64_t &first = bounds->first[position];
+    const bool learns = from <= first;
+    from = std::max(from, first);
+    int64_t &gap_end = bounds->gap_end[position];
+    if (gap_end != NO_GAP) {
+        const int64_t until = std::min(latest, gap_end - 1);
+        const int64_t start = next_start(sought, shape, position, from, length, until);
+        if (start != NEVER || latest < gap_end) {
+            if (learns) {
+                first = std::max(first, start != NEVER ? start : latest + 1);
+            }
+            return start;
+        }
+        from = std::max(from, bounds->then[position]);
+        if (learns) {
+            first = bounds->then[position];
+            gap_end = NO_GAP;
+        }
+    }
+    const int64_t start = next_start(sought, shape, position, from, length, latest);
+    if (learns) {
+        const bool never = latest == NEVER || most(sought, position) == 0;
+        first = std::max(first, start == NEVER && !never ? latest + 1 : start);
     }
     return start;
 }
@@ -112,13 +153,13 @@ int64_t BookSearch::next_single(const Group &sought, int64_t length, int64_t fro
     const Shape &shape = state_.requests.shape(sought.shape);
     int64_t best = NEVER;
     int32_t where = -1;
-    const auto offer = [&](int32_t p, int64_t lower) {
+    const auto offer = [&](int32_t p, int64_t lower, NodeBounds *known) {
         const int64_t limit = best == NEVER ? latest : p < where ? best : best - 1;
         if (lower > limit) {
             return;
         }
         const int64_t start =
-            next_start(sought, shape, static_cast<size_t>(p), lower, length, limit, bounds);
+            next_start(sought, shape, static_cast<size_t>(p), lower, length, limit, known);
         if (start <= limit && start != NEVER) {
             best = start;
             where = p;
@@ -129,28 +170,29 @@ int64_t BookSearch::next_single(const Group &sought, int64_t length, int64_t fro
         for (const Placed &placed : *lifted.placed) {
             const auto p = static_cast<size_t>(placed.position);
             if (state_.requests.may_use(sought.shape, placed.position)) {
-                const int64_t known = bounds == nullptr ? from : std::min(bounds->at[p], reaching);
-                offer(placed.position, std::max(from, known));
+                const int64_t known =
+                    bounds == nullptr ? from : std::min(bounds->first[p], reaching);
+                offer(placed.position, std::max(from, known), nullptr);
             }
         }
     }
     if (bounds == nullptr) {
         for (const int32_t p : shape.positions) {
-            offer(p, from);
+            offer(p, from, nullptr);
             if (best == from && where <= p) {
                 break;
             }
         }
     } else {
-        const std::vector<int64_t> &at = bounds->at;
+        const std::vector<int64_t> &at = bounds->first;
         const auto first = std::min_element(at.begin(), at.end());
         if (first != at.end()) {
-            offer(static_cast<int32_t>(first - at.begin()), std::max(from, *first));
+            offer(static_cast<int32_t>(first - at.begin()), std::max(from, *first), bounds);
         }
         const auto n = static_cast<int32_t>(at.size());
         for (int32_t p = 0; p < n; ++p) {
             if (at[static_cast<size_t>(p)] <= std::min(best, latest)) {
-                offer(p, std::max(from, at[static_cast<size_t>(p)]));
+                offer(p, std::max(from, at[static_cast<size_t>(p)]), bounds);
             }
         }
     }
@@ -164,9 +206,10 @@ void BookSearch::look(Part &part, const Group &sought, int64_t start, int64_t le
     const Shape &shape = state_.requests.shape(sought.shape);
     const auto p = static_cast<size_t>(part.position);
     const int64_t fits = next_start(sought, shape, p, start, length, latest, bounds);
-    if (fits != start) {
+    if (fits != start) { // unknown beyond `latest`
         part.room = 0;
-        part.same_until = part.rise = fits;
+        part.same_until = part.rise =
+            fits == NEVER && latest != NEVER && part.most > 0 ? latest + 1 : fits;
         return;
     }
     const int64_t most = shape.exclusive ? 1 : part.most;
@@ -192,9 +235,9 @@ int64_t BookSearch::next_several(const Group &sought, int64_t length, int64_t fr
     for (const int32_t p : shape.positions) {
         const int64_t most = std::min(this->most(sought, static_cast<size_t>(p)), sought.count);
         if (most > 0) {
-            const int64_t bound = bounds == nullptr ? from : bounds->at[static_cast<size_t>(p)];
+            const int64_t bound = bounds == nullptr ? from : bounds->first[static_cast<size_t>(p)];
             const int64_t first = std::max(from, bound);
-            parts_.push_back({p, most, 0, first, first});
+            parts_.push_back({p, most, 0, first, first, false});
         }
     }
     if (lifted.placed != nullptr && bounds != nullptr) {
@@ -205,28 +248,27 @@ int64_t BookSearch::next_several(const Group &sought, int64_t length, int64_t fr
                 [](const Part &a, int32_t position) { return a.position < position; });
             if (part != parts_.end() && part->position == placed.position) {
                 part->same_until = part->rise = std::min(part->rise, reaching);
+                part->lifted = true;
             }
         }
     }
     for (int64_t start = from; start <= latest && start != NEVER;) {
-        int64_t held = 0;
+        int64_t held = 0; // at the start
+        Enough enough(gains_, sought.count);
         for (Part &part : parts_) {
             if (part.same_until <= start) {
-                look(part, sought, start, length, latest, bounds);
+                look(part, sought, start, length, std::min(latest, enough.time() - 1),
+                     part.lifted ? nullptr : bounds);
             }
             held += part.room;
             if (held >= sought.count) {
                 found_ = {start, length, sought, -1};
                 return start;
             }
+            enough.add(start, part.room);
+            enough.add(part.rise, part.most - part.room);
         }
-        gains_.clear();
-        for (const Part &part : parts_) {
-            if (part.room < part.most && part.rise <= latest && part.rise != NEVER) {
-                gains_.emplace_back(part.rise, part.most - part.room);
-            }
-        }
-        start = time_to_gain(gains_, sought.count - held);
+        start = enough.time();
     }
     return NEVER;
 }

@@ -120,6 +120,7 @@ class BookSearch {
         int64_t room;
         int64_t same_until;
         int64_t rise;
+        bool lifted; // what is known of it does not hold for this search
     };
     std::vector<Part> parts_;
     std::vector<std::pair<int64_t, int64_t>> gains_;
@@ -136,6 +137,8 @@ class BookSearch {
 
     NodeBounds *bounds_for(int32_t shape, int64_t length);
     Facts &facts(std::vector<Facts> &all, size_t id, size_t columns);
+    int64_t next_start(const Group &sought, const Shape &shape, size_t position, int64_t from,
+                       int64_t length, int64_t latest);
     int64_t next_start(const Group &sought, const Shape &shape, size_t position, int64_t from,
                        int64_t length, int64_t latest, NodeBounds *bounds);
     int64_t last_start(const Group &sought, const Shape &shape, size_t position, int64_t from,

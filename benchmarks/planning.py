@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Takes the figures of the OpenCCS paper on the book, and its table of shared nodes.
+
+    benchmarks/planning.py [--repeats N] [--jobs N]  > planning.json
+
+What is measured, and on what, stands in bridge/cli/bench_planning.py. The system's figures are
+taken in a process of their own each time (memory does not shrink); all of them are printed, the
+table once, beside `plan_nodes` in the same run. Prints JSON on standard output.
+"""
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+
+COMMAND = [sys.executable, "-m", "bridge.cli.main", "bench", "planning", "--json"]
+
+
+def run(*options: str) -> dict[str, object]:
+    done = subprocess.run([*COMMAND, *options], check=True, stdout=subprocess.PIPE)
+    result = json.loads(done.stdout)
+    assert isinstance(result, dict)
+    return result
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--jobs", type=int, default=15_000)
+    chosen = parser.parse_args()
+    if chosen.repeats < 1:
+        parser.error("--repeats must be 1 or more")
+    jobs = ("--jobs", str(chosen.jobs))
+    first = run(*jobs)
+    table = first.pop("table")
+    runs = [first]
+    for _ in range(chosen.repeats - 1):
+        again = run(*jobs, "--no-table")
+        again.pop("table")
+        runs.append(again)
+    machine = {
+        "processor": platform.processor() or platform.machine(),
+        "cpus": os.cpu_count(),
+        "load_1min": os.getloadavg()[0],
+    }
+    print(json.dumps({"machine": machine, "runs": runs, "table": table}, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
