@@ -4,13 +4,17 @@
 Rules
     1. Every pending job has at least one row; no array starts more tasks than its limit lets.
     2. A start is not in the past, not of a job the controller holds back, not before its begin
-       time, and lasts exactly as long as the job and its partition say.
+       time (a fixed start: less than a minute after it), and lasts exactly as long as the job and
+       its partition say, but for a limit that is cut to end at the job's deadline. Nothing ends
+       after its deadline.
     3. The nodes are usable, distinct, of the right number, of a partition the job named, match
        its constraint, include the required and avoid the excluded ones.
     4. Nodes of a reservation serve only the jobs that run in it, during its time.
     5. At no second a node or a licence is used beyond its capacity, nor is an exclusively held
        node shared. What running jobs already oversubscribe is not the plan's fault, but nothing
        may be added to it.
+    6. A job that asked for chunks of several kinds has exactly so many of each, on nodes that
+       match the kind's constraint, all on one node (pack) or one on each (scatter).
 """
 
 from collections import defaultdict
@@ -22,12 +26,14 @@ from numpy.typing import NDArray
 from bridge.errors import RequestError
 from bridge.model.job import Hold, WidthRule
 from bridge.model.plan import Plan
+from bridge.model.resources import Arrangement
 from bridge.model.snapshot import Snapshot
 from bridge.planning.features import parse_features
 from bridge.units import NEVER, UNLIMITED_S, UNPLANNED
 
 _WHOLE = 1 << 30  # seats of a node: an exclusive holder takes all of them, a shared one takes one
 _MAY_PLAN = (Hold.NONE, Hold.BEGIN_TIME, Hold.RESERVATION)
+_FIXED_GRACE_S = 60
 _LARGEST_SPAN_S = 1 << 40
 
 
@@ -51,6 +57,7 @@ def check(snapshot: Snapshot, plan: Plan) -> tuple[Violation, ...]:
     judge.jobs_have_rows()
     judge.starts()
     judge.nodes()
+    judge.chunks()
     judge.reservations()
     judge.usage()
     judge.licences()
@@ -67,6 +74,8 @@ def _malformed(snapshot: Snapshot, plan: Plan) -> str:
         return "node offsets do not ascend from 0"
     if plan.indptr[-1] != len(plan.nodes) or len(plan.tasks) != len(plan.nodes):
         return "node offsets do not match the nodes"
+    if plan.groups is not None and (plan.groups.ndim != 2 or len(plan.groups) != len(plan.nodes)):
+        return "chunks do not match the nodes"
     if n_rows and not (0 <= plan.job.min() <= plan.job.max() < len(snapshot.jobs)):
         return "a row of an unknown job"
     if len(plan.nodes) and not (0 <= plan.nodes.min() <= plan.nodes.max() < len(snapshot.nodes)):
@@ -89,6 +98,12 @@ class _Judge:
         self.width = np.diff(plan.indptr)
         self.row_of = np.repeat(np.arange(len(plan)), self.width)  # (nnz,) row of each node entry
         self.job = plan.job.astype(np.int64)
+        asked = snapshot.jobs.chunks
+        self._mixed = np.zeros(len(asked), dtype=bool)
+        for at in np.flatnonzero(asked.astype(bool)).tolist():
+            self._mixed[at] = len(asked[at].request.kinds) > 1
+        none = np.zeros((len(plan.nodes), 0), dtype=np.int32)
+        self._groups = plan.groups if plan.groups is not None else none
 
     def blame(self, rows: NDArray[np.intp] | NDArray[np.int64], text: str) -> None:
         for row in np.unique(rows).tolist():
@@ -127,8 +142,25 @@ class _Judge:
         max_s = np.array([p.max_time_s or NEVER for p in snapshot.partitions] + [NEVER])
         asked_s = jobs.time_limit_s[job]
         length_s = np.where(asked_s > 0, asked_s, default_s[part])
+        length_s = self._cut(rows, length_s)
         self.blame(rows[end_s - start_s != length_s], "is not planned for its time limit")
         self.blame(rows[length_s > max_s[part]], "exceeds the partition's time limit")
+
+    def _cut(self, rows: NDArray[np.intp], length_s: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The lengths that deadlines leave; blames rows that miss theirs, or their fixed start."""
+        jobs, job, start_s = self.snapshot.jobs, self.job[rows], self.plan.start_s[rows]
+        fixed_s = np.where(jobs.begin_s[job] > 0, jobs.begin_s[job], jobs.eligible_s[job])
+        fixed = jobs.fixed[job] & (fixed_s > 0)
+        grace_s = np.where(fixed_s > self.snapshot.now_s, 0, _FIXED_GRACE_S)
+        self.blame(rows[fixed & (start_s < fixed_s)], "starts before its fixed start")
+        self.blame(rows[fixed & (start_s > fixed_s + grace_s)], "starts after its fixed start")
+        deadline_s, least_s = jobs.deadline_s[job], jobs.least_time_s[job]
+        bound = deadline_s > 0
+        least_s = np.where(least_s > 0, np.minimum(least_s, length_s), length_s)
+        self.blame(rows[bound & (start_s + least_s > deadline_s)], "would end after its deadline")
+        return np.where(
+            bound, np.maximum(np.minimum(length_s, deadline_s - start_s), least_s), length_s
+        )
 
     def nodes(self) -> None:
         plan, jobs, rows = self.plan, self.snapshot.jobs, self.rows
@@ -185,6 +217,57 @@ class _Judge:
                 has = np.bincount(owner[nodes == node], minlength=len(member)) > 0
                 self.blame(member[~has], "misses a required node")
 
+    def chunks(self) -> None:
+        """Chunks of several kinds: rule 6."""
+        plan, jobs = self.plan, self.snapshot.jobs
+        for row in self.rows[self._mixed[self.job[self.rows]]].tolist():
+            asked = jobs.chunks[self.job[row]]
+            kinds, place = asked.request.kinds, asked.request.place
+            own = slice(int(plan.indptr[row]), int(plan.indptr[row + 1]))
+            placed = self._groups[own]
+            counts = [kind.count for kind in kinds]
+            problem = ""
+            if (
+                placed.shape[1] < len(kinds)
+                or placed[:, : len(kinds)].sum(axis=0).tolist() != counts
+            ):
+                problem = "does not have its chunks"
+            elif (
+                placed[:, len(kinds) :].any() or (placed < 0).any() or not placed.any(axis=1).all()
+            ):
+                problem = "has a node without a chunk, or chunks of no kind"
+            elif place.arrangement is Arrangement.PACK and len(placed) != 1:
+                problem = "does not have all chunks on one node"
+            elif place.arrangement is Arrangement.SCATTER and (placed.sum(axis=1) > 1).any():
+                problem = "has several chunks on a node"
+            elif not self._kinds_match(asked.features, plan.nodes[own], placed):
+                problem = "has a chunk on a node that does not match its constraint"
+            if problem:
+                self.blame(np.array([row]), problem)
+
+    def _kinds_match(
+        self, features: tuple[str, ...], nodes: NDArray[np.int32], placed: NDArray[np.int32]
+    ) -> bool:
+        """Whether one alternative of the kinds' constraints holds for all chunks."""
+        masks = [self._matching(text) for text in features]
+        return any(
+            all(masks[k][choice][nodes[placed[:, k] > 0]].all() for k in range(len(features)))
+            for choice in range(len(masks[0]))
+        )
+
+    def _wants(self) -> NDArray[np.int64]:
+        """(nnz, R) what each row takes of each of its nodes."""
+        plan, jobs = self.plan, self.snapshot.jobs
+        job = self.job[self.row_of]
+        want: NDArray[np.int64] = jobs.per_node[job] + jobs.per_task[job] * plan.tasks[:, None]
+        for row in self.rows[self._mixed[self.job[self.rows]]].tolist():
+            asked = jobs.chunks[self.job[row]]
+            own = slice(int(plan.indptr[row]), int(plan.indptr[row + 1]))
+            n_kinds = min(len(asked.wants), self._groups.shape[1])
+            each = np.array(asked.wants[:n_kinds], dtype=np.int64)
+            want[own] = self._groups[own, :n_kinds] @ each + np.array(asked.per_node)
+        return want
+
     def _nodes_of(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
         """The nodes of all these rows one after the other, and which of the rows each is of."""
         width = self.width[rows]
@@ -236,7 +319,7 @@ class _Judge:
             return
         running = snapshot.running
         job = self.job[self.row_of]
-        want = jobs.per_node[job] + jobs.per_task[job] * plan.tasks[:, None]
+        want = self._wants()
         self.blame(
             self.row_of[(want > snapshot.nodes.capacity[plan.nodes]).any(axis=1)],
             "wants more than a node has",

@@ -160,7 +160,7 @@ def _check_kind(where: str, value: object, annotation: str) -> None:
         "float": (int, float),
         "bool": bool,
         "str": str,
-        "dict[str, Any]": Mapping,
+        "dict[str, typing.Any]": Mapping,
         "None": type(None),
     }
     wanted = [part.strip().removeprefix("<class '").removesuffix("'>") for part in

@@ -8,8 +8,13 @@ from bridge.model.snapshot import Snapshot
 from tests.builders import a_job, a_node, a_partition, a_reservation, a_running_job, a_snapshot
 
 
-def random_world(seed: int, *, arrays: bool = True, hide: int | None = None) -> Snapshot:
-    """A few nodes and jobs of all kinds. `hide` holds one job back, changing nothing else."""
+def random_world(
+    seed: int, *, arrays: bool = True, hide: int | None = None, chunks: bool = False
+) -> Snapshot:
+    """A few nodes and jobs of all kinds.
+
+    `hide` holds one job back and `chunks` lets some ask in chunks; neither changes anything else.
+    """
     dice = random.Random(seed)
     n = dice.randint(2, 9)
     nodes = [
@@ -85,6 +90,8 @@ def random_world(seed: int, *, arrays: bool = True, hide: int | None = None) -> 
                 array_startable=dice.randint(0, array) if array else 0,
             )
         )
+    if chunks:
+        _ask_in_chunks(random.Random(f"chunks {seed}"), jobs, nodes)
     if hide is not None:
         jobs[hide].hold = Hold.HELD
     return a_snapshot(
@@ -95,3 +102,23 @@ def random_world(seed: int, *, arrays: bool = True, hide: int | None = None) -> 
         reservations=reservations,
         licences=[("matlab", 2)],
     )()
+
+
+def _ask_in_chunks(dice: random.Random, jobs: list[a_job], nodes: list[a_node]) -> None:
+    """Rewrites about half of the jobs."""
+    there = sorted({feature for node in nodes for feature in node.features})
+    for job in jobs:
+        if dice.random() < 0.5:
+            continue
+        groups = []
+        for _ in range(dice.randint(1, 3)):
+            words = [str(dice.randint(1, 3)), f"ncpus={dice.choice((1, 1, 2, 4))}"]
+            if dice.random() < 0.4 and any(node.gpus for node in nodes):
+                words.append("ngpus=1")
+            if there and dice.random() < 0.3:
+                words.append(f"{dice.choice(there)}=true")
+            groups.append(":".join(words))
+        place = dice.choice(("free", "free", "pack", "scatter", "scatter:excl", "free:excl"))
+        job.chunks = "+".join(groups) + f",place={place}"
+        job.features, job.required, job.width_rule = "", (), WidthRule.ANY
+        job.max_tasks_per_node = 0

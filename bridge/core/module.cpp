@@ -169,6 +169,8 @@ std::vector<std::string> fold_many_py(const HostlistFolder &folder, nb::handle i
 } // namespace
 
 NB_MODULE(_core, m) {
+    // What Python still holds when it exits is nobody's loss, and no news for users.
+    nb::set_leak_warnings(false);
     m.doc() = "The C++ planning kernels; see _core.pyi.";
     m.attr("NEVER") = NEVER;
     m.attr("UNPLANNED") = UNPLANNED;

@@ -9,6 +9,10 @@ Rules
     1. Of several candidates and layouts the earliest start wins, ties go to the first.
     2. A row that starts now takes the widest of its layouts that fits now.
     3. A row whose limits refuse all its candidates is not booked; the refusal is its reason.
+    4. No row is booked where its deadline or fixed start does not allow it
+       (`bridge.planning.kinds`).
+    5. A late row is booked at its latest start, `SPARE_S` before its deadline left free; if there
+       is none, at its earliest start.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,15 +23,17 @@ from numpy.typing import NDArray
 
 from bridge.core import Blocked, Bookings
 from bridge.model.plan import Plan
-from bridge.model.reasons import Reason
+from bridge.model.reasons import Reason, ReasonCode
 from bridge.planning.ceilings import Mode
 from bridge.planning.cluster_book import BookTerms, ClusterBook, Protection
 from bridge.planning.eligibility import Alternative
+from bridge.planning.kinds import SPARE_S, latest_start_s
 from bridge.planning.layouts import Layout, Layouts, layouts
 from bridge.planning.rows import Rows
 from bridge.planning.rules import LoweredRules
 from bridge.units import NEVER, UNPLANNED
 
+_NO_WIDTH = Reason(ReasonCode.NEVER, "no number of nodes that it may have holds its tasks")
 _Found = tuple[int, NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]  # of Book.find
 
 
@@ -59,16 +65,19 @@ class Kept:
     Attributes:
         start_s: announced.
         alternative: which of the job's own.
-        layout: how it lies there.
+        choice: which of the alternative's layouts, and the layout.
         nodes, groups, chunks: as the book has them.
+        late: it is its latest start.
     """
 
     start_s: int
     alternative: int
+    choice: int
     layout: Layout
     nodes: NDArray[np.int32]
     groups: NDArray[np.int32]
     chunks: NDArray[np.int32]
+    late: bool = False
 
 
 class Booking:
@@ -77,6 +86,7 @@ class Booking:
     Attributes:
         cluster: the book they are written into; rows are booked under their position in
             `Rows.asked`.
+        late: (n_asked,) rows that are booked at their latest start.
     """
 
     def __init__(
@@ -100,15 +110,20 @@ class Booking:
         )
         self._book = self.cluster.book
         job = self._job[owner]
-        widths = np.array([ways.least[0].nodes for ways in self.layouts], dtype=np.int64)
+        widths = np.array(
+            [ways.least[0].nodes if ways.least else 1 for ways in self.layouts], dtype=np.int64
+        )
         asked = (job, alternatives.partition, alternatives.time_limit_s, widths)
         terms = lowered.terms(*asked)
         self._terms = self.cluster.with_licences(terms, snapshot.jobs.licences[job], Mode.BOTH)
-        self._refusals = terms.reasons
+        self._refusals = [
+            reason if ways.least else _NO_WIDTH
+            for reason, ways in zip(terms.reasons, self.layouts, strict=True)
+        ]
         self._shut = _shut_sets(lowered.closed_to(*asked))
         refused = np.array([reason is not None for reason in self._refusals], dtype=bool)
         several = np.array(
-            [len(ways.least) > 1 or bool(ways.wider) for ways in self.layouts], dtype=bool
+            [len(ways.least) != 1 or bool(ways.wider) for ways in self.layouts], dtype=bool
         )
         self._refused = np.ones(n_asked, dtype=bool)
         self._refused[owner[~refused]] = False
@@ -116,9 +131,12 @@ class Booking:
         self._simple[owner[several | refused]] = False
         self._request = np.full(len(self.layouts), -1, dtype=np.int32)
         self._not_before = rows.not_before_s()
+        self._last = latest_start_s(snapshot.jobs, job, alternatives.time_limit_s, snapshot.now_s)
+        self.late = np.zeros(n_asked, dtype=bool)
         # What came of each row.
         self._start = np.full(n_asked, NEVER, dtype=np.int64)
         self._chosen = np.zeros(n_asked, dtype=np.int32)
+        self._layout: dict[int, Layout] = {}  # where it is not the first of the candidate
         self._blocked = np.full(n_asked, Blocked.NEVER_NODES, dtype=np.int8)
         self._ceiling = np.full(n_asked, -1, dtype=np.int32)
 
@@ -126,6 +144,17 @@ class Booking:
         """Which of these asked rows are booked."""
         booked: NDArray[np.bool_] = self._start[asked] != NEVER
         return booked
+
+    def _layout_of(self, asked: int) -> Layout:
+        """How a booked row lies."""
+        candidate = int(self._first[asked] + self._chosen[asked])
+        return self._layout.get(asked) or self.layouts[candidate].least[0]
+
+    def _choice_of(self, asked: int) -> tuple[int, Layout]:
+        """Which of its candidate's layouts a booked row has; the last if it is a wider one."""
+        layout = self._layout_of(asked)
+        least = self.layouts[int(self._first[asked] + self._chosen[asked])].least
+        return next((at for at, one in enumerate(least) if one is layout), len(least)), layout
 
     def later(self) -> NDArray[np.bool_]:
         """(n_asked,) which rows are booked at a later start than now."""
@@ -137,30 +166,71 @@ class Booking:
     def keep(self, asked: NDArray[np.intp], kept: Sequence[Kept], start: NDArray[np.int64]) -> None:
         """Books rows where they lay in a former plan, in the order given, as far as they fit.
 
+        A row that fits there no more gets other nodes at the same time, before those behind it.
+
         Args:
             asked: positions in `Rows.asked`, none of them booked.
             kept: theirs.
             start: (n,) when, s.
         """
-        rows: list[tuple[int, int, int, Kept]] = []  # asked, candidate, request, kept
+        rows: list[tuple[int, int, int, Kept | None]] = []  # asked, candidate, request, place
         begin = []
         for at, place, start_s in zip(asked.tolist(), kept, start.tolist(), strict=True):
             candidate = int(self._first[at]) + place.alternative
             if candidate >= self._first[at + 1] or self._refusals[candidate] is not None:
                 continue
-            if place.layout in self.layouts[candidate].least:
-                request = self._request_of(candidate, place.layout)
-                rows.append((at, candidate, request, place))
-                begin.append(start_s)
+            if start_s > self._last[candidate]:
+                continue
+            self.late[at] = place.late
+            layout = self._still(candidate, place)
+            if layout is None:
+                rows.append((at, candidate, -1, None))
+            else:
+                rows.append((at, candidate, self._request_of(candidate, layout), place))
+            begin.append(start_s)
+        while rows:
+            failed = self._keep_all(rows, begin)
+            if failed is None:
+                return
+            # It gives way to those before it only: on other nodes if need be.
+            at = np.array([rows[failed][0]])
+            when = np.array(begin[failed : failed + 1], dtype=np.int64)
+            self.plan(at, not_before=when, latest=when)
+            rows, begin = rows[failed + 1 :], begin[failed + 1 :]
+
+    def _keep_all(
+        self, rows: list[tuple[int, int, int, Kept | None]], begin: list[int]
+    ) -> int | None:
+        """Books all rows, or those before the first that does not fit; returns its position."""
+        mark = self._book.mark()
+        failed = next((at for at, row in enumerate(rows) if row[3] is None), len(rows))
+        done = self._book_kept(rows[:failed], begin[:failed])
+        if not done.all():
+            failed = int(np.argmin(done))
+            self._book.undo(mark)
+            mark = self._book.mark()
+            self._book_kept(rows[:failed], begin[:failed])
+        self._book.keep(mark)
+        now_s = self.rows.snapshot.now_s
+        for (asked, candidate, _, place), start_s in zip(rows[:failed], begin, strict=False):
+            assert place is not None
+            self._start[asked], self._chosen[asked] = start_s, place.alternative
+            self._layout[asked] = self.layouts[candidate].least[place.choice]
+            self._blocked[asked] = Blocked.STARTS_NOW if start_s == now_s else Blocked.NODES_BUSY
+        return failed if failed < len(rows) else None
+
+    def _book_kept(
+        self, rows: list[tuple[int, int, int, Kept | None]], begin: list[int]
+    ) -> NDArray[np.bool_]:
         if not rows:
-            return
-        jobs, candidates, requests, places = zip(*rows, strict=True)
-        at = np.array(candidates, dtype=np.int64)
+            return np.ones(0, dtype=bool)
+        places = [row[3] for row in rows if row[3] is not None]
+        at = np.array([row[1] for row in rows], dtype=np.int64)
         indptr, take = _gather(self._terms.indptr, at)
         sizes = [len(place.nodes) for place in places]
-        done = self._book.book_many(
-            job=np.array(jobs, dtype=np.int64),
-            request=np.array(requests, dtype=np.int32),
+        done: NDArray[np.bool_] = self._book.book_many(
+            job=np.array([row[0] for row in rows], dtype=np.int64),
+            request=np.array([row[2] for row in rows], dtype=np.int32),
             start=np.array(begin, dtype=np.int64),
             length=self.rows.alternatives.time_limit_s[at],
             indptr=np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
@@ -172,11 +242,20 @@ class Booking:
             term_amount=self._terms.amount[take],
             term_mode=self._terms.mode[take],
         )
-        now_s = self.rows.snapshot.now_s
-        for (row, _, _, place), start_s, booked in zip(rows, begin, done.tolist(), strict=True):
-            if booked:
-                self._start[row], self._chosen[row] = start_s, place.alternative
-                self._blocked[row] = Blocked.STARTS_NOW if start_s == now_s else Blocked.NODES_BUSY
+        return done
+
+    def _still(self, candidate: int, place: Kept) -> Layout | None:
+        """The layout that a kept place has now, if its nodes are still there for it."""
+        if place.choice < len(self.layouts[candidate].least):
+            layout = self.layouts[candidate].least[place.choice]
+            if layout.alike(place.layout) and all(
+                self.rows.eligibility.class_mask(group.class_)[
+                    place.nodes[place.groups == at]
+                ].all()
+                for at, group in enumerate(layout.groups)
+            ):
+                return layout
+        return None
 
     def places(self, asked: NDArray[np.intp]) -> list[Kept]:
         """Where booked rows lie, to be kept."""
@@ -186,10 +265,11 @@ class Booking:
             Kept(
                 starts[at],
                 int(self._chosen[row]),
-                self.cluster.layout_of[int(found.request[at])],
+                *self._choice_of(row),
                 found.nodes[offsets[at] : offsets[at + 1]],
                 found.groups[offsets[at] : offsets[at + 1]],
                 found.chunks[offsets[at] : offsets[at + 1]],
+                bool(self.late[row]),
             )
             for at, row in enumerate(asked.tolist())
         ]
@@ -200,6 +280,7 @@ class Booking:
         *,
         not_before: NDArray[np.int64] | None,
         latest: NDArray[np.int64],
+        late: NDArray[np.bool_] | None = None,
     ) -> None:
         """Books rows at their earliest starts, in the order given.
 
@@ -207,12 +288,14 @@ class Booking:
             asked: positions in `Rows.asked`, none of them booked.
             not_before: (n,) s; None: what the jobs say.
             latest: (n,) the latest start, s.
+            late: (n,) rows with a deadline to be booked at their latest starts; None: none.
         """
+        late = np.zeros(len(asked), dtype=bool) if late is None else late
         begin = self._not_before[asked] if not_before is None else not_before
         begin = np.maximum(begin, self.rows.snapshot.now_s)
         wanted = ~self._refused[asked]
-        asked, begin, latest = asked[wanted], begin[wanted], latest[wanted]
-        simple = self._simple[asked]
+        asked, begin, latest, late = asked[wanted], begin[wanted], latest[wanted], late[wanted]
+        simple = self._simple[asked] & ~late
         cuts = np.flatnonzero(np.diff(simple.astype(np.int8))) + 1
         for part in np.split(np.arange(len(asked)), cuts):
             if len(part) == 0:
@@ -221,7 +304,8 @@ class Booking:
                 self._plan_simple(asked[part], begin[part], latest[part])
             else:
                 for at in part.tolist():
-                    self._plan_one(int(asked[at]), int(begin[at]), int(latest[at]))
+                    if not late[at] or not self._plan_late(int(asked[at]), int(begin[at])):
+                        self._plan_one(int(asked[at]), int(begin[at]), int(latest[at]))
 
     def _plan_simple(
         self, asked: NDArray[np.intp], begin: NDArray[np.int64], latest: NDArray[np.int64]
@@ -235,7 +319,7 @@ class Booking:
             request=self._request[at],
             length=self.rows.alternatives.time_limit_s[at],
             not_before=begin,
-            latest=latest,
+            latest=np.minimum(latest, self._last[at]),
             last=np.zeros(len(asked), dtype=bool),
             term_indptr=indptr,
             term_ceiling=self._terms.ceiling[take],
@@ -246,6 +330,36 @@ class Booking:
         self._blocked[asked] = found.blocked_by
         self._ceiling[asked] = found.blocked_ceiling
 
+    def _plan_late(self, asked: int, begin_s: int) -> bool:
+        """Books a row with a deadline at its latest start (rule 5); False: there is none."""
+        best_s, best = -1, None
+        first, end = int(self._first[asked]), int(self._first[asked + 1])
+        deadline_s = int(self.rows.snapshot.jobs.deadline_s[self._job[asked]])
+        for candidate in range(first, end):
+            length = self._length(candidate)
+            until = deadline_s - length - SPARE_S
+            if self._refusals[candidate] is not None:
+                continue
+            terms = self._terms_of(candidate)
+            for layout in self.layouts[candidate].least:
+                after = max(begin_s, best_s + 1)
+                if until < after:
+                    break
+                request = self._request_of(candidate, layout)
+                found = self._book.find(request, length, terms, after, until, last=True)
+                if found is not None:
+                    best_s, best = found[0], (candidate, layout, terms, found)
+        if best is None:
+            return False
+        candidate, layout, terms, found = best
+        request = self._request_of(candidate, layout)
+        self._book.book(asked, request, best_s, self._length(candidate), terms, *found[1:])
+        self._start[asked], self._chosen[asked] = best_s, candidate - first
+        self._layout[asked], self.late[asked] = layout, True
+        now = best_s == self.rows.snapshot.now_s
+        self._blocked[asked] = Blocked.STARTS_NOW if now else Blocked.NODES_BUSY
+        return True
+
     def _plan_one(self, asked: int, begin_s: int, latest_s: int) -> None:
         best_s, best = NEVER, None
         first, end = int(self._first[asked]), int(self._first[asked + 1])
@@ -255,10 +369,10 @@ class Booking:
             length, terms = self._length(candidate), self._terms_of(candidate)
             for layout in self.layouts[candidate].least:
                 request = self._request_of(candidate, layout)
-                until = min(latest_s, best_s - 1)
+                until = min(latest_s, best_s - 1, int(self._last[candidate]))
                 found = self._book.find(request, length, terms, begin_s, until)
                 if found is not None:
-                    best_s, best = found[0], (candidate, request, terms, found)
+                    best_s, best = found[0], (candidate, layout, terms, found)
         now_s = self.rows.snapshot.now_s
         if best is None or best_s != now_s:
             candidate = best[0] if best else self._first_open(first, end)
@@ -268,22 +382,24 @@ class Booking:
             )
         if best is None:
             return
-        candidate, request, terms, found = best
+        candidate, layout, terms, found = best
         if best_s == now_s:
-            request, terms, found = self._widest(candidate) or (request, terms, found)
+            layout, found = self._widest(candidate) or (layout, found)
             self._blocked[asked] = Blocked.STARTS_NOW
+        request = self._request_of(candidate, layout)
         self._book.book(asked, request, best_s, self._length(candidate), terms, *found[1:])
         self._start[asked], self._chosen[asked] = best_s, candidate - first
+        self._layout[asked] = layout
 
-    def _widest(self, candidate: int) -> tuple[int, BookTerms, _Found] | None:
-        """Request, terms and mapping of the widest layout that fits now; None: the least does."""
+    def _widest(self, candidate: int) -> tuple[Layout, _Found] | None:
+        """The widest layout that fits now and its mapping; None: only the least does."""
         now_s = self.rows.snapshot.now_s
         for layout in self.layouts[candidate].wider:
             request = self._request_of(candidate, layout)
             terms = self._terms_of(candidate)
             found = self._book.find(request, self._length(candidate), terms, now_s, now_s)
             if found is not None:
-                return request, terms, found
+                return layout, found
         return None
 
     def replan(self, asked: NDArray[np.intp]) -> None:
@@ -302,19 +418,49 @@ class Booking:
                 for at in part.tolist():
                     self._replan_one(at)
 
-    def _replan_one(self, asked: int) -> None:
+    def start_now(self, asked: NDArray[np.intp]) -> None:
+        """Moves booked rows that can start now, beside all that is booked, in the order given."""
+        now_s = self.rows.snapshot.now_s
+        for at in asked.tolist():
+            self._replan_one(at, now_s)
+            self.late[at] &= self._start[at] != now_s
+
+    def earliest(self, asked: int) -> tuple[int, int]:
+        """Looks where an unbooked row would start if no deadline or fixed start bound it.
+
+        Returns:
+            The start, NEVER if there is none, and the time limit there.
+        """
+        best_s, length_s = NEVER, 0
+        begin_s = max(int(self._not_before[asked]), self.rows.snapshot.now_s)
+        for candidate in range(int(self._first[asked]), int(self._first[asked + 1])):
+            if self._refusals[candidate] is not None:
+                continue
+            length, terms = self._length(candidate), self._terms_of(candidate)
+            for layout in self.layouts[candidate].least:
+                request = self._request_of(candidate, layout)
+                found = self._book.find(request, length, terms, begin_s, best_s - 1)
+                if found is not None:
+                    best_s, length_s = found[0], length
+        return best_s, length_s
+
+    def _replan_one(self, asked: int, latest_s: int = NEVER) -> None:
         before_s, chosen = int(self._start[asked]), int(self._chosen[asked])
         verdict = int(self._blocked[asked]), int(self._ceiling[asked])
+        layout = self._layout_of(asked)
         begin_s = max(int(self._not_before[asked]), self.rows.snapshot.now_s)
-        if before_s <= begin_s:
+        latest_s = min(latest_s, before_s - 1)
+        if latest_s < begin_s:
             return
+        self._name_requests(asked)
         mark = self._book.mark()
         self._book.revoke(asked)
         self._start[asked] = NEVER
-        self._plan_one(asked, begin_s, before_s - 1)
+        self._plan_one(asked, begin_s, latest_s)
         if self._start[asked] == NEVER:
             self._book.undo(mark)
             self._start[asked], self._chosen[asked] = before_s, chosen
+            self._layout[asked] = layout
             self._blocked[asked], self._ceiling[asked] = verdict
         else:
             self._book.keep(mark)
@@ -336,6 +482,12 @@ class Booking:
             self._request[candidate] = self.cluster.request(first, self._shut[candidate])
         return int(self._request[candidate])
 
+    def _name_requests(self, asked: int) -> None:
+        """Makes all requests of a row: closed times that are written under a mark are undone."""
+        for candidate in range(int(self._first[asked]), int(self._first[asked + 1])):
+            for layout in (*self.layouts[candidate].least, *self.layouts[candidate].wider):
+                self._request_of(candidate, layout)
+
     def _first_open(self, first: int, end: int) -> int:
         return next(c for c in range(first, end) if self._refusals[c] is None)
 
@@ -353,7 +505,7 @@ class Booking:
                     int(self._blocked[asked]),
                     int(self._ceiling[asked]),
                     int(self.rows.alternatives.partition[candidate]),
-                    self.layouts[candidate].least[0].nodes,
+                    self.layouts[candidate].least[0].nodes if not self._refused[asked] else 0,
                     self._refusals[candidate] if self._refused[asked] else None,
                 ),
             )
@@ -368,7 +520,7 @@ class Booking:
         """
         booked = np.flatnonzero(self._start != NEVER)
         found = self._book.bookings(job=booked.astype(np.int64))
-        lying = _Lying(self.cluster, found)
+        lying = _Lying([self._layout_of(row) for row in booked.tolist()], found)
         width = np.zeros(len(self._start), dtype=np.int64)
         width[booked] = lying.width
         start = self._start.copy()
@@ -389,16 +541,18 @@ class Booking:
 class _Lying:
     """Bookings, node by node: several groups of a job on one node are one entry."""
 
-    def __init__(self, cluster: ClusterBook, found: Bookings) -> None:
+    def __init__(self, layouts: list[Layout], found: Bookings) -> None:
         n_jobs = len(found.job)
         owner = np.repeat(np.arange(n_jobs), np.diff(found.indptr))
-        ways = cluster.layout_of
-        offset = np.concatenate(([0], np.cumsum([len(way.groups) for way in ways]))).astype(
-            np.int64
-        )
-        tasks_each = np.array([g.tasks for way in ways for g in way.groups], dtype=np.int64)
-        kind = np.array([g.kind for way in ways for g in way.groups], dtype=np.int64)
-        group = offset[found.request[owner]] + found.groups
+        ways = {id(layout): layout for layout in layouts}  # jobs that ask alike share them
+        number = {key: position for position, key in enumerate(ways)}
+        way = np.array([number[id(layout)] for layout in layouts], dtype=np.int64)
+        sizes = [len(layout.groups) for layout in ways.values()]
+        offset = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+        every = [group for layout in ways.values() for group in layout.groups]
+        tasks_each = np.array([group.tasks for group in every], dtype=np.int64)
+        kind = np.array([group.kind for group in every], dtype=np.int64)
+        group = offset[way[owner]] + found.groups
         order = np.lexsort((found.nodes, owner))
         owner, nodes, group = owner[order], found.nodes[order], group[order]
         chunks = found.chunks[order].astype(np.int64)
@@ -411,9 +565,9 @@ class _Lying:
         self.tasks: NDArray[np.int32] = tasks.astype(np.int32)
         self.width = np.bincount(owner[fresh], minlength=n_jobs)
         self.groups: NDArray[np.int32] | None = None
-        several = np.array([way.groups[-1].kind > 0 for way in ways], dtype=bool)
-        if n_jobs and several.any() and several[found.request].any():
-            mixed = several[found.request][owner]
+        several = np.array([layout.groups[-1].kind > 0 for layout in ways.values()], dtype=bool)
+        if several.any():
+            mixed = several[way][owner]
             self.groups = np.zeros((n_entries, int(kind.max()) + 1), dtype=np.int32)
             np.add.at(self.groups, (entry[mixed], kind[group[mixed]]), chunks[mixed])
 

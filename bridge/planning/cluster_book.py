@@ -61,7 +61,6 @@ class ClusterBook:
         self._snapshot, self._eligibility, self._lowered = snapshot, eligibility, lowered
         self._classes: dict[tuple[int, tuple[int, ...]], int] = {}
         self._requests: dict[tuple[Layout, tuple[int, ...]], int] = {}
-        self.layout_of: list[Layout] = []
         self.book = Book(
             snapshot.now_s,
             np.ascontiguousarray(snapshot.nodes.capacity),
@@ -112,7 +111,7 @@ class ClusterBook:
         )
 
     def request(self, layout: Layout, shut: tuple[int, ...] = ()) -> int:
-        """The book's number of a layout.
+        """The book's number of a layout; layouts that ask nodes for the same share it.
 
         Args:
             layout: of a pending job.
@@ -130,9 +129,6 @@ class ClusterBook:
                 exclusive=layout.exclusive,
                 most_per_node=np.array([group.most_per_node for group in groups], dtype=np.int64),
             )
-            while len(self.layout_of) <= found:
-                self.layout_of.append(layout)
-            self.layout_of[found] = layout
         return found
 
     def _class(self, class_: int, shut: tuple[int, ...]) -> int:

@@ -20,7 +20,7 @@ Deviates: where rule 4 applies, layouts that are not even are not looked at; a j
 later than the earliest time at which some uneven layout fits.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,13 +70,23 @@ class Layout:
     exclusive: bool
     nodes: int
 
+    def alike(self, other: "Layout") -> bool:
+        """Whether the other lies in the same way; classes are numbered anew in every cycle."""
+        return (self.arrangement, self.exclusive, len(self.groups)) == (
+            other.arrangement, other.exclusive, len(other.groups),
+        ) and all(
+            replace(mine, class_=0) == replace(theirs, class_=0)
+            for mine, theirs in zip(self.groups, other.groups, strict=True)
+        )  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class Layouts:
     """The layouts of one alternative of a job.
 
     Attributes:
-        least: tried in this order, the earliest start wins.
+        least: tried in this order, the earliest start wins; empty: no allowed number of nodes
+            holds the job's tasks.
         wider: for a start now, widest first; not counting `least`.
     """
 
@@ -121,7 +131,9 @@ def layouts(
                 ),
             )
         )
-    wide_enough = [w for w in widths if least_nodes <= w <= tasks] or [min(widths[-1], tasks)]
+    wide_enough = [w for w in widths if least_nodes <= w <= tasks]
+    if not wide_enough:
+        return Layouts(())
     large = _large(snapshot, eligibility.class_mask(alternative.class_), asked)
     for width in wide_enough:
         if large[:width].size == width and large[width - 1] * width >= tasks:

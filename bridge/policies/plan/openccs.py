@@ -21,6 +21,13 @@ Rules
     6. Tasks of arrays are planned one by one, at most `array_depth` of an array; their starts are
        not kept.
     7. A start later than `horizon_s` from now is not announced: the job is in the waiting room.
+    8. A job with a deadline lies where it ends by it (`bridge.planning.kinds`). With `deadline`
+       early that is the earliest such place, as for all jobs. With late it is the latest, so that
+       others may go before; it is not moved earlier by rule 2, but starts now if there is room for
+       it beside all that is planned: nodes would idle otherwise. If there is no late place, it gets
+       the earliest. A job that cannot end by its deadline is told when it could end.
+    9. A job with a fixed start lies there or nowhere. It is booked after what was promised and
+       before anything else, so that no job without a promise takes its place.
 
 Source: Keller, JSSPP 2017 (sections 5.1 to 5.4); the planning horizon is its future work.
 Deviates: the paper backfills in the background whenever a job has left the plan; here every cycle
@@ -43,11 +50,12 @@ from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.snapshot import Snapshot
 from bridge.planning.booking import Booking, Kept, Place
 from bridge.planning.explanation import blocked_reason
+from bridge.planning.kinds import too_late
 from bridge.planning.rows import Rows, expand_arrays
 from bridge.planning.rules import lower
 from bridge.planning.rules_text import parse_rules
 from bridge.ports import Memory, Preference
-from bridge.units import DAY_S, NEVER, format_duration
+from bridge.units import DAY_S, NEVER, format_duration, format_instant
 
 CRON_HORIZON_S = 60 * DAY_S
 """How far repeated validities are written out where no horizon is set."""
@@ -65,6 +73,7 @@ class OpenCcs:
         rules: limits and FreePools, as the section `planning` of the configuration has them.
         protect: resource to what each node that has it keeps for jobs that want it, by resource:
             `{gpu: {cpus: 2}}` keeps two CPUs of every GPU node for jobs with GPUs.
+        deadline: where a job with a deadline is planned: `early` or `late` (rule 8).
     """
 
     horizon_s: int | None = None
@@ -72,6 +81,7 @@ class OpenCcs:
     keep_plan: bool = True
     rules: dict[str, Any] | None = None
     protect: dict[str, Any] | None = None
+    deadline: str = "early"
     _rules: Rules = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -79,6 +89,8 @@ class OpenCcs:
             raise ConfigError("horizon_s", f"must be 1 or more, or null, not {self.horizon_s}")
         if self.array_depth < 1:
             raise ConfigError("array_depth", f"must be 1 or more, not {self.array_depth}")
+        if self.deadline not in ("early", "late"):
+            raise ConfigError("deadline", f"must be early or late, not '{self.deadline}'")
         for resource, kept in (self.protect or {}).items():
             if not isinstance(kept, Mapping) or not all(
                 isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in kept.values()
@@ -102,18 +114,27 @@ class OpenCcs:
             snapshot, expand_arrays(snapshot.jobs, order, self.array_depth), several_kinds=True
         )
         lowered = lower(self._rules, snapshot, self.horizon_s or CRON_HORIZON_S)
+        jobs, asked = snapshot.jobs, rows.job[rows.asked]
+        late = (jobs.deadline_s[asked] > 0) & (self.deadline == "late")
         latest = NEVER - 1 if self.horizon_s is None else snapshot.now_s + self.horizon_s
         try:
             booking = Booking(rows, preference.rank, lowered=lowered, protect=self.protect)
             kept = self._kept(rows, memory)
             promised = np.flatnonzero(kept > 0)
+            everyone = np.arange(len(kept))
             # 1. What was promised stands while it can.
             self._keep(booking, promised, kept[promised], memory)
+            # Fixed starts come before all that may move (rule 9).
+            fixed = np.flatnonzero(jobs.fixed[asked] & ~booking.has_start(everyone))
+            booking.plan(fixed, not_before=None, latest=np.full(len(fixed), latest))
             # 2. By priority each moves to an earlier place if there is one.
-            booking.replan(promised[booking.has_start(promised)])
-            # 3. All others get the earliest place that is left.
-            others = np.flatnonzero(~booking.has_start(np.arange(len(kept))))
-            booking.plan(others, not_before=None, latest=np.full(len(others), latest))
+            booking.replan(promised[booking.has_start(promised) & ~booking.late[promised]])
+            # 3. All others get the earliest place that is left, or the latest (rule 8).
+            others = np.flatnonzero(~booking.has_start(everyone) & ~jobs.fixed[asked])
+            booking.plan(
+                others, not_before=None, latest=np.full(len(others), latest), late=late[others]
+            )
+            booking.start_now(np.flatnonzero(booking.late & booking.later()))
         except ValueError as error:
             raise PolicyError("openccs", str(error)) from error
         for row, reason in self._reasons(rows, booking):
@@ -161,11 +182,15 @@ class OpenCcs:
         """Why each asked row that does not start now waits; rows that wait alike share it."""
         known: dict[tuple[int, ...], Reason] = {}
         jobs = rows.snapshot.jobs
+        bounded = jobs.fixed | (jobs.deadline_s > 0)
         for at, place in booking.waiting():
             row = int(rows.asked[at])
             job = int(rows.job[row])
             if place.reason is not None:
                 yield row, place.reason
+                continue
+            if bounded[job]:
+                yield row, self._bounded(rows, at, place, booking)
                 continue
             alone = place.blocked in _JUDGED_ALONE
             key = (
@@ -176,6 +201,29 @@ class OpenCcs:
                 known[key] = self._reason(rows.snapshot, job, place, booking)
             yield row, known[key]
 
+    def _bounded(self, rows: Rows, at: int, place: Place, booking: Booking) -> Reason:
+        """For jobs with a deadline or a fixed start."""
+        jobs, job = rows.snapshot.jobs, int(rows.job[rows.asked[at]])
+        deadline_s = int(jobs.deadline_s[job])
+        if place.start_s == NEVER:
+            if Blocked(place.blocked) not in _JUDGED_ALONE:
+                missed = too_late(jobs, job, *booking.earliest(at))
+                if missed is not None:
+                    return missed
+        elif booking.late[at]:
+            return Reason(
+                ReasonCode.RESOURCES,
+                f"planned as late as its deadline {format_instant(deadline_s)} allows",
+            )
+        reason = self._reason(rows.snapshot, job, place, booking)
+        if place.start_s == NEVER or not deadline_s:
+            return reason
+        return Reason(
+            reason.code,
+            f"{reason.text}; planned as early as possible, to end before its deadline "
+            f"{format_instant(deadline_s)}",
+        )
+
     def _reason(self, snapshot: Snapshot, job: int, place: Place, booking: Booking) -> Reason:
         blocked = Blocked(place.blocked)
         if blocked is Blocked.COUNTER and place.ceiling >= 0:
@@ -183,15 +231,15 @@ class OpenCcs:
             if licence:
                 return Reason(ReasonCode.LICENCES, f"licence {label} is in use")
             return Reason(ReasonCode.LIMIT, f"the {label} is reached until then")
-        if blocked is Blocked.NODES_BUSY:
-            where = snapshot.partitions[place.partition].name
-            room = f"{place.nodes} node" + ("s" if place.nodes != 1 else "")
-            return Reason(ReasonCode.RESOURCES, f"waits for room on {room} of {where}")
         if place.start_s == NEVER and self.horizon_s is not None and blocked not in _JUDGED_ALONE:
             return Reason(
                 ReasonCode.RESOURCES,
                 f"in the waiting room: no place within {format_duration(self.horizon_s)}",
             )
+        if blocked is Blocked.NODES_BUSY:
+            where = snapshot.partitions[place.partition].name
+            room = f"{place.nodes} node" + ("s" if place.nodes != 1 else "")
+            return Reason(ReasonCode.RESOURCES, f"waits for room on {room} of {where}")
         return blocked_reason(
             snapshot,
             job,
