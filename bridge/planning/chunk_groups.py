@@ -59,6 +59,8 @@ def chunk_groups(snapshot: Snapshot, row: int) -> ChunkGroups:
     if lowered is not None:
         request = lowered.request
         arrangement, n_chunks = request.place.arrangement, request.n_chunks
+        if request.kinds[0].host:
+            arrangement = Arrangement.PACK  # on the node that the job requires
         scatter = arrangement is Arrangement.SCATTER
         return ChunkGroups(
             counts=np.array([kind.count for kind in request.kinds], dtype=np.int64),

@@ -20,8 +20,8 @@ Rules
        more, and the plan counts with it.
     4. Amounts of a generic resource. On one node (`pack`, a single chunk): the sum. Equal in all
        chunks of a `scatter`: that on each node. As many per task in all chunks: that. GPUs
-       otherwise: the sum over the job, and Slurm decides which of the nodes gives how many.
-       Others otherwise: refused.
+       otherwise: the sum over the job; Slurm takes at least one on each node, and decides which
+       gives how many. Others otherwise: refused.
     5. Features that all chunks ask for are the constraint. Those of some chunks only, and
        `group`, are known to the plan alone.
     6. `host` names the one node of a job with chunks of one kind.
@@ -173,7 +173,7 @@ def _amounts(
     per_node: list[tuple[str, int]] = []
     per_task: list[tuple[str, int]] = []
     gpus = 0
-    kinds = request.kinds
+    kinds, scatter = request.kinds, request.place.arrangement is Arrangement.SCATTER
     for name in sorted({name for kind in kinds for name, _ in kind.amounts} & (generic | {GPU})):
         each = [dict(kind.amounts).get(name, 0) for kind in kinds]
         total = sum(kind.count * n for kind, n in zip(kinds, each, strict=True))
@@ -184,12 +184,18 @@ def _amounts(
             continue
         if one_node:
             per_node.append((name, total))
-        elif request.place.arrangement is Arrangement.SCATTER and len(set(each)) == 1:
+        elif scatter and len(set(each)) == 1:
             per_node.append((name, each[0]))
         elif all(n * size == share * kind.ncpus for kind, n in zip(kinds, each, strict=True)):
             per_task.append((name, share))
-        elif name == GPU:
+        elif name == GPU and not (scatter and total < request.n_chunks):
             gpus = total
+        elif name == GPU:
+            raise _refused(
+                request,
+                "Slurm gives GPUs on every node of a job or on none; place=pack, or GPUs for every "
+                "chunk",
+            )
         else:
             raise _refused(
                 request,

@@ -182,9 +182,11 @@ static bool lower_amount(const chunks_t *chunks, const char *name, uint64_t size
 {
     const chunks_group_t *groups = chunks->groups;
     uint64_t total = 0, first = amount(&groups[0], name), share = first * size / groups[0].ncpus;
+    uint64_t n_chunks = 0;
     bool equal = true, even = true;
     for (size_t i = 0; i < chunks->n_groups; i++) {
         uint64_t each = amount(&groups[i], name);
+        n_chunks += groups[i].count;
         total += groups[i].count * each;
         equal &= each == first;
         even &= each * size == share * groups[i].ncpus;
@@ -199,6 +201,9 @@ static bool lower_amount(const chunks_t *chunks, const char *name, uint64_t size
         words_add(&amounts->per_node, written("%s:%llu", name, (unsigned long long)first));
     else if (even)
         words_add(&amounts->per_task, written("gres/%s=%llu", name, (unsigned long long)share));
+    else if (!strcmp(name, gpu) && chunks->arrangement == CHUNKS_SCATTER && total < n_chunks)
+        return refuse(problem, "Slurm gives GPUs on every node of a job or on none; place=pack, or "
+                               "GPUs for every chunk");
     else if (!strcmp(name, gpu))
         amounts->gpus = total;
     else

@@ -193,6 +193,56 @@ def reason_of(cluster: Cluster, job: str, word: str) -> str:
     return reason if word in reason else ""
 
 
+# ---------------------------------------------------------------- chunks of several kinds
+
+
+@pytest.fixture
+def openccs(cluster: Cluster) -> Iterator[Cluster]:
+    cluster.root("schedbridge", "policy", "set", "openccs")
+    try:
+        yield cluster
+    finally:
+        cluster.root("schedbridge", "policy", "set", "slurm-like")
+
+
+def test_other_plan_stages_say_that_they_cannot(cluster: Cluster) -> None:
+    job = cluster.sbatch("-t1", "--chunks=1:ncpus=4+2:ncpus=1", run="true")
+    cluster.wait_for("a reason", lambda: reason_of(cluster, job, "openccs"), 30)
+    cluster.run("scancel", job)
+
+
+@pytest.mark.parametrize(
+    ("options", "cpus"),
+    [
+        (("--chunks=1:ncpus=4+2:ncpus=1", "--place=scatter"), [1, 1, 4]),
+        (("--chunks=1:ncpus=4+2:ncpus=2",), [4, 4]),
+        (("--chunks=1:ncpus=3+1:ncpus=1", "--place=pack"), [4]),
+        (("--chunks=2:ncpus=3:mem=100mb+3:ncpus=1:mem=50mb", "--place=scatter"), [1, 1, 1, 3, 3]),
+        (("--chunks=1:ncpus=4+1:ncpus=2", "--place=scatter:excl"), [4, 4]),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_every_node_gives_just_its_chunks(
+    openccs: Cluster, options: tuple[str, ...], cpus: list[int]
+) -> None:
+    assert sorted(run_chunks(openccs, *options).values()) == cpus
+
+
+def test_each_kind_lies_where_its_features_are(openccs: Cluster) -> None:
+    found = run_chunks(openccs, "--chunks=1:ncpus=2:fast=true+1:ncpus=4:large=true")
+    by_cpus = {cpus: node for node, cpus in found.items()}
+    assert by_cpus[2] in {"n1", "n2", "n3", "n4"}
+    assert by_cpus[4] in {"n5", "n6", "n7", "n8"}
+
+
+def test_a_job_sees_its_chunks(openccs: Cluster) -> None:
+    out = openccs.run(
+        "srun", "-t1", "--chunks=2:ncpus=4+3:ncpus=1", "--place=scatter",
+        "sh", "-c", "echo $SLURM_JOB_CPUS_PER_NODE",
+    )  # fmt: skip
+    assert sorted(set(out.split()[0].split(","))) == ["1(x3)", "4(x2)"]
+
+
 # ---------------------------------------------------------------- without the service
 
 
