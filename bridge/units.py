@@ -4,6 +4,7 @@
 Instants are Unix seconds, durations seconds, both int64. Intervals are half open.
 """
 
+from datetime import datetime
 from typing import Final
 
 NEVER: Final = 2**63 - 1
@@ -15,6 +16,11 @@ UNPLANNED: Final = -1
 DAY_S: Final = 86_400
 UNLIMITED_S: Final = 365 * DAY_S
 """What a job without a time limit is planned with. A year keeps every planned instant sane."""
+
+
+def format_instant(at_s: int) -> str:
+    """Writes an instant in local time, as Slurm's commands do: `2026-11-21T09:30:00`."""
+    return datetime.fromtimestamp(at_s).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def format_duration(duration_s: float) -> str:

@@ -57,6 +57,10 @@ class a_job:  # noqa: N801
     array_startable: int = 0
     user: str = "user"
     account: str = "account"
+    deadline_s: int = 0
+    least_s: int = 0
+    fixed: bool = False
+    eligible_s: int | None = None
     chunks: str = ""
     """A request in chunks, in place of nodes, tasks and amounts; shared unless it says excl."""
 
@@ -156,7 +160,9 @@ class a_snapshot:  # noqa: N801
             account=_objects([job.account for job in jobs]),
             priority=_ints([job.priority for job in jobs]),
             submit_s=_ints([job.submit_s for job in jobs]),
-            eligible_s=_ints([job.submit_s for job in jobs]),
+            eligible_s=_ints(
+                [job.submit_s if job.eligible_s is None else job.eligible_s for job in jobs]
+            ),
             begin_s=_ints([job.begin_s for job in jobs]),
             time_limit_s=_ints([job.limit_s for job in jobs]),
             hold=_ints([job.hold for job in jobs], np.int8),
@@ -181,6 +187,9 @@ class a_snapshot:  # noqa: N801
             reservation=_ints([job.reservation for job in jobs]),
             array_tasks=_ints([job.array_tasks for job in jobs]),
             array_startable=_ints([job.array_startable for job in jobs]),
+            deadline_s=_ints([job.deadline_s for job in jobs]),
+            least_time_s=_ints([job.least_s for job in jobs]),
+            fixed=_ints([job.fixed for job in jobs], bool),
         )
 
     def _asking_in_chunks(self, table: JobTable, nodes: NodeTable) -> JobTable:

@@ -54,6 +54,14 @@ def _no_objects() -> NDArray[np.object_]:
     return np.empty(0, dtype=object)
 
 
+def _no_ints() -> NDArray[np.int64]:
+    return np.empty(0, dtype=np.int64)
+
+
+def _no_bools() -> NDArray[np.bool_]:
+    return np.empty(0, dtype=np.bool_)
+
+
 @dataclass(frozen=True)
 class JobTable:
     """Pending jobs, in ascending order of their ids.
@@ -85,6 +93,11 @@ class JobTable:
         chunks: object (`bridge.model.resources.LoweredChunks` or None): what a job asks for that
             asked in chunks. Where they are of one kind the other columns say the same. Left out:
             None throughout.
+        deadline_s: int64: must end by then; 0: no deadline. Left out: 0 throughout.
+        least_time_s: int64: what its time limit may be cut to where it would end after its
+            deadline otherwise; 0: it may not be cut. Left out: 0 throughout.
+        fixed: bool: starts at its begin time (`begin_s`; once that has passed, `eligible_s`), not
+            later. Left out: False throughout.
     """
 
     id: NDArray[np.object_]
@@ -116,10 +129,18 @@ class JobTable:
     array_tasks: NDArray[np.int64]
     array_startable: NDArray[np.int64]
     chunks: NDArray[np.object_] = field(default_factory=_no_objects)
+    deadline_s: NDArray[np.int64] = field(default_factory=_no_ints)
+    least_time_s: NDArray[np.int64] = field(default_factory=_no_ints)
+    fixed: NDArray[np.bool_] = field(default_factory=_no_bools)
 
     def __post_init__(self) -> None:
-        if len(self.chunks) != len(self.id):
-            object.__setattr__(self, "chunks", np.full(len(self.id), None, dtype=object))
+        n_jobs = len(self.id)
+        if len(self.chunks) != n_jobs:
+            object.__setattr__(self, "chunks", np.full(n_jobs, None, dtype=object))
+        for name in ("deadline_s", "least_time_s", "fixed"):
+            column = getattr(self, name)
+            if len(column) != n_jobs:
+                object.__setattr__(self, name, np.zeros(n_jobs, dtype=column.dtype))
 
     def __len__(self) -> int:
         return len(self.id)

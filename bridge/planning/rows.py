@@ -14,6 +14,8 @@ from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility import Alternative, Eligibility
 from bridge.planning.explanation import held_reason
+from bridge.planning.kinds import end_s as ends
+from bridge.planning.kinds import latest_start_s, too_late
 from bridge.units import NEVER, UNPLANNED
 
 _PLANNABLE = np.array(
@@ -23,6 +25,13 @@ _PLANNABLE = np.array(
 MIXED = Reason(
     ReasonCode.OTHER, "chunks of several kinds need the plan stage openccs: ask the administrator"
 )
+
+
+def plannable(jobs: JobTable) -> NDArray[np.bool_]:
+    """(n_jobs,) which jobs the controller would start if there were room."""
+    startable = (jobs.array_tasks == 0) | (jobs.array_startable > 0)
+    may: NDArray[np.bool_] = _PLANNABLE[jobs.hold] & startable
+    return may
 
 
 def expand_arrays(jobs: JobTable, order: NDArray[np.int64], array_depth: int) -> NDArray[np.int64]:
@@ -65,14 +74,12 @@ class Rows:
         self.snapshot, self.job = snapshot, job
         self.eligibility = Eligibility(snapshot)
         self.reasons: list[Reason | None] = [None] * len(job)
-        jobs = snapshot.jobs
-        startable = (jobs.array_tasks == 0) | (jobs.array_startable > 0)
-        plannable = (_PLANNABLE[jobs.hold] & startable)[job]
-        for row in np.flatnonzero(~plannable).tolist():
+        may = plannable(snapshot.jobs)[job]
+        for row in np.flatnonzero(~may).tolist():
             self.reasons[row] = held_reason(snapshot, int(job[row]))
         if not several_kinds:
-            plannable &= ~self._mixed(plannable)
-        candidates = np.flatnonzero(plannable)
+            may &= ~self._mixed(may)
+        candidates = np.flatnonzero(may)
         asked: list[int] = []
         given: list[tuple[Alternative, ...]] = []
         answers = self.eligibility.alternatives(job[candidates])
@@ -85,21 +92,22 @@ class Rows:
         self.asked = np.array(asked, dtype=np.int64)
         self.alternatives = AlternativeColumns(given)
 
-    def _mixed(self, plannable: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def _mixed(self, may: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Rows that ask for chunks of several kinds; they get their reason."""
         chunks = self.snapshot.jobs.chunks
         several = np.zeros(len(chunks), dtype=bool)
         for at in np.flatnonzero(chunks.astype(bool)).tolist():
             several[at] = len(chunks[at].request.kinds) > 1
         mixed: NDArray[np.bool_] = several[self.job]
-        for row in np.flatnonzero(mixed & plannable).tolist():
+        for row in np.flatnonzero(mixed & may).tolist():
             self.reasons[row] = MIXED
         return mixed
 
     def not_before_s(self) -> NDArray[np.int64]:
         """(n_asked,) the earliest start each asked row allows; 0: any."""
         jobs, take = self.snapshot.jobs, self.job[self.asked]
-        return np.where(jobs.hold[take] == Hold.BEGIN_TIME, jobs.begin_s[take], 0)
+        bound = (jobs.hold[take] == Hold.BEGIN_TIME) | jobs.fixed[take]
+        return np.where(bound, jobs.begin_s[take], 0)
 
     def plan(
         self,
@@ -134,8 +142,10 @@ class Rows:
         chosen = alternatives.chosen(alternative)
         at, rows = chosen[has_start], asked[has_start]
         partition[rows] = alternatives.partition[at]
-        end_s[rows] = start[has_start] + alternatives.time_limit_s[at]
+        limit_s, job = alternatives.time_limit_s[at], self.job[rows]
+        end_s[rows] = ends(self.snapshot.jobs, job, start[has_start], limit_s)
         late = self._after_reservation(start_s)
+        late[rows] |= self._after_bounds(rows, start[has_start], limit_s)
         if late.any():
             keep = np.repeat(~late, width)
             nodes, tasks = nodes[keep], tasks[keep]
@@ -154,6 +164,18 @@ class Rows:
             reasons=tuple(self.reasons),
             groups=groups,
         )
+
+    def _after_bounds(
+        self, rows: NDArray[np.int64], start_s: NDArray[np.int64], limit_s: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """Which of some rows would start too late for their deadline or fixed start."""
+        jobs, job = self.snapshot.jobs, self.job[rows]
+        late: NDArray[np.bool_] = start_s > latest_start_s(jobs, job, limit_s, self.snapshot.now_s)
+        for at in np.flatnonzero(late).tolist():
+            self.reasons[rows[at]] = too_late(
+                jobs, int(job[at]), int(start_s[at]), int(limit_s[at])
+            )
+        return late
 
     def _after_reservation(self, start_s: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Rows that would start only after the reservation they must run in."""

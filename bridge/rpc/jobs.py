@@ -20,7 +20,8 @@ from bridge.rpc.lowering import Lowered
 _INTS: Final = (
     "priority", "submit_s", "eligible_s", "begin_s", "time_limit_s", "hold", "min_nodes",
     "max_nodes", "tasks", "max_tasks_per_node", "exclusive", "width_rule", "reservation",
-    "array_tasks", "array_startable", "version", "serial", "own_hold",
+    "array_tasks", "array_startable", "version", "serial", "own_hold", "deadline_s",
+    "least_time_s", "fixed",
 )  # fmt: skip
 _OBJECTS: Final = (
     "id", "name", "user", "account", "hold_text", "partitions", "features", "required",
@@ -30,7 +31,7 @@ _HELD_OBJECTS: Final = ("id", "name", "user", "account", "raw")
 _AT: Final = {name: at for at, name in enumerate(_INTS)}
 _LOWERED: Final = (
     "hold", "min_nodes", "max_nodes", "tasks", "max_tasks_per_node", "exclusive", "width_rule",
-    "reservation",
+    "reservation", "fixed",
 )  # fmt: skip
 _LOWERED_AT: Final = np.array([_AT[name] for name in _LOWERED])
 _OVERRULED: Final = frozenset((Hold.NONE, Hold.BEGIN_TIME, Hold.RESERVATION))
@@ -69,7 +70,7 @@ class PendingJobs:
 
         Args:
             scalars: for each job (version, priority, submit_s, eligible_s, begin_s, time_limit_s,
-                hold, array_tasks, array_startable).
+                hold, array_tasks, array_startable, deadline_s, least_time_s).
             words: for each job (id, name, user, account, hold_text).
             requests: what was lowered, as sent.
             lowered: what became of it.
@@ -84,10 +85,13 @@ class PendingJobs:
             own, raw,
         ) = self._objects  # fmt: skip
         for at, (
-            (version, priority, submit_s, eligible_s, begin_s, limit_s, hold, tasks, startable),
+            (
+                version, priority, submit_s, eligible_s, begin_s, limit_s, hold, tasks, startable,
+                deadline_s, least_s,
+            ),
             (job_id, name, user, account, text),
             low,
-        ) in enumerate(zip(scalars, words, lowered, strict=True)):
+        ) in enumerate(zip(scalars, words, lowered, strict=True)):  # fmt: skip
             row = self._row.get(job_id)
             if row is None:
                 row = self._row[job_id] = self._end
@@ -103,7 +107,7 @@ class PendingJobs:
                     priority, submit_s, eligible_s, begin_s, limit_s,
                     Hold.BAD_REQUEST if bad else hold, low.min_nodes, low.max_nodes, low.tasks,
                     low.max_tasks_per_node, low.exclusive, low.width_rule, low.reservation,
-                    tasks, startable, version, serial, hold,
+                    tasks, startable, version, serial, hold, deadline_s, least_s, low.fixed,
                 )
             )  # fmt: skip
             ids[row], names[row], users[row], accounts[row] = job_id, name, user, account
@@ -164,6 +168,7 @@ class PendingJobs:
                 (
                     Hold.BAD_REQUEST if bad else hold, low.min_nodes, low.max_nodes, low.tasks,
                     low.max_tasks_per_node, low.exclusive, low.width_rule, low.reservation,
+                    low.fixed,
                 )
             )  # fmt: skip
             texts[row] = low.problem if bad else own[row]
@@ -262,6 +267,9 @@ class PendingJobs:
                 array_tasks=column["array_tasks"],
                 array_startable=column["array_startable"],
                 chunks=text["chunks"],
+                deadline_s=column["deadline_s"],
+                least_time_s=column["least_time_s"],
+                fixed=column["fixed"].astype(bool),
             ),
             column["serial"],
         )

@@ -133,6 +133,7 @@ class Lowered:
     licences: tuple[int, ...] = ()
     problem: str = ""
     chunks: LoweredChunks | None = None
+    fixed: bool = False
 
 
 class _Contradiction(Exception):
@@ -170,6 +171,7 @@ def _lower(request: pb.Request, layout: Layout) -> Lowered:
             excluded=excluded,
             reservation=_reservation(request, layout),
             licences=_licences(request, layout),
+            fixed=request.fixed_start,
         )
     low, high, rule = _width(request, len(required))
     threads = max(layout.partition_threads[p] for p in partitions)
@@ -209,6 +211,7 @@ def _lower(request: pb.Request, layout: Layout) -> Lowered:
         per_node=tuple(per_node),
         per_task=tuple(per_task),
         licences=_licences(request, layout),
+        fixed=request.fixed_start,
     )
 
 

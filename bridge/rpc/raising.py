@@ -83,6 +83,8 @@ class Messages:
             request=self._request(snapshot, row),
             array_tasks=int(jobs.array_tasks[row]),
             array_startable=int(jobs.array_startable[row]),
+            deadline_s=int(jobs.deadline_s[row]),
+            least_time_s=int(jobs.least_time_s[row]),
         )
 
     def _chunks(self, snapshot: Snapshot, row: int, lowered: LoweredChunks) -> pb.Request:
@@ -104,6 +106,7 @@ class Messages:
             licences=_licences(snapshot, jobs.licences[row]),
             reservation=snapshot.reservations[reservation].name if reservation >= 0 else "",
             chunks=pb.Chunks(chunks=format_request(lowered.request)),
+            fixed_start=bool(jobs.fixed[row]),
         )
 
     def _request(self, snapshot: Snapshot, row: int) -> pb.Request:
@@ -144,6 +147,7 @@ class Messages:
             excluded_nodes=self._hostlist(jobs.excluded[row]),
             licences=_licences(snapshot, jobs.licences[row]),
             reservation=snapshot.reservations[reservation].name if reservation >= 0 else "",
+            fixed_start=bool(jobs.fixed[row]),
         )
         if rule is not WidthRule.ANY:
             request.malleable.node_constraint = rule.name.lower()

@@ -275,9 +275,10 @@ class Session:
             job_id, version, hold = job.id, job.version, job.hold
             times = (job.submit_s, job.eligible_s, job.begin_s)
             limit_s, tasks = job.time_limit_s, job.array_tasks
+            bounds = (job.deadline_s, job.least_time_s)
             if version == 0 or not 0 <= hold <= pb.HOLD_OTHER:
                 raise SnapshotError(f"jobs[{job_id[:64]}]", "has no version or an unknown hold")
-            if min(times) < 0 or limit_s < 0 or max(times) >= LATEST_S:
+            if min(*times, *bounds, limit_s) < 0 or max(*times, *bounds) >= LATEST_S:
                 raise SnapshotError(f"jobs[{job_id[:64]}]", "has an impossible time")
             request = job.request.SerializeToString()
             scalars.append(
@@ -285,6 +286,7 @@ class Session:
                     version - (1 << 64) if version >> 63 else version,
                     min(job.priority, (1 << 63) - 1), *times, min(limit_s, UNLIMITED_S), hold,
                     min(tasks, MAX_COUNT), min(job.array_startable, tasks, MAX_COUNT),
+                    *bounds,
                 )
             )  # fmt: skip
             words.append(

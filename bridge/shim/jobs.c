@@ -98,6 +98,22 @@ static void hash_malleable(bridge_hash_t *hash, const job_record_t *job)
     hash_text(hash, job_option(job, "place"));
 }
 
+// Until when the job must have ended; 0: there is no deadline.
+static int64_t deadline_s(const job_record_t *job)
+{
+    return job->deadline == (time_t)NO_VAL ? 0 : (int64_t)job->deadline;
+}
+
+// The shortest time limit the job may be cut to at its start, for its deadline; 0: none shorter.
+static int64_t least_time_s(const job_record_t *job)
+{
+    if (!deadline_s(job))
+        return 0;
+    if (job->time_min && job->time_min != NO_VAL)
+        return (int64_t)job->time_min * 60;
+    return job->time_limit == NO_VAL || job->time_limit == INFINITE ? 60 : 0;
+}
+
 uint64_t job_version(const job_record_t *job)
 {
     const job_details_t *details = job->details;
@@ -122,6 +138,7 @@ uint64_t job_version(const job_record_t *job)
     hash_text(&hash, job->tres_per_job);
     hash_text(&hash, job->tres_per_socket);
     hash_text(&hash, job->tres_per_task);
+    hash_number(&hash, (uint64_t)deadline_s(job));
     hash_malleable(&hash, job);
     return hash_end(hash);
 }
@@ -310,6 +327,8 @@ pb_job_t *job_message(arena_t *arena, const job_record_t *job, const ledger_job_
     else
         message->eligible_s = details->begin_time;
     message->time_limit_s = time_limit_s(job);
+    message->deadline_s = deadline_s(job);
+    message->least_time_s = least_time_s(job);
     if (message->state != PB(JOB_STATE__JOB_STATE_PENDING)) {
         message->allocation = allocation_message(arena, job);
         return message;

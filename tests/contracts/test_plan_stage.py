@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every plan policy must do, in every combination with the other stages."""
 
+import dataclasses
 import itertools
 import json
 import subprocess
@@ -37,6 +38,12 @@ class TestEveryPolicy:
         plan = decide(snapshot, policy)
         assert check(snapshot, plan) == (), f"seed {seed}\n{gantt(snapshot, plan)}"
 
+    @pytest.mark.parametrize("seed", range(20))
+    def test_deadlines_and_fixed_starts_are_kept(self, policy, seed):
+        snapshot = with_bounds(random_world(seed), seed)
+        plan = decide(snapshot, policy)
+        assert check(snapshot, plan) == (), f"seed {seed}\n{gantt(snapshot, plan)}"
+
     def test_an_empty_queue_is_an_empty_plan(self, policy):
         assert len(decide(a_snapshot()(), policy)) == 0
 
@@ -66,6 +73,22 @@ class TestEveryPolicy:
         )  # fmt: skip
         plan = decide(random_world(5), policy)
         assert json.loads(other.stdout) == [plan.start_s.tolist(), plan.nodes.tolist()]
+
+
+def with_bounds(snapshot, seed):
+    """The same world, in which some jobs have a deadline or a fixed start."""
+    rng, jobs = np.random.default_rng(seed), snapshot.jobs
+    n, now_s = len(jobs), snapshot.now_s
+    some = rng.random(n) < 0.5
+    fixed = ~some & (rng.random(n) < 0.3)
+    jobs = dataclasses.replace(
+        jobs,
+        deadline_s=np.where(some, now_s + rng.integers(1, 400, n), 0),
+        least_time_s=np.where(rng.random(n) < 0.5, rng.integers(1, 60, n), 0),
+        fixed=fixed,
+        begin_s=np.where(fixed, now_s + rng.integers(1, 200, n), jobs.begin_s),
+    )
+    return dataclasses.replace(snapshot, jobs=jobs)
 
 
 def random_jobs():

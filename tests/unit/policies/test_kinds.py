@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Deadlines and fixed starts: where the policies put such jobs, and what they are told."""
+
+import numpy as np
+import pytest
+
+from bridge.check import check
+from bridge.cycle import run_cycle
+from bridge.errors import ConfigError
+from bridge.model.job import Hold
+from bridge.model.reasons import ReasonCode
+from bridge.planning.kinds import FIXED_GRACE_S, SPARE_S
+from bridge.ports import Memory
+from bridge.registry import build, parse_policy
+from bridge.units import NEVER, format_instant
+from tests.builders import a_job, a_running_job, a_snapshot
+
+
+def decide(snapshot, memory=None, name="openccs", **parameters):
+    policy = {"order": "fcfs", "plan": {"name": name, **parameters}, "place": "sequential"}
+    built = build(parse_policy(policy))
+    return run_cycle(snapshot, memory or Memory(), built, np.random.default_rng(0))
+
+
+def rows_of(snapshot, plan):
+    return {snapshot.jobs.id[job]: row for row, job in enumerate(plan.job.tolist())}
+
+
+def start_of(snapshot, plan, job):
+    return int(plan.start_s[rows_of(snapshot, plan)[job]])
+
+
+def reason_of(snapshot, plan, job):
+    return plan.reasons[rows_of(snapshot, plan)[job]]
+
+
+BUSY = (a_running_job((0, 1), end_s=100),)
+EVERY = ("openccs", "conservative", "easy")
+
+
+class TestDeadline:
+    @pytest.mark.parametrize("name", EVERY)
+    def test_a_job_that_would_end_after_its_deadline_is_not_started(self, name):
+        snapshot = a_snapshot(nodes=2, jobs=[a_job(2, limit_s=100, deadline_s=99)])()
+        plan = decide(snapshot, name=name)
+        assert plan.start_s.tolist() == [NEVER]
+        assert plan.reasons[0].code is ReasonCode.LIMIT
+        assert plan.reasons[0].text == (
+            f"cannot end before its deadline {format_instant(99)}; "
+            f"earliest end would be {format_instant(100)}"
+        )
+
+    @pytest.mark.parametrize("name", EVERY)
+    def test_one_that_ends_exactly_at_its_deadline_starts(self, name):
+        snapshot = a_snapshot(nodes=2, jobs=[a_job(2, limit_s=100, deadline_s=100)])()
+        assert decide(snapshot, name=name).start_s.tolist() == [0]
+
+    @pytest.mark.parametrize("name", EVERY)
+    def test_a_limit_that_may_be_cut_ends_at_the_deadline(self, name):
+        snapshot = a_snapshot(nodes=2, jobs=[a_job(2, limit_s=1000, deadline_s=300, least_s=60)])()
+        plan = decide(snapshot, name=name)
+        assert (plan.start_s.tolist(), plan.end_s.tolist()) == ([0], [300])
+
+    @pytest.mark.parametrize("name", EVERY)
+    def test_it_is_not_cut_below_the_least(self, name):
+        snapshot = a_snapshot(nodes=2, jobs=[a_job(2, limit_s=1000, deadline_s=59, least_s=60)])()
+        assert decide(snapshot, name=name).start_s.tolist() == [NEVER]
+
+    @pytest.mark.parametrize("name", ["openccs", "conservative"])
+    def test_a_job_that_waits_too_long_is_told_when_it_would_end(self, name):
+        jobs = [
+            a_job(2, limit_s=500, id="first"),
+            a_job(1, limit_s=100, deadline_s=300, id="tight"),
+        ]
+        snapshot = a_snapshot(nodes=2, running=BUSY, jobs=jobs)()
+        plan = decide(snapshot, name=name)
+        assert start_of(snapshot, plan, "first") == 100
+        assert (
+            f"earliest end would be {format_instant(700)}"
+            in reason_of(snapshot, plan, "tight").text
+        )
+
+    def test_early_is_as_early_as_possible_and_says_so(self):
+        snapshot = a_snapshot(nodes=2, running=BUSY, jobs=[a_job(2, deadline_s=900, id="due")])()
+        plan = decide(snapshot)
+        assert start_of(snapshot, plan, "due") == 100
+        assert "planned as early as possible, to end before its deadline" in plan.reasons[0].text
+
+    def test_late_leaves_the_room_before_to_others(self):
+        jobs = [a_job(2, deadline_s=900, id="due"), a_job(2, limit_s=200, id="other")]
+        snapshot = a_snapshot(nodes=2, running=BUSY, jobs=jobs)()
+        plan = decide(snapshot, deadline="late")
+        assert start_of(snapshot, plan, "due") == 900 - 100 - SPARE_S
+        assert start_of(snapshot, plan, "other") == 100
+        assert "planned as late as its deadline" in reason_of(snapshot, plan, "due").text
+
+    def test_late_without_room_late_is_early(self):
+        jobs = [a_job(2, limit_s=700, id="big"), a_job(2, deadline_s=900, id="due")]
+        snapshot = a_snapshot(nodes=2, running=BUSY, jobs=jobs)()
+        plan = decide(snapshot, deadline="late")
+        assert start_of(snapshot, plan, "due") == 800
+        assert "planned as early as possible" in reason_of(snapshot, plan, "due").text
+
+    def test_late_starts_now_where_nodes_would_idle(self):
+        snapshot = a_snapshot(nodes=2, jobs=[a_job(2, deadline_s=900)])()
+        assert decide(snapshot, deadline="late").start_s.tolist() == [0]
+
+    def test_late_is_kept_where_it_was_promised(self):
+        memory = Memory()
+        world = a_snapshot(nodes=2, running=BUSY, jobs=[a_job(2, deadline_s=900, id="due")])
+        assert decide(world(), memory, deadline="late").start_s.tolist() == [740]
+        world.now_s, world.generation = 50, 2
+        assert decide(world(), memory, deadline="late").start_s.tolist() == [740]
+        world.now_s, world.generation, world.running = 60, 3, ()
+        assert decide(world(), memory, deadline="late").start_s.tolist() == [60]
+
+    def test_a_kept_start_gives_way_to_a_nearer_deadline(self):
+        memory = Memory()
+        world = a_snapshot(nodes=2, running=BUSY, jobs=[a_job(2, deadline_s=900, id="due")])
+        decide(world(), memory, deadline="late")
+        world.jobs = [a_job(2, deadline_s=500, id="due")]
+        assert decide(world(), memory, deadline="late").start_s.tolist() == [340]
+
+    def test_other_words_are_refused(self):
+        with pytest.raises(ConfigError, match="early or late"):
+            build(parse_policy({"order": "fcfs", "plan": {"name": "openccs", "deadline": "soon"}}))
+
+
+class TestFixedStart:
+    def fixed(self, at_s=150, **settings):
+        return a_job(2, begin_s=at_s, hold=Hold.BEGIN_TIME, fixed=True, id="fixed", **settings)
+
+    @pytest.mark.parametrize("name", ["openccs", "conservative"])
+    def test_it_is_planned_at_its_begin_time_exactly(self, name):
+        snapshot = a_snapshot(nodes=2, running=BUSY, jobs=[self.fixed()])()
+        assert decide(snapshot, name=name).start_s.tolist() == [150]
+
+    def test_it_goes_before_jobs_without_a_promise_whatever_their_priority(self):
+        jobs = [a_job(2, limit_s=100, id="other"), self.fixed()]
+        snapshot = a_snapshot(nodes=2, running=BUSY, jobs=jobs)()
+        plan = decide(snapshot)
+        assert start_of(snapshot, plan, "fixed") == 150
+        assert start_of(snapshot, plan, "other") == 250
+
+    def test_a_promised_start_stands_before_it(self):
+        memory = Memory()
+        world = a_snapshot(nodes=2, running=BUSY, jobs=[a_job(2, id="old")])
+        decide(world(), memory)
+        world.jobs = [a_job(2, id="old"), self.fixed()]
+        snapshot = world()
+        plan = decide(snapshot, memory)
+        assert start_of(snapshot, plan, "old") == 100
+        reason = reason_of(snapshot, plan, "fixed")
+        assert reason.code is ReasonCode.LIMIT
+        assert reason.text == (
+            f"cannot start at {format_instant(150)} as fixed; "
+            f"earliest start after that would be {format_instant(200)}"
+        )
+
+    def test_a_promised_job_does_not_move_into_it(self):
+        memory = Memory()
+        world = a_snapshot(nodes=2, running=BUSY, jobs=[self.fixed()])
+        decide(world(), memory)
+        world.jobs = [a_job(2, limit_s=60, id="short"), self.fixed()]
+        snapshot = world()
+        plan = decide(snapshot, memory)
+        assert start_of(snapshot, plan, "fixed") == 150
+        assert start_of(snapshot, plan, "short") == 250
+
+    @pytest.mark.parametrize("late_s", [0, FIXED_GRACE_S, FIXED_GRACE_S + 1])
+    def test_it_may_be_late_by_the_grace_only(self, late_s):
+        job = a_job(2, eligible_s=150, fixed=True)
+        snapshot = a_snapshot(nodes=2, now_s=150 + late_s, jobs=[job])()
+        started = decide(snapshot).start_s.tolist() == [snapshot.now_s]
+        assert started == (late_s <= FIXED_GRACE_S)
+
+
+class TestCheck:
+    @pytest.mark.parametrize(
+        ("job", "text"),
+        [
+            (a_job(1, limit_s=100, deadline_s=120), "would end after its deadline"),
+            (a_job(1, begin_s=20, fixed=True), "starts after its fixed start"),
+            (a_job(1, begin_s=40, fixed=True), "starts before its fixed start"),
+        ],
+    )
+    def test_a_plan_that_breaks_a_bound_is_illegal(self, job, text):
+        running = [a_running_job((0,), end_s=30)]
+        free = a_snapshot(nodes=1, running=running, jobs=[a_job(1, limit_s=100)])()
+        plan = decide(free)
+        assert plan.start_s.tolist() == [30]
+        bounded = a_snapshot(nodes=1, running=running, jobs=[job])()
+        assert text in [violation.text for violation in check(bounded, plan)]
