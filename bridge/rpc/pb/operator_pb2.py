@@ -5,15 +5,18 @@
 # source: schedbridge/v1/operator.proto
 # Protobuf Python Version: 7.35.1
 """Generated protocol buffer code."""
-
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import descriptor_pool as _descriptor_pool
 from google.protobuf import runtime_version as _runtime_version
 from google.protobuf import symbol_database as _symbol_database
 from google.protobuf.internal import builder as _builder
-
 _runtime_version.ValidateProtobufRuntimeVersion(
-    _runtime_version.Domain.PUBLIC, 7, 35, 1, "", "schedbridge/v1/operator.proto"
+    _runtime_version.Domain.PUBLIC,
+    7,
+    35,
+    1,
+    '',
+    'schedbridge/v1/operator.proto'
 )
 # @@protoc_insertion_point(imports)
 
@@ -23,53 +26,51 @@ _sym_db = _symbol_database.Default()
 from bridge.rpc.pb import scheduler_pb2 as schedbridge_dot_v1_dot_scheduler__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(
-    b'\n\x1dschedbridge/v1/operator.proto\x12\x0eschedbridge.v1\x1a\x1eschedbridge/v1/scheduler.proto"\x0f\n\rStatusRequest"\xee\x04\n\x0bStatusReply\x12\x0f\n\x07service\x18\x01 \x01(\t\x12\x0e\n\x06policy\x18\x02 \x01(\t\x12\x10\n\x08uptime_s\x18\x03 \x01(\x01\x12\x1a\n\x12since_last_cycle_s\x18\x04 \x01(\x01\x12\x12\n\ncontroller\x18\x05 \x01(\t\x12\x0f\n\x07\x63luster\x18\x06 \x01(\t\x12\x12\n\ngeneration\x18\x07 \x01(\x04\x12\x0e\n\x06\x63ycles\x18\x08 \x01(\x04\x12\x15\n\rcycle_ms_last\x18\t \x01(\x01\x12\x14\n\x0c\x63ycle_ms_p99\x18\n \x01(\x01\x12\x14\n\x0cjobs_pending\x18\x0b \x01(\r\x12\x14\n\x0cjobs_running\x18\x0c \x01(\r\x12\x14\n\x0cjobs_planned\x18\r \x01(\r\x12\r\n\x05nodes\x18\x0e \x01(\r\x12\x14\n\x0cnodes_usable\x18\x0f \x01(\r\x12=\n\tdecisions\x18\x10 \x03(\x0b\x32*.schedbridge.v1.StatusReply.DecisionsEntry\x12;\n\x08refusals\x18\x11 \x03(\x0b\x32).schedbridge.v1.StatusReply.RefusalsEntry\x12;\n\x11\x63ontroller_status\x18\x12 \x01(\x0b\x32 .schedbridge.v1.ControllerStatus\x12\x17\n\x0fpolicy_failures\x18\x13 \x01(\x04\x1a\x30\n\x0e\x44\x65\x63isionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\x1a/\n\rRefusalsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01"\x1c\n\x0bPlanRequest\x12\r\n\x05limit\x18\x01 \x01(\r"T\n\tPlanReply\x12\r\n\x05now_s\x18\x01 \x01(\x03\x12\x0e\n\x06policy\x18\x02 \x01(\t\x12(\n\x04jobs\x18\x03 \x03(\x0b\x32\x1a.schedbridge.v1.PlannedJob"\xc8\x01\n\nPlannedJob\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0c\n\x04user\x18\x03 \x01(\t\x12\x11\n\tpartition\x18\x04 \x01(\t\x12\x0f\n\x07start_s\x18\x05 \x01(\x03\x12\r\n\x05\x65nd_s\x18\x06 \x01(\x03\x12\r\n\x05nodes\x18\x07 \x01(\t\x12\x12\n\nnode_count\x18\x08 \x01(\r\x12\x0f\n\x07running\x18\t \x01(\x08\x12\'\n\x06reason\x18\n \x01(\x0b\x32\x17.schedbridge.v1.Pending" \n\x0e\x45xplainRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t"t\n\x0c\x45xplainReply\x12\'\n\x03job\x18\x01 \x01(\x0b\x32\x1a.schedbridge.v1.PlannedJob\x12\r\n\x05lines\x18\x02 \x03(\t\x12,\n\x08\x62lockers\x18\x03 \x03(\x0b\x32\x1a.schedbridge.v1.PlannedJob"\x1c\n\rPolicyRequest\x12\x0b\n\x03set\x18\x01 \x01(\t",\n\x0bPolicyReply\x12\x0c\n\x04yaml\x18\x01 \x01(\t\x12\x0f\n\x07\x63hoices\x18\x02 \x03(\t"$\n\x0f\x41\x63\x63uracyRequest\x12\x11\n\tpartition\x18\x01 \x01(\t"\xcf\x01\n\rAccuracyReply\x12\r\n\x05now_s\x18\x01 \x01(\x03\x12\x0f\n\x07since_s\x18\x02 \x01(\x03\x12\x11\n\tkeep_days\x18\x03 \x01(\r\x12\x18\n\x10waiting_promised\x18\x04 \x01(\r\x12+\n\x05lines\x18\x05 \x03(\x0b\x32\x1c.schedbridge.v1.AccuracyLine\x12-\n\x06series\x18\x06 \x03(\x0b\x32\x1d.schedbridge.v1.AccuracyPoint\x12\x15\n\rseries_step_s\x18\x07 \x01(\r"\x9a\x02\n\x0c\x41\x63\x63uracyLine\x12&\n\x06period\x18\x01 \x01(\x0e\x32\x16.schedbridge.v1.Period\x12\x11\n\tpartition\x18\x02 \x01(\t\x12\x10\n\x08promised\x18\x03 \x01(\x04\x12\x12\n\nunpromised\x18\x04 \x01(\x04\x12\x0c\n\x04gone\x18\x05 \x01(\x04\x12*\n\x05\x66irst\x18\x06 \x01(\x0b\x32\x1b.schedbridge.v1.StartErrors\x12)\n\x04last\x18\x07 \x01(\x0b\x32\x1b.schedbridge.v1.StartErrors\x12\x0f\n\x07\x63hanged\x18\x08 \x01(\x01\x12\x0f\n\x07\x63hanges\x18\t \x01(\x01\x12\x0f\n\x07later_s\x18\n \x01(\x01\x12\x11\n\tearlier_s\x18\x0b \x01(\x01"\x8d\x01\n\x0bStartErrors\x12\x10\n\x08median_s\x18\x01 \x01(\x01\x12\x17\n\x0f\x61\x62solute_mean_s\x18\x02 \x01(\x01\x12\x16\n\x0e\x61\x62solute_p50_s\x18\x03 \x01(\x01\x12\x16\n\x0e\x61\x62solute_p90_s\x18\x04 \x01(\x01\x12\x0c\n\x04kept\x18\x05 \x01(\x01\x12\x15\n\rpercentiles_s\x18\x06 \x03(\x12"t\n\rAccuracyPoint\x12\x0e\n\x06\x66rom_s\x18\x01 \x01(\x03\x12\x11\n\tpartition\x18\x02 \x01(\t\x12\x10\n\x08promised\x18\x03 \x01(\x04\x12\x16\n\x0e\x61\x62solute_p50_s\x18\x04 \x01(\x01\x12\x16\n\x0e\x61\x62solute_p90_s\x18\x05 \x01(\x01*b\n\x06Period\x12\x16\n\x12PERIOD_UNSPECIFIED\x10\x00\x12\x0f\n\x0bPERIOD_HOUR\x10\x01\x12\x0e\n\nPERIOD_DAY\x10\x02\x12\x0f\n\x0bPERIOD_WEEK\x10\x03\x12\x0e\n\nPERIOD_ALL\x10\x04\x32\xeb\x02\n\x08Operator\x12\x44\n\x06Status\x12\x1d.schedbridge.v1.StatusRequest\x1a\x1b.schedbridge.v1.StatusReply\x12>\n\x04Plan\x12\x1b.schedbridge.v1.PlanRequest\x1a\x19.schedbridge.v1.PlanReply\x12G\n\x07\x45xplain\x12\x1e.schedbridge.v1.ExplainRequest\x1a\x1c.schedbridge.v1.ExplainReply\x12\x44\n\x06Policy\x12\x1d.schedbridge.v1.PolicyRequest\x1a\x1b.schedbridge.v1.PolicyReply\x12J\n\x08\x41\x63\x63uracy\x12\x1f.schedbridge.v1.AccuracyRequest\x1a\x1d.schedbridge.v1.AccuracyReplyb\x06proto3'
-)
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dschedbridge/v1/operator.proto\x12\x0eschedbridge.v1\x1a\x1eschedbridge/v1/scheduler.proto\"\x0f\n\rStatusRequest\"\xee\x04\n\x0bStatusReply\x12\x0f\n\x07service\x18\x01 \x01(\t\x12\x0e\n\x06policy\x18\x02 \x01(\t\x12\x10\n\x08uptime_s\x18\x03 \x01(\x01\x12\x1a\n\x12since_last_cycle_s\x18\x04 \x01(\x01\x12\x12\n\ncontroller\x18\x05 \x01(\t\x12\x0f\n\x07\x63luster\x18\x06 \x01(\t\x12\x12\n\ngeneration\x18\x07 \x01(\x04\x12\x0e\n\x06\x63ycles\x18\x08 \x01(\x04\x12\x15\n\rcycle_ms_last\x18\t \x01(\x01\x12\x14\n\x0c\x63ycle_ms_p99\x18\n \x01(\x01\x12\x14\n\x0cjobs_pending\x18\x0b \x01(\r\x12\x14\n\x0cjobs_running\x18\x0c \x01(\r\x12\x14\n\x0cjobs_planned\x18\r \x01(\r\x12\r\n\x05nodes\x18\x0e \x01(\r\x12\x14\n\x0cnodes_usable\x18\x0f \x01(\r\x12=\n\tdecisions\x18\x10 \x03(\x0b\x32*.schedbridge.v1.StatusReply.DecisionsEntry\x12;\n\x08refusals\x18\x11 \x03(\x0b\x32).schedbridge.v1.StatusReply.RefusalsEntry\x12;\n\x11\x63ontroller_status\x18\x12 \x01(\x0b\x32 .schedbridge.v1.ControllerStatus\x12\x17\n\x0fpolicy_failures\x18\x13 \x01(\x04\x1a\x30\n\x0e\x44\x65\x63isionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\x1a/\n\rRefusalsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\"\x1c\n\x0bPlanRequest\x12\r\n\x05limit\x18\x01 \x01(\r\"T\n\tPlanReply\x12\r\n\x05now_s\x18\x01 \x01(\x03\x12\x0e\n\x06policy\x18\x02 \x01(\t\x12(\n\x04jobs\x18\x03 \x03(\x0b\x32\x1a.schedbridge.v1.PlannedJob\"\xc8\x01\n\nPlannedJob\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0c\n\x04user\x18\x03 \x01(\t\x12\x11\n\tpartition\x18\x04 \x01(\t\x12\x0f\n\x07start_s\x18\x05 \x01(\x03\x12\r\n\x05\x65nd_s\x18\x06 \x01(\x03\x12\r\n\x05nodes\x18\x07 \x01(\t\x12\x12\n\nnode_count\x18\x08 \x01(\r\x12\x0f\n\x07running\x18\t \x01(\x08\x12\'\n\x06reason\x18\n \x01(\x0b\x32\x17.schedbridge.v1.Pending\" \n\x0e\x45xplainRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"t\n\x0c\x45xplainReply\x12\'\n\x03job\x18\x01 \x01(\x0b\x32\x1a.schedbridge.v1.PlannedJob\x12\r\n\x05lines\x18\x02 \x03(\t\x12,\n\x08\x62lockers\x18\x03 \x03(\x0b\x32\x1a.schedbridge.v1.PlannedJob\"\x1c\n\rPolicyRequest\x12\x0b\n\x03set\x18\x01 \x01(\t\",\n\x0bPolicyReply\x12\x0c\n\x04yaml\x18\x01 \x01(\t\x12\x0f\n\x07\x63hoices\x18\x02 \x03(\t\"$\n\x0f\x41\x63\x63uracyRequest\x12\x11\n\tpartition\x18\x01 \x01(\t\"\xcf\x01\n\rAccuracyReply\x12\r\n\x05now_s\x18\x01 \x01(\x03\x12\x0f\n\x07since_s\x18\x02 \x01(\x03\x12\x11\n\tkeep_days\x18\x03 \x01(\r\x12\x18\n\x10waiting_promised\x18\x04 \x01(\r\x12+\n\x05lines\x18\x05 \x03(\x0b\x32\x1c.schedbridge.v1.AccuracyLine\x12-\n\x06series\x18\x06 \x03(\x0b\x32\x1d.schedbridge.v1.AccuracyPoint\x12\x15\n\rseries_step_s\x18\x07 \x01(\r\"\x9a\x02\n\x0c\x41\x63\x63uracyLine\x12&\n\x06period\x18\x01 \x01(\x0e\x32\x16.schedbridge.v1.Period\x12\x11\n\tpartition\x18\x02 \x01(\t\x12\x10\n\x08promised\x18\x03 \x01(\x04\x12\x12\n\nunpromised\x18\x04 \x01(\x04\x12\x0c\n\x04gone\x18\x05 \x01(\x04\x12*\n\x05\x66irst\x18\x06 \x01(\x0b\x32\x1b.schedbridge.v1.StartErrors\x12)\n\x04last\x18\x07 \x01(\x0b\x32\x1b.schedbridge.v1.StartErrors\x12\x0f\n\x07\x63hanged\x18\x08 \x01(\x01\x12\x0f\n\x07\x63hanges\x18\t \x01(\x01\x12\x0f\n\x07later_s\x18\n \x01(\x01\x12\x11\n\tearlier_s\x18\x0b \x01(\x01\"\x8d\x01\n\x0bStartErrors\x12\x10\n\x08median_s\x18\x01 \x01(\x01\x12\x17\n\x0f\x61\x62solute_mean_s\x18\x02 \x01(\x01\x12\x16\n\x0e\x61\x62solute_p50_s\x18\x03 \x01(\x01\x12\x16\n\x0e\x61\x62solute_p90_s\x18\x04 \x01(\x01\x12\x0c\n\x04kept\x18\x05 \x01(\x01\x12\x15\n\rpercentiles_s\x18\x06 \x03(\x12\"t\n\rAccuracyPoint\x12\x0e\n\x06\x66rom_s\x18\x01 \x01(\x03\x12\x11\n\tpartition\x18\x02 \x01(\t\x12\x10\n\x08promised\x18\x03 \x01(\x04\x12\x16\n\x0e\x61\x62solute_p50_s\x18\x04 \x01(\x01\x12\x16\n\x0e\x61\x62solute_p90_s\x18\x05 \x01(\x01*b\n\x06Period\x12\x16\n\x12PERIOD_UNSPECIFIED\x10\x00\x12\x0f\n\x0bPERIOD_HOUR\x10\x01\x12\x0e\n\nPERIOD_DAY\x10\x02\x12\x0f\n\x0bPERIOD_WEEK\x10\x03\x12\x0e\n\nPERIOD_ALL\x10\x04\x32\xeb\x02\n\x08Operator\x12\x44\n\x06Status\x12\x1d.schedbridge.v1.StatusRequest\x1a\x1b.schedbridge.v1.StatusReply\x12>\n\x04Plan\x12\x1b.schedbridge.v1.PlanRequest\x1a\x19.schedbridge.v1.PlanReply\x12G\n\x07\x45xplain\x12\x1e.schedbridge.v1.ExplainRequest\x1a\x1c.schedbridge.v1.ExplainReply\x12\x44\n\x06Policy\x12\x1d.schedbridge.v1.PolicyRequest\x1a\x1b.schedbridge.v1.PolicyReply\x12J\n\x08\x41\x63\x63uracy\x12\x1f.schedbridge.v1.AccuracyRequest\x1a\x1d.schedbridge.v1.AccuracyReplyb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
-_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, "schedbridge.v1.operator_pb2", _globals)
+_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'schedbridge.v1.operator_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-    DESCRIPTOR._loaded_options = None
-    _globals["_STATUSREPLY_DECISIONSENTRY"]._loaded_options = None
-    _globals["_STATUSREPLY_DECISIONSENTRY"]._serialized_options = b"8\001"
-    _globals["_STATUSREPLY_REFUSALSENTRY"]._loaded_options = None
-    _globals["_STATUSREPLY_REFUSALSENTRY"]._serialized_options = b"8\001"
-    _globals["_PERIOD"]._serialized_start = 2065
-    _globals["_PERIOD"]._serialized_end = 2163
-    _globals["_STATUSREQUEST"]._serialized_start = 81
-    _globals["_STATUSREQUEST"]._serialized_end = 96
-    _globals["_STATUSREPLY"]._serialized_start = 99
-    _globals["_STATUSREPLY"]._serialized_end = 721
-    _globals["_STATUSREPLY_DECISIONSENTRY"]._serialized_start = 624
-    _globals["_STATUSREPLY_DECISIONSENTRY"]._serialized_end = 672
-    _globals["_STATUSREPLY_REFUSALSENTRY"]._serialized_start = 674
-    _globals["_STATUSREPLY_REFUSALSENTRY"]._serialized_end = 721
-    _globals["_PLANREQUEST"]._serialized_start = 723
-    _globals["_PLANREQUEST"]._serialized_end = 751
-    _globals["_PLANREPLY"]._serialized_start = 753
-    _globals["_PLANREPLY"]._serialized_end = 837
-    _globals["_PLANNEDJOB"]._serialized_start = 840
-    _globals["_PLANNEDJOB"]._serialized_end = 1040
-    _globals["_EXPLAINREQUEST"]._serialized_start = 1042
-    _globals["_EXPLAINREQUEST"]._serialized_end = 1074
-    _globals["_EXPLAINREPLY"]._serialized_start = 1076
-    _globals["_EXPLAINREPLY"]._serialized_end = 1192
-    _globals["_POLICYREQUEST"]._serialized_start = 1194
-    _globals["_POLICYREQUEST"]._serialized_end = 1222
-    _globals["_POLICYREPLY"]._serialized_start = 1224
-    _globals["_POLICYREPLY"]._serialized_end = 1268
-    _globals["_ACCURACYREQUEST"]._serialized_start = 1270
-    _globals["_ACCURACYREQUEST"]._serialized_end = 1306
-    _globals["_ACCURACYREPLY"]._serialized_start = 1309
-    _globals["_ACCURACYREPLY"]._serialized_end = 1516
-    _globals["_ACCURACYLINE"]._serialized_start = 1519
-    _globals["_ACCURACYLINE"]._serialized_end = 1801
-    _globals["_STARTERRORS"]._serialized_start = 1804
-    _globals["_STARTERRORS"]._serialized_end = 1945
-    _globals["_ACCURACYPOINT"]._serialized_start = 1947
-    _globals["_ACCURACYPOINT"]._serialized_end = 2063
-    _globals["_OPERATOR"]._serialized_start = 2166
-    _globals["_OPERATOR"]._serialized_end = 2529
+  DESCRIPTOR._loaded_options = None
+  _globals['_STATUSREPLY_DECISIONSENTRY']._loaded_options = None
+  _globals['_STATUSREPLY_DECISIONSENTRY']._serialized_options = b'8\001'
+  _globals['_STATUSREPLY_REFUSALSENTRY']._loaded_options = None
+  _globals['_STATUSREPLY_REFUSALSENTRY']._serialized_options = b'8\001'
+  _globals['_PERIOD']._serialized_start=2065
+  _globals['_PERIOD']._serialized_end=2163
+  _globals['_STATUSREQUEST']._serialized_start=81
+  _globals['_STATUSREQUEST']._serialized_end=96
+  _globals['_STATUSREPLY']._serialized_start=99
+  _globals['_STATUSREPLY']._serialized_end=721
+  _globals['_STATUSREPLY_DECISIONSENTRY']._serialized_start=624
+  _globals['_STATUSREPLY_DECISIONSENTRY']._serialized_end=672
+  _globals['_STATUSREPLY_REFUSALSENTRY']._serialized_start=674
+  _globals['_STATUSREPLY_REFUSALSENTRY']._serialized_end=721
+  _globals['_PLANREQUEST']._serialized_start=723
+  _globals['_PLANREQUEST']._serialized_end=751
+  _globals['_PLANREPLY']._serialized_start=753
+  _globals['_PLANREPLY']._serialized_end=837
+  _globals['_PLANNEDJOB']._serialized_start=840
+  _globals['_PLANNEDJOB']._serialized_end=1040
+  _globals['_EXPLAINREQUEST']._serialized_start=1042
+  _globals['_EXPLAINREQUEST']._serialized_end=1074
+  _globals['_EXPLAINREPLY']._serialized_start=1076
+  _globals['_EXPLAINREPLY']._serialized_end=1192
+  _globals['_POLICYREQUEST']._serialized_start=1194
+  _globals['_POLICYREQUEST']._serialized_end=1222
+  _globals['_POLICYREPLY']._serialized_start=1224
+  _globals['_POLICYREPLY']._serialized_end=1268
+  _globals['_ACCURACYREQUEST']._serialized_start=1270
+  _globals['_ACCURACYREQUEST']._serialized_end=1306
+  _globals['_ACCURACYREPLY']._serialized_start=1309
+  _globals['_ACCURACYREPLY']._serialized_end=1516
+  _globals['_ACCURACYLINE']._serialized_start=1519
+  _globals['_ACCURACYLINE']._serialized_end=1801
+  _globals['_STARTERRORS']._serialized_start=1804
+  _globals['_STARTERRORS']._serialized_end=1945
+  _globals['_ACCURACYPOINT']._serialized_start=1947
+  _globals['_ACCURACYPOINT']._serialized_end=2063
+  _globals['_OPERATOR']._serialized_start=2166
+  _globals['_OPERATOR']._serialized_end=2529
 # @@protoc_insertion_point(module_scope)

@@ -16,7 +16,6 @@ class Period(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     PERIOD_DAY: _ClassVar[Period]
     PERIOD_WEEK: _ClassVar[Period]
     PERIOD_ALL: _ClassVar[Period]
-
 PERIOD_UNSPECIFIED: Period
 PERIOD_HOUR: Period
 PERIOD_DAY: Period
@@ -28,27 +27,7 @@ class StatusRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class StatusReply(_message.Message):
-    __slots__ = (
-        "service",
-        "policy",
-        "uptime_s",
-        "since_last_cycle_s",
-        "controller",
-        "cluster",
-        "generation",
-        "cycles",
-        "cycle_ms_last",
-        "cycle_ms_p99",
-        "jobs_pending",
-        "jobs_running",
-        "jobs_planned",
-        "nodes",
-        "nodes_usable",
-        "decisions",
-        "refusals",
-        "controller_status",
-        "policy_failures",
-    )
+    __slots__ = ("service", "policy", "uptime_s", "since_last_cycle_s", "controller", "cluster", "generation", "cycles", "cycle_ms_last", "cycle_ms_p99", "jobs_pending", "jobs_running", "jobs_planned", "nodes", "nodes_usable", "decisions", "refusals", "controller_status", "policy_failures")
     class DecisionsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -56,7 +35,6 @@ class StatusReply(_message.Message):
         key: str
         value: int
         def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
-
     class RefusalsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -64,7 +42,6 @@ class StatusReply(_message.Message):
         key: str
         value: int
         def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
-
     SERVICE_FIELD_NUMBER: _ClassVar[int]
     POLICY_FIELD_NUMBER: _ClassVar[int]
     UPTIME_S_FIELD_NUMBER: _ClassVar[int]
@@ -103,28 +80,7 @@ class StatusReply(_message.Message):
     refusals: _containers.ScalarMap[str, int]
     controller_status: _scheduler_pb2.ControllerStatus
     policy_failures: int
-    def __init__(
-        self,
-        service: _Optional[str] = ...,
-        policy: _Optional[str] = ...,
-        uptime_s: _Optional[float] = ...,
-        since_last_cycle_s: _Optional[float] = ...,
-        controller: _Optional[str] = ...,
-        cluster: _Optional[str] = ...,
-        generation: _Optional[int] = ...,
-        cycles: _Optional[int] = ...,
-        cycle_ms_last: _Optional[float] = ...,
-        cycle_ms_p99: _Optional[float] = ...,
-        jobs_pending: _Optional[int] = ...,
-        jobs_running: _Optional[int] = ...,
-        jobs_planned: _Optional[int] = ...,
-        nodes: _Optional[int] = ...,
-        nodes_usable: _Optional[int] = ...,
-        decisions: _Optional[_Mapping[str, int]] = ...,
-        refusals: _Optional[_Mapping[str, int]] = ...,
-        controller_status: _Optional[_Union[_scheduler_pb2.ControllerStatus, _Mapping]] = ...,
-        policy_failures: _Optional[int] = ...,
-    ) -> None: ...
+    def __init__(self, service: _Optional[str] = ..., policy: _Optional[str] = ..., uptime_s: _Optional[float] = ..., since_last_cycle_s: _Optional[float] = ..., controller: _Optional[str] = ..., cluster: _Optional[str] = ..., generation: _Optional[int] = ..., cycles: _Optional[int] = ..., cycle_ms_last: _Optional[float] = ..., cycle_ms_p99: _Optional[float] = ..., jobs_pending: _Optional[int] = ..., jobs_running: _Optional[int] = ..., jobs_planned: _Optional[int] = ..., nodes: _Optional[int] = ..., nodes_usable: _Optional[int] = ..., decisions: _Optional[_Mapping[str, int]] = ..., refusals: _Optional[_Mapping[str, int]] = ..., controller_status: _Optional[_Union[_scheduler_pb2.ControllerStatus, _Mapping]] = ..., policy_failures: _Optional[int] = ...) -> None: ...
 
 class PlanRequest(_message.Message):
     __slots__ = ("limit",)
@@ -140,26 +96,10 @@ class PlanReply(_message.Message):
     now_s: int
     policy: str
     jobs: _containers.RepeatedCompositeFieldContainer[PlannedJob]
-    def __init__(
-        self,
-        now_s: _Optional[int] = ...,
-        policy: _Optional[str] = ...,
-        jobs: _Optional[_Iterable[_Union[PlannedJob, _Mapping]]] = ...,
-    ) -> None: ...
+    def __init__(self, now_s: _Optional[int] = ..., policy: _Optional[str] = ..., jobs: _Optional[_Iterable[_Union[PlannedJob, _Mapping]]] = ...) -> None: ...
 
 class PlannedJob(_message.Message):
-    __slots__ = (
-        "job_id",
-        "name",
-        "user",
-        "partition",
-        "start_s",
-        "end_s",
-        "nodes",
-        "node_count",
-        "running",
-        "reason",
-    )
+    __slots__ = ("job_id", "name", "user", "partition", "start_s", "end_s", "nodes", "node_count", "running", "reason")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     USER_FIELD_NUMBER: _ClassVar[int]
@@ -180,19 +120,7 @@ class PlannedJob(_message.Message):
     node_count: int
     running: bool
     reason: _scheduler_pb2.Pending
-    def __init__(
-        self,
-        job_id: _Optional[str] = ...,
-        name: _Optional[str] = ...,
-        user: _Optional[str] = ...,
-        partition: _Optional[str] = ...,
-        start_s: _Optional[int] = ...,
-        end_s: _Optional[int] = ...,
-        nodes: _Optional[str] = ...,
-        node_count: _Optional[int] = ...,
-        running: _Optional[bool] = ...,
-        reason: _Optional[_Union[_scheduler_pb2.Pending, _Mapping]] = ...,
-    ) -> None: ...
+    def __init__(self, job_id: _Optional[str] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., partition: _Optional[str] = ..., start_s: _Optional[int] = ..., end_s: _Optional[int] = ..., nodes: _Optional[str] = ..., node_count: _Optional[int] = ..., running: _Optional[bool] = ..., reason: _Optional[_Union[_scheduler_pb2.Pending, _Mapping]] = ...) -> None: ...
 
 class ExplainRequest(_message.Message):
     __slots__ = ("job_id",)
@@ -208,12 +136,7 @@ class ExplainReply(_message.Message):
     job: PlannedJob
     lines: _containers.RepeatedScalarFieldContainer[str]
     blockers: _containers.RepeatedCompositeFieldContainer[PlannedJob]
-    def __init__(
-        self,
-        job: _Optional[_Union[PlannedJob, _Mapping]] = ...,
-        lines: _Optional[_Iterable[str]] = ...,
-        blockers: _Optional[_Iterable[_Union[PlannedJob, _Mapping]]] = ...,
-    ) -> None: ...
+    def __init__(self, job: _Optional[_Union[PlannedJob, _Mapping]] = ..., lines: _Optional[_Iterable[str]] = ..., blockers: _Optional[_Iterable[_Union[PlannedJob, _Mapping]]] = ...) -> None: ...
 
 class PolicyRequest(_message.Message):
     __slots__ = ("set",)
@@ -227,9 +150,7 @@ class PolicyReply(_message.Message):
     CHOICES_FIELD_NUMBER: _ClassVar[int]
     yaml: str
     choices: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(
-        self, yaml: _Optional[str] = ..., choices: _Optional[_Iterable[str]] = ...
-    ) -> None: ...
+    def __init__(self, yaml: _Optional[str] = ..., choices: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class AccuracyRequest(_message.Message):
     __slots__ = ("partition",)
@@ -238,15 +159,7 @@ class AccuracyRequest(_message.Message):
     def __init__(self, partition: _Optional[str] = ...) -> None: ...
 
 class AccuracyReply(_message.Message):
-    __slots__ = (
-        "now_s",
-        "since_s",
-        "keep_days",
-        "waiting_promised",
-        "lines",
-        "series",
-        "series_step_s",
-    )
+    __slots__ = ("now_s", "since_s", "keep_days", "waiting_promised", "lines", "series", "series_step_s")
     NOW_S_FIELD_NUMBER: _ClassVar[int]
     SINCE_S_FIELD_NUMBER: _ClassVar[int]
     KEEP_DAYS_FIELD_NUMBER: _ClassVar[int]
@@ -261,31 +174,10 @@ class AccuracyReply(_message.Message):
     lines: _containers.RepeatedCompositeFieldContainer[AccuracyLine]
     series: _containers.RepeatedCompositeFieldContainer[AccuracyPoint]
     series_step_s: int
-    def __init__(
-        self,
-        now_s: _Optional[int] = ...,
-        since_s: _Optional[int] = ...,
-        keep_days: _Optional[int] = ...,
-        waiting_promised: _Optional[int] = ...,
-        lines: _Optional[_Iterable[_Union[AccuracyLine, _Mapping]]] = ...,
-        series: _Optional[_Iterable[_Union[AccuracyPoint, _Mapping]]] = ...,
-        series_step_s: _Optional[int] = ...,
-    ) -> None: ...
+    def __init__(self, now_s: _Optional[int] = ..., since_s: _Optional[int] = ..., keep_days: _Optional[int] = ..., waiting_promised: _Optional[int] = ..., lines: _Optional[_Iterable[_Union[AccuracyLine, _Mapping]]] = ..., series: _Optional[_Iterable[_Union[AccuracyPoint, _Mapping]]] = ..., series_step_s: _Optional[int] = ...) -> None: ...
 
 class AccuracyLine(_message.Message):
-    __slots__ = (
-        "period",
-        "partition",
-        "promised",
-        "unpromised",
-        "gone",
-        "first",
-        "last",
-        "changed",
-        "changes",
-        "later_s",
-        "earlier_s",
-    )
+    __slots__ = ("period", "partition", "promised", "unpromised", "gone", "first", "last", "changed", "changes", "later_s", "earlier_s")
     PERIOD_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     PROMISED_FIELD_NUMBER: _ClassVar[int]
@@ -308,30 +200,10 @@ class AccuracyLine(_message.Message):
     changes: float
     later_s: float
     earlier_s: float
-    def __init__(
-        self,
-        period: _Optional[_Union[Period, str]] = ...,
-        partition: _Optional[str] = ...,
-        promised: _Optional[int] = ...,
-        unpromised: _Optional[int] = ...,
-        gone: _Optional[int] = ...,
-        first: _Optional[_Union[StartErrors, _Mapping]] = ...,
-        last: _Optional[_Union[StartErrors, _Mapping]] = ...,
-        changed: _Optional[float] = ...,
-        changes: _Optional[float] = ...,
-        later_s: _Optional[float] = ...,
-        earlier_s: _Optional[float] = ...,
-    ) -> None: ...
+    def __init__(self, period: _Optional[_Union[Period, str]] = ..., partition: _Optional[str] = ..., promised: _Optional[int] = ..., unpromised: _Optional[int] = ..., gone: _Optional[int] = ..., first: _Optional[_Union[StartErrors, _Mapping]] = ..., last: _Optional[_Union[StartErrors, _Mapping]] = ..., changed: _Optional[float] = ..., changes: _Optional[float] = ..., later_s: _Optional[float] = ..., earlier_s: _Optional[float] = ...) -> None: ...
 
 class StartErrors(_message.Message):
-    __slots__ = (
-        "median_s",
-        "absolute_mean_s",
-        "absolute_p50_s",
-        "absolute_p90_s",
-        "kept",
-        "percentiles_s",
-    )
+    __slots__ = ("median_s", "absolute_mean_s", "absolute_p50_s", "absolute_p90_s", "kept", "percentiles_s")
     MEDIAN_S_FIELD_NUMBER: _ClassVar[int]
     ABSOLUTE_MEAN_S_FIELD_NUMBER: _ClassVar[int]
     ABSOLUTE_P50_S_FIELD_NUMBER: _ClassVar[int]
@@ -344,15 +216,7 @@ class StartErrors(_message.Message):
     absolute_p90_s: float
     kept: float
     percentiles_s: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(
-        self,
-        median_s: _Optional[float] = ...,
-        absolute_mean_s: _Optional[float] = ...,
-        absolute_p50_s: _Optional[float] = ...,
-        absolute_p90_s: _Optional[float] = ...,
-        kept: _Optional[float] = ...,
-        percentiles_s: _Optional[_Iterable[int]] = ...,
-    ) -> None: ...
+    def __init__(self, median_s: _Optional[float] = ..., absolute_mean_s: _Optional[float] = ..., absolute_p50_s: _Optional[float] = ..., absolute_p90_s: _Optional[float] = ..., kept: _Optional[float] = ..., percentiles_s: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class AccuracyPoint(_message.Message):
     __slots__ = ("from_s", "partition", "promised", "absolute_p50_s", "absolute_p90_s")
@@ -366,11 +230,4 @@ class AccuracyPoint(_message.Message):
     promised: int
     absolute_p50_s: float
     absolute_p90_s: float
-    def __init__(
-        self,
-        from_s: _Optional[int] = ...,
-        partition: _Optional[str] = ...,
-        promised: _Optional[int] = ...,
-        absolute_p50_s: _Optional[float] = ...,
-        absolute_p90_s: _Optional[float] = ...,
-    ) -> None: ...
+    def __init__(self, from_s: _Optional[int] = ..., partition: _Optional[str] = ..., promised: _Optional[int] = ..., absolute_p50_s: _Optional[float] = ..., absolute_p90_s: _Optional[float] = ...) -> None: ...

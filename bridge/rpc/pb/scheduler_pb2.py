@@ -5,92 +5,95 @@
 # source: schedbridge/v1/scheduler.proto
 # Protobuf Python Version: 7.35.1
 """Generated protocol buffer code."""
-
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import descriptor_pool as _descriptor_pool
 from google.protobuf import runtime_version as _runtime_version
 from google.protobuf import symbol_database as _symbol_database
 from google.protobuf.internal import builder as _builder
-
 _runtime_version.ValidateProtobufRuntimeVersion(
-    _runtime_version.Domain.PUBLIC, 7, 35, 1, "", "schedbridge/v1/scheduler.proto"
+    _runtime_version.Domain.PUBLIC,
+    7,
+    35,
+    1,
+    '',
+    'schedbridge/v1/scheduler.proto'
 )
 # @@protoc_insertion_point(imports)
 
 _sym_db = _symbol_database.Default()
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(
-    b'\n\x1eschedbridge/v1/scheduler.proto\x12\x0eschedbridge.v1"\xb3\x01\n\x0cHelloRequest\x12\x14\n\x0cwire_version\x18\x01 \x01(\r\x12\x12\n\ncontroller\x18\x02 \x01(\t\x12\r\n\x05\x65poch\x18\x03 \x01(\x04\x12\x0f\n\x07\x63luster\x18\x04 \x01(\t\x12\x10\n\x08\x66\x65\x61tures\x18\x05 \x03(\t\x12\x19\n\x11memory_consumable\x18\x06 \x01(\x08\x12\x13\n\x0bwhole_cores\x18\x07 \x01(\x08\x12\x17\n\x0fmemory_optional\x18\x08 \x01(\x08"l\n\nHelloReply\x12\x14\n\x0cwire_version\x18\x01 \x01(\r\x12\x0f\n\x07service\x18\x02 \x01(\t\x12\x15\n\rservice_epoch\x18\x03 \x01(\x04\x12\x10\n\x08\x66\x65\x61tures\x18\x04 \x03(\t\x12\x0e\n\x06policy\x18\x05 \x01(\t"\xb5\x03\n\x0c\x43ycleRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\x12\n\ngeneration\x18\x02 \x01(\x04\x12\x17\n\x0f\x62\x61se_generation\x18\x03 \x01(\x04\x12\r\n\x05now_s\x18\x04 \x01(\x03\x12!\n\x04jobs\x18\x05 \x03(\x0b\x32\x13.schedbridge.v1.Job\x12\x14\n\x0cremoved_jobs\x18\x06 \x03(\t\x12#\n\x05nodes\x18\x07 \x03(\x0b\x32\x14.schedbridge.v1.Node\x12\x15\n\rremoved_nodes\x18\x08 \x03(\t\x12.\n\npartitions\x18\t \x01(\x0b\x32\x1a.schedbridge.v1.Partitions\x12\x32\n\x0creservations\x18\n \x01(\x0b\x32\x1c.schedbridge.v1.Reservations\x12*\n\x08licences\x18\x0b \x01(\x0b\x32\x18.schedbridge.v1.Licences\x12#\n\x05\x66\x61tes\x18\x0c \x03(\x0b\x32\x14.schedbridge.v1.Fate\x12\x30\n\x06status\x18\r \x01(\x0b\x32 .schedbridge.v1.ControllerStatus"\x8d\x01\n\nCycleReply\x12\x11\n\tneed_full\x18\x01 \x01(\x08\x12\x12\n\ngeneration\x18\x02 \x01(\x04\x12+\n\tdecisions\x18\x03 \x03(\x0b\x32\x18.schedbridge.v1.Decision\x12\x14\n\x0cwake_after_s\x18\x04 \x01(\r\x12\x15\n\rservice_epoch\x18\x05 \x01(\x04"\xb5\x01\n\x04Node\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04\x63pus\x18\x02 \x01(\r\x12\x18\n\x10threads_per_core\x18\x03 \x01(\r\x12\x12\n\nmemory_mib\x18\x04 \x01(\x04\x12"\n\x04gres\x18\x05 \x03(\x0b\x32\x14.schedbridge.v1.Gres\x12\x10\n\x08\x66\x65\x61tures\x18\x06 \x03(\t\x12\x0e\n\x06usable\x18\x07 \x01(\x08\x12\r\n\x05state\x18\x08 \x01(\t\x12\x0e\n\x06weight\x18\t \x01(\r"#\n\x04Gres\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05\x63ount\x18\x02 \x01(\x04"\xcd\x03\n\x03Job\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\x06\x12\'\n\x05state\x18\x03 \x01(\x0e\x32\x18.schedbridge.v1.JobState\x12\x0c\n\x04name\x18\x04 \x01(\t\x12\x0c\n\x04user\x18\x05 \x01(\t\x12\x0f\n\x07\x61\x63\x63ount\x18\x06 \x01(\t\x12\x0b\n\x03qos\x18\x07 \x01(\t\x12\x10\n\x08priority\x18\x08 \x01(\x04\x12\x10\n\x08submit_s\x18\t \x01(\x03\x12\x12\n\neligible_s\x18\n \x01(\x03\x12\x0f\n\x07\x62\x65gin_s\x18\x0b \x01(\x03\x12\x14\n\x0ctime_limit_s\x18\x0c \x01(\x03\x12"\n\x04hold\x18\r \x01(\x0e\x32\x14.schedbridge.v1.Hold\x12\x11\n\thold_text\x18\x0e \x01(\t\x12(\n\x07request\x18\x0f \x01(\x0b\x32\x17.schedbridge.v1.Request\x12\x13\n\x0b\x61rray_tasks\x18\x10 \x01(\r\x12\x17\n\x0f\x61rray_startable\x18\x11 \x01(\r\x12.\n\nallocation\x18\x12 \x01(\x0b\x32\x1a.schedbridge.v1.Allocation\x12\x12\n\ndeadline_s\x18\x13 \x01(\x03\x12\x14\n\x0cleast_time_s\x18\x14 \x01(\x03"\xab\x04\n\x07Request\x12\x12\n\npartitions\x18\x01 \x03(\t\x12\x11\n\tmin_nodes\x18\x02 \x01(\r\x12\x11\n\tmax_nodes\x18\x03 \x01(\r\x12\r\n\x05tasks\x18\x04 \x01(\r\x12\x15\n\rcpus_per_task\x18\x05 \x01(\r\x12\x16\n\x0etasks_per_node\x18\x06 \x01(\r\x12\x10\n\x08min_cpus\x18\x07 \x01(\r\x12\x19\n\x11min_cpus_per_node\x18\x08 \x01(\r\x12\x1b\n\x13memory_per_node_mib\x18\t \x01(\x04\x12\x1a\n\x12memory_per_cpu_mib\x18\n \x01(\x04\x12+\n\rgres_per_node\x18\x0b \x03(\x0b\x32\x14.schedbridge.v1.Gres\x12\x11\n\texclusive\x18\x0c \x01(\x08\x12\x10\n\x08\x66\x65\x61tures\x18\r \x01(\t\x12\x16\n\x0erequired_nodes\x18\x0e \x01(\t\x12\x16\n\x0e\x65xcluded_nodes\x18\x0f \x01(\t\x12,\n\x08licences\x18\x10 \x03(\x0b\x32\x1a.schedbridge.v1.LicenceUse\x12\x13\n\x0breservation\x18\x11 \x01(\t\x12\x12\n\ncontiguous\x18\x12 \x01(\x08\x12,\n\tmalleable\x18\x13 \x01(\x0b\x32\x19.schedbridge.v1.Malleable\x12&\n\x06\x63hunks\x18\x14 \x01(\x0b\x32\x16.schedbridge.v1.Chunks\x12\x13\n\x0b\x66ixed_start\x18\x15 \x01(\x08"\'\n\x06\x43hunks\x12\x0e\n\x06\x63hunks\x18\x01 \x01(\t\x12\r\n\x05place\x18\x02 \x01(\t"t\n\tMalleable\x12\x11\n\tmin_nodes\x18\x01 \x01(\r\x12\x11\n\tmax_nodes\x18\x02 \x01(\r\x12\x17\n\x0fnode_constraint\x18\x03 \x01(\t\x12\x13\n\x0bmin_power_w\x18\x04 \x01(\r\x12\x13\n\x0bmax_power_w\x18\x05 \x01(\r")\n\nLicenceUse\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05\x63ount\x18\x02 \x01(\r"\xa7\x01\n\nAllocation\x12\x0f\n\x07start_s\x18\x01 \x01(\x03\x12\r\n\x05\x65nd_s\x18\x02 \x01(\x03\x12\x11\n\tpartition\x18\x03 \x01(\t\x12%\n\x04uses\x18\x04 \x03(\x0b\x32\x17.schedbridge.v1.NodeUse\x12\x11\n\texclusive\x18\x05 \x01(\x08\x12,\n\x08licences\x18\x06 \x03(\x0b\x32\x1a.schedbridge.v1.LicenceUse"^\n\x07NodeUse\x12\r\n\x05nodes\x18\x01 \x01(\t\x12\x0c\n\x04\x63pus\x18\x02 \x01(\r\x12\x12\n\nmemory_mib\x18\x03 \x01(\x04\x12"\n\x04gres\x18\x04 \x03(\x0b\x32\x14.schedbridge.v1.Gres"6\n\nPartitions\x12(\n\x05items\x18\x01 \x03(\x0b\x32\x19.schedbridge.v1.Partition"\xb0\x01\n\tPartition\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05nodes\x18\x02 \x01(\t\x12\n\n\x02up\x18\x03 \x01(\x08\x12\x11\n\tmin_nodes\x18\x04 \x01(\r\x12\x11\n\tmax_nodes\x18\x05 \x01(\r\x12\x12\n\nmax_time_s\x18\x06 \x01(\x03\x12\x16\n\x0e\x64\x65\x66\x61ult_time_s\x18\x07 \x01(\x03\x12\x11\n\texclusive\x18\x08 \x01(\x08\x12\x15\n\rpriority_tier\x18\t \x01(\r":\n\x0cReservations\x12*\n\x05items\x18\x01 \x03(\x0b\x32\x1b.schedbridge.v1.Reservation"\x8d\x01\n\x0bReservation\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07start_s\x18\x02 \x01(\x03\x12\r\n\x05\x65nd_s\x18\x03 \x01(\x03\x12\r\n\x05nodes\x18\x04 \x01(\t\x12,\n\x08licences\x18\x05 \x03(\x0b\x32\x1a.schedbridge.v1.LicenceUse\x12\x13\n\x0bmaintenance\x18\x06 \x01(\x08"2\n\x08Licences\x12&\n\x05items\x18\x01 \x03(\x0b\x32\x17.schedbridge.v1.Licence">\n\x07Licence\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05total\x18\x02 \x01(\r\x12\x16\n\x0eused_elsewhere\x18\x03 \x01(\r"~\n\x10\x43ontrollerStatus\x12\x11\n\tfallbacks\x18\x01 \x01(\r\x12\x12\n\nfallback_s\x18\x02 \x01(\x01\x12\x17\n\x0f\x66\x61llback_reason\x18\x03 \x01(\t\x12\x13\n\x0block_ms_max\x18\x04 \x01(\x01\x12\x15\n\rround_trip_ms\x18\x05 \x01(\x01"\xa2\x02\n\x08\x44\x65\x63ision\x12\n\n\x02id\x18\x01 \x01(\x04\x12\x0e\n\x06job_id\x18\x02 \x01(\t\x12\x13\n\x0bjob_version\x18\x03 \x01(\x06\x12&\n\x05start\x18\x04 \x01(\x0b\x32\x15.schedbridge.v1.StartH\x00\x12\x35\n\rplanned_start\x18\x05 \x01(\x0b\x32\x1c.schedbridge.v1.PlannedStartH\x00\x12*\n\x07pending\x18\x06 \x01(\x0b\x32\x17.schedbridge.v1.PendingH\x00\x12(\n\x06resize\x18\x07 \x01(\x0b\x32\x16.schedbridge.v1.ResizeH\x00\x12&\n\x05quota\x18\x08 \x01(\x0b\x32\x15.schedbridge.v1.QuotaH\x00\x42\x08\n\x06\x61\x63tion"_\n\x05Start\x12\r\n\x05nodes\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\t\x12\r\n\x05tasks\x18\x03 \x03(\r\x12%\n\x04uses\x18\x04 \x03(\x0b\x32\x17.schedbridge.v1.NodeUse"j\n\x0cPlannedStart\x12\x0f\n\x07start_s\x18\x01 \x01(\x03\x12\r\n\x05nodes\x18\x02 \x01(\t\x12\x11\n\tpartition\x18\x03 \x01(\t\x12\'\n\x06reason\x18\x04 \x01(\x0b\x32\x17.schedbridge.v1.Pending"A\n\x07Pending\x12(\n\x04\x63ode\x18\x01 \x01(\x0e\x32\x1a.schedbridge.v1.ReasonCode\x12\x0c\n\x04text\x18\x02 \x01(\t"\x17\n\x06Resize\x12\r\n\x05nodes\x18\x01 \x01(\t"$\n\x05Quota\x12\x1b\n\x13milli_cpus_per_node\x18\x01 \x01(\r"q\n\x04\x46\x61te\x12\x13\n\x0b\x64\x65\x63ision_id\x18\x01 \x01(\x04\x12\x0e\n\x06job_id\x18\x02 \x01(\t\x12(\n\x07outcome\x18\x03 \x01(\x0e\x32\x17.schedbridge.v1.Outcome\x12\x0c\n\x04\x63ode\x18\x04 \x01(\x05\x12\x0c\n\x04text\x18\x05 \x01(\t*m\n\x08JobState\x12\x19\n\x15JOB_STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11JOB_STATE_PENDING\x10\x01\x12\x15\n\x11JOB_STATE_RUNNING\x10\x02\x12\x18\n\x14JOB_STATE_COMPLETING\x10\x03*\xae\x01\n\x04Hold\x12\r\n\tHOLD_NONE\x10\x00\x12\r\n\tHOLD_HELD\x10\x01\x12\x13\n\x0fHOLD_DEPENDENCY\x10\x02\x12\x13\n\x0fHOLD_BEGIN_TIME\x10\x03\x12\x0e\n\nHOLD_LIMIT\x10\x04\x12\x14\n\x10HOLD_ARRAY_LIMIT\x10\x05\x12\x12\n\x0eHOLD_PARTITION\x10\x06\x12\x14\n\x10HOLD_RESERVATION\x10\x07\x12\x0e\n\nHOLD_OTHER\x10\x08*\xcb\x02\n\nReasonCode\x12\x16\n\x12REASON_UNSPECIFIED\x10\x00\x12\x14\n\x10REASON_RESOURCES\x10\x01\x12\x13\n\x0fREASON_PRIORITY\x10\x02\x12\x13\n\x0fREASON_LICENCES\x10\x03\x12\x16\n\x12REASON_RESERVATION\x10\x04\x12\x15\n\x11REASON_BEGIN_TIME\x10\x05\x12\x0f\n\x0bREASON_HELD\x10\x06\x12\x15\n\x11REASON_DEPENDENCY\x10\x07\x12\x10\n\x0cREASON_LIMIT\x10\x08\x12\x16\n\x12REASON_ARRAY_LIMIT\x10\t\x12\x14\n\x10REASON_PARTITION\x10\n\x12\x10\n\x0cREASON_NEVER\x10\x0b\x12\x16\n\x12REASON_BAD_REQUEST\x10\x0c\x12\x12\n\x0eREASON_REFUSED\x10\r\x12\x10\n\x0cREASON_OTHER\x10\x0e*t\n\x07Outcome\x12\x17\n\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x13\n\x0fOUTCOME_APPLIED\x10\x01\x12\x11\n\rOUTCOME_STALE\x10\x02\x12\x13\n\x0fOUTCOME_REFUSED\x10\x03\x12\x13\n\x0fOUTCOME_INVALID\x10\x04\x32\x91\x01\n\tScheduler\x12\x41\n\x05Hello\x12\x1c.schedbridge.v1.HelloRequest\x1a\x1a.schedbridge.v1.HelloReply\x12\x41\n\x05\x43ycle\x12\x1c.schedbridge.v1.CycleRequest\x1a\x1a.schedbridge.v1.CycleReplyb\x06proto3'
-)
+
+
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1eschedbridge/v1/scheduler.proto\x12\x0eschedbridge.v1\"\xb3\x01\n\x0cHelloRequest\x12\x14\n\x0cwire_version\x18\x01 \x01(\r\x12\x12\n\ncontroller\x18\x02 \x01(\t\x12\r\n\x05\x65poch\x18\x03 \x01(\x04\x12\x0f\n\x07\x63luster\x18\x04 \x01(\t\x12\x10\n\x08\x66\x65\x61tures\x18\x05 \x03(\t\x12\x19\n\x11memory_consumable\x18\x06 \x01(\x08\x12\x13\n\x0bwhole_cores\x18\x07 \x01(\x08\x12\x17\n\x0fmemory_optional\x18\x08 \x01(\x08\"l\n\nHelloReply\x12\x14\n\x0cwire_version\x18\x01 \x01(\r\x12\x0f\n\x07service\x18\x02 \x01(\t\x12\x15\n\rservice_epoch\x18\x03 \x01(\x04\x12\x10\n\x08\x66\x65\x61tures\x18\x04 \x03(\t\x12\x0e\n\x06policy\x18\x05 \x01(\t\"\xb5\x03\n\x0c\x43ycleRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\x12\n\ngeneration\x18\x02 \x01(\x04\x12\x17\n\x0f\x62\x61se_generation\x18\x03 \x01(\x04\x12\r\n\x05now_s\x18\x04 \x01(\x03\x12!\n\x04jobs\x18\x05 \x03(\x0b\x32\x13.schedbridge.v1.Job\x12\x14\n\x0cremoved_jobs\x18\x06 \x03(\t\x12#\n\x05nodes\x18\x07 \x03(\x0b\x32\x14.schedbridge.v1.Node\x12\x15\n\rremoved_nodes\x18\x08 \x03(\t\x12.\n\npartitions\x18\t \x01(\x0b\x32\x1a.schedbridge.v1.Partitions\x12\x32\n\x0creservations\x18\n \x01(\x0b\x32\x1c.schedbridge.v1.Reservations\x12*\n\x08licences\x18\x0b \x01(\x0b\x32\x18.schedbridge.v1.Licences\x12#\n\x05\x66\x61tes\x18\x0c \x03(\x0b\x32\x14.schedbridge.v1.Fate\x12\x30\n\x06status\x18\r \x01(\x0b\x32 .schedbridge.v1.ControllerStatus\"\x8d\x01\n\nCycleReply\x12\x11\n\tneed_full\x18\x01 \x01(\x08\x12\x12\n\ngeneration\x18\x02 \x01(\x04\x12+\n\tdecisions\x18\x03 \x03(\x0b\x32\x18.schedbridge.v1.Decision\x12\x14\n\x0cwake_after_s\x18\x04 \x01(\r\x12\x15\n\rservice_epoch\x18\x05 \x01(\x04\"\xb5\x01\n\x04Node\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04\x63pus\x18\x02 \x01(\r\x12\x18\n\x10threads_per_core\x18\x03 \x01(\r\x12\x12\n\nmemory_mib\x18\x04 \x01(\x04\x12\"\n\x04gres\x18\x05 \x03(\x0b\x32\x14.schedbridge.v1.Gres\x12\x10\n\x08\x66\x65\x61tures\x18\x06 \x03(\t\x12\x0e\n\x06usable\x18\x07 \x01(\x08\x12\r\n\x05state\x18\x08 \x01(\t\x12\x0e\n\x06weight\x18\t \x01(\r\"#\n\x04Gres\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05\x63ount\x18\x02 \x01(\x04\"\xcd\x03\n\x03Job\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\x06\x12\'\n\x05state\x18\x03 \x01(\x0e\x32\x18.schedbridge.v1.JobState\x12\x0c\n\x04name\x18\x04 \x01(\t\x12\x0c\n\x04user\x18\x05 \x01(\t\x12\x0f\n\x07\x61\x63\x63ount\x18\x06 \x01(\t\x12\x0b\n\x03qos\x18\x07 \x01(\t\x12\x10\n\x08priority\x18\x08 \x01(\x04\x12\x10\n\x08submit_s\x18\t \x01(\x03\x12\x12\n\neligible_s\x18\n \x01(\x03\x12\x0f\n\x07\x62\x65gin_s\x18\x0b \x01(\x03\x12\x14\n\x0ctime_limit_s\x18\x0c \x01(\x03\x12\"\n\x04hold\x18\r \x01(\x0e\x32\x14.schedbridge.v1.Hold\x12\x11\n\thold_text\x18\x0e \x01(\t\x12(\n\x07request\x18\x0f \x01(\x0b\x32\x17.schedbridge.v1.Request\x12\x13\n\x0b\x61rray_tasks\x18\x10 \x01(\r\x12\x17\n\x0f\x61rray_startable\x18\x11 \x01(\r\x12.\n\nallocation\x18\x12 \x01(\x0b\x32\x1a.schedbridge.v1.Allocation\x12\x12\n\ndeadline_s\x18\x13 \x01(\x03\x12\x14\n\x0cleast_time_s\x18\x14 \x01(\x03\"\xab\x04\n\x07Request\x12\x12\n\npartitions\x18\x01 \x03(\t\x12\x11\n\tmin_nodes\x18\x02 \x01(\r\x12\x11\n\tmax_nodes\x18\x03 \x01(\r\x12\r\n\x05tasks\x18\x04 \x01(\r\x12\x15\n\rcpus_per_task\x18\x05 \x01(\r\x12\x16\n\x0etasks_per_node\x18\x06 \x01(\r\x12\x10\n\x08min_cpus\x18\x07 \x01(\r\x12\x19\n\x11min_cpus_per_node\x18\x08 \x01(\r\x12\x1b\n\x13memory_per_node_mib\x18\t \x01(\x04\x12\x1a\n\x12memory_per_cpu_mib\x18\n \x01(\x04\x12+\n\rgres_per_node\x18\x0b \x03(\x0b\x32\x14.schedbridge.v1.Gres\x12\x11\n\texclusive\x18\x0c \x01(\x08\x12\x10\n\x08\x66\x65\x61tures\x18\r \x01(\t\x12\x16\n\x0erequired_nodes\x18\x0e \x01(\t\x12\x16\n\x0e\x65xcluded_nodes\x18\x0f \x01(\t\x12,\n\x08licences\x18\x10 \x03(\x0b\x32\x1a.schedbridge.v1.LicenceUse\x12\x13\n\x0breservation\x18\x11 \x01(\t\x12\x12\n\ncontiguous\x18\x12 \x01(\x08\x12,\n\tmalleable\x18\x13 \x01(\x0b\x32\x19.schedbridge.v1.Malleable\x12&\n\x06\x63hunks\x18\x14 \x01(\x0b\x32\x16.schedbridge.v1.Chunks\x12\x13\n\x0b\x66ixed_start\x18\x15 \x01(\x08\"\'\n\x06\x43hunks\x12\x0e\n\x06\x63hunks\x18\x01 \x01(\t\x12\r\n\x05place\x18\x02 \x01(\t\"t\n\tMalleable\x12\x11\n\tmin_nodes\x18\x01 \x01(\r\x12\x11\n\tmax_nodes\x18\x02 \x01(\r\x12\x17\n\x0fnode_constraint\x18\x03 \x01(\t\x12\x13\n\x0bmin_power_w\x18\x04 \x01(\r\x12\x13\n\x0bmax_power_w\x18\x05 \x01(\r\")\n\nLicenceUse\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05\x63ount\x18\x02 \x01(\r\"\xa7\x01\n\nAllocation\x12\x0f\n\x07start_s\x18\x01 \x01(\x03\x12\r\n\x05\x65nd_s\x18\x02 \x01(\x03\x12\x11\n\tpartition\x18\x03 \x01(\t\x12%\n\x04uses\x18\x04 \x03(\x0b\x32\x17.schedbridge.v1.NodeUse\x12\x11\n\texclusive\x18\x05 \x01(\x08\x12,\n\x08licences\x18\x06 \x03(\x0b\x32\x1a.schedbridge.v1.LicenceUse\"^\n\x07NodeUse\x12\r\n\x05nodes\x18\x01 \x01(\t\x12\x0c\n\x04\x63pus\x18\x02 \x01(\r\x12\x12\n\nmemory_mib\x18\x03 \x01(\x04\x12\"\n\x04gres\x18\x04 \x03(\x0b\x32\x14.schedbridge.v1.Gres\"6\n\nPartitions\x12(\n\x05items\x18\x01 \x03(\x0b\x32\x19.schedbridge.v1.Partition\"\xb0\x01\n\tPartition\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05nodes\x18\x02 \x01(\t\x12\n\n\x02up\x18\x03 \x01(\x08\x12\x11\n\tmin_nodes\x18\x04 \x01(\r\x12\x11\n\tmax_nodes\x18\x05 \x01(\r\x12\x12\n\nmax_time_s\x18\x06 \x01(\x03\x12\x16\n\x0e\x64\x65\x66\x61ult_time_s\x18\x07 \x01(\x03\x12\x11\n\texclusive\x18\x08 \x01(\x08\x12\x15\n\rpriority_tier\x18\t \x01(\r\":\n\x0cReservations\x12*\n\x05items\x18\x01 \x03(\x0b\x32\x1b.schedbridge.v1.Reservation\"\x8d\x01\n\x0bReservation\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07start_s\x18\x02 \x01(\x03\x12\r\n\x05\x65nd_s\x18\x03 \x01(\x03\x12\r\n\x05nodes\x18\x04 \x01(\t\x12,\n\x08licences\x18\x05 \x03(\x0b\x32\x1a.schedbridge.v1.LicenceUse\x12\x13\n\x0bmaintenance\x18\x06 \x01(\x08\"2\n\x08Licences\x12&\n\x05items\x18\x01 \x03(\x0b\x32\x17.schedbridge.v1.Licence\">\n\x07Licence\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05total\x18\x02 \x01(\r\x12\x16\n\x0eused_elsewhere\x18\x03 \x01(\r\"~\n\x10\x43ontrollerStatus\x12\x11\n\tfallbacks\x18\x01 \x01(\r\x12\x12\n\nfallback_s\x18\x02 \x01(\x01\x12\x17\n\x0f\x66\x61llback_reason\x18\x03 \x01(\t\x12\x13\n\x0block_ms_max\x18\x04 \x01(\x01\x12\x15\n\rround_trip_ms\x18\x05 \x01(\x01\"\xa2\x02\n\x08\x44\x65\x63ision\x12\n\n\x02id\x18\x01 \x01(\x04\x12\x0e\n\x06job_id\x18\x02 \x01(\t\x12\x13\n\x0bjob_version\x18\x03 \x01(\x06\x12&\n\x05start\x18\x04 \x01(\x0b\x32\x15.schedbridge.v1.StartH\x00\x12\x35\n\rplanned_start\x18\x05 \x01(\x0b\x32\x1c.schedbridge.v1.PlannedStartH\x00\x12*\n\x07pending\x18\x06 \x01(\x0b\x32\x17.schedbridge.v1.PendingH\x00\x12(\n\x06resize\x18\x07 \x01(\x0b\x32\x16.schedbridge.v1.ResizeH\x00\x12&\n\x05quota\x18\x08 \x01(\x0b\x32\x15.schedbridge.v1.QuotaH\x00\x42\x08\n\x06\x61\x63tion\"_\n\x05Start\x12\r\n\x05nodes\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\t\x12\r\n\x05tasks\x18\x03 \x03(\r\x12%\n\x04uses\x18\x04 \x03(\x0b\x32\x17.schedbridge.v1.NodeUse\"j\n\x0cPlannedStart\x12\x0f\n\x07start_s\x18\x01 \x01(\x03\x12\r\n\x05nodes\x18\x02 \x01(\t\x12\x11\n\tpartition\x18\x03 \x01(\t\x12\'\n\x06reason\x18\x04 \x01(\x0b\x32\x17.schedbridge.v1.Pending\"A\n\x07Pending\x12(\n\x04\x63ode\x18\x01 \x01(\x0e\x32\x1a.schedbridge.v1.ReasonCode\x12\x0c\n\x04text\x18\x02 \x01(\t\"\x17\n\x06Resize\x12\r\n\x05nodes\x18\x01 \x01(\t\"$\n\x05Quota\x12\x1b\n\x13milli_cpus_per_node\x18\x01 \x01(\r\"q\n\x04\x46\x61te\x12\x13\n\x0b\x64\x65\x63ision_id\x18\x01 \x01(\x04\x12\x0e\n\x06job_id\x18\x02 \x01(\t\x12(\n\x07outcome\x18\x03 \x01(\x0e\x32\x17.schedbridge.v1.Outcome\x12\x0c\n\x04\x63ode\x18\x04 \x01(\x05\x12\x0c\n\x04text\x18\x05 \x01(\t*m\n\x08JobState\x12\x19\n\x15JOB_STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11JOB_STATE_PENDING\x10\x01\x12\x15\n\x11JOB_STATE_RUNNING\x10\x02\x12\x18\n\x14JOB_STATE_COMPLETING\x10\x03*\xae\x01\n\x04Hold\x12\r\n\tHOLD_NONE\x10\x00\x12\r\n\tHOLD_HELD\x10\x01\x12\x13\n\x0fHOLD_DEPENDENCY\x10\x02\x12\x13\n\x0fHOLD_BEGIN_TIME\x10\x03\x12\x0e\n\nHOLD_LIMIT\x10\x04\x12\x14\n\x10HOLD_ARRAY_LIMIT\x10\x05\x12\x12\n\x0eHOLD_PARTITION\x10\x06\x12\x14\n\x10HOLD_RESERVATION\x10\x07\x12\x0e\n\nHOLD_OTHER\x10\x08*\xcb\x02\n\nReasonCode\x12\x16\n\x12REASON_UNSPECIFIED\x10\x00\x12\x14\n\x10REASON_RESOURCES\x10\x01\x12\x13\n\x0fREASON_PRIORITY\x10\x02\x12\x13\n\x0fREASON_LICENCES\x10\x03\x12\x16\n\x12REASON_RESERVATION\x10\x04\x12\x15\n\x11REASON_BEGIN_TIME\x10\x05\x12\x0f\n\x0bREASON_HELD\x10\x06\x12\x15\n\x11REASON_DEPENDENCY\x10\x07\x12\x10\n\x0cREASON_LIMIT\x10\x08\x12\x16\n\x12REASON_ARRAY_LIMIT\x10\t\x12\x14\n\x10REASON_PARTITION\x10\n\x12\x10\n\x0cREASON_NEVER\x10\x0b\x12\x16\n\x12REASON_BAD_REQUEST\x10\x0c\x12\x12\n\x0eREASON_REFUSED\x10\r\x12\x10\n\x0cREASON_OTHER\x10\x0e*t\n\x07Outcome\x12\x17\n\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x13\n\x0fOUTCOME_APPLIED\x10\x01\x12\x11\n\rOUTCOME_STALE\x10\x02\x12\x13\n\x0fOUTCOME_REFUSED\x10\x03\x12\x13\n\x0fOUTCOME_INVALID\x10\x04\x32\x91\x01\n\tScheduler\x12\x41\n\x05Hello\x12\x1c.schedbridge.v1.HelloRequest\x1a\x1a.schedbridge.v1.HelloReply\x12\x41\n\x05\x43ycle\x12\x1c.schedbridge.v1.CycleRequest\x1a\x1a.schedbridge.v1.CycleReplyb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
-_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, "schedbridge.v1.scheduler_pb2", _globals)
+_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'schedbridge.v1.scheduler_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-    DESCRIPTOR._loaded_options = None
-    _globals["_JOBSTATE"]._serialized_start = 4063
-    _globals["_JOBSTATE"]._serialized_end = 4172
-    _globals["_HOLD"]._serialized_start = 4175
-    _globals["_HOLD"]._serialized_end = 4349
-    _globals["_REASONCODE"]._serialized_start = 4352
-    _globals["_REASONCODE"]._serialized_end = 4683
-    _globals["_OUTCOME"]._serialized_start = 4685
-    _globals["_OUTCOME"]._serialized_end = 4801
-    _globals["_HELLOREQUEST"]._serialized_start = 51
-    _globals["_HELLOREQUEST"]._serialized_end = 230
-    _globals["_HELLOREPLY"]._serialized_start = 232
-    _globals["_HELLOREPLY"]._serialized_end = 340
-    _globals["_CYCLEREQUEST"]._serialized_start = 343
-    _globals["_CYCLEREQUEST"]._serialized_end = 780
-    _globals["_CYCLEREPLY"]._serialized_start = 783
-    _globals["_CYCLEREPLY"]._serialized_end = 924
-    _globals["_NODE"]._serialized_start = 927
-    _globals["_NODE"]._serialized_end = 1108
-    _globals["_GRES"]._serialized_start = 1110
-    _globals["_GRES"]._serialized_end = 1145
-    _globals["_JOB"]._serialized_start = 1148
-    _globals["_JOB"]._serialized_end = 1609
-    _globals["_REQUEST"]._serialized_start = 1612
-    _globals["_REQUEST"]._serialized_end = 2167
-    _globals["_CHUNKS"]._serialized_start = 2169
-    _globals["_CHUNKS"]._serialized_end = 2208
-    _globals["_MALLEABLE"]._serialized_start = 2210
-    _globals["_MALLEABLE"]._serialized_end = 2326
-    _globals["_LICENCEUSE"]._serialized_start = 2328
-    _globals["_LICENCEUSE"]._serialized_end = 2369
-    _globals["_ALLOCATION"]._serialized_start = 2372
-    _globals["_ALLOCATION"]._serialized_end = 2539
-    _globals["_NODEUSE"]._serialized_start = 2541
-    _globals["_NODEUSE"]._serialized_end = 2635
-    _globals["_PARTITIONS"]._serialized_start = 2637
-    _globals["_PARTITIONS"]._serialized_end = 2691
-    _globals["_PARTITION"]._serialized_start = 2694
-    _globals["_PARTITION"]._serialized_end = 2870
-    _globals["_RESERVATIONS"]._serialized_start = 2872
-    _globals["_RESERVATIONS"]._serialized_end = 2930
-    _globals["_RESERVATION"]._serialized_start = 2933
-    _globals["_RESERVATION"]._serialized_end = 3074
-    _globals["_LICENCES"]._serialized_start = 3076
-    _globals["_LICENCES"]._serialized_end = 3126
-    _globals["_LICENCE"]._serialized_start = 3128
-    _globals["_LICENCE"]._serialized_end = 3190
-    _globals["_CONTROLLERSTATUS"]._serialized_start = 3192
-    _globals["_CONTROLLERSTATUS"]._serialized_end = 3318
-    _globals["_DECISION"]._serialized_start = 3321
-    _globals["_DECISION"]._serialized_end = 3611
-    _globals["_START"]._serialized_start = 3613
-    _globals["_START"]._serialized_end = 3708
-    _globals["_PLANNEDSTART"]._serialized_start = 3710
-    _globals["_PLANNEDSTART"]._serialized_end = 3816
-    _globals["_PENDING"]._serialized_start = 3818
-    _globals["_PENDING"]._serialized_end = 3883
-    _globals["_RESIZE"]._serialized_start = 3885
-    _globals["_RESIZE"]._serialized_end = 3908
-    _globals["_QUOTA"]._serialized_start = 3910
-    _globals["_QUOTA"]._serialized_end = 3946
-    _globals["_FATE"]._serialized_start = 3948
-    _globals["_FATE"]._serialized_end = 4061
-    _globals["_SCHEDULER"]._serialized_start = 4804
-    _globals["_SCHEDULER"]._serialized_end = 4949
+  DESCRIPTOR._loaded_options = None
+  _globals['_JOBSTATE']._serialized_start=4063
+  _globals['_JOBSTATE']._serialized_end=4172
+  _globals['_HOLD']._serialized_start=4175
+  _globals['_HOLD']._serialized_end=4349
+  _globals['_REASONCODE']._serialized_start=4352
+  _globals['_REASONCODE']._serialized_end=4683
+  _globals['_OUTCOME']._serialized_start=4685
+  _globals['_OUTCOME']._serialized_end=4801
+  _globals['_HELLOREQUEST']._serialized_start=51
+  _globals['_HELLOREQUEST']._serialized_end=230
+  _globals['_HELLOREPLY']._serialized_start=232
+  _globals['_HELLOREPLY']._serialized_end=340
+  _globals['_CYCLEREQUEST']._serialized_start=343
+  _globals['_CYCLEREQUEST']._serialized_end=780
+  _globals['_CYCLEREPLY']._serialized_start=783
+  _globals['_CYCLEREPLY']._serialized_end=924
+  _globals['_NODE']._serialized_start=927
+  _globals['_NODE']._serialized_end=1108
+  _globals['_GRES']._serialized_start=1110
+  _globals['_GRES']._serialized_end=1145
+  _globals['_JOB']._serialized_start=1148
+  _globals['_JOB']._serialized_end=1609
+  _globals['_REQUEST']._serialized_start=1612
+  _globals['_REQUEST']._serialized_end=2167
+  _globals['_CHUNKS']._serialized_start=2169
+  _globals['_CHUNKS']._serialized_end=2208
+  _globals['_MALLEABLE']._serialized_start=2210
+  _globals['_MALLEABLE']._serialized_end=2326
+  _globals['_LICENCEUSE']._serialized_start=2328
+  _globals['_LICENCEUSE']._serialized_end=2369
+  _globals['_ALLOCATION']._serialized_start=2372
+  _globals['_ALLOCATION']._serialized_end=2539
+  _globals['_NODEUSE']._serialized_start=2541
+  _globals['_NODEUSE']._serialized_end=2635
+  _globals['_PARTITIONS']._serialized_start=2637
+  _globals['_PARTITIONS']._serialized_end=2691
+  _globals['_PARTITION']._serialized_start=2694
+  _globals['_PARTITION']._serialized_end=2870
+  _globals['_RESERVATIONS']._serialized_start=2872
+  _globals['_RESERVATIONS']._serialized_end=2930
+  _globals['_RESERVATION']._serialized_start=2933
+  _globals['_RESERVATION']._serialized_end=3074
+  _globals['_LICENCES']._serialized_start=3076
+  _globals['_LICENCES']._serialized_end=3126
+  _globals['_LICENCE']._serialized_start=3128
+  _globals['_LICENCE']._serialized_end=3190
+  _globals['_CONTROLLERSTATUS']._serialized_start=3192
+  _globals['_CONTROLLERSTATUS']._serialized_end=3318
+  _globals['_DECISION']._serialized_start=3321
+  _globals['_DECISION']._serialized_end=3611
+  _globals['_START']._serialized_start=3613
+  _globals['_START']._serialized_end=3708
+  _globals['_PLANNEDSTART']._serialized_start=3710
+  _globals['_PLANNEDSTART']._serialized_end=3816
+  _globals['_PENDING']._serialized_start=3818
+  _globals['_PENDING']._serialized_end=3883
+  _globals['_RESIZE']._serialized_start=3885
+  _globals['_RESIZE']._serialized_end=3908
+  _globals['_QUOTA']._serialized_start=3910
+  _globals['_QUOTA']._serialized_end=3946
+  _globals['_FATE']._serialized_start=3948
+  _globals['_FATE']._serialized_end=4061
+  _globals['_SCHEDULER']._serialized_start=4804
+  _globals['_SCHEDULER']._serialized_end=4949
 # @@protoc_insertion_point(module_scope)

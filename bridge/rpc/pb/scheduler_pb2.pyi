@@ -52,7 +52,6 @@ class Outcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     OUTCOME_STALE: _ClassVar[Outcome]
     OUTCOME_REFUSED: _ClassVar[Outcome]
     OUTCOME_INVALID: _ClassVar[Outcome]
-
 JOB_STATE_UNSPECIFIED: JobState
 JOB_STATE_PENDING: JobState
 JOB_STATE_RUNNING: JobState
@@ -88,16 +87,7 @@ OUTCOME_REFUSED: Outcome
 OUTCOME_INVALID: Outcome
 
 class HelloRequest(_message.Message):
-    __slots__ = (
-        "wire_version",
-        "controller",
-        "epoch",
-        "cluster",
-        "features",
-        "memory_consumable",
-        "whole_cores",
-        "memory_optional",
-    )
+    __slots__ = ("wire_version", "controller", "epoch", "cluster", "features", "memory_consumable", "whole_cores", "memory_optional")
     WIRE_VERSION_FIELD_NUMBER: _ClassVar[int]
     CONTROLLER_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
@@ -114,17 +104,7 @@ class HelloRequest(_message.Message):
     memory_consumable: bool
     whole_cores: bool
     memory_optional: bool
-    def __init__(
-        self,
-        wire_version: _Optional[int] = ...,
-        controller: _Optional[str] = ...,
-        epoch: _Optional[int] = ...,
-        cluster: _Optional[str] = ...,
-        features: _Optional[_Iterable[str]] = ...,
-        memory_consumable: _Optional[bool] = ...,
-        whole_cores: _Optional[bool] = ...,
-        memory_optional: _Optional[bool] = ...,
-    ) -> None: ...
+    def __init__(self, wire_version: _Optional[int] = ..., controller: _Optional[str] = ..., epoch: _Optional[int] = ..., cluster: _Optional[str] = ..., features: _Optional[_Iterable[str]] = ..., memory_consumable: _Optional[bool] = ..., whole_cores: _Optional[bool] = ..., memory_optional: _Optional[bool] = ...) -> None: ...
 
 class HelloReply(_message.Message):
     __slots__ = ("wire_version", "service", "service_epoch", "features", "policy")
@@ -138,31 +118,10 @@ class HelloReply(_message.Message):
     service_epoch: int
     features: _containers.RepeatedScalarFieldContainer[str]
     policy: str
-    def __init__(
-        self,
-        wire_version: _Optional[int] = ...,
-        service: _Optional[str] = ...,
-        service_epoch: _Optional[int] = ...,
-        features: _Optional[_Iterable[str]] = ...,
-        policy: _Optional[str] = ...,
-    ) -> None: ...
+    def __init__(self, wire_version: _Optional[int] = ..., service: _Optional[str] = ..., service_epoch: _Optional[int] = ..., features: _Optional[_Iterable[str]] = ..., policy: _Optional[str] = ...) -> None: ...
 
 class CycleRequest(_message.Message):
-    __slots__ = (
-        "epoch",
-        "generation",
-        "base_generation",
-        "now_s",
-        "jobs",
-        "removed_jobs",
-        "nodes",
-        "removed_nodes",
-        "partitions",
-        "reservations",
-        "licences",
-        "fates",
-        "status",
-    )
+    __slots__ = ("epoch", "generation", "base_generation", "now_s", "jobs", "removed_jobs", "nodes", "removed_nodes", "partitions", "reservations", "licences", "fates", "status")
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     BASE_GENERATION_FIELD_NUMBER: _ClassVar[int]
@@ -189,22 +148,7 @@ class CycleRequest(_message.Message):
     licences: Licences
     fates: _containers.RepeatedCompositeFieldContainer[Fate]
     status: ControllerStatus
-    def __init__(
-        self,
-        epoch: _Optional[int] = ...,
-        generation: _Optional[int] = ...,
-        base_generation: _Optional[int] = ...,
-        now_s: _Optional[int] = ...,
-        jobs: _Optional[_Iterable[_Union[Job, _Mapping]]] = ...,
-        removed_jobs: _Optional[_Iterable[str]] = ...,
-        nodes: _Optional[_Iterable[_Union[Node, _Mapping]]] = ...,
-        removed_nodes: _Optional[_Iterable[str]] = ...,
-        partitions: _Optional[_Union[Partitions, _Mapping]] = ...,
-        reservations: _Optional[_Union[Reservations, _Mapping]] = ...,
-        licences: _Optional[_Union[Licences, _Mapping]] = ...,
-        fates: _Optional[_Iterable[_Union[Fate, _Mapping]]] = ...,
-        status: _Optional[_Union[ControllerStatus, _Mapping]] = ...,
-    ) -> None: ...
+    def __init__(self, epoch: _Optional[int] = ..., generation: _Optional[int] = ..., base_generation: _Optional[int] = ..., now_s: _Optional[int] = ..., jobs: _Optional[_Iterable[_Union[Job, _Mapping]]] = ..., removed_jobs: _Optional[_Iterable[str]] = ..., nodes: _Optional[_Iterable[_Union[Node, _Mapping]]] = ..., removed_nodes: _Optional[_Iterable[str]] = ..., partitions: _Optional[_Union[Partitions, _Mapping]] = ..., reservations: _Optional[_Union[Reservations, _Mapping]] = ..., licences: _Optional[_Union[Licences, _Mapping]] = ..., fates: _Optional[_Iterable[_Union[Fate, _Mapping]]] = ..., status: _Optional[_Union[ControllerStatus, _Mapping]] = ...) -> None: ...
 
 class CycleReply(_message.Message):
     __slots__ = ("need_full", "generation", "decisions", "wake_after_s", "service_epoch")
@@ -218,27 +162,10 @@ class CycleReply(_message.Message):
     decisions: _containers.RepeatedCompositeFieldContainer[Decision]
     wake_after_s: int
     service_epoch: int
-    def __init__(
-        self,
-        need_full: _Optional[bool] = ...,
-        generation: _Optional[int] = ...,
-        decisions: _Optional[_Iterable[_Union[Decision, _Mapping]]] = ...,
-        wake_after_s: _Optional[int] = ...,
-        service_epoch: _Optional[int] = ...,
-    ) -> None: ...
+    def __init__(self, need_full: _Optional[bool] = ..., generation: _Optional[int] = ..., decisions: _Optional[_Iterable[_Union[Decision, _Mapping]]] = ..., wake_after_s: _Optional[int] = ..., service_epoch: _Optional[int] = ...) -> None: ...
 
 class Node(_message.Message):
-    __slots__ = (
-        "name",
-        "cpus",
-        "threads_per_core",
-        "memory_mib",
-        "gres",
-        "features",
-        "usable",
-        "state",
-        "weight",
-    )
+    __slots__ = ("name", "cpus", "threads_per_core", "memory_mib", "gres", "features", "usable", "state", "weight")
     NAME_FIELD_NUMBER: _ClassVar[int]
     CPUS_FIELD_NUMBER: _ClassVar[int]
     THREADS_PER_CORE_FIELD_NUMBER: _ClassVar[int]
@@ -257,18 +184,7 @@ class Node(_message.Message):
     usable: bool
     state: str
     weight: int
-    def __init__(
-        self,
-        name: _Optional[str] = ...,
-        cpus: _Optional[int] = ...,
-        threads_per_core: _Optional[int] = ...,
-        memory_mib: _Optional[int] = ...,
-        gres: _Optional[_Iterable[_Union[Gres, _Mapping]]] = ...,
-        features: _Optional[_Iterable[str]] = ...,
-        usable: _Optional[bool] = ...,
-        state: _Optional[str] = ...,
-        weight: _Optional[int] = ...,
-    ) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., cpus: _Optional[int] = ..., threads_per_core: _Optional[int] = ..., memory_mib: _Optional[int] = ..., gres: _Optional[_Iterable[_Union[Gres, _Mapping]]] = ..., features: _Optional[_Iterable[str]] = ..., usable: _Optional[bool] = ..., state: _Optional[str] = ..., weight: _Optional[int] = ...) -> None: ...
 
 class Gres(_message.Message):
     __slots__ = ("name", "count")
@@ -279,28 +195,7 @@ class Gres(_message.Message):
     def __init__(self, name: _Optional[str] = ..., count: _Optional[int] = ...) -> None: ...
 
 class Job(_message.Message):
-    __slots__ = (
-        "id",
-        "version",
-        "state",
-        "name",
-        "user",
-        "account",
-        "qos",
-        "priority",
-        "submit_s",
-        "eligible_s",
-        "begin_s",
-        "time_limit_s",
-        "hold",
-        "hold_text",
-        "request",
-        "array_tasks",
-        "array_startable",
-        "allocation",
-        "deadline_s",
-        "least_time_s",
-    )
+    __slots__ = ("id", "version", "state", "name", "user", "account", "qos", "priority", "submit_s", "eligible_s", "begin_s", "time_limit_s", "hold", "hold_text", "request", "array_tasks", "array_startable", "allocation", "deadline_s", "least_time_s")
     ID_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
@@ -341,54 +236,10 @@ class Job(_message.Message):
     allocation: Allocation
     deadline_s: int
     least_time_s: int
-    def __init__(
-        self,
-        id: _Optional[str] = ...,
-        version: _Optional[int] = ...,
-        state: _Optional[_Union[JobState, str]] = ...,
-        name: _Optional[str] = ...,
-        user: _Optional[str] = ...,
-        account: _Optional[str] = ...,
-        qos: _Optional[str] = ...,
-        priority: _Optional[int] = ...,
-        submit_s: _Optional[int] = ...,
-        eligible_s: _Optional[int] = ...,
-        begin_s: _Optional[int] = ...,
-        time_limit_s: _Optional[int] = ...,
-        hold: _Optional[_Union[Hold, str]] = ...,
-        hold_text: _Optional[str] = ...,
-        request: _Optional[_Union[Request, _Mapping]] = ...,
-        array_tasks: _Optional[int] = ...,
-        array_startable: _Optional[int] = ...,
-        allocation: _Optional[_Union[Allocation, _Mapping]] = ...,
-        deadline_s: _Optional[int] = ...,
-        least_time_s: _Optional[int] = ...,
-    ) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., version: _Optional[int] = ..., state: _Optional[_Union[JobState, str]] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., account: _Optional[str] = ..., qos: _Optional[str] = ..., priority: _Optional[int] = ..., submit_s: _Optional[int] = ..., eligible_s: _Optional[int] = ..., begin_s: _Optional[int] = ..., time_limit_s: _Optional[int] = ..., hold: _Optional[_Union[Hold, str]] = ..., hold_text: _Optional[str] = ..., request: _Optional[_Union[Request, _Mapping]] = ..., array_tasks: _Optional[int] = ..., array_startable: _Optional[int] = ..., allocation: _Optional[_Union[Allocation, _Mapping]] = ..., deadline_s: _Optional[int] = ..., least_time_s: _Optional[int] = ...) -> None: ...
 
 class Request(_message.Message):
-    __slots__ = (
-        "partitions",
-        "min_nodes",
-        "max_nodes",
-        "tasks",
-        "cpus_per_task",
-        "tasks_per_node",
-        "min_cpus",
-        "min_cpus_per_node",
-        "memory_per_node_mib",
-        "memory_per_cpu_mib",
-        "gres_per_node",
-        "exclusive",
-        "features",
-        "required_nodes",
-        "excluded_nodes",
-        "licences",
-        "reservation",
-        "contiguous",
-        "malleable",
-        "chunks",
-        "fixed_start",
-    )
+    __slots__ = ("partitions", "min_nodes", "max_nodes", "tasks", "cpus_per_task", "tasks_per_node", "min_cpus", "min_cpus_per_node", "memory_per_node_mib", "memory_per_cpu_mib", "gres_per_node", "exclusive", "features", "required_nodes", "excluded_nodes", "licences", "reservation", "contiguous", "malleable", "chunks", "fixed_start")
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
     MIN_NODES_FIELD_NUMBER: _ClassVar[int]
     MAX_NODES_FIELD_NUMBER: _ClassVar[int]
@@ -431,30 +282,7 @@ class Request(_message.Message):
     malleable: Malleable
     chunks: Chunks
     fixed_start: bool
-    def __init__(
-        self,
-        partitions: _Optional[_Iterable[str]] = ...,
-        min_nodes: _Optional[int] = ...,
-        max_nodes: _Optional[int] = ...,
-        tasks: _Optional[int] = ...,
-        cpus_per_task: _Optional[int] = ...,
-        tasks_per_node: _Optional[int] = ...,
-        min_cpus: _Optional[int] = ...,
-        min_cpus_per_node: _Optional[int] = ...,
-        memory_per_node_mib: _Optional[int] = ...,
-        memory_per_cpu_mib: _Optional[int] = ...,
-        gres_per_node: _Optional[_Iterable[_Union[Gres, _Mapping]]] = ...,
-        exclusive: _Optional[bool] = ...,
-        features: _Optional[str] = ...,
-        required_nodes: _Optional[str] = ...,
-        excluded_nodes: _Optional[str] = ...,
-        licences: _Optional[_Iterable[_Union[LicenceUse, _Mapping]]] = ...,
-        reservation: _Optional[str] = ...,
-        contiguous: _Optional[bool] = ...,
-        malleable: _Optional[_Union[Malleable, _Mapping]] = ...,
-        chunks: _Optional[_Union[Chunks, _Mapping]] = ...,
-        fixed_start: _Optional[bool] = ...,
-    ) -> None: ...
+    def __init__(self, partitions: _Optional[_Iterable[str]] = ..., min_nodes: _Optional[int] = ..., max_nodes: _Optional[int] = ..., tasks: _Optional[int] = ..., cpus_per_task: _Optional[int] = ..., tasks_per_node: _Optional[int] = ..., min_cpus: _Optional[int] = ..., min_cpus_per_node: _Optional[int] = ..., memory_per_node_mib: _Optional[int] = ..., memory_per_cpu_mib: _Optional[int] = ..., gres_per_node: _Optional[_Iterable[_Union[Gres, _Mapping]]] = ..., exclusive: _Optional[bool] = ..., features: _Optional[str] = ..., required_nodes: _Optional[str] = ..., excluded_nodes: _Optional[str] = ..., licences: _Optional[_Iterable[_Union[LicenceUse, _Mapping]]] = ..., reservation: _Optional[str] = ..., contiguous: _Optional[bool] = ..., malleable: _Optional[_Union[Malleable, _Mapping]] = ..., chunks: _Optional[_Union[Chunks, _Mapping]] = ..., fixed_start: _Optional[bool] = ...) -> None: ...
 
 class Chunks(_message.Message):
     __slots__ = ("chunks", "place")
@@ -476,14 +304,7 @@ class Malleable(_message.Message):
     node_constraint: str
     min_power_w: int
     max_power_w: int
-    def __init__(
-        self,
-        min_nodes: _Optional[int] = ...,
-        max_nodes: _Optional[int] = ...,
-        node_constraint: _Optional[str] = ...,
-        min_power_w: _Optional[int] = ...,
-        max_power_w: _Optional[int] = ...,
-    ) -> None: ...
+    def __init__(self, min_nodes: _Optional[int] = ..., max_nodes: _Optional[int] = ..., node_constraint: _Optional[str] = ..., min_power_w: _Optional[int] = ..., max_power_w: _Optional[int] = ...) -> None: ...
 
 class LicenceUse(_message.Message):
     __slots__ = ("name", "count")
@@ -507,15 +328,7 @@ class Allocation(_message.Message):
     uses: _containers.RepeatedCompositeFieldContainer[NodeUse]
     exclusive: bool
     licences: _containers.RepeatedCompositeFieldContainer[LicenceUse]
-    def __init__(
-        self,
-        start_s: _Optional[int] = ...,
-        end_s: _Optional[int] = ...,
-        partition: _Optional[str] = ...,
-        uses: _Optional[_Iterable[_Union[NodeUse, _Mapping]]] = ...,
-        exclusive: _Optional[bool] = ...,
-        licences: _Optional[_Iterable[_Union[LicenceUse, _Mapping]]] = ...,
-    ) -> None: ...
+    def __init__(self, start_s: _Optional[int] = ..., end_s: _Optional[int] = ..., partition: _Optional[str] = ..., uses: _Optional[_Iterable[_Union[NodeUse, _Mapping]]] = ..., exclusive: _Optional[bool] = ..., licences: _Optional[_Iterable[_Union[LicenceUse, _Mapping]]] = ...) -> None: ...
 
 class NodeUse(_message.Message):
     __slots__ = ("nodes", "cpus", "memory_mib", "gres")
@@ -527,13 +340,7 @@ class NodeUse(_message.Message):
     cpus: int
     memory_mib: int
     gres: _containers.RepeatedCompositeFieldContainer[Gres]
-    def __init__(
-        self,
-        nodes: _Optional[str] = ...,
-        cpus: _Optional[int] = ...,
-        memory_mib: _Optional[int] = ...,
-        gres: _Optional[_Iterable[_Union[Gres, _Mapping]]] = ...,
-    ) -> None: ...
+    def __init__(self, nodes: _Optional[str] = ..., cpus: _Optional[int] = ..., memory_mib: _Optional[int] = ..., gres: _Optional[_Iterable[_Union[Gres, _Mapping]]] = ...) -> None: ...
 
 class Partitions(_message.Message):
     __slots__ = ("items",)
@@ -542,17 +349,7 @@ class Partitions(_message.Message):
     def __init__(self, items: _Optional[_Iterable[_Union[Partition, _Mapping]]] = ...) -> None: ...
 
 class Partition(_message.Message):
-    __slots__ = (
-        "name",
-        "nodes",
-        "up",
-        "min_nodes",
-        "max_nodes",
-        "max_time_s",
-        "default_time_s",
-        "exclusive",
-        "priority_tier",
-    )
+    __slots__ = ("name", "nodes", "up", "min_nodes", "max_nodes", "max_time_s", "default_time_s", "exclusive", "priority_tier")
     NAME_FIELD_NUMBER: _ClassVar[int]
     NODES_FIELD_NUMBER: _ClassVar[int]
     UP_FIELD_NUMBER: _ClassVar[int]
@@ -571,26 +368,13 @@ class Partition(_message.Message):
     default_time_s: int
     exclusive: bool
     priority_tier: int
-    def __init__(
-        self,
-        name: _Optional[str] = ...,
-        nodes: _Optional[str] = ...,
-        up: _Optional[bool] = ...,
-        min_nodes: _Optional[int] = ...,
-        max_nodes: _Optional[int] = ...,
-        max_time_s: _Optional[int] = ...,
-        default_time_s: _Optional[int] = ...,
-        exclusive: _Optional[bool] = ...,
-        priority_tier: _Optional[int] = ...,
-    ) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., nodes: _Optional[str] = ..., up: _Optional[bool] = ..., min_nodes: _Optional[int] = ..., max_nodes: _Optional[int] = ..., max_time_s: _Optional[int] = ..., default_time_s: _Optional[int] = ..., exclusive: _Optional[bool] = ..., priority_tier: _Optional[int] = ...) -> None: ...
 
 class Reservations(_message.Message):
     __slots__ = ("items",)
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     items: _containers.RepeatedCompositeFieldContainer[Reservation]
-    def __init__(
-        self, items: _Optional[_Iterable[_Union[Reservation, _Mapping]]] = ...
-    ) -> None: ...
+    def __init__(self, items: _Optional[_Iterable[_Union[Reservation, _Mapping]]] = ...) -> None: ...
 
 class Reservation(_message.Message):
     __slots__ = ("name", "start_s", "end_s", "nodes", "licences", "maintenance")
@@ -606,15 +390,7 @@ class Reservation(_message.Message):
     nodes: str
     licences: _containers.RepeatedCompositeFieldContainer[LicenceUse]
     maintenance: bool
-    def __init__(
-        self,
-        name: _Optional[str] = ...,
-        start_s: _Optional[int] = ...,
-        end_s: _Optional[int] = ...,
-        nodes: _Optional[str] = ...,
-        licences: _Optional[_Iterable[_Union[LicenceUse, _Mapping]]] = ...,
-        maintenance: _Optional[bool] = ...,
-    ) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., start_s: _Optional[int] = ..., end_s: _Optional[int] = ..., nodes: _Optional[str] = ..., licences: _Optional[_Iterable[_Union[LicenceUse, _Mapping]]] = ..., maintenance: _Optional[bool] = ...) -> None: ...
 
 class Licences(_message.Message):
     __slots__ = ("items",)
@@ -630,12 +406,7 @@ class Licence(_message.Message):
     name: str
     total: int
     used_elsewhere: int
-    def __init__(
-        self,
-        name: _Optional[str] = ...,
-        total: _Optional[int] = ...,
-        used_elsewhere: _Optional[int] = ...,
-    ) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., total: _Optional[int] = ..., used_elsewhere: _Optional[int] = ...) -> None: ...
 
 class ControllerStatus(_message.Message):
     __slots__ = ("fallbacks", "fallback_s", "fallback_reason", "lock_ms_max", "round_trip_ms")
@@ -649,26 +420,10 @@ class ControllerStatus(_message.Message):
     fallback_reason: str
     lock_ms_max: float
     round_trip_ms: float
-    def __init__(
-        self,
-        fallbacks: _Optional[int] = ...,
-        fallback_s: _Optional[float] = ...,
-        fallback_reason: _Optional[str] = ...,
-        lock_ms_max: _Optional[float] = ...,
-        round_trip_ms: _Optional[float] = ...,
-    ) -> None: ...
+    def __init__(self, fallbacks: _Optional[int] = ..., fallback_s: _Optional[float] = ..., fallback_reason: _Optional[str] = ..., lock_ms_max: _Optional[float] = ..., round_trip_ms: _Optional[float] = ...) -> None: ...
 
 class Decision(_message.Message):
-    __slots__ = (
-        "id",
-        "job_id",
-        "job_version",
-        "start",
-        "planned_start",
-        "pending",
-        "resize",
-        "quota",
-    )
+    __slots__ = ("id", "job_id", "job_version", "start", "planned_start", "pending", "resize", "quota")
     ID_FIELD_NUMBER: _ClassVar[int]
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     JOB_VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -685,17 +440,7 @@ class Decision(_message.Message):
     pending: Pending
     resize: Resize
     quota: Quota
-    def __init__(
-        self,
-        id: _Optional[int] = ...,
-        job_id: _Optional[str] = ...,
-        job_version: _Optional[int] = ...,
-        start: _Optional[_Union[Start, _Mapping]] = ...,
-        planned_start: _Optional[_Union[PlannedStart, _Mapping]] = ...,
-        pending: _Optional[_Union[Pending, _Mapping]] = ...,
-        resize: _Optional[_Union[Resize, _Mapping]] = ...,
-        quota: _Optional[_Union[Quota, _Mapping]] = ...,
-    ) -> None: ...
+    def __init__(self, id: _Optional[int] = ..., job_id: _Optional[str] = ..., job_version: _Optional[int] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., planned_start: _Optional[_Union[PlannedStart, _Mapping]] = ..., pending: _Optional[_Union[Pending, _Mapping]] = ..., resize: _Optional[_Union[Resize, _Mapping]] = ..., quota: _Optional[_Union[Quota, _Mapping]] = ...) -> None: ...
 
 class Start(_message.Message):
     __slots__ = ("nodes", "partition", "tasks", "uses")
@@ -707,13 +452,7 @@ class Start(_message.Message):
     partition: str
     tasks: _containers.RepeatedScalarFieldContainer[int]
     uses: _containers.RepeatedCompositeFieldContainer[NodeUse]
-    def __init__(
-        self,
-        nodes: _Optional[str] = ...,
-        partition: _Optional[str] = ...,
-        tasks: _Optional[_Iterable[int]] = ...,
-        uses: _Optional[_Iterable[_Union[NodeUse, _Mapping]]] = ...,
-    ) -> None: ...
+    def __init__(self, nodes: _Optional[str] = ..., partition: _Optional[str] = ..., tasks: _Optional[_Iterable[int]] = ..., uses: _Optional[_Iterable[_Union[NodeUse, _Mapping]]] = ...) -> None: ...
 
 class PlannedStart(_message.Message):
     __slots__ = ("start_s", "nodes", "partition", "reason")
@@ -725,13 +464,7 @@ class PlannedStart(_message.Message):
     nodes: str
     partition: str
     reason: Pending
-    def __init__(
-        self,
-        start_s: _Optional[int] = ...,
-        nodes: _Optional[str] = ...,
-        partition: _Optional[str] = ...,
-        reason: _Optional[_Union[Pending, _Mapping]] = ...,
-    ) -> None: ...
+    def __init__(self, start_s: _Optional[int] = ..., nodes: _Optional[str] = ..., partition: _Optional[str] = ..., reason: _Optional[_Union[Pending, _Mapping]] = ...) -> None: ...
 
 class Pending(_message.Message):
     __slots__ = ("code", "text")
@@ -739,9 +472,7 @@ class Pending(_message.Message):
     TEXT_FIELD_NUMBER: _ClassVar[int]
     code: ReasonCode
     text: str
-    def __init__(
-        self, code: _Optional[_Union[ReasonCode, str]] = ..., text: _Optional[str] = ...
-    ) -> None: ...
+    def __init__(self, code: _Optional[_Union[ReasonCode, str]] = ..., text: _Optional[str] = ...) -> None: ...
 
 class Resize(_message.Message):
     __slots__ = ("nodes",)
@@ -767,11 +498,4 @@ class Fate(_message.Message):
     outcome: Outcome
     code: int
     text: str
-    def __init__(
-        self,
-        decision_id: _Optional[int] = ...,
-        job_id: _Optional[str] = ...,
-        outcome: _Optional[_Union[Outcome, str]] = ...,
-        code: _Optional[int] = ...,
-        text: _Optional[str] = ...,
-    ) -> None: ...
+    def __init__(self, decision_id: _Optional[int] = ..., job_id: _Optional[str] = ..., outcome: _Optional[_Union[Outcome, str]] = ..., code: _Optional[int] = ..., text: _Optional[str] = ...) -> None: ...
