@@ -134,13 +134,35 @@ def build(spec: PolicySpec) -> Policy:
     )
 
 
-def _build_stage(stage: str, spec: StageSpec) -> Any:
-    location, implied = _ALGORITHMS[stage][spec.name]
-    module, class_name = location.split(":")
+def with_rules(spec: PolicySpec, rules: Mapping[str, object]) -> PolicySpec:
+    """The policy with a site's limits and FreePools, if its plan stage takes any and states none."""
+    if (
+        not rules
+        or "rules" in spec.plan.parameters
+        or "rules" not in _parameters("plan", spec.plan)
+    ):
+        return spec
+    plan = StageSpec(spec.plan.name, {**spec.plan.parameters, "rules": dict(rules)})
+    return dataclasses.replace(spec, plan=plan)
+
+
+def _parameters(stage: str, spec: StageSpec) -> dict[str, object]:
+    """Name and type of each parameter of an algorithm."""
+    made = _load(stage, spec)
+    return {field.name: field.type for field in dataclasses.fields(made) if field.init}  # type: ignore[arg-type]
+
+
+def _load(stage: str, spec: StageSpec) -> Callable[..., Any]:
+    module, class_name = _ALGORITHMS[stage][spec.name][0].split(":")
     made: Callable[..., Any] = getattr(
         importlib.import_module(f"bridge.policies.{module}"), class_name
     )
-    allowed = {field.name: field.type for field in dataclasses.fields(made) if field.init}  # type: ignore[arg-type]
+    return made
+
+
+def _build_stage(stage: str, spec: StageSpec) -> Any:
+    implied = _ALGORITHMS[stage][spec.name][1]
+    made, allowed = _load(stage, spec), _parameters(stage, spec)
     for key, value in spec.parameters.items():
         where = f"policy.{stage}.{key}"
         if key not in allowed:

@@ -18,17 +18,20 @@ import os
 import signal
 import socket
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from bridge.accuracy import Changes
 from bridge.config import ServiceConfig
+from bridge.errors import ConfigError
 from bridge.loop import Decider
 from bridge.model.policy import PolicySpec
-from bridge.registry import build
+from bridge.registry import build, with_rules
 from bridge.rpc.announcements import Announcements
 from bridge.rpc.cycles import CycleReport, Cycles, Observer
 from bridge.rpc.gate import Gate, default_controllers, prepare_directory, user_ids
-from bridge.rpc.operators import Operator, PolicySwitch
+from bridge.rpc.operators import Operator
+from bridge.rpc.policy_switch import PolicySwitch
 from bridge.rpc.server import OPERATOR, SCHEDULER, Server, add_operator, add_scheduler
 from bridge.rpc.session import Session
 from bridge.starts import Kept
@@ -55,10 +58,19 @@ class Service:
         cycles: what answers the controller.
     """
 
-    def __init__(self, config: ServiceConfig) -> None:
+    def __init__(
+        self, config: ServiceConfig, reread: Callable[[], ServiceConfig] | None = None
+    ) -> None:
+        """Prepares a service.
+
+        Args:
+            config: its configuration.
+            reread: reads it again, on SIGHUP; None: SIGHUP is ignored.
+        """
         self._config = config
+        self._reread = reread
         self._stopped = False
-        self._spec: PolicySpec = config.policy_spec
+        self._spec: PolicySpec = with_rules(config.policy_spec, config.planning.plain())
         self._name = f"schedbridge {version()}"
         self._servers: list[Server] = []
         self._gates: list[Gate] = []
@@ -145,7 +157,12 @@ class Service:
             config.memory.path, keep_days=config.memory.keep_days, told=self._promises_changed
         )
         self._decider = Decider(build(self._spec), self._store.memory())
-        self._switch = PolicySwitch(self._spec, self._decider, changed=self._metrics.policy)
+        self._switch = PolicySwitch(
+            config.policy_spec,
+            self._decider,
+            changed=self._metrics.policy,
+            rules=config.planning.plain(),
+        )
         observers: tuple[Observer, ...] = (
             _Meter(self._metrics, self._decider),
             _Keeper(self._store),
@@ -199,7 +216,7 @@ class Service:
         heard, told = socket.socketpair()
         told.setblocking(False)
         signal.set_wakeup_fd(told.fileno())
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, lambda *_: None)
         # Tables of 100 k jobs are many objects and no cycles: looking for garbage among them at
         # Python's default pace costs a tenth of the time and the slowest cycles.
@@ -211,11 +228,32 @@ class Service:
             self._config.operator.socket,
         )  # fmt: skip
         notify("READY=1")
-        ended_by = signal.Signals(heard.recv(1)[0])
+        while (ended_by := signal.Signals(heard.recv(1)[0])) is signal.SIGHUP:
+            self.reload()
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a second Ctrl-C is heeded
         _log.info("stopping after %s", ended_by.name)
         notify("STOPPING=1")
         self.stop()
+
+    def reload(self) -> None:
+        """Reads the configuration again and puts its limits and FreePools in force.
+
+        Everything else needs a restart. A wrong configuration changes nothing.
+        """
+        if self._reread is None or self.cycles is None:
+            _log.warning("there is no configuration file to read again")
+            return
+        try:
+            config = self._reread()
+            told = self._switch.obey(config.planning.plain(), self.cycles)
+        except ConfigError as error:
+            _log.error("the configuration was not read again: %s", error)
+            return
+        for sentence in told:
+            _log.warning("stranded by the new rules, planned anew: %s", sentence)
+        _log.info("limits and FreePools read again; %d planned jobs stranded", len(told))
+        if config.model_copy(update={"planning": self._config.planning}) != self._config:
+            _log.warning("other settings have changed, too: they need a restart")
 
 
 class _Meter:

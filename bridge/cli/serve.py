@@ -19,9 +19,10 @@ def serve(
 ) -> None:
     """Run the service: slurmctld's plugin calls it, operators ask it.
 
-    Stops on SIGTERM or Ctrl-C after the running cycle. Check a configuration beforehand with
+    Stops on SIGTERM or Ctrl-C after the running cycle; SIGHUP reads the section 'planning' of the
+    configuration again (limits, FreePools). Check a configuration beforehand with
     'schedbridge check-config FILE'.
     """
     settings = load(config) if config is not None else ServiceConfig()
     start_logging(settings.log.level, settings.log.format)
-    Service(settings).run()
+    Service(settings, None if config is None else lambda: load(config)).run()

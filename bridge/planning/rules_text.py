@@ -399,6 +399,10 @@ class PlanningSection(_Section):
                 raise ValueError(f"two free_pools are called '{name}'")
         return self
 
+    def plain(self) -> dict[str, Any]:
+        """The same as plain values that `parse_rules` takes; empty if nothing is stated."""
+        return self.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+
     def rules(self) -> Rules:
         """The same as nouns."""
         zone = ZoneInfo(self.timezone)

@@ -9,17 +9,14 @@ from collections.abc import Callable
 from typing import NoReturn
 
 import grpc
-import yaml
 
-from bridge.errors import ConfigError
-from bridge.loop import Decider
-from bridge.model.policy import PolicySpec
-from bridge.registry import build, choices, describe, parse_policy
+from bridge.registry import choices
 from bridge.rpc.accuracy import accuracy_reply
 from bridge.rpc.cycles import Cycles, Published
 from bridge.rpc.explain import explain, planned_jobs
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.rpc.pb import operator_pb2_grpc
+from bridge.rpc.policy_switch import PolicySwitch
 from bridge.rpc.server import answering
 from bridge.starts import Kept
 from bridge.store import Slow
@@ -28,51 +25,6 @@ from bridge.units import NEVER, UNPLANNED
 MOST_READ = 10_000
 """Most jobs of the plan that an ordinary user gets at once; writing them takes a tenth of a second
 in which cycles are slower."""
-
-
-class PolicySwitch:
-    """Exchanges the policy between two cycles.
-
-    Attributes:
-        spec: the policy in force.
-    """
-
-    def __init__(
-        self,
-        spec: PolicySpec,
-        decider: Decider,
-        changed: Callable[[str], None] = lambda _name: None,
-    ) -> None:
-        self.spec = spec
-        self._changed = changed
-        self._decider = decider
-
-    def name(self) -> str:
-        """The policy's name, for people."""
-        return self.spec.name
-
-    def yaml(self) -> str:
-        """The policy in force, as YAML that `set` takes."""
-        return yaml.safe_dump(describe(self.spec), sort_keys=False)
-
-    def replace(self, text: str, cycles: Cycles) -> None:
-        """Puts another policy in force, from the next cycle on.
-
-        Raises:
-            ConfigError: it is no YAML, or no policy.
-        """
-        try:
-            value = yaml.safe_load(text)
-        except (yaml.YAMLError, RecursionError) as error:
-            raise ConfigError("policy", "is no valid YAML") from error
-        if isinstance(value, dict) and set(value) == {"policy"}:
-            value = value["policy"]
-        spec = parse_policy(value)
-        policy = build(spec)
-        with cycles.lock:
-            self._decider.policy = policy
-            self.spec = spec
-        self._changed(spec.name)
 
 
 class Operator(operator_pb2_grpc.OperatorServicer):  # type: ignore[misc]

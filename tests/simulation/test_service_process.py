@@ -8,6 +8,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import time
 import urllib.request
 
 import grpc
@@ -282,3 +283,26 @@ def test_only_the_controllers_user_reaches_the_scheduler(home):
         assert done.stdout.strip() in ("UNAVAILABLE", "DEADLINE_EXCEEDED")
         assert len(one_cycle(home).decisions) == 3  # epoch 1: the stranger's 99 was never heard
     assert "refused process" in (home / "log").read_text()
+
+
+def test_sighup_reads_limits_again(home):
+    with a_process(home, policy="openccs") as process:
+        assert len(one_cycle(home, jobs=1).decisions) == 1
+        limit = {"limits": [{"user": "*", "resource": "cpus", "items": 1}]}
+        (home / "bridge.yaml").write_text(a_config(home, policy="openccs", planning=limit))
+        process.send_signal(signal.SIGHUP)
+        wait_for_log(home, "1 planned jobs stranded")
+        policy = run("policy", "show", "--socket", home / "o" / "s").stdout
+        assert "cpus" in policy
+        (home / "bridge.yaml").write_text(a_config(home, planning={"limits": 3}))
+        process.send_signal(signal.SIGHUP)
+        wait_for_log(home, "was not read again")
+        assert run("policy", "show", "--socket", home / "o" / "s").stdout == policy
+        assert health(operator_of(home)) == 1
+
+
+def wait_for_log(home, words, patience_s=20):
+    deadline = time.monotonic() + patience_s
+    while words not in (log := (home / "log").read_text()):
+        assert time.monotonic() < deadline, log
+        time.sleep(0.05)

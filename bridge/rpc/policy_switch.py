@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exchanges the policy, or the limits and FreePools it obeys, between two cycles."""
+
+from collections.abc import Callable, Mapping
+
+import yaml
+
+from bridge.errors import ConfigError
+from bridge.loop import Decider
+from bridge.model.policy import PolicySpec
+from bridge.planning.rules import lower, stranded
+from bridge.planning.rules_text import parse_rules
+from bridge.registry import build, describe, parse_policy, with_rules
+from bridge.rpc.cycles import Cycles
+from bridge.units import DAY_S
+
+_HORIZON_S = 60 * DAY_S
+
+
+class PolicySwitch:
+    """What decides from the next cycle on.
+
+    Attributes:
+        spec: the policy in force, with the rules it obeys.
+    """
+
+    def __init__(
+        self,
+        spec: PolicySpec,
+        decider: Decider,
+        changed: Callable[[str], None] = lambda _name: None,
+        *,
+        rules: Mapping[str, object] | None = None,
+    ) -> None:
+        """Begins with a policy that the decider has already.
+
+        Args:
+            spec: as configured.
+            decider: of the service.
+            changed: told the name of every new policy.
+            rules: the site's limits and FreePools; for policies that take any and state none.
+        """
+        self._asked = spec
+        self._rules = rules or {}
+        self.spec = with_rules(spec, self._rules)
+        self._changed = changed
+        self._decider = decider
+
+    def name(self) -> str:
+        """The policy's name, for people."""
+        return self.spec.name
+
+    def yaml(self) -> str:
+        """The policy in force, as YAML that `set` takes."""
+        return yaml.safe_dump(describe(self.spec), sort_keys=False)
+
+    def replace(self, text: str, cycles: Cycles) -> None:
+        """Puts another policy in force, from the next cycle on.
+
+        Raises:
+            ConfigError: it is no YAML, or no policy.
+        """
+        try:
+            value = yaml.safe_load(text)
+        except (yaml.YAMLError, RecursionError) as error:
+            raise ConfigError("policy", "is no valid YAML") from error
+        if isinstance(value, dict) and set(value) == {"policy"}:
+            value = value["policy"]
+        self._install(parse_policy(value), self._rules, cycles)
+
+    def obey(self, rules: Mapping[str, object], cycles: Cycles) -> list[str]:
+        """Puts other limits and FreePools in force, from the next cycle on.
+
+        Args:
+            rules: as the section `planning` of the configuration.
+            cycles: of the service.
+
+        Returns:
+            What that strands in the plan of the last cycle: a sentence for each job, which gets
+            another place in the next one.
+
+        Raises:
+            ConfigError: the rules are wrong; those in force stay.
+        """
+        parsed = parse_rules(rules)
+        self._install(self._asked, rules, cycles)
+        if "rules" not in self.spec.plan.parameters or cycles.published is None:
+            return []
+        snapshot, plan = cycles.published.snapshot, cycles.published.plan
+        found = stranded(lower(parsed, snapshot, _HORIZON_S), plan)
+        return [f"job {snapshot.jobs.id[plan.job[one.row]]}: {one.text}" for one in found]
+
+    def _install(self, asked: PolicySpec, rules: Mapping[str, object], cycles: Cycles) -> None:
+        spec = with_rules(asked, rules)
+        policy = build(spec)
+        with cycles.lock:
+            self._decider.policy = policy
+            self._asked, self._rules, self.spec = asked, rules, spec
+        self._changed(spec.name)
