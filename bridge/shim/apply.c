@@ -3,6 +3,7 @@
 
 #include "announce.h"
 #include "jobs.h"
+#include "reserve.h"
 #include "start.h"
 
 static verdict_t verdict(pb_outcome_t outcome, const char *text)
@@ -14,6 +15,10 @@ static verdict_t verdict(pb_outcome_t outcome, const char *text)
 
 static verdict_t apply_one(const pb_decision_t *decision, ledger_t *ledger)
 {
+    if (decision->action_case == PB(DECISION__ACTION_RESERVE))
+        return reserve(decision->reserve);
+    if (decision->action_case == PB(DECISION__ACTION_UNRESERVE))
+        return unreserve(decision->unreserve);
     job_record_t *job = job_by_wire_id(decision->job_id);
     if (!job || !job->details)
         return verdict(PB(OUTCOME__OUTCOME_STALE), "the job is gone");

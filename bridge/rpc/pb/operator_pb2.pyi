@@ -152,6 +152,60 @@ class PolicyReply(_message.Message):
     choices: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, yaml: _Optional[str] = ..., choices: _Optional[_Iterable[str]] = ...) -> None: ...
 
+class ReserveRequest(_message.Message):
+    __slots__ = ("name", "start_s", "duration_s", "nodes", "chunks", "partition", "users", "accounts", "displace", "dry_run")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    START_S_FIELD_NUMBER: _ClassVar[int]
+    DURATION_S_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    CHUNKS_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    USERS_FIELD_NUMBER: _ClassVar[int]
+    ACCOUNTS_FIELD_NUMBER: _ClassVar[int]
+    DISPLACE_FIELD_NUMBER: _ClassVar[int]
+    DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    start_s: int
+    duration_s: int
+    nodes: int
+    chunks: str
+    partition: str
+    users: _containers.RepeatedScalarFieldContainer[str]
+    accounts: _containers.RepeatedScalarFieldContainer[str]
+    displace: bool
+    dry_run: bool
+    def __init__(self, name: _Optional[str] = ..., start_s: _Optional[int] = ..., duration_s: _Optional[int] = ..., nodes: _Optional[int] = ..., chunks: _Optional[str] = ..., partition: _Optional[str] = ..., users: _Optional[_Iterable[str]] = ..., accounts: _Optional[_Iterable[str]] = ..., displace: _Optional[bool] = ..., dry_run: _Optional[bool] = ...) -> None: ...
+
+class ReserveReply(_message.Message):
+    __slots__ = ("made", "start_s", "end_s", "nodes", "node_count", "jobs", "next_start_s", "command")
+    MADE_FIELD_NUMBER: _ClassVar[int]
+    START_S_FIELD_NUMBER: _ClassVar[int]
+    END_S_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    NODE_COUNT_FIELD_NUMBER: _ClassVar[int]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_START_S_FIELD_NUMBER: _ClassVar[int]
+    COMMAND_FIELD_NUMBER: _ClassVar[int]
+    made: bool
+    start_s: int
+    end_s: int
+    nodes: str
+    node_count: int
+    jobs: _containers.RepeatedCompositeFieldContainer[PlannedJob]
+    next_start_s: int
+    command: str
+    def __init__(self, made: _Optional[bool] = ..., start_s: _Optional[int] = ..., end_s: _Optional[int] = ..., nodes: _Optional[str] = ..., node_count: _Optional[int] = ..., jobs: _Optional[_Iterable[_Union[PlannedJob, _Mapping]]] = ..., next_start_s: _Optional[int] = ..., command: _Optional[str] = ...) -> None: ...
+
+class UnreserveRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class UnreserveReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
 class AccuracyRequest(_message.Message):
     __slots__ = ("partition",)
     PARTITION_FIELD_NUMBER: _ClassVar[int]

@@ -60,6 +60,16 @@ class OperatorStub:
                 request_serializer=schedbridge_dot_v1_dot_operator__pb2.AccuracyRequest.SerializeToString,
                 response_deserializer=schedbridge_dot_v1_dot_operator__pb2.AccuracyReply.FromString,
                 _registered_method=True)
+        self.Reserve = channel.unary_unary(
+                '/schedbridge.v1.Operator/Reserve',
+                request_serializer=schedbridge_dot_v1_dot_operator__pb2.ReserveRequest.SerializeToString,
+                response_deserializer=schedbridge_dot_v1_dot_operator__pb2.ReserveReply.FromString,
+                _registered_method=True)
+        self.Unreserve = channel.unary_unary(
+                '/schedbridge.v1.Operator/Unreserve',
+                request_serializer=schedbridge_dot_v1_dot_operator__pb2.UnreserveRequest.SerializeToString,
+                response_deserializer=schedbridge_dot_v1_dot_operator__pb2.UnreserveReply.FromString,
+                _registered_method=True)
 
 
 class OperatorServicer:
@@ -101,6 +111,21 @@ class OperatorServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Reserve(self, request, context):
+        """Administrators: finds nodes for a reservation and has the controller make it. Waits until the
+        controller has called. FAILED_PRECONDITION: it did not and nothing will be done, or it refused.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Unreserve(self, request, context):
+        """Administrators: has the controller remove a reservation.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_OperatorServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -128,6 +153,16 @@ def add_OperatorServicer_to_server(servicer, server):
                     servicer.Accuracy,
                     request_deserializer=schedbridge_dot_v1_dot_operator__pb2.AccuracyRequest.FromString,
                     response_serializer=schedbridge_dot_v1_dot_operator__pb2.AccuracyReply.SerializeToString,
+            ),
+            'Reserve': grpc.unary_unary_rpc_method_handler(
+                    servicer.Reserve,
+                    request_deserializer=schedbridge_dot_v1_dot_operator__pb2.ReserveRequest.FromString,
+                    response_serializer=schedbridge_dot_v1_dot_operator__pb2.ReserveReply.SerializeToString,
+            ),
+            'Unreserve': grpc.unary_unary_rpc_method_handler(
+                    servicer.Unreserve,
+                    request_deserializer=schedbridge_dot_v1_dot_operator__pb2.UnreserveRequest.FromString,
+                    response_serializer=schedbridge_dot_v1_dot_operator__pb2.UnreserveReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -265,6 +300,60 @@ class Operator:
             '/schedbridge.v1.Operator/Accuracy',
             schedbridge_dot_v1_dot_operator__pb2.AccuracyRequest.SerializeToString,
             schedbridge_dot_v1_dot_operator__pb2.AccuracyReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Reserve(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/schedbridge.v1.Operator/Reserve',
+            schedbridge_dot_v1_dot_operator__pb2.ReserveRequest.SerializeToString,
+            schedbridge_dot_v1_dot_operator__pb2.ReserveReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Unreserve(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/schedbridge.v1.Operator/Unreserve',
+            schedbridge_dot_v1_dot_operator__pb2.UnreserveRequest.SerializeToString,
+            schedbridge_dot_v1_dot_operator__pb2.UnreserveReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "reserve.h"
+
+#include <stdarg.h>
+
+#include "nodes.h"
+
+#define MAX_NAME 64
+#define MAX_WORDS 4096
+
+__attribute__((format(printf, 3, 4))) static verdict_t verdict(pb_outcome_t outcome, int code,
+                                                               const char *format, ...)
+{
+    verdict_t said = {.outcome = outcome, .code = code};
+    va_list args;
+    va_start(args, format);
+    vsnprintf(said.text, sizeof(said.text), format, args);
+    va_end(args);
+    return said;
+}
+
+#define INVALID(...) verdict(PB(OUTCOME__OUTCOME_INVALID), 0, __VA_ARGS__)
+
+// Only what Slurm's own tools would let through: these texts are written to its state files.
+static bool is_clean(const char *text, size_t most, const char *more)
+{
+    size_t length = strnlen(text, most + 1);
+    if (length > most)
+        return false;
+    for (size_t i = 0; i < length; i++) {
+        bool letter = (text[i] >= 'a' && text[i] <= 'z') || (text[i] >= 'A' && text[i] <= 'Z') ||
+                      (text[i] >= '0' && text[i] <= '9');
+        if (!letter && !strchr(more, text[i]))
+            return false;
+    }
+    return true;
+}
+
+static bool is_name(const char *name)
+{
+    return name[0] && is_clean(name, MAX_NAME, "_.-");
+}
+
+static verdict_t outcome(int code, const char *name, const char *what, const char *detail)
+{
+    if (code == SLURM_SUCCESS) {
+        info("bridge: reservation %s %s", name, what);
+        return verdict(PB(OUTCOME__OUTCOME_APPLIED), 0, "%s", "");
+    }
+    info("bridge: reservation %s not %s: %s", name, what, slurm_strerror(code));
+    return verdict(PB(OUTCOME__OUTCOME_REFUSED), code, "%s",
+                   detail && detail[0] ? detail : slurm_strerror(code));
+}
+
+verdict_t reserve(const pb_reserve_t *wanted)
+{
+    bitstr_t *nodes = NULL;
+    char *problem = NULL;
+    if (!is_name(wanted->name))
+        return INVALID("'%.64s' is no name for a reservation", wanted->name);
+    if (!is_clean(wanted->users, MAX_WORDS, "_.-,@") ||
+        !is_clean(wanted->accounts, MAX_WORDS, "_.-,@") ||
+        (!wanted->users[0] && !wanted->accounts[0]))
+        return INVALID("no users or accounts, or odd signs in them");
+    if (wanted->start_s <= 0 || wanted->end_s <= wanted->start_s)
+        return INVALID("the reservation does not end after it begins");
+    if (wanted->partition[0] && !find_part_record(wanted->partition))
+        return INVALID("unknown partition %.64s", wanted->partition);
+    if (!nodes_named(wanted->nodes, &nodes))
+        return INVALID("unknown nodes: %.100s", wanted->nodes);
+    FREE_NULL_BITMAP(nodes);
+
+    resv_desc_msg_t *asked = xmalloc(sizeof(*asked));
+    slurm_init_resv_desc_msg(asked);
+    asked->name = xstrdup(wanted->name);
+    asked->start_time = wanted->start_s;
+    asked->end_time = wanted->end_s;
+    asked->node_list = xstrdup(wanted->nodes);
+    asked->partition = wanted->partition[0] ? xstrdup(wanted->partition) : NULL;
+    asked->users = wanted->users[0] ? xstrdup(wanted->users) : NULL;
+    asked->accounts = wanted->accounts[0] ? xstrdup(wanted->accounts) : NULL;
+    int code = create_resv(asked, &problem);
+    slurm_free_resv_desc_msg(asked);
+    verdict_t said = outcome(code, wanted->name, "made", problem);
+    xfree(problem);
+    return said;
+}
+
+verdict_t unreserve(const pb_unreserve_t *wanted)
+{
+    if (!is_name(wanted->name))
+        return INVALID("'%.64s' is no name for a reservation", wanted->name);
+    char *name = xstrdup(wanted->name);
+    reservation_name_msg_t asked = {.name = name};
+    int code = delete_resv(&asked);
+    xfree(name);
+    return outcome(code, wanted->name, "removed", NULL);
+}
