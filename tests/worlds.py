@@ -119,6 +119,8 @@ def _ask_in_chunks(dice: random.Random, jobs: list[a_job], nodes: list[a_node]) 
                 words.append(f"{dice.choice(there)}=true")
             groups.append(":".join(words))
         place = dice.choice(("free", "free", "pack", "scatter", "scatter:excl", "free:excl"))
+        if place.startswith("scatter") and len({"ngpus" in group for group in groups}) > 1:
+            place = place.replace("scatter", "pack")  # Slurm has no words for the other
         job.chunks = "+".join(groups) + f",place={place}"
         job.features, job.required, job.width_rule = "", (), WidthRule.ANY
         job.max_tasks_per_node = 0
