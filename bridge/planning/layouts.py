@@ -107,9 +107,11 @@ def layouts(
     """
     jobs = snapshot.jobs
     asked = chunk_groups(snapshot, row)
-    if jobs.chunks[row] is not None:
-        return Layouts(_chunks(eligibility, alternative, asked, counted=bool(jobs.tasks[row])))
     required = _required(snapshot, eligibility, row, alternative)
+    if jobs.chunks[row] is not None:
+        if required:  # one node, for all of them (host=)
+            alternative = replace(alternative, class_=required[0])
+        return Layouts(_chunks(eligibility, alternative, asked, counted=bool(jobs.tasks[row])))
     tasks = int(jobs.tasks[row])
     rule = WidthRule(int(jobs.width_rule[row]))
     widths = _widths(alternative, rule)

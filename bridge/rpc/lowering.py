@@ -159,6 +159,9 @@ def _lower(request: pb.Request, layout: Layout) -> Lowered:
     exclusive = request.exclusive or any(layout.partition_exclusive[p] for p in partitions)
     if request.HasField("chunks"):
         chunks = _chunks(request, layout, max(layout.partition_threads[p] for p in partitions))
+        named = {layout.nodes.names[node] for node in required}
+        if named - {chunks.request.kinds[0].host}:
+            raise _Contradiction("--nodelist beside --chunks: say host= in the chunks")
         columns = chunk_columns(chunks)
         if max(*columns.per_node, *columns.per_task) * columns.max_nodes > MAX_AMOUNT:
             raise _Contradiction("asks for more than any node could ever have")
@@ -221,6 +224,9 @@ def _chunks(request: pb.Request, layout: Layout, threads: int) -> LoweredChunks:
         asked = parse_request(request.chunks.chunks, request.chunks.place)
     except RequestError as error:
         raise _Contradiction(f"--chunks: {error}") from error
+    malleable = request.malleable
+    if malleable.min_nodes or malleable.max_nodes or malleable.node_constraint:
+        raise _Contradiction("numbers of nodes beside --chunks: say --place=scatter or pack")
     held = request.tasks * max(request.cpus_per_task, 1)
     if held != asked.n_cpus:
         raise _Contradiction(

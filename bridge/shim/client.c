@@ -37,7 +37,8 @@ static const char *const instead[] = {"nodes",
                                       "cpus-per-gpu",
                                       "tres-per-task",
                                       "mem-per-gpu",
-                                      "overcommit"};
+                                      "overcommit",
+                                      "nodelist"};
 
 // What was set here, and how the client writes it.
 static struct {

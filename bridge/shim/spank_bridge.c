@@ -162,6 +162,11 @@ int slurm_spank_init_post_opt(spank_t spank, int argc, char **argv)
     }
     if (!stated)
         return ESPANK_SUCCESS;
+    if (chunks_text &&
+        (wanted.min_nodes || wanted.max_nodes || wanted.range_max_nodes || wanted.constraint[0])) {
+        slurm_error("numbers of nodes beside --chunks: say --place=scatter or --place=pack");
+        return REFUSE;
+    }
     malleable_t together = wanted;
     if (malleable_settle(&together, problem, sizeof(problem)))
         return ESPANK_SUCCESS;

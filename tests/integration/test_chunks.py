@@ -156,6 +156,7 @@ def test_a_caret_points_at_the_character(cluster: Cluster, name: str, way: str) 
     [
         ("--chunks=2:ncpus=2", "-n3"), ("-n3", "--chunks=2:ncpus=2"),
         ("-N2", "--chunks=2:ncpus=2"), ("--chunks=2:ncpus=2", "--gpus=1"),
+        ("--chunks=2:ncpus=2", "-w", "n5"), ("--chunks=2:ncpus=2", "--node-constraints=odd"),
         ("--chunks=2:ncpus=2", "--ntasks-per-node=1"), ("--place=scatter",),
         ("--chunks=ncpus=3:mpiprocs=2",), ("--chunks=2:ncpus=1:mem=1gb,place=scatter", "--mem=5G"),
     ],
@@ -233,6 +234,11 @@ def test_each_kind_lies_where_its_features_are(openccs: Cluster) -> None:
     by_cpus = {cpus: node for node, cpus in found.items()}
     assert by_cpus[2] in {"n1", "n2", "n3", "n4"}
     assert by_cpus[4] in {"n5", "n6", "n7", "n8"}
+
+
+def test_a_host_is_obeyed(openccs: Cluster) -> None:
+    assert run_chunks(openccs, "--chunks=2:ncpus=1:host=n7") == {"n7": 2}
+    assert "illegal plan" not in openccs.script("logs", "service")
 
 
 def test_a_job_sees_its_chunks(openccs: Cluster) -> None:

@@ -154,6 +154,22 @@ def test_a_group_lies_within_one_value() -> None:
     assert plan.nodes.tolist() in ([0, 2], [1, 3])
 
 
+@pytest.mark.parametrize("policy", ["conservative", "openccs"])
+def test_a_host_is_obeyed(policy: str) -> None:
+    plan = planned(a_job(chunks="2:ncpus=2:host=n3", required=(2,)), policy=policy)
+    assert plan.nodes.tolist() == [2]
+    assert plan.start_s.tolist() == [0]
+
+
+def test_several_kinds_are_planned_by_openccs() -> None:
+    nodes = [a_node(), a_node(), a_node(features=("ib",))]
+    text = "2:ncpus=3+ncpus=1+2:ncpus=2:ib=true"
+    plan = planned(a_job(chunks=text), nodes=nodes, policy="openccs")
+    assert plan.groups is not None
+    assert plan.groups.sum(axis=0).tolist() == [2, 1, 2]
+    assert plan.groups[plan.nodes == 2].tolist() == [[0, 0, 2]]
+
+
 def test_several_kinds_wait_with_a_reason() -> None:
     plan = planned(a_job(chunks="2:ncpus=4+ncpus=1"), a_job(nodes=1))
     (row,) = np.flatnonzero(plan.job == 0)

@@ -44,6 +44,11 @@ def test_scattered_and_packed() -> None:
     assert low.exclusive
 
 
+def test_a_host_is_a_required_node() -> None:
+    low = asked("2:ncpus=2:host=n5", tasks=2, cpus_per_task=2, required_nodes="n5")
+    assert (low.required, low.min_nodes, low.max_nodes, low.per_node[0]) == ((5,), 1, 1, 4)
+
+
 @pytest.mark.parametrize(
     ("text", "held", "says"),
     [
@@ -53,6 +58,9 @@ def test_scattered_and_packed() -> None:
         ("2:ncpus=1:nvme=true", {"tasks": 2}, "constraint"),
         ("2:ncpus=1:nvme=true", {"tasks": 2, "features": "nvme"}, "no node has the feature"),
         ("x" * 5000, {"tasks": 2}, "4096"),
+        ("2:ncpus=1", {"tasks": 2, "required_nodes": "n1"}, "say host="),
+        ("2:ncpus=1:host=n2", {"tasks": 2, "required_nodes": "n1"}, "say host="),
+        ("2:ncpus=1", {"tasks": 2, "malleable": pb.Malleable(node_constraint="odd")}, "beside"),
     ],
 )
 def test_what_contradicts_itself_is_the_users_problem(text, held, says) -> None:
