@@ -26,7 +26,7 @@ _sym_db = _symbol_database.Default()
 from bridge.rpc.pb import scheduler_pb2 as schedbridge_dot_v1_dot_scheduler__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dschedbridge/v1/operator.proto\x12\x0eschedbridge.v1\x1a\x1eschedbridge/v1/scheduler.proto\"\x0f\n\rStatusRequest\"\xee\x04\n\x0bStatusReply\x12\x0f\n\x07service\x18\x01 \x01(\t\x12\x0e\n\x06policy\x18\x02 \x01(\t\x12\x10\n\x08uptime_s\x18\x03 \x01(\x01\x12\x1a\n\x12since_last_cycle_s\x18\x04 \x01(\x01\x12\x12\n\ncontroller\x18\x05 \x01(\t\x12\x0f\n\x07\x63luster\x18\x06 \x01(\t\x12\x12\n\ngeneration\x18\x07 \x01(\x04\x12\x0e\n\x06\x63ycles\x18\x08 \x01(\x04\x12\x15\n\rcycle_ms_last\x18\t \x01(\x01\x12\x14\n\x0c\x63ycle_ms_p99\x18\n \x01(\x01\x12\x14\n\x0cjobs_pending\x18\x0b \x01(\r\x12\x14\n\x0cjobs_running\x18\x0c \x01(\r\x12\x14\n\x0cjobs_planned\x18\r \x01(\r\x12\r\n\x05nodes\x18\x0e \x01(\r\x12\x14\n\x0cnodes_usable\x18\x0f \x01(\r\x12=\n\tdecisions\x18\x10 \x03(\x0b\x32*.schedbridge.v1.StatusReply.DecisionsEntry\x12;\n\x08refusals\x18\x11 \x03(\x0b\x32).schedbridge.v1.StatusReply.RefusalsEntry\x12;\n\x11\x63ontroller_status\x18\x12 \x01(\x0b\x32 .schedbridge.v1.ControllerStatus\x12\x17\n\x0fpolicy_failures\x18\x13 \x01(\x04\x1a\x30\n\x0e\x44\x65\x63isionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\x1a/\n\rRefusalsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\"\x1c\n\x0bPlanRequest\x12\r\n\x05limit\x18\x01 \x01(\r\"T\n\tPlanReply\x12\r\n\x05now_s\x18\x01 \x01(\x03\x12\x0e\n\x06policy\x18\x02 \x01(\t\x12(\n\x04jobs\x18\x03 \x03(\x0b\x32\x1a.schedbridge.v1.PlannedJob\"\xc8\x01\n\nPlannedJob\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0c\n\x04user\x18\x03 \x01(\t\x12\x11\n\tpartition\x18\x04 \x01(\t\x12\x0f\n\x07start_s\x18\x05 \x01(\x03\x12\r\n\x05\x65nd_s\x18\x06 \x01(\x03\x12\r\n\x05nodes\x18\x07 \x01(\t\x12\x12\n\nnode_count\x18\x08 \x01(\r\x12\x0f\n\x07running\x18\t \x01(\x08\x12\'\n\x06reason\x18\n \x01(\x0b\x32\x17.schedbridge.v1.Pending\" \n\x0e\x45xplainRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"t\n\x0c\x45xplainReply\x12\'\n\x03job\x18\x01 \x01(\x0b\x32\x1a.schedbridge.v1.PlannedJob\x12\r\n\x05lines\x18\x02 \x03(\t\x12,\n\x08\x62lockers\x18\x03 \x03(\x0b\x32\x1a.schedbridge.v1.PlannedJob\"\x1c\n\rPolicyRequest\x12\x0b\n\x03set\x18\x01 \x01(\t\",\n\x0bPolicyReply\x12\x0c\n\x04yaml\x18\x01 \x01(\t\x12\x0f\n\x07\x63hoices\x18\x02 \x03(\t\"\xb9\x01\n\x0eReserveRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07start_s\x18\x02 \x01(\x03\x12\x12\n\nduration_s\x18\x03 \x01(\x03\x12\r\n\x05nodes\x18\x04 \x01(\r\x12\x0e\n\x06\x63hunks\x18\x05 \x01(\t\x12\x11\n\tpartition\x18\x06 \x01(\t\x12\r\n\x05users\x18\x07 \x03(\t\x12\x10\n\x08\x61\x63\x63ounts\x18\x08 \x03(\t\x12\x10\n\x08\x64isplace\x18\t \x01(\x08\x12\x0f\n\x07\x64ry_run\x18\n \x01(\x08\"\xb0\x01\n\x0cReserveReply\x12\x0c\n\x04made\x18\x01 \x01(\x08\x12\x0f\n\x07start_s\x18\x02 \x01(\x03\x12\r\n\x05\x65nd_s\x18\x03 \x01(\x03\x12\r\n\x05nodes\x18\x04 \x01(\t\x12\x12\n\nnode_count\x18\x05 \x01(\r\x12(\n\x04jobs\x18\x06 \x03(\x0b\x32\x1a.schedbridge.v1.PlannedJob\x12\x14\n\x0cnext_start_s\x18\x07 \x01(\x03\x12\x0f\n\x07\x63ommand\x18\x08 \x01(\t\" \n\x10UnreserveRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"\x10\n\x0eUnreserveReply\"$\n\x0f\x41\x63\x63uracyRequest\x12\x11\n\tpartition\x18\x01 \x01(\t\"\xcf\x01\n\rAccuracyReply\x12\r\n\x05now_s\x18\x01 \x01(\x03\x12\x0f\n\x07since_s\x18\x02 \x01(\x03\x12\x11\n\tkeep_days\x18\x03 \x01(\r\x12\x18\n\x10waiting_promised\x18\x04 \x01(\r\x12+\n\x05lines\x18\x05 \x03(\x0b\x32\x1c.schedbridge.v1.AccuracyLine\x12-\n\x06series\x18\x06 \x03(\x0b\x32\x1d.schedbridge.v1.AccuracyPoint\x12\x15\n\rseries_step_s\x18\x07 \x01(\r\"\x9a\x02\n\x0c\x41\x63\x63uracyLine\x12&\n\x06period\x18\x01 \x01(\x0e\x32\x16.schedbridge.v1.Period\x12\x11\n\tpartition\x18\x02 \x01(\t\x12\x10\n\x08promised\x18\x03 \x01(\x04\x12\x12\n\nunpromised\x18\x04 \x01(\x04\x12\x0c\n\x04gone\x18\x05 \x01(\x04\x12*\n\x05\x66irst\x18\x06 \x01(\x0b\x32\x1b.schedbridge.v1.StartErrors\x12)\n\x04last\x18\x07 \x01(\x0b\x32\x1b.schedbridge.v1.StartErrors\x12\x0f\n\x07\x63hanged\x18\x08 \x01(\x01\x12\x0f\n\x07\x63hanges\x18\t \x01(\x01\x12\x0f\n\x07later_s\x18\n \x01(\x01\x12\x11\n\tearlier_s\x18\x0b \x01(\x01\"\x8d\x01\n\x0bStartErrors\x12\x10\n\x08median_s\x18\x01 \x01(\x01\x12\x17\n\x0f\x61\x62solute_mean_s\x18\x02 \x01(\x01\x12\x16\n\x0e\x61\x62solute_p50_s\x18\x03 \x01(\x01\x12\x16\n\x0e\x61\x62solute_p90_s\x18\x04 \x01(\x01\x12\x0c\n\x04kept\x18\x05 \x01(\x01\x12\x15\n\rpercentiles_s\x18\x06 \x03(\x12\"t\n\rAccuracyPoint\x12\x0e\n\x06\x66rom_s\x18\x01 \x01(\x03\x12\x11\n\tpartition\x18\x02 \x01(\t\x12\x10\n\x08promised\x18\x03 \x01(\x04\x12\x16\n\x0e\x61\x62solute_p50_s\x18\x04 \x01(\x01\x12\x16\n\x0e\x61\x62solute_p90_s\x18\x05 \x01(\x01*b\n\x06Period\x12\x16\n\x12PERIOD_UNSPECIFIED\x10\x00\x12\x0f\n\x0bPERIOD_HOUR\x10\x01\x12\x0e\n\nPERIOD_DAY\x10\x02\x12\x0f\n\x0bPERIOD_WEEK\x10\x03\x12\x0e\n\nPERIOD_ALL\x10\x04\x32\x83\x04\n\x08Operator\x12\x44\n\x06Status\x12\x1d.schedbridge.v1.StatusRequest\x1a\x1b.schedbridge.v1.StatusReply\x12>\n\x04Plan\x12\x1b.schedbridge.v1.PlanRequest\x1a\x19.schedbridge.v1.PlanReply\x12G\n\x07\x45xplain\x12\x1e.schedbridge.v1.ExplainRequest\x1a\x1c.schedbridge.v1.ExplainReply\x12\x44\n\x06Policy\x12\x1d.schedbridge.v1.PolicyRequest\x1a\x1b.schedbridge.v1.PolicyReply\x12J\n\x08\x41\x63\x63uracy\x12\x1f.schedbridge.v1.AccuracyRequest\x1a\x1d.schedbridge.v1.AccuracyReply\x12G\n\x07Reserve\x12\x1e.schedbridge.v1.ReserveRequest\x1a\x1c.schedbridge.v1.ReserveReply\x12M\n\tUnreserve\x12 .schedbridge.v1.UnreserveRequest\x1a\x1e.schedbridge.v1.UnreserveReplyb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dschedbridge/v1/operator.proto\x12\x0eschedbridge.v1\x1a\x1eschedbridge/v1/scheduler.proto\"\x0f\n\rStatusRequest\"\xee\x04\n\x0bStatusReply\x12\x0f\n\x07service\x18\x01 \x01(\t\x12\x0e\n\x06policy\x18\x02 \x01(\t\x12\x10\n\x08uptime_s\x18\x03 \x01(\x01\x12\x1a\n\x12since_last_cycle_s\x18\x04 \x01(\x01\x12\x12\n\ncontroller\x18\x05 \x01(\t\x12\x0f\n\x07\x63luster\x18\x06 \x01(\t\x12\x12\n\ngeneration\x18\x07 \x01(\x04\x12\x0e\n\x06\x63ycles\x18\x08 \x01(\x04\x12\x15\n\rcycle_ms_last\x18\t \x01(\x01\x12\x14\n\x0c\x63ycle_ms_p99\x18\n \x01(\x01\x12\x14\n\x0cjobs_pending\x18\x0b \x01(\r\x12\x14\n\x0cjobs_running\x18\x0c \x01(\r\x12\x14\n\x0cjobs_planned\x18\r \x01(\r\x12\r\n\x05nodes\x18\x0e \x01(\r\x12\x14\n\x0cnodes_usable\x18\x0f \x01(\r\x12=\n\tdecisions\x18\x10 \x03(\x0b\x32*.schedbridge.v1.StatusReply.DecisionsEntry\x12;\n\x08refusals\x18\x11 \x03(\x0b\x32).schedbridge.v1.StatusReply.RefusalsEntry\x12;\n\x11\x63ontroller_status\x18\x12 \x01(\x0b\x32 .schedbridge.v1.ControllerStatus\x12\x17\n\x0fpolicy_failures\x18\x13 \x01(\x04\x1a\x30\n\x0e\x44\x65\x63isionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\x1a/\n\rRefusalsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\"\x1c\n\x0bPlanRequest\x12\r\n\x05limit\x18\x01 \x01(\r\"T\n\tPlanReply\x12\r\n\x05now_s\x18\x01 \x01(\x03\x12\x0e\n\x06policy\x18\x02 \x01(\t\x12(\n\x04jobs\x18\x03 \x03(\x0b\x32\x1a.schedbridge.v1.PlannedJob\"\xc8\x01\n\nPlannedJob\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0c\n\x04user\x18\x03 \x01(\t\x12\x11\n\tpartition\x18\x04 \x01(\t\x12\x0f\n\x07start_s\x18\x05 \x01(\x03\x12\r\n\x05\x65nd_s\x18\x06 \x01(\x03\x12\r\n\x05nodes\x18\x07 \x01(\t\x12\x12\n\nnode_count\x18\x08 \x01(\r\x12\x0f\n\x07running\x18\t \x01(\x08\x12\'\n\x06reason\x18\n \x01(\x0b\x32\x17.schedbridge.v1.Pending\" \n\x0e\x45xplainRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"\xde\x01\n\x0c\x45xplainReply\x12\'\n\x03job\x18\x01 \x01(\x0b\x32\x1a.schedbridge.v1.PlannedJob\x12\r\n\x05lines\x18\x02 \x03(\t\x12,\n\x08\x62lockers\x18\x03 \x03(\x0b\x32\x1a.schedbridge.v1.PlannedJob\x12(\n\x05\x63hain\x18\x04 \x03(\x0b\x32\x19.schedbridge.v1.ChainLink\x12\'\n\x07\x63hanges\x18\x05 \x03(\x0b\x32\x16.schedbridge.v1.Change\x12\x15\n\rchanges_known\x18\x06 \x01(\x08\"\xaa\x01\n\tChainLink\x12\'\n\x04kind\x18\x01 \x01(\x0e\x32\x19.schedbridge.v1.ChainKind\x12\'\n\x03job\x18\x02 \x01(\x0b\x32\x1a.schedbridge.v1.PlannedJob\x12\x0f\n\x07until_s\x18\x03 \x01(\x03\x12\x14\n\x0cshared_nodes\x18\x04 \x01(\r\x12\x0f\n\x07licence\x18\x05 \x01(\t\x12\x13\n\x0breservation\x18\x06 \x01(\t\"\x8f\x01\n\x06\x43hange\x12\x0f\n\x07start_s\x18\x01 \x01(\x03\x12\x14\n\x0ctime_limit_s\x18\x02 \x01(\r\x12\r\n\x05nodes\x18\x03 \x01(\r\x12\r\n\x05tasks\x18\x04 \x01(\r\x12\x0e\n\x06\x63hunks\x18\x05 \x01(\r\x12\x11\n\tpartition\x18\x06 \x01(\t\x12\x0f\n\x07options\x18\x07 \x01(\t\x12\x0c\n\x04text\x18\x08 \x01(\t\"\x1c\n\rPolicyRequest\x12\x0b\n\x03set\x18\x01 \x01(\t\",\n\x0bPolicyReply\x12\x0c\n\x04yaml\x18\x01 \x01(\t\x12\x0f\n\x07\x63hoices\x18\x02 \x03(\t\"\xb9\x01\n\x0eReserveRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07start_s\x18\x02 \x01(\x03\x12\x12\n\nduration_s\x18\x03 \x01(\x03\x12\r\n\x05nodes\x18\x04 \x01(\r\x12\x0e\n\x06\x63hunks\x18\x05 \x01(\t\x12\x11\n\tpartition\x18\x06 \x01(\t\x12\r\n\x05users\x18\x07 \x03(\t\x12\x10\n\x08\x61\x63\x63ounts\x18\x08 \x03(\t\x12\x10\n\x08\x64isplace\x18\t \x01(\x08\x12\x0f\n\x07\x64ry_run\x18\n \x01(\x08\"\xb0\x01\n\x0cReserveReply\x12\x0c\n\x04made\x18\x01 \x01(\x08\x12\x0f\n\x07start_s\x18\x02 \x01(\x03\x12\r\n\x05\x65nd_s\x18\x03 \x01(\x03\x12\r\n\x05nodes\x18\x04 \x01(\t\x12\x12\n\nnode_count\x18\x05 \x01(\r\x12(\n\x04jobs\x18\x06 \x03(\x0b\x32\x1a.schedbridge.v1.PlannedJob\x12\x14\n\x0cnext_start_s\x18\x07 \x01(\x03\x12\x0f\n\x07\x63ommand\x18\x08 \x01(\t\" \n\x10UnreserveRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"\x10\n\x0eUnreserveReply\"$\n\x0f\x41\x63\x63uracyRequest\x12\x11\n\tpartition\x18\x01 \x01(\t\"\xcf\x01\n\rAccuracyReply\x12\r\n\x05now_s\x18\x01 \x01(\x03\x12\x0f\n\x07since_s\x18\x02 \x01(\x03\x12\x11\n\tkeep_days\x18\x03 \x01(\r\x12\x18\n\x10waiting_promised\x18\x04 \x01(\r\x12+\n\x05lines\x18\x05 \x03(\x0b\x32\x1c.schedbridge.v1.AccuracyLine\x12-\n\x06series\x18\x06 \x03(\x0b\x32\x1d.schedbridge.v1.AccuracyPoint\x12\x15\n\rseries_step_s\x18\x07 \x01(\r\"\x9a\x02\n\x0c\x41\x63\x63uracyLine\x12&\n\x06period\x18\x01 \x01(\x0e\x32\x16.schedbridge.v1.Period\x12\x11\n\tpartition\x18\x02 \x01(\t\x12\x10\n\x08promised\x18\x03 \x01(\x04\x12\x12\n\nunpromised\x18\x04 \x01(\x04\x12\x0c\n\x04gone\x18\x05 \x01(\x04\x12*\n\x05\x66irst\x18\x06 \x01(\x0b\x32\x1b.schedbridge.v1.StartErrors\x12)\n\x04last\x18\x07 \x01(\x0b\x32\x1b.schedbridge.v1.StartErrors\x12\x0f\n\x07\x63hanged\x18\x08 \x01(\x01\x12\x0f\n\x07\x63hanges\x18\t \x01(\x01\x12\x0f\n\x07later_s\x18\n \x01(\x01\x12\x11\n\tearlier_s\x18\x0b \x01(\x01\"\x8d\x01\n\x0bStartErrors\x12\x10\n\x08median_s\x18\x01 \x01(\x01\x12\x17\n\x0f\x61\x62solute_mean_s\x18\x02 \x01(\x01\x12\x16\n\x0e\x61\x62solute_p50_s\x18\x03 \x01(\x01\x12\x16\n\x0e\x61\x62solute_p90_s\x18\x04 \x01(\x01\x12\x0c\n\x04kept\x18\x05 \x01(\x01\x12\x15\n\rpercentiles_s\x18\x06 \x03(\x12\"t\n\rAccuracyPoint\x12\x0e\n\x06\x66rom_s\x18\x01 \x01(\x03\x12\x11\n\tpartition\x18\x02 \x01(\t\x12\x10\n\x08promised\x18\x03 \x01(\x04\x12\x16\n\x0e\x61\x62solute_p50_s\x18\x04 \x01(\x01\x12\x16\n\x0e\x61\x62solute_p90_s\x18\x05 \x01(\x01*\x96\x01\n\tChainKind\x12\x1a\n\x16\x43HAIN_KIND_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x43HAIN_KIND_RUNNING_JOB\x10\x01\x12\x1a\n\x16\x43HAIN_KIND_WAITING_JOB\x10\x02\x12\x1a\n\x16\x43HAIN_KIND_RESERVATION\x10\x03\x12\x19\n\x15\x43HAIN_KIND_BEGIN_TIME\x10\x04*b\n\x06Period\x12\x16\n\x12PERIOD_UNSPECIFIED\x10\x00\x12\x0f\n\x0bPERIOD_HOUR\x10\x01\x12\x0e\n\nPERIOD_DAY\x10\x02\x12\x0f\n\x0bPERIOD_WEEK\x10\x03\x12\x0e\n\nPERIOD_ALL\x10\x04\x32\x83\x04\n\x08Operator\x12\x44\n\x06Status\x12\x1d.schedbridge.v1.StatusRequest\x1a\x1b.schedbridge.v1.StatusReply\x12>\n\x04Plan\x12\x1b.schedbridge.v1.PlanRequest\x1a\x19.schedbridge.v1.PlanReply\x12G\n\x07\x45xplain\x12\x1e.schedbridge.v1.ExplainRequest\x1a\x1c.schedbridge.v1.ExplainReply\x12\x44\n\x06Policy\x12\x1d.schedbridge.v1.PolicyRequest\x1a\x1b.schedbridge.v1.PolicyReply\x12J\n\x08\x41\x63\x63uracy\x12\x1f.schedbridge.v1.AccuracyRequest\x1a\x1d.schedbridge.v1.AccuracyReply\x12G\n\x07Reserve\x12\x1e.schedbridge.v1.ReserveRequest\x1a\x1c.schedbridge.v1.ReserveReply\x12M\n\tUnreserve\x12 .schedbridge.v1.UnreserveRequest\x1a\x1e.schedbridge.v1.UnreserveReplyb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,8 +37,10 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_STATUSREPLY_DECISIONSENTRY']._serialized_options = b'8\001'
   _globals['_STATUSREPLY_REFUSALSENTRY']._loaded_options = None
   _globals['_STATUSREPLY_REFUSALSENTRY']._serialized_options = b'8\001'
-  _globals['_PERIOD']._serialized_start=2484
-  _globals['_PERIOD']._serialized_end=2582
+  _globals['_CHAINKIND']._serialized_start=2911
+  _globals['_CHAINKIND']._serialized_end=3061
+  _globals['_PERIOD']._serialized_start=3063
+  _globals['_PERIOD']._serialized_end=3161
   _globals['_STATUSREQUEST']._serialized_start=81
   _globals['_STATUSREQUEST']._serialized_end=96
   _globals['_STATUSREPLY']._serialized_start=99
@@ -55,30 +57,34 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PLANNEDJOB']._serialized_end=1040
   _globals['_EXPLAINREQUEST']._serialized_start=1042
   _globals['_EXPLAINREQUEST']._serialized_end=1074
-  _globals['_EXPLAINREPLY']._serialized_start=1076
-  _globals['_EXPLAINREPLY']._serialized_end=1192
-  _globals['_POLICYREQUEST']._serialized_start=1194
-  _globals['_POLICYREQUEST']._serialized_end=1222
-  _globals['_POLICYREPLY']._serialized_start=1224
-  _globals['_POLICYREPLY']._serialized_end=1268
-  _globals['_RESERVEREQUEST']._serialized_start=1271
-  _globals['_RESERVEREQUEST']._serialized_end=1456
-  _globals['_RESERVEREPLY']._serialized_start=1459
-  _globals['_RESERVEREPLY']._serialized_end=1635
-  _globals['_UNRESERVEREQUEST']._serialized_start=1637
-  _globals['_UNRESERVEREQUEST']._serialized_end=1669
-  _globals['_UNRESERVEREPLY']._serialized_start=1671
-  _globals['_UNRESERVEREPLY']._serialized_end=1687
-  _globals['_ACCURACYREQUEST']._serialized_start=1689
-  _globals['_ACCURACYREQUEST']._serialized_end=1725
-  _globals['_ACCURACYREPLY']._serialized_start=1728
-  _globals['_ACCURACYREPLY']._serialized_end=1935
-  _globals['_ACCURACYLINE']._serialized_start=1938
-  _globals['_ACCURACYLINE']._serialized_end=2220
-  _globals['_STARTERRORS']._serialized_start=2223
-  _globals['_STARTERRORS']._serialized_end=2364
-  _globals['_ACCURACYPOINT']._serialized_start=2366
-  _globals['_ACCURACYPOINT']._serialized_end=2482
-  _globals['_OPERATOR']._serialized_start=2585
-  _globals['_OPERATOR']._serialized_end=3100
+  _globals['_EXPLAINREPLY']._serialized_start=1077
+  _globals['_EXPLAINREPLY']._serialized_end=1299
+  _globals['_CHAINLINK']._serialized_start=1302
+  _globals['_CHAINLINK']._serialized_end=1472
+  _globals['_CHANGE']._serialized_start=1475
+  _globals['_CHANGE']._serialized_end=1618
+  _globals['_POLICYREQUEST']._serialized_start=1620
+  _globals['_POLICYREQUEST']._serialized_end=1648
+  _globals['_POLICYREPLY']._serialized_start=1650
+  _globals['_POLICYREPLY']._serialized_end=1694
+  _globals['_RESERVEREQUEST']._serialized_start=1697
+  _globals['_RESERVEREQUEST']._serialized_end=1882
+  _globals['_RESERVEREPLY']._serialized_start=1885
+  _globals['_RESERVEREPLY']._serialized_end=2061
+  _globals['_UNRESERVEREQUEST']._serialized_start=2063
+  _globals['_UNRESERVEREQUEST']._serialized_end=2095
+  _globals['_UNRESERVEREPLY']._serialized_start=2097
+  _globals['_UNRESERVEREPLY']._serialized_end=2113
+  _globals['_ACCURACYREQUEST']._serialized_start=2115
+  _globals['_ACCURACYREQUEST']._serialized_end=2151
+  _globals['_ACCURACYREPLY']._serialized_start=2154
+  _globals['_ACCURACYREPLY']._serialized_end=2361
+  _globals['_ACCURACYLINE']._serialized_start=2364
+  _globals['_ACCURACYLINE']._serialized_end=2646
+  _globals['_STARTERRORS']._serialized_start=2649
+  _globals['_STARTERRORS']._serialized_end=2790
+  _globals['_ACCURACYPOINT']._serialized_start=2792
+  _globals['_ACCURACYPOINT']._serialized_end=2908
+  _globals['_OPERATOR']._serialized_start=3164
+  _globals['_OPERATOR']._serialized_end=3679
 # @@protoc_insertion_point(module_scope)

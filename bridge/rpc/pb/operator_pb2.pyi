@@ -9,6 +9,14 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class ChainKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    CHAIN_KIND_UNSPECIFIED: _ClassVar[ChainKind]
+    CHAIN_KIND_RUNNING_JOB: _ClassVar[ChainKind]
+    CHAIN_KIND_WAITING_JOB: _ClassVar[ChainKind]
+    CHAIN_KIND_RESERVATION: _ClassVar[ChainKind]
+    CHAIN_KIND_BEGIN_TIME: _ClassVar[ChainKind]
+
 class Period(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     PERIOD_UNSPECIFIED: _ClassVar[Period]
@@ -16,6 +24,11 @@ class Period(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     PERIOD_DAY: _ClassVar[Period]
     PERIOD_WEEK: _ClassVar[Period]
     PERIOD_ALL: _ClassVar[Period]
+CHAIN_KIND_UNSPECIFIED: ChainKind
+CHAIN_KIND_RUNNING_JOB: ChainKind
+CHAIN_KIND_WAITING_JOB: ChainKind
+CHAIN_KIND_RESERVATION: ChainKind
+CHAIN_KIND_BEGIN_TIME: ChainKind
 PERIOD_UNSPECIFIED: Period
 PERIOD_HOUR: Period
 PERIOD_DAY: Period
@@ -129,14 +142,56 @@ class ExplainRequest(_message.Message):
     def __init__(self, job_id: _Optional[str] = ...) -> None: ...
 
 class ExplainReply(_message.Message):
-    __slots__ = ("job", "lines", "blockers")
+    __slots__ = ("job", "lines", "blockers", "chain", "changes", "changes_known")
     JOB_FIELD_NUMBER: _ClassVar[int]
     LINES_FIELD_NUMBER: _ClassVar[int]
     BLOCKERS_FIELD_NUMBER: _ClassVar[int]
+    CHAIN_FIELD_NUMBER: _ClassVar[int]
+    CHANGES_FIELD_NUMBER: _ClassVar[int]
+    CHANGES_KNOWN_FIELD_NUMBER: _ClassVar[int]
     job: PlannedJob
     lines: _containers.RepeatedScalarFieldContainer[str]
     blockers: _containers.RepeatedCompositeFieldContainer[PlannedJob]
-    def __init__(self, job: _Optional[_Union[PlannedJob, _Mapping]] = ..., lines: _Optional[_Iterable[str]] = ..., blockers: _Optional[_Iterable[_Union[PlannedJob, _Mapping]]] = ...) -> None: ...
+    chain: _containers.RepeatedCompositeFieldContainer[ChainLink]
+    changes: _containers.RepeatedCompositeFieldContainer[Change]
+    changes_known: bool
+    def __init__(self, job: _Optional[_Union[PlannedJob, _Mapping]] = ..., lines: _Optional[_Iterable[str]] = ..., blockers: _Optional[_Iterable[_Union[PlannedJob, _Mapping]]] = ..., chain: _Optional[_Iterable[_Union[ChainLink, _Mapping]]] = ..., changes: _Optional[_Iterable[_Union[Change, _Mapping]]] = ..., changes_known: _Optional[bool] = ...) -> None: ...
+
+class ChainLink(_message.Message):
+    __slots__ = ("kind", "job", "until_s", "shared_nodes", "licence", "reservation")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_S_FIELD_NUMBER: _ClassVar[int]
+    SHARED_NODES_FIELD_NUMBER: _ClassVar[int]
+    LICENCE_FIELD_NUMBER: _ClassVar[int]
+    RESERVATION_FIELD_NUMBER: _ClassVar[int]
+    kind: ChainKind
+    job: PlannedJob
+    until_s: int
+    shared_nodes: int
+    licence: str
+    reservation: str
+    def __init__(self, kind: _Optional[_Union[ChainKind, str]] = ..., job: _Optional[_Union[PlannedJob, _Mapping]] = ..., until_s: _Optional[int] = ..., shared_nodes: _Optional[int] = ..., licence: _Optional[str] = ..., reservation: _Optional[str] = ...) -> None: ...
+
+class Change(_message.Message):
+    __slots__ = ("start_s", "time_limit_s", "nodes", "tasks", "chunks", "partition", "options", "text")
+    START_S_FIELD_NUMBER: _ClassVar[int]
+    TIME_LIMIT_S_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    CHUNKS_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    OPTIONS_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    start_s: int
+    time_limit_s: int
+    nodes: int
+    tasks: int
+    chunks: int
+    partition: str
+    options: str
+    text: str
+    def __init__(self, start_s: _Optional[int] = ..., time_limit_s: _Optional[int] = ..., nodes: _Optional[int] = ..., tasks: _Optional[int] = ..., chunks: _Optional[int] = ..., partition: _Optional[str] = ..., options: _Optional[str] = ..., text: _Optional[str] = ...) -> None: ...
 
 class PolicyRequest(_message.Message):
     __slots__ = ("set",)
