@@ -7,9 +7,9 @@ GPUs, 8 Xeon Phis, nodes of 64 GB, 256 GB and 1 TB; or any described one (see
 often as such jobs stand in the queue at any time (arrivals times mean waiting time), with walltimes
 around the mean there (a tenth to three times of it, in round numbers, as users ask). 15,000 of them
 fill about nine weeks (the paper's plan: eight to ten). Jobs of 16 cores and more ask for chunks of
-16, in any arrangement; some small ones ask for a GPU or a Phi. Every job counts on the core limit of its user and on a FreePool
-that keeps a fifth of the cores free for small jobs in the daytime of working days; so each plan
-obeys 201 ceilings. GPU nodes keep two cores for jobs that want the GPU.
+16, `place=free`; some small ones ask for a GPU or a Phi. Every job counts on the core limit of its
+user and on a FreePool that keeps a fifth of the cores free for small jobs in the daytime of working
+days; so each plan obeys 201 ceilings. Nodes with a GPU or a Phi keep two cores for who wants it.
 
 Figures:
     replans_per_s    jobs revoked, searched again from now and booked again, per second, over whole

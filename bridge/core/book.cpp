@@ -307,7 +307,7 @@ bool Book::replan(int64_t job, int64_t earliest) {
     const Terms terms{booking.terms.data(), booking.terms.size()};
     write(booking, booking.start, booking.end, -1);
     const int64_t start = search_.next(booking.request, length, terms, earliest, booking.start - 1,
-                                       {booking.start, &booking.placed});
+                                       {booking.start, booking.end, &booking.placed});
     if (start == NEVER) {
         write(booking, booking.start, booking.end, 1);
         return false;

@@ -4,32 +4,38 @@
 #include <algorithm>
 
 namespace bridge {
+namespace {
 
-void Rises::push(int32_t position, int64_t from, int64_t until) {
-    while (!lows_.empty() && lows_.back().from >= from) {
-        lows_.pop_back();
+constexpr size_t MOST_SINCE = 4096; // rises
+
+} // namespace
+
+int64_t Facts::Known::next_open(int64_t time) const {
+    if (time >= bound) {
+        return time;
     }
-    lows_.push_back({log_.size(), from});
-    log_.push_back({position, from, until});
+    for (const auto &[from, until] : open) {
+        if (time < until) {
+            return std::max(time, from);
+        }
+    }
+    return bound;
 }
 
-int64_t Rises::earliest_since(size_t count) const {
-    const auto low = std::lower_bound(lows_.begin(), lows_.end(), count,
-                                      [](const Low &a, size_t at) { return a.at < at; });
-    return low == lows_.end() ? NEVER : low->from;
-}
-
-void Rises::clear() {
-    log_.clear();
-    lows_.clear();
-}
-
-int64_t Facts::bound(const int64_t *want, int64_t count, int64_t length, const Rises &rises,
-                     int64_t also_from, int64_t now) const {
-    int64_t best = now;
+void Facts::look_up(const int64_t *want, int64_t count, int64_t length, const Rises &rises,
+                    int64_t lifted_from, int64_t lifted_until, int64_t now, int64_t latest,
+                    Known &known) const {
+    known.open.clear();
+    known.bound = now;
+    const int64_t enough = latest == NEVER ? NEVER : latest + 1;
+    const Entry *best = nullptr;
     for (const Entry &entry : entries_) {
-        if (entry.bound <= best) {
-            break; // the rest is lower still
+        if (std::min(entry.bound, enough) < known.bound) {
+            break; // the rest says less still
+        }
+        if (best != nullptr && std::min(entry.bound, enough) == known.bound &&
+            entry.rises <= best->rises) {
+            continue;
         }
         const int64_t *amounts = amounts_.data() + entry.row * stride_;
         bool more = amounts[0] <= count && amounts[1] <= length;
@@ -37,16 +43,42 @@ int64_t Facts::bound(const int64_t *want, int64_t count, int64_t length, const R
             more = amounts[c + 2] <= want[c];
         }
         if (more) {
-            const int64_t from = std::min(also_from, rises.earliest_since(entry.rises));
-            best = std::max(best, std::min(entry.bound, first_reaching(from, entry.length)));
+            best = &entry;
+            known.bound = std::min(entry.bound, enough);
         }
     }
-    return best;
+    if (best == nullptr) {
+        return;
+    }
+    const auto open = [&](int64_t from, int64_t until) {
+        const int64_t begin = std::max(now, first_reaching(from, best->length));
+        const int64_t end = std::min(until, known.bound);
+        if (begin < end &&
+            (known.open.empty() || known.open.back() != std::make_pair(begin, end))) {
+            known.open.emplace_back(begin, end);
+        }
+    };
+    if (lifted_from != NEVER) {
+        open(lifted_from, lifted_until);
+    }
+    for (size_t i = best->rises; i < rises.count(); ++i) {
+        open(rises[i].from, rises[i].until);
+    }
+    std::sort(known.open.begin(), known.open.end());
+    size_t kept = 0;
+    for (const auto &window : known.open) {
+        if (kept > 0 && window.first <= known.open[kept - 1].second) {
+            known.open[kept - 1].second = std::max(known.open[kept - 1].second, window.second);
+        } else {
+            known.open[kept++] = window;
+        }
+    }
+    known.open.resize(kept);
 }
 
 void Facts::learn(const int64_t *want, int64_t count, int64_t length, int64_t bound,
                   const Rises &rises) {
-    settle(rises);
+    drop_old(rises);
     size_t row = entries_.size();
     size_t kept = 0;
     for (size_t i = 0; i < entries_.size(); ++i) { // drop what the new entry says as well
@@ -93,21 +125,27 @@ void Facts::learn(const int64_t *want, int64_t count, int64_t length, int64_t bo
     entries_.insert(place, {bound, rises.count(), length, row});
 }
 
-// Writes into the entries what the rises since have made of them, so that those that say little by
-// now are the first to go.
-void Facts::settle(const Rises &rises) {
-    bool sorted = true;
-    for (size_t i = 0; i < entries_.size(); ++i) {
-        Entry &entry = entries_[i];
-        const int64_t from = rises.earliest_since(entry.rises);
-        entry.bound = std::min(entry.bound, first_reaching(from, entry.length));
-        entry.rises = rises.count();
-        sorted = sorted && (i == 0 || entries_[i - 1].bound >= entry.bound);
+// Forgets what so many rises have followed that reading them takes longer than a search.
+void Facts::drop_old(const Rises &rises) {
+    size_t kept = 0;
+    std::vector<int64_t> packed;
+    const auto is_old = [&](const Entry &entry) {
+        return rises.count() - entry.rises > MOST_SINCE;
+    };
+    if (std::none_of(entries_.begin(), entries_.end(), is_old)) {
+        return;
     }
-    if (!sorted) {
-        std::stable_sort(entries_.begin(), entries_.end(),
-                         [](const Entry &a, const Entry &b) { return a.bound > b.bound; });
+    for (const Entry &entry : entries_) {
+        if (!is_old(entry)) {
+            const auto from = amounts_.begin() + static_cast<std::ptrdiff_t>(entry.row * stride_);
+            packed.insert(packed.end(), from, from + static_cast<std::ptrdiff_t>(stride_));
+            entries_[kept] = entry;
+            entries_[kept].row = kept;
+            ++kept;
+        }
     }
+    entries_.resize(kept);
+    amounts_ = std::move(packed);
 }
 
 } // namespace bridge

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "times.hpp"
@@ -27,21 +28,15 @@ class Rises {
     const Rise &operator[](size_t i) const { return log_[i]; }
 
     // More is free on a node within [from, until).
-    void push(int32_t position, int64_t from, int64_t until);
-
-    // The earliest `from` of the rises since there were `count` of them, or NEVER.
-    int64_t earliest_since(size_t count) const;
+    void push(int32_t position, int64_t from, int64_t until) {
+        log_.push_back({position, from, until});
+    }
 
     // Forgets all; who holds lessons must drop them.
-    void clear();
+    void clear() { log_.clear(); }
 
   private:
-    struct Low {
-        size_t at;
-        int64_t from;
-    };
     std::vector<Rise> log_;
-    std::vector<Low> lows_; // ascending in both: the lowest of every tail of the log
 };
 
 // What starts a rise of something at `from` may allow, for a job of this length.
@@ -55,9 +50,19 @@ class Facts {
   public:
     explicit Facts(size_t columns) : stride_(columns + 2) {}
 
-    // `now` if nothing is known. `also_from`: a rise not in the log.
-    int64_t bound(const int64_t *want, int64_t count, int64_t length, const Rises &rises,
-                  int64_t also_from, int64_t now) const;
+    // What is known, as a time before which only starts within `open` may be possible.
+    struct Known {
+        int64_t bound;
+        std::vector<std::pair<int64_t, int64_t>> open; // [first, second), apart, ascending
+
+        // The earliest start >= `time` that may be possible.
+        int64_t next_open(int64_t time) const;
+    };
+    // `lifted_from`, `lifted_until`: a rise that is not in the log. Starts after `latest` do not
+    // matter.
+    void look_up(const int64_t *want, int64_t count, int64_t length, const Rises &rises,
+                 int64_t lifted_from, int64_t lifted_until, int64_t now, int64_t latest,
+                 Known &known) const;
 
     void learn(const int64_t *want, int64_t count, int64_t length, int64_t bound,
                const Rises &rises);
@@ -79,7 +84,7 @@ class Facts {
     std::vector<Entry> entries_; // latest bound first
     std::vector<int64_t> amounts_;
 
-    void settle(const Rises &rises);
+    void drop_old(const Rises &rises);
 };
 
 constexpr int64_t NO_GAP = -1;

@@ -228,7 +228,7 @@ void BookSearch::look(Part &part, const Group &sought, int64_t start, int64_t le
 // The earliest start of several chunks: a sweep that jumps to the first time by which enough nodes
 // can have come to hold enough more.
 int64_t BookSearch::next_several(const Group &sought, int64_t length, int64_t from, int64_t latest,
-                                 NodeBounds *bounds, Lifted lifted) {
+                                 NodeBounds *bounds, Lifted lifted, const Facts::Known &known) {
     const Shape &shape = state_.requests.shape(sought.shape);
     touch(); // parts_ are about this search now
     parts_.clear();
@@ -268,7 +268,7 @@ int64_t BookSearch::next_several(const Group &sought, int64_t length, int64_t fr
             enough.add(start, part.room);
             enough.add(part.rise, part.most - part.room);
         }
-        start = enough.time();
+        start = enough.time() == NEVER ? NEVER : known.next_open(enough.time());
     }
     return NEVER;
 }
@@ -284,20 +284,19 @@ int64_t BookSearch::next_of(const Group &sought, int32_t fact, int64_t length, i
         return next_single(sought, length, from, latest, bounds, lifted);
     }
     Facts &facts = this->facts(facts_, static_cast<size_t>(fact), state_.nodes.columns());
-    const int64_t known =
-        facts.bound(shape.want.data(), sought.count, length, state_.rises, lifted.from, state_.now);
-    const int64_t begin = std::max(from, known);
+    facts.look_up(shape.want.data(), sought.count, length, state_.rises, lifted.from, lifted.until,
+                  state_.now, latest, known_);
+    const int64_t begin = known_.next_open(from);
+    const bool learns = begin == known_.next_open(state_.now);
     if (begin > latest) {
         return NEVER;
     }
     const int64_t start = sought.count == 1
                               ? next_single(sought, length, begin, latest, bounds, lifted)
-                              : next_several(sought, length, begin, latest, bounds, lifted);
-    if (from <= known) {
+                              : next_several(sought, length, begin, latest, bounds, lifted, known_);
+    if (learns) {
         const int64_t bound = start == NEVER && latest != NEVER ? latest + 1 : start;
-        if (bound > known) {
-            facts.learn(shape.want.data(), sought.count, length, bound, state_.rises);
-        }
+        facts.learn(shape.want.data(), sought.count, length, bound, state_.rises);
     }
     return start;
 }
@@ -309,8 +308,11 @@ int64_t BookSearch::next_on_nodes(int32_t id, int64_t length, int64_t from, int6
         return next_of(request.sought.front(), request.facts.front(), length, from, latest, lifted);
     }
     Facts &facts = this->facts(of_request_, static_cast<size_t>(id), 0);
-    const int64_t known = facts.bound(nullptr, 0, length, state_.rises, lifted.from, state_.now);
-    int64_t start = std::max(from, known);
+    Facts::Known known;
+    facts.look_up(nullptr, 0, length, state_.rises, lifted.from, lifted.until, state_.now, latest,
+                  known);
+    int64_t start = known.next_open(from);
+    const bool learns = start == known.next_open(state_.now);
     std::vector<Placed> unused;
     while (start <= latest && start != NEVER) {
         const int64_t before = start;
@@ -321,17 +323,15 @@ int64_t BookSearch::next_on_nodes(int32_t id, int64_t length, int64_t from, int6
             if (map_groups(request, start, length, unused)) {
                 break;
             }
-            start = change_after(request, start);
+            start = known.next_open(change_after(request, start));
         }
     }
     if (start > latest) {
         start = NEVER;
     }
-    if (from <= known) {
+    if (learns) {
         const int64_t bound = start == NEVER && latest != NEVER ? latest + 1 : start;
-        if (bound > known) {
-            facts.learn(nullptr, 0, length, bound, state_.rises);
-        }
+        facts.learn(nullptr, 0, length, bound, state_.rises);
     }
     return start;
 }

@@ -58,6 +58,7 @@ struct BookState {
 // Something given back for the time of one search.
 struct Lifted {
     int64_t from = NEVER;
+    int64_t until = NEVER;
     const std::vector<Placed> *placed = nullptr;
 };
 
@@ -124,7 +125,7 @@ class BookSearch {
     };
     std::vector<Part> parts_;
     std::vector<std::pair<int64_t, int64_t>> gains_;
-    std::vector<int64_t> times_;
+    Facts::Known known_; // of one sought group
 
     // What the last search for one sought group found; its mapping is known then.
     struct Found {
@@ -148,7 +149,7 @@ class BookSearch {
     int64_t next_single(const Group &sought, int64_t length, int64_t from, int64_t latest,
                         NodeBounds *bounds, Lifted lifted);
     int64_t next_several(const Group &sought, int64_t length, int64_t from, int64_t latest,
-                         NodeBounds *bounds, Lifted lifted);
+                         NodeBounds *bounds, Lifted lifted, const Facts::Known &known);
     void look(Part &part, const Group &sought, int64_t start, int64_t length, int64_t latest,
               NodeBounds *bounds);
     int64_t last_of(const Group &sought, int64_t length, int64_t from, int64_t earliest);
