@@ -23,6 +23,8 @@ COMMANDS: Final = {
     "explain": ("explain", "explain", "Explain why a job waits, or when and where it starts."),
     "accuracy": ("accuracy", "accuracy", "Show how announced starts came true."),
     "policy": ("policy", "app", "Show or change the policy."),
+    "reserve": ("reserve", "reserve", "Make an advance reservation (administrators)."),
+    "unreserve": ("reserve", "unreserve", "Remove a reservation (administrators)."),
     "simulate": ("simulate", "simulate", "Replay a trace under one or several policies."),
     "demo": ("demo", "demo", "Watch the service plan a real trace."),
     "bench": ("bench", "app", "Time the planning kernels."),

@@ -161,7 +161,7 @@ class Announcements:
             self._open[self._next_id] = OpenStart(job_id, version, now_s, partition)
             messages.append(
                 pb.Decision(
-                    id=self._take_id(),
+                    id=self.take_id(),
                     job_id=job_id,
                     job_version=version,
                     start=pb.Start(
@@ -174,7 +174,8 @@ class Announcements:
             )
         return messages, {"start": len(messages)}
 
-    def _take_id(self) -> int:
+    def take_id(self) -> int:
+        """The number of the next decision."""
         self._next_id += 1
         return self._next_id - 1
 
@@ -200,7 +201,7 @@ class Announcements:
         ):  # fmt: skip
             job_id = snapshot.jobs.id[job]
             message = pb.Decision(
-                id=self._take_id(), job_id=job_id, job_version=int(snapshot.jobs.version[job])
+                id=self.take_id(), job_id=job_id, job_version=int(snapshot.jobs.version[job])
             )
             reason = pending(plan.reasons[row])
             if start_s in (NEVER, UNPLANNED):

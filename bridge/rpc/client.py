@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import grpc
 import numpy as np
@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 from bridge.errors import BridgeError, ControllerError
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
-from bridge.model.snapshot import Snapshot
+from bridge.model.snapshot import Reservation, Snapshot
+from bridge.planning.kinds import end_s
+from bridge.rpc.hostlist import NodeIndex
 from bridge.rpc.pb import operator_pb2, operator_pb2_grpc, scheduler_pb2_grpc
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.raising import Messages
@@ -57,11 +59,26 @@ class _Start:
     tasks: NDArray[np.int32]
 
 
+class Reserving(Protocol):
+    """A controller that can make reservations."""
+
+    def reserve(self, reservation: Reservation) -> str:
+        """Makes one; returns why not, empty if it is made."""
+
+    def unreserve(self, name: str) -> str:
+        """Removes one; returns why not, empty if it is gone."""
+
+
 class RemoteDecider:
     """Decides for a simulated controller by asking the service; a `bridge.ports.Decide`."""
 
     def __init__(
-        self, address: str, *, timeout_s: float = 60.0, controller: str = "simulated controller"
+        self,
+        address: str,
+        *,
+        timeout_s: float = 60.0,
+        controller: str = "simulated controller",
+        reserving: Reserving | None = None,
     ) -> None:
         """Connects with the first decision.
 
@@ -69,6 +86,7 @@ class RemoteDecider:
             address: as gRPC has it: "unix:/run/schedbridge/bridge.sock".
             timeout_s: an answer that takes longer counts as none.
             controller: who calls, for the service's log.
+            reserving: carries out the reservations of operators; None: they are refused.
         """
         self._address = address
         self._timeout_s = timeout_s
@@ -79,6 +97,8 @@ class RemoteDecider:
         self._service_epoch = 0
         self._generation = 0
         self._starts: list[_Start] = []
+        self._reserving = reserving
+        self._orders: list[pb.Fate] = []
         self._forget()
 
     def _forget(self) -> None:
@@ -143,11 +163,14 @@ class RemoteDecider:
                 controller=self._controller,
                 epoch=self._epoch,
                 cluster="simulated",
-                features=["start", "planned_start", "pending_reason"],
+                features=[
+                    "start", "planned_start", "pending_reason",
+                    *(["reserve"] if self._reserving is not None else []),
+                ],
                 memory_consumable=True,
                 memory_optional=True,
             ),
-        )
+        )  # fmt: skip
         self._service_epoch = reply.service_epoch
         self._forget()
 
@@ -214,6 +237,8 @@ class RemoteDecider:
         self._pending, self._running = pending, holding
 
     def _report_fates(self, snapshot: Snapshot, request: pb.CycleRequest) -> None:
+        request.fates.extend(self._orders)
+        self._orders = []
         if not self._starts:
             return
         versions = dict(zip(snapshot.jobs.id, snapshot.jobs.version.tolist(), strict=True))
@@ -255,10 +280,27 @@ class RemoteDecider:
                         nodes.parse(planned.nodes),
                         _reason(planned.reason),
                     )
+                case "reserve" | "unreserve":
+                    self._obey(decision, nodes)
                 case "pending":
                     why = _reason(decision.pending)
                     start_s = UNPLANNED if why.can_ever_run else NEVER
                     self._announced[job_id] = _Announced(start_s, "", _NO_NODES, why)
+
+    def _obey(self, decision: pb.Decision, nodes: NodeIndex) -> None:
+        """Has a reservation made or removed."""
+        why = "this controller said it cannot do that"
+        if self._reserving is not None and decision.HasField("reserve"):
+            asked = decision.reserve
+            members = nodes.parse(asked.nodes)
+            no_licences = np.zeros(0, dtype=np.int64)
+            why = self._reserving.reserve(
+                Reservation(asked.name, asked.start_s, asked.end_s, members, no_licences)
+            )
+        elif self._reserving is not None:
+            why = self._reserving.unreserve(decision.unreserve.name)
+        outcome = pb.OUTCOME_REFUSED if why else pb.OUTCOME_APPLIED
+        self._orders.append(pb.Fate(decision_id=decision.id, outcome=outcome, text=why))
 
     def _plan(self, snapshot: Snapshot) -> Plan:
         """The decisions in force as a plan: starts first, then the waiting jobs as they stand."""
@@ -309,20 +351,24 @@ class _Rows:
         reason: Reason | None = None,
     ) -> None:
         """Adds a row; without `tasks` the job's tasks are spread evenly."""
-        end_s = 0
+        end_at_s = 0
         if start_s not in (NEVER, UNPLANNED):
-            end_s = start_s + self._limit_s(job, partition)
+            end_at_s = self._end_s(job, partition, start_s)
         if tasks is None or len(tasks) != len(nodes):
             tasks = _even(int(self._snapshot.jobs.tasks[job]), len(nodes))
-        self._scalars.append((job, start_s, end_s, partition))
+        self._scalars.append((job, start_s, end_at_s, partition))
         self._nodes.append(nodes)
         self._tasks.append(tasks)
         self._reasons.append(reason)
 
-    def _limit_s(self, job: int, partition: int) -> int:
-        part = self._snapshot.partitions[partition]
-        stated = int(self._snapshot.jobs.time_limit_s[job])
-        return stated or part.default_time_s or part.max_time_s or UNLIMITED_S
+    def _end_s(self, job: int, partition: int, start_s: int) -> int:
+        part, jobs = self._snapshot.partitions[partition], self._snapshot.jobs
+        stated = int(jobs.time_limit_s[job])
+        limit_s = stated or part.default_time_s or part.max_time_s or UNLIMITED_S
+        if not jobs.deadline_s[job]:
+            return start_s + limit_s
+        columns = (np.array([value], dtype=np.int64) for value in (job, start_s, limit_s))
+        return int(end_s(jobs, *columns)[0])
 
     def plan(self) -> Plan:
         """The rows as a plan."""
@@ -361,7 +407,8 @@ def _pending_prints(snapshot: Snapshot) -> NDArray[np.int64]:
     mark = jobs.version.view(np.int64) * 1_000_003
     for column in (
         jobs.priority, jobs.hold.astype(np.int64), jobs.array_tasks, jobs.array_startable,
-        jobs.begin_s, jobs.eligible_s, jobs.time_limit_s,
+        jobs.begin_s, jobs.eligible_s, jobs.time_limit_s, jobs.deadline_s, jobs.least_time_s,
+        jobs.fixed.astype(np.int64),
     ):  # fmt: skip
         mark = (mark ^ column) * 1_000_003
     return mark
@@ -395,6 +442,10 @@ def _changed_nodes(last: Snapshot, snapshot: Snapshot) -> list[int]:
     return rows
 
 
+_ORDER_S = 60.0
+"""What the controller has to carry out takes until its next call, at least."""
+
+
 class OperatorClient:
     """Asks a running service what operators ask."""
 
@@ -415,9 +466,11 @@ class OperatorClient:
     ) -> None:
         self._channel.close()
 
-    def _call(self, method: Callable[..., Any], request: Any) -> Any:
+    def _call(
+        self, method: Callable[..., Any], request: Any, timeout_s: float | None = None
+    ) -> Any:
         try:
-            return method(request, timeout=self._timeout_s)
+            return method(request, timeout=timeout_s or self._timeout_s)
         except grpc.RpcError as error:
             found: BridgeError = error_of(error, self._address)
             raise found from None
@@ -449,6 +502,19 @@ class OperatorClient:
             self._stub.Policy, operator_pb2.PolicyRequest(set=replacement)
         )
         return reply
+
+    def reserve(self, request: operator_pb2.ReserveRequest) -> operator_pb2.ReserveReply:
+        """Has a reservation made; waits for the controller."""
+        reply: operator_pb2.ReserveReply = self._call(
+            self._stub.Reserve, request, timeout_s=_ORDER_S
+        )
+        return reply
+
+    def unreserve(self, name: str) -> None:
+        """Has a reservation removed; waits for the controller."""
+        self._call(
+            self._stub.Unreserve, operator_pb2.UnreserveRequest(name=name), timeout_s=_ORDER_S
+        )
 
     def accuracy(self, partition: str = "") -> operator_pb2.AccuracyReply:
         """How announced starts came true; of one partition, or of each and all together."""

@@ -24,12 +24,13 @@ from bridge.model.snapshot import Snapshot
 from bridge.ports import Decide
 from bridge.rpc.announcements import Announcements, Decisions, OpenStart, wake_after_s
 from bridge.rpc.hostlist import NodeIndex
+from bridge.rpc.orders import Orders
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.session import WIRE_VERSION, Session
 
 _log = logging.getLogger(__name__)
 
-FEATURES = ("start", "planned_start", "pending_reason")
+FEATURES = ("start", "planned_start", "pending_reason", "reserve")
 OUTCOMES = {
     pb.OUTCOME_APPLIED: "applied",
     pb.OUTCOME_STALE: "stale",
@@ -104,6 +105,7 @@ class Cycles:
     Attributes:
         published: the last finished cycle; None before the first.
         counts: figures since start.
+        orders: what operators have the controller do.
     """
 
     def __init__(
@@ -118,6 +120,7 @@ class Cycles:
     ) -> None:
         self.published: Published | None = None
         self.counts = Counts()
+        self.orders = Orders()
         self.session = session
         self.service_epoch = time.time_ns() // 1000
         self._decide = decide
@@ -138,6 +141,7 @@ class Cycles:
         with self.lock:
             self.session.greet(hello)
             self._announcements.reset()
+            self.orders.reset()
         _log.info(
             "hello from %s, cluster %s, epoch %d", hello.controller, hello.cluster, hello.epoch
         )
@@ -195,6 +199,8 @@ class Cycles:
         plan = self._decide(snapshot)
         plan_s = time.perf_counter() - before
         decisions = self._announcements.decide(snapshot, serials, plan, session.nodes)
+        # Orders first: starts on nodes that are reserved now are for Slurm to refuse.
+        reply.decisions.extend(self.orders.take(self._announcements.take_id))
         reply.decisions.extend(decisions.messages)
         reply.wake_after_s = wake_after_s(snapshot, plan, session.next_retry_s(), decisions.again_s)
         self.published = Published(snapshot, plan, session.nodes)
@@ -245,6 +251,8 @@ class Cycles:
         outcomes: Counter[tuple[str, int]] = Counter()
         for fate in request.fates:
             name = OUTCOMES.get(fate.outcome, "unknown")
+            if self.orders.close(fate):
+                continue
             outcomes[name, fate.code] += 1
             start = self._announcements.close(fate.decision_id)
             if name == "applied":

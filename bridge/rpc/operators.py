@@ -10,6 +10,7 @@ from typing import NoReturn
 
 import grpc
 
+from bridge.errors import ControllerError
 from bridge.registry import choices
 from bridge.rpc.accuracy import accuracy_reply
 from bridge.rpc.cycles import Cycles, Published
@@ -17,6 +18,7 @@ from bridge.rpc.explain import explain, planned_jobs
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.rpc.pb import operator_pb2_grpc
 from bridge.rpc.policy_switch import PolicySwitch
+from bridge.rpc.reservations import reserve, unreserve
 from bridge.rpc.server import answering
 from bridge.starts import Kept
 from bridge.store import Slow
@@ -108,12 +110,7 @@ class Operator(operator_pb2_grpc.OperatorServicer):  # type: ignore[misc]
     @answering
     def Policy(self, request: pb.PolicyRequest, context: grpc.ServicerContext) -> pb.PolicyReply:  # noqa: N802, D102
         if request.set:
-            if not self._admin:
-                _refuse(
-                    context,
-                    grpc.StatusCode.PERMISSION_DENIED,
-                    "only administrators may change the policy (operator.admins)",
-                )
+            self._need_admin(context, "change the policy")
             self._switch.replace(request.set, self._cycles)
         return pb.PolicyReply(
             yaml=self._switch.yaml(),
@@ -128,6 +125,33 @@ class Operator(operator_pb2_grpc.OperatorServicer):  # type: ignore[misc]
             return accuracy_reply(self._accuracy(), request.partition)
         except Slow as error:
             _refuse(context, grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
+
+    @answering
+    def Reserve(self, request: pb.ReserveRequest, context: grpc.ServicerContext) -> pb.ReserveReply:  # noqa: N802, D102
+        self._need_admin(context, "make reservations")
+        try:
+            return reserve(self._cycles, self._published(context), request)
+        except ControllerError as error:
+            _refuse(context, grpc.StatusCode.FAILED_PRECONDITION, str(error))
+
+    @answering
+    def Unreserve(  # noqa: N802, D102
+        self, request: pb.UnreserveRequest, context: grpc.ServicerContext
+    ) -> pb.UnreserveReply:
+        self._need_admin(context, "remove reservations")
+        try:
+            unreserve(self._cycles, request)
+        except ControllerError as error:
+            _refuse(context, grpc.StatusCode.FAILED_PRECONDITION, str(error))
+        return pb.UnreserveReply()
+
+    def _need_admin(self, context: grpc.ServicerContext, what: str) -> None:
+        if not self._admin:
+            _refuse(
+                context,
+                grpc.StatusCode.PERMISSION_DENIED,
+                f"only administrators may {what} (operator.admins)",
+            )
 
     def _published(self, context: grpc.ServicerContext) -> Published:
         published = self._cycles.published

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from bridge.model.job import JobTable, RunningTable
 from bridge.model.plan import Plan
-from bridge.model.snapshot import Snapshot
+from bridge.model.snapshot import Reservation, Snapshot
 from bridge.sim.system import System, requests
 from bridge.sim.workload import Workload
 
@@ -89,6 +89,7 @@ class Controller:
         waiting: pending jobs in order of submission.
         running: what each running job holds, in order of start.
         refusals: what was not applied, oldest first.
+        reservations: that have not ended; jobs of a workload run outside of them.
     """
 
     def __init__(self, workload: Workload, system: System) -> None:
@@ -98,6 +99,7 @@ class Controller:
         self.waiting: list[int] = []
         self.running: dict[int, Allocation] = {}
         self.refusals: list[Refusal] = []
+        self.reservations: tuple[Reservation, ...] = ()
         self.free = system.nodes.capacity.copy()
         self._holders = np.zeros(len(system.nodes), dtype=np.int64)
         self._whole = np.zeros(len(system.nodes), dtype=bool)
@@ -135,6 +137,36 @@ class Controller:
         column[node], states[node] = usable, "UP" if usable else "DOWN"
         self.nodes = replace(self.nodes, usable=column, state=tuple(states))
 
+    def reserve(self, reservation: Reservation) -> str:
+        """Makes a reservation, as Slurm would; returns why not, empty if it is made."""
+        if any(item.name == reservation.name for item in self.reservations):
+            return "Reservation name duplicates existing reservation"
+        for item in self.reservations:
+            if (
+                item.start_s < reservation.end_s
+                and item.end_s > reservation.start_s
+                and np.isin(item.nodes, reservation.nodes).any()
+            ):
+                return "Requested reservation overlaps another"
+        for held in self.running.values():
+            if held.limit_s > reservation.start_s and np.isin(held.nodes, reservation.nodes).any():
+                return "Requested nodes are busy"
+        self.reservations = (*self.reservations, reservation)
+        return ""
+
+    def unreserve(self, name: str) -> str:
+        """Removes a reservation; returns why not, empty if it is gone."""
+        left = tuple(item for item in self.reservations if item.name != name)
+        if len(left) == len(self.reservations):
+            return "Requested reservation is invalid"
+        self.reservations = left
+        return ""
+
+    def _open_reservations(self, now_s: int) -> tuple[Reservation, ...]:
+        if any(item.end_s <= now_s for item in self.reservations):
+            self.reservations = tuple(item for item in self.reservations if item.end_s > now_s)
+        return self.reservations
+
     def jobs_on(self, node: int) -> list[int]:
         """Running jobs that hold a node."""
         return [job for job, held in self.running.items() if node in held.nodes]
@@ -158,7 +190,7 @@ class Controller:
             jobs=self._columns.rows(np.array(self._shown, dtype=np.int64)),
             running=self._running_table(),
             partitions=self.system.partitions,
-            reservations=(),
+            reservations=self._open_reservations(now_s),
             licences=(),
             licence_total=np.zeros(0, dtype=np.int64),
         )
@@ -218,7 +250,9 @@ class Controller:
             job = self._shown[shown]
             nodes = np.asarray(plan.nodes_of(row), dtype=np.int32)
             tasks = np.asarray(plan.tasks[plan.indptr[row] : plan.indptr[row + 1]], dtype=np.int64)
-            why = self._objection(job, nodes, tasks, int(plan.partition[row]))
+            why = self._objection(job, nodes, tasks, int(plan.partition[row])) or self._reserved(
+                job, nodes, now_s
+            )
             if why is not None:
                 self.refusals.append(Refusal(now_s, self.jobs.id[job], why))
                 continue
@@ -249,6 +283,14 @@ class Controller:
             self.jobs.per_node[job] + tasks[:, np.newaxis] * self.jobs.per_task[job]
         )
         return want
+
+    def _reserved(self, job: int, nodes: NDArray[np.int32], now_s: int) -> str | None:
+        """The reservation that keeps a job off its nodes; None if there is none."""
+        end_s = now_s + int(self.jobs.time_limit_s[job])
+        for item in self.reservations:
+            if item.start_s < end_s and item.end_s > now_s and np.isin(nodes, item.nodes).any():
+                return f"uses nodes of reservation {item.name}"
+        return None
 
     def _objection(
         self, job: int, nodes: NDArray[np.int32], tasks: NDArray[np.int64], partition: int

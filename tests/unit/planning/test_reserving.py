@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where reservations find room, and who is in their way."""
+
+import numpy as np
+import pytest
+
+from bridge.cycle import run_cycle
+from bridge.errors import ConfigError, RequestError
+from bridge.planning.chunks import parse_request
+from bridge.planning.reserving import Wish, find_room
+from bridge.ports import Memory
+from bridge.registry import build, parse_policy
+from bridge.units import NEVER
+from tests.builders import a_job, a_node, a_partition, a_reservation, a_running_job, a_snapshot
+from tests.worlds import random_world
+
+
+def planned(snapshot):
+    policy = {"order": "fcfs", "plan": "openccs", "place": "sequential"}
+    return run_cycle(snapshot, Memory(), build(parse_policy(policy)), np.random.default_rng(0))
+
+
+def room(snapshot, start_s=0, duration_s=100, **wish):
+    return find_room(snapshot, planned(snapshot), Wish(start_s, duration_s, **wish))
+
+
+def test_free_nodes_are_taken():
+    found = room(a_snapshot(nodes=4)(), nodes=3)
+    assert (found.nodes.tolist(), found.planned, found.running) == ([0, 1, 2], (), ())
+
+
+def test_running_jobs_stay_and_are_named_with_the_next_room():
+    running = [a_running_job((0,), end_s=50), a_running_job((1,), end_s=80)]
+    snapshot = a_snapshot(nodes=2, running=running)()
+    found = room(snapshot, start_s=20, nodes=2)
+    assert len(found.nodes) == 0
+    assert (found.running, found.next_start_s) == ((1, 0), 80)
+    assert room(snapshot, start_s=80, nodes=2).nodes.tolist() == [0, 1]
+    assert room(snapshot, start_s=50, nodes=1).nodes.tolist() == [0]
+
+
+def test_planned_jobs_are_in_the_way_unless_they_may_be_displaced():
+    running = [a_running_job((0, 1), end_s=50)]
+    snapshot = a_snapshot(nodes=2, running=running, jobs=[a_job(2, limit_s=100, id="later")])()
+    found = room(snapshot, start_s=60, nodes=1)
+    assert (found.nodes.tolist(), found.planned, found.next_start_s) == ([], (0,), 150)
+    found = room(snapshot, start_s=60, nodes=1, displace=True)
+    assert (len(found.nodes), found.planned) == (1, (0,))
+
+
+def test_the_fewest_planned_jobs_are_displaced():
+    running = [a_running_job((0, 1, 2), end_s=50)]
+    jobs = [a_job(1, limit_s=200, required=(0,)), a_job(1, limit_s=200, required=(1,))]
+    snapshot = a_snapshot(nodes=3, running=running, jobs=jobs)()
+    found = room(snapshot, start_s=60, nodes=1, displace=True)
+    assert (found.nodes.tolist(), found.planned) == ([2], ())
+
+
+def test_what_starts_now_is_not_displaced():
+    snapshot = a_snapshot(nodes=1, jobs=[a_job(1, limit_s=100)])()
+    found = room(snapshot, start_s=10, nodes=1, displace=True)
+    assert (len(found.nodes), found.next_start_s) == (0, 100)
+
+
+def test_other_reservations_and_unusable_nodes_are_left_alone():
+    nodes = [a_node(), a_node(usable=False), a_node()]
+    snapshot = a_snapshot(nodes=nodes, reservations=[a_reservation([0], 50, 200)])()
+    assert room(snapshot, nodes=1).nodes.tolist() == [2]
+    assert room(snapshot, nodes=2).next_start_s == 200
+    assert room(snapshot, nodes=1, duration_s=50).nodes.tolist() == [0]
+    assert room(snapshot, nodes=3).next_start_s == NEVER
+
+
+def test_a_partition_bounds_where_but_not_how_long():
+    parts = [a_partition("a", [0]), a_partition("b", [1], max_time_s=10, max_nodes=1, up=False)]
+    snapshot = a_snapshot(nodes=2, partitions=parts)()
+    assert room(snapshot, nodes=1, partition=1, duration_s=10**6).nodes.tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("chunks", "nodes"),
+    [
+        ("4:ncpus=2", [0, 1]),
+        ("2:ncpus=4", [0, 1]),
+        ("2:ncpus=1,place=scatter", [0, 1]),
+        ("1:ncpus=1:ngpus=1", [2]),
+        ("1:ncpus=2:host=n2", [1]),
+    ],
+)
+def test_the_nodes_that_hold_chunks(chunks, nodes):
+    snapshot = a_snapshot(nodes=[a_node(), a_node(), a_node(gpus=1, weight=9)])()
+    assert room(snapshot, chunks=parse_request(chunks)).nodes.tolist() == nodes
+
+
+def test_shared_use_keeps_a_node_from_being_whole():
+    running = [a_running_job((0,), end_s=50, shared=True, cpus=1)]
+    snapshot = a_snapshot(nodes=2, running=running)()
+    assert room(snapshot, chunks=parse_request("1:ncpus=1")).nodes.tolist() == [1]
+
+
+def test_what_the_cluster_does_not_have():
+    snapshot = a_snapshot(nodes=2)()
+    with pytest.raises(ConfigError, match="no node 'n9'"):
+        room(snapshot, chunks=parse_request("1:ncpus=1:host=n9"))
+    with pytest.raises(RequestError):
+        room(snapshot, chunks=parse_request("1:ncpus=1:moon=true"))
+    assert room(snapshot, chunks=parse_request("1:ncpus=64")).next_start_s == NEVER
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_found_nodes_are_free_for_the_whole_time(seed):
+    """Second by second, by hand: nobody who stays is on the nodes."""
+    snapshot = random_world(seed)
+    plan = planned(snapshot)
+    rng = np.random.default_rng(seed)
+    wish = Wish(
+        snapshot.now_s + int(rng.integers(0, 200)), int(rng.integers(1, 200)),
+        nodes=int(rng.integers(1, 4)), displace=bool(rng.integers(2)),
+    )  # fmt: skip
+    found = find_room(snapshot, plan, wish)
+    start_s = wish.start_s if len(found.nodes) else found.next_start_s
+    if start_s == NEVER:
+        return
+    if not len(found.nodes):
+        later = find_room(
+            snapshot, plan, Wish(start_s, wish.duration_s, wish.nodes, displace=wish.displace)
+        )
+        assert len(later.nodes) == wish.nodes
+        return
+    end_s, running = wish.start_s + wish.duration_s, snapshot.running
+    assert len(found.nodes) == wish.nodes
+    for job in range(len(running)):
+        held = running.nodes[running.indptr[job] : running.indptr[job + 1]]
+        if running.end_s[job] > start_s:
+            assert not np.isin(held, found.nodes).any()
+    for row in range(len(plan)):
+        meets = 0 <= plan.start_s[row] < end_s and plan.end_s[row] > start_s
+        on = np.isin(plan.nodes_of(row), found.nodes).any()
+        stays = not wish.displace or plan.start_s[row] == plan.now_s
+        if meets and on:
+            assert not stays
+            assert row in found.planned
