@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`schedbridge explain JOBID`: why a job waits, or when and where it starts."""
 
+import time
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
@@ -15,8 +17,10 @@ from bridge.cli.asking import (
     job_cells,
     print_json,
     shown,
+    until,
     when,
 )
+from bridge.rpc.pb import operator_pb2 as pb
 
 
 def explain(
@@ -25,7 +29,7 @@ def explain(
     socket: SocketOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Explain why a job waits, or when and where it starts.
+    """Explain why a job waits, when and where it starts, and what would let it start earlier.
 
     Exit code 1 if the job is neither waiting nor running.
     """
@@ -38,6 +42,8 @@ def explain(
     print(f"Job {shown(job.job_id)} ({shown(job.name)}) of {shown(job.user)}:")
     for line in reply.lines:
         print(f"  {shown(line)}")
+    if reply.changes:
+        print_changes(reply.changes)
     if not reply.blockers:
         return
     table = Table(title="In its way", title_justify="left")
@@ -45,4 +51,16 @@ def explain(
         table.add_column(name, overflow="fold" if name == "nodes" else "ellipsis")
     for blocker in reply.blockers:
         table.add_row(*job_cells(blocker), when(blocker.end_s))
+    console().print(table)
+
+
+def print_changes(changes: Iterable[pb.Change]) -> None:
+    """Prints what would let a job start earlier, best first."""
+    now_s = int(time.time())
+    table = Table(title="It could start earlier:", title_justify="left")
+    for name in ("start", "", "how", "options of sbatch"):
+        table.add_column(name, overflow="fold")
+    for change in changes:
+        row = (when(change.start_s), until(change.start_s, now_s))
+        table.add_row(*row, shown(change.text), shown(change.options))
     console().print(table)

@@ -27,6 +27,7 @@ Best first: the earliest start; of equal ones another partition, then the time l
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,6 +70,15 @@ class Conditions:
     horizon_s: int | None = None
     protect: Protection | None = None
     whole_queue: bool = False
+
+
+@runtime_checkable
+class HasConditions(Protocol):
+    """A plan stage that says under which conditions it plans."""
+
+    @property
+    def conditions(self) -> Conditions:
+        """The same for as long as the stage lives."""
 
 
 def can_change(snapshot: Snapshot, plan: Plan, row: int) -> bool:

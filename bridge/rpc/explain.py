@@ -3,11 +3,16 @@
 
 Rules
     1. Most important first: what is expected, why not now, what helps.
-    2. Blockers are the running jobs on the nodes the job is planned on; for a job without a
+    2. What it waits for is told link by link (`bridge.planning.chain`), and which change of the job
+       would let it start earlier (`bridge.planning.what_if`).
+    3. Blockers are the running jobs on the nodes the job is planned on; for a job without a
        planned start those in its partitions. Then the waiting jobs that start before it there.
        Earliest end first, at most `MOST_BLOCKERS`.
+    4. Of other users' jobs nothing is told but what `squeue` shows: id, name, user, partition,
+       nodes, expected start and end.
 """
 
+from collections.abc import Callable
 from datetime import datetime
 
 import numpy as np
@@ -16,12 +21,21 @@ from numpy.typing import NDArray
 from bridge.model.job import Hold
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
+from bridge.model.snapshot import Snapshot
+from bridge.planning.chain import Chains, Link, LinkKind
+from bridge.planning.changes import Change
 from bridge.rpc.announcements import pending
 from bridge.rpc.cycles import Published
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.units import NEVER, UNPLANNED, format_duration
 
 MOST_BLOCKERS = 20
+MOST_LINKS_TOLD = 3
+"""In the sentence; the message has them all."""
+
+NOTHING_HELPS = "no shorter time limit, smaller size or other partition would let it start earlier"
+
+Nearest = Callable[[Published, int], tuple[Change, ...] | None]
 
 _ADVICE = {
     ReasonCode.HELD: "release it with 'scontrol release'; but not an administrator's hold",
@@ -29,7 +43,13 @@ _ADVICE = {
     ReasonCode.NEVER: "it can never run as it is: ask for less, or for another partition",
     ReasonCode.BAD_REQUEST: "it can never run as it is: cancel it and submit it again, corrected",
     ReasonCode.REFUSED: "it is tried again when jobs end, nodes change, or after a while",
-    ReasonCode.PRIORITY: "a shorter time limit may let it slip in earlier",
+}
+
+_LINK_KINDS = {
+    LinkKind.RUNNING: pb.CHAIN_KIND_RUNNING_JOB,
+    LinkKind.WAITING: pb.CHAIN_KIND_WAITING_JOB,
+    LinkKind.RESERVATION: pb.CHAIN_KIND_RESERVATION,
+    LinkKind.BEGIN_TIME: pb.CHAIN_KIND_BEGIN_TIME,
 }
 
 
@@ -83,8 +103,16 @@ def running_job(published: Published, row: int) -> pb.PlannedJob:
     )
 
 
-def explain(published: Published, job_id: str) -> pb.ExplainReply | None:
-    """Explains one job; None if it is neither waiting nor running."""
+def explain(
+    published: Published, job_id: str, nearest: Nearest = lambda _published, _row: None
+) -> pb.ExplainReply | None:
+    """Explains one job; None if it is neither waiting nor running.
+
+    Args:
+        published: the last cycle.
+        job_id: as users type it.
+        nearest: what would let a row of the plan start earlier; None: it is not known.
+    """
     snapshot = published.snapshot
     row = _find(snapshot.running.id, job_id)
     if row is not None:
@@ -96,7 +124,8 @@ def explain(published: Published, job_id: str) -> pb.ExplainReply | None:
         return None
     rows = np.flatnonzero(published.plan.job == job)
     key = np.where(published.plan.start_s[rows] == UNPLANNED, NEVER, published.plan.start_s[rows])
-    return _explain_waiting(published, job, int(rows[np.argmin(key)]))
+    row = int(rows[np.argmin(key)])
+    return _explain_waiting(published, job, row, nearest(published, row))
 
 
 def _find(ids: NDArray[np.object_], job_id: str) -> int | None:
@@ -115,7 +144,9 @@ def _explain_running(published: Published, row: int) -> pb.ExplainReply:
     return pb.ExplainReply(job=job, lines=lines)
 
 
-def _explain_waiting(published: Published, job: int, row: int) -> pb.ExplainReply:
+def _explain_waiting(
+    published: Published, job: int, row: int, changes: tuple[Change, ...] | None
+) -> pb.ExplainReply:
     snapshot, plan = published.snapshot, published.plan
     now_s, start_s = snapshot.now_s, int(plan.start_s[row])
     message = planned_job(published, row)
@@ -129,11 +160,14 @@ def _explain_waiting(published: Published, job: int, row: int) -> pb.ExplainRepl
             f"expected to start {_when(start_s, now_s)} on {message.nodes} "
             f"in partition {message.partition}"
         )
+    chain = Chains(snapshot, plan).of(row)
     blockers = _blockers(published, job, row, start_s) if _needs_nodes(reason) else []
     if reason is not None:
         lines.append(f"does not start now: {reason.text}")
         if advice := _ADVICE.get(reason.code):
             lines.append(advice)
+    if chain:
+        lines.append(chain_sentence(published, chain))
     holders = [blocker for blocker in blockers if blocker.running]
     if holders:
         last = max(blocker.end_s for blocker in holders)
@@ -144,7 +178,80 @@ def _explain_waiting(published: Published, job: int, row: int) -> pb.ExplainRepl
     hold = Hold(int(snapshot.jobs.hold[job]))
     if hold is Hold.BEGIN_TIME and snapshot.jobs.begin_s[job] > now_s:
         lines.append(f"not to begin before {_when(int(snapshot.jobs.begin_s[job]), now_s)}")
-    return pb.ExplainReply(job=message, lines=lines, blockers=blockers)
+    if changes == ():
+        lines.append(NOTHING_HELPS)
+    return pb.ExplainReply(
+        job=message,
+        lines=lines,
+        blockers=blockers,
+        chain=[_link(published, link) for link in chain],
+        changes=[_change(snapshot, change) for change in changes or ()],
+        changes_known=changes is not None,
+    )
+
+
+def chain_sentence(published: Published, chain: tuple[Link, ...]) -> str:
+    """What a job waits for, in one sentence."""
+    parts = [_waits_for(published, link) for link in chain[:MOST_LINKS_TOLD]]
+    text = "; that one ".join(f"waits for {part}" for part in parts)
+    if more := len(chain) - len(parts):
+        text += f"; and so on through {more} more"
+    return text
+
+
+def _waits_for(published: Published, link: Link) -> str:
+    now_s = published.snapshot.now_s
+    when = _clock(link.until_s, now_s)
+    if link.kind is LinkKind.BEGIN_TIME:
+        return f"its begin time {when}"
+    if link.kind is LinkKind.RESERVATION:
+        reservation = published.snapshot.reservations[link.row]
+        edge = "begins" if reservation.start_s == link.until_s else "ends"
+        return f"reservation {reservation.name}, which {edge} {when}"
+    job = _job_of(published, link)
+    on = ""
+    if link.shared_nodes:
+        on = f" on {link.shared_nodes} of its nodes" if link.shared_nodes > 1 else " on a node"
+    if link.licence:
+        on = f" with licence {link.licence}"
+    who = f"job {job.job_id} of {job.user}"
+    if link.kind is LinkKind.RUNNING:
+        return f"{who}, running until {when} at the latest{on}"
+    return f"{who}, planned until {when}{on}"
+
+
+def _job_of(published: Published, link: Link) -> pb.PlannedJob:
+    if link.kind is LinkKind.RUNNING:
+        return running_job(published, link.row)
+    return planned_job(published, link.row)
+
+
+def _link(published: Published, link: Link) -> pb.ChainLink:
+    message = pb.ChainLink(
+        kind=_LINK_KINDS[link.kind],
+        until_s=link.until_s,
+        shared_nodes=link.shared_nodes,
+        licence=link.licence,
+    )
+    if link.kind in (LinkKind.RUNNING, LinkKind.WAITING):
+        message.job.CopyFrom(_job_of(published, link))
+    elif link.kind is LinkKind.RESERVATION:
+        message.reservation = published.snapshot.reservations[link.row].name
+    return message
+
+
+def _change(snapshot: Snapshot, change: Change) -> pb.Change:
+    message = pb.Change(
+        start_s=change.start_s,
+        time_limit_s=change.time_limit_s,
+        options=change.options,
+        text=change.text,
+    )
+    if change.partition >= 0:
+        message.partition = snapshot.partitions[change.partition].name
+    if change.size_kind is not None:
+        setattr(message, change.size_kind.value, change.size)
+    return message
 
 
 def _needs_nodes(reason: Reason | None) -> bool:
@@ -183,10 +290,15 @@ def _before(plan: Plan, wanted: NDArray[np.bool_], start_s: int, row: int) -> li
     return ordered
 
 
+def _clock(at_s: int, now_s: int) -> str:
+    """An instant as a time of today, or with its day."""
+    there, here = datetime.fromtimestamp(at_s), datetime.fromtimestamp(now_s)
+    return there.strftime("%H:%M:%S" if there.date() == here.date() else "%Y-%m-%d %H:%M")
+
+
 def _when(at_s: int, now_s: int) -> str:
     """An instant as people say it: `at 14:05 (in 20 min)`, with the day if it is not today."""
-    there, here = datetime.fromtimestamp(at_s), datetime.fromtimestamp(now_s)
-    shown = there.strftime("%H:%M:%S" if there.date() == here.date() else "%Y-%m-%d %H:%M")
+    shown = _clock(at_s, now_s)
     if at_s >= now_s:
         return f"at {shown} (in {format_duration(at_s - now_s)})"
     return f"{shown} ({format_duration(now_s - at_s)} ago)"

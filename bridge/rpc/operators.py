@@ -15,6 +15,7 @@ from bridge.registry import choices
 from bridge.rpc.accuracy import accuracy_reply
 from bridge.rpc.cycles import Cycles, Published
 from bridge.rpc.explain import explain, planned_jobs
+from bridge.rpc.nearest import NearestChanges
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.rpc.pb import operator_pb2_grpc
 from bridge.rpc.policy_switch import PolicySwitch
@@ -27,6 +28,9 @@ from bridge.units import NEVER, UNPLANNED
 MOST_READ = 10_000
 """Most jobs of the plan that an ordinary user gets at once; writing them takes a tenth of a second
 in which cycles are slower."""
+
+USERS_SHARE = 0.2
+"""Share of one core that ordinary users' questions of what if may take."""
 
 
 class Operator(operator_pb2_grpc.OperatorServicer):  # type: ignore[misc]
@@ -48,6 +52,7 @@ class Operator(operator_pb2_grpc.OperatorServicer):  # type: ignore[misc]
         self._failures = failures
         self._admin = admin
         self._accuracy = accuracy
+        self._nearest = NearestChanges(switch.conditions, share=1.0 if admin else USERS_SHARE)
         self._began = time.monotonic()
 
     @answering
@@ -97,7 +102,7 @@ class Operator(operator_pb2_grpc.OperatorServicer):  # type: ignore[misc]
     def Explain(  # noqa: N802, D102
         self, request: pb.ExplainRequest, context: grpc.ServicerContext
     ) -> pb.ExplainReply:
-        reply = explain(self._published(context), request.job_id)
+        reply = explain(self._published(context), request.job_id, self._nearest.of)
         if reply is None:
             shown = request.job_id[:64]
             _refuse(

@@ -10,6 +10,7 @@ from bridge.loop import Decider
 from bridge.model.policy import PolicySpec
 from bridge.planning.rules import lower, stranded
 from bridge.planning.rules_text import parse_rules
+from bridge.planning.what_if import Conditions, HasConditions
 from bridge.registry import build, describe, parse_policy, with_rules
 from bridge.rpc.cycles import Cycles
 from bridge.units import DAY_S
@@ -49,6 +50,11 @@ class PolicySwitch:
     def name(self) -> str:
         """The policy's name, for people."""
         return self.spec.name
+
+    def conditions(self) -> Conditions:
+        """What the policy in force holds its plans to."""
+        stage = self._decider.policy.plan
+        return stage.conditions if isinstance(stage, HasConditions) else Conditions()
 
     def yaml(self) -> str:
         """The policy in force, as YAML that `set` takes."""

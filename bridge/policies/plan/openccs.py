@@ -54,6 +54,7 @@ from bridge.planning.kinds import too_late
 from bridge.planning.rows import Rows, expand_arrays
 from bridge.planning.rules import lower
 from bridge.planning.rules_text import parse_rules
+from bridge.planning.what_if import Conditions
 from bridge.ports import Memory, Preference
 from bridge.units import DAY_S, NEVER, format_duration, format_instant
 
@@ -99,6 +100,17 @@ class OpenCcs:
                     f"protect.{resource}", "must map resources to whole numbers, as in {cpus: 2}"
                 )
         object.__setattr__(self, "_rules", parse_rules(self.rules, "rules"))
+
+    @property
+    def conditions(self) -> Conditions:
+        """What the plan is held to, for questions of what would be otherwise."""
+        return Conditions(
+            rules=self._rules,
+            cron_s=self.horizon_s or CRON_HORIZON_S,
+            horizon_s=self.horizon_s,
+            protect=self.protect,
+            whole_queue=True,
+        )
 
     def plan(
         self,

@@ -1,20 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
+from datetime import datetime
+
 import pytest
 
 from bridge.model.job import Hold
 from bridge.model.reasons import Reason, ReasonCode
+from bridge.planning.what_if import Conditions
 from bridge.rpc.cycles import Published
-from bridge.rpc.explain import MOST_BLOCKERS, explain, planned_jobs
+from bridge.rpc.explain import MOST_BLOCKERS, NOTHING_HELPS, explain, planned_jobs
 from bridge.rpc.hostlist import NodeIndex
+from bridge.rpc.nearest import NearestChanges
+from bridge.rpc.pb import operator_pb2 as pb
 from bridge.units import NEVER, UNPLANNED
-from tests.builders import a_job, a_running_job, a_snapshot
+from tests.builders import a_job, a_partition, a_reservation, a_running_job, a_snapshot
 from tests.unit.rpc.test_announcements import a_plan
 
 NOW_S = 1_000_000
 
 
-def published(*rows, jobs=(), running=()):
-    snapshot = a_snapshot(jobs=jobs, running=running, now_s=NOW_S)()
+def published(*rows, jobs=(), running=(), **settings):
+    snapshot = a_snapshot(jobs=jobs, running=running, now_s=NOW_S, **settings)()
     return Published(snapshot, a_plan(snapshot, *rows), NodeIndex(snapshot.nodes.names))
 
 
@@ -58,7 +63,7 @@ def test_a_planned_job_names_who_holds_its_nodes():
     assert reply.lines[0].startswith("expected to start at ")
     assert "on n[1-2] in partition batch" in reply.lines[0]
     assert reply.lines[1] == "does not start now: waits"
-    assert "2 running jobs in its way; the last ends" in reply.lines[2]
+    assert any("2 running jobs in its way; the last ends" in line for line in reply.lines)
 
 
 def test_an_unplanned_job_waits_for_those_in_its_partition():
@@ -118,3 +123,95 @@ def test_the_plan_stands_in_the_order_of_starts():
     first = planned_jobs(found, 1)[0]
     assert (first.start_s, first.nodes, first.node_count, first.user) == (NOW_S, "n2", 1, "user")
     assert planned_jobs(found, 0)[2].reason.text == "waits"
+
+
+def clock(at_s):
+    return datetime.fromtimestamp(at_s).strftime("%H:%M:%S")
+
+
+def test_what_it_waits_for_is_told_link_by_link():
+    found = published(
+        (0, NOW_S + 300, [0, 1]), (1, NOW_S + 200, [0, 1, 2]),
+        jobs=[a_job(nodes=2), a_job(nodes=3, user="alice")],
+        running=[a_running_job(nodes=(0, 2), end_s=NOW_S + 200, user="bob")],
+    )  # fmt: skip
+    reply = explain(found, "1")
+    assert (
+        f"waits for job 2 of alice, planned until {clock(NOW_S + 300)} on 2 of its nodes; "
+        f"that one waits for job r1 of bob, running until {clock(NOW_S + 200)} at the latest "
+        "on 2 of its nodes"
+    ) in reply.lines
+    first, second = reply.chain
+    assert (first.kind, first.until_s, first.shared_nodes) == (
+        pb.CHAIN_KIND_WAITING_JOB, NOW_S + 300, 2,
+    )  # fmt: skip
+    assert (second.kind, second.job.job_id, second.job.running) == (
+        pb.CHAIN_KIND_RUNNING_JOB, "r1", True,
+    )  # fmt: skip
+
+
+def test_a_long_chain_is_told_in_part():
+    jobs = [a_job(nodes=1, limit_s=100) for _ in range(6)]
+    rows = [(at, NOW_S + 100 * (at + 1), [0]) for at in range(6)]
+    running = [a_running_job(nodes=(0,), end_s=NOW_S + 100)]
+    reply = explain(published(*rows, jobs=jobs, running=running), "6")
+    assert len(reply.chain) == 6
+    (sentence,) = [line for line in reply.lines if line.startswith("waits for job")]
+    assert sentence.endswith("; and so on through 3 more")
+
+
+def test_reservations_licences_and_begin_times_are_links():
+    found = published(
+        (0, NOW_S + 50, [0]),
+        jobs=[a_job()],
+        reservations=[a_reservation([0], NOW_S - 9, NOW_S + 50, "maint")],
+    )
+    (link,) = explain(found, "1").chain
+    assert (link.kind, link.reservation) == (pb.CHAIN_KIND_RESERVATION, "maint")
+    assert (
+        f"waits for reservation maint, which ends {clock(NOW_S + 50)}" in explain(found, "1").lines
+    )
+    found = published((0, NOW_S + 70, [0]), jobs=[a_job(hold=Hold.BEGIN_TIME, begin_s=NOW_S + 70)])
+    (link,) = explain(found, "1").chain
+    assert (link.kind, link.job.job_id) == (pb.CHAIN_KIND_BEGIN_TIME, "")
+    found = published(
+        (0, NOW_S + 80, [1]),
+        jobs=[a_job(licences=(1,))],
+        running=[a_running_job(nodes=(0,), end_s=NOW_S + 80, licences=(1,))],
+        licences=[("sim", 1)],
+    )
+    (link,) = explain(found, "1").chain
+    assert (link.licence, link.job.job_id) == ("sim", "r1")
+    assert any("with licence sim" in line for line in explain(found, "1").lines)
+
+
+def test_what_would_let_it_start_earlier():
+    found = published(
+        (0, NOW_S + 9000, [0, 1]),
+        jobs=[a_job(nodes=2, limit_s=7200)],
+        running=[a_running_job(nodes=(0,), end_s=NOW_S + 9000)],
+        partitions=[a_partition("batch", [0, 1]), a_partition("short", [2, 3], max_time_s=3600)],
+    )
+    reply = explain(found, "1", NearestChanges(Conditions).of)
+    assert reply.changes_known
+    (change,) = reply.changes
+    assert (change.options, change.start_s, change.nodes) == ("-N 1", NOW_S, 1)
+    assert (change.tasks, change.chunks, change.partition, change.time_limit_s) == (0, 0, "", 0)
+    assert NOTHING_HELPS not in reply.lines
+
+
+def test_nothing_helps_and_that_is_said():
+    running = [a_running_job(nodes=(at,), end_s=NOW_S + 60) for at in range(4)]
+    found = published((0, NOW_S + 60, [0]), jobs=[a_job()], running=running)
+    reply = explain(found, "1", NearestChanges(Conditions).of)
+    assert reply.changes_known
+    assert not reply.changes
+    assert NOTHING_HELPS in reply.lines
+
+
+@pytest.mark.parametrize("hold", [Hold.HELD, Hold.DEPENDENCY])
+def test_a_held_job_is_not_told_that_nothing_helps(hold):
+    found = published((0, UNPLANNED, []), jobs=[a_job(hold=hold)])
+    reply = explain(found, "1", NearestChanges(Conditions).of)
+    assert not reply.changes_known
+    assert NOTHING_HELPS not in reply.lines
