@@ -171,6 +171,55 @@ bool client_kept(char *problem, size_t bytes)
     return true;
 }
 
+// What --fixed-start has set, as the client writes it; NULL: nothing.
+static char *begin_written;
+
+bool client_begin(const char *when, char *problem, size_t bytes)
+{
+    client_t client;
+    char *letters = NULL;
+    if (!find(&client)) {
+        snprintf(problem, bytes, "--fixed-start: this command has no begin time to set");
+        return false;
+    }
+    struct option *table = client.table_create(client.opt, &letters);
+    const struct option *entry = table;
+    while (entry && entry->name && strcmp(entry->name, "begin") != 0)
+        entry++;
+    bool good = entry && entry->name != NULL;
+    if (!good) {
+        snprintf(problem, bytes, "--fixed-start: this command has no begin time to set");
+    } else if (!begin_written && client.typed(client.opt, entry->val)) {
+        snprintf(problem, bytes, "--fixed-start says when the job begins: leave out --begin");
+        good = false;
+    } else if (client.process(client.opt, entry->val, when, false, false) != 0) {
+        snprintf(problem, bytes,
+                 "--fixed-start=%.60s: give a time as --begin takes it, for instance "
+                 "--fixed-start=18:00 or --fixed-start=2026-12-24T18:00",
+                 when);
+        good = false;
+    } else {
+        free(begin_written);
+        begin_written = current(&client, "begin");
+    }
+    if (table)
+        client.table_destroy(table);
+    return good;
+}
+
+bool client_begin_kept(char *problem, size_t bytes)
+{
+    client_t client;
+    if (!begin_written || !find(&client))
+        return true;
+    char *now = current(&client, "begin");
+    bool same = !strcmp(now, begin_written);
+    if (!same)
+        snprintf(problem, bytes, "--fixed-start says when the job begins: leave out --begin");
+    free(now);
+    return same;
+}
+
 const char *client_generic(void)
 {
     const slurm_conf_t *conf = dlsym(RTLD_DEFAULT, "slurm_conf");

@@ -20,6 +20,13 @@ bool client_set(const chunks_options_t *options, char *problem, size_t bytes);
 // True while all options that were set here have the values they were given.
 bool client_kept(char *problem, size_t bytes);
 
+// Sets the begin time, as --fixed-start gives it; on a refusal, or where the user has set it too,
+// writes one line and returns false.
+bool client_begin(const char *when, char *problem, size_t bytes);
+
+// True while the begin time is the one set here, or none was.
+bool client_begin_kept(char *problem, size_t bytes);
+
 // Names of the cluster's generic resources, separated by commas; NULL: there are none.
 const char *client_generic(void);
 

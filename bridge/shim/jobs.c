@@ -96,6 +96,7 @@ static void hash_malleable(bridge_hash_t *hash, const job_record_t *job)
     hash_text(hash, malleable.constraint);
     hash_text(hash, job_option(job, "chunks"));
     hash_text(hash, job_option(job, "place"));
+    hash_number(hash, job_option(job, "fixed-start") != NULL);
 }
 
 // Until when the job must have ended; 0: there is no deadline.
@@ -294,6 +295,7 @@ static pb_request_t *request_message(arena_t *arena, const job_record_t *job)
     request->licences = licence_uses(arena, job->license_list, &request->n_licences);
     request->reservation = arena_text(arena, job->resv_name);
     request->contiguous = details->contiguous != 0;
+    request->fixed_start = job_option(job, "fixed-start") != NULL;
     set_malleable(arena, request, job);
     set_chunks(arena, request, job);
     return request;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Options of sbatch, srun and salloc for malleable jobs, power, and requests in chunks. In
+// Options of sbatch, srun and salloc for malleable jobs, power, fixed starts and chunks. In
 // plugstack.conf:
 //   required spank_bridge.so
 // "required" makes a wrong value refuse the job. The values travel in the job's SPANK environment
@@ -24,7 +24,7 @@ int slurm_spank_init_post_opt(spank_t spank, int argc, char **argv);
 // Slurm takes only negative values for a refusal; its own ESPANK_* are positive.
 #define REFUSE (-1)
 
-enum { CHUNKS = MALLEABLE_OPTIONS, PLACE };
+enum { CHUNKS = MALLEABLE_OPTIONS, PLACE, FIXED_START };
 
 static malleable_t wanted;
 static bool stated;
@@ -95,6 +95,22 @@ static int take_chunks(int option, const char *value, int remote)
     return apply_chunks(option == CHUNKS ? "chunks" : "place");
 }
 
+static int take_fixed_start(int option, const char *value, int remote)
+{
+    char problem[512];
+    (void)option;
+    if (remote)
+        return ESPANK_SUCCESS;
+    if (getenv("SLURM_JOB_ID") && !strcmp(program_invocation_short_name, "srun")) {
+        slurm_error("--fixed-start is for a job of its own, not for a step of one");
+        return REFUSE;
+    }
+    if (client_begin(value ? value : "", problem, sizeof(problem)))
+        return ESPANK_SUCCESS;
+    slurm_error("%s", problem);
+    return REFUSE;
+}
+
 static const struct spank_option options[] = {
     {"min-nodes-invasic", "N", "least nodes the job can shrink to", 1, MALLEABLE_MIN_NODES, take},
     {"max-nodes-invasic", "N", "most nodes the job can grow to", 1, MALLEABLE_MAX_NODES_OPTION,
@@ -112,12 +128,14 @@ static const struct spank_option options[] = {
      1, CHUNKS, take_chunks},
     {"place", "free|pack|scatter[:excl|:shared][:group=FEATURE]",
      "where the chunks may lie: anywhere, on one node, or one on each node", 1, PLACE, take_chunks},
+    {"fixed-start", "TIME", "start exactly then, or not at all; a time as --begin takes it", 1,
+     FIXED_START, take_fixed_start},
 };
 
 // A job's shape is not for the steps and jobs that are started from inside it.
 static void disinherit(void)
 {
-    static const char *const names[] = {"chunks", "place"};
+    static const char *const names[] = {"chunks", "place", "fixed-start", "fixed_start"};
     char variable[128];
     if (!getenv("SLURM_JOB_ID"))
         return;
@@ -156,7 +174,7 @@ int slurm_spank_init_post_opt(spank_t spank, int argc, char **argv)
                     place_text);
         return REFUSE;
     }
-    if (!client_kept(problem, sizeof(problem))) {
+    if (!client_kept(problem, sizeof(problem)) || !client_begin_kept(problem, sizeof(problem))) {
         slurm_error("%s", problem);
         return REFUSE;
     }
