@@ -68,6 +68,7 @@ class Kept:
         choice: which of the alternative's layouts, and the layout.
         nodes, groups, chunks: as the book has them.
         late: it is its latest start.
+        blocked, ceiling_key: why it could not start when it was given this place.
     """
 
     start_s: int
@@ -78,6 +79,8 @@ class Kept:
     groups: NDArray[np.int32]
     chunks: NDArray[np.int32]
     late: bool = False
+    blocked: int = int(Blocked.NODES_BUSY)
+    ceiling_key: str = ""
 
 
 class Booking:
@@ -216,7 +219,11 @@ class Booking:
             assert place is not None
             self._start[asked], self._chosen[asked] = start_s, place.alternative
             self._layout[asked] = self.layouts[candidate].least[place.choice]
-            self._blocked[asked] = Blocked.STARTS_NOW if start_s == now_s else Blocked.NODES_BUSY
+            known = self.cluster.ceiling_of_key.get(place.ceiling_key, -1)
+            lapsed = place.blocked == Blocked.COUNTER and known < 0
+            verdict = Blocked.NODES_BUSY if lapsed else place.blocked
+            self._blocked[asked] = Blocked.STARTS_NOW if start_s == now_s else verdict
+            self._ceiling[asked] = known
         return failed if failed < len(rows) else None
 
     def _book_kept(
@@ -270,6 +277,8 @@ class Booking:
                 found.groups[offsets[at] : offsets[at + 1]],
                 found.chunks[offsets[at] : offsets[at + 1]],
                 bool(self.late[row]),
+                int(self._blocked[row]),
+                self.cluster.ceiling_key(int(self._ceiling[row])),
             )
             for at, row in enumerate(asked.tolist())
         ]

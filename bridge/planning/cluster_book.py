@@ -10,6 +10,7 @@ Rules
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -146,6 +147,19 @@ class ClusterBook:
                         self.book.close(found, start_s, end_s, _bits(closed))
             self._classes[class_, shut] = found
         return found
+
+    def ceiling_key(self, ceiling: int) -> str:
+        """What a ceiling is called from snapshot to snapshot; empty for none."""
+        if ceiling < 0:
+            return ""
+        licence, label = self.ceiling_label(ceiling)
+        return f"licence:{label}" if licence else self._lowered.ceilings.keys[ceiling]
+
+    @cached_property
+    def ceiling_of_key(self) -> dict[str, int]:
+        """The ceilings by their keys."""
+        count = self.first_licence + len(self._snapshot.licences)
+        return {self.ceiling_key(ceiling): ceiling for ceiling in range(count)}
 
     def ceiling_label(self, ceiling: int) -> tuple[bool, str]:
         """Whether a ceiling is a licence, and what it is called."""
