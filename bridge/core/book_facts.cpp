@@ -108,7 +108,12 @@ void Facts::learn(const int64_t *want, int64_t count, int64_t length, int64_t bo
         amounts_ = std::move(packed);
         row = kept;
     } else if (kept == KEPT) {
-        row = entries_.back().row;
+        // The oldest goes: the latest bounds are those of large wants, which bind few others.
+        const auto oldest =
+            std::min_element(entries_.begin(), entries_.end(),
+                             [](const Entry &x, const Entry &y) { return x.learnt < y.learnt; });
+        row = oldest->row;
+        entries_.erase(oldest);
         --kept;
     }
     entries_.resize(kept);
@@ -122,7 +127,7 @@ void Facts::learn(const int64_t *want, int64_t count, int64_t length, int64_t bo
     const auto place =
         std::lower_bound(entries_.begin(), entries_.end(), bound,
                          [](const Entry &a, int64_t value) { return a.bound > value; });
-    entries_.insert(place, {bound, rises.count(), length, row});
+    entries_.insert(place, {bound, rises.count(), length, row, learnt_++});
 }
 
 // Forgets what so many rises have followed that reading them takes longer than a search.

@@ -73,14 +73,16 @@ class Facts {
     }
 
   private:
-    static constexpr size_t KEPT = 128;
+    static constexpr size_t KEPT = 768;
     struct Entry {
         int64_t bound;
         size_t rises;
         int64_t length;
         size_t row; // of amounts_: count, length, want
+        uint64_t learnt;
     };
     size_t stride_;
+    uint64_t learnt_ = 0;
     std::vector<Entry> entries_; // latest bound first
     std::vector<int64_t> amounts_;
 
