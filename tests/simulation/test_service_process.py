@@ -188,7 +188,10 @@ def test_commands_for_people(home):
         assert why.returncode == 0
         assert "Job 3 (work) of ann:" in why.stdout
         assert "In its way" in why.stdout
-        assert json.loads(run("explain", 3, "--json", *socket_at).stdout)["blockers"]
+        told = json.loads(run("explain", 3, "--json", *socket_at).stdout)
+        assert told["blockers"]
+        assert [link["job"]["job_id"] for link in told["chain"]] == ["2", "1"]
+        assert told["changes_known"]
         unknown = run("explain", 99, *socket_at)
         assert (unknown.returncode, unknown.stdout) == (1, "")
         assert "no job '99' is waiting or running" in unknown.stderr

@@ -75,7 +75,7 @@ def test_a_licence():
     assert (link.kind, link.licence, link.until_s) == (LinkKind.RUNNING, "sim", 80)
 
 
-@pytest.mark.parametrize("policy", ["conservative", "easy", "slurm-like"])
+@pytest.mark.parametrize("policy", ["conservative", "easy", "slurm-like", "openccs"])
 @pytest.mark.parametrize("seed", range(30))
 def test_every_planned_start_is_explained_and_every_chain_ends(seed, policy):
     snapshot = random_world(seed)
