@@ -10,17 +10,20 @@ Rules
        one of its licences, of a reservation that closed its nodes, or its own begin time.
     2. Of several that end then, a running job is named before a waiting one, then the one that
        holds most of the job's nodes, then the first by id.
-    3. The chain goes on from a waiting job to what that one waits for, and ends with a running
+    3. A job that waits for a limit waits for jobs of its user, account or partition, wherever they
+       run: those of its user are named before those of its account, then any.
+    4. The chain goes on from a waiting job to what that one waits for, and ends with a running
        job, a reservation, a begin time, or where nothing that is planned explains the start.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bridge.model.plan import Plan
+from bridge.model.reasons import ReasonCode
 from bridge.model.snapshot import Snapshot
 from bridge.units import NEVER, UNPLANNED
 
@@ -87,6 +90,12 @@ class Chains:
         if start_s in (NEVER, UNPLANNED) or start_s <= snapshot.now_s:
             return None
         job = int(plan.job[row])
+        reason = plan.reasons[row]
+        if reason is not None and reason.code is ReasonCode.LIMIT:
+            everywhere = np.ones(len(snapshot.nodes), dtype=bool)
+            for consumer in ("user", "account"):
+                if link := self._holder(everywhere, start_s, row, consumer):
+                    return replace(link, shared_nodes=0)
         mine = np.zeros(len(snapshot.nodes), dtype=bool)
         mine[plan.nodes_of(row)] = True
         if link := self._holder(mine, start_s, row):
@@ -103,18 +112,36 @@ class Chains:
             return Link(LinkKind.BEGIN_TIME, -1, start_s)
         # Other nodes were chosen than those that became free: any end in its partition explains it.
         mine[snapshot.partitions[int(plan.partition[row])].nodes] = True
-        return self._holder(mine, start_s, row)
+        link = self._holder(mine, start_s, row)
+        return replace(link, shared_nodes=0) if link is not None else None
 
-    def _holder(self, nodes: NDArray[np.bool_], at_s: int, row: int) -> Link | None:
-        """Who holds most of these nodes until exactly `at_s`."""
-        running, plan = self._snapshot.running, self._plan
+    def _holder(
+        self, nodes: NDArray[np.bool_], at_s: int, row: int, consumer: str = ""
+    ) -> Link | None:
+        """Who holds most of these nodes until exactly `at_s`.
+
+        Args:
+            nodes: (n_nodes,).
+            at_s: an end.
+            row: of the plan; not itself.
+            consumer: only jobs of the same "user" or "account"; empty: any.
+        """
+        running, plan, jobs = self._snapshot.running, self._plan, self._snapshot.jobs
+        wanted = self._running_end_s == at_s
+        if consumer:
+            wanted &= getattr(running, consumer) == getattr(jobs, consumer)[plan.job[row]]
         on = self._running_owner[nodes[running.nodes]]
-        held = np.bincount(on[self._running_end_s[on] == at_s], minlength=len(running))
+        held = np.bincount(on[wanted[on]], minlength=len(running))
         if held.any():
             best = int(np.argmax(held))
             return Link(LinkKind.RUNNING, best, at_s, int(held[best]))
+        wanted = plan.end_s == at_s
+        wanted[row] = False
+        if consumer:
+            column = getattr(jobs, consumer)
+            wanted &= column[plan.job] == column[plan.job[row]]
         on = self._plan_owner[nodes[plan.nodes]]
-        held = np.bincount(on[(plan.end_s[on] == at_s) & (on != row)], minlength=len(plan))
+        held = np.bincount(on[wanted[on]], minlength=len(plan))
         if held.any():
             best = int(np.argmax(held))
             return Link(LinkKind.WAITING, best, at_s, int(held[best]))

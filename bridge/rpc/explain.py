@@ -24,6 +24,7 @@ from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.snapshot import Snapshot
 from bridge.planning.chain import Chains, Link, LinkKind
 from bridge.planning.changes import Change
+from bridge.planning.what_if import can_change
 from bridge.rpc.announcements import pending
 from bridge.rpc.cycles import Published
 from bridge.rpc.pb import operator_pb2 as pb
@@ -34,6 +35,8 @@ MOST_LINKS_TOLD = 3
 """In the sentence; the message has them all."""
 
 NOTHING_HELPS = "no shorter time limit, smaller size or other partition would let it start earlier"
+
+BUSY = "what would let it start earlier was not looked for: too many are asking, ask again"
 
 Nearest = Callable[[Published, int], tuple[Change, ...] | None]
 
@@ -104,14 +107,14 @@ def running_job(published: Published, row: int) -> pb.PlannedJob:
 
 
 def explain(
-    published: Published, job_id: str, nearest: Nearest = lambda _published, _row: None
+    published: Published, job_id: str, nearest: Nearest | None = None
 ) -> pb.ExplainReply | None:
     """Explains one job; None if it is neither waiting nor running.
 
     Args:
         published: the last cycle.
         job_id: as users type it.
-        nearest: what would let a row of the plan start earlier; None: it is not known.
+        nearest: tells what would let a row of the plan start earlier; None: nobody tells.
     """
     snapshot = published.snapshot
     row = _find(snapshot.running.id, job_id)
@@ -125,7 +128,14 @@ def explain(
     rows = np.flatnonzero(published.plan.job == job)
     key = np.where(published.plan.start_s[rows] == UNPLANNED, NEVER, published.plan.start_s[rows])
     row = int(rows[np.argmin(key)])
-    return _explain_waiting(published, job, row, nearest(published, row))
+    changes, busy = None, False
+    if nearest is not None and can_change(published.snapshot, published.plan, row):
+        changes = nearest(published, row)
+        busy = changes is None
+    reply = _explain_waiting(published, job, row, changes)
+    if busy:
+        reply.lines.append(BUSY)
+    return reply
 
 
 def _find(ids: NDArray[np.object_], job_id: str) -> int | None:

@@ -15,7 +15,8 @@ import weakref
 from collections.abc import Callable
 
 from bridge.planning.changes import Change
-from bridge.planning.what_if import Conditions, can_change, what_if
+from bridge.planning.variant_search import Conditions
+from bridge.planning.what_if import what_if
 from bridge.rpc.cycles import Published
 
 _log = logging.getLogger(__name__)
@@ -47,11 +48,8 @@ class NearestChanges:
         """What would let a row of the plan start earlier.
 
         Returns:
-            Best first; empty: nothing helps. None: it was not looked for, because nothing about
-            the job holds it back, or too many are asking.
+            Best first; empty: nothing helps. None: it was not looked for, too many are asking.
         """
-        if not can_change(published.snapshot, published.plan, row):
-            return None
         until = time.monotonic() + WAIT_S
         if not self._lock.acquire(timeout=WAIT_S):
             return None

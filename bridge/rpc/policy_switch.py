@@ -10,7 +10,7 @@ from bridge.loop import Decider
 from bridge.model.policy import PolicySpec
 from bridge.planning.rules import lower, stranded
 from bridge.planning.rules_text import parse_rules
-from bridge.planning.what_if import Conditions, HasConditions
+from bridge.planning.variant_search import Conditions, HasConditions
 from bridge.registry import build, describe, parse_policy, with_rules
 from bridge.rpc.cycles import Cycles
 from bridge.units import DAY_S

@@ -54,7 +54,7 @@ from bridge.planning.kinds import too_late
 from bridge.planning.rows import Rows, expand_arrays
 from bridge.planning.rules import lower
 from bridge.planning.rules_text import parse_rules
-from bridge.planning.what_if import Conditions
+from bridge.planning.variant_search import Conditions
 from bridge.ports import Memory, Preference
 from bridge.units import DAY_S, NEVER, format_duration, format_instant
 

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
+import dataclasses
+
 import numpy as np
 import pytest
 
 from bridge.cycle import run_cycle
 from bridge.model.job import Hold
+from bridge.model.reasons import Reason, ReasonCode
 from bridge.planning.chain import Chains, LinkKind
 from bridge.ports import Memory
 from bridge.registry import build, parse_policy
@@ -73,6 +76,27 @@ def test_a_licence():
     )()
     (link,) = chain(snapshot, 0)
     assert (link.kind, link.licence, link.until_s) == (LinkKind.RUNNING, "sim", 80)
+
+
+def test_a_limit_is_held_by_jobs_of_the_same_user_or_account_wherever_they_run():
+    running = [
+        a_running_job(nodes=(0, 1, 2), end_s=50, user="bob", account="b"),
+        a_running_job(nodes=(3,), end_s=50, user="eve", account="a"),
+        a_running_job(nodes=(4,), end_s=50, user="alice", account="a"),
+    ]
+    job = a_job(user="alice", account="a")
+    rules = {"limits": [{"user": "alice", "resource": "cpus", "items": 4}]}
+    policy = {"preset": "openccs", "plan": {"name": "openccs", "rules": rules}}
+    for count, holder in ((3, 2), (2, 1), (1, 0)):
+        snapshot = a_snapshot(nodes=6, running=running[:count], jobs=[job])()
+        plan = planned(snapshot, policy)
+        if count < 3:  # nobody of hers runs: as if she had to wait for the others
+            reason = Reason(ReasonCode.LIMIT, "the limit is reached until then")
+            plan = dataclasses.replace(
+                plan, start_s=np.array([50]), end_s=np.array([150]), reasons=(reason,)
+            )
+        (link,) = Chains(snapshot, plan).of(0)
+        assert (link.kind, link.row, link.shared_nodes) == (LinkKind.RUNNING, holder, 0)
 
 
 @pytest.mark.parametrize("policy", ["conservative", "easy", "slurm-like", "openccs"])

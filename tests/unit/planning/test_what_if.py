@@ -13,7 +13,8 @@ from bridge.planning.changes import SizeKind, Variants, fewer_chunks, slurm_time
 from bridge.planning.chunk_groups import chunk_columns
 from bridge.planning.rules import lower, stranded
 from bridge.planning.rules_text import parse_rules
-from bridge.planning.what_if import MOST_CHANGES, Conditions, Search, what_if
+from bridge.planning.variant_search import Conditions, Search
+from bridge.planning.what_if import MOST_CHANGES, what_if
 from bridge.ports import Memory
 from bridge.registry import build, parse_policy
 from bridge.units import NEVER, UNPLANNED

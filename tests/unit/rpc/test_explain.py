@@ -5,9 +5,9 @@ import pytest
 
 from bridge.model.job import Hold
 from bridge.model.reasons import Reason, ReasonCode
-from bridge.planning.what_if import Conditions
+from bridge.planning.variant_search import Conditions
 from bridge.rpc.cycles import Published
-from bridge.rpc.explain import MOST_BLOCKERS, NOTHING_HELPS, explain, planned_jobs
+from bridge.rpc.explain import BUSY, MOST_BLOCKERS, NOTHING_HELPS, explain, planned_jobs
 from bridge.rpc.hostlist import NodeIndex
 from bridge.rpc.nearest import NearestChanges
 from bridge.rpc.pb import operator_pb2 as pb
@@ -209,9 +209,17 @@ def test_nothing_helps_and_that_is_said():
     assert NOTHING_HELPS in reply.lines
 
 
+def test_who_asks_in_a_rush_is_told_so():
+    running = [a_running_job(nodes=(at,), end_s=NOW_S + 60) for at in range(4)]
+    found = published((0, NOW_S + 60, [0]), jobs=[a_job()], running=running)
+    reply = explain(found, "1", lambda _published, _row: None)
+    assert BUSY in reply.lines
+    assert not reply.changes_known
+
+
 @pytest.mark.parametrize("hold", [Hold.HELD, Hold.DEPENDENCY])
 def test_a_held_job_is_not_told_that_nothing_helps(hold):
     found = published((0, UNPLANNED, []), jobs=[a_job(hold=hold)])
     reply = explain(found, "1", NearestChanges(Conditions).of)
     assert not reply.changes_known
-    assert NOTHING_HELPS not in reply.lines
+    assert not {NOTHING_HELPS, BUSY} & set(reply.lines)

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a job's variants could start, beside everything else that has a place in a plan."""
+
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.model.job import Hold
+from bridge.model.limits import Rules
+from bridge.model.plan import Plan
+from bridge.model.reasons import Reason
+from bridge.model.snapshot import Snapshot
+from bridge.planning.ceilings import Mode
+from bridge.planning.changes import Variants
+from bridge.planning.cluster_book import BookTerms, ClusterBook, Protection
+from bridge.planning.eligibility import Alternative, Eligibility
+from bridge.planning.kinds import latest_start_s
+from bridge.planning.layouts import Layout, layouts
+from bridge.planning.plan_book import book_plan
+from bridge.planning.rules import lower
+from bridge.units import DAY_S, NEVER, UNPLANNED
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What a policy holds its plans to, beyond nodes and licences.
+
+    Attributes:
+        rules: limits and FreePools.
+        cron_s: how far repeated validities are looked at.
+        horizon_s: no start later than so many seconds from now; None: no bound.
+        protect: what nodes keep for jobs with a protected resource.
+        whole_queue: every row that can have a place has one, however low its priority.
+    """
+
+    rules: Rules = field(default_factory=Rules)
+    cron_s: int = DAY_S
+    horizon_s: int | None = None
+    protect: Protection | None = None
+    whole_queue: bool = False
+
+
+@runtime_checkable
+class HasConditions(Protocol):
+    """A plan stage that says under which conditions it plans."""
+
+    @property
+    def conditions(self) -> Conditions:
+        """The same for as long as the stage lives."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a variant could lie.
+
+    Attributes:
+        start_s, length_s: when.
+        alternative, layout: how.
+        nodes, groups, chunks: as the book has them.
+    """
+
+    start_s: int
+    length_s: int
+    alternative: Alternative
+    layout: Layout
+    nodes: NDArray[np.int32]
+    groups: NDArray[np.int32]
+    chunks: NDArray[np.int32]
+
+
+class Search:
+    """One job's variants against a book of everything else.
+
+    Attributes:
+        snapshot: the world, without the variants.
+        job: row of its jobs.
+        variants: what could be asked instead.
+    """
+
+    def __init__(self, snapshot: Snapshot, plan: Plan, job: int, conditions: Conditions) -> None:
+        self.snapshot, self.job = snapshot, job
+        self.variants = Variants(snapshot, job)
+        self._with = self.variants.snapshot
+        self._eligibility = Eligibility(self._with)
+        self._lowered = lower(conditions.rules, self._with, conditions.cron_s)
+        self._whole_queue = conditions.whole_queue
+        self._cluster = ClusterBook(
+            self._with,
+            self._eligibility,
+            np.zeros(len(snapshot.nodes), dtype=np.int32),
+            lowered=self._lowered,
+            protect=conditions.protect,
+        )
+        book_plan(self._cluster, self._lowered, self._with, plan, without=job)
+        jobs = snapshot.jobs
+        self.begin_s = snapshot.now_s
+        if jobs.hold[job] == Hold.BEGIN_TIME or jobs.fixed[job]:
+            self.begin_s = max(self.begin_s, int(jobs.begin_s[job]))
+        self.latest_s = NEVER - 1
+        if conditions.horizon_s is not None:
+            self.latest_s = snapshot.now_s + conditions.horizon_s
+        if (reservation := int(jobs.reservation[job])) >= 0:
+            self.latest_s = min(self.latest_s, snapshot.reservations[reservation].end_s - 1)
+        self._layouts: dict[tuple[int, int], tuple[Layout, ...]] = {}
+
+    def present_s(self, planned_s: int) -> int:
+        """What is to be beaten (rule 4).
+
+        Args:
+            planned_s: the job's start in the plan.
+        """
+        refused = isinstance(self._alternatives(self.variants.plain()), Reason)
+        if planned_s == UNPLANNED:
+            beyond = not refused and not self._whole_queue
+            planned_s = self.snapshot.now_s + 1 if beyond else NEVER
+        return min(planned_s, self.start_s(self.variants.plain(), planned_s))
+
+    def limit_s(self) -> int:
+        """The time limit that the job has, by its own words or its partitions'."""
+        own = int(self.snapshot.jobs.time_limit_s[self.job])
+        found = self._alternatives(self.variants.plain())
+        if own or isinstance(found, Reason):
+            return own
+        return max(alternative.time_limit_s for alternative in found)
+
+    def start_s(self, row: int, below_s: int, limit_s: int = 0) -> int:
+        """The earliest start of a variant before `below_s`; NEVER: none. Arguments as `place`."""
+        found = self.place(row, below_s, limit_s)
+        return NEVER if found is None else found.start_s
+
+    def place(self, row: int, below_s: int, limit_s: int = 0) -> Place | None:
+        """Where a variant starts earliest.
+
+        Args:
+            row: of a variant; with `limit_s` a short one.
+            below_s: from then on is too late.
+            limit_s: its time limit; 0: as it stands there.
+        """
+        alternatives = self._alternatives(row)
+        if isinstance(alternatives, Reason):
+            return None
+        best: Place | None = None
+        for at, alternative in enumerate(alternatives):
+            most_s = self.snapshot.partitions[alternative.partition].max_time_s
+            if limit_s and most_s and limit_s > most_s:
+                continue
+            length_s = limit_s or alternative.time_limit_s
+            for layout in self._layouts_of(row, at, alternative):
+                until_s = min(below_s - 1, self._latest_s(row, length_s))
+                if best is not None:
+                    until_s = min(until_s, best.start_s - 1)
+                best = self._find(row, alternative, layout, length_s, until_s) or best
+        return best
+
+    def _alternatives(self, row: int) -> tuple[Alternative, ...] | Reason:
+        return self._eligibility.alternatives(np.array([row], dtype=np.int64))[0]
+
+    def _layouts_of(self, row: int, at: int, alternative: Alternative) -> tuple[Layout, ...]:
+        found = self._layouts.get((row, at))
+        if found is None:
+            ways = layouts(self._with, self._eligibility, row, alternative)
+            found = self._layouts[row, at] = ways.least
+        return found
+
+    def _latest_s(self, row: int, length_s: int) -> int:
+        """The latest start that horizon, reservation, deadline and fixed start allow."""
+        bound = latest_start_s(
+            self._with.jobs, np.array([row]), np.array([length_s]), self.snapshot.now_s
+        )
+        return min(self.latest_s, int(bound[0]))
+
+    def _find(
+        self, row: int, alternative: Alternative, layout: Layout, length_s: int, until_s: int
+    ) -> Place | None:
+        if until_s < self.begin_s:
+            return None
+        asked = (
+            np.array([row], dtype=np.int64),
+            np.array([alternative.partition], dtype=np.int64),
+            np.array([length_s], dtype=np.int64),
+            np.array([layout.nodes], dtype=np.int64),
+        )
+        terms = self._lowered.terms(*asked)
+        if terms.reasons[0] is not None:
+            return None
+        shut: tuple[int, ...] = ()
+        if self._lowered.closures:
+            shut = tuple(np.flatnonzero(self._lowered.closed_to(*asked)[0]).tolist())
+        terms = self._cluster.with_licences(terms, self._with.jobs.licences[asked[0]], Mode.BOTH)
+        own: BookTerms = (terms.ceiling, terms.amount, terms.mode)
+        request = self._cluster.request(layout, shut)
+        found = self._cluster.book.find(request, length_s, own, self.begin_s, until_s)
+        return None if found is None else Place(found[0], length_s, alternative, layout, *found[1:])
