@@ -13,11 +13,13 @@ raises a ConfigError that names the key. docs/LIMITS.md tells administrators wha
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
 from typing import Annotated, Any, Self
 from zoneinfo import ZoneInfo
 
+from ClusterShell.NodeSet import NodeSet as HostSet
+from ClusterShell.NodeSet import NodeSetException
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -53,6 +55,8 @@ _ITEMS = re.compile(r"(?:(\d+)([kmgt]?)b?)?(?:(?:^|/)(\d+(?:\.\d+)?)%)?", re.IGN
 _BOUND = re.compile(r"(<=|<)?\s*(\S+)")
 _KIB = {"k": 1, "m": 1024, "g": 1024**2, "t": 1024**3}
 _MOST = 2**40
+MOST_NODES = 100_000
+"""Most nodes that one FreePool names."""
 _MEMORY = ("mem", "mem_mib")
 _COUNTED = (JOBS, ARRAY_JOBS)
 
@@ -125,6 +129,24 @@ def items(value: str, resource: str) -> Items | None:
         raise ValueError(f"must be a number: there is no percentage of {resource}")
     least = None if number is None else _size(number, suffix or "", resource)
     return Items(least, None if percent is None else float(percent))
+
+
+def hostnames(texts: Sequence[str]) -> tuple[str, ...]:
+    """Reads node names and hostlists: `n[1-8],big1`.
+
+    Raises:
+        ValueError: it is something else, or names too many nodes.
+    """
+    found: list[str] = []
+    for text in texts:
+        try:
+            nodes = HostSet(text)
+        except NodeSetException as error:
+            raise ValueError(f"'{text}' is no hostlist; write one as n[1-8],big1") from error
+        if len(nodes) + len(found) > MOST_NODES:
+            raise ValueError(f"names more than {MOST_NODES} nodes")
+        found.extend(nodes)
+    return tuple(found)
 
 
 def bound(value: object, what: str) -> int:
@@ -309,9 +331,20 @@ class AccessSection(BaseModel):
 class NodesSection(_Section):
     """Nodes, by what they are; all that is stated must hold."""
 
-    names: tuple[str, ...] = Field(default=(), description="Names of nodes.")
+    names: tuple[str, ...] = Field(default=(), description="Names of nodes, or hostlists.")
     features: str = Field(default="", description="A constraint as in sbatch: fast&ib.")
     having: str = Field(default="", description="A resource that they have: gpu.")
+
+    @field_validator("names", mode="before")
+    @classmethod
+    def _one_or_several(cls, value: object) -> object:
+        return (value,) if isinstance(value, str) else value
+
+    @field_validator("names")
+    @classmethod
+    def _readable(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        hostnames(value)
+        return value
 
     @model_validator(mode="after")
     def _sensible(self) -> Self:
@@ -362,7 +395,7 @@ class FreePoolSection(_Section):
             keep=items(self.keep, self.resource or "") or Items(),
             access=tuple(access.access() for access in self.access),
             validity=ALWAYS if self.valid is None else self.valid.validity(zone),
-            nodes=NodeSet(nodes.names, nodes.features, nodes.having) if nodes else None,
+            nodes=NodeSet(hostnames(nodes.names), nodes.features, nodes.having) if nodes else None,
         )
 
 

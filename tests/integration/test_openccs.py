@@ -100,7 +100,7 @@ def test_a_free_pool_by_cron_keeps_nodes_from_long_jobs(cluster: Cluster) -> Non
     opens = (datetime.now(UTC) + timedelta(minutes=10)).replace(second=0, microsecond=0)
     pool = {
         "name": "maintenance",
-        "nodes": {"names": "n[1-8]"},
+        "nodes": {"names": ["n[1-8]"]},
         "valid": {"cron": f"{opens.minute} {opens.hour} * * *", "length": "30m"},
     }
     with policy(cluster, rules={"free_pools": [pool]}):

@@ -248,6 +248,8 @@ class OpenCcs:
                 ReasonCode.RESOURCES,
                 f"in the waiting room: no place within {format_duration(self.horizon_s)}",
             )
+        if blocked is Blocked.NODES_BUSY and place.start_s == NEVER:
+            blocked = Blocked.NEVER_NODES  # not even on the emptied system
         if blocked is Blocked.NODES_BUSY:
             where = snapshot.partitions[place.partition].name
             room = f"{place.nodes} node" + ("s" if place.nodes != 1 else "")

@@ -236,3 +236,17 @@ def test_the_document_s_examples_are_the_papers():
     assert maintenance.nodes == NodeSet(having="gpu")
     assert maintenance.validity == Validity(cron="0 8 * */2 mon#1", length_s=36000)
     assert datetime.fromtimestamp(august.start_s, UTC).isoformat() == "2017-07-31T22:00:00+00:00"
+
+
+def test_nodes_are_named_by_hostlists():
+    def pool(names):
+        return {"free_pools": [{"name": "p", "nodes": {"names": names}}]}
+
+    (found,) = parse_rules(pool("n[1-3],big1")).free_pools
+    assert found.nodes is not None
+    assert found.nodes.names == ("big1", "n1", "n2", "n3")
+    assert parse_rules(pool(["n[1-3]", "big1"])).free_pools[0].nodes.names[-1] == "big1"
+    with pytest.raises(ConfigError, match="is no hostlist"):
+        parse_rules(pool("n[1-"))
+    with pytest.raises(ConfigError, match="more than"):
+        parse_rules(pool("n[1-200000]"))

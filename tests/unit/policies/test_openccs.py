@@ -136,6 +136,12 @@ class TestPlaces:
         assert nodes_of(world, plan, "1") == ["n2"]
         assert plan.groups.tolist() == [[2, 1]]
 
+    def test_chunks_that_no_cluster_of_this_size_holds_are_never(self):
+        world = a_snapshot(nodes=2, jobs=[a_job(chunks="2:ncpus=3+1:ncpus=4")])()
+        plan = decide(world)
+        assert starts(world, plan) == {"1": NEVER}
+        assert reason_of(world, plan, "1").code is ReasonCode.NEVER
+
     def test_cpus_of_gpu_nodes_are_kept_for_gpu_jobs(self):
         jobs = [a_job(shared=True, tasks=4, id="cpu", priority=5)]
         jobs.append(a_job(shared=True, tasks=1, gpus=0, cpus=0, id="more", priority=3))
