@@ -90,7 +90,39 @@ class Rows:
                 asked.append(row)
                 given.append(answer)
         self.asked = np.array(asked, dtype=np.int64)
+        self._given = given
         self.alternatives = AlternativeColumns(given)
+        self._missed: list[int] = []
+
+    def too_late(
+        self, start: NDArray[np.int64], alternative: NDArray[np.int32]
+    ) -> NDArray[np.intp]:
+        """The asked rows that a kernel puts too late for their deadline or fixed start.
+
+        Args:
+            start: (n_asked,) s.
+            alternative: (n_asked,) which of the row's own alternatives; -1: none.
+        """
+        jobs, now_s = self.snapshot.jobs, self.snapshot.now_s
+        if not (jobs.deadline_s.any() or jobs.fixed.any()):
+            return np.empty(0, dtype=np.intp)
+        limit_s = self.alternatives.time_limit_s[self.alternatives.chosen(alternative)]
+        latest_s = latest_start_s(jobs, self.job[self.asked], limit_s, now_s)
+        return np.flatnonzero((start > latest_s) & (start != NEVER) & (start != UNPLANNED))
+
+    def give_up(self, asked: int, reason: Reason) -> None:
+        """Takes one row out of those to be planned.
+
+        Args:
+            asked: position in `asked`; those behind it move up.
+            reason: why it has no start.
+        """
+        row = int(self.asked[asked])
+        self.reasons[row] = reason
+        self._missed.append(row)
+        self.asked = np.delete(self.asked, asked)
+        del self._given[asked]
+        self.alternatives = AlternativeColumns(self._given)
 
     def _mixed(self, may: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Rows that ask for chunks of several kinds; they get their reason."""
@@ -137,6 +169,7 @@ class Rows:
         partition = np.full(n_rows, -1, dtype=np.int32)
         width = np.zeros(n_rows, dtype=np.int64)
         start_s[asked] = start
+        start_s[self._missed] = NEVER
         width[asked] = np.diff(indptr)
         has_start = (start != NEVER) & (start != UNPLANNED)
         chosen = alternatives.chosen(alternative)

@@ -103,7 +103,11 @@ class TestDeadline:
             f"{slurm_time(free_s + 120)}",
         )
         assert early.state(job) == "PENDING"
-        assert "cannot end before its deadline" in early.run("squeue", "-h", "-j", job, "-o", "%r")
+        early.wait_for(
+            "squeue to say so",
+            lambda: "cannot end before" in early.run("squeue", "-h", "-j", job, "-o", "%R"),
+            30,
+        )
 
     def test_a_job_without_a_limit_is_cut_to_its_deadline(self, early: Cluster) -> None:
         deadline_s = int(time.time()) + 200

@@ -15,6 +15,9 @@ Rules, for the rows in the order given
     4. Held jobs, and jobs with unfulfilled dependencies or spent limits, book nothing. A job that
        must not begin before a time is planned from that time on.
     5. Of an array as many tasks are planned as its own limit lets start, at most `array_depth`.
+    6. A row that could only start too late for its deadline or fixed start holds no place: it is
+       left out, and all is planned again (at most `MOST_LEFT_OUT` times; then it just does not
+       start).
 
 Source: Lifka, JSSPP 1995 (EASY); Mu'alem and Feitelson, TPDS 12(6), 2001 (conservative).
 Deviates: the plan is made anew in every cycle ("compressed"), so an early end moves every later
@@ -33,11 +36,15 @@ from bridge.model.plan import Plan
 from bridge.model.reasons import Reason
 from bridge.model.snapshot import Snapshot
 from bridge.planning.explanation import blocked_reason
+from bridge.planning.kinds import too_late
 from bridge.planning.rows import Rows, expand_arrays
 from bridge.ports import Memory, Preference
 
 # Verdicts whose words depend on the whole job; the others' on what `_explain` compares.
 _JUDGED_ALONE = (Blocked.NEVER_NODES, Blocked.NEVER_SIZE, Blocked.NEVER_COUNTER)
+
+
+MOST_LEFT_OUT = 10
 
 
 @dataclass(frozen=True)
@@ -70,7 +77,7 @@ class Backfill:
         del memory, rng  # greedy: nothing to remember, nothing left to chance
         rows = Rows(snapshot, expand_arrays(snapshot.jobs, order, self.array_depth))
         try:
-            found = _solve(rows, preference, UNLIMITED if self.depth is None else self.depth)
+            found = self._solved(rows, preference)
         except ValueError as error:
             raise PolicyError("backfill", str(error)) from error
         _explain(rows, found)
@@ -82,6 +89,22 @@ class Backfill:
             nodes=found.nodes,
             tasks=found.tasks,
         )
+
+    def _solved(self, rows: Rows, preference: Preference) -> NodePlan:
+        depth = UNLIMITED if self.depth is None else self.depth
+        jobs = rows.snapshot.jobs
+        for _ in range(MOST_LEFT_OUT):
+            found = _solve(rows, preference, depth)
+            missed = rows.too_late(found.start, found.alternative)
+            if not len(missed):
+                return found
+            # The first one only: those behind it may do without it.
+            at = int(missed[0])
+            limit_s = rows.alternatives.time_limit_s[rows.alternatives.chosen(found.alternative)]
+            why = too_late(jobs, int(rows.job[rows.asked[at]]), int(found.start[at]), limit_s[at])
+            assert why is not None
+            rows.give_up(at, why)
+        return _solve(rows, preference, depth)
 
 
 def _solve(rows: Rows, preference: Preference, depth: int) -> NodePlan:

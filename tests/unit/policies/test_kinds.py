@@ -80,6 +80,19 @@ class TestDeadline:
             in reason_of(snapshot, plan, "tight").text
         )
 
+    @pytest.mark.parametrize("name", ["openccs", "conservative"])
+    def test_one_that_is_missed_holds_no_place(self, name):
+        jobs = [
+            a_job(2, limit_s=100, deadline_s=150, id="missed"),
+            a_job(2, limit_s=100, deadline_s=210, id="met"),
+            a_job(2, limit_s=100, id="next"),
+        ]
+        snapshot = a_snapshot(nodes=2, running=BUSY, jobs=jobs)()
+        plan = decide(snapshot, name=name)
+        assert [start_of(snapshot, plan, job) for job in ("missed", "met", "next")] == [
+            NEVER, 100, 200,
+        ]  # fmt: skip
+
     def test_early_is_as_early_as_possible_and_says_so(self):
         snapshot = a_snapshot(nodes=2, running=BUSY, jobs=[a_job(2, deadline_s=900, id="due")])()
         plan = decide(snapshot)
