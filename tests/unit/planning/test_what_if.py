@@ -272,6 +272,15 @@ def test_no_start_beyond_the_horizon():
     assert changes(snapshot, conditions=dataclasses.replace(WHOLE, horizon_s=4 * HOUR)) == ()
 
 
+def test_a_deadline_is_kept():
+    snapshot = a_snapshot(
+        nodes=1,
+        running=[a_running_job(end_s=HOUR)],
+        jobs=[a_job(limit_s=3 * HOUR, deadline_s=3 * HOUR)],
+    )()
+    assert told(changes(snapshot)) == [("--time=2:00:00", HOUR)]
+
+
 def test_an_array_is_changed_as_a_whole():
     snapshot = a_snapshot(
         nodes=2,
@@ -291,7 +300,7 @@ def test_times_as_slurm_takes_them(seconds, text):
 # ------------------------------------------------------------------ what is told is true
 
 
-def changed(snapshot, job, change, conditions):
+def changed(snapshot, job, change):
     """The snapshot with the job as the change says."""
     jobs = snapshot.jobs
     columns = {f.name: getattr(jobs, f.name).copy() for f in dataclasses.fields(jobs)}
@@ -399,7 +408,7 @@ def assert_all_true(snapshot, plan, conditions, step_s=10):
         for change in found:
             assert change.start_s >= snapshot.now_s
             assert present_s in (NEVER, UNPLANNED) or change.start_s < present_s
-            other = changed(snapshot, job, change, conditions)
+            other = changed(snapshot, job, change)
             search = Search(other, plan, job, conditions)
             place = search.place(search.variants.plain(), NEVER)
             assert place is not None
@@ -424,6 +433,21 @@ def assert_all_true(snapshot, plan, conditions, step_s=10):
                 if at < len(values):
                     start_s = search.start_s(search.variants.of_size(at), below_s)
                     assert start_s > snapshot.now_s if now else start_s == NEVER
+
+
+@pytest.mark.parametrize("policy", ["conservative", "easy"])
+@pytest.mark.parametrize("seed", range(40))
+def test_the_policy_keeps_what_is_told(seed, policy):
+    """Planned anew with the change the job starts then, or earlier."""
+    snapshot = random_world(seed, arrays=False)
+    plan = planned(snapshot, policy)
+    for row in range(len(plan)):
+        job = int(plan.job[row])
+        for change in what_if(snapshot, plan, row, Conditions(), step_s=10):
+            if policy == "easy" and change.start_s > snapshot.now_s:
+                continue  # its rule 3: beyond the depth nothing later is planned
+            anew = planned(changed(snapshot, job, change), policy)
+            assert anew.start_s[anew.job == job][0] <= change.start_s, (row, change)
 
 
 def judged(snapshot, plan, conditions):
