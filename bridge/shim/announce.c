@@ -20,8 +20,6 @@ static uint32_t slurm_reason(pb_reason_t code, const job_record_t *job)
         return job->resv_name ? WAIT_RESERVATION : WAIT_NODE_NOT_AVAIL;
     case PB(REASON_CODE__REASON_BEGIN_TIME):
         return WAIT_TIME;
-    case PB(REASON_CODE__REASON_LIMIT):
-        return WAIT_ASSOC_RESOURCE_LIMIT;
     case PB(REASON_CODE__REASON_ARRAY_LIMIT):
         return WAIT_ARRAY_TASK_LIMIT;
     case PB(REASON_CODE__REASON_PARTITION):
@@ -32,6 +30,8 @@ static uint32_t slurm_reason(pb_reason_t code, const job_record_t *job)
     case PB(REASON_CODE__REASON_OTHER):
         return WAIT_NO_REASON;
     default:
+        // A limit of the service, too: Slurm's reasons for limits are about its own ones, and it
+        // takes them away whenever it finds those kept.
         return WAIT_RESOURCES;
     }
 }
