@@ -89,6 +89,25 @@ def test_fewer_nodes():
     assert change.text == "with 3 nodes in place of 4 and the tasks of as many"
 
 
+def test_the_place_that_it_has_is_not_in_its_way():
+    snapshot = a_snapshot(
+        nodes=2,
+        running=[a_running_job(nodes=(0,), end_s=HOUR)],
+        jobs=[a_job(nodes=2, limit_s=7200)],
+    )()
+    assert planned(snapshot).start_s.tolist() == [HOUR]
+    assert told(changes(snapshot)) == [("-N 1", 0)]
+
+
+def test_what_it_could_have_as_it_is_is_no_change():
+    running = [a_running_job(nodes=(0,), end_s=HOUR)]
+    snapshot = a_snapshot(nodes=2, running=running, jobs=[a_job(nodes=2, limit_s=7200)])()
+    plan = planned(snapshot)
+    late = dataclasses.replace(plan, start_s=plan.start_s + HOUR, end_s=plan.end_s + HOUR)
+    found = what_if(snapshot, late, 0, WHOLE)  # at 1 h it could start with any time limit
+    assert told(found) == [("-N 1", 0)]
+
+
 def test_a_width_rule_is_kept():
     snapshot = a_snapshot(
         nodes=8,
