@@ -18,6 +18,8 @@ from bridge.model.reasons import Reason, ReasonCode
 from bridge.units import NEVER, format_instant
 
 FIXED_GRACE_S = 60
+MISSED = ("cannot start at", "cannot end before its deadline")
+"""How the reasons of `too_late` begin: of a fixed start, and of a deadline."""
 SPARE_S = 60
 """What is left free before the deadline of a job that is planned as late as possible: a start that
 is late by less does not break it."""
@@ -83,11 +85,11 @@ def too_late(jobs: JobTable, job: int, start_s: int, time_limit_s: int) -> Reaso
     fixed_s, deadline_s = int(fixed_start_s(jobs)[job]), int(jobs.deadline_s[job])
     text = ""
     if fixed_s:
-        text = f"cannot start at {format_instant(fixed_s)} as fixed"
+        text = f"{MISSED[0]} {format_instant(fixed_s)} as fixed"
         if start_s not in (NEVER, fixed_s):
             text += f"; earliest start after that would be {format_instant(start_s)}"
     elif deadline_s:
-        text = f"cannot end before its deadline {format_instant(deadline_s)}"
+        text = f"{MISSED[1]} {format_instant(deadline_s)}"
         if start_s != NEVER:
             end = start_s + int(shortest_s(jobs, np.array([job]), np.array([time_limit_s]))[0])
             text += f"; earliest end would be {format_instant(end)}"

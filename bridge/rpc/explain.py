@@ -18,12 +18,13 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.model.job import Hold
+from bridge.model.job import Hold, JobTable
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.snapshot import Snapshot
 from bridge.planning.chain import Chains, Link, LinkKind
 from bridge.planning.changes import Change
+from bridge.planning.kinds import MISSED
 from bridge.planning.what_if import can_change
 from bridge.rpc.announcements import pending
 from bridge.rpc.cycles import Published
@@ -171,10 +172,13 @@ def _explain_waiting(
             f"in partition {message.partition}"
         )
     chain = Chains(snapshot, plan).of(row)
-    blockers = _blockers(published, job, row, start_s) if _needs_nodes(reason) else []
+    missed = _missed(snapshot.jobs, job, reason)
+    blockers = []
+    if missed or _needs_nodes(reason):
+        blockers = _blockers(published, job, row, start_s)
     if reason is not None:
         lines.append(f"does not start now: {reason.text}")
-        if advice := _ADVICE.get(reason.code):
+        if advice := missed or _ADVICE.get(reason.code):
             lines.append(advice)
     if chain:
         lines.append(chain_sentence(published, chain))
@@ -262,6 +266,15 @@ def _change(snapshot: Snapshot, change: Change) -> pb.Change:
     if change.size_kind is not None:
         setattr(message, change.size_kind.value, change.size)
     return message
+
+
+def _missed(jobs: JobTable, job: int, reason: Reason | None) -> str:
+    """Advice for a job that misses its own fixed start or deadline; empty for others."""
+    if reason is None or not reason.text.startswith(MISSED):
+        return ""
+    if jobs.fixed[job]:
+        return "give it another time with 'scontrol update JobId=... StartTime=...'"
+    return "it still starts if room appears in time; a shorter time limit or a later deadline helps"
 
 
 def _needs_nodes(reason: Reason | None) -> bool:

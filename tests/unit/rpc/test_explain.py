@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
+import dataclasses
 from datetime import datetime
 
 import pytest
 
 from bridge.model.job import Hold
 from bridge.model.reasons import Reason, ReasonCode
+from bridge.planning.kinds import too_late
 from bridge.planning.variant_search import Conditions
 from bridge.rpc.cycles import Published
 from bridge.rpc.explain import BUSY, MOST_BLOCKERS, NOTHING_HELPS, explain, planned_jobs
@@ -223,3 +225,21 @@ def test_a_held_job_is_not_told_that_nothing_helps(hold):
     reply = explain(found, "1", NearestChanges(Conditions).of)
     assert not reply.changes_known
     assert not {NOTHING_HELPS, BUSY} & set(reply.lines)
+
+
+@pytest.mark.parametrize(
+    ("settings", "advice"),
+    [
+        ({"deadline_s": NOW_S + 100}, "a later deadline helps"),
+        ({"fixed": True, "begin_s": NOW_S + 100}, "StartTime="),
+    ],
+)
+def test_a_job_that_misses_its_time_is_told_what_helps_and_who_is_in_its_way(settings, advice):
+    jobs = [a_job(2, **settings)]
+    running = [a_running_job(nodes=(0, 1, 2, 3), end_s=NOW_S + 500)]
+    found = published((0, NEVER, []), jobs=jobs, running=running)
+    why = too_late(found.snapshot.jobs, 0, NOW_S + 500, 100)
+    found = dataclasses.replace(found, plan=dataclasses.replace(found.plan, reasons=(why,)))
+    reply = explain(found, "1")
+    assert advice in reply.lines[1]
+    assert [blocker.job_id for blocker in reply.blockers] == ["r1"]
