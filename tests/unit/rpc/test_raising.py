@@ -87,6 +87,9 @@ def jobs(draw, n_nodes):
         licences=draw(st.sampled_from([(1, 0), (0, 3)])),
         reservation=draw(st.integers(-1, 0)),
         array_tasks=draw(st.sampled_from([0, 5])),
+        deadline_s=draw(st.sampled_from([0, 10**9])),
+        least_s=draw(st.sampled_from([0, 60])),
+        fixed=draw(st.booleans()),
     )
 
 

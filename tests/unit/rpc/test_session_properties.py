@@ -56,6 +56,7 @@ class World:
             priority=rng.randrange(1 << 32), submit_s=rng.randrange(NOW_S),
             time_limit_s=rng.choice([0, 60, 3600]), hold=rng.randrange(9),
             hold_text=rng.choice(["", "because"]),
+            deadline_s=rng.choice([0, NOW_S + 900]), least_time_s=rng.choice([0, 60]),
             array_tasks=rng.choice([0, 0, 5]), array_startable=rng.choice([0, 2, 9]),
             request=pb.Request(
                 partitions=rng.sample(["batch", "debug", "large", "gone"], 2),
@@ -64,7 +65,7 @@ class World:
                 tasks_per_node=rng.choice([0, 0, 2]),
                 memory_per_node_mib=rng.choice([0, 100]), exclusive=rng.random() < 0.3,
                 gres_per_node=rng.choice([[], [pb.Gres(name="gpu", count=1)]]),
-                features=rng.choice(["", "a&b"]),
+                features=rng.choice(["", "a&b"]), fixed_start=rng.random() < 0.2,
                 required_nodes=rng.choice(["", "n1", "n[0-2]", "n["]),
                 malleable=rng.choice([None, pb.Malleable(min_nodes=1, max_nodes=4)]),
             ),
