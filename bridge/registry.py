@@ -135,7 +135,7 @@ def build(spec: PolicySpec) -> Policy:
 
 
 def with_rules(spec: PolicySpec, rules: Mapping[str, object]) -> PolicySpec:
-    """The policy with a site's limits and FreePools, if its plan stage takes any and states none."""
+    """The policy under a site's limits and FreePools, if its plan stage takes and states none."""
     if (
         not rules
         or "rules" in spec.plan.parameters
