@@ -271,12 +271,19 @@ def test_impossible_decisions_are_refused_one_by_one(cluster: Cluster, seed: int
         "wrong version", "no action", "too few nodes", "too many nodes", "may-be started again",
         "start in the past", "start in the year 13429", "resize that was not agreed on",
         "quota that was not agreed on", "planned start of a running job",
+        "reservation without a name", "reservation of an odd name",
+        "reservation of an endless name", "reservation of unknown nodes",
+        "reservation of no nodes", "reservation for nobody", "reservation for odd users",
+        "reservation for a stranger", "reservation in an unknown partition",
+        "reservation that ends before it begins", "reservation in the past",
+        "reservation before time", "unknown reservation removed", "nameless reservation removed",
     }  # fmt: skip
     assert told >= wanted, f"never told, or no fate came back: {sorted(wanted - told)}"
     for kind, entries in fates.items():
         if not kind.startswith("may-be"):
             wrong = [entry for entry in entries if entry["outcome"] == "OUTCOME_APPLIED"]
             assert not wrong, f"{kind}: {wrong[:3]}"
+    assert "No reservations" in cluster.run("scontrol", "show", "reservation")
     two = ("may-be first of two on one node", "may-be second of two on one node")
     shared = applied(fates, *two, by=("batch",))
     assert max(shared.values(), default=0) <= 1, "two exclusive jobs on one node"

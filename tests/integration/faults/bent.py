@@ -205,6 +205,33 @@ def lies_of_words(world: World, now_s: int, rng: random.Random) -> Iterator[Lie]
         )  # fmt: skip
 
 
+def lies_of_reservations(world: World, now_s: int, rng: random.Random) -> Iterator[Lie]:
+    """Reservations that must not be made, nor removed."""
+    node = rng.choice(sorted(world.nodes))
+
+    def reserve(**wrong: object) -> pb.Decision:
+        sound = {
+            "name": "lie", "start_s": now_s + 3600, "end_s": now_s + 7200, "nodes": node,
+            "users": "root",
+        }  # fmt: skip
+        return pb.Decision(reserve=pb.Reserve(**(sound | wrong)))
+
+    yield "reservation without a name", reserve(name="")
+    yield "reservation of an odd name", reserve(name="a b\n\x1b[31m")
+    yield "reservation of an endless name", reserve(name="x" * 100_000)
+    yield "reservation of unknown nodes", reserve(nodes="nowhere[1-4]")
+    yield "reservation of no nodes", reserve(nodes="")
+    yield "reservation for nobody", reserve(users="")
+    yield "reservation for odd users", reserve(users="root;id")
+    yield "reservation for a stranger", reserve(users="nobody-knows-me")
+    yield "reservation in an unknown partition", reserve(partition="nowhere")
+    yield "reservation that ends before it begins", reserve(end_s=now_s)
+    yield "reservation in the past", reserve(start_s=1, end_s=2)
+    yield "reservation before time", reserve(start_s=-5)
+    yield "unknown reservation removed", pb.Decision(unreserve=pb.Unreserve(name="none"))
+    yield "nameless reservation removed", pb.Decision(unreserve=pb.Unreserve())
+
+
 def lies_of_size(partition: str) -> Iterator[Lie]:
     """Ten megabytes of announcements for jobs that are not there."""
     nodes = ",".join(f"nowhere{n}" for n in range(100))
@@ -244,6 +271,7 @@ class Liar:
         else:
             lies += lies_of_starts(self._world, self._rng)
             lies += lies_of_words(self._world, request.now_s, self._rng)
+            lies += lies_of_reservations(self._world, request.now_s, self._rng)
         del reply.decisions[:]
         before = [(kind, lie) for kind, lie in lies if self._rng.random() < 0.5]
         after = [lie for lie in lies if lie not in before] if not self._flood else []
