@@ -313,8 +313,9 @@ class Booking:
                 self._plan_simple(asked[part], begin[part], latest[part])
             else:
                 for at in part.tolist():
-                    if not late[at] or not self._plan_late(int(asked[at]), int(begin[at])):
-                        self._plan_one(int(asked[at]), int(begin[at]), int(latest[at]))
+                    one = int(asked[at]), int(begin[at]), int(latest[at])
+                    if not late[at] or not self._plan_late(*one):
+                        self._plan_one(*one)
 
     def _plan_simple(
         self, asked: NDArray[np.intp], begin: NDArray[np.int64], latest: NDArray[np.int64]
@@ -339,14 +340,14 @@ class Booking:
         self._blocked[asked] = found.blocked_by
         self._ceiling[asked] = found.blocked_ceiling
 
-    def _plan_late(self, asked: int, begin_s: int) -> bool:
+    def _plan_late(self, asked: int, begin_s: int, latest_s: int) -> bool:
         """Books a row with a deadline at its latest start (rule 5); False: there is none."""
         best_s, best = -1, None
         first, end = int(self._first[asked]), int(self._first[asked + 1])
         deadline_s = int(self.rows.snapshot.jobs.deadline_s[self._job[asked]])
         for candidate in range(first, end):
             length = self._length(candidate)
-            until = deadline_s - length - SPARE_S
+            until = min(deadline_s - length - SPARE_S, latest_s)
             if self._refusals[candidate] is not None:
                 continue
             terms = self._terms_of(candidate)

@@ -22,10 +22,10 @@ Rules
        not kept.
     7. A start later than `horizon_s` from now is not announced: the job is in the waiting room.
     8. A job with a deadline lies where it ends by it (`bridge.planning.kinds`). With `deadline`
-       early that is the earliest such place, as for all jobs. With late it is the latest, so that
-       others may go before; it is not moved earlier by rule 2, but starts now if there is room for
-       it beside all that is planned: nodes would idle otherwise. If there is no late place, it gets
-       the earliest. A job that cannot end by its deadline is told when it could end.
+       early that is the earliest such place, as for all jobs. With late it is the latest within the
+       horizon, so that others may go before; it is not moved earlier by rule 2, but starts now if
+       there is room for it beside all that is planned: nodes would idle otherwise. If there is no
+       late place, it gets the earliest. A job that cannot end by its deadline is told when it could.
     9. A job with a fixed start lies there or nowhere. It is booked after what was promised and
        before anything else, so that no job without a promise takes its place.
 
@@ -135,7 +135,8 @@ class OpenCcs:
             promised = np.flatnonzero(kept > 0)
             everyone = np.arange(len(kept))
             # 1. What was promised stands while it can.
-            self._keep(booking, promised, kept[promised], memory)
+            self._keep(booking, promised, kept[promised], memory, late=late)
+            booking.late &= late & booking.has_start(everyone)
             # Fixed starts come before all that may move (rule 9).
             fixed = np.flatnonzero(jobs.fixed[asked] & ~booking.has_start(everyone))
             booking.plan(fixed, not_before=None, latest=np.full(len(fixed), latest))
@@ -161,10 +162,13 @@ class OpenCcs:
         promised: NDArray[np.intp],
         start: NDArray[np.int64],
         memory: Memory,
+        *,
+        late: NDArray[np.bool_],
     ) -> None:
         """Rule 1: on the same nodes, else on others at the same time."""
         rows = booking.rows
         last = memory.kept_plan
+        booking.late[promised] = late[promised]  # so it was, if nothing else is known
         if isinstance(last, _KeptPlan) and last.names == rows.snapshot.nodes.names:
             ids = rows.snapshot.jobs.id[rows.job[rows.asked[promised]]].tolist()
             has = np.array([job_id in last.places for job_id in ids], dtype=bool)

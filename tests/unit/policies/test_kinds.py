@@ -13,7 +13,7 @@ from bridge.planning.kinds import FIXED_GRACE_S, SPARE_S
 from bridge.ports import Memory
 from bridge.registry import build, parse_policy
 from bridge.units import NEVER, format_instant
-from tests.builders import a_job, a_running_job, a_snapshot
+from tests.builders import a_job, a_reservation, a_running_job, a_snapshot
 
 
 def decide(snapshot, memory=None, name="openccs", **parameters):
@@ -133,6 +133,34 @@ class TestDeadline:
         decide(world(), memory, deadline="late")
         world.jobs = [a_job(2, deadline_s=500, id="due")]
         assert decide(world(), memory, deadline="late").start_s.tolist() == [340]
+
+    def test_late_is_kept_by_a_service_that_has_restarted(self):
+        memory = Memory(planned_start_s={"due": 600})
+        world = a_snapshot(nodes=2, running=BUSY, jobs=[a_job(2, deadline_s=900, id="due")])
+        assert decide(world(), memory, deadline="late").start_s.tolist() == [600]
+        assert decide(world(), memory, deadline="early").start_s.tolist() == [100]
+
+    def test_a_late_place_that_is_lost_is_found_anew(self):
+        memory = Memory()
+        world = a_snapshot(nodes=2, running=BUSY, jobs=[a_job(2, deadline_s=900, id="due")])
+        decide(world(), memory, deadline="late")
+        world.reservations = [a_reservation([0], 700, 800)]
+        plan = decide(world(), memory, deadline="late")
+        assert plan.start_s.tolist() == [600]
+        assert "as late as" in plan.reasons[0].text
+        world.reservations = [a_reservation([0], 210, 10_000)]
+        plan = decide(world(), memory, deadline="late")
+        assert plan.start_s.tolist() == [110]
+        world.reservations = [a_reservation([0], 205, 10_000)]
+        world.jobs = [a_job(2, deadline_s=205, id="due")]
+        plan = decide(world(), memory, deadline="late")
+        assert plan.start_s.tolist() == [100]
+        assert "planned as early as possible" in plan.reasons[0].text
+
+    def test_late_is_within_the_horizon(self):
+        snapshot = a_snapshot(nodes=2, running=BUSY, jobs=[a_job(2, deadline_s=9000)])()
+        plan = decide(snapshot, deadline="late", horizon_s=500)
+        assert plan.start_s.tolist() == [500]
 
     def test_other_words_are_refused(self):
         with pytest.raises(ConfigError, match="early or late"):
