@@ -22,9 +22,9 @@ bool examine(job_record_t *job, ledger_job_t *entry, int64_t now_ms);
 // own, as Slurm's scheduler does. Needs HELD_APPLY. True: the array's records are others now.
 bool examine_split(job_record_t *job);
 
-// True while what is left of a former run forbids another. The credential of a new run must be younger
-// than the revocation of the old one, which slurmd knows to the second: Slurm waits 121 s after a
-// requeue, unless somebody sets the start time to now.
+// True while what is left of a former run forbids another. The credential of a new run must be
+// younger than the revocation of the old one, which slurmd knows to the second: Slurm waits 121 s
+// after a requeue, unless somebody sets the start time to now.
 bool examine_cleaning(const job_record_t *job);
 
 // True if the job's partitions include this one.
