@@ -25,7 +25,8 @@ Rules
        early that is the earliest such place, as for all jobs. With late it is the latest within the
        horizon, so that others may go before; it is not moved earlier by rule 2, but starts now if
        there is room for it beside all that is planned: nodes would idle otherwise. If there is no
-       late place, it gets the earliest. A job that cannot end by its deadline is told when it could.
+       late place, it gets the earliest. A job that cannot end by its deadline is told when it
+       could.
     9. A job with a fixed start lies there or nowhere. It is booked after what was promised and
        before anything else, so that no job without a promise takes its place.
 
