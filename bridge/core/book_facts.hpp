@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "book_lines.hpp"
 #include "times.hpp"
 
 namespace bridge {
@@ -87,6 +88,20 @@ class Facts {
     std::vector<int64_t> amounts_;
 
     void drop_old(const Rises &rises);
+};
+
+// For shapes that are near and any length, by position: when a node does not hold even one chunk of
+// any of them. Most nodes of a full system are passed over by this alone.
+struct Lacks {
+    std::vector<Lack> at; // empty: not kept yet
+    size_t rises = 0;     // how many are taken in
+    bool sought = false;
+
+    void take_in(const Rises &all) {
+        for (; rises < all.count(); ++rises) {
+            at[static_cast<size_t>(all[rises].position)].rise(all[rises].from, all[rises].until);
+        }
+    }
 };
 
 constexpr int64_t NO_GAP = -1;

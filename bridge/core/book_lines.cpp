@@ -24,7 +24,7 @@ void NodeLines::open(size_t node, int64_t now, const int64_t *amounts) {
 }
 
 int64_t NodeLines::next_fit(size_t node, LineNeed need, int64_t from, int64_t length,
-                            int64_t latest) const {
+                            int64_t latest, LineNeed rough, Lack *lack) const {
     if (from > latest) {
         return NEVER;
     }
@@ -34,6 +34,17 @@ int64_t NodeLines::next_fit(size_t node, LineNeed need, int64_t from, int64_t le
     int64_t start = from;
     size_t i = segment_at(line, from);
     const int64_t *free = line.free.data() + i * columns_;
+    if (lack != nullptr && !rough.held_by(free)) {
+        const int64_t since = begin[i];
+        do {
+            free += columns_;
+            start = ++i == n ? NEVER : begin[i];
+        } while (i < n && start <= latest && !rough.held_by(free));
+        lack->learn(since, start);
+        if (i == n || start > latest) {
+            return NEVER;
+        }
+    }
     for (;;) {
         while (!need.held_by(free)) {
             if (++i == n || begin[i] > latest) {

@@ -34,6 +34,32 @@ struct LineNeed {
     int64_t times_in(const int64_t *free, int64_t most) const;
 };
 
+// Times in which a need is not held at any second: [from, until).
+struct Lack {
+    int64_t from = 0;
+    int64_t until = 0;
+
+    // The earliest second >= `time` outside.
+    int64_t after(int64_t time) const { return from <= time && time < until ? until : time; }
+
+    // Takes in other such times; if they do not touch, the longer ones stay.
+    void learn(int64_t since, int64_t till) {
+        if (since <= until && from <= till) {
+            from = from < since ? from : since;
+            until = until > till ? until : till;
+        } else if (till - since > until - from) {
+            from = since;
+            until = till;
+        }
+    }
+    // More is free within [since, till).
+    void rise(int64_t since, int64_t till) {
+        if (since < until && from < till) {
+            until = since > from ? since : from;
+        }
+    }
+};
+
 class NodeLines {
   public:
     NodeLines(size_t n_nodes, size_t columns) : columns_(columns), lines_(n_nodes) {}
@@ -48,7 +74,13 @@ class NodeLines {
 
     // The earliest start in [from, latest] at which the need is free for `length`, or NEVER.
     int64_t next_fit(size_t node, LineNeed need, int64_t from, int64_t length,
-                     int64_t latest) const;
+                     int64_t latest) const {
+        return next_fit(node, need, from, length, latest, need, nullptr);
+    }
+    // The same; the times at first in which not even `rough` (at most the need) is held go into
+    // `lack`, if given.
+    int64_t next_fit(size_t node, LineNeed need, int64_t from, int64_t length, int64_t latest,
+                     LineNeed rough, Lack *lack) const;
 
     // The latest start in [earliest, from] at which it is, or -1.
     int64_t last_fit(size_t node, LineNeed need, int64_t from, int64_t length,

@@ -8,6 +8,15 @@ namespace {
 
 constexpr int64_t TOO_MUCH = int64_t{1} << 60;
 
+// The largest power of two that is not more.
+int64_t rough(int64_t amount) {
+    int64_t power = 1;
+    while (power <= amount / 2) {
+        power *= 2;
+    }
+    return power;
+}
+
 } // namespace
 
 int32_t BookRequests::add_class(std::vector<int32_t> positions, size_t n_nodes) {
@@ -27,7 +36,7 @@ int32_t BookRequests::intern_shape(std::vector<int32_t> classes, const std::vect
     if (!is_new) {
         return at->second;
     }
-    Shape shape{classes, {}, want, exclusive, {}, {}, {}};
+    Shape shape{classes, {}, want, exclusive, {}, {}, {}, 0, {}};
     for (const int32_t p : cls(classes.front()).positions()) {
         if (std::all_of(classes.begin(), classes.end(),
                         [&](int32_t c) { return cls(c).has(static_cast<size_t>(p)); })) {
@@ -45,6 +54,13 @@ int32_t BookRequests::intern_shape(std::vector<int32_t> classes, const std::vect
             }
         }
     }
+    std::vector<int64_t> like;
+    for (size_t i = 0; i < shape.need.size(); ++i) {
+        shape.rough.push_back(rough(shape.need[i]));
+        like.insert(like.end(), {shape.need_columns[i], shape.rough[i]});
+    }
+    shape.lacks =
+        lacks_.try_emplace(std::move(like), static_cast<int32_t>(lacks_.size())).first->second;
     shapes_.push_back(std::move(shape));
     return at->second;
 }

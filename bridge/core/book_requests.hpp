@@ -25,9 +25,12 @@ struct Shape {
     bool exclusive;
     std::vector<int64_t> need; // what a line must hold for one chunk; see need_columns
     std::vector<uint32_t> need_columns;
-    std::vector<int64_t> most; // by node type: chunks an empty node holds
+    std::vector<int64_t> rough; // at most `need`, in steps: the same for shapes that are near
+    int32_t lacks;              // where is kept what is learnt about `rough`
+    std::vector<int64_t> most;  // by node type: chunks an empty node holds
 
     LineNeed line_need() const { return {need.data(), need_columns.data(), need.size()}; }
+    LineNeed rough_need() const { return {rough.data(), need_columns.data(), need.size()}; }
 };
 
 struct Group {
@@ -88,6 +91,7 @@ class BookRequests {
     std::map<std::vector<int64_t>, int32_t> shape_ids_;
     std::map<std::vector<int64_t>, int32_t> request_ids_;
     std::map<std::vector<int64_t>, int32_t> facts_;
+    std::map<std::vector<int64_t>, int32_t> lacks_;
 
     int32_t intern_shape(std::vector<int32_t> classes, const std::vector<int64_t> &want,
                          bool exclusive, const BookNodes &nodes);

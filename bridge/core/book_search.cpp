@@ -8,6 +8,7 @@ namespace bridge {
 namespace {
 
 constexpr size_t MOST_BOUNDS_BYTES = size_t{48} << 20;
+constexpr size_t MOST_LACKS_BYTES = size_t{16} << 20;
 
 // The smallest time by which gains add up to what is needed; what comes later is forgotten.
 class Enough {
@@ -44,6 +45,8 @@ void BookSearch::forget() {
     touch();
     bounds_.clear();
     bounds_bytes_ = 0;
+    lacks_.clear();
+    lacks_bytes_ = 0;
     for (Facts &facts : facts_) {
         facts.clear();
     }
@@ -57,6 +60,31 @@ Facts &BookSearch::facts(std::vector<Facts> &all, size_t id, size_t columns) {
         all.emplace_back(columns);
     }
     return all[id];
+}
+
+// Kept from the second search on, as bounds are.
+Lack *BookSearch::lacks_for(const Shape &shape) {
+    const auto id = static_cast<size_t>(shape.lacks);
+    if (id >= lacks_.size()) {
+        lacks_.resize(id + 1);
+    }
+    if (!lacks_[id].sought) {
+        lacks_[id].sought = true;
+        return nullptr;
+    }
+    if (lacks_[id].at.empty()) {
+        const size_t bytes = state_.nodes.size() * sizeof(Lack);
+        if (lacks_bytes_ + bytes > MOST_LACKS_BYTES) {
+            lacks_.clear();
+            lacks_bytes_ = 0;
+            return nullptr;
+        }
+        lacks_bytes_ += bytes;
+        lacks_[id].at.resize(state_.nodes.size());
+        lacks_[id].rises = state_.rises.count();
+    }
+    lacks_[id].take_in(state_.rises);
+    return lacks_[id].at.data();
 }
 
 // Bounds node by node are kept from the second search on: many are made once only.
@@ -99,26 +127,32 @@ int64_t BookSearch::most(const Group &sought, size_t position) {
 
 // The earliest start of one chunk on one node.
 int64_t BookSearch::next_start(const Group &sought, const Shape &shape, size_t position,
-                               int64_t from, int64_t length, int64_t latest) {
-    if (most(sought, position) == 0) {
+                               int64_t from, int64_t length, int64_t latest, Lack *lack) {
+    int64_t start = lack == nullptr ? from : lack->after(from);
+    if (start > latest || start == NEVER || most(sought, position) == 0) {
         return NEVER;
     }
-    int64_t start = from;
-    for (int64_t before = -1; before != start && start <= latest;) {
-        before = start;
-        start = state_.lines.next_fit(position, shape.line_need(), start, length, latest);
-        if (start <= latest) {
-            start = state_.requests.next_open(shape, position, start, length);
+    while (start <= latest) {
+        start = state_.lines.next_fit(position, shape.line_need(), start, length, latest,
+                                      shape.rough_need(), lack);
+        if (start == NEVER) {
+            return NEVER;
         }
+        const int64_t open = state_.requests.next_open(shape, position, start, length);
+        if (open == start) {
+            return start;
+        }
+        start = open;
     }
-    return start > latest ? NEVER : start;
+    return NEVER;
 }
 
 // The same by what is known, and adding to it.
 int64_t BookSearch::next_start(const Group &sought, const Shape &shape, size_t position,
-                               int64_t from, int64_t length, int64_t latest, NodeBounds *bounds) {
+                               int64_t from, int64_t length, int64_t latest, NodeBounds *bounds,
+                               Lack *lack) {
     if (bounds == nullptr) {
-        return next_start(sought, shape, position, from, length, latest);
+        return next_start(sought, shape, position, from, length, latest, lack);
     }
     int64_t &first = bounds->first[position];
     const bool learns = from <= first;
@@ -126,7 +160,7 @@ int64_t BookSearch::next_start(const Group &sought, const Shape &shape, size_t p
     int64_t &gap_end = bounds->gap_end[position];
     if (gap_end != NO_GAP) {
         const int64_t until = std::min(latest, gap_end - 1);
-        const int64_t start = next_start(sought, shape, position, from, length, until);
+        const int64_t start = next_start(sought, shape, position, from, length, until, lack);
         if (start != NEVER || latest < gap_end) {
             if (learns) {
                 first = std::max(first, start != NEVER ? start : latest + 1);
@@ -139,7 +173,7 @@ int64_t BookSearch::next_start(const Group &sought, const Shape &shape, size_t p
             gap_end = NO_GAP;
         }
     }
-    const int64_t start = next_start(sought, shape, position, from, length, latest);
+    const int64_t start = next_start(sought, shape, position, from, length, latest, lack);
     if (learns) {
         const bool never = latest == NEVER || most(sought, position) == 0;
         first = std::max(first, start == NEVER && !never ? latest + 1 : start);
@@ -149,17 +183,17 @@ int64_t BookSearch::next_start(const Group &sought, const Shape &shape, size_t p
 
 // The earliest start of one chunk anywhere, on the first node if there are several.
 int64_t BookSearch::next_single(const Group &sought, int64_t length, int64_t from, int64_t latest,
-                                NodeBounds *bounds, Lifted lifted) {
+                                NodeBounds *bounds, Lack *lacks, Lifted lifted) {
     const Shape &shape = state_.requests.shape(sought.shape);
     int64_t best = NEVER;
     int32_t where = -1;
-    const auto offer = [&](int32_t p, int64_t lower, NodeBounds *known) {
+    const auto offer = [&](int32_t p, int64_t lower, NodeBounds *known, Lack *lack) {
         const int64_t limit = best == NEVER ? latest : p < where ? best : best - 1;
         if (lower > limit) {
             return;
         }
         const int64_t start =
-            next_start(sought, shape, static_cast<size_t>(p), lower, length, limit, known);
+            next_start(sought, shape, static_cast<size_t>(p), lower, length, limit, known, lack);
         if (start <= limit && start != NEVER) {
             best = start;
             where = p;
@@ -172,13 +206,13 @@ int64_t BookSearch::next_single(const Group &sought, int64_t length, int64_t fro
             if (state_.requests.may_use(sought.shape, placed.position)) {
                 const int64_t known =
                     bounds == nullptr ? from : std::min(bounds->first[p], reaching);
-                offer(placed.position, std::max(from, known), nullptr);
+                offer(placed.position, std::max(from, known), nullptr, nullptr);
             }
         }
     }
     if (bounds == nullptr) {
         for (const int32_t p : shape.positions) {
-            offer(p, from, nullptr);
+            offer(p, from, nullptr, lacks == nullptr ? nullptr : lacks + p);
             if (best == from && where <= p) {
                 break;
             }
@@ -187,12 +221,14 @@ int64_t BookSearch::next_single(const Group &sought, int64_t length, int64_t fro
         const std::vector<int64_t> &at = bounds->first;
         const auto first = std::min_element(at.begin(), at.end());
         if (first != at.end()) {
-            offer(static_cast<int32_t>(first - at.begin()), std::max(from, *first), bounds);
+            const auto p = static_cast<int32_t>(first - at.begin());
+            offer(p, std::max(from, *first), bounds, lacks == nullptr ? nullptr : lacks + p);
         }
         const auto n = static_cast<int32_t>(at.size());
         for (int32_t p = 0; p < n; ++p) {
             if (at[static_cast<size_t>(p)] <= std::min(best, latest)) {
-                offer(p, std::max(from, at[static_cast<size_t>(p)]), bounds);
+                offer(p, std::max(from, at[static_cast<size_t>(p)]), bounds,
+                      lacks == nullptr ? nullptr : lacks + p);
             }
         }
     }
@@ -202,14 +238,15 @@ int64_t BookSearch::next_single(const Group &sought, int64_t length, int64_t fro
 
 // Brings a node's part up to date for starts from `start` on.
 void BookSearch::look(Part &part, const Group &sought, int64_t start, int64_t length,
-                      int64_t latest, NodeBounds *bounds) {
+                      int64_t latest, NodeBounds *bounds, Lack *lack) {
     const Shape &shape = state_.requests.shape(sought.shape);
     const auto p = static_cast<size_t>(part.position);
-    const int64_t fits = next_start(sought, shape, p, start, length, latest, bounds);
+    const int64_t fits = next_start(sought, shape, p, start, length, latest, bounds, lack);
     if (fits != start) { // unknown beyond `latest`
         part.room = 0;
-        part.same_until = part.rise =
-            fits == NEVER && latest != NEVER && part.most > 0 ? latest + 1 : fits;
+        part.same_until = part.rise = fits != NEVER || latest == NEVER || part.most == 0 ? fits
+                                      : lack == nullptr ? latest + 1
+                                                        : lack->after(latest + 1);
         return;
     }
     const int64_t most = shape.exclusive ? 1 : part.most;
@@ -228,7 +265,8 @@ void BookSearch::look(Part &part, const Group &sought, int64_t start, int64_t le
 // The earliest start of several chunks: a sweep that jumps to the first time by which enough nodes
 // can have come to hold enough more.
 int64_t BookSearch::next_several(const Group &sought, int64_t length, int64_t from, int64_t latest,
-                                 NodeBounds *bounds, Lifted lifted, const Facts::Known &known) {
+                                 NodeBounds *bounds, Lack *lacks, Lifted lifted,
+                                 const Facts::Known &known) {
     const Shape &shape = state_.requests.shape(sought.shape);
     touch(); // parts_ are about this search now
     parts_.clear();
@@ -258,7 +296,8 @@ int64_t BookSearch::next_several(const Group &sought, int64_t length, int64_t fr
         for (Part &part : parts_) {
             if (part.same_until <= start) {
                 look(part, sought, start, length, std::min(latest, enough.time() - 1),
-                     part.lifted ? nullptr : bounds);
+                     part.lifted ? nullptr : bounds,
+                     part.lifted || lacks == nullptr ? nullptr : lacks + part.position);
             }
             held += part.room;
             if (held >= sought.count) {
@@ -280,8 +319,10 @@ int64_t BookSearch::next_of(const Group &sought, int32_t fact, int64_t length, i
         return NEVER;
     }
     NodeBounds *bounds = bounds_for(sought.shape, length);
+    // A replan passes few nodes over by them: less than they cost.
+    Lack *lacks = lifted.placed == nullptr ? lacks_for(shape) : nullptr;
     if (sought.count == 1 && bounds != nullptr) {
-        return next_single(sought, length, from, latest, bounds, lifted);
+        return next_single(sought, length, from, latest, bounds, lacks, lifted);
     }
     Facts &facts = this->facts(facts_, static_cast<size_t>(fact), state_.nodes.columns());
     facts.look_up(shape.want.data(), sought.count, length, state_.rises, lifted.from, lifted.until,
@@ -291,9 +332,10 @@ int64_t BookSearch::next_of(const Group &sought, int32_t fact, int64_t length, i
     if (begin > latest) {
         return NEVER;
     }
-    const int64_t start = sought.count == 1
-                              ? next_single(sought, length, begin, latest, bounds, lifted)
-                              : next_several(sought, length, begin, latest, bounds, lifted, known_);
+    const int64_t start =
+        sought.count == 1
+            ? next_single(sought, length, begin, latest, bounds, lacks, lifted)
+            : next_several(sought, length, begin, latest, bounds, lacks, lifted, known_);
     if (learns) {
         const int64_t bound = start == NEVER && latest != NEVER ? latest + 1 : start;
         facts.learn(shape.want.data(), sought.count, length, bound, state_.rises);

@@ -111,6 +111,8 @@ class BookSearch {
     };
     std::unordered_map<BoundsKey, NodeBounds, BoundsHash> bounds_;
     size_t bounds_bytes_ = 0;
+    std::vector<Lacks> lacks_; // by Shape::lacks
+    size_t lacks_bytes_ = 0;
     std::vector<Facts> facts_;      // by Request::facts
     std::vector<Facts> of_request_; // by request: (length) alone, for those of several groups
 
@@ -137,21 +139,22 @@ class BookSearch {
     Found found_;
 
     NodeBounds *bounds_for(int32_t shape, int64_t length);
+    Lack *lacks_for(const Shape &shape); // by position
     Facts &facts(std::vector<Facts> &all, size_t id, size_t columns);
     int64_t next_start(const Group &sought, const Shape &shape, size_t position, int64_t from,
-                       int64_t length, int64_t latest);
+                       int64_t length, int64_t latest, Lack *lack);
     int64_t next_start(const Group &sought, const Shape &shape, size_t position, int64_t from,
-                       int64_t length, int64_t latest, NodeBounds *bounds);
+                       int64_t length, int64_t latest, NodeBounds *bounds, Lack *lack);
     int64_t last_start(const Group &sought, const Shape &shape, size_t position, int64_t from,
                        int64_t length, int64_t earliest);
     int64_t next_of(const Group &sought, int32_t fact, int64_t length, int64_t from, int64_t latest,
                     Lifted lifted);
     int64_t next_single(const Group &sought, int64_t length, int64_t from, int64_t latest,
-                        NodeBounds *bounds, Lifted lifted);
+                        NodeBounds *bounds, Lack *lacks, Lifted lifted);
     int64_t next_several(const Group &sought, int64_t length, int64_t from, int64_t latest,
-                         NodeBounds *bounds, Lifted lifted, const Facts::Known &known);
+                         NodeBounds *bounds, Lack *lacks, Lifted lifted, const Facts::Known &known);
     void look(Part &part, const Group &sought, int64_t start, int64_t length, int64_t latest,
-              NodeBounds *bounds);
+              NodeBounds *bounds, Lack *lack);
     int64_t last_of(const Group &sought, int64_t length, int64_t from, int64_t earliest);
     int64_t last_on_nodes(int32_t request, int64_t length, int64_t from, int64_t earliest);
     int64_t change_after(const Request &request, int64_t time) const;
