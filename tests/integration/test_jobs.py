@@ -174,19 +174,21 @@ def test_a_lost_node_requeues_its_job_and_the_rest_goes_on(cluster: Cluster) -> 
     cluster.wait_state(job, "RUNNING")
     (node,) = expand(cluster.job(job)["NodeList"])
     cluster.script("kill", "node", node)
-    # Drained, too: an answer that was under way when it died would bring it back to service.
-    for state in ("DRAIN", "DOWN"):
-        cluster.root("scontrol", "update", f"NodeName={node}", f"State={state}", "Reason=lost")
-    # Elsewhere at once: on the same node Slurm would wait out the old credential's life.
-    cluster.root("scontrol", "update", f"JobId={job}", "StartTime=now", f"ExcNodeList={node}")
-    others = [cluster.sbatch("-N1", "--exclusive", "-t1") for _ in range(3)]
-    cluster.wait_empty(180)
-    jobs = [job, *others]
-    records = cluster.assert_sound(jobs, cpus_per_node=CPUS, requeued=[job])
-    mine = [record.nodes for record in records if record.job_id == job]
-    assert mine[0] == (node,)
-    assert mine[-1] != (node,)
-    cluster.script("restart", "node", node)
+    try:
+        # Drained, too: an answer that was under way when it died would bring it back to service.
+        for state in ("DRAIN", "DOWN"):
+            cluster.root("scontrol", "update", f"NodeName={node}", f"State={state}", "Reason=lost")
+        # Elsewhere at once: on the same node Slurm would wait out the old credential's life.
+        cluster.root("scontrol", "update", f"JobId={job}", "StartTime=now", f"ExcNodeList={node}")
+        others = [cluster.sbatch("-N1", "--exclusive", "-t1") for _ in range(3)]
+        cluster.wait_empty(180)
+        jobs = [job, *others]
+        records = cluster.assert_sound(jobs, cpus_per_node=CPUS, requeued=[job])
+        mine = [record.nodes for record in records if record.job_id == job]
+        assert mine[0] == (node,)
+        assert mine[-1] != (node,)
+    finally:
+        cluster.script("restart", "node", node)
 
 
 def test_requeue(cluster: Cluster) -> None:
