@@ -13,10 +13,9 @@ from bridge.rpc.pb import scheduler_pb2_grpc
 from tests.simulation.services import a_home, a_service, controller_of
 from tests.unit.rpc.worlds import a_full, a_hello, a_job
 
-pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl")
-
 
 def openssl(directory, *arguments):
+    assert shutil.which("openssl"), "openssl is missing: apt-get install openssl"
     subprocess.run(["openssl", *arguments], cwd=directory, check=True, capture_output=True)
 
 
