@@ -17,7 +17,8 @@ Rules
     5. Required nodes are groups of their own: a chunk on each of them.
 
 Deviates: where rule 4 applies, layouts that are not even are not looked at; a job may be planned
-later than the earliest time at which some uneven layout fits.
+later than the earliest time at which some uneven layout fits. Of more than `MOST_WIDTHS` numbers of
+nodes a job may have, so many are tried, the least and the most among them.
 """
 
 from dataclasses import dataclass, replace
