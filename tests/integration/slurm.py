@@ -2,6 +2,7 @@
 """A dockerized Slurm as tests see it: run commands, wait for facts, read Slurm's own records."""
 
 import re
+import shlex
 import subprocess
 import time
 from collections import Counter, defaultdict
@@ -17,7 +18,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Record:
-    """One allocation in Slurm's accounting; times are Unix seconds, None if not begun or ended."""
+    """One allocation in Slurm's accounting; times are Unix seconds, None if not begun or ended.
+
+    `raw_id` is the number Slurm gave an array's task, `job_id` the name a user knows it by.
+    """
 
     job_id: str
     state: str
@@ -28,6 +32,7 @@ class Record:
     cpus: int
     restarts: int
     name: str = ""
+    raw_id: str = ""
 
 
 class Cluster:
@@ -142,41 +147,57 @@ class Cluster:
 
     def records(self) -> list[Record]:
         """All allocations in the accounting database, requeued ones included."""
-        fields = "JobID,State,Submit,Start,End,NodeList,AllocCPUS,Restarts,JobName"
+        fields = "JobID,JobIDRaw,State,Submit,Start,End,NodeList,AllocCPUS,Restarts,JobName"
         out = self.run(
             "env", "SLURM_TIME_FORMAT=%s", "sacct", "-a", "-X", "-D", "-P", "-n",
             "-S", "now-1days", "-o", fields, user="root",
         )  # fmt: skip
         found = []
         for line in out.splitlines():
-            job, state, submit, start, end, nodes, cpus, restarts, name = line.split("|", 8)
+            job, raw, state, submit, start, end, nodes, cpus, restarts, name = line.split("|", 9)
             held = () if nodes in ("None assigned", "") else tuple(expand(nodes))
             found.append(
                 Record(
                     job, state.split()[0], int(submit), _instant(start), _instant(end), held,
-                    int(cpus or 0), int(restarts or 0), name,
+                    int(cpus or 0), int(restarts or 0), name, raw,
                 )
             )  # fmt: skip
         return found
 
-    def launches(self, from_s: float = 0) -> Counter[str]:
-        """How often the nodes launched each batch job (Slurm's own numbers), from their logs."""
+    def node_logs(self, words: str) -> list[str]:
+        """The lines of all slurmds' logs that hold these words."""
         names = subprocess.run(
             ["docker", "ps", "--format", "{{.Names}}"], capture_output=True, text=True, check=True
         ).stdout.split()
-        found: Counter[str] = Counter()
+        lines: list[str] = []
         for container in names:
             kind = container.removeprefix(f"{self.name}-")
-            if kind == container or not re.fullmatch(r"(n|pack)\d+", kind):
-                continue
-            lines = self.inside(
-                kind, "sh", "-c", "grep -h 'Launching batch' /var/log/slurm/*.log || true"
-            )
-            for when, job_id in re.findall(r"\[(\S+)\] Launching batch job (\d+)", lines):
-                at_s = datetime.fromisoformat(when).replace(tzinfo=UTC).timestamp()
-                if at_s >= from_s:
-                    found[job_id] += 1
+            if kind != container and re.fullmatch(r"(n|pack)\d+", kind):
+                command = f"grep -h {shlex.quote(words)} /var/log/slurm/*.log || true"
+                lines += self.inside(kind, "sh", "-c", command).splitlines()
+        return lines
+
+    def launches(self, from_s: float = 0) -> Counter[str]:
+        """How often the nodes launched each batch job (Slurm's own numbers), from their logs."""
+        found: Counter[str] = Counter()
+        for line in self.node_logs("Launching batch"):
+            match = re.search(r"\[(\S+)\] Launching batch job (\d+)", line)
+            assert match, line
+            at_s = datetime.fromisoformat(match[1]).replace(tzinfo=UTC).timestamp()
+            if at_s >= from_s:
+                found[match[2]] += 1
         return found
+
+    def purged(self) -> set[str]:
+        """Jobs (Slurm's own numbers) whose script slurmd removed before the job could read it.
+
+        A race inside slurmd 24.11, whoever schedules: when a job on a node ends, slurmd connects
+        to the sockets of all steps there. A step that has bound its socket and does not listen yet
+        refuses, is taken for dead, and its script is purged (`_handle_stray_script`): the job ends
+        at once with code 2. Seen with some 80 runnable processes on two processors.
+        """
+        lost = re.compile(r"\[(\d+)\.batch\] error: execve\(\): \S+/slurm_script: No such file")
+        return {found[1] for line in self.node_logs("execve(): ") if (found := lost.search(line))}
 
     def wait_records(self, job_ids: Iterable[str], timeout_s: float = 60) -> list[Record]:
         """Waits until accounting knows the end of all these jobs."""
