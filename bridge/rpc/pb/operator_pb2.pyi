@@ -133,7 +133,7 @@ class PlannedJob(_message.Message):
     node_count: int
     running: bool
     reason: _scheduler_pb2.Pending
-    def __init__(self, job_id: _Optional[str] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., partition: _Optional[str] = ..., start_s: _Optional[int] = ..., end_s: _Optional[int] = ..., nodes: _Optional[str] = ..., node_count: _Optional[int] = ..., running: _Optional[bool] = ..., reason: _Optional[_Union[_scheduler_pb2.Pending, _Mapping]] = ...) -> None: ...
+    def __init__(self, job_id: _Optional[str] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., partition: _Optional[str] = ..., start_s: _Optional[int] = ..., end_s: _Optional[int] = ..., nodes: _Optional[str] = ..., node_count: _Optional[int] = ..., running: bool = ..., reason: _Optional[_Union[_scheduler_pb2.Pending, _Mapping]] = ...) -> None: ...
 
 class ExplainRequest(_message.Message):
     __slots__ = ("job_id",)
@@ -155,7 +155,7 @@ class ExplainReply(_message.Message):
     chain: _containers.RepeatedCompositeFieldContainer[ChainLink]
     changes: _containers.RepeatedCompositeFieldContainer[Change]
     changes_known: bool
-    def __init__(self, job: _Optional[_Union[PlannedJob, _Mapping]] = ..., lines: _Optional[_Iterable[str]] = ..., blockers: _Optional[_Iterable[_Union[PlannedJob, _Mapping]]] = ..., chain: _Optional[_Iterable[_Union[ChainLink, _Mapping]]] = ..., changes: _Optional[_Iterable[_Union[Change, _Mapping]]] = ..., changes_known: _Optional[bool] = ...) -> None: ...
+    def __init__(self, job: _Optional[_Union[PlannedJob, _Mapping]] = ..., lines: _Optional[_Iterable[str]] = ..., blockers: _Optional[_Iterable[_Union[PlannedJob, _Mapping]]] = ..., chain: _Optional[_Iterable[_Union[ChainLink, _Mapping]]] = ..., changes: _Optional[_Iterable[_Union[Change, _Mapping]]] = ..., changes_known: bool = ...) -> None: ...
 
 class ChainLink(_message.Message):
     __slots__ = ("kind", "job", "until_s", "shared_nodes", "licence", "reservation")
@@ -229,7 +229,7 @@ class ReserveRequest(_message.Message):
     accounts: _containers.RepeatedScalarFieldContainer[str]
     displace: bool
     dry_run: bool
-    def __init__(self, name: _Optional[str] = ..., start_s: _Optional[int] = ..., duration_s: _Optional[int] = ..., nodes: _Optional[int] = ..., chunks: _Optional[str] = ..., partition: _Optional[str] = ..., users: _Optional[_Iterable[str]] = ..., accounts: _Optional[_Iterable[str]] = ..., displace: _Optional[bool] = ..., dry_run: _Optional[bool] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., start_s: _Optional[int] = ..., duration_s: _Optional[int] = ..., nodes: _Optional[int] = ..., chunks: _Optional[str] = ..., partition: _Optional[str] = ..., users: _Optional[_Iterable[str]] = ..., accounts: _Optional[_Iterable[str]] = ..., displace: bool = ..., dry_run: bool = ...) -> None: ...
 
 class ReserveReply(_message.Message):
     __slots__ = ("made", "start_s", "end_s", "nodes", "node_count", "jobs", "next_start_s", "command")
@@ -249,7 +249,7 @@ class ReserveReply(_message.Message):
     jobs: _containers.RepeatedCompositeFieldContainer[PlannedJob]
     next_start_s: int
     command: str
-    def __init__(self, made: _Optional[bool] = ..., start_s: _Optional[int] = ..., end_s: _Optional[int] = ..., nodes: _Optional[str] = ..., node_count: _Optional[int] = ..., jobs: _Optional[_Iterable[_Union[PlannedJob, _Mapping]]] = ..., next_start_s: _Optional[int] = ..., command: _Optional[str] = ...) -> None: ...
+    def __init__(self, made: bool = ..., start_s: _Optional[int] = ..., end_s: _Optional[int] = ..., nodes: _Optional[str] = ..., node_count: _Optional[int] = ..., jobs: _Optional[_Iterable[_Union[PlannedJob, _Mapping]]] = ..., next_start_s: _Optional[int] = ..., command: _Optional[str] = ...) -> None: ...
 
 class UnreserveRequest(_message.Message):
     __slots__ = ("name",)

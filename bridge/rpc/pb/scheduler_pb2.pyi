@@ -104,7 +104,7 @@ class HelloRequest(_message.Message):
     memory_consumable: bool
     whole_cores: bool
     memory_optional: bool
-    def __init__(self, wire_version: _Optional[int] = ..., controller: _Optional[str] = ..., epoch: _Optional[int] = ..., cluster: _Optional[str] = ..., features: _Optional[_Iterable[str]] = ..., memory_consumable: _Optional[bool] = ..., whole_cores: _Optional[bool] = ..., memory_optional: _Optional[bool] = ...) -> None: ...
+    def __init__(self, wire_version: _Optional[int] = ..., controller: _Optional[str] = ..., epoch: _Optional[int] = ..., cluster: _Optional[str] = ..., features: _Optional[_Iterable[str]] = ..., memory_consumable: bool = ..., whole_cores: bool = ..., memory_optional: bool = ...) -> None: ...
 
 class HelloReply(_message.Message):
     __slots__ = ("wire_version", "service", "service_epoch", "features", "policy")
@@ -162,7 +162,7 @@ class CycleReply(_message.Message):
     decisions: _containers.RepeatedCompositeFieldContainer[Decision]
     wake_after_s: int
     service_epoch: int
-    def __init__(self, need_full: _Optional[bool] = ..., generation: _Optional[int] = ..., decisions: _Optional[_Iterable[_Union[Decision, _Mapping]]] = ..., wake_after_s: _Optional[int] = ..., service_epoch: _Optional[int] = ...) -> None: ...
+    def __init__(self, need_full: bool = ..., generation: _Optional[int] = ..., decisions: _Optional[_Iterable[_Union[Decision, _Mapping]]] = ..., wake_after_s: _Optional[int] = ..., service_epoch: _Optional[int] = ...) -> None: ...
 
 class Node(_message.Message):
     __slots__ = ("name", "cpus", "threads_per_core", "memory_mib", "gres", "features", "usable", "state", "weight")
@@ -184,7 +184,7 @@ class Node(_message.Message):
     usable: bool
     state: str
     weight: int
-    def __init__(self, name: _Optional[str] = ..., cpus: _Optional[int] = ..., threads_per_core: _Optional[int] = ..., memory_mib: _Optional[int] = ..., gres: _Optional[_Iterable[_Union[Gres, _Mapping]]] = ..., features: _Optional[_Iterable[str]] = ..., usable: _Optional[bool] = ..., state: _Optional[str] = ..., weight: _Optional[int] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., cpus: _Optional[int] = ..., threads_per_core: _Optional[int] = ..., memory_mib: _Optional[int] = ..., gres: _Optional[_Iterable[_Union[Gres, _Mapping]]] = ..., features: _Optional[_Iterable[str]] = ..., usable: bool = ..., state: _Optional[str] = ..., weight: _Optional[int] = ...) -> None: ...
 
 class Gres(_message.Message):
     __slots__ = ("name", "count")
@@ -282,7 +282,7 @@ class Request(_message.Message):
     malleable: Malleable
     chunks: Chunks
     fixed_start: bool
-    def __init__(self, partitions: _Optional[_Iterable[str]] = ..., min_nodes: _Optional[int] = ..., max_nodes: _Optional[int] = ..., tasks: _Optional[int] = ..., cpus_per_task: _Optional[int] = ..., tasks_per_node: _Optional[int] = ..., min_cpus: _Optional[int] = ..., min_cpus_per_node: _Optional[int] = ..., memory_per_node_mib: _Optional[int] = ..., memory_per_cpu_mib: _Optional[int] = ..., gres_per_node: _Optional[_Iterable[_Union[Gres, _Mapping]]] = ..., exclusive: _Optional[bool] = ..., features: _Optional[str] = ..., required_nodes: _Optional[str] = ..., excluded_nodes: _Optional[str] = ..., licences: _Optional[_Iterable[_Union[LicenceUse, _Mapping]]] = ..., reservation: _Optional[str] = ..., contiguous: _Optional[bool] = ..., malleable: _Optional[_Union[Malleable, _Mapping]] = ..., chunks: _Optional[_Union[Chunks, _Mapping]] = ..., fixed_start: _Optional[bool] = ...) -> None: ...
+    def __init__(self, partitions: _Optional[_Iterable[str]] = ..., min_nodes: _Optional[int] = ..., max_nodes: _Optional[int] = ..., tasks: _Optional[int] = ..., cpus_per_task: _Optional[int] = ..., tasks_per_node: _Optional[int] = ..., min_cpus: _Optional[int] = ..., min_cpus_per_node: _Optional[int] = ..., memory_per_node_mib: _Optional[int] = ..., memory_per_cpu_mib: _Optional[int] = ..., gres_per_node: _Optional[_Iterable[_Union[Gres, _Mapping]]] = ..., exclusive: bool = ..., features: _Optional[str] = ..., required_nodes: _Optional[str] = ..., excluded_nodes: _Optional[str] = ..., licences: _Optional[_Iterable[_Union[LicenceUse, _Mapping]]] = ..., reservation: _Optional[str] = ..., contiguous: bool = ..., malleable: _Optional[_Union[Malleable, _Mapping]] = ..., chunks: _Optional[_Union[Chunks, _Mapping]] = ..., fixed_start: bool = ...) -> None: ...
 
 class Chunks(_message.Message):
     __slots__ = ("chunks", "place")
@@ -328,7 +328,7 @@ class Allocation(_message.Message):
     uses: _containers.RepeatedCompositeFieldContainer[NodeUse]
     exclusive: bool
     licences: _containers.RepeatedCompositeFieldContainer[LicenceUse]
-    def __init__(self, start_s: _Optional[int] = ..., end_s: _Optional[int] = ..., partition: _Optional[str] = ..., uses: _Optional[_Iterable[_Union[NodeUse, _Mapping]]] = ..., exclusive: _Optional[bool] = ..., licences: _Optional[_Iterable[_Union[LicenceUse, _Mapping]]] = ...) -> None: ...
+    def __init__(self, start_s: _Optional[int] = ..., end_s: _Optional[int] = ..., partition: _Optional[str] = ..., uses: _Optional[_Iterable[_Union[NodeUse, _Mapping]]] = ..., exclusive: bool = ..., licences: _Optional[_Iterable[_Union[LicenceUse, _Mapping]]] = ...) -> None: ...
 
 class NodeUse(_message.Message):
     __slots__ = ("nodes", "cpus", "memory_mib", "gres")
@@ -368,7 +368,7 @@ class Partition(_message.Message):
     default_time_s: int
     exclusive: bool
     priority_tier: int
-    def __init__(self, name: _Optional[str] = ..., nodes: _Optional[str] = ..., up: _Optional[bool] = ..., min_nodes: _Optional[int] = ..., max_nodes: _Optional[int] = ..., max_time_s: _Optional[int] = ..., default_time_s: _Optional[int] = ..., exclusive: _Optional[bool] = ..., priority_tier: _Optional[int] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., nodes: _Optional[str] = ..., up: bool = ..., min_nodes: _Optional[int] = ..., max_nodes: _Optional[int] = ..., max_time_s: _Optional[int] = ..., default_time_s: _Optional[int] = ..., exclusive: bool = ..., priority_tier: _Optional[int] = ...) -> None: ...
 
 class Reservations(_message.Message):
     __slots__ = ("items",)
@@ -390,7 +390,7 @@ class Reservation(_message.Message):
     nodes: str
     licences: _containers.RepeatedCompositeFieldContainer[LicenceUse]
     maintenance: bool
-    def __init__(self, name: _Optional[str] = ..., start_s: _Optional[int] = ..., end_s: _Optional[int] = ..., nodes: _Optional[str] = ..., licences: _Optional[_Iterable[_Union[LicenceUse, _Mapping]]] = ..., maintenance: _Optional[bool] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., start_s: _Optional[int] = ..., end_s: _Optional[int] = ..., nodes: _Optional[str] = ..., licences: _Optional[_Iterable[_Union[LicenceUse, _Mapping]]] = ..., maintenance: bool = ...) -> None: ...
 
 class Licences(_message.Message):
     __slots__ = ("items",)
