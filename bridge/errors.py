@@ -4,6 +4,7 @@
     BridgeError
     ├ ConfigError(key)           a configuration file, option or policy says something impossible
     ├ TraceError(path, line)     a workload trace is not what it claims to be
+    ├ RecordingError(path, field)  a recorded cycle is not what it claims to be
     ├ RequestError(text, position)   a user's option cannot be understood
     ├ SnapshotError(field)       the controller said something impossible: ask for a full snapshot
     ├ PolicyError(policy)        the cycle falls back to conservative backfill and says so
@@ -37,6 +38,14 @@ class TraceError(BridgeError):
     def __init__(self, path: str, line: int | None, problem: str) -> None:
         self.path, self.line, self.problem = path, line, problem
         super().__init__(f"{path}:{line}: {problem}" if line is not None else f"{path}: {problem}")
+
+
+class RecordingError(BridgeError):
+    """A recorded cycle is truncated, malformed, or contradicts itself."""
+
+    def __init__(self, path: str, field: str, problem: str) -> None:
+        self.path, self.field, self.problem = path, field, problem
+        super().__init__(": ".join(part for part in (path, field, problem) if part))
 
 
 class RequestError(BridgeError):

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drives the cycle safely: whatever a policy does, every snapshot gets a legal plan."""
+"""Drives the cycle safely: whatever a policy does, every snapshot gets a legal plan.
+
+Every cycle has a source of chance of its own, drawn from the seed and the snapshot's generation: so
+a cycle that was recorded gives its plan again, without the cycles before it.
+"""
 
 import dataclasses
 import logging
@@ -22,6 +26,7 @@ class Decider:
     Attributes:
         policy: may be exchanged between cycles.
         memory: what policies carry over.
+        seed: of all chance.
         failures: cycles that fell back to the conservative plan.
     """
 
@@ -29,7 +34,7 @@ class Decider:
         self.policy = policy
         self.memory = memory if memory is not None else Memory()
         self.failures = 0
-        self._rng = np.random.default_rng(seed)
+        self.seed = seed
         self._conservative = build(PRESETS["slurm-like"])
 
     def decide(self, snapshot: Snapshot) -> Plan:
@@ -38,8 +43,9 @@ class Decider:
         Raises:
             InvalidPlan: even the conservative plan is illegal: the snapshot contradicts itself.
         """
+        rng = np.random.default_rng((self.seed, snapshot.generation))
         try:
-            return run_cycle(snapshot, self.memory, self.policy, self._rng)
+            return run_cycle(snapshot, self.memory, self.policy, rng)
         except InvalidPlan as error:
             problem: PolicyError = error
         except PolicyError as error:
@@ -49,5 +55,5 @@ class Decider:
             problem = PolicyError(self.policy.name, f"{type(error).__name__}: {error}")
         self.failures += 1
         _log.error("%s; this cycle is planned conservatively", problem)
-        plan = run_cycle(snapshot, Memory(), self._conservative, self._rng)
+        plan = run_cycle(snapshot, Memory(), self._conservative, rng)
         return dataclasses.replace(plan, notes=(*plan.notes, f"fell back: {problem}"))
