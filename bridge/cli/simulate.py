@@ -87,7 +87,11 @@ def simulate(
         raise ConfigError("procs", "the system description says how many there are; drop one")
     machine = read_system(system) if system is not None else None
     swf = read_swf(trace, lenient=lenient)
-    workload = workload_from(swf, machine.processors if machine else procs)
+    workload = (
+        workload_from(swf, machine.processors, machine.dialect)
+        if machine is not None
+        else workload_from(swf, procs)
+    )
     machine = machine or pool_of(workload.processors_total)
     workload = workload if jobs is None else workload.first(jobs)
     depths = [_fast_depth(spec, machine, engine, faults) for spec in specs]

@@ -8,7 +8,8 @@ Rules
     1. A plan made for another second is stale and refused whole; so is one whose columns do not
        fit together.
     2. A start is refused unless the job is pending, its nodes exist, are usable, lie in the
-       partition, are as many as it may have, and hold what it needs beside all that they hold.
+       partition, are those it asked for (number, features, names, tasks on each), and hold what it
+       needs beside all that they hold.
     3. A job holds its nodes from its start until it ends, is cancelled, or loses a node. One that
        loses a node goes back to the queue, to its old place, and starts from nothing.
 """
@@ -22,7 +23,9 @@ from numpy.typing import NDArray
 from bridge.model.job import JobTable, RunningTable
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Reservation, Snapshot
-from bridge.sim.system import System, requests
+from bridge.planning.features import parse_features
+from bridge.sim.requests import requests
+from bridge.sim.system import System
 from bridge.sim.workload import Workload
 
 
@@ -314,6 +317,10 @@ class Controller:
         wanted = int(jobs.tasks[job])
         if wanted and (tasks.min() < 1 or tasks.sum() != wanted):
             return f"gets {int(tasks.sum())} tasks where {wanted} belong"
+        if 0 < jobs.max_tasks_per_node[job] < tasks.max(initial=0):
+            return f"gets {int(tasks.max())} tasks on a node, more than it asked for"
+        if (why := self._unasked(job, nodes)) is not None:
+            return why
         want = self._want(job, tasks if wanted else np.zeros_like(tasks))
         if jobs.exclusive[job]:
             room = np.where(self._holders[nodes, np.newaxis] == 0, self.nodes.capacity[nodes], -1)
@@ -322,6 +329,20 @@ class Controller:
         if (want > room).any():
             full = nodes[int(np.argmax((want > room).any(axis=1)))]
             return f"does not fit on {self.nodes.names[full]}, which others hold"
+        return None
+
+    def _unasked(self, job: int, nodes: NDArray[np.int32]) -> str | None:
+        """Why these nodes are not those the job asked for by name or feature; None if they are."""
+        jobs, names = self.jobs, self.nodes.names
+        if missing := set(jobs.required[job]).difference(nodes.tolist()):
+            return f"does not get {names[min(missing)]}, which it asked for"
+        if unwanted := set(jobs.excluded[job]).intersection(nodes.tolist()):
+            return f"gets {names[min(unwanted)]}, which it excluded"
+        if jobs.features[job]:
+            alternatives = parse_features(jobs.features[job])
+            held = [self.nodes.features[node] for node in nodes.tolist()]
+            if not any(all(map(matches, held)) for matches in alternatives):
+                return f"gets nodes that do not match {jobs.features[job]}"
         return None
 
 

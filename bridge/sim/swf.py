@@ -7,7 +7,7 @@ blank nor a comment.
 Rules:
 1. A file may be plain or gzip; the first bytes tell, not the name.
 2. Every data line has as many fields as the first, at least 18. Fields beyond the 18th are an
-   extension of the archive that made the file; they are ignored.
+   extension of whoever made the file; they are kept as text and mean nothing here.
 3. Fields are finite numbers. All but average CPU time and memory are whole numbers. Submit times
    are not negative.
 4. A line that breaks rule 2 or 3, and a gzip stream that stops early, is refused with its line
@@ -76,12 +76,15 @@ class Trace:
         header: comment lines in order, without `;` and line ends.
         columns: (n_jobs, 18) float64, indexed by `Field`.
         dropped: what a lenient reading left out, one message a line; empty when strict.
+        extension: for each job its fields beyond the 18th, as they are written; empty if the trace
+            has none.
     """
 
     path: str
     header: tuple[str, ...]
     columns: NDArray[np.float64]
     dropped: tuple[str, ...] = ()
+    extension: tuple[tuple[str, ...], ...] = ()
 
     def directive(self, name: str) -> str | None:
         """Value of the first header line `name: value`; None where there is none."""
@@ -91,6 +94,20 @@ class Trace:
                 # Old logs are not all UTF-8: what cannot be shown is shown as such.
                 return value.strip().encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         return None
+
+    def text(self, number: int) -> list[str]:
+        """A field beyond the 18th of every job.
+
+        Args:
+            number: of the field, from 19.
+
+        Raises:
+            TraceError: the trace has no such field.
+        """
+        have = N_FIELDS + (len(self.extension[0]) if self.extension else 0)
+        if not N_FIELDS < number <= have:
+            raise TraceError(self.path, None, f"has {have} fields, no field {number} with text")
+        return [fields[number - N_FIELDS - 1] for fields in self.extension]
 
     def whole_number(self, name: str) -> int | None:
         """First number of a directive: `MaxNodes: 338 (batch partition)` gives 338."""
@@ -123,11 +140,11 @@ def read_swf(path: str | Path, *, lenient: bool = False) -> Trace:
     header, where, data = _split(lines)
     columns = _parse_all(data)
     if columns is None:
-        columns, faults = _parse_each(shown, where, data, lenient=lenient)
+        columns, data, faults = _parse_each(shown, where, data, lenient=lenient)
         dropped = faults + dropped
     if not len(columns):
         raise TraceError(shown, None, "no job lines: this is not a trace, or it is empty")
-    return Trace(shown, header, columns, tuple(dropped))
+    return Trace(shown, header, columns, tuple(dropped), _extension(data))
 
 
 def write_swf(path: Path, header: Iterable[str], columns: NDArray[np.float64]) -> None:
@@ -201,24 +218,35 @@ def _parse_all(data: list[bytes]) -> NDArray[np.float64] | None:
     return columns if sound else None
 
 
+def _extension(data: Sequence[bytes]) -> tuple[tuple[str, ...], ...]:
+    """What each line has beyond the 18th field; nothing if the first has nothing."""
+    if len(data[0].split()) <= N_FIELDS:
+        return ()
+    return tuple(
+        tuple(word.decode("utf-8", "replace") for word in line.split()[N_FIELDS:]) for line in data
+    )
+
+
 def _parse_each(
     shown: str, where: Sequence[int], data: Sequence[bytes], *, lenient: bool
-) -> tuple[NDArray[np.float64], list[str]]:
-    """Line by line, to name the lines that are wrong."""
+) -> tuple[NDArray[np.float64], list[bytes], list[str]]:
+    """Line by line, to name the lines that are wrong; the good ones are given back, too."""
     width = max(N_FIELDS, len(data[0].split())) if data else N_FIELDS
     rows: list[list[float]] = []
+    good: list[bytes] = []
     faults: list[str] = []
     for number, line in zip(where, data, strict=True):
         values, fault = _parse_line(line, width)
         if fault is None:
             rows.append(values)
+            good.append(line)
         elif lenient:
             faults.append(f"{shown}:{number}: {fault}")
         else:
             raise TraceError(
                 shown, number, f"{fault}; mend or remove the line, or use --lenient to drop it"
             )
-    return np.array(rows, np.float64).reshape(len(rows), N_FIELDS), faults
+    return np.array(rows, np.float64).reshape(len(rows), N_FIELDS), good, faults
 
 
 def _parse_line(line: bytes, width: int) -> tuple[list[float], str | None]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machine that is simulated, and what a trace's jobs ask of it.
+"""The machine that is simulated; what a trace's jobs ask of it is `bridge.sim.requests`.
 
 Two kinds
     pool        N identical nodes of one processor; a job holds as many whole nodes as it has
@@ -18,15 +18,19 @@ A description, with every key there is:
       - {name: large, queues: [3], priority_tier: 2, exclusive: true}
     use_memory: true                # hold jobs to the memory the trace says they asked for
     whole_nodes: false              # jobs never share a node
+    trace:                          # where this machine's log differs from the format
+      memory_unit: B                # of requested memory: KiB (as the format says), B, MiB
+      memory_per: node              # it is asked for on each processor (the format), or node
+      nodes_field: 21               # this field, from 19, says which nodes: "2:ppn=8:x86_64#excl"
 
 A partition takes the jobs of the trace's `queues` it names; one that names none takes all the
-queues that no partition names. A queue that none takes is refused.
+queues that no partition names. A queue that none takes is refused. The words of a `nodes_field` are
+those of `bridge.sim.nodes_asked`; every property that is asked for must be described.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 import yaml
@@ -35,12 +39,9 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from bridge.errors import ConfigError
-from bridge.model.job import JobTable
 from bridge.model.node import NodeTable
 from bridge.model.snapshot import Partition
-from bridge.sim.workload import Workload
-
-_MIB_KIB = 1024
+from bridge.sim.workload import SWF, Dialect, MemoryUnit
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class System:
         queues: for each partition the trace's queues it takes; empty: all that none names.
         use_memory: jobs are held to the memory they asked for.
         whole_nodes: jobs never share a node.
+        dialect: where the machine's log differs from the format.
     """
 
     name: str
@@ -62,6 +64,7 @@ class System:
     queues: tuple[frozenset[int], ...] = field(default=(frozenset(),))
     use_memory: bool = False
     whole_nodes: bool = False
+    dialect: Dialect = SWF
 
     @property
     def processors(self) -> int:
@@ -124,12 +127,19 @@ class _PartitionText(_Strict):
     priority_tier: _Amount = 1
 
 
+class _TraceText(_Strict):
+    memory_unit: Literal["B", "KiB", "MiB"] = "KiB"
+    memory_per: Literal["processor", "node"] = "processor"
+    nodes_field: Annotated[int, Field(ge=19)] | None = None
+
+
 class _Description(_Strict):
     name: str = "described system"
     nodes: Annotated[list[_NodeGroup], Field(min_length=1)]
     partitions: list[_PartitionText] = []
     use_memory: bool = False
     whole_nodes: bool = False
+    trace: _TraceText = _TraceText()
 
 
 def read_system(path: Path) -> System:
@@ -191,6 +201,11 @@ def _system(text: _Description) -> System:
         queues=tuple(frozenset(part.queues) for part in text.partitions) or (frozenset(),),
         use_memory=text.use_memory,
         whole_nodes=text.whole_nodes,
+        dialect=Dialect(
+            memory_unit=MemoryUnit(text.trace.memory_unit),
+            memory_per_node=text.trace.memory_per == "node",
+            nodes_field=text.trace.nodes_field,
+        ),
     )
 
 
@@ -217,103 +232,3 @@ def _partition(key: str, text: _PartitionText, index: dict[str, int]) -> Partiti
         exclusive=text.exclusive,
         priority_tier=text.priority_tier,
     )
-
-
-# ---------------------------------------------------------------- requests
-
-
-def requests(workload: Workload, system: System) -> JobTable:
-    """All jobs of a workload as pending jobs, one row each, in order of submission.
-
-    Priority falls with submission, as Slurm's priority/basic has it.
-    """
-    n_jobs, n_resources = len(workload), len(system.resources)
-    partitions = _partitions_of(workload, system)
-    per_node = np.zeros((n_jobs, n_resources), dtype=np.int64)
-    per_task = np.zeros_like(per_node)
-    ones = np.ones(n_jobs, dtype=np.int64)
-    zeros = np.zeros(n_jobs, dtype=np.int64)
-    if system.pool:
-        per_node[:, 0] = 1
-        min_nodes = max_nodes = workload.processors
-        tasks = zeros
-    else:
-        per_task[:, 0] = 1
-        if system.use_memory:
-            per_task[:, 1] = -(-workload.memory_kib // _MIB_KIB)
-        min_nodes, max_nodes = ones, np.minimum(workload.processors, len(system.nodes))
-        tasks = workload.processors
-    return JobTable(
-        id=workload.id,
-        version=np.ones(n_jobs, dtype=np.uint64),
-        name=_numbered("app", workload.executable),
-        user=_numbered("user", workload.user),
-        account=_numbered("group", workload.group),
-        priority=np.arange(n_jobs, 0, -1, dtype=np.int64),
-        submit_s=workload.submit_s,
-        eligible_s=workload.submit_s,
-        begin_s=zeros,
-        time_limit_s=workload.time_limit_s,
-        hold=np.zeros(n_jobs, dtype=np.int8),
-        hold_text=_same("", n_jobs),
-        partitions=partitions,
-        min_nodes=min_nodes,
-        max_nodes=max_nodes,
-        per_node=per_node,
-        per_task=per_task,
-        tasks=tasks,
-        max_tasks_per_node=zeros,
-        exclusive=_exclusive(partitions, system),
-        width_rule=np.zeros(n_jobs, dtype=np.int8),
-        features=_same("", n_jobs),
-        required=_same((), n_jobs),
-        excluded=_same((), n_jobs),
-        licences=np.zeros((n_jobs, 0), dtype=np.int64),
-        reservation=-ones,
-        array_tasks=zeros,
-        array_startable=zeros,
-    )
-
-
-def _partitions_of(workload: Workload, system: System) -> NDArray[np.object_]:
-    """The partitions each job may use, by the queue it was submitted to.
-
-    Raises:
-        ConfigError: no partition takes some queue.
-    """
-    named = frozenset[int]().union(*system.queues)
-    choice: dict[int, tuple[int, ...]] = {}
-    for queue in np.unique(workload.queue).tolist():
-        choice[queue] = tuple(
-            position
-            for position, takes in enumerate(system.queues)
-            if queue in takes or (not takes and queue not in named)
-        )
-        if not choice[queue]:
-            raise ConfigError("partitions", f"none takes queue {queue} of {workload.name}")
-    return _objects([choice[queue] for queue in workload.queue.tolist()])
-
-
-def _exclusive(partitions: NDArray[np.object_], system: System) -> NDArray[np.bool_]:
-    """Jobs that share no node: all of a pool, and those any of whose partitions shares none."""
-    if system.pool or system.whole_nodes:
-        return np.ones(len(partitions), dtype=bool)
-    alone = {position for position, part in enumerate(system.partitions) if part.exclusive}
-    return np.array([not alone.isdisjoint(named) for named in partitions], dtype=bool)
-
-
-def _same(value: object, count: int) -> NDArray[np.object_]:
-    column = np.empty(count, dtype=object)
-    column.fill(value)
-    return column
-
-
-def _objects(values: Sequence[object]) -> NDArray[np.object_]:
-    column = np.empty(len(values), dtype=object)
-    for position, value in enumerate(values):
-        column[position] = value
-    return column
-
-
-def _numbered(prefix: str, numbers: NDArray[np.int64]) -> NDArray[np.object_]:
-    return _objects([f"{prefix}{number}" if number >= 0 else "" for number in numbers.tolist()])

@@ -9,12 +9,16 @@ Rules, in this order; what is left out is counted by its reason
 5. The run time is capped at the time limit, because the job would be killed there.
 6. Jobs are sorted by submission; within a second they keep the trace's order.
 
+A log may differ from the format: a `Dialect` says how. What is then asked for by nodes is kept as
+text; `bridge.sim.system` lowers it.
+
 Instants are Unix seconds: submit time + `UnixStartTime` of the header (1 without one, because an
 instant of 0 means "unknown" elsewhere).
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -25,6 +29,38 @@ from bridge.sim.swf import Field, Trace
 
 NOT_RUN = "never ran (run time or processors <= 0)"
 TOO_LARGE = "larger than the machine"
+_LARGEST = float(2**53)
+
+
+class MemoryUnit(Enum):
+    """What a trace counts memory in; the format says KiB."""
+
+    BYTE = "B"
+    KIB = "KiB"
+    MIB = "MiB"
+
+
+_UNIT_BYTES = {MemoryUnit.BYTE: 1, MemoryUnit.KIB: 1 << 10, MemoryUnit.MIB: 1 << 20}
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """Where a trace means something else than the format says.
+
+    Attributes:
+        memory_unit: of the requested memory.
+        memory_per_node: requested memory is that on each node, not on each processor.
+        nodes_field: number of the field (19 or more) that says which nodes were asked for, in the
+            words of `bridge.sim.nodes_asked`; None: there is none, any nodes will do.
+    """
+
+    memory_unit: MemoryUnit = MemoryUnit.KIB
+    memory_per_node: bool = False
+    nodes_field: int | None = None
+
+
+SWF = Dialect()
+"""The Standard Workload Format."""
 
 
 @dataclass(frozen=True)
@@ -39,10 +75,11 @@ class Workload:
         runtime_s: int64: what they really take, in [1, time_limit_s].
         time_limit_s: int64: what was asked for, >= 1.
         processors: int64, in [1, processors_total].
-        memory_kib: int64: memory asked for on each processor; 0: not stated.
+        memory_kib: int64: memory asked for, on each processor or node (`Dialect`); 0: not stated.
         user, group, executable, queue: int64 numbers of the trace; -1 unknown.
         row: int64: line of the trace each job came from, an index into `Trace.columns`.
         left_out: reason to number of jobs that were left out.
+        nodes_asked: object (str): the nodes asked for, see `Dialect.nodes_field`; None: any.
     """
 
     name: str
@@ -59,6 +96,7 @@ class Workload:
     queue: NDArray[np.int64]
     row: NDArray[np.int64]
     left_out: Mapping[str, int]
+    nodes_asked: NDArray[np.object_] | None = None
 
     def __len__(self) -> int:
         return len(self.id)
@@ -87,15 +125,18 @@ def machine_size(trace: Trace) -> int:
     return size
 
 
-def workload_from(trace: Trace, processors_total: int | None = None) -> Workload:
+def workload_from(
+    trace: Trace, processors_total: int | None = None, dialect: Dialect = SWF
+) -> Workload:
     """Turns a trace into jobs.
 
     Args:
         trace: what `read_swf` read.
         processors_total: size of the machine; None: as the header says.
+        dialect: where the trace differs from the format.
 
     Raises:
-        TraceError: no size is stated, or no job is left.
+        TraceError: no size is stated, or no job is left, or there is no such field.
         ConfigError: the size is not positive.
     """
     total = machine_size(trace) if processors_total is None else processors_total
@@ -114,6 +155,8 @@ def workload_from(trace: Trace, processors_total: int | None = None) -> Workload
     whole, processors, runtime_s = whole[kept], processors[kept], runtime_s[kept]
     asked_s = whole[:, Field.REQUESTED_TIME_S]
     time_limit_s = np.where(asked_s > 0, asked_s, runtime_s)
+    memory = np.maximum(whole[:, Field.REQUESTED_MEMORY_KIB], 0)
+    memory_kib = np.ceil(memory * (_UNIT_BYTES[dialect.memory_unit] / 1024))
     origin_s = max(trace.whole_number("UnixStartTime") or 0, 1)
     return Workload(
         name=trace.path,
@@ -123,7 +166,7 @@ def workload_from(trace: Trace, processors_total: int | None = None) -> Workload
         runtime_s=np.minimum(runtime_s, time_limit_s),
         time_limit_s=time_limit_s,
         processors=processors,
-        memory_kib=np.maximum(whole[:, Field.REQUESTED_MEMORY_KIB], 0),
+        memory_kib=np.minimum(memory_kib, _LARGEST).astype(np.int64),
         user=whole[:, Field.USER],
         group=whole[:, Field.GROUP],
         executable=whole[:, Field.EXECUTABLE],
@@ -137,6 +180,9 @@ def workload_from(trace: Trace, processors_total: int | None = None) -> Workload
             )
             if count
         },
+        nodes_asked=None
+        if dialect.nodes_field is None
+        else np.array(trace.text(dialect.nodes_field), dtype=object)[kept],
     )
 
 

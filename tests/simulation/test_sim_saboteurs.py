@@ -12,7 +12,7 @@ from tests.workloads import NaiveBackfill, a_workload
 
 SHARED = """
 nodes:
-  - {names: "a[1-2]", cpus: 4}
+  - {names: "a[1-2]", cpus: 4, features: [fast]}
   - {names: "b1", cpus: 4}
 partitions:
   - {name: small, nodes: "a[1-2]", max_time_s: 1000}
@@ -106,13 +106,16 @@ def test_a_node_out_of_service_is_refused():
 class OnSharedNodes:
     """A described system and a planner whose every start is written down in the test."""
 
-    def __init__(self, tmp_path, jobs, queues):
+    def __init__(self, tmp_path, jobs, queues, nodes_asked=None):
         path = tmp_path / "system.yaml"
         path.write_text(SHARED)
         self.system = read_system(path)
         self.workload = dataclasses.replace(
             a_workload(jobs, self.system.processors), queue=np.array(queues)
         )
+        if nodes_asked is not None:
+            asked = np.array(nodes_asked, dtype=object)
+            self.workload = dataclasses.replace(self.workload, nodes_asked=asked)
 
     def refusals(self, *starts):
         """Each start as (job row, partition, {node: tasks}); all in the first second."""
@@ -164,6 +167,22 @@ def test_a_partition_keeps_to_its_nodes_and_its_time(tmp_path):
         "gets a node that is not usable or not in its partition"
     ]
     assert world.refusals((0, 0, {0: 1})) == ["asks for more than the partition's 1000 s"]
+
+
+def test_a_job_gets_the_nodes_it_asked_for(tmp_path):
+    texts = ["1:ppn=2:a2", "1:ppn=2:^a2", "1:ppn=2:fast", "2:ppn=2"]
+    jobs = [(1, 9, 9, 2), (1, 9, 9, 2), (1, 9, 9, 2), (1, 9, 9, 4)]
+    world = OnSharedNodes(tmp_path, jobs, [-1] * 4, texts)
+    right = (0, 0, {1: 2}), (1, 0, {0: 2}), (2, 0, {0: 2}), (3, 0, {0: 2, 1: 2})
+    assert world.refusals(*right[:3]) == []
+    assert world.refusals(right[3]) == []
+    assert world.refusals((0, 0, {0: 2})) == ["does not get a2, which it asked for"]
+    assert world.refusals((1, 0, {1: 2})) == ["gets a2, which it excluded"]
+    assert world.refusals((3, 0, {0: 3, 1: 1})) == [
+        "gets 3 tasks on a node, more than it asked for"
+    ]
+    anywhere = OnSharedNodes(tmp_path, [(1, 9, 9, 2)], [9], ["1:ppn=2:fast"])
+    assert anywhere.refusals((0, 1, {2: 2})) == ["gets nodes that do not match fast"]
 
 
 def no_node_twice(outcome):

@@ -132,3 +132,24 @@ def test_the_bundled_excerpt_names_its_source():
     assert len(read.columns) == 1500
     assert read.directive("Acknowledge") == "Lars Malinowsky"
     assert np.all(np.diff(read.columns[:, Field.SUBMIT_S]) >= 0)
+
+
+def test_fields_beyond_the_18th_are_kept_as_text(tmp_path):
+    read = read_swf(trace(tmp_path, f"{GOOD} {{1,2}} q_1d 1:ppn=2\n{GOOD} {{3}} q_2h 4\n"))
+    assert read.text(19) == ["{1,2}", "{3}"]
+    assert read.text(21) == ["1:ppn=2", "4"]
+    for number in (18, 22):
+        with pytest.raises(TraceError, match=f"has 21 fields, no field {number}"):
+            read.text(number)
+
+
+def test_a_dropped_line_takes_its_text_with_it(tmp_path):
+    text = f"{GOOD} a\n{with_field(4, 'x')} b\n{GOOD} c\n"
+    assert read_swf(trace(tmp_path, text), lenient=True).text(19) == ["a", "c"]
+
+
+def test_a_trace_of_18_fields_has_no_more(tmp_path):
+    read = read_swf(trace(tmp_path, GOOD))
+    assert read.extension == ()
+    with pytest.raises(TraceError, match="has 18 fields"):
+        read.text(19)

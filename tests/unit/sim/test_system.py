@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from bridge.errors import ConfigError
-from bridge.sim.system import pool_of, read_system, requests
+from bridge.sim.requests import requests
+from bridge.sim.system import pool_of, read_system
 from tests.workloads import a_workload
 
 TWO_ISLANDS = """
@@ -103,3 +104,61 @@ def test_a_queue_that_no_partition_takes_is_refused(tmp_path):
     workload = a_workload([(1, 60, 60, 1)], 8)
     with pytest.raises(ConfigError, match="none takes queue -1"):
         requests(workload, system)
+
+
+ASKED_BY_NODES = """
+nodes:
+  - {names: "thin[1-3]", cpus: 16, memory_mib: 1000, features: [thin, x86]}
+  - {names: "fat[1-2]", cpus: 32, memory_mib: 4000, features: [fat, x86]}
+use_memory: true
+trace: {memory_unit: B, memory_per: node, nodes_field: 21}
+"""
+
+
+def asking(processors, texts):
+    jobs = [(1, 60, 60, count) for count in processors]
+    return dataclasses.replace(
+        a_workload(jobs, 112),
+        nodes_asked=np.array(texts, dtype=object),
+        memory_kib=np.full(len(jobs), 5 * 1024),
+    )
+
+
+def test_nodes_that_a_trace_names_are_asked_for(tmp_path):
+    system = described(tmp_path, ASKED_BY_NODES)
+    texts = ["2:ppn=8:x86:thin", "1:ppn=4:fat2.example.org#excl", "1:ppn=1:^thin:^fat1"]
+    jobs = requests(asking([16, 4, 1], texts), system)
+    assert jobs.min_nodes.tolist() == jobs.max_nodes.tolist() == [2, 1, 1]
+    assert jobs.tasks.tolist() == [16, 4, 1]
+    assert jobs.max_tasks_per_node.tolist() == [8, 4, 1]
+    assert jobs.features.tolist() == ["x86&thin", "", ""]
+    assert jobs.required.tolist() == [(), (4,), ()]
+    assert jobs.excluded.tolist() == [(), (), (0, 1, 2, 3)]
+    assert jobs.exclusive.tolist() == [False, True, False]
+    assert jobs.per_node[:, 1].tolist() == [5, 5, 5]  # on each node, whatever runs there
+    assert not jobs.per_task[:, 1].any()
+
+
+@pytest.mark.parametrize(
+    ("processors", "text", "says"),
+    [
+        (4, "1:ppn=x", "job 1: 'x' is not a number"),
+        (4, "1:ppn=4:gold", "job 1 asked for .*no node is named 'gold'"),
+        (4, "1:ppn=4:^gold", "job 1 asked for .*no node is named 'gold'"),
+        (5, "1:ppn=4", "job 1 asked for 4 processors by '1:ppn=4' and for 5"),
+    ],
+)
+def test_nodes_that_cannot_be_meant_are_refused(tmp_path, processors, text, says):
+    system = described(tmp_path, ASKED_BY_NODES)
+    with pytest.raises(ConfigError, match=rf"trace\.nodes_field: {says}"):
+        requests(asking([processors], [text]), system)
+
+
+def test_a_dialect_is_refused_where_it_is_wrong(tmp_path):
+    for text, says in (
+        ("memory_unit: GB", r"trace\.memory_unit"),
+        ("nodes_field: 18", r"trace\.nodes_field"),
+        ("memory_per: job", r"trace\.memory_per"),
+    ):
+        with pytest.raises(ConfigError, match=says):
+            described(tmp_path, f"nodes: [{{names: a, cpus: 1}}]\ntrace: {{{text}}}")

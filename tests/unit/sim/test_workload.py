@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
+import dataclasses
+
 import numpy as np
 import pytest
 
 from bridge.errors import ConfigError, TraceError
 from bridge.sim.swf import Field, Trace
-from bridge.sim.workload import NOT_RUN, TOO_LARGE, workload_from
+from bridge.sim.workload import NOT_RUN, TOO_LARGE, Dialect, MemoryUnit, workload_from
 
 
 def a_trace(*jobs, header=("MaxProcs: 8",)):
@@ -98,3 +100,26 @@ def test_the_first_jobs():
     workload = workload_from(a_trace(job(), job(), job()))
     assert len(workload.first(2)) == 2
     assert workload.first(2).submit_s.shape == (2,)
+
+
+@pytest.mark.parametrize(
+    ("unit", "memory_kib"),
+    [(MemoryUnit.BYTE, 3), (MemoryUnit.KIB, 2049), (MemoryUnit.MIB, 2049 * 1024)],
+)
+def test_a_dialect_may_count_memory_otherwise(unit, memory_kib):
+    trace = a_trace(job(REQUESTED_MEMORY_KIB=2049), job())
+    workload = workload_from(trace, dialect=Dialect(memory_unit=unit))
+    assert workload.memory_kib.tolist() == [memory_kib, 0]
+
+
+def test_text_of_a_dialect_follows_its_job():
+    trace = dataclasses.replace(
+        a_trace(job(submit=9), job(requested=9), job(submit=3)),
+        extension=(("a", "1:ppn=2"), ("b", "9"), ("c", "2")),
+    )
+    workload = workload_from(trace, dialect=Dialect(nodes_field=20))
+    assert workload.id.tolist() == ["3", "1"]
+    assert workload.nodes_asked.tolist() == ["2", "1:ppn=2"]
+    assert workload.first(1).nodes_asked.tolist() == ["2"]
+    with pytest.raises(TraceError, match="no field 22"):
+        workload_from(trace, dialect=Dialect(nodes_field=22))

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A workload's jobs as the requests that a system's controller has in its queue.
+
+Rules
+    1. On a pool a job asks for as many whole nodes as it has processors.
+    2. On a described system it asks for a task for each processor, anywhere; or, where the trace
+       says which nodes were asked for (`Dialect.nodes_field`), for just so many nodes, with so many
+       tasks on each at most, of those features and names.
+    3. Priority falls with submission, as Slurm's priority/basic has it.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.errors import ConfigError, RequestError
+from bridge.model.job import JobTable
+from bridge.model.node import NodeTable
+from bridge.sim.nodes_asked import NodesAsked, parse_nodes_asked
+from bridge.sim.system import System
+from bridge.sim.workload import Workload
+
+_MIB_KIB = 1024
+_FIELD = "trace.nodes_field"
+
+
+def requests(workload: Workload, system: System) -> JobTable:
+    """All jobs of a workload as pending jobs, one row each, in order of submission.
+
+    Raises:
+        ConfigError: no partition takes some queue, or a job asked for nodes that cannot be
+            understood, that the trace's number of processors contradicts, or with a property that
+            no node is described with.
+    """
+    n_jobs, n_resources = len(workload), len(system.resources)
+    partitions = _partitions_of(workload, system)
+    per_node = np.zeros((n_jobs, n_resources), dtype=np.int64)
+    per_task = np.zeros_like(per_node)
+    ones = np.ones(n_jobs, dtype=np.int64)
+    zeros = np.zeros(n_jobs, dtype=np.int64)
+    if system.pool:
+        per_node[:, 0] = 1
+        min_nodes = max_nodes = workload.processors
+        tasks = zeros
+    else:
+        per_task[:, 0] = 1
+        if system.use_memory:
+            holder = per_node if system.dialect.memory_per_node else per_task
+            holder[:, 1] = -(-workload.memory_kib // _MIB_KIB)
+        min_nodes, max_nodes = ones, np.minimum(workload.processors, len(system.nodes))
+        tasks = workload.processors
+    asked = _Asked(workload, system)
+    if asked.known:
+        min_nodes = max_nodes = asked.nodes
+    return JobTable(
+        id=workload.id,
+        version=np.ones(n_jobs, dtype=np.uint64),
+        name=_numbered("app", workload.executable),
+        user=_numbered("user", workload.user),
+        account=_numbered("group", workload.group),
+        priority=np.arange(n_jobs, 0, -1, dtype=np.int64),
+        submit_s=workload.submit_s,
+        eligible_s=workload.submit_s,
+        begin_s=zeros,
+        time_limit_s=workload.time_limit_s,
+        hold=np.zeros(n_jobs, dtype=np.int8),
+        hold_text=_same("", n_jobs),
+        partitions=partitions,
+        min_nodes=min_nodes,
+        max_nodes=max_nodes,
+        per_node=per_node,
+        per_task=per_task,
+        tasks=tasks,
+        max_tasks_per_node=asked.most_per_node,
+        exclusive=_exclusive(partitions, system) | asked.exclusive,
+        width_rule=np.zeros(n_jobs, dtype=np.int8),
+        features=_objects(asked.features),
+        required=_objects(asked.required),
+        excluded=_objects(asked.excluded),
+        licences=np.zeros((n_jobs, 0), dtype=np.int64),
+        reservation=-ones,
+        array_tasks=zeros,
+        array_startable=zeros,
+    )
+
+
+class _Asked:
+    """What the jobs asked for by nodes, as columns; without such a field, nothing.
+
+    Attributes:
+        known: whether the trace says it.
+        nodes, most_per_node: int64; 0 if it is not known.
+        exclusive: bool.
+        features, required, excluded: as in `JobTable`.
+    """
+
+    def __init__(self, workload: Workload, system: System) -> None:
+        n_jobs = len(workload)
+        self.known = workload.nodes_asked is not None and not system.pool
+        self.nodes = np.zeros(n_jobs, dtype=np.int64)
+        self.most_per_node = np.zeros(n_jobs, dtype=np.int64)
+        self.exclusive = np.zeros(n_jobs, dtype=bool)
+        self.features: list[str] = [""] * n_jobs
+        self.required: list[tuple[int, ...]] = [()] * n_jobs
+        self.excluded: list[tuple[int, ...]] = [()] * n_jobs
+        if workload.nodes_asked is None or system.pool:
+            return
+        properties = _Properties(system.nodes)
+        known: dict[str, _Lowered] = {}
+        for job, text in enumerate(workload.nodes_asked.tolist()):
+            if text not in known:
+                known[text] = properties.lower(text, str(workload.id[job]))
+            asked, features, required, excluded = known[text]
+            if asked.processors != workload.processors[job]:
+                raise ConfigError(
+                    _FIELD,
+                    f"job {workload.id[job]} asked for {asked.processors} processors by '{text}'"
+                    f" and for {workload.processors[job]} in the trace's own column",
+                )
+            self.nodes[job], self.most_per_node[job] = asked.nodes, asked.most_per_node
+            self.exclusive[job] = asked.exclusive
+            self.features[job], self.required[job] = features, required
+            self.excluded[job] = excluded
+
+
+_Lowered = tuple[NodesAsked, str, tuple[int, ...], tuple[int, ...]]
+
+
+class _Properties:
+    """Names and features of nodes, as jobs ask for them."""
+
+    def __init__(self, nodes: NodeTable) -> None:
+        self._node = {name: index for index, name in enumerate(nodes.names)}
+        self._having: dict[str, list[int]] = {}
+        for index, features in enumerate(nodes.features):
+            for feature in features:
+                self._having.setdefault(feature, []).append(index)
+
+    def lower(self, text: str, job_id: str) -> _Lowered:
+        """What was asked for, with the constraint, and the nodes required and excluded."""
+        try:
+            asked = parse_nodes_asked(text)
+        except RequestError as error:
+            raise ConfigError(_FIELD, f"job {job_id}: {error}") from None
+        for word in (*asked.having, *asked.without):
+            if word not in self._node and word not in self._having:
+                raise ConfigError(
+                    _FIELD,
+                    f"job {job_id} asked for '{text}', and no node is named '{word}' or has that"
+                    " feature; describe it under nodes",
+                )
+        excluded: set[int] = set()
+        for word in asked.without:
+            excluded.update([self._node[word]] if word in self._node else self._having[word])
+        return (
+            asked,
+            "&".join(word for word in asked.having if word not in self._node),
+            tuple(self._node[word] for word in asked.having if word in self._node),
+            tuple(sorted(excluded)),
+        )
+
+
+def _partitions_of(workload: Workload, system: System) -> NDArray[np.object_]:
+    """The partitions each job may use, by the queue it was submitted to.
+
+    Raises:
+        ConfigError: no partition takes some queue.
+    """
+    named = frozenset[int]().union(*system.queues)
+    choice: dict[int, tuple[int, ...]] = {}
+    for queue in np.unique(workload.queue).tolist():
+        choice[queue] = tuple(
+            position
+            for position, takes in enumerate(system.queues)
+            if queue in takes or (not takes and queue not in named)
+        )
+        if not choice[queue]:
+            raise ConfigError("partitions", f"none takes queue {queue} of {workload.name}")
+    return _objects([choice[queue] for queue in workload.queue.tolist()])
+
+
+def _exclusive(partitions: NDArray[np.object_], system: System) -> NDArray[np.bool_]:
+    """Jobs that share no node: all of a pool, and those any of whose partitions shares none."""
+    if system.pool or system.whole_nodes:
+        return np.ones(len(partitions), dtype=bool)
+    alone = {position for position, part in enumerate(system.partitions) if part.exclusive}
+    return np.array([not alone.isdisjoint(named) for named in partitions], dtype=bool)
+
+
+def _same(value: object, count: int) -> NDArray[np.object_]:
+    column = np.empty(count, dtype=object)
+    column.fill(value)
+    return column
+
+
+def _objects(values: Sequence[object]) -> NDArray[np.object_]:
+    column = np.empty(len(values), dtype=object)
+    for position, value in enumerate(values):
+        column[position] = value
+    return column
+
+
+def _numbered(prefix: str, numbers: NDArray[np.int64]) -> NDArray[np.object_]:
+    return _objects([f"{prefix}{number}" if number >= 0 else "" for number in numbers.tolist()])
