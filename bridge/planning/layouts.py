@@ -56,6 +56,11 @@ class Group:
     tasks: int = 0
     kind: int = -1
 
+    @property
+    def asks(self) -> tuple[object, ...]:
+        """All of it but the class."""
+        return (self.count, self.want, self.most_per_node, self.tasks, self.kind)
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:
@@ -71,12 +76,23 @@ class Layout:
     exclusive: bool
     nodes: int
 
+    def together(self) -> list[tuple[int, ...]]:
+        """For each group what lies together on one node with each of its chunks."""
+        if self.arrangement is not Arrangement.PACK:
+            return [group.want for group in self.groups]
+        columns = zip(*(group.want for group in self.groups), strict=True)
+        counts = [group.count for group in self.groups]
+        every = tuple(
+            sum(n * want for n, want in zip(counts, each, strict=True)) for each in columns
+        )
+        return [every] * len(self.groups)
+
     def alike(self, other: "Layout") -> bool:
         """Whether the other lies in the same way; classes are numbered anew in every cycle."""
         return (self.arrangement, self.exclusive, len(self.groups)) == (
             other.arrangement, other.exclusive, len(other.groups),
         ) and all(
-            replace(mine, class_=0) == replace(theirs, class_=0)
+            mine.asks == theirs.asks
             for mine, theirs in zip(self.groups, other.groups, strict=True)
         )  # fmt: skip
 
