@@ -74,6 +74,8 @@ class Blocked(enum.IntEnum):
     """Nodes are free, but a counter is used up; ``blocked_counter`` says which."""
     PLANNED_START = 9
     """It would fit, but it would delay the planned start of a job before it."""
+    TOO_LATE = 10
+    """It has no start, because all there are come after the latest it may have."""
 
 class Select(enum.IntEnum):
     """Which of the eligible nodes a job takes."""
@@ -217,7 +219,10 @@ class NodePlan:
         """(n_jobs,) s: now, later, UNPLANNED, or NEVER."""
     @property
     def alternative(self) -> NDArray[np.int32]:
-        """(n_jobs,) which of the job's own alternatives it is planned on, from 0; -1 if none."""
+        """(n_jobs,) which of the job's own alternatives it is planned on, from 0; -1 if none.
+
+        TOO_LATE: the one that could have had `missed_start`.
+        """
     @property
     def indptr(self) -> NDArray[np.int64]:
         """(n_jobs + 1,) CSR offsets into ``nodes`` and ``tasks``; empty where there is no start."""
@@ -240,6 +245,9 @@ class NodePlan:
         Counted after everything before it is booked and before itself, for the alternative that
         ``blocked_by`` is about. 0 for a job that can never run.
         """
+    @property
+    def missed_start(self) -> NDArray[np.int64]:
+        """(n_jobs,) s; TOO_LATE: the earliest start, were it not bound; NEVER otherwise."""
 
 def plan_nodes(
     *,
@@ -275,6 +283,8 @@ def plan_nodes(
     width_rule: NDArray[np.int8],
     required: NDArray[np.int32],
     required_nodes: NDArray[np.uint64],
+    alt_latest: NDArray[np.int64] | None = None,
+    beside_depth: NDArray[np.bool_] | None = None,
 ) -> NodePlan:
     """Plan jobs onto concrete nodes with several resources, shared or whole.
 
@@ -335,6 +345,10 @@ def plan_nodes(
         width_rule: (n_jobs,) ``WidthRule`` codes.
         required: (n_jobs,) row of ``required_nodes`` whose nodes must all be in the set; -1: none.
         required_nodes: (n_required, n_words).
+        alt_latest: (n_alt,) latest allowed starts, s; NEVER: any. A job that could start only later
+            takes no place. None: all may start at any time.
+        beside_depth: (n_jobs,) jobs that hold a reservation whatever the depth, and do not count in
+            it. None: there are none.
 
     Returns:
         Starts, nodes and reasons.

@@ -2,6 +2,8 @@
 // plan_nodes as Python sees it: checks about thirty columns, so that the planner need not.
 #include "module.hpp"
 
+#include <optional>
+
 #include "columns.hpp"
 #include "node_problem.hpp"
 #include "times.hpp"
@@ -21,6 +23,7 @@ struct PyNodePlan {
     nb::object blocked_by;
     nb::object blocked_counter;
     nb::object fit_now;
+    nb::object missed_start;
 };
 
 // No bit beyond the last node.
@@ -60,7 +63,8 @@ PyNodePlan plan_nodes_py(int64_t now, int64_t depth, int64_t select, nb::handle 
                          nb::handle alt_max_nodes, nb::handle per_node, nb::handle tasks,
                          nb::handle per_task, nb::handle max_tasks_per_node, nb::handle exclusive,
                          nb::handle not_before, nb::handle width_rule, nb::handle required,
-                         nb::handle required_nodes) {
+                         nb::handle required_nodes, nb::handle alt_latest,
+                         nb::handle beside_depth) {
     scalar("now", now, 0, NEVER - 1);
     scalar("depth", depth, 0);
     scalar("select", select, 0, 1);
@@ -168,6 +172,25 @@ PyNodePlan plan_nodes_py(int64_t now, int64_t depth, int64_t select, nb::handle 
         }
     }
 
+    std::vector<int64_t> any_time;
+    const int64_t *latest = nullptr;
+    std::optional<Column<int64_t>> alt_latests;
+    if (alt_latest.is_none()) {
+        any_time.assign(n_alt, NEVER);
+        latest = any_time.data();
+    } else {
+        latest = alt_latests.emplace("alt_latest", alt_latest)
+                     .expect_rows(n_alt, "like alt_class")
+                     .data();
+    }
+    std::optional<Column<bool>> beside;
+    Buffer<bool> within_depth(beside_depth.is_none() ? n_jobs : 0);
+    const bool *outside = within_depth.data();
+    if (!beside_depth.is_none()) {
+        outside =
+            beside.emplace("beside_depth", beside_depth).expect_rows(n_jobs, "like tasks").data();
+    }
+
     const NodeProblem problem{now,
                               depth,
                               static_cast<Select>(select),
@@ -199,12 +222,14 @@ PyNodePlan plan_nodes_py(int64_t now, int64_t depth, int64_t select, nb::handle 
                               alt_limits.data(),
                               alt_least.data(),
                               alt_most.data(),
+                              latest,
                               node_wants.data(),
                               task_counts.data(),
                               task_wants.data(),
                               most_tasks.data(),
                               whole.data(),
                               begins.data(),
+                              outside,
                               rules.data(),
                               required_row.data(),
                               required_sets.rows(),
@@ -218,7 +243,8 @@ PyNodePlan plan_nodes_py(int64_t now, int64_t depth, int64_t select, nb::handle 
     return {hand_over(result.start),           hand_over(result.alternative),
             hand_over(result.indptr),          hand_over(result.nodes),
             hand_over(result.tasks),           hand_over(result.blocked_by),
-            hand_over(result.blocked_counter), hand_over(result.fit_now)};
+            hand_over(result.blocked_counter), hand_over(result.fit_now),
+            hand_over(result.missed_start)};
 }
 
 } // namespace
@@ -234,7 +260,8 @@ void define_plan_nodes(nb::module_ &m) {
         .value("NODES_BUSY", Blocked::NODES_BUSY)
         .value("BLACKOUT", Blocked::BLACKOUT)
         .value("COUNTER", Blocked::COUNTER)
-        .value("PLANNED_START", Blocked::PLANNED_START);
+        .value("PLANNED_START", Blocked::PLANNED_START)
+        .value("TOO_LATE", Blocked::TOO_LATE);
     nb::enum_<Select>(m, "Select", nb::is_arithmetic())
         .value("SEQUENTIAL", Select::SEQUENTIAL)
         .value("BEST_FIT", Select::BEST_FIT);
@@ -252,7 +279,8 @@ void define_plan_nodes(nb::module_ &m) {
         .def_ro("tasks", &PyNodePlan::tasks)
         .def_ro("blocked_by", &PyNodePlan::blocked_by)
         .def_ro("blocked_counter", &PyNodePlan::blocked_counter)
-        .def_ro("fit_now", &PyNodePlan::fit_now);
+        .def_ro("fit_now", &PyNodePlan::fit_now)
+        .def_ro("missed_start", &PyNodePlan::missed_start);
     using namespace nb::literals;
     m.def("plan_nodes", &plan_nodes_py, nb::kw_only(), "now"_a, "depth"_a, "select"_a, "capacity"_a,
           "node_rank"_a, "run_indptr"_a, "run_nodes"_a, "run_use"_a, "run_end"_a, "run_exclusive"_a,
@@ -260,7 +288,8 @@ void define_plan_nodes(nb::module_ &m) {
           "blackout_end"_a, "blackout_nodes"_a, "counter_capacity"_a, "job_counter"_a,
           "alt_indptr"_a, "alt_class"_a, "alt_time_limit_s"_a, "alt_min_nodes"_a, "alt_max_nodes"_a,
           "per_node"_a, "tasks"_a, "per_task"_a, "max_tasks_per_node"_a, "exclusive"_a,
-          "not_before"_a, "width_rule"_a, "required"_a, "required_nodes"_a);
+          "not_before"_a, "width_rule"_a, "required"_a, "required_nodes"_a,
+          "alt_latest"_a = nb::none(), "beside_depth"_a = nb::none());
 }
 
 } // namespace bridge

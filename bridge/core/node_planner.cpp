@@ -28,6 +28,7 @@ NodePlanner::NodePlanner(const NodeProblem &problem)
     result_.blocked_by.assign(problem.n_jobs, 0);
     result_.blocked_counter.assign(problem.n_jobs, -1);
     result_.fit_now.assign(problem.n_jobs, 0);
+    result_.missed_start.assign(problem.n_jobs, NEVER);
 }
 
 void NodePlanner::take_running() {
@@ -139,22 +140,52 @@ void NodePlanner::plan_job(size_t job) {
     std::vector<Look> looks;
     for (const Option &option : options) {
         looks.push_back(look(job, option));
-        if (looks.back().why == Blocked::STARTS_NOW && !held_back) {
+        if (looks.back().why == Blocked::STARTS_NOW && !held_back &&
+            problem_.alt_latest[option.alternative] >= problem_.now) {
             start_now(job, option, looks.back());
             return;
         }
     }
-    size_t reported = 0;
-    bool freed = true;
-    if (reserved_ < problem_.depth) {
-        freed = book_later(job, options, &reported);
-    }
-    if (!freed) {
-        result_.start[job] = NEVER;
-        result_.blocked_by[job] = static_cast<int8_t>(Blocked::NEVER_FREED);
+    size_t reported = first_in_time(job, options);
+    if (reported == options.size()) {
+        miss(job, options);
         return;
     }
+    if (problem_.beside_depth[job] || reserved_ < problem_.depth) {
+        if (!book_later(job, options, &reported)) {
+            miss(job, options);
+            return;
+        }
+    }
     explain(job, looks[reported]);
+}
+
+// The first option for which the first second the job may start at is not too late.
+size_t NodePlanner::first_in_time(size_t job, const std::vector<Option> &options) const {
+    const int64_t first = std::max(problem_.now, problem_.not_before[job]);
+    const auto in_time = [&](const Option &option) {
+        return problem_.alt_latest[option.alternative] >= first;
+    };
+    return static_cast<size_t>(std::find_if(options.begin(), options.end(), in_time) -
+                               options.begin());
+}
+
+// The job has no start: because nothing ever ends, or because it would be too late.
+void NodePlanner::miss(size_t job, const std::vector<Option> &options) {
+    const int64_t first = std::max(problem_.now, problem_.not_before[job]);
+    int64_t best = NEVER;
+    for (const Option &option : options) {
+        const int64_t start = earliest(job, option, first, best - 1);
+        if (start < best) {
+            best = start;
+            result_.alternative[job] = static_cast<int32_t>(
+                option.alternative - static_cast<size_t>(problem_.alt_indptr[job]));
+        }
+    }
+    result_.start[job] = NEVER;
+    result_.missed_start[job] = best;
+    result_.blocked_by[job] =
+        static_cast<int8_t>(best == NEVER ? Blocked::NEVER_FREED : Blocked::TOO_LATE);
 }
 
 void NodePlanner::start_now(size_t job, const Option &option, const Look &look) {
@@ -168,7 +199,8 @@ bool NodePlanner::book_later(size_t job, const std::vector<Option> &options, siz
     const int64_t from = held_back ? problem_.not_before[job] : problem_.now + 1;
     int64_t best = NEVER;
     for (size_t i = 0; i < options.size(); ++i) {
-        const int64_t start = earliest(job, options[i], from, best - 1);
+        const int64_t latest = std::min(best - 1, problem_.alt_latest[options[i].alternative]);
+        const int64_t start = from > latest ? NEVER : earliest(job, options[i], from, latest);
         if (start < best) {
             best = start;
             *reported = i;
@@ -181,7 +213,7 @@ bool NodePlanner::book_later(size_t job, const std::vector<Option> &options, siz
     const size_t a = option.alternative;
     const Want &want = wants_.of(a);
     const int64_t limit = problem_.alt_time_limit_s[a];
-    ++reserved_;
+    reserved_ += problem_.beside_depth[job] ? 0 : 1;
     if (option.pool >= 0) {
         commit(job, option, best, pool_width(a), {});
         return true;

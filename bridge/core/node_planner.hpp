@@ -75,6 +75,8 @@ class NodePlanner {
     void book_nodes(const Want &want, int64_t start, int64_t end,
                     const std::vector<Chosen> &chosen);
     void explain(size_t job, const Look &look);
+    size_t first_in_time(size_t job, const std::vector<Option> &options) const;
+    void miss(size_t job, const std::vector<Option> &options);
 
     // Counters.
     int64_t counters_free(size_t job, int64_t from, int64_t length, int64_t latest) const;

@@ -26,6 +26,7 @@ enum class Blocked : int8_t {
     BLACKOUT = 7,
     COUNTER = 8,
     PLANNED_START = 9,
+    TOO_LATE = 10,
 };
 
 struct NodeProblem {
@@ -65,6 +66,7 @@ struct NodeProblem {
     const int64_t *alt_time_limit_s;
     const int32_t *alt_min_nodes;
     const int32_t *alt_max_nodes;
+    const int64_t *alt_latest;
 
     const int64_t *per_node;
     const int32_t *tasks;
@@ -72,6 +74,7 @@ struct NodeProblem {
     const int32_t *max_tasks_per_node;
     const bool *exclusive;
     const int64_t *not_before;
+    const bool *beside_depth;
     const int8_t *width_rule;
     const int32_t *required;
     size_t n_required;
@@ -87,6 +90,7 @@ struct NodePlanResult {
     std::vector<int8_t> blocked_by;
     std::vector<int32_t> blocked_counter;
     std::vector<int32_t> fit_now;
+    std::vector<int64_t> missed_start;
 };
 
 NodePlanResult plan_nodes(const NodeProblem &problem);

@@ -33,6 +33,7 @@ class Alternative(NamedTuple):
     limit: int
     least: int
     most: int
+    latest: int = NEVER  # relative to now
 
 
 class Job(NamedTuple):
@@ -46,6 +47,7 @@ class Job(NamedTuple):
     rule: int
     required: int
     counters: tuple[int, ...]
+    beside: bool = False  # the depth
 
 
 class Case(NamedTuple):
@@ -69,6 +71,7 @@ class Answer(NamedTuple):
     why: int
     counter: int
     fit: int
+    missed: int = NEVER  # relative to now
 
 
 def masks(sets: list[set[int]], n_nodes: int) -> np.ndarray:
@@ -128,6 +131,8 @@ def arguments(case: Case) -> dict:
         "width_rule": ints([job.rule for job in case.jobs], np.int8),
         "required": ints([job.required for job in case.jobs], np.int32),
         "required_nodes": masks(case.required, n_nodes),
+        "alt_latest": ints([absolute(a.latest) for a in alternatives]),
+        "beside_depth": ints([job.beside for job in case.jobs], bool),
     }
 
 
@@ -137,7 +142,7 @@ def kernel(case: Case) -> list[Answer]:
     for j in range(len(case.jobs)):
         mine = slice(plan.indptr[j], plan.indptr[j + 1])
         assert plan.nodes[mine].tolist() == sorted(plan.nodes[mine].tolist())
-        start = int(plan.start[j])
+        start, missed = int(plan.start[j]), int(plan.missed_start[j])
         answers.append(
             Answer(
                 start if start in (UNPLANNED, NEVER) else start - case.now,
@@ -146,6 +151,7 @@ def kernel(case: Case) -> list[Answer]:
                 int(plan.blocked_by[j]),
                 int(plan.blocked_counter[j]),
                 int(plan.fit_now[j]),
+                missed if missed == NEVER else missed - case.now,
             )
         )
     return answers
@@ -433,22 +439,34 @@ class Naive:
         options = list(zip(possible, pools, strict=True))
         looks = [self.look(job, a, pool) for a, pool in options]
         starts = [0] if job.not_before <= 0 else []
-        if self.reserved < self.case.depth:
+        within = job.beside or self.reserved < self.case.depth
+        if within:
             starts = range(max(job.not_before, 0), self.last + 1)
         for start in starts:
             for (a, pool), (fit, why) in zip(options, looks, strict=True):
-                widths = self.possible_at(job, a, pool, start)
+                widths = start <= a.latest and self.possible_at(job, a, pool, start)
                 if not widths:
                     continue
                 k = widths[-1] if start == 0 and not job.tasks else widths[0]
                 self.explain(j, start, fit, why if start else Blocked.STARTS_NOW)
                 self.commit(j, a, pool, start, k)
-                self.reserved += start > 0
+                self.reserved += start > 0 and not job.beside
                 return
-        if self.reserved < self.case.depth:
-            self.answers[j] = Answer(NEVER, -1, {}, Blocked.NEVER_FREED, -1, 0)
+        in_time = [a.latest >= max(job.not_before, 0) for a in possible]
+        if within or not any(in_time):
+            self.miss(j, options)
             return
-        self.explain(j, UNPLANNED, *looks[0])
+        self.explain(j, UNPLANNED, *looks[in_time.index(True)])
+
+    def miss(self, j, options):
+        job = self.case.jobs[j]
+        self.answers[j] = Answer(NEVER, -1, {}, Blocked.NEVER_FREED, -1, 0)
+        for start in range(max(job.not_before, 0), self.last + 1):
+            for a, pool in options:
+                if self.possible_at(job, a, pool, start):
+                    which = job.alternatives.index(a)
+                    self.answers[j] = Answer(NEVER, which, {}, Blocked.TOO_LATE, -1, 0, start)
+                    return
 
     def explain(self, j, start, fit, why):
         job = self.case.jobs[j]

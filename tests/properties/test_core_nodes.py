@@ -60,6 +60,7 @@ def random_case(rng: random.Random) -> Case:
     required = [subset(rng, n_nodes) for _ in range(2)]
     whole = rng.choice([0.0, 0.5, 0.9, 1.0])
     plain = rng.random() < 0.4
+    bound = rng.choice([0, 0, 0.2, 0.6])  # share of alternatives with a latest start
     pooled = rng.choice([0, 0, 4, 20])  # so many jobs, at first, that treat nodes alike
     if pooled and rng.random() < 0.7:
         blackouts = []
@@ -69,8 +70,9 @@ def random_case(rng: random.Random) -> Case:
         for _ in range(rng.choice([1, 1, 1, 2, 3])):
             least = rng.randint(1, max(1, n_nodes // rng.choice([1, 2])))
             most = least + rng.choice([0, 0, 1, n_nodes])
+            latest = rng.choice([-1, 0, 0, 2, 5, 9, 15]) if rng.random() < bound else NEVER
             alternatives.append(
-                Alternative(rng.randrange(n_class), rng.choice(lengths), least, most)
+                Alternative(rng.randrange(n_class), rng.choice(lengths), least, most, latest)
             )
         tasks = 0 if plain or rng.random() < 0.5 else rng.randint(1, 8)
         jobs.append(
@@ -85,6 +87,7 @@ def random_case(rng: random.Random) -> Case:
                 rule=rng.choice([0, 0, 0, 0, 1, 2, 3, 4]),
                 required=-1 if plain or i < pooled or rng.random() < 0.85 else rng.randrange(2),
                 counters=tuple(rng.choice([0, 0, 1, 2]) for _ in counters),
+                beside=rng.random() < bound / 2,
             )
         )
     if rng.random() < 0.3:  # many jobs that differ only in width and length

@@ -71,6 +71,8 @@ NODES: dict[str, Any] = {
     "width_rule": np.array([0, 1], dtype=np.int8),
     "required": i32(-1, 0),
     "required_nodes": np.array([[2]], dtype=np.uint64),
+    "alt_latest": i64(NEVER, NEVER, NEVER),
+    "beside_depth": np.array([False, False]),
 }
 
 
