@@ -64,6 +64,7 @@ class Outcome:
         refusals: what the controller did not apply.
         failures: decisions that the decider owed and the fallback made.
         starts: every start, in order of time, beside what had been announced.
+        promise: `PROMISE`: what each job had been promised when it last started; zeros: nothing.
     """
 
     workload: Workload
@@ -77,6 +78,7 @@ class Outcome:
     refusals: tuple[Refusal, ...]
     failures: int
     starts: Starts
+    promise: NDArray[np.void]
 
 
 def simulate(
@@ -131,6 +133,7 @@ class _Run:
         self.ends: list[tuple[int, int, Allocation]] = []
         self.wake_s = NEVER
         self.promises = Promises(n_jobs)
+        self.promised = np.zeros(n_jobs, dtype=PROMISE)
         self.began: list[tuple[int, NDArray[np.void]]] = []
         self.gone = 0
 
@@ -164,6 +167,7 @@ class _Run:
             tuple(self.controller.refusals),
             self.failures,
             self._starts(),
+            self.promised,
         )
 
     def _starts(self) -> Starts:
@@ -285,7 +289,9 @@ class _Run:
     def _listen(self, plan: Plan, started: list[int], now_s: int) -> None:
         """Notes what the users of waiting jobs are told, and how it came true for the others."""
         if started:
-            self.began.append((now_s, self.promises.take(np.array(started))))
+            taken = self.promises.take(np.array(started))
+            self.promised[started] = taken
+            self.began.append((now_s, taken))
         jobs, start_s = self.controller.announced(plan)
         waits = self.start_s[jobs] == NEVER
         if waits.any():

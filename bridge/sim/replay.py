@@ -58,6 +58,7 @@ def replay(workload: Workload, system: System, depth: int, *, placed: bool = Fal
     )
     start_s = found.start
     end_s = np.where(start_s == NEVER, NEVER, start_s + workload.runtime_s)
+    promise = found.promises.view(PROMISE)
     indptr, nodes = np.zeros(n_jobs + 1, dtype=np.int64), np.zeros(0, dtype=np.int32)
     if placed:
         nobody = np.zeros(0, dtype=np.int64)
@@ -81,7 +82,8 @@ def replay(workload: Workload, system: System, depth: int, *, placed: bool = Fal
         decision_ms=found.decision_ns / 1e6,
         refusals=(),
         failures=0,
-        starts=_starts(start_s, found.promises.view(PROMISE)),
+        starts=_starts(start_s, promise),
+        promise=promise,
     )
 
 

@@ -60,6 +60,7 @@ def assert_equal(workload, fast, cycle):
     assert np.array_equal(fast.schedule.end_s, cycle.schedule.end_s)
     assert len(fast.decision_ms) == len(cycle.decision_ms)
     assert told(fast) == told(cycle)
+    assert np.array_equal(fast.promise, cycle.promise)
 
 
 JOBS = st.lists(
