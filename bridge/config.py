@@ -26,7 +26,7 @@ from pydantic_core import PydanticCustomError
 from bridge.errors import ConfigError
 from bridge.model.policy import PolicySpec
 from bridge.planning.rules_text import PlanningSection
-from bridge.registry import PRESETS, describe, parse_policy
+from bridge.registry import PRESETS, describe, for_living, parse_policy
 
 MAX_SOCKET_PATH = 107
 """Longest path of a Unix socket that Linux takes, in bytes."""
@@ -190,7 +190,7 @@ class ServiceConfig(_Section):
     @classmethod
     def _known_policy(cls, value: Any) -> Any:
         try:
-            parse_policy(value)
+            for_living(parse_policy(value))
         except ConfigError as error:
             raise PydanticCustomError(
                 "policy", "{problem}", {"key": error.key, "problem": error.problem}

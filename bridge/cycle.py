@@ -9,6 +9,7 @@ from bridge.check import check
 from bridge.errors import InvalidPlan
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
+from bridge.planning.believing import believe, real_starts, told
 from bridge.ports import Memory, Policy
 
 
@@ -19,16 +20,24 @@ def run_cycle(snapshot: Snapshot, memory: Memory, policy: Policy, rng: np.random
         PolicyError: a stage failed.
         InvalidPlan: the plan breaks a rule; it must not be used.
     """
-    # 1. Order: who is considered first?
-    order = policy.order.order(snapshot)
+    # 1. Predict: how long will it run? What is believed of that can do no harm.
+    prediction = policy.predict.predict(snapshot, memory)
+    believed = snapshot if prediction is None else believe(snapshot, prediction)
 
-    # 2. Place: which nodes are taken first?
-    preference = policy.place.preference(snapshot)
+    # 2. Order: who is considered first?
+    order = policy.order.order(believed)
 
-    # 3. Plan: when and where does every job start?
-    plan = policy.plan.plan(snapshot, order, preference, memory, rng)
+    # 3. Place: which nodes are taken first?
+    preference = policy.place.preference(believed)
 
-    # 4. Check: nobody trusts a plan.
-    if violations := check(snapshot, plan):
+    # 4. Plan: when and where does every job start?
+    plan = policy.plan.plan(believed, order, preference, memory, rng)
+
+    # 5. Check: nobody trusts a plan. What starts now must be legal whatever it takes.
+    violations = check(believed, plan)
+    if prediction is not None and not violations:
+        violations = check(snapshot, real_starts(snapshot, plan))
+        plan = told(plan, prediction)
+    if violations:
         raise InvalidPlan(policy.name, violations)
     return dataclasses.replace(plan, policy=policy.name)

@@ -3,6 +3,7 @@
 
 | stage | question | implementations |
 |---|---|---|
+| predict | how long will it run? | bridge/policies/predict |
 | order | who is considered first? | bridge/policies/order |
 | plan | when does each job start? | bridge/policies/plan |
 | place | which nodes first? | bridge/policies/place |
@@ -11,15 +12,16 @@ An implementation is a small frozen object: its parameters are constructor argum
 is none. What must be carried from cycle to cycle lives in `Memory`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bridge.model.plan import Plan
+from bridge.model.prediction import Prediction
 from bridge.model.snapshot import Snapshot
 
 
@@ -43,6 +45,45 @@ class Preference:
     rank: NDArray[np.int32]
 
 
+MOST_KNOWN = 200_000
+"""Keys that a predictor knows at most; what has not changed for longest is forgotten first."""
+
+
+@dataclass
+class Learnt:
+    """What one predictor has learnt.
+
+    Attributes:
+        known: key to whole numbers, what changed last at the end; saved.
+        unsaved: keys that changed since they were saved.
+        running: job id to start, believed run time and key of the jobs that run; not saved.
+        waiting: job id to key, as the jobs of the last snapshot waited; not saved.
+        guesses: what was made of `known`, for each user; not saved.
+        judged, under: ended jobs that were predicted, and those of them that ran for longer.
+        off_s, accuracy: sums of abs(believed - actual), s, and of smaller / larger of the two.
+    """
+
+    known: dict[str, list[int]] = field(default_factory=dict)
+    unsaved: set[str] = field(default_factory=set)
+    running: dict[str, tuple[int, int, Any]] = field(default_factory=dict)
+    waiting: dict[str, Any] = field(default_factory=dict)
+    guesses: dict[str, dict[Any, int]] = field(default_factory=dict)
+    judged: int = 0
+    under: int = 0
+    off_s: int = 0
+    accuracy: float = 0.0
+
+    def learn(self, key: str, value: list[int]) -> None:
+        """Puts a value in place of what was known."""
+        self.known.pop(key, None)
+        self.known[key] = value
+        self.unsaved.add(key)
+        if len(self.known) > MOST_KNOWN:
+            oldest = next(iter(self.known))
+            del self.known[oldest]
+            self.unsaved.add(oldest)
+
+
 @dataclass
 class Memory:
     """What policies carry between cycles; kept by the service, empty in a fresh simulation.
@@ -51,10 +92,32 @@ class Memory:
         planned_start_s: job id to the start announced last; lets a policy keep its word.
         kept_plan: the last plan in the policy's own terms; not saved, so that after a restart the
             announced starts are kept, but not the nodes.
+        learnt: predictor to what it has learnt of run times.
+        run_s: job id to what it will really take, s; known in simulations only, else None.
     """
 
     planned_start_s: dict[str, int] = field(default_factory=dict)
     kept_plan: object = None
+    learnt: dict[str, Learnt] = field(default_factory=dict)
+    run_s: Mapping[str, int] | None = None
+
+
+class PredictPolicy(Protocol):
+    """How long jobs will run."""
+
+    def predict(self, snapshot: Snapshot, memory: Memory) -> Prediction | None:
+        """Learns from `snapshot.ended`, and predicts.
+
+        Args:
+            snapshot: the world.
+            memory: `learnt` is updated.
+
+        Returns:
+            None: jobs take their time limits.
+
+        Raises:
+            PolicyError: nothing can be predicted; the cycle falls back to the conservative plan.
+        """
 
 
 class OrderPolicy(Protocol):
@@ -85,7 +148,7 @@ class PlanPolicy(Protocol):
         """Plans all pending jobs in the given order.
 
         Args:
-            snapshot: the world.
+            snapshot: the world; its times are what is believed of them.
             order: (n_jobs,) int64 rows of `snapshot.jobs`.
             preference: how to pick nodes.
             memory: what was carried over; may be updated.
@@ -104,6 +167,7 @@ class Policy:
     order: OrderPolicy
     plan: PlanPolicy
     place: PlacePolicy
+    predict: PredictPolicy
 
 
 Decide = Callable[[Snapshot], Plan]

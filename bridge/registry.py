@@ -7,6 +7,7 @@ A policy is written as the name of a preset, or as a mapping:
     order: fcfs                 # a stage's algorithm by name ...
     plan: {name: easy, depth: 4}    # ... or with parameters
     place: best-fit
+    predict: last-two
 """
 
 import dataclasses
@@ -35,6 +36,12 @@ _ALGORITHMS: Final[Mapping[str, Mapping[str, tuple[str, Mapping[str, object]]]]]
         "best-fit": ("place.best_fit:BestFit", {}),
         "weighted": ("place.weighted:Weighted", {}),
     },
+    "predict": {
+        "time-limit": ("predict.time_limit:TimeLimit", {}),
+        "last-two": ("predict.last_two:LastTwo", {}),
+        "name-history": ("predict.name_history:NameHistory", {}),
+        "oracle": ("predict.oracle:Oracle", {}),
+    },
 }
 
 
@@ -54,6 +61,9 @@ PRESETS: Final[Mapping[str, PolicySpec]] = MappingProxyType(
     }
 )
 """What can be run by one name."""
+
+SIMULATION_ONLY: Final = frozenset({"oracle"})
+"""Predictors that no service can have."""
 
 
 def choices() -> dict[str, list[str]]:
@@ -88,10 +98,11 @@ def parse_policy(value: str | Mapping[str, object]) -> PolicySpec:
         stage: _parse_stage(stage, value[stage]) if stage in value else getattr(base, stage)
         for stage in _ALGORITHMS
     }
-    default_name = (
-        base.name if all(stages[s] == getattr(base, s) for s in stages)
-        else "+".join(stage.name for stage in stages.values())
-    )  # fmt: skip
+    placing = [stage for stage in _ALGORITHMS if stage != "predict"]
+    same = all(stages[stage] == getattr(base, stage) for stage in placing)
+    default_name = base.name if same else "+".join(stages[stage].name for stage in placing)
+    if stages["predict"] != base.predict:
+        default_name += "+" + stages["predict"].name
     spec = PolicySpec(str(value.get("name", default_name)), **stages)
     build(spec)
     return spec
@@ -131,7 +142,23 @@ def build(spec: PolicySpec) -> Policy:
         order=_build_stage("order", spec.order),
         plan=_build_stage("plan", spec.plan),
         place=_build_stage("place", spec.place),
+        predict=_build_stage("predict", spec.predict),
     )
+
+
+def for_living(spec: PolicySpec) -> PolicySpec:
+    """The policy, if it can decide for a real cluster.
+
+    Raises:
+        ConfigError: one of its algorithms needs what only a simulation knows.
+    """
+    if spec.predict.name in SIMULATION_ONLY:
+        raise ConfigError(
+            "policy.predict",
+            f"'{spec.predict.name}' knows the future: it is for simulations; a service can predict "
+            + ", ".join(name for name in _ALGORITHMS["predict"] if name not in SIMULATION_ONLY),
+        )
+    return spec
 
 
 def with_rules(spec: PolicySpec, rules: Mapping[str, object]) -> PolicySpec:

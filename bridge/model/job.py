@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs, as columns: the pending ones with what they ask for, the running ones with what they hold.
+"""Jobs, as columns: the pending with what they ask for, the running with what they hold, the ended.
 
 A request is lowered to two resource vectors. `per_node` is needed once on each node, `per_task`
 once for each task there. With `tasks` 0 a job needs only `per_node` on each of its nodes;
@@ -50,6 +50,22 @@ class WidthRule(IntEnum):
         return nodes % 2 == (1 if self is WidthRule.ODD else 0)
 
 
+class Ending(IntEnum):
+    """How a job ended that ran; numbers as on the wire."""
+
+    UNKNOWN = 0
+    COMPLETED = 1
+    FAILED = 2
+    TIMEOUT = 3
+    CANCELLED = 4
+    LOST = 5
+
+    @property
+    def by_itself(self) -> bool:
+        """False when the machine or its administrators cut it short, which says nothing of it."""
+        return self is not Ending.LOST
+
+
 def _no_objects() -> NDArray[np.object_]:
     return np.empty(0, dtype=object)
 
@@ -98,6 +114,9 @@ class JobTable:
             deadline otherwise; 0: it may not be cut. Left out: 0 throughout.
         fixed: bool: starts at its begin time (`begin_s`; once that has passed, `eligible_s`), not
             later. Left out: False throughout.
+        kill_limit_s: int64: what it is killed after, where `time_limit_s` is only what it is
+            believed to take (`bridge.planning.believing`); 0: `time_limit_s`. Left out: 0
+            throughout.
     """
 
     id: NDArray[np.object_]
@@ -132,12 +151,13 @@ class JobTable:
     deadline_s: NDArray[np.int64] = field(default_factory=_no_ints)
     least_time_s: NDArray[np.int64] = field(default_factory=_no_ints)
     fixed: NDArray[np.bool_] = field(default_factory=_no_bools)
+    kill_limit_s: NDArray[np.int64] = field(default_factory=_no_ints)
 
     def __post_init__(self) -> None:
         n_jobs = len(self.id)
         if len(self.chunks) != n_jobs:
             object.__setattr__(self, "chunks", np.full(n_jobs, None, dtype=object))
-        for name in ("deadline_s", "least_time_s", "fixed"):
+        for name in ("deadline_s", "least_time_s", "fixed", "kill_limit_s"):
             column = getattr(self, name)
             if len(column) != n_jobs:
                 object.__setattr__(self, name, np.zeros(n_jobs, dtype=column.dtype))
@@ -183,3 +203,32 @@ class RunningTable:
 
     def __len__(self) -> int:
         return len(self.id)
+
+
+@dataclass(frozen=True)
+class EndedTable:
+    """Jobs that ended since the last snapshot, of those that ran.
+
+    An end may go untold when controller and service lost each other; none is told twice. A run that
+    was cut short and went back to the queue is no end.
+
+    Attributes:
+        id, name, user: (n_ended,) object (str).
+        start_s, end_s: (n_ended,) int64 instants, end_s > start_s.
+        time_limit_s: (n_ended,) int64; 0: unlimited or unknown.
+        ending: (n_ended,) int8 `Ending`.
+    """
+
+    id: NDArray[np.object_] = field(default_factory=_no_objects)
+    name: NDArray[np.object_] = field(default_factory=_no_objects)
+    user: NDArray[np.object_] = field(default_factory=_no_objects)
+    start_s: NDArray[np.int64] = field(default_factory=_no_ints)
+    end_s: NDArray[np.int64] = field(default_factory=_no_ints)
+    time_limit_s: NDArray[np.int64] = field(default_factory=_no_ints)
+    ending: NDArray[np.int8] = field(default_factory=lambda: np.empty(0, dtype=np.int8))
+
+    def __len__(self) -> int:
+        return len(self.id)
+
+
+NONE_ENDED = EndedTable()

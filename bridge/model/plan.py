@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.model.prediction import Prediction
 from bridge.model.reasons import Reason
 from bridge.units import NEVER, UNPLANNED
 
@@ -22,7 +23,8 @@ class Plan:
         policy: which policy made it, for people.
         job: int32 row in `Snapshot.jobs`.
         start_s: int64; `now_s`: start now; later: planned; NEVER; UNPLANNED.
-        end_s: int64: start + the time limit it was planned with; 0 without a start.
+        end_s: int64: start + the time it was planned with (its limit, or what it is believed to
+            take); 0 without a start.
         partition: int32 index into `Snapshot.partitions`; -1 without a start.
         indptr: (n_rows + 1,) int64; row i uses nodes[indptr[i]:indptr[i + 1]].
         nodes: (nnz,) int32 node indexes, ascending within a row.
@@ -31,6 +33,8 @@ class Plan:
         groups: (nnz, G) int32: chunks of each kind of the job's request on each of the nodes, for
             jobs that asked in chunks of several kinds; 0 beyond a job's kinds and for other jobs.
             None: there are no such jobs in the plan.
+        believed: what was believed of run times, as `bridge.planning.believing.believe` bounds it;
+            None: that jobs take their time limits.
         notes: what went otherwise than asked, e.g. that the policy failed and which plan serves.
     """
 
@@ -46,6 +50,7 @@ class Plan:
     reasons: tuple[Reason | None, ...]
     notes: tuple[str, ...] = ()
     groups: NDArray[np.int32] | None = None
+    believed: Prediction | None = None
 
     def __len__(self) -> int:
         return len(self.job)

@@ -21,3 +21,4 @@ class PolicySpec:
     order: StageSpec
     plan: StageSpec
     place: StageSpec
+    predict: StageSpec = StageSpec("time-limit")

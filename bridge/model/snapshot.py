@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.model.job import JobTable, RunningTable
+from bridge.model.job import NONE_ENDED, EndedTable, JobTable, RunningTable
 from bridge.model.node import NodeTable
 
 
@@ -60,6 +60,7 @@ class Snapshot:
         resources: (R,) names of the resource columns: "cpus", "mem_mib", then generic ones.
         licences: (L,) licence names.
         licence_total: (L,) int64 that this cluster's jobs may use in all.
+        ended: jobs that ended since the last snapshot.
     """
 
     now_s: int
@@ -72,3 +73,4 @@ class Snapshot:
     reservations: tuple[Reservation, ...]
     licences: tuple[str, ...]
     licence_total: NDArray[np.int64]
+    ended: EndedTable = NONE_ENDED

@@ -11,7 +11,7 @@ from bridge.model.policy import PolicySpec
 from bridge.planning.rules import lower, stranded
 from bridge.planning.rules_text import parse_rules
 from bridge.planning.variant_search import Conditions, HasConditions
-from bridge.registry import build, describe, parse_policy, with_rules
+from bridge.registry import build, describe, for_living, parse_policy, with_rules
 from bridge.rpc.cycles import Cycles
 from bridge.units import DAY_S
 
@@ -64,7 +64,7 @@ class PolicySwitch:
         """Puts another policy in force, from the next cycle on.
 
         Raises:
-            ConfigError: it is no YAML, or no policy.
+            ConfigError: it is no YAML, or no policy, or one for simulations only.
         """
         try:
             value = yaml.safe_load(text)
@@ -72,7 +72,7 @@ class PolicySwitch:
             raise ConfigError("policy", "is no valid YAML") from error
         if isinstance(value, dict) and set(value) == {"policy"}:
             value = value["policy"]
-        self._install(parse_policy(value), self._rules, cycles)
+        self._install(for_living(parse_policy(value)), self._rules, cycles)
 
     def obey(self, rules: Mapping[str, object], cycles: Cycles) -> list[str]:
         """Puts other limits and FreePools in force, from the next cycle on.

@@ -41,4 +41,4 @@ def test_any_stage_can_be_exchanged():
 
 
 def test_choices_name_every_stage():
-    assert set(choices()) == {"preset", "order", "plan", "place"}
+    assert set(choices()) == {"preset", "order", "plan", "place", "predict"}

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What predictors have in common: following jobs from their start to their end, and correcting.
+
+Words
+    trait       what a predictor knows a job by: its user, or its name, queue and size.
+    believed    the run time that was expected of a job when it was first seen running; it stays.
+
+Rules
+    1. A job that ended is judged by what was believed of it, then learnt from; unless it was cut
+       short by the machine. One that was never seen running is judged by what is expected now.
+    2. A running job that outlives what was believed of it gets a longer run time (`extended`), at
+       most its limit.
+    3. A job keeps the trait that it had as it waited: what it was given says less of what it asked
+       for.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.errors import ConfigError
+from bridge.model.job import EndedTable, Ending
+from bridge.model.prediction import Prediction
+from bridge.model.snapshot import Snapshot
+from bridge.ports import Learnt
+from bridge.units import UNLIMITED_S
+
+EXTENSIONS = ("stepwise", "second")
+FIRST_S, SECOND_S = 60, 900
+"""How much a run time that proved too short is extended by at first, and next."""
+
+
+class Expectation(Protocol):
+    """What makes one predictor another."""
+
+    @property
+    def name(self) -> str:
+        """As registered."""
+
+    def waiting(self, snapshot: Snapshot) -> Sequence[Any]:
+        """The traits of all pending jobs, in order."""
+
+    def running(self, snapshot: Snapshot, rows: Sequence[int]) -> Sequence[Any]:
+        """The traits of some running jobs that were not seen waiting."""
+
+    def ended(self, ended: EndedTable, rows: Sequence[int]) -> Sequence[Any]:
+        """The traits of some ended jobs that were not seen before."""
+
+    def expect(self, learnt: Learnt, trait: Any) -> int:
+        """The expected run time, s; 0: nothing is known."""
+
+    def learn(self, learnt: Learnt, trait: Any, run_s: int) -> None:
+        """Takes in what a job took."""
+
+
+def check_extension(value: str) -> None:
+    """Refuses a word that names no way to extend.
+
+    Raises:
+        ConfigError: it names none.
+    """
+    if value not in EXTENSIONS:
+        raise ConfigError("extension", f"must be {' or '.join(EXTENSIONS)}, not '{value}'")
+
+
+def extended(
+    believed_s: NDArray[np.int64], elapsed_s: NDArray[np.int64], extension: str = "stepwise"
+) -> NDArray[np.int64]:
+    """Run times, made longer than what has passed.
+
+    Args:
+        believed_s: (n,) >= 1.
+        elapsed_s: (n,) time since the start.
+        extension: `stepwise`: a minute more, then 15, 30, 60, ... minutes more than that (Tsafrir,
+            Etsion and Feitelson 2007); `second`: it ends within the next second, always
+            (Galleguillos et al. 2020).
+    """
+    over_s = elapsed_s - believed_s
+    if extension == "second":
+        return np.where(over_s >= 0, elapsed_s + 1, believed_s)
+    steps = np.maximum(over_s - FIRST_S, 0) // SECOND_S + 1  # 2^k > steps - 1 + a part
+    doubled = np.exp2(np.floor(np.log2(steps)) + 1).astype(np.int64)
+    more_s = np.where(over_s < FIRST_S, FIRST_S, FIRST_S + SECOND_S * (doubled - 1))
+    return np.where(over_s >= 0, believed_s + more_s, believed_s)
+
+
+def predict(
+    snapshot: Snapshot, learnt: Learnt, expectation: Expectation, extension: str
+) -> Prediction:
+    """One cycle of a predictor: judges and learns from what ended, follows what runs, expects."""
+    _take_ended(snapshot.ended, learnt, expectation)
+    believed_s = _follow(snapshot, learnt, expectation)
+    running = snapshot.running
+    elapsed_s = np.maximum(snapshot.now_s - running.start_s, 0)
+    end_s = np.where(
+        believed_s > 0,
+        running.start_s + extended(np.maximum(believed_s, 1), elapsed_s, extension),
+        0,
+    )
+    traits = expectation.waiting(snapshot)
+    learnt.waiting = dict(zip(snapshot.jobs.id.tolist(), traits, strict=True))
+    guess: dict[Any, int] = {}
+    run_s = np.zeros(len(traits), dtype=np.int64)
+    for row, trait in enumerate(traits):
+        expected = guess.get(trait)
+        if expected is None:
+            expected = guess[trait] = expectation.expect(learnt, trait)
+        run_s[row] = expected
+    return Prediction(expectation.name, run_s, end_s)
+
+
+def _take_ended(ended: EndedTable, learnt: Learnt, expectation: Expectation) -> None:
+    if not len(ended):
+        return
+    ids, run_s = ended.id.tolist(), (ended.end_s - ended.start_s).tolist()
+    limit_s = np.where(ended.time_limit_s > 0, ended.time_limit_s, UNLIMITED_S).tolist()
+    start_s, endings = ended.start_s.tolist(), ended.ending.tolist()
+    unseen: list[int] = []
+    traits: list[Any] = [None] * len(ids)
+    believed: list[int] = [0] * len(ids)
+    for row, job_id in enumerate(ids):
+        seen = learnt.running.pop(job_id, None)
+        if seen is not None and seen[0] == start_s[row]:
+            believed[row], traits[row] = seen[1:]
+        else:
+            traits[row] = _waited(learnt, job_id)
+            if traits[row] is None:
+                unseen.append(row)
+    if unseen:
+        for row, trait in zip(unseen, expectation.ended(ended, unseen), strict=True):
+            traits[row] = trait
+    for row, trait in enumerate(traits):
+        if not Ending(endings[row]).by_itself:
+            continue
+        expected_s = min(believed[row] or expectation.expect(learnt, trait) or limit_s[row],
+                         limit_s[row])  # fmt: skip
+        _judge(learnt, expected_s, run_s[row])
+    # All of one second are judged before any is learnt from.
+    for row, trait in enumerate(traits):
+        if Ending(endings[row]).by_itself:
+            expectation.learn(learnt, trait, run_s[row])
+
+
+def _judge(learnt: Learnt, believed_s: int, actual_s: int) -> None:
+    learnt.judged += 1
+    learnt.under += believed_s < actual_s
+    learnt.off_s += abs(believed_s - actual_s)
+    learnt.accuracy += min(believed_s, actual_s) / max(believed_s, actual_s, 1)
+
+
+def _follow(snapshot: Snapshot, learnt: Learnt, expectation: Expectation) -> NDArray[np.int64]:
+    """(n_running,) what was believed of each running job; 0: nothing."""
+    running = snapshot.running
+    ids, starts = running.id.tolist(), running.start_s.tolist()
+    known = learnt.running
+    found = [known.get(job_id) for job_id in ids]
+    fresh = [row for row, seen in enumerate(found) if seen is None or seen[0] != starts[row]]
+    if fresh:
+        traits = [_waited(learnt, ids[row]) for row in fresh]
+        unseen = [row for row, trait in zip(fresh, traits, strict=True) if trait is None]
+        others = iter(expectation.running(snapshot, unseen))
+        for row, trait in zip(fresh, traits, strict=True):
+            own = next(others) if trait is None else trait
+            found[row] = known[ids[row]] = (starts[row], expectation.expect(learnt, own), own)
+    if len(known) > 2 * len(ids) + 1000:  # some left without an end being told
+        still = set(ids)
+        for job_id in [job_id for job_id in known if job_id not in still]:
+            del known[job_id]
+    return np.array([seen[1] for seen in found if seen is not None], dtype=np.int64)
+
+
+def _waited(learnt: Learnt, job_id: str) -> Any:
+    """The trait of a job as it waited; a task's is that of its array."""
+    trait = learnt.waiting.get(job_id)
+    return learnt.waiting.get(job_id.partition("_")[0]) if trait is None else trait

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stage `predict`: how long jobs will run."""

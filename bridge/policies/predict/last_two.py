@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A job takes what its user's last two jobs took, on average.
+
+Rules
+    1. Expected is the mean of the run times of the user's two jobs that ended last, never more than
+       the job's limit; of the only one where there is one, and the limit where there is none.
+    2. A job that outlives that is expected to take a minute more; if it outlives that too, 15
+       minutes more, then 30, 60 and so on, never more than its limit (`extension: stepwise`). With
+       `second` it is expected to end within the next second.
+
+Source: D. Tsafrir, Y. Etsion, D. G. Feitelson, Backfilling using system-generated predictions
+rather than user runtime estimates, IEEE TPDS 18(6), 2007; `second` as the running jobs of
+Galleguillos, Kiziltan, Soto, CP 2020.
+Deviates: the last two are the last to end, whenever they were submitted; waiting jobs are predicted
+anew in every cycle, running ones stay with what was expected as they began.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bridge.model.job import EndedTable
+from bridge.model.prediction import Prediction
+from bridge.model.snapshot import Snapshot
+from bridge.planning.run_times import check_extension, predict
+from bridge.ports import Learnt, Memory
+
+
+@dataclass(frozen=True)
+class LastTwo:
+    """The mean of the user's last two run times.
+
+    Attributes:
+        extension: what becomes of a job that outlives what was expected: `stepwise` or `second`.
+    """
+
+    extension: str = "stepwise"
+
+    def __post_init__(self) -> None:
+        check_extension(self.extension)
+
+    @property
+    def name(self) -> str:
+        """As registered."""
+        return "last-two"
+
+    def predict(self, snapshot: Snapshot, memory: Memory) -> Prediction | None:
+        """Learns and predicts; see `bridge.ports.PredictPolicy`."""
+        learnt = memory.learnt.setdefault(self.name, Learnt())
+        return predict(snapshot, learnt, self, self.extension)
+
+    def waiting(self, snapshot: Snapshot) -> Sequence[str]:
+        """Users."""
+        users: list[str] = snapshot.jobs.user.tolist()
+        return users
+
+    def running(self, snapshot: Snapshot, rows: Sequence[int]) -> Sequence[str]:
+        """Users."""
+        return [snapshot.running.user[row] for row in rows]
+
+    def ended(self, ended: EndedTable, rows: Sequence[int]) -> Sequence[str]:
+        """Users."""
+        return [ended.user[row] for row in rows]
+
+    def expect(self, learnt: Learnt, trait: str) -> int:
+        """The mean, rounded down; at least a second."""
+        last = learnt.known.get(trait)
+        return max(sum(last) // len(last), 1) if last else 0
+
+    def learn(self, learnt: Learnt, trait: str, run_s: int) -> None:
+        """Forgets all but the last one, and adds this."""
+        learnt.learn(trait, [*learnt.known.get(trait, ())[-1:], run_s])
