@@ -1,0 +1,265 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Replays whole logs under several policies through the cycle, and says what users get of each.
+
+    benchmarks/traces.py LOG[@SYSTEM] ... [--policy NAME|FILE ...] [--limit-jobs N]
+                         [--json FILE] [--plots DIR] [--processes N]
+
+LOG is a trace in the Standard Workload Format, SYSTEM a description of its machine (see
+docs/SIMULATOR.md); without one, `systems/LOG.yaml` beside this program is taken, and where there is
+none a pool of one-processor nodes as the trace's header has it. What is measured stands in
+trace_bench/figures.py, what came of it in docs/TRACES.md.
+
+Results go into the JSON file (results/traces.json), one entry for each log, machine, policy and
+number of jobs, with the commit, date, machine and command it came from; entries that were there
+and are not measured anew are kept. Same entry, same starts: only times of decisions differ.
+"""
+
+import datetime
+import json
+import os
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import yaml
+from cluster_bench.meters import machine
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from trace_bench.figures import Figures, figures
+from trace_bench.plots import draw
+
+from bridge.errors import BridgeError, ConfigError
+from bridge.loop import Decider
+from bridge.model.plan import Plan
+from bridge.model.policy import PolicySpec
+from bridge.model.snapshot import Snapshot
+from bridge.registry import PRESETS, build, describe, parse_policy
+from bridge.sim.engine import Outcome, simulate
+from bridge.sim.engine import Progress as Point
+from bridge.sim.swf import read_swf
+from bridge.sim.system import System, pool_of, read_system
+from bridge.sim.workload import Workload, workload_from
+
+HERE = Path(__file__).resolve().parent
+POLICIES = ["easy", "slurm-like", "openccs"]
+_TELL_EVERY_S = 60.0
+
+
+def log_name(path: Path) -> str:
+    """A log's name without what its format is called."""
+    return path.name.removesuffix(".gz").removesuffix(".swf")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One replay to make.
+
+    Attributes:
+        log, system: files; no system: a pool.
+        spec: the policy.
+        limit: only so many jobs, the first; None: all.
+    """
+
+    log: Path
+    system: Path | None
+    spec: PolicySpec
+    limit: int | None
+
+    @property
+    def name(self) -> str:
+        """Log and machine, for people and as a key."""
+        log = log_name(self.log)
+        if self.system is None or self.system.stem.startswith(log):
+            return log if self.system is None else self.system.stem
+        return f"{log}@{self.system.stem}"
+
+    def load(self) -> tuple[Workload, System]:
+        """Reads log and machine."""
+        trace = read_swf(self.log)
+        if self.system is None:
+            workload = workload_from(trace)
+            system = pool_of(workload.processors_total)
+        else:
+            system = read_system(self.system)
+            workload = workload_from(trace, system.processors, system.dialect)
+        return (workload if self.limit is None else workload.first(self.limit)), system
+
+
+@dataclass
+class Metered:
+    """A decider whose CPU time is taken, too."""
+
+    decider: Decider
+    cpu_ms: list[float] = field(default_factory=list)
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        """Decides, and notes what it took."""
+        began = time.process_time()
+        try:
+            return self.decider.decide(snapshot)
+        finally:
+            self.cpu_ms.append((time.process_time() - began) * 1e3)
+
+
+def replay(case: Case, observe: Callable[[Point], None] | None = None) -> tuple[Figures, Outcome]:
+    """Makes one replay."""
+    workload, system = case.load()
+    decider = Metered(Decider(build(case.spec), seed=0))
+    began_s, cpu_s = time.perf_counter(), time.process_time()
+    outcome = simulate(workload, system, decider.decide, observe=observe)
+    found: Figures = {
+        "trace": case.name,
+        "policy": describe(case.spec),
+        "limit_jobs": case.limit,
+        "processors": system.processors,
+        "left_out": dict(workload.left_out),
+        "fell_back": decider.decider.failures,
+        "seconds": round(time.perf_counter() - began_s, 1),
+        "cpu_seconds": round(time.process_time() - cpu_s, 1),
+        "load_1min": round(os.getloadavg()[0], 2),
+        **figures(outcome, decider.cpu_ms),
+    }
+    return found, outcome
+
+
+def one_by_one(cases: list[Case]) -> Iterator[tuple[Case, Figures, Outcome]]:
+    """One replay after the other in this process, with progress on standard error."""
+    console = Console(stderr=True)
+    bars = Progress(
+        TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(),
+        TextColumn("{task.fields[state]}"), TimeElapsedColumn(),
+        console=console, disable=not console.is_terminal, transient=True,
+    )  # fmt: skip
+    for case in cases:
+        title = f"{case.name} {case.spec.name}"
+        told_s = time.monotonic()
+        with bars:
+            task = bars.add_task(title, total=None, state="")
+
+            def observe(point: Point, title: str = title, task: object = task) -> None:
+                nonlocal told_s
+                state = f"{point.running:,} running, {point.waiting:,} waiting"
+                bars.update(task, completed=point.finished, total=point.jobs, state=state)  # type: ignore[arg-type]
+                if not console.is_terminal and time.monotonic() - told_s > _TELL_EVERY_S:
+                    told_s = time.monotonic()
+                    print(f"{title}: {point.finished:,} of {point.jobs:,}", file=sys.stderr)
+
+            found, outcome = replay(case, observe)
+            bars.remove_task(task)
+        yield case, found, outcome
+
+
+def side_by_side(cases: list[Case], processes: int) -> Iterator[tuple[Case, Figures, Outcome]]:
+    """Several replays at a time; what is measured of decisions then includes waiting for a CPU."""
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        waiting = {pool.submit(replay, case): case for case in cases}
+        for done in as_completed(waiting):
+            yield waiting[done], *done.result()
+
+
+def commit() -> str:
+    """The checkout's commit, with a `+` if anything in it differs."""
+
+    def git(*words: str) -> str:
+        command = ["git", "-C", str(HERE), *words]
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+
+    own = ("--", ":/bridge", ":/benchmarks/*.py", ":/benchmarks/systems")
+    return git("rev-parse", "--short=12", "HEAD") + (
+        "+" if git("status", "--porcelain", "--untracked-files=no", *own) else ""
+    )
+
+
+def write(path: Path, found: Figures) -> None:
+    """Puts one entry into the file, in the place of the one it repeats."""
+    entries: list[Figures] = []
+    if path.exists():
+        try:
+            entries = json.loads(path.read_text(encoding="utf-8"))["runs"]
+        except (ValueError, KeyError, TypeError):
+            raise ConfigError("json", "is no result of this program", file=str(path)) from None
+
+    def key(entry: Figures) -> str:
+        return json.dumps([entry["trace"], entry["policy"], entry["limit_jobs"]], sort_keys=True)
+
+    entries = [entry for entry in entries if key(entry) != key(found)]
+    entries = sorted([*entries, found], key=lambda entry: str(entry["trace"]))
+    text = json.dumps({"runs": entries}, indent=1)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def read_policy(text: str) -> PolicySpec:
+    """A preset by name, or a policy in a YAML file."""
+    if text in PRESETS:
+        return PRESETS[text]
+    try:
+        return parse_policy(yaml.safe_load(Path(text).read_text(encoding="utf-8")))
+    except OSError:
+        known = ", ".join(PRESETS)
+        raise ConfigError("policy", f"'{text}' is no preset ({known}) and no file") from None
+
+
+def case_of(text: str, spec: PolicySpec, limit: int | None) -> Case:
+    """Reads LOG[@SYSTEM]."""
+    log, _, given = text.partition("@")
+    system = Path(given) if given else None
+    if system is None:
+        own = HERE / "systems" / f"{log_name(Path(log))}.yaml"
+        system = own if own.exists() else None
+    return Case(Path(log), system, spec, limit)
+
+
+def main(
+    traces: Annotated[list[str], typer.Argument(help="LOG or LOG@SYSTEM.yaml, one or more.")],
+    *,
+    policy: Annotated[list[str], typer.Option(help="Preset or YAML file; repeat.")] = POLICIES,
+    limit_jobs: Annotated[int | None, typer.Option(help="Only the first N jobs.", min=1)] = None,
+    json_file: Annotated[Path, typer.Option("--json", help="Where results are kept.")] = (
+        HERE / "results" / "traces.json"
+    ),
+    plots: Annotated[Path | None, typer.Option(help="Directory for plots, one a trace.")] = None,
+    processes: Annotated[int, typer.Option(help="Replays at a time.", min=1)] = 1,
+) -> None:
+    """Replay whole logs under several policies and keep what users would get of each."""
+    try:
+        specs = [read_policy(text) for text in policy]
+        cases = [case_of(text, spec, limit_jobs) for text in traces for spec in specs]
+        for case in {case.name: case for case in cases}.values():
+            case.load()  # whatever is wrong is told before the first long run
+        came: dict[str, dict[str, Outcome]] = {}
+        runs = one_by_one(cases) if processes == 1 else side_by_side(cases, processes)
+        for case, found, outcome in runs:
+            found |= {
+                "commit": commit(),
+                "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+                "machine": machine(),
+                "command": shlex.join(["benchmarks/traces.py", *sys.argv[1:]]),
+            }
+            write(json_file, found)
+            print(
+                f"{case.name} {case.spec.name}: {found['jobs']:,} jobs in {found['seconds']} s",
+                file=sys.stderr,
+            )
+            came.setdefault(case.name, {})[case.spec.name] = outcome
+            if plots is not None:
+                plots.mkdir(parents=True, exist_ok=True)
+                draw(plots / f"{case.name}.png", case.name, came[case.name])
+            else:
+                came.clear()
+    except BridgeError as error:
+        print(f"traces.py: {error}", file=sys.stderr)
+        raise typer.Exit(1) from None
+
+
+if __name__ == "__main__":
+    typer.run(main)
