@@ -21,6 +21,9 @@ EACH = "*"
 a job asks for and that no limit of this consumer names."""
 
 JOBS, ARRAY_JOBS, TIME = "jobs", "arrayjobs", "time"
+MEMORY = ("mem", "mem_mib")
+"""Names of memory, MiB."""
+_UNITS = ((86_400, NEVER, "d"), (3600, 24, "h"), (60, 60, "m"), (1, 60, "s"))
 
 
 class ConsumerKind(StrEnum):
@@ -97,18 +100,71 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
+class Bound:
+    """How much of something may be asked for.
+
+    Attributes:
+        what: a resource, or `TIME` (s).
+        least, most: both included; `NEVER`: any amount.
+    """
+
+    what: str
+    least: int = 0
+    most: int = NEVER
+
+    def __str__(self) -> str:
+        if self.least == self.most:
+            return f"{self.what} = {self._shown(self.least)}"
+        parts = []
+        if self.least > 0 or self.most == NEVER:
+            parts.append(f">= {self._shown(self.least)}")
+        if self.most < NEVER:
+            parts.append(f"<= {self._shown(self.most)}")
+        return f"{self.what} {', '.join(parts)}"
+
+    def _shown(self, amount: int) -> str:
+        if self.what == TIME:
+            return _duration(amount)
+        if self.what not in MEMORY:
+            return str(amount)
+        return f"{amount // 1024}g" if amount and amount % 1024 == 0 else f"{amount}m"
+
+
+def _duration(seconds: int) -> str:
+    """As the configuration writes it: `12h`, `1h30m`."""
+    parts = [(seconds // size % most, unit) for size, most, unit in _UNITS]
+    return "".join(f"{count}{unit}" for count, unit in parts if count) or "0s"
+
+
+@dataclass(frozen=True, slots=True)
 class Access:
     """Lets a job in that meets all that is stated here.
 
     Attributes:
         users, accounts, partitions: one of them; None: any.
-        most: resource (or `TIME`, seconds) and the most of it that the job may ask for.
+        bounds: of what the whole job asks for, and of its time limit.
+        chunk: of what it asks for in one chunk: those of its chunks get in that meet them all.
     """
 
     users: frozenset[str] | None = None
     accounts: frozenset[str] | None = None
     partitions: frozenset[str] | None = None
-    most: tuple[tuple[str, int], ...] = ()
+    bounds: tuple[Bound, ...] = ()
+    chunk: tuple[Bound, ...] = ()
+
+    def __str__(self) -> str:
+        parts = [
+            f"{kind} {' or '.join(sorted(names))}"
+            for kind, names in (
+                (ConsumerKind.USER, self.users),
+                (ConsumerKind.ACCOUNT, self.accounts),
+                (ConsumerKind.PARTITION, self.partitions),
+            )
+            if names is not None
+        ]
+        parts += [str(bound) for bound in self.bounds]
+        parts += [f"{bound} in one chunk" for bound in self.chunk]
+        return " and ".join(parts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,23 @@ class Amounts:
         """(n_columns,) what is available in one partition."""
         return self._in_partition[partition]
 
+    def asked(self, rows: NDArray[np.int64], nodes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """What pending jobs ask for, without what they take beside (rule 2).
+
+        Args:
+            rows: (n,) rows of `snapshot.jobs`.
+            nodes: (n,) on how many nodes.
+
+        Returns:
+            (n, n_columns) int64.
+        """
+        jobs = self._snapshot.jobs
+        asked = nodes[:, None] * jobs.per_node[rows]
+        asked += jobs.tasks[rows][:, None] * jobs.per_task[rows]
+        self._add_chunks(rows, nodes, asked)
+        array = jobs.array_tasks[rows] > 0
+        return np.column_stack((asked, jobs.licences[rows], np.ones_like(rows), array))
+
     def of_jobs(
         self, rows: NDArray[np.int64], partition: NDArray[np.int64], nodes: NDArray[np.int64]
     ) -> NDArray[np.int64]:
@@ -79,17 +96,13 @@ class Amounts:
         Returns:
             (n, n_columns) int64.
         """
-        jobs = self._snapshot.jobs
-        width = nodes[:, None]
-        used = width * jobs.per_node[rows] + jobs.tasks[rows][:, None] * jobs.per_task[rows]
-        self._add_chunks(rows, nodes, used)
-        whole = np.flatnonzero(jobs.exclusive[rows] | self._whole[partition])
+        used = self.asked(rows, nodes)
+        whole = np.flatnonzero(self._snapshot.jobs.exclusive[rows] | self._whole[partition])
         if len(whole):
-            taken = width[whole] * self._average[partition[whole]]
-            taken[:, MEMORY_MIB + 1 :] = 0
-            used[whole] = np.maximum(used[whole], taken)
-        array = jobs.array_tasks[rows] > 0
-        return np.column_stack((used, jobs.licences[rows], np.ones_like(rows), array))
+            taken = nodes[whole][:, None] * self._average[partition[whole]]
+            both = slice(0, MEMORY_MIB + 1)
+            used[whole, both] = np.maximum(used[whole, both], taken[:, both])
+        return used
 
     def _add_chunks(
         self, rows: NDArray[np.int64], nodes: NDArray[np.int64], used: NDArray[np.int64]

@@ -27,6 +27,7 @@ from bridge.model.reasons import Reason, ReasonCode
 from bridge.planning.ceilings import Mode
 from bridge.planning.cluster_book import BookTerms, ClusterBook, Protection
 from bridge.planning.eligibility import Alternative
+from bridge.planning.freepools import Closure, Gates
 from bridge.planning.kinds import SPARE_S, latest_start_s
 from bridge.planning.layouts import Layout, Layouts, layouts
 from bridge.planning.rows import Rows
@@ -123,7 +124,8 @@ class Booking:
             reason if ways.least else _NO_WIDTH
             for reason, ways in zip(terms.reasons, self.layouts, strict=True)
         ]
-        self._shut = _shut_sets(lowered.closed_to(*asked))
+        self._gates = lowered.closed_to(*asked)
+        self._judged: dict[tuple[int, Gates, int], tuple[Closure, ...] | None] = {}
         refused = np.array([reason is not None for reason in self._refusals], dtype=bool)
         several = np.array(
             [len(ways.least) != 1 or bool(ways.wider) for ways in self.layouts], dtype=bool
@@ -487,9 +489,9 @@ class Booking:
     def _request_of(self, candidate: int, layout: Layout | None = None) -> int:
         first = self.layouts[candidate].least[0]
         if layout is not None and layout is not first:
-            return self.cluster.request(layout, self._shut[candidate])
+            return self.cluster.request(layout, self._gates[candidate])
         if self._request[candidate] < 0:
-            self._request[candidate] = self.cluster.request(first, self._shut[candidate])
+            self._request[candidate] = self.cluster.request(first, self._gates[candidate])
         return int(self._request[candidate])
 
     def _name_requests(self, asked: int) -> None:
@@ -519,6 +521,41 @@ class Booking:
                     self._refusals[candidate] if self._refused[asked] else None,
                 ),
             )
+
+    def kept_out(self, asked: int) -> tuple[Closure, ...]:
+        """The FreePools of nodes without which a row that has no place could have one.
+
+        Mostly none. A row that has a place, if only beyond the horizon, is not kept out; ceilings
+        are no matter. One that is kept out never starts, whatever the horizon.
+        """
+        found: tuple[Closure, ...] = ()
+        for candidate in range(int(self._first[asked]), int(self._first[asked + 1])):
+            if self._refusals[candidate] is None:
+                closures = self._kept_out(candidate)
+                if closures is None:
+                    return ()
+                found = found or closures
+        if found:
+            self._blocked[asked] = Blocked.NEVER_NODES
+        return found
+
+    def _kept_out(self, candidate: int) -> tuple[Closure, ...] | None:
+        """The same for one candidate; None: no pool keeps it out. Those alike are judged once."""
+        gates, length = self._gates[candidate], self._length(candidate)
+        if not gates:
+            return None
+        key = id(self.layouts[candidate]), gates, length
+        if key not in self._judged:
+
+            def fits(gates: Gates) -> bool:
+                requests = (self.cluster.request(w, gates) for w in self.layouts[candidate].least)
+                now_s = self.rows.snapshot.now_s
+                finds = (self._book.find(r, length, None, now_s, NEVER - 1) for r in requests)
+                return any(found is not None for found in finds)
+
+            closures = tuple(self.cluster.closures[gate.closure] for gate in gates)
+            self._judged[key] = None if fits(gates) else closures if fits(()) else ()
+        return self._judged[key]
 
     def result(self, policy: str, *, beyond: bool = False) -> Plan:
         """The plan.
@@ -590,20 +627,6 @@ def _gather(
     offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
     take = np.repeat(indptr[rows] - offsets[:-1], counts) + np.arange(offsets[-1])
     return offsets, take
-
-
-def _shut_sets(closed: NDArray[np.bool_]) -> list[tuple[int, ...]]:
-    """For each candidate the closures that keep it out; candidates alike share one."""
-    if not closed.any():
-        return [()] * len(closed)
-    known: dict[bytes, tuple[int, ...]] = {}
-    found = []
-    for row in closed:
-        key = row.tobytes()
-        if key not in known:
-            known[key] = tuple(np.flatnonzero(row).tolist())
-        found.append(known[key])
-    return found
 
 
 def _layouts_of(rows: Rows, job: NDArray[np.int64]) -> list[Layouts]:

@@ -14,7 +14,7 @@ Rules
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -28,6 +28,7 @@ from bridge.model.resources import ChunkRequest, LoweredChunks
 from bridge.model.snapshot import Snapshot
 from bridge.planning.chunk_groups import chunk_columns
 from bridge.planning.chunks import format_place, format_request
+from bridge.planning.freepools import Closure
 from bridge.planning.slurm_request import slurm_request
 from bridge.units import DAY_S, format_duration
 
@@ -61,6 +62,7 @@ class Change:
         partition: index into `Snapshot.partitions`; -1: as it is.
         options: of sbatch.
         text: for people, without the start.
+        free_pools: that would have to let it in; empty: no pool is in its way.
     """
 
     start_s: int
@@ -70,6 +72,7 @@ class Change:
     partition: int
     options: str
     text: str
+    free_pools: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -254,6 +257,14 @@ def describe(
     return Change(
         start_s, time_limit_s, size, kind, partition, " ".join(options), " and ".join(words)
     )
+
+
+def let_in(start_s: int, closures: Sequence[Closure]) -> Change:
+    """Puts access to FreePools into words."""
+    names = tuple(closure.name for closure in closures)
+    words = [f"{closure.name} (lets in: {closure.access or 'nobody'})" for closure in closures]
+    text = f"with access to FreePool{'s' if len(names) > 1 else ''} {' and '.join(words)}"
+    return Change(start_s, 0, 0, None, -1, "", text, names)
 
 
 def _smaller(jobs: JobTable, row: int, sizes: Sizes, size: int) -> tuple[str, str]:

@@ -20,6 +20,7 @@ from bridge.errors import ConfigError
 from bridge.model.snapshot import Snapshot
 from bridge.planning.ceilings import Mode, Terms
 from bridge.planning.eligibility import Eligibility
+from bridge.planning.freepools import Closure, Gates
 from bridge.planning.layouts import Layout
 from bridge.planning.rules import LoweredRules
 
@@ -61,7 +62,7 @@ class ClusterBook:
         """
         self._snapshot, self._eligibility, self._lowered = snapshot, eligibility, lowered
         self._classes: dict[tuple[int, tuple[int, ...]], int] = {}
-        self._requests: dict[tuple[Layout, tuple[int, ...]], int] = {}
+        self._requests: dict[tuple[Layout, Gates], int] = {}
         self.book = Book(
             snapshot.now_s,
             np.ascontiguousarray(snapshot.nodes.capacity),
@@ -111,21 +112,27 @@ class ClusterBook:
             reasons=terms.reasons,
         )
 
-    def request(self, layout: Layout, shut: tuple[int, ...] = ()) -> int:
+    def request(self, layout: Layout, gates: Gates = ()) -> int:
         """The book's number of a layout; layouts that ask nodes for the same share it.
 
         Args:
             layout: of a pending job.
-            shut: the FreePool closures (positions in `LoweredRules.closures`) that keep it out.
+            gates: the FreePools' closures that keep it, or some of its chunks, out.
         """
-        key = layout, shut
+        key = layout, gates
         found = self._requests.get(key)
         if found is None:
             groups = layout.groups
             found = self._requests[key] = self.book.add_request(
                 count=np.array([group.count for group in groups], dtype=np.int64),
                 want=np.array([group.want for group in groups], dtype=np.int64),
-                cls=np.array([self._class(group.class_, shut) for group in groups], dtype=np.int32),
+                cls=np.array(
+                    [
+                        self._class(group.class_, _shut(gates, want))
+                        for group, want in zip(groups, layout.together(), strict=True)
+                    ],
+                    dtype=np.int32,
+                ),
                 arrangement=int(layout.arrangement),
                 exclusive=layout.exclusive,
                 most_per_node=np.array([group.most_per_node for group in groups], dtype=np.int64),
@@ -148,6 +155,11 @@ class ClusterBook:
             self._classes[class_, shut] = found
         return found
 
+    @property
+    def closures(self) -> tuple[Closure, ...]:
+        """The FreePools of nodes; gates are numbers among them."""
+        return self._lowered.closures
+
     def ceiling_key(self, ceiling: int) -> str:
         """What a ceiling is called from snapshot to snapshot; empty for none."""
         if ceiling < 0:
@@ -166,6 +178,11 @@ class ClusterBook:
         if ceiling >= self.first_licence:
             return True, self._snapshot.licences[ceiling - self.first_licence]
         return False, self._lowered.ceilings.labels[ceiling]
+
+
+def _shut(gates: Gates, want: tuple[int, ...]) -> tuple[int, ...]:
+    """The closures that keep a chunk out, as positions in `LoweredRules.closures`."""
+    return tuple(gate.closure for gate in gates if gate.shuts(want))
 
 
 def _bits(mask: NDArray[np.bool_]) -> NDArray[np.uint64]:

@@ -17,6 +17,7 @@ Rules
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +25,13 @@ from numpy.typing import NDArray
 from bridge.core import NEVER, Stores, UsageVector
 from bridge.model.limits import EACH, TIME, Rules
 from bridge.model.plan import Plan
+from bridge.model.reasons import Reason
 from bridge.model.snapshot import Snapshot
 from bridge.planning.amounts import Amounts
 from bridge.planning.ceilings import UNBOUNDED, CeilingList, Ceilings, Mode, TermList, Terms
-from bridge.planning.freepools import Asked, Closure, LoweredFreePools
+from bridge.planning.eligibility import Eligibility
+from bridge.planning.freepools import Asked, Closure, Gates, LoweredFreePools
+from bridge.planning.layouts import layouts
 from bridge.planning.limits import Consumers, Horizon, LoweredLimits
 from bridge.units import UNPLANNED
 
@@ -73,7 +77,8 @@ class LoweredRules:
         for pool in rules.free_pools:
             names.add(pool.resource)
             names.add(pool.nodes.having if pool.nodes else "")
-            names.update(what for access in pool.access for what, _ in access.most)
+            for access in pool.access:
+                names.update(bound.what for bound in (*access.bounds, *access.chunk))
         names -= {"", EACH, TIME}
         return tuple(sorted(name for name in names if self._amounts.column(name) is None))
 
@@ -84,9 +89,11 @@ class LoweredRules:
         time_limit_s: NDArray[np.int64],
         nodes: NDArray[np.int64],
     ) -> Asked:
+        used = self._amounts.of_jobs(rows, partition, nodes)
         return Asked(
             who=self._consumers.of_jobs(rows, partition),
-            used=self._amounts.of_jobs(rows, partition, nodes),
+            used=used,
+            asked=self._amounts.asked(rows, nodes) if self._pools.bounds_least else used,
             time_limit_s=time_limit_s,
         )
 
@@ -120,8 +127,10 @@ class LoweredRules:
         partition: NDArray[np.int64],
         time_limit_s: NDArray[np.int64],
         nodes: NDArray[np.int64],
-    ) -> NDArray[np.bool_]:
-        """(n, n_closures) bool: which closures keep which jobs out; arguments as `terms`."""
+    ) -> list[Gates]:
+        """(n,) which closures keep which jobs, or which of their chunks, out; as `terms`."""
+        if not self.closures:
+            return [()] * len(rows)
         return self._pools.closed_to(self._asked(rows, partition, time_limit_s, nodes))
 
 
@@ -210,12 +219,12 @@ def stranded(lowered: LoweredRules, plan: Plan) -> list[Stranded]:
     nodes = np.diff(plan.indptr)[planned]
     terms = lowered.terms(rows, where, end_s - start_s, nodes)
     closed = lowered.closed_to(rows, where, end_s - start_s, nodes)
-    sums, found = Sums(lowered), []
+    sums, gatekeeper, found = Sums(lowered), _Gatekeeper(lowered, plan), []
     for at, row in enumerate(planned.tolist()):
         begin, end = int(start_s[at]), int(end_s[at])
         broken = sums.broken(begin, end, terms, at)
         if broken is None:
-            broken = _closed(lowered, plan.nodes_of(row), closed[at], begin, end)
+            broken = gatekeeper.broken(row, closed[at])
         if broken is None:
             sums.put(begin, end, terms, at)
         else:
@@ -223,16 +232,46 @@ def stranded(lowered: LoweredRules, plan: Plan) -> list[Stranded]:
     return found
 
 
-def _closed(
-    lowered: LoweredRules,
-    nodes: NDArray[np.int32],
-    closed: NDArray[np.bool_],
-    start_s: int,
-    end_s: int,
-) -> str | None:
-    """The closure that shuts one of the nodes during [start_s, end_s)."""
-    for closure, shut in zip(lowered.closures, closed.tolist(), strict=True):
-        starts, ends = closure.windows.T
-        if shut and closure.nodes[nodes].any() and ((starts < end_s) & (ends > start_s)).any():
-            return f"nodes that FreePool {closure.name} keeps free"
-    return None
+class _Gatekeeper:
+    """Looks at the nodes of planned rows that FreePools close."""
+
+    def __init__(self, lowered: LoweredRules, plan: Plan) -> None:
+        self._lowered, self._plan = lowered, plan
+
+    @cached_property
+    def _eligibility(self) -> Eligibility:
+        return Eligibility(self._lowered.snapshot)
+
+    def broken(self, row: int, gates: Gates) -> str | None:
+        """The closure that shuts one of a row's nodes meanwhile, or its chunks there."""
+        plan = self._plan
+        own = slice(int(plan.indptr[row]), int(plan.indptr[row + 1]))
+        start_s, end_s = int(plan.start_s[row]), int(plan.end_s[row])
+        for gate in gates:
+            closure = self._lowered.closures[gate.closure]
+            starts, ends = closure.windows.T
+            on = closure.nodes[plan.nodes[own]]
+            if not on.any() or not ((starts < end_s) & (ends > start_s)).any():
+                continue
+            if not gate.chunks or any(gate.shuts(want) for want in self._wants(row, own, on)):
+                return f"nodes that FreePool {closure.name} keeps free"
+        return None
+
+    def _wants(self, row: int, own: slice, on: NDArray[np.bool_]) -> list[tuple[int, ...]]:
+        """What the chunks of a row ask for that lie on some of its nodes."""
+        plan, snapshot = self._plan, self._lowered.snapshot
+        job = int(plan.job[row])
+        found = self._eligibility.alternatives(np.array([job], dtype=np.int64))[0]
+        if isinstance(found, Reason):
+            return []
+        here = [each for each in found if each.partition == plan.partition[row]] or found
+        ways = layouts(snapshot, self._eligibility, job, here[0]).least
+        if not ways:
+            return []
+        wants = ways[0].together()
+        if plan.groups is None or not plan.groups[own].any():
+            return wants
+        kinds = np.flatnonzero(plan.groups[own][on].any(axis=0)).tolist()
+        return [
+            want for group, want in zip(ways[0].groups, wants, strict=True) if group.kind in kinds
+        ]

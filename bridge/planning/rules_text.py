@@ -36,8 +36,10 @@ from bridge.model.limits import (
     ARRAY_JOBS,
     EACH,
     JOBS,
+    MEMORY,
     TIME,
     Access,
+    Bound,
     ConsumerKind,
     FreePool,
     Items,
@@ -52,12 +54,11 @@ from bridge.units import NEVER
 
 _DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 _ITEMS = re.compile(r"(?:(\d+)([kmgt]?)b?)?(?:(?:^|/)(\d+(?:\.\d+)?)%)?", re.IGNORECASE)
-_BOUND = re.compile(r"(<=|<)?\s*(\S+)")
+_BOUND = re.compile(r"(<=|>=|<|>|=)?\s*([^\s<>=]+)")
 _KIB = {"k": 1, "m": 1024, "g": 1024**2, "t": 1024**3}
 _MOST = 2**40
 MOST_NODES = 100_000
 """Most nodes that one FreePool names."""
-_MEMORY = ("mem", "mem_mib")
 _COUNTED = (JOBS, ARRAY_JOBS)
 
 
@@ -100,7 +101,7 @@ Count = Annotated[str, BeforeValidator(_plain)]
 
 def _size(number: str, suffix: str, resource: str) -> int:
     """A number of items; of memory with a suffix, in MiB without one."""
-    if suffix and resource not in _MEMORY:
+    if suffix and resource not in MEMORY:
         raise ValueError(f"has a size of memory ('{number}{suffix}') for {resource}")
     count = -(-int(number) * _KIB[suffix.lower()] // 1024) if suffix else int(number)
     if count > _MOST:
@@ -149,22 +150,35 @@ def hostnames(texts: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def bound(value: object, what: str) -> int:
-    """Reads `< 4`, `<= 2h`, or `4` (the same as `<= 4`) as the most that is allowed.
+def bounds(value: object, what: str) -> Bound:
+    """Reads `< 4`, `>= 80g`, `> 2h, <= 12h`, or `4` (the same as `<= 4`).
 
     Raises:
-        ValueError: it is something else.
+        ValueError: it is something else, or nothing meets it.
     """
-    found = _BOUND.fullmatch(str(value).strip())
-    sign, text = found.groups() if found else (None, "")
+    least, most = 0, NEVER
+    for part in str(value).split(","):
+        found = _BOUND.fullmatch(part.strip())
+        if found is None:
+            raise ValueError(f"must be a bound as '< 4', '>= 4' or '>= 4, <= 8', not {value!r}")
+        sign, text = found.groups()
+        amount = _amount(text, what, value)
+        if sign in (">", ">=", "="):
+            least = max(least, amount + (sign == ">"))
+        if sign not in (">", ">="):
+            most = min(most, amount - (sign == "<"))
+    if least > most:
+        raise ValueError(f"'{value}' is met by nothing")
+    return Bound(what, least, most)
+
+
+def _amount(text: str, what: str, value: object) -> int:
     if what == TIME:
-        most = duration(text)
-    else:
-        number = re.fullmatch(r"(\d+)([kmgt]?)b?", text, re.IGNORECASE)
-        if number is None:
-            raise ValueError(f"must be a bound as '< 4' or '<= 4', not {value!r}")
-        most = _size(number[1], number[2], what)
-    return most - 1 if sign == "<" else most
+        return duration(text)
+    number = re.fullmatch(r"(\d+)([kmgt]?)b?", text, re.IGNORECASE)
+    if number is None:
+        raise ValueError(f"must be a bound as '< 4', '>= 4' or '>= 4, <= 8', not {value!r}")
+    return _size(number[1], number[2], what)
 
 
 class _Section(BaseModel):
@@ -285,6 +299,41 @@ class LimitSection(_Section):
         )
 
 
+def _bounds(stated: Mapping[str, object]) -> tuple[Bound, ...]:
+    """Bounds by what they are of.
+
+    Raises:
+        ValueError: one is wrong; it is named.
+    """
+    found = []
+    for what, value in sorted(stated.items()):
+        try:
+            found.append(bounds(value, what))
+        except ValueError as error:
+            raise ValueError(f"{what}: {error}") from error
+    return tuple(found)
+
+
+class ChunkSection(BaseModel):
+    """What one chunk must ask for; every key is a resource of nodes and its bound."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    @model_validator(mode="after")
+    def _sensible(self) -> Self:
+        stated = self.model_extra or {}
+        for what in (TIME, *_COUNTED):
+            if what in stated:
+                raise ValueError(f"{what} is of the whole job: say it beside chunk")
+        if not _bounds(stated):
+            raise ValueError("must state a resource and its bound")
+        return self
+
+    def bounds(self) -> tuple[Bound, ...]:
+        """The same as nouns."""
+        return _bounds(self.model_extra or {})
+
+
 class AccessSection(BaseModel):
     """Lets jobs in that meet all of it; any other key is a resource and its bound."""
 
@@ -297,34 +346,34 @@ class AccessSection(BaseModel):
     partitions: tuple[str, ...] | None = Field(
         default=None, min_length=1, description="One of these."
     )
-    time: str | None = Field(default=None, description="Bound on the time limit: '< 1h', '<= 2h'.")
+    time: str | None = Field(
+        default=None, description="Bound on the time limit: '< 1h', '<= 2h', '> 12h'."
+    )
+    chunk: ChunkSection | None = Field(
+        default=None,
+        description="Bounds on what one chunk asks for: {mem: '>= 66g'}; for pools of nodes.",
+    )
 
     @model_validator(mode="after")
-    def _bounds(self) -> Self:
-        for what, value in self._stated():
+    def _sensible(self) -> Self:
+        for what in self.model_extra or {}:
             if what in ("user", "account", "partition"):
                 raise ValueError(f"knows {what}s (a list), not {what}")
-            try:
-                bound(value, what)
-            except ValueError as error:
-                raise ValueError(f"{what}: {error}") from error
         if self.access() == Access():
             raise ValueError("must state something")
         return self
 
-    def _stated(self) -> list[tuple[str, object]]:
+    def access(self) -> Access:
+        """The same as a noun."""
         stated = dict(self.model_extra or {})
         if self.time is not None:
             stated[TIME] = self.time
-        return sorted(stated.items())
-
-    def access(self) -> Access:
-        """The same as a noun."""
         return Access(
             users=None if self.users is None else frozenset(self.users),
             accounts=None if self.accounts is None else frozenset(self.accounts),
             partitions=None if self.partitions is None else frozenset(self.partitions),
-            most=tuple((what, bound(value, what)) for what, value in self._stated()),
+            bounds=_bounds(stated),
+            chunk=() if self.chunk is None else self.chunk.bounds(),
         )
 
 
@@ -384,6 +433,8 @@ class FreePoolSection(_Section):
             raise ValueError("keep: must be a number, a percentage, or all")
         if self.nodes is not None and self.keep != "all":
             raise ValueError("keep: of nodes all are kept; name fewer of them to keep fewer")
+        if self.nodes is None and any(access.chunk is not None for access in self.access):
+            raise ValueError("access: chunk is for pools of nodes; a resource is kept from jobs")
         return self
 
     def pool(self, zone: ZoneInfo) -> FreePool:

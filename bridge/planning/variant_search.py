@@ -16,11 +16,15 @@ from bridge.planning.ceilings import Mode
 from bridge.planning.changes import Variants
 from bridge.planning.cluster_book import BookTerms, ClusterBook, Protection
 from bridge.planning.eligibility import Alternative, Eligibility
+from bridge.planning.freepools import Closure
 from bridge.planning.kinds import latest_start_s
 from bridge.planning.layouts import Layout, layouts
 from bridge.planning.plan_book import book_plan
 from bridge.planning.rules import lower
 from bridge.units import DAY_S, NEVER, UNPLANNED
+
+MOST_POOLS = 16
+"""FreePools of nodes that are tried one by one."""
 
 
 @dataclass(frozen=True)
@@ -130,13 +134,37 @@ class Search:
         found = self.place(row, below_s, limit_s)
         return NEVER if found is None else found.start_s
 
-    def place(self, row: int, below_s: int, limit_s: int = 0) -> Place | None:
+    def pools(self, below_s: int) -> tuple[int, tuple[Closure, ...]]:
+        """The FreePools of nodes that keep the job from an earlier start as it is.
+
+        Args:
+            below_s: what is to be beaten.
+
+        Returns:
+            The start it would have if they let it in, and as few pools as that takes. NEVER and
+            none, if that brings no earlier start.
+        """
+        closures, row = self._lowered.closures, self.variants.plain()
+        needed = frozenset(range(len(closures)))
+        found = self.place(row, below_s, without=needed) if closures else None
+        if found is None:
+            return NEVER, ()
+        for at in range(min(len(closures), MOST_POOLS)):
+            fewer = self.place(row, below_s, without=needed - {at})
+            if fewer is not None and fewer.start_s == found.start_s:
+                needed -= {at}
+        return found.start_s, tuple(closures[at] for at in sorted(needed))
+
+    def place(
+        self, row: int, below_s: int, limit_s: int = 0, *, without: frozenset[int] = frozenset()
+    ) -> Place | None:
         """Where a variant starts earliest.
 
         Args:
             row: of a variant; with `limit_s` a short one.
             below_s: from then on is too late.
             limit_s: its time limit; 0: as it stands there.
+            without: closures that let it in.
         """
         alternatives = self._alternatives(row)
         if isinstance(alternatives, Reason):
@@ -151,7 +179,8 @@ class Search:
                 until_s = min(below_s - 1, self._latest_s(row, length_s))
                 if best is not None:
                     until_s = min(until_s, best.start_s - 1)
-                best = self._find(row, alternative, layout, length_s, until_s) or best
+                found = self._find(row, alternative, layout, length_s, until_s, without=without)
+                best = found or best
         return best
 
     def _alternatives(self, row: int) -> tuple[Alternative, ...] | Reason:
@@ -172,7 +201,14 @@ class Search:
         return min(self.latest_s, int(bound[0]))
 
     def _find(
-        self, row: int, alternative: Alternative, layout: Layout, length_s: int, until_s: int
+        self,
+        row: int,
+        alternative: Alternative,
+        layout: Layout,
+        length_s: int,
+        until_s: int,
+        *,
+        without: frozenset[int],
     ) -> Place | None:
         if until_s < self.begin_s:
             return None
@@ -185,11 +221,10 @@ class Search:
         terms = self._lowered.terms(*asked)
         if terms.reasons[0] is not None:
             return None
-        shut: tuple[int, ...] = ()
-        if self._lowered.closures:
-            shut = tuple(np.flatnonzero(self._lowered.closed_to(*asked)[0]).tolist())
+        gates = self._lowered.closed_to(*asked)[0]
+        gates = tuple(gate for gate in gates if gate.closure not in without)
         terms = self._cluster.with_licences(terms, self._with.jobs.licences[asked[0]], Mode.BOTH)
         own: BookTerms = (terms.ceiling, terms.amount, terms.mode)
-        request = self._cluster.request(layout, shut)
+        request = self._cluster.request(layout, gates)
         found = self._cluster.book.find(request, length_s, own, self.begin_s, until_s)
         return None if found is None else Place(found[0], length_s, alternative, layout, *found[1:])

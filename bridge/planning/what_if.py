@@ -21,6 +21,8 @@ Rules
        only a start now is told, for that is taken at once.
     5. Of an array all tasks change alike; what is told is the start of its first one.
     6. A job that is held, or that the policy cannot plan, is not looked at.
+    7. FreePools of nodes that keep the job from an earlier start come last: their access is not the
+       user's to change.
 
 Best first: the earliest start; of equal ones another partition, then the time limit, then the size.
 """
@@ -32,7 +34,7 @@ from numpy.typing import NDArray
 
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
-from bridge.planning.changes import Change, describe
+from bridge.planning.changes import Change, describe, let_in
 from bridge.planning.rows import MIXED, plannable
 from bridge.planning.variant_search import Conditions, Search
 
@@ -69,7 +71,7 @@ def what_if(
         step_s: of time limits.
 
     Returns:
-        At most `MOST_CHANGES`, best first; empty: none helps, or none is looked for.
+        At most `MOST_CHANGES`, best first, and FreePools; empty: none helps, or none is looked for.
     """
     if not can_change(snapshot, plan, row):
         return ()
@@ -77,7 +79,8 @@ def what_if(
     below_s = search.present_s(int(plan.start_s[row]))
     changes = _single(search, below_s, step_s) or _pairs(search, below_s, step_s)
     ordered = sorted(changes, key=lambda c: (c.start_s, c.partition < 0, c.size, -c.time_limit_s))
-    return tuple(ordered[:MOST_CHANGES])
+    start_s, pools = search.pools(below_s)
+    return (*ordered[:MOST_CHANGES], *((let_in(start_s, pools),) if pools else ()))
 
 
 def _single(search: Search, below_s: int, step_s: int) -> list[Change]:

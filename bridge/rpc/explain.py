@@ -192,8 +192,15 @@ def _explain_waiting(
     hold = Hold(int(snapshot.jobs.hold[job]))
     if hold is Hold.BEGIN_TIME and snapshot.jobs.begin_s[job] > now_s:
         lines.append(f"not to begin before {_when(int(snapshot.jobs.begin_s[job]), now_s)}")
-    if changes == ():
-        lines.append(NOTHING_HELPS)
+    if changes is not None:
+        lines += [
+            f"FreePool {name} keeps nodes from it; with access it would start "
+            f"{_when(change.start_s, now_s)}"
+            for change in changes
+            for name in change.free_pools
+        ]
+        if all(change.free_pools for change in changes):
+            lines.append(NOTHING_HELPS)
     return pb.ExplainReply(
         job=message,
         lines=lines,
@@ -260,6 +267,7 @@ def _change(snapshot: Snapshot, change: Change) -> pb.Change:
         time_limit_s=change.time_limit_s,
         options=change.options,
         text=change.text,
+        free_pools=change.free_pools,
     )
     if change.partition >= 0:
         message.partition = snapshot.partitions[change.partition].name

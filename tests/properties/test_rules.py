@@ -9,6 +9,7 @@ from bridge.model.limits import (
     EACH,
     TIME,
     Access,
+    Bound,
     ConsumerKind,
     FreePool,
     Items,
@@ -65,8 +66,14 @@ accesses = st.builds(
     users=st.none() | st.sets(st.sampled_from([*USERS, "cid"]), min_size=1).map(frozenset),
     accounts=st.none() | st.sets(st.sampled_from(ACCOUNTS), min_size=1).map(frozenset),
     partitions=st.none() | st.sets(st.sampled_from(PARTITIONS), min_size=1).map(frozenset),
-    most=st.lists(
-        st.tuples(st.sampled_from(["cpus", "gpu", TIME]), st.integers(0, 8)), max_size=2
+    bounds=st.lists(
+        st.builds(
+            Bound,
+            st.sampled_from(["cpus", "gpu", TIME]),
+            st.integers(0, 8),
+            st.sampled_from([NEVER, *range(9)]),
+        ),
+        max_size=2,
     ).map(tuple),
 )
 pools = st.builds(
@@ -151,7 +158,7 @@ class Seconds:
             (access.users is None or who[ConsumerKind.USER] in access.users)
             and (access.accounts is None or who[ConsumerKind.ACCOUNT] in access.accounts)
             and (access.partitions is None or who[ConsumerKind.PARTITION] in access.partitions)
-            and all(asked[what] <= most for what, most in access.most)
+            and all(bound.least <= asked[bound.what] <= bound.most for bound in access.bounds)
             for access in pool.access
         )
 

@@ -51,6 +51,7 @@ from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.snapshot import Snapshot
 from bridge.planning.booking import Booking, Kept, Place
 from bridge.planning.explanation import blocked_reason
+from bridge.planning.freepools import Closure
 from bridge.planning.kinds import too_late
 from bridge.planning.rows import Rows, expand_arrays
 from bridge.planning.rules import lower
@@ -206,6 +207,9 @@ class OpenCcs:
             if place.reason is not None:
                 yield row, place.reason
                 continue
+            if place.start_s == NEVER and (pools := booking.kept_out(at)):
+                yield row, _kept_out(pools)
+                continue
             if bounded[job]:
                 yield row, self._bounded(rows, at, place, booking)
                 continue
@@ -268,6 +272,12 @@ class OpenCcs:
             fit_now=0,
             counter=max(place.ceiling - booking.cluster.first_licence, 0),
         )
+
+
+def _kept_out(pools: tuple[Closure, ...]) -> Reason:
+    """Says which FreePools keep a job out that could run without them."""
+    texts = [f"FreePool {pool.name} keeps nodes for {pool.access or 'nobody'}" for pool in pools]
+    return Reason(ReasonCode.NEVER, f"has no access to nodes that it needs: {'; '.join(texts)}")
 
 
 _JUDGED_ALONE = (Blocked.NEVER_NODES, Blocked.NEVER_SIZE, Blocked.NEVER_COUNTER)

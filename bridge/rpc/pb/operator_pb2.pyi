@@ -40,7 +40,7 @@ class StatusRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class StatusReply(_message.Message):
-    __slots__ = ("service", "policy", "uptime_s", "since_last_cycle_s", "controller", "cluster", "generation", "cycles", "cycle_ms_last", "cycle_ms_p99", "jobs_pending", "jobs_running", "jobs_planned", "nodes", "nodes_usable", "decisions", "refusals", "controller_status", "policy_failures")
+    __slots__ = ("service", "policy", "uptime_s", "since_last_cycle_s", "controller", "cluster", "generation", "cycles", "cycle_ms_last", "cycle_ms_p99", "jobs_pending", "jobs_running", "jobs_planned", "nodes", "nodes_usable", "decisions", "refusals", "controller_status", "policy_failures", "unknown_resources")
     class DecisionsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -74,6 +74,7 @@ class StatusReply(_message.Message):
     REFUSALS_FIELD_NUMBER: _ClassVar[int]
     CONTROLLER_STATUS_FIELD_NUMBER: _ClassVar[int]
     POLICY_FAILURES_FIELD_NUMBER: _ClassVar[int]
+    UNKNOWN_RESOURCES_FIELD_NUMBER: _ClassVar[int]
     service: str
     policy: str
     uptime_s: float
@@ -93,7 +94,8 @@ class StatusReply(_message.Message):
     refusals: _containers.ScalarMap[str, int]
     controller_status: _scheduler_pb2.ControllerStatus
     policy_failures: int
-    def __init__(self, service: _Optional[str] = ..., policy: _Optional[str] = ..., uptime_s: _Optional[float] = ..., since_last_cycle_s: _Optional[float] = ..., controller: _Optional[str] = ..., cluster: _Optional[str] = ..., generation: _Optional[int] = ..., cycles: _Optional[int] = ..., cycle_ms_last: _Optional[float] = ..., cycle_ms_p99: _Optional[float] = ..., jobs_pending: _Optional[int] = ..., jobs_running: _Optional[int] = ..., jobs_planned: _Optional[int] = ..., nodes: _Optional[int] = ..., nodes_usable: _Optional[int] = ..., decisions: _Optional[_Mapping[str, int]] = ..., refusals: _Optional[_Mapping[str, int]] = ..., controller_status: _Optional[_Union[_scheduler_pb2.ControllerStatus, _Mapping]] = ..., policy_failures: _Optional[int] = ...) -> None: ...
+    unknown_resources: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, service: _Optional[str] = ..., policy: _Optional[str] = ..., uptime_s: _Optional[float] = ..., since_last_cycle_s: _Optional[float] = ..., controller: _Optional[str] = ..., cluster: _Optional[str] = ..., generation: _Optional[int] = ..., cycles: _Optional[int] = ..., cycle_ms_last: _Optional[float] = ..., cycle_ms_p99: _Optional[float] = ..., jobs_pending: _Optional[int] = ..., jobs_running: _Optional[int] = ..., jobs_planned: _Optional[int] = ..., nodes: _Optional[int] = ..., nodes_usable: _Optional[int] = ..., decisions: _Optional[_Mapping[str, int]] = ..., refusals: _Optional[_Mapping[str, int]] = ..., controller_status: _Optional[_Union[_scheduler_pb2.ControllerStatus, _Mapping]] = ..., policy_failures: _Optional[int] = ..., unknown_resources: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class PlanRequest(_message.Message):
     __slots__ = ("limit",)
@@ -174,7 +176,7 @@ class ChainLink(_message.Message):
     def __init__(self, kind: _Optional[_Union[ChainKind, str]] = ..., job: _Optional[_Union[PlannedJob, _Mapping]] = ..., until_s: _Optional[int] = ..., shared_nodes: _Optional[int] = ..., licence: _Optional[str] = ..., reservation: _Optional[str] = ...) -> None: ...
 
 class Change(_message.Message):
-    __slots__ = ("start_s", "time_limit_s", "nodes", "tasks", "chunks", "partition", "options", "text")
+    __slots__ = ("start_s", "time_limit_s", "nodes", "tasks", "chunks", "partition", "options", "text", "free_pools")
     START_S_FIELD_NUMBER: _ClassVar[int]
     TIME_LIMIT_S_FIELD_NUMBER: _ClassVar[int]
     NODES_FIELD_NUMBER: _ClassVar[int]
@@ -183,6 +185,7 @@ class Change(_message.Message):
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     OPTIONS_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
+    FREE_POOLS_FIELD_NUMBER: _ClassVar[int]
     start_s: int
     time_limit_s: int
     nodes: int
@@ -191,7 +194,8 @@ class Change(_message.Message):
     partition: str
     options: str
     text: str
-    def __init__(self, start_s: _Optional[int] = ..., time_limit_s: _Optional[int] = ..., nodes: _Optional[int] = ..., tasks: _Optional[int] = ..., chunks: _Optional[int] = ..., partition: _Optional[str] = ..., options: _Optional[str] = ..., text: _Optional[str] = ...) -> None: ...
+    free_pools: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, start_s: _Optional[int] = ..., time_limit_s: _Optional[int] = ..., nodes: _Optional[int] = ..., tasks: _Optional[int] = ..., chunks: _Optional[int] = ..., partition: _Optional[str] = ..., options: _Optional[str] = ..., text: _Optional[str] = ..., free_pools: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class PolicyRequest(_message.Message):
     __slots__ = ("set",)
@@ -200,12 +204,14 @@ class PolicyRequest(_message.Message):
     def __init__(self, set: _Optional[str] = ...) -> None: ...
 
 class PolicyReply(_message.Message):
-    __slots__ = ("yaml", "choices")
+    __slots__ = ("yaml", "choices", "unknown_resources")
     YAML_FIELD_NUMBER: _ClassVar[int]
     CHOICES_FIELD_NUMBER: _ClassVar[int]
+    UNKNOWN_RESOURCES_FIELD_NUMBER: _ClassVar[int]
     yaml: str
     choices: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, yaml: _Optional[str] = ..., choices: _Optional[_Iterable[str]] = ...) -> None: ...
+    unknown_resources: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, yaml: _Optional[str] = ..., choices: _Optional[_Iterable[str]] = ..., unknown_resources: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ReserveRequest(_message.Message):
     __slots__ = ("name", "start_s", "duration_s", "nodes", "chunks", "partition", "users", "accounts", "displace", "dry_run")

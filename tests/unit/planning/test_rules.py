@@ -13,6 +13,7 @@ from bridge.model.reasons import ReasonCode
 from bridge.model.resources import Chunk, ChunkRequest, LoweredChunks
 from bridge.planning.amounts import Amounts
 from bridge.planning.ceilings import UNBOUNDED, Mode, Terms
+from bridge.planning.freepools import Gate
 from bridge.planning.rules import LoweredRules, Sums, lower, stranded
 from bridge.planning.rules_text import parse_rules
 from bridge.units import DAY_S, NEVER, UNPLANNED
@@ -255,7 +256,7 @@ def test_free_pool_3_nodes_with_gpus_for_maintenance_every_two_months():
     ]  # fmt: skip
     assert set((closure.windows[:, 1] - closure.windows[:, 0]).tolist()) == {10 * HOUR_S}
     one = np.zeros(1, dtype=np.int64)
-    assert lowered.closed_to(one, one, one + 60, one + 1).tolist() == [[True]]
+    assert lowered.closed_to(one, one, one + 60, one + 1) == [(Gate(0),)]
 
 
 # ------------------------------------------------------------------ rules beyond the paper

@@ -13,6 +13,7 @@ from bridge.errors import ConfigError
 from bridge.model.limits import (
     ALWAYS,
     Access,
+    Bound,
     ConsumerKind,
     FreePool,
     Items,
@@ -21,7 +22,7 @@ from bridge.model.limits import (
     Rules,
     Validity,
 )
-from bridge.planning.rules_text import bound, duration, items, parse_rules
+from bridge.planning.rules_text import bounds, duration, items, parse_rules
 from bridge.units import DAY_S, NEVER
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "LIMITS.md"
@@ -81,7 +82,7 @@ def test_free_pools_with_everything():
         FreePool(
             "small", "mem", Items(65536, 10.0),
             (Access(frozenset("a"), frozenset("b"), frozenset("c"),
-                    (("cpus", 3), ("time", 7200))),),
+                    (Bound("cpus", 0, 3), Bound("time", 0, 7200))),),
             Validity(0, at("2030-01-01 12:00"), "0 8 * * mon", 36000),
         ),
         FreePool("gpus", "", Items(percent=100.0), (), ALWAYS, NodeSet(("n1",), "a&b", "gpu")),
@@ -115,9 +116,14 @@ def test_durations_items_and_bounds():
     assert items("64G", "mem") == Items(65536)
     assert items("512k", "mem") == Items(1)
     assert items("unlimited", "cpus") is None
-    assert [bound(text, "cpus") for text in ("< 4", "<=4", "4", 4)] == [3, 4, 4, 4]
-    assert [bound(text, "time") for text in ("< 1h", "<= 1h")] == [3599, 3600]
-    assert bound("< 2g", "mem") == 2047
+    assert [bounds(text, "cpus").most for text in ("< 4", "<=4", "4", 4)] == [3, 4, 4, 4]
+    assert [bounds(text, "time").most for text in ("< 1h", "<= 1h")] == [3599, 3600]
+    assert bounds("< 2g", "mem") == Bound("mem", 0, 2047)
+    assert [bounds(text, "cpus") for text in (">= 4", "> 4", "= 4", ">= 4, < 8")] == [
+        Bound("cpus", 4), Bound("cpus", 5), Bound("cpus", 4, 4), Bound("cpus", 4, 7),
+    ]  # fmt: skip
+    assert bounds("> 12h", "time") == Bound("time", 12 * 3600 + 1)
+    assert bounds(">= 66g", "mem") == Bound("mem", 66 * 1024)
 
 
 def test_percentages_and_numbers_the_larger_counts():
@@ -165,6 +171,30 @@ PROBLEMS = {
     "access": (
         "free_pools: [{name: x, resource: cpus, access: [{cpus: few}]}]",
         "free_pools.0.access.0: cpus: must be a bound as",
+    ),
+    "met by nothing": (
+        "free_pools: [{name: x, resource: cpus, access: [{cpus: '> 4, < 5'}]}]",
+        "free_pools.0.access.0: cpus: '> 4, < 5' is met by nothing",
+    ),
+    "sign": (
+        "free_pools: [{name: x, resource: cpus, access: [{cpus: '=> 4'}]}]",
+        "free_pools.0.access.0: cpus: must be a bound as '< 4', '>= 4' or '>= 4, <= 8', not '=> 4'",
+    ),
+    "empty chunk": (
+        "free_pools: [{name: x, nodes: {having: gpu}, access: [{chunk: {}}]}]",
+        "free_pools.0.access.0.chunk: must state a resource and its bound",
+    ),
+    "chunk's bound": (
+        "free_pools: [{name: x, nodes: {having: gpu}, access: [{chunk: {mem: lots}}]}]",
+        "free_pools.0.access.0.chunk: mem: must be a bound as",
+    ),
+    "chunk's time": (
+        "free_pools: [{name: x, nodes: {having: gpu}, access: [{chunk: {time: 1h}}]}]",
+        "free_pools.0.access.0.chunk: time is of the whole job: say it beside chunk",
+    ),
+    "chunk of a resource": (
+        "free_pools: [{name: x, resource: mem, access: [{chunk: {mem: '>= 1g'}}]}]",
+        "free_pools.0: access: chunk is for pools of nodes; a resource is kept from jobs",
     ),
     "no access": (
         "free_pools: [{name: x, resource: cpus, access: [{}]}]",
@@ -231,11 +261,24 @@ def test_the_document_s_examples_are_the_papers():
     )
     small, gpus, maintenance = rules.free_pools[:3]
     assert small.keep == Items(10, 20.0)
-    assert small.access == (Access(most=(("cpus", 3), ("time", 3599))),)
+    assert small.access == (Access(bounds=(Bound("cpus", 0, 3), Bound("time", 0, 3599))),)
     assert len(gpus.access) == 3
     assert maintenance.nodes == NodeSet(having="gpu")
     assert maintenance.validity == Validity(cron="0 8 * */2 mon#1", length_s=36000)
     assert datetime.fromtimestamp(august.start_s, UTC).isoformat() == "2017-07-31T22:00:00+00:00"
+
+
+def test_the_document_s_node_specific_minimum_is_the_papers():
+    smp = parse_rules(documented()).free_pools[3]
+    assert smp.name == "large memory"
+    assert smp.access == (
+        Access(chunk=(Bound("mem", 66 * 1024),)),
+        Access(chunk=(Bound("cpus", 17),)),
+        Access(bounds=(Bound("time", 0, 12 * 3600),)),
+    )
+    assert ", or ".join(str(access) for access in smp.access) == (
+        "mem >= 66g in one chunk, or cpus >= 17 in one chunk, or time <= 12h"
+    )
 
 
 def test_nodes_are_named_by_hostlists():
