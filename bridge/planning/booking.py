@@ -150,6 +150,27 @@ class Booking:
         booked: NDArray[np.bool_] = self._start[asked] != NEVER
         return booked
 
+    def candidate(self, asked: int) -> int:
+        """Which of all candidates a booked row has; a position in `layouts`."""
+        return int(self._first[asked] + self._chosen[asked])
+
+    def length_s(self, asked: int) -> int:
+        """How long a booked row lasts."""
+        return self._length(self.candidate(asked))
+
+    def not_before_s(self, asked: int) -> int:
+        """What the row says of its earliest start, s; 0: any."""
+        return int(self._not_before[asked])
+
+    def revoke(self, asked: NDArray[np.intp]) -> None:
+        """Takes rows out of the book that are booked."""
+        for at in asked.tolist():
+            self._name_requests(at)
+            self._book.revoke(at)
+        self._start[asked] = NEVER
+        for at in asked.tolist():
+            self._layout.pop(at, None)
+
     def _layout_of(self, asked: int) -> Layout:
         """How a booked row lies."""
         candidate = int(self._first[asked] + self._chosen[asked])
