@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recordings: one cycle, kept whole, so that it can be planned again by any policy at any place.
+
+Words
+    recording   snapshot, what policies remembered before the cycle, the policy, the seed, and the
+                plan that came of it.
+    file        one recording as gzipped JSON, `*.cycle.json.gz`; `zcat FILE | jq .snapshot` reads
+                it. How columns are written: `bridge.sim.tables_text`.
+
+Rules
+    1. `read_recording(write_recording(x)) == x`, column by column, but for `Memory.kept_plan` and
+       other things that live in a process only. A policy that keeps its plan (`openccs`) so
+       remembers the starts it announced, not the nodes: as after a restart of the service.
+    2. Nobody trusts a file: it is data, nothing in it is run, and what does not fit the tables or
+       contradicts itself is refused with file, field and problem.
+    3. A file of an older version is read as long as its fields are known; one of a newer version
+       is refused.
+    4. The same recording gives the same bytes.
+"""
+
+import gzip
+import json
+import typing
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Final
+
+from bridge.errors import RecordingError
+from bridge.model.job import JobTable
+from bridge.model.plan import Plan
+from bridge.model.policy import PolicySpec
+from bridge.model.resources import LoweredChunks
+from bridge.model.snapshot import Snapshot
+from bridge.ports import Memory
+from bridge.sim.sound import unsound
+from bridge.sim.tables_text import ELEMENTS, Wrong, from_plain, to_plain
+
+FORMAT, VERSION = "schedbridge cycle", 1
+SUFFIX = ".cycle.json.gz"
+MOST_BYTES = 2 << 30
+"""Most bytes of a file's text: what claims to be more is no recording but a trap."""
+
+_INTS = tuple[int, ...]
+ELEMENTS.update(
+    {
+        (JobTable.__name__, "partitions"): _INTS,
+        (JobTable.__name__, "required"): _INTS,
+        (JobTable.__name__, "excluded"): _INTS,
+        (JobTable.__name__, "chunks"): LoweredChunks | None,
+    }
+)
+_FORGOTTEN: Final = frozenset({"kept_plan"})
+
+
+@dataclass(frozen=True)
+class Recording:
+    """One cycle.
+
+    Attributes:
+        snapshot: what the controller said.
+        memory: what policies remembered before the cycle.
+        policy: that planned it.
+        seed: of all chance; the cycle's own is drawn from it and the snapshot's generation.
+        plan: what came of it.
+        origin: where it comes from, for people: the trace, its acknowledgement, the system.
+        path: the file it was read from; empty: none.
+    """
+
+    snapshot: Snapshot
+    memory: Memory
+    policy: PolicySpec
+    seed: int
+    plan: Plan
+    origin: Mapping[str, str] = field(default_factory=dict)
+    path: str = ""
+
+    @property
+    def name(self) -> str:
+        """The file's name without its ending."""
+        return Path(self.path).name.removesuffix(SUFFIX)
+
+
+# ------------------------------------------------------------ write
+
+
+def encode(recording: Recording) -> bytes:
+    """The file of a recording."""
+    parts = {
+        "format": FORMAT,
+        "version": VERSION,
+        "origin": to_plain(recording.origin, Mapping[str, str]),
+        "seed": recording.seed,
+        "policy": to_plain(recording.policy, PolicySpec),
+        "memory": _memory_to_plain(recording.memory),
+        "snapshot": to_plain(recording.snapshot, Snapshot),
+        "plan": to_plain(recording.plan, Plan),
+    }
+    body = BytesIO()
+    with gzip.GzipFile(fileobj=body, mode="wb", mtime=0) as stream:
+        stream.write(b"{")
+        # Part by part, and column by column: a service that writes one stays awake in between.
+        for at, (name, part) in enumerate(parts.items()):
+            stream.write(b",\n" * bool(at) + f'"{name}":'.encode())
+            for text in _pieces(part):
+                stream.write(text.encode("utf-8", "surrogatepass"))
+        stream.write(b"}\n")
+    return body.getvalue()
+
+
+def _pieces(part: Any, depth: int = 2) -> Iterator[str]:
+    if depth == 0 or not isinstance(part, dict):
+        yield json.dumps(part, separators=(",", ":"), allow_nan=False)
+        return
+    yield "{"
+    for at, (name, value) in enumerate(part.items()):
+        yield f"{',' * bool(at)}{json.dumps(name)}:"
+        yield from _pieces(value, depth - 1)
+    yield "}"
+
+
+def write_recording(path: Path, recording: Recording) -> None:
+    """Writes the file.
+
+    Raises:
+        RecordingError: it cannot be written.
+    """
+    try:
+        path.write_bytes(encode(recording))
+    except OSError as error:
+        raise RecordingError(str(path), "", f"cannot be written: {error.strerror}") from None
+
+
+def _memory_to_plain(memory: Memory) -> dict[str, Any]:
+    return {name: to_plain(getattr(memory, name), hint) for name, hint in _remembered().items()}
+
+
+def _remembered() -> dict[str, Any]:
+    """Name and hint of what of a memory outlives its process."""
+    hints = typing.get_type_hints(Memory)
+    return {
+        known.name: hints[known.name]
+        for known in fields(Memory)
+        if known.name not in _FORGOTTEN and _outlives(hints[known.name])
+    }
+
+
+def _outlives(hint: Any) -> bool:
+    """Whether a hint is made of plain things only."""
+    if hint in (int, bool, float, str):
+        return True
+    return typing.get_origin(hint) in (dict, list, tuple) and all(
+        each is Ellipsis or _outlives(each) for each in typing.get_args(hint)
+    )
+
+
+def remembered(memory: Memory) -> Memory:
+    """A copy of what outlives the process, untouched by what policies learn afterwards."""
+    return _memory_from_plain(_memory_to_plain(memory))
+
+
+# ------------------------------------------------------------ read
+
+
+def read_recording(path: Path) -> Recording:
+    """Reads a file that nobody trusts.
+
+    Raises:
+        RecordingError: it cannot be read, or is no sound recording.
+    """
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise RecordingError(str(path), "", f"cannot be read: {error.strerror}") from None
+    return decode(raw, str(path))
+
+
+def decode(raw: bytes, path: str = "") -> Recording:
+    """The recording of a file's bytes.
+
+    Args:
+        raw: the bytes.
+        path: the file, for messages.
+
+    Raises:
+        RecordingError: they are no sound recording.
+    """
+    try:
+        data = json.loads(_inflate(raw))
+    except (OSError, EOFError, zlib.error):
+        raise RecordingError(path, "", "is cut off or damaged: fetch the file again") from None
+    except (ValueError, RecursionError):
+        raise RecordingError(path, "", "is no recorded cycle: its text is no JSON") from None
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise RecordingError(path, "format", f'must be "{FORMAT}"')
+    if data.get("version") != VERSION:
+        raise RecordingError(
+            path, "version", f"is {data.get('version')!r:.20}; this schedbridge reads {VERSION}"
+        )
+    try:
+        recording = Recording(
+            snapshot=from_plain(data.get("snapshot"), Snapshot, "snapshot"),
+            memory=_memory_from_plain(data.get("memory")),
+            policy=from_plain(data.get("policy"), PolicySpec, "policy"),
+            seed=from_plain(data.get("seed"), int, "seed"),
+            plan=from_plain(data.get("plan"), Plan, "plan"),
+            origin=from_plain(data.get("origin", {}), Mapping[str, str], "origin"),
+            path=path,
+        )
+    except Wrong as error:
+        raise RecordingError(path, error.field, error.problem) from None
+    except RecursionError:
+        raise RecordingError(path, "", "is nested too deeply") from None
+    if recording.seed < 0:
+        raise RecordingError(path, "seed", "must be 0 or more")
+    if found := unsound(recording.snapshot, recording.plan):
+        raise RecordingError(path, *found)
+    return recording
+
+
+def _inflate(raw: bytes) -> bytes:
+    if not raw.startswith(b"\x1f\x8b"):
+        return raw
+    with gzip.open(BytesIO(raw)) as stream:
+        text = stream.read(MOST_BYTES + 1)
+    if len(text) > MOST_BYTES:
+        raise ValueError("too large")
+    return text
+
+
+def _memory_from_plain(data: Any) -> Memory:
+    if not isinstance(data, dict):
+        raise Wrong("memory", "is missing")
+    known, made = _remembered(), Memory()
+    for name, value in data.items():
+        if name not in known:
+            raise Wrong(f"memory.{name[:40]}", "is an unknown field: from a newer version?")
+        setattr(made, name, from_plain(value, known[name], f"memory.{name}"))
+    return made
+
+
+def find_recordings(directory: Path) -> list[Path]:
+    """The files of a directory and of those below it, by name.
+
+    Raises:
+        RecordingError: there is no such directory, or no recording in it.
+    """
+    if not directory.is_dir():
+        raise RecordingError(str(directory), "", "is no directory")
+    found = sorted(directory.rglob(f"*{SUFFIX}"))
+    if not found:
+        raise RecordingError(
+            str(directory), "", f"holds no recording (*{SUFFIX}): 'schedbridge record' makes some"
+        )
+    return found

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is recorded comes back, column by column; what is damaged is refused with one line."""
+
+import gzip
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bridge.errors import BridgeError, RecordingError
+from bridge.loop import Decider
+from bridge.ports import Memory
+from bridge.registry import PRESETS, build
+from bridge.sim.recordings import Recording, decode, encode
+from tests.alike import assert_alike
+from tests.worlds import random_world
+
+PLANNERS = ("easy", "conservative", "slurm-like", "openccs")
+
+
+def recorded(seed, policy="slurm-like", *, chunks=False):
+    snapshot = random_world(seed, chunks=chunks)
+    memory = Memory({str(job): 100 + seed for job in range(seed % 4)})
+    plan = Decider(build(PRESETS[policy]), Memory(dict(memory.planned_start_s)), seed).decide(
+        snapshot
+    )
+    return Recording(
+        snapshot, memory, PRESETS[policy], seed, plan, {"trace": f"world {seed}", "é": "ü"}
+    )
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from(PLANNERS), st.booleans())
+def test_what_is_recorded_comes_back(seed, policy, chunks):
+    recording = recorded(seed, policy, chunks=chunks)
+    raw = encode(recording)
+    assert encode(recording) == raw
+    assert_alike(decode(raw), recording)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.booleans())
+def test_a_recorded_cycle_gives_its_plan_again(seed, chunks):
+    back = decode(encode(recorded(seed, "openccs", chunks=chunks)))
+    plan = Decider(build(back.policy), back.memory, back.seed).decide(back.snapshot)
+    assert_alike(plan.start_s, back.plan.start_s)
+    assert_alike(plan.job, back.plan.job)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 50), st.data())
+def test_cut_or_flipped_bytes_are_refused_or_read_but_never_crash(seed, data):
+    raw = bytearray(encode(recorded(seed)))
+    at = data.draw(st.integers(0, len(raw) - 1))
+    if data.draw(st.booleans()):
+        raw = raw[:at]
+    else:
+        raw[at] ^= 1 << data.draw(st.integers(0, 7))
+    said = refusal(lambda: decode(bytes(raw), "file"), RecordingError)
+    assert said is None or (said.startswith("file: ") and "\n" not in said)
+
+
+def refusal(work, kind):
+    """What an expected error says; None if there is none."""
+    try:
+        work()
+    except kind as error:
+        return str(error)
+    return None
+
+
+def leaves(value, path=()):
+    """Paths to everything in plain data."""
+    yield path
+    if isinstance(value, dict):
+        for key in value:
+            yield from leaves(value[key], (*path, key))
+    elif isinstance(value, list):
+        for position in range(len(value)):
+            yield from leaves(value[position], (*path, position))
+
+
+WEIRD = st.sampled_from(
+    [None, True, -1, 2**70, 1.5, "", "x", [], {}, [[]], [None], {"shape": [1], "all": 1},
+     {"shape": [10**9, 10**9], "all": 0}, {"of": [], "at": [0]}, {"of": ["a"], "at": [-1]}]
+)  # fmt: skip
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.integers(0, 30), st.booleans(), WEIRD, st.data())
+def test_any_other_value_anywhere_is_refused_or_planned_without_a_crash(seed, chunks, weird, data):
+    plain = json.loads(gzip.decompress(encode(recorded(seed, chunks=chunks))))
+    path = data.draw(st.sampled_from(list(leaves(plain))[1:]))
+    owner = plain
+    for step in path[:-1]:
+        owner = owner[step]
+    owner[path[-1]] = weird
+
+    def use():
+        back = decode(json.dumps(plain).encode(), "file")
+        Decider(build(back.policy), back.memory, back.seed).decide(back.snapshot)
+
+    said = refusal(use, BridgeError)
+    assert said is None or "\n" not in said
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda d: d.update(format="zip"), 'format: must be "schedbridge cycle"'),
+        (lambda d: d.update(version=2), "version: is 2; this schedbridge reads 1"),
+        (lambda d: d.pop("snapshot"), "snapshot: is missing"),
+        (lambda d: d["snapshot"].pop("now_s"), "snapshot.now_s: is missing"),
+        (lambda d: d["snapshot"].update(now_s="x"), "snapshot.now_s: is 'x', not a whole number"),
+        (
+            lambda d: d["snapshot"]["jobs"].update(tasks=[1]),
+            "snapshot.jobs.tasks: has 1 rows where",
+        ),
+        (lambda d: d["snapshot"]["jobs"].update(colour=[1]), "snapshot.jobs.colour: is an unknown"),
+        (lambda d: d.update(seed=-1), "seed: must be 0 or more"),
+        (lambda d: d["memory"].update(kept_plan={}), "memory.kept_plan: is an unknown field"),
+    ],
+)
+def test_a_wrong_file_is_one_line_with_file_field_and_problem(change, said):
+    plain = json.loads(gzip.decompress(encode(recorded(3))))
+    change(plain)
+    with pytest.raises(RecordingError) as caught:
+        decode(gzip.compress(json.dumps(plain).encode()), "a.cycle.json.gz")
+    assert str(caught.value).startswith(f"a.cycle.json.gz: {said}")
