@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-import yaml
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -21,10 +20,11 @@ from rich.progress import (
 )
 
 from bridge.cli.outcomes import results_table, run_of, write_files
+from bridge.cli.policies import read_policy
 from bridge.errors import ConfigError
 from bridge.loop import Decider
 from bridge.model.policy import PolicySpec
-from bridge.registry import PRESETS, build, describe, parse_policy
+from bridge.registry import build, describe
 from bridge.report.run import Run, figures
 from bridge.sim.engine import Outcome
 from bridge.sim.engine import Progress as Point
@@ -82,7 +82,7 @@ def simulate(
     ] = None,
 ) -> None:
     """Replay a trace under one or more policies and compare them."""
-    specs = _named([_read_policy(value) for value in policy])
+    specs = _named([read_policy(value) for value in policy])
     if system is not None and procs is not None:
         raise ConfigError("procs", "the system description says how many there are; drop one")
     machine = read_system(system) if system is not None else None
@@ -138,30 +138,6 @@ def simulate(
 
 
 # ---------------------------------------------------------------- policies
-
-
-def _read_policy(value: str) -> PolicySpec:
-    """A preset by name, or the policy in a YAML file.
-
-    Raises:
-        ConfigError: neither, or the file says something impossible.
-    """
-    if value in PRESETS:
-        return PRESETS[value]
-    path = Path(value)
-    if not path.is_file():
-        raise ConfigError(
-            "policy", f"'{value}' is no preset ({', '.join(PRESETS)}) and no file either"
-        )
-    try:
-        return parse_policy(yaml.safe_load(path.read_text(encoding="utf-8")))
-    except OSError as error:
-        raise ConfigError("", f"cannot be read: {error.strerror}", file=value) from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        problem = " ".join(str(error).split())
-        raise ConfigError("", f"is not YAML: {problem}", file=value) from None
-    except ConfigError as error:
-        raise ConfigError(error.key, error.problem, file=value) from None
 
 
 def _named(specs: Sequence[PolicySpec]) -> list[PolicySpec]:
