@@ -15,14 +15,18 @@ is none. What must be carried from cycle to cycle lives in `Memory`.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.model.answer import Answer, Dispatched
 from bridge.model.plan import Plan
 from bridge.model.prediction import Prediction
 from bridge.model.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from ortools.sat.python.cp_model import CpModel
 
 
 class Selection(IntEnum):
@@ -87,6 +91,38 @@ class Learnt:
 @dataclass
 class Memory:
     """What policies carry between cycles; kept by the service, empty in a fresh simulation.
+@dataclass(frozen=True)
+class Ask:
+    """What a solver is asked.
+
+    Attributes:
+        model: of constraint programming, with an objective to be minimised.
+        budget_s: wall-clock time to answer in; 0: no bound.
+        effort: deterministic time; 0: no bound.
+        seed: of the solver's chance.
+        search: further parameters of the solver, in their text form.
+    """
+
+    model: "CpModel"
+    budget_s: float
+    effort: float
+    seed: int
+    search: str = ""
+
+
+class Solver(Protocol):
+    """Solves models, and keeps the time of the decision that needs them."""
+
+    def begin(self) -> None:
+        """A decision begins."""
+
+    def elapsed_s(self) -> float:
+        """Wall-clock time since it began."""
+
+    def solve(self, ask: Ask) -> Answer:
+        """Returns the best solution that came in time; never raises for want of one."""
+
+
 
     Attributes:
         planned_start_s: job id to the start announced last; lets a policy keep its word.
@@ -100,6 +136,8 @@ class Memory:
     kept_plan: object = None
     learnt: dict[str, Learnt] = field(default_factory=dict)
     run_s: Mapping[str, int] | None = None
+        solver: where models are solved; None: in this process, with effort alone. Not saved.
+        dispatched: what the dispatcher of the last cycle did; None: there was none. Not saved.
 
 
 class PredictPolicy(Protocol):
