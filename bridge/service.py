@@ -26,6 +26,7 @@ from bridge.config import ServiceConfig
 from bridge.errors import ConfigError
 from bridge.loop import Decider
 from bridge.model.policy import PolicySpec
+from bridge.model.snapshot import Snapshot
 from bridge.registry import build, with_rules
 from bridge.rpc.announcements import Announcements
 from bridge.rpc.cycles import CycleReport, Cycles, Observer
@@ -163,9 +164,11 @@ class Service:
             changed=self._metrics.policy,
             rules=config.planning.plain(),
         )
+        self._reader = _Reader(self._switch)
         observers: tuple[Observer, ...] = (
             _Meter(self._metrics, self._decider),
             _Keeper(self._store),
+            self._reader,
         )
         self.cycles = Cycles(
             self._decider.decide,
@@ -252,6 +255,8 @@ class Service:
         for sentence in told:
             _log.warning("stranded by the new rules, planned anew: %s", sentence)
         _log.info("limits and FreePools read again; %d planned jobs stranded", len(told))
+        if self.cycles.published is not None:
+            self._reader.read(self.cycles.published.snapshot)
         if config.model_copy(update={"planning": self._config.planning}) != self._config:
             _log.warning("other settings have changed, too: they need a restart")
 
@@ -295,6 +300,30 @@ class _Keeper:
     def cycle(self, report: CycleReport) -> None:
         if report.happened is not None:
             self._store.took(report.happened)
+
+
+class _Reader:
+    """Says which resources in limits and FreePools the cluster does not have, once per change."""
+
+    def __init__(self, switch: PolicySwitch) -> None:
+        self._switch = switch
+        self._told: tuple[str, ...] = ()
+
+    def cycle(self, report: CycleReport) -> None:
+        if report.published is not None:
+            self.read(report.published.snapshot)
+
+    def read(self, snapshot: Snapshot) -> None:
+        """Compares the rules in force with what there is."""
+        unknown = self._switch.unknown(snapshot)
+        if unknown == self._told:
+            return
+        self._told = unknown
+        if unknown:
+            names = ", ".join(unknown)
+            _log.warning("limits and FreePools name resources the cluster does not have: %s", names)
+        else:
+            _log.info("limits and FreePools name only resources the cluster has")
 
 
 def notify(state: str) -> None:

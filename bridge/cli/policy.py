@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from bridge.cli.asking import ConfigOption, JsonOption, SocketOption, ask, print_json
+from bridge.cli.asking import ConfigOption, JsonOption, SocketOption, ask, print_json, shown
 from bridge.errors import ConfigError
 from bridge.rpc.pb import operator_pb2 as pb
 
@@ -49,6 +49,8 @@ def _print(reply: pb.PolicyReply, as_json: bool) -> None:
         print_json(reply)
         return
     print(reply.yaml, end="")
+    for name in reply.unknown_resources:
+        print(f"# the cluster has no resource {shown(name)}: what is said of it is void")
     print("# choices")
     for line in reply.choices:
         print(f"#   {line}")

@@ -20,10 +20,17 @@ Deviates: the paper averages over all nodes, this over those of the job's partit
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.model.limits import ARRAY_JOBS, JOBS
+from bridge.model.limits import COUNTED
 from bridge.model.node import MEMORY_MIB
 from bridge.model.snapshot import Snapshot
 from bridge.units import NEVER
+
+_ALSO = {"mem": "mem_mib", "ncpus": "cpus", "cores": "cpus"}
+
+
+def plain_name(name: str) -> str:
+    """The name of a column by one that users know."""
+    return _ALSO.get(name, name)
 
 
 class Amounts:
@@ -38,8 +45,8 @@ class Amounts:
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         nodes = snapshot.nodes
-        self.names = (*snapshot.resources, *snapshot.licences, JOBS, ARRAY_JOBS)
-        self.n_asked = len(self.names) - 2
+        self.names = (*snapshot.resources, *snapshot.licences, *COUNTED)
+        self.n_asked = len(self.names) - len(COUNTED)
         everywhere = nodes.capacity[nodes.usable].sum(axis=0)
         self.available = self._columns(everywhere)
         self._in_partition: list[NDArray[np.int64]] = []
@@ -59,7 +66,7 @@ class Amounts:
 
     def column(self, name: str) -> int | None:
         """The column of a resource by the name that users know; None: there is none."""
-        name = {"mem": "mem_mib", "ncpus": "cpus", "cores": "cpus"}.get(name, name)
+        name = plain_name(name)
         return self.names.index(name) if name in self.names else None
 
     def available_in(self, partition: int) -> NDArray[np.int64]:

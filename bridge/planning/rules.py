@@ -13,7 +13,7 @@ Rules
        the terms are those of the nodes it is planned on.
     2. Absolute validities are exact. Cron is looked at as far as the horizon; what comes later is
        found when the horizon has come nearer.
-    3. A rule on a resource that the cluster does not have says nothing (`unknown` lists them).
+    3. A rule on a resource that the cluster does not have says nothing (`unknown_resources`).
 """
 
 from dataclasses import dataclass
@@ -23,17 +23,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.core import NEVER, Stores, UsageVector
-from bridge.model.limits import EACH, TIME, Rules
+from bridge.model.limits import COUNTED, EACH, TIME, Rules
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason
 from bridge.model.snapshot import Snapshot
-from bridge.planning.amounts import Amounts
+from bridge.planning.amounts import Amounts, plain_name
 from bridge.planning.ceilings import UNBOUNDED, CeilingList, Ceilings, Mode, TermList, Terms
 from bridge.planning.eligibility import Eligibility
 from bridge.planning.freepools import Asked, Closure, Gates, LoweredFreePools
 from bridge.planning.layouts import layouts
 from bridge.planning.limits import Consumers, Horizon, LoweredLimits
 from bridge.units import UNPLANNED
+
+
+def unknown_resources(rules: Rules, snapshot: Snapshot) -> tuple[str, ...]:
+    """Names the resources in rules that a cluster does not have; what is said of them is void."""
+    names = {limit.resource for limit in rules.limits}
+    for pool in rules.free_pools:
+        names.add(pool.resource)
+        names.add(pool.nodes.having if pool.nodes else "")
+        for access in pool.access:
+            names.update(bound.what for bound in (*access.bounds, *access.chunk))
+    known = {*snapshot.resources, *snapshot.licences, *COUNTED, "", EACH, TIME}
+    return tuple(sorted(name for name in names if plain_name(name) not in known))
 
 
 class LoweredRules:
@@ -65,22 +77,12 @@ class LoweredRules:
         )
         self.ceilings: Ceilings = ceilings.done()
         self.closures: tuple[Closure, ...] = self._pools.closures
-        self.unknown = self._unknown(rules)
+        self.unknown = unknown_resources(rules, snapshot)
         used = self._amounts.of_running()
         counted = TermList(len(snapshot.running))
         self._limits.count_running(counted, self._consumers.running, used)
         self._pools.count_running(counted, used)
         self.running: Terms = counted.done(self.ceilings)
-
-    def _unknown(self, rules: Rules) -> tuple[str, ...]:
-        names = {limit.resource for limit in rules.limits}
-        for pool in rules.free_pools:
-            names.add(pool.resource)
-            names.add(pool.nodes.having if pool.nodes else "")
-            for access in pool.access:
-                names.update(bound.what for bound in (*access.bounds, *access.chunk))
-        names -= {"", EACH, TIME}
-        return tuple(sorted(name for name in names if self._amounts.column(name) is None))
 
     def _asked(
         self,

@@ -33,9 +33,8 @@ from pydantic import (
 from bridge.errors import ConfigError, RequestError
 from bridge.model.limits import (
     ALWAYS,
-    ARRAY_JOBS,
+    COUNTED,
     EACH,
-    JOBS,
     MEMORY,
     TIME,
     Access,
@@ -59,7 +58,6 @@ _KIB = {"k": 1, "m": 1024, "g": 1024**2, "t": 1024**3}
 _MOST = 2**40
 MOST_NODES = 100_000
 """Most nodes that one FreePool names."""
-_COUNTED = (JOBS, ARRAY_JOBS)
 
 
 def duration(text: object) -> int:
@@ -126,7 +124,7 @@ def items(value: str, resource: str) -> Items | None:
     number, suffix, percent = found.groups()
     if percent is not None and float(percent) > 100:
         raise ValueError("is more than 100%")
-    if percent is not None and resource in _COUNTED:
+    if percent is not None and resource in COUNTED:
         raise ValueError(f"must be a number: there is no percentage of {resource}")
     least = None if number is None else _size(number, suffix or "", resource)
     return Items(least, None if percent is None else float(percent))
@@ -322,7 +320,7 @@ class ChunkSection(BaseModel):
     @model_validator(mode="after")
     def _sensible(self) -> Self:
         stated = self.model_extra or {}
-        for what in (TIME, *_COUNTED):
+        for what in (TIME, *COUNTED):
             if what in stated:
                 raise ValueError(f"{what} is of the whole job: say it beside chunk")
         if not _bounds(stated):
@@ -427,7 +425,7 @@ class FreePoolSection(_Section):
     def _sensible(self) -> Self:
         if (self.resource is None) == (self.nodes is None):
             raise ValueError("must name either resource or nodes")
-        if self.resource in (EACH, *_COUNTED):
+        if self.resource in (EACH, *COUNTED):
             raise ValueError(f"resource: nothing can be kept of '{self.resource}'")
         if items(self.keep, self.resource or "") is None:
             raise ValueError("keep: must be a number, a percentage, or all")

@@ -84,6 +84,7 @@ class Operator(operator_pb2_grpc.OperatorServicer):  # type: ignore[misc]
             reply.jobs_planned = len(set(plan.job[planned].tolist()))
             reply.nodes = len(snapshot.nodes)
             reply.nodes_usable = int(snapshot.nodes.usable.sum())
+            reply.unknown_resources.extend(self._switch.unknown(snapshot))
         return reply
 
     @answering
@@ -117,9 +118,11 @@ class Operator(operator_pb2_grpc.OperatorServicer):  # type: ignore[misc]
         if request.set:
             self._need_admin(context, "change the policy")
             self._switch.replace(request.set, self._cycles)
+        published = self._cycles.published
         return pb.PolicyReply(
             yaml=self._switch.yaml(),
             choices=[f"{stage}: {', '.join(known)}" for stage, known in choices().items()],
+            unknown_resources=() if published is None else self._switch.unknown(published.snapshot),
         )
 
     @answering

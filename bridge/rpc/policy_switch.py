@@ -8,7 +8,8 @@ import yaml
 from bridge.errors import ConfigError
 from bridge.loop import Decider
 from bridge.model.policy import PolicySpec
-from bridge.planning.rules import lower, stranded
+from bridge.model.snapshot import Snapshot
+from bridge.planning.rules import lower, stranded, unknown_resources
 from bridge.planning.rules_text import parse_rules
 from bridge.planning.variant_search import Conditions, HasConditions
 from bridge.registry import build, describe, for_living, parse_policy, with_rules
@@ -55,6 +56,10 @@ class PolicySwitch:
         """What the policy in force holds its plans to."""
         stage = self._decider.policy.plan
         return stage.conditions if isinstance(stage, HasConditions) else Conditions()
+
+    def unknown(self, snapshot: Snapshot) -> tuple[str, ...]:
+        """Resources in the limits and FreePools in force that a cluster does not have."""
+        return unknown_resources(self.conditions().rules, snapshot)
 
     def yaml(self) -> str:
         """The policy in force, as YAML that `set` takes."""

@@ -304,6 +304,37 @@ def test_sighup_reads_limits_again(home):
         assert health(operator_of(home)) == 1
 
 
+def test_resources_that_the_cluster_does_not_have_are_told_once_per_change(home):
+    def rules(*resources):
+        limits = [{"user": "*", "resource": name, "items": 9} for name in resources]
+        return a_config(home, policy="openccs", planning={"limits": limits})
+
+    named = {"limits": [{"user": "*", "resource": "gpuu", "items": 1}]}
+    words = "name resources the cluster does not have: "
+    with a_process(home, policy="openccs", planning=named) as process:
+        one_cycle(home, jobs=1)
+        one_cycle(home, jobs=1)
+        wait_for_log(home, words + "gpuu")
+        found = json.loads(run("status", "--socket", home / "o" / "s", "--json").stdout)
+        assert found["unknown_resources"] == ["gpuu"]
+        assert "does not have: gpuu" in run("status", "--socket", home / "o" / "s").stdout
+        assert "no resource gpuu" in run("policy", "show", "--socket", home / "o" / "s").stdout
+        asked = run("policy", "show", "--socket", home / "o" / "s", "--json").stdout
+        assert json.loads(asked)["unknown_resources"] == ["gpuu"]
+        for resources, told in (
+            (("gpuu", "fpgaa"), words + "fpgaa, gpuu"),
+            (("cpus",), "name only resources the cluster has"),
+        ):
+            (home / "bridge.yaml").write_text(rules(*resources))
+            process.send_signal(signal.SIGHUP)
+            wait_for_log(home, told)
+        one_cycle(home, jobs=1)
+        log = (home / "log").read_text()
+        assert log.count(words) == 2
+        found = json.loads(run("status", "--socket", home / "o" / "s", "--json").stdout)
+        assert found["unknown_resources"] == []
+
+
 def wait_for_log(home, words, patience_s=20):
     deadline = time.monotonic() + patience_s
     while words not in (log := (home / "log").read_text()):

@@ -70,3 +70,23 @@ def test_wrong_rules_change_nothing(decider, cycles):
     with pytest.raises(ConfigError, match="limits"):
         switch.obey({"limits": [{"user": "a", "items": "lots"}]}, cycles)
     assert switch.spec.plan.parameters == {"rules": FOUR}
+
+
+def test_resources_that_the_cluster_does_not_have(decider, cycles):
+    rules = {
+        "limits": [{"user": "a", "resource": "gpuu", "items": 1}, {"user": "a", "resource": "*"}],
+        "free_pools": [
+            {"name": "p", "nodes": {"having": "fpga"}, "access": [{"cpus": "< 4", "phi": ">= 1"}]},
+            {"name": "q", "nodes": {"names": "n1"}, "access": [{"chunk": {"hbm": ">= 1"}}]},
+            {"name": "r", "resource": "mem", "access": [{"time": "< 1h", "jobs": 1}]},
+        ],
+    }
+    switch = PolicySwitch(PRESETS["openccs"], decider)
+    switch.obey(rules, cycles)
+    cycles.run(a_full([]))
+    assert switch.unknown(cycles.published.snapshot) == ("fpga", "gpuu", "hbm", "phi")
+    switch.obey(FOUR, cycles)
+    assert switch.unknown(cycles.published.snapshot) == ()
+    switch.obey(rules, cycles)
+    switch.replace("easy", cycles)
+    assert switch.unknown(cycles.published.snapshot) == ()  # it obeys no rules
