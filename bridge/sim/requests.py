@@ -33,6 +33,8 @@ def requests(workload: Workload, system: System) -> JobTable:
             understood, that the trace's number of processors contradicts, or with a property that
             no node is described with.
     """
+    if workload.requests is not None:
+        return workload.requests
     n_jobs, n_resources = len(workload), len(system.resources)
     partitions = _partitions_of(workload, system)
     per_node = np.zeros((n_jobs, n_resources), dtype=np.int64)

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import ConfigError, TraceError
+from bridge.model.job import JobTable
 from bridge.sim.swf import Field, Trace
 
 NOT_RUN = "never ran (run time or processors <= 0)"
@@ -80,6 +81,8 @@ class Workload:
         row: int64: line of the trace each job came from, an index into `Trace.columns`.
         left_out: reason to number of jobs that were left out.
         nodes_asked: object (str): the nodes asked for, see `Dialect.nodes_field`; None: any.
+        requests: what the jobs ask for, where that is known in full (`bridge.sim.streams`); None:
+            `bridge.sim.requests` makes it of the other columns.
     """
 
     name: str
@@ -97,6 +100,7 @@ class Workload:
     row: NDArray[np.int64]
     left_out: Mapping[str, int]
     nodes_asked: NDArray[np.object_] | None = None
+    requests: JobTable | None = None
 
     def __len__(self) -> int:
         return len(self.id)
@@ -108,6 +112,11 @@ class Workload:
             for field in fields(self)
             if isinstance(value := getattr(self, field.name), np.ndarray)
         }
+        if self.requests is not None:
+            table = self.requests
+            columns["requests"] = JobTable(
+                **{field.name: getattr(table, field.name)[:n_jobs] for field in fields(table)}
+            )
         return replace(self, **columns)
 
 

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`schedbridge record`: cycles kept whole, from the living service or from a simulation.
+
+| say | and the cycles come from |
+|---|---|
+| nothing | the living service (administrators: a recording holds the jobs of all users) |
+| `--trace FILE` | a replay of a trace, on a pool or on `--system FILE` |
+| `--system eurora`, `kit` | a made-up stream of jobs on that system (`bridge.sim.streams`) |
+"""
+
+import contextlib
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from bridge.cli.asking import ConfigOption, SocketOption
+from bridge.cli.policies import read_policy
+from bridge.errors import ConfigError, RecordingError
+from bridge.loop import Decider
+from bridge.model.snapshot import Snapshot
+from bridge.ports import Decide
+from bridge.registry import build
+from bridge.sim.anonymous import Pseudonyms
+from bridge.sim.engine import simulate
+from bridge.sim.recorder import Recorder
+from bridge.sim.recordings import SUFFIX, Recording, encode
+from bridge.sim.streams import MIXES, stream, stream_system
+from bridge.sim.swf import read_swf
+from bridge.sim.system import System, pool_of, read_system
+from bridge.sim.workload import Workload, workload_from
+
+_STREAM_JOBS = 3000
+
+
+@dataclass(frozen=True)
+class _World:
+    """What is simulated, and where it comes from, for people."""
+
+    name: str
+    workload: Workload
+    system: System
+    origin: dict[str, str]
+
+
+class _Enough(Exception):
+    """All the recordings that were asked for are there."""
+
+
+def record(
+    *,
+    out: Annotated[Path, typer.Option(help="Directory for the files; made if it is not there.")],
+    cycles: Annotated[int, typer.Option(min=1, help="At most so many cycles.")] = 10,
+    min_queue: Annotated[
+        int, typer.Option(min=0, help="Only cycles with at least so many waiting jobs.")
+    ] = 1,
+    anonymise: Annotated[
+        bool,
+        typer.Option(
+            "--anonymise", help="Replace the names of users, accounts and jobs, and drop free text."
+        ),
+    ] = False,
+    trace: Annotated[
+        Path | None, typer.Option(help="Simulate this trace (.swf[.gz]) instead.")
+    ] = None,
+    system: Annotated[
+        str | None,
+        typer.Option(
+            metavar="|".join([*MIXES, "FILE"]),
+            help="A made-up stream on that system; with --trace: YAML description of the nodes.",
+        ),
+    ] = None,
+    policy: Annotated[str, typer.Option(help="That decides in the simulation.")] = "easy",
+    every: Annotated[
+        int, typer.Option(min=1, help="Of the cycles that qualify each Nth only.")
+    ] = 1,
+    at: Annotated[
+        list[int] | None,
+        typer.Option(help="The first cycle at so many seconds from the first job; repeat."),
+    ] = None,
+    procs: Annotated[int | None, typer.Option(help="Processors; else as the trace says.")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Only the first N jobs.")] = None,
+    load: Annotated[float, typer.Option(min=0.01, max=10.0, help="Of a made-up stream.")] = 0.9,
+    seed: Annotated[int, typer.Option(min=0, help="Of all chance.")] = 0,
+    config: ConfigOption = None,
+    socket: SocketOption = None,
+) -> None:
+    """Record cycles, to plan them again (replay), compare policies (bench) or report a bug."""
+    files = _Files(out, cycles, Pseudonyms() if anonymise else None)
+    if trace is None and system is None:
+        if at or every > 1:
+            raise ConfigError("", "--at and --every are for simulations: say --trace or --system")
+        from bridge.cli.record_live import record_live  # noqa: PLC0415 (needs gRPC)
+
+        record_live(files.keep, cycles, min_queue, config, socket)
+        return
+    world = _world(trace, system, procs=procs, jobs=jobs, load=load, seed=seed)
+    spec = read_policy(policy)
+    decider = Decider(build(spec), seed=seed)
+    wanted = _Chosen(int(world.workload.submit_s[0]), min_queue, every, sorted(at or []))
+    number = 0
+
+    def keep(recording: Recording) -> None:
+        nonlocal number
+        number += 1
+        origin = {**world.origin, "policy": spec.name}
+        files.keep(replace(recording, origin=origin), f"{world.name}-{number:03d}")
+        if number == cycles or wanted.over:
+            raise _Enough
+
+    decide: Decide = Recorder(decider, lambda: spec, wanted=wanted, keep=keep).decide
+    console = Console(stderr=True)
+    with console.status(f"simulating {len(world.workload):,} jobs ...") as status:
+
+        def observe(point: object) -> None:
+            del point
+            status.update(f"{number} of {cycles} cycles recorded")
+
+        with contextlib.suppress(_Enough):
+            simulate(world.workload, world.system, decide, observe=observe)
+    if number == 0:
+        raise RecordingError(
+            str(out), "", f"nothing recorded: no cycle had {min_queue} waiting jobs at such a time"
+        )
+    print(f"{number} cycles in {out}")
+
+
+# ------------------------------------------------------------ which cycles
+
+
+class _Chosen:
+    """Tells which cycles of a simulation are kept.
+
+    Attributes:
+        over: no further one will be.
+    """
+
+    def __init__(self, begin_s: int, min_queue: int, every: int, at_s: list[int]) -> None:
+        self._begin_s, self._min_queue, self._every = begin_s, min_queue, every
+        self._timed = bool(at_s)
+        self._at_s = at_s
+        self._seen = 0
+
+    @property
+    def over(self) -> bool:
+        return self._timed and not self._at_s
+
+    def __call__(self, snapshot: Snapshot) -> bool:
+        if len(snapshot.jobs) < self._min_queue:
+            return False
+        if self._timed:
+            due = [at_s for at_s in self._at_s if self._begin_s + at_s <= snapshot.now_s]
+            self._at_s = self._at_s[len(due) :]
+            return bool(due)
+        self._seen += 1
+        return (self._seen - 1) % self._every == 0
+
+
+class _Files:
+    """The directory that recordings are written to; only their owner may read them."""
+
+    def __init__(self, out: Path, cycles: int, pseudonyms: Pseudonyms | None) -> None:
+        self._out, self._cycles, self._pseudonyms = out, cycles, pseudonyms
+
+    def keep(self, recording: Recording, name: str) -> Path:
+        """Writes one file.
+
+        Raises:
+            RecordingError: it cannot be written.
+        """
+        if self._pseudonyms is not None:
+            recording = self._pseudonyms.of(recording)
+        path = self._out / f"{name}{SUFFIX}"
+        try:
+            self._out.mkdir(parents=True, exist_ok=True)
+            path.unlink(missing_ok=True)
+            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as to:
+                to.write(encode(recording))
+        except OSError as error:
+            raise RecordingError(str(path), "", f"cannot be written: {error.strerror}") from None
+        return path
+
+
+# ------------------------------------------------------------ what is simulated
+
+
+def _world(
+    trace: Path | None,
+    system: str | None,
+    *,
+    procs: int | None,
+    jobs: int | None,
+    load: float,
+    seed: int,
+) -> _World:
+    if trace is None:
+        assert system is not None
+        if procs is not None:
+            raise ConfigError("procs", "is for traces on a pool")
+        machine = stream_system(system)
+        made = stream(system, machine, jobs or _STREAM_JOBS, load=load, seed=seed)
+        return _World(f"{system}-{seed}", made, machine, {"stream": made.name})
+    if system is not None and procs is not None:
+        raise ConfigError("procs", "the system description says how many there are; drop one")
+    described = read_system(Path(system)) if system is not None else None
+    swf = read_swf(trace)
+    if described is None:
+        workload = workload_from(swf, procs)
+        described = pool_of(workload.processors_total)
+    else:
+        workload = workload_from(swf, described.processors, described.dialect)
+    said = {key: swf.directive(key.capitalize()) for key in ("computer", "installation")}
+    said |= {"acknowledge": swf.directive("Acknowledge"), "system": described.name}
+    return _World(
+        trace.name.removesuffix(".gz").removesuffix(".swf"),
+        workload if jobs is None else workload.first(jobs),
+        described,
+        {"trace": trace.name} | {key: text for key, text in said.items() if text},
+    )

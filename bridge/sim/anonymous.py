@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Takes the names of people and their jobs out of recordings.
+
+Rules
+    1. Users, accounts and jobs get numbers in order of appearance. One object gives a name the same
+       number in every recording it sees; nothing leads from a number back to the name.
+    2. Reservations and pools of rules get numbers, too: they are often called after people.
+    3. Free text goes: why the controller holds a job, why a job waits (the reason's code stays),
+       notes, and where the recording was made.
+    4. Job ids, times, amounts, and names of nodes, partitions, features and licences stay: without
+       them nothing could be planned again.
+"""
+
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.model.policy import PolicySpec, StageSpec
+from bridge.model.reasons import Reason
+from bridge.model.snapshot import Snapshot
+from bridge.sim.recordings import Recording
+
+_PEOPLE = {"user": "user", "account": "account", "name": "job"}
+_RULES = {"user": "user", "users": "user", "account": "account", "accounts": "account"}
+_EVERYBODY = "*"
+_SAID = ("trace", "acknowledge", "computer", "installation", "system", "stream", "policy")
+
+
+class Pseudonyms:
+    """Names and the numbers they got."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, dict[str, str]] = {}
+
+    def of(self, recording: Recording) -> Recording:
+        """The recording without the names of people and jobs."""
+        snapshot, plan = recording.snapshot, recording.plan
+        reasons = tuple(
+            None if reason is None else Reason(reason.code, "") for reason in plan.reasons
+        )
+        return replace(
+            recording,
+            snapshot=self._snapshot(snapshot),
+            policy=self._policy(recording.policy),
+            plan=replace(plan, reasons=reasons, notes=()),
+            origin={key: text for key, text in recording.origin.items() if key in _SAID},
+        )
+
+    def _name(self, kind: str, name: str) -> str:
+        if not name or name == _EVERYBODY:
+            return name
+        known = self._known.setdefault(kind, {})
+        return known.setdefault(name, f"{kind}{len(known) + 1}")
+
+    def _snapshot(self, snapshot: Snapshot) -> Snapshot:
+        tables = {
+            table.name: self._table(getattr(snapshot, table.name))
+            for table in fields(snapshot)
+            if is_dataclass(getattr(snapshot, table.name)) and table.name != "nodes"
+        }
+        jobs = replace(tables["jobs"], hold_text=_column("" for _ in range(len(snapshot.jobs))))
+        reservations = tuple(
+            replace(kept, name=self._name("reservation", kept.name))
+            for kept in snapshot.reservations
+        )
+        return replace(snapshot, **{**tables, "jobs": jobs}, reservations=reservations)
+
+    def _table(self, table: Any) -> Any:
+        columns = {
+            column: _column(self._name(kind, name) for name in getattr(table, column).tolist())
+            for column, kind in _PEOPLE.items()
+            if hasattr(table, column)
+        }
+        return replace(table, **columns)
+
+    def _policy(self, spec: PolicySpec) -> PolicySpec:
+        """Limits and FreePools in the policy's parameters name users and accounts."""
+        stages: dict[str, Any] = {
+            stage.name: StageSpec(chosen.name, self._rules(dict(chosen.parameters)))
+            for stage in fields(spec)
+            if isinstance(chosen := getattr(spec, stage.name), StageSpec)
+        }
+        return replace(spec, **stages)
+
+    def _rules(self, rules: dict[str, object]) -> dict[str, object]:
+        return {key: self._rule(key, value) for key, value in rules.items()}
+
+    def _rule(self, key: str, value: object) -> object:
+        if isinstance(value, dict):
+            return self._rules(value)
+        if isinstance(value, list | tuple):
+            return [self._rule(key, each) for each in value]
+        kind = _RULES.get(key, "pool" if key == "name" else "")
+        return self._name(kind, value) if kind and isinstance(value, str) else value
+
+
+def _column(values: Any) -> NDArray[np.object_]:
+    members = list(values)
+    column = np.empty(len(members), dtype=object)
+    for position, value in enumerate(members):
+        column[position] = value
+    return column

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Takes recordings while cycles run, in a simulation or in the service.
+
+Rules
+    1. A recorded cycle is decided as any other; what policies remembered is copied before it.
+    2. Recording never makes a cycle wait: writing the file is the business of whoever asked.
+    3. While nobody asks, nothing is copied.
+"""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+
+from bridge.errors import BridgeError
+from bridge.loop import Decider
+from bridge.model.plan import Plan
+from bridge.model.policy import PolicySpec
+from bridge.model.snapshot import Snapshot
+from bridge.sim.recordings import Recording, remembered
+
+Wanted = Callable[[Snapshot], bool]
+Keep = Callable[[Recording], None]
+
+
+class Busy(BridgeError):
+    """Somebody else records."""
+
+
+class Recorder:
+    """Decides as its decider does, and hands over the cycles that are wanted."""
+
+    def __init__(
+        self, decider: Decider, spec: Callable[[], PolicySpec], *, wanted: Wanted, keep: Keep
+    ) -> None:
+        """Begins to listen.
+
+        Args:
+            decider: that decides.
+            spec: the policy in force.
+            wanted: tells before each cycle whether it shall be kept.
+            keep: is given the recording after it.
+        """
+        self._decider = decider
+        self._spec = spec
+        self._wanted = wanted
+        self._keep = keep
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        """Plans one snapshot; see `Decider.decide`."""
+        decider = self._decider
+        if not self._wanted(snapshot):
+            return decider.decide(snapshot)
+        before, spec = remembered(decider.memory), self._spec()
+        plan = decider.decide(snapshot)
+        self._keep(Recording(snapshot, before, spec, decider.seed, plan))
+        return plan
+
+
+class Tap:
+    """Lets one caller at a time wait for the next cycle; `wanted` and `keep` are a recorder's."""
+
+    def __init__(self) -> None:
+        self._turn = threading.Lock()
+        self._asked: tuple[int, Future[Recording]] | None = None
+
+    def wanted(self, snapshot: Snapshot) -> bool:
+        """Whether somebody waits for a cycle with such a queue."""
+        asked = self._asked
+        return asked is not None and len(snapshot.jobs) >= asked[0]
+
+    def keep(self, recording: Recording) -> None:
+        """Gives the cycle to whoever waits for it."""
+        asked, self._asked = self._asked, None
+        if asked is not None and not asked[1].done():
+            asked[1].set_result(recording)
+
+    def next(self, min_queue: int, wait_s: float) -> Recording | None:
+        """Waits for a cycle.
+
+        Args:
+            min_queue: that has at least so many rows of waiting jobs.
+            wait_s: for so long.
+
+        Returns:
+            None: there was none.
+
+        Raises:
+            Busy: somebody else waits already.
+        """
+        if not self._turn.acquire(blocking=False):
+            raise Busy("somebody else records at present: try again later")
+        try:
+            found: Future[Recording] = Future()
+            self._asked = (min_queue, found)
+            return found.result(wait_s)
+        except TimeoutError:
+            return None
+        finally:
+            self._asked = None
+            self._turn.release()
