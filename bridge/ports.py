@@ -88,9 +88,6 @@ class Learnt:
             self.unsaved.add(oldest)
 
 
-@dataclass
-class Memory:
-    """What policies carry between cycles; kept by the service, empty in a fresh simulation.
 @dataclass(frozen=True)
 class Ask:
     """What a solver is asked.
@@ -123,6 +120,9 @@ class Solver(Protocol):
         """Returns the best solution that came in time; never raises for want of one."""
 
 
+@dataclass
+class Memory:
+    """What policies carry between cycles; kept by the service, empty in a fresh simulation.
 
     Attributes:
         planned_start_s: job id to the start announced last; lets a policy keep its word.
@@ -130,14 +130,16 @@ class Solver(Protocol):
             announced starts are kept, but not the nodes.
         learnt: predictor to what it has learnt of run times.
         run_s: job id to what it will really take, s; known in simulations only, else None.
+        solver: where models are solved; None: in this process, with effort alone. Not saved.
+        dispatched: what the dispatcher of the last cycle did; None: there was none. Not saved.
     """
 
     planned_start_s: dict[str, int] = field(default_factory=dict)
     kept_plan: object = None
     learnt: dict[str, Learnt] = field(default_factory=dict)
     run_s: Mapping[str, int] | None = None
-        solver: where models are solved; None: in this process, with effort alone. Not saved.
-        dispatched: what the dispatcher of the last cycle did; None: there was none. Not saved.
+    solver: Solver | None = None
+    dispatched: Dispatched | None = None
 
 
 class PredictPolicy(Protocol):
