@@ -9,6 +9,7 @@ every kernel keeps (half-open intervals, depth, saturation at ``NEVER``) stand i
 * ``Book``: the same kept over time: find, book, revoke, replan, undo, ask who stands in the way.
 * ``replay_counts``: a whole trace through the same rules, in one call.
 * ``UsageVector``: used or free items of one resource over time (the RUSV of OpenCCS).
+* ``Tree``: switches; what jobs pay for hops across them, and node sets that pay little.
 * ``HostlistFolder``: sets of node indices as Slurm hostlists.
 * ``pack_nodes`` and ``unpack_nodes``: the bitsets in which node sets are given.
 """
@@ -22,12 +23,14 @@ from bridge.core._core import (
     Book,
     Bookings,
     BookPlan,
+    HopMetric,
     HostlistFolder,
     NodePlan,
     Replay,
     Select,
     Stores,
     TermMode,
+    Tree,
     UsageVector,
     WidthRule,
     map_counts,
@@ -46,12 +49,14 @@ __all__ = [
     "Book",
     "BookPlan",
     "Bookings",
+    "HopMetric",
     "HostlistFolder",
     "NodePlan",
     "Replay",
     "Select",
     "Stores",
     "TermMode",
+    "Tree",
     "UsageVector",
     "WidthRule",
     "map_counts",

@@ -32,6 +32,8 @@ from bridge.core._book import Book as Book
 from bridge.core._book import Bookings as Bookings
 from bridge.core._book import BookPlan as BookPlan
 from bridge.core._book import TermMode as TermMode
+from bridge.core._tree import HopMetric as HopMetric
+from bridge.core._tree import Tree as Tree
 from bridge.core._usage import Stores as Stores
 from bridge.core._usage import UsageVector as UsageVector
 

@@ -198,6 +198,7 @@ NB_MODULE(_core, m) {
     define_plan_nodes(m);
     define_book(m);
     define_usage(m);
+    define_tree(m);
     nb::class_<HostlistFolder>(m, "HostlistFolder")
         .def(nb::init<const std::vector<std::string> &>(), "names"_a)
         .def("fold", &fold_py, "nodes"_a)

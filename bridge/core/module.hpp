@@ -14,4 +14,7 @@ void define_book(nanobind::module_ &m);
 // Adds UsageVector.
 void define_usage(nanobind::module_ &m);
 
+// Adds Tree and HopMetric.
+void define_tree(nanobind::module_ &m);
+
 } // namespace bridge

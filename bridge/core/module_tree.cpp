@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trees of switches as Python sees them: checks arguments, maps counts per switch to nodes.
+#include "module.hpp"
+
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "columns.hpp"
+#include "tree.hpp"
+#include "tree_line.hpp"
+#include "tree_packing.hpp"
+#include "tree_window.hpp"
+
+namespace bridge {
+namespace {
+
+constexpr int32_t MOST_NODES = 1 << 24;
+
+std::vector<int32_t> as_vector(const Column<int32_t> &column) {
+    return {column.data(), column.data() + column.rows()};
+}
+
+nb::ndarray<nb::numpy, double, nb::ndim<1>> doubles(std::vector<double> values) {
+    return to_numpy(std::move(values));
+}
+
+HopMetric make_metric(nb::handle hops, int64_t unit, bool ordered, bool floored) {
+    const Column<int64_t> column("hops", hops);
+    column.within(1, 1 << 20);
+    for (size_t level = 1; level < column.rows(); ++level) {
+        if (column[level] <= column[level - 1]) {
+            refuse("hops: must rise with the level, but fall or stay at level " +
+                   std::to_string(level));
+        }
+    }
+    scalar("unit", unit, 1, 1 << 20);
+    return {{column.data(), column.data() + column.rows()}, unit, ordered, floored};
+}
+
+void expect_levels(const Tree &tree, const HopMetric &metric) {
+    if (static_cast<int32_t>(metric.hops.size()) <= tree.highest_level()) {
+        refuse("metric: has hops for " + std::to_string(metric.hops.size()) +
+               " levels, but the tree has " + std::to_string(tree.highest_level() + 1));
+    }
+}
+
+// Idle nodes on switches, each once, in the order given.
+std::vector<int32_t> idle_nodes(const Tree &tree, nb::handle idle) {
+    const Column<int32_t> column("idle", idle);
+    column.within(0, static_cast<int32_t>(tree.n_nodes()) - 1);
+    std::vector<uint8_t> seen(tree.n_nodes(), 0);
+    for (size_t i = 0; i < column.rows(); ++i) {
+        if (tree.leaf_of_node()[column[i]] < 0) {
+            refuse("idle: node " + std::to_string(column[i]) + " hangs on no switch");
+        }
+        if (seen[column[i]]++) {
+            refuse("idle: node " + std::to_string(column[i]) + " stands there twice");
+        }
+    }
+    return as_vector(column);
+}
+
+std::vector<int32_t> job_sizes(nb::handle sizes) {
+    const Column<int32_t> column("sizes", sizes);
+    column.within(1, MOST_NODES);
+    return as_vector(column);
+}
+
+std::vector<int32_t> idle_by_leaf(const Tree &tree, const std::vector<int32_t> &idle) {
+    std::vector<int32_t> counts(tree.n_switches(), 0);
+    for (const int32_t node : idle) {
+        ++counts[tree.leaf_of_node()[node]];
+    }
+    return counts;
+}
+
+nb::tuple as_csr(const std::vector<std::vector<int32_t>> &sets) {
+    std::vector<int64_t> indptr(1, 0);
+    std::vector<int32_t> nodes;
+    for (const auto &set : sets) {
+        nodes.insert(nodes.end(), set.begin(), set.end());
+        std::sort(nodes.begin() + indptr.back(), nodes.end());
+        indptr.push_back(static_cast<int64_t>(nodes.size()));
+    }
+    return nb::make_tuple(to_numpy(std::move(indptr)), to_numpy(std::move(nodes)));
+}
+
+// On each switch the first idle nodes, in the order given, job by job.
+nb::tuple as_nodes(const Tree &tree, const std::vector<int32_t> &idle,
+                   const std::vector<LeafCounts> &held) {
+    std::vector<std::vector<int32_t>> on(tree.n_switches());
+    for (size_t i = idle.size(); i-- > 0;) {
+        on[tree.leaf_of_node()[idle[i]]].push_back(idle[i]);
+    }
+    std::vector<std::vector<int32_t>> sets(held.size());
+    for (size_t j = 0; j < held.size(); ++j) {
+        for (const auto &[leaf, count] : held[j]) {
+            for (int32_t i = 0; i < count; ++i) {
+                sets[j].push_back(on[leaf].back());
+                on[leaf].pop_back();
+            }
+        }
+    }
+    return as_csr(sets);
+}
+
+LeafCounts counted(std::vector<int32_t> leaves) {
+    std::sort(leaves.begin(), leaves.end());
+    LeafCounts counts;
+    for (const int32_t leaf : leaves) {
+        if (counts.empty() || counts.back().first != leaf) {
+            counts.emplace_back(leaf, 0);
+        }
+        ++counts.back().second;
+    }
+    return counts;
+}
+
+nb::object costs_py(const Tree &tree, const HopMetric &metric, nb::handle indptr,
+                    nb::handle nodes) {
+    expect_levels(tree, metric);
+    const Column<int64_t> offsets("indptr", indptr);
+    const Column<int32_t> held("nodes", nodes);
+    offsets.expect_offsets(held.rows(), "nodes");
+    held.within(0, static_cast<int32_t>(tree.n_nodes()) - 1);
+    std::vector<double> costs;
+    for (size_t j = 0; j + 1 < offsets.rows(); ++j) {
+        std::vector<int32_t> leaves;
+        bool apart = false;
+        for (int64_t i = offsets[j]; i < offsets[j + 1]; ++i) {
+            leaves.push_back(tree.leaf_of_node()[held[i]]);
+            apart = apart || leaves.back() < 0;
+        }
+        if (apart) {
+            costs.push_back(leaves.size() == 1 ? 0 : std::numeric_limits<double>::infinity());
+            continue;
+        }
+        costs.push_back(tree.cost(metric, counted(std::move(leaves))));
+    }
+    return nb::cast(doubles(std::move(costs)));
+}
+
+nb::tuple from_positions(const IdleLine &line, const LinePlacement &placed) {
+    std::vector<std::vector<int32_t>> sets;
+    for (const auto &positions : placed) {
+        sets.emplace_back();
+        for (const int32_t i : positions) {
+            sets.back().push_back(line.nodes[i]);
+        }
+    }
+    return as_csr(sets);
+}
+
+IdleLine line_of(const Tree &tree, nb::handle idle) {
+    IdleLine line{idle_nodes(tree, idle)};
+    if (!std::is_sorted(line.nodes.begin(), line.nodes.end())) {
+        refuse("idle: must ascend");
+    }
+    return line;
+}
+
+nb::tuple sequential_py(const Tree &tree, nb::handle idle, nb::handle sizes) {
+    const IdleLine line = line_of(tree, idle);
+    return from_positions(line, line_sequential(line, job_sizes(sizes)));
+}
+
+nb::tuple contiguous_py(const Tree &tree, const HopMetric &metric, nb::handle idle,
+                        nb::handle sizes) {
+    expect_levels(tree, metric);
+    const IdleLine line = line_of(tree, idle);
+    const std::vector<int32_t> wanted = job_sizes(sizes);
+    LinePlacement placed;
+    {
+        nb::gil_scoped_release release;
+        placed = line_exact(tree, metric, line, wanted);
+    }
+    return from_positions(line, placed);
+}
+
+nb::tuple anneal_py(const Tree &tree, const HopMetric &metric, nb::handle idle, nb::handle sizes,
+                    int64_t iterations, int64_t seed, bool restore, double hottest, double coldest,
+                    int64_t most_removed) {
+    expect_levels(tree, metric);
+    const IdleLine line = line_of(tree, idle);
+    const std::vector<int32_t> wanted = job_sizes(sizes);
+    scalar("iterations", iterations, 0);
+    scalar("seed", seed, 0);
+    if (!(coldest > 0 && hottest >= coldest)) {
+        refuse("coldest: must be more than 0 and no more than hottest");
+    }
+    const AnnealEffort effort{
+        iterations, static_cast<int32_t>(scalar("most_removed", most_removed, 1, 1 << 20)),
+        hottest,    coldest,
+        restore,    static_cast<uint64_t>(seed)};
+    LinePlacement placed;
+    {
+        nb::gil_scoped_release release;
+        placed = line_anneal(tree, metric, line, wanted, effort);
+    }
+    return from_positions(line, placed);
+}
+
+// The best contiguous sets as counts by switch, where they are cheap to have: nothing that the
+// search ends with is worse than these.
+std::vector<LeafCounts> contiguous_counts(const Tree &tree, const HopMetric &metric,
+                                          std::vector<int32_t> idle,
+                                          const std::vector<int32_t> &sizes) {
+    constexpr size_t most_jobs = 8, most_nodes = 4000;
+    if (sizes.size() > most_jobs || sizes.size() < 2 || idle.size() > most_nodes) {
+        return {};
+    }
+    std::sort(idle.begin(), idle.end());
+    const IdleLine line{std::move(idle)};
+    std::vector<LeafCounts> counts;
+    for (const auto &positions : line_exact(tree, metric, line, sizes)) {
+        counts.emplace_back();
+        std::vector<int32_t> leaves;
+        for (const int32_t i : positions) {
+            leaves.push_back(tree.leaf_of_node()[line.nodes[i]]);
+        }
+        counts.back() = counted(std::move(leaves));
+    }
+    return counts;
+}
+
+nb::tuple compact_py(const Tree &tree, const HopMetric &metric, nb::handle idle, nb::handle sizes,
+                     double budget_ms, int64_t iterations, int64_t seed) {
+    expect_levels(tree, metric);
+    const std::vector<int32_t> nodes = idle_nodes(tree, idle);
+    const std::vector<int32_t> wanted = job_sizes(sizes);
+    scalar("iterations", iterations, 0);
+    scalar("seed", seed, 0);
+    if (!(budget_ms >= 0)) {
+        refuse("budget_ms: must be 0 or more");
+    }
+    WindowEffort effort;
+    effort.budget_ms = budget_ms;
+    effort.iterations = iterations;
+    effort.seed = static_cast<uint64_t>(seed);
+    WindowPlacement placed;
+    {
+        nb::gil_scoped_release release;
+        placed = compact(tree, metric, idle_by_leaf(tree, nodes), wanted, effort,
+                         contiguous_counts(tree, metric, nodes, wanted));
+    }
+    return as_nodes(tree, nodes, placed.held);
+}
+
+double bound_py(const Tree &tree, const HopMetric &metric, nb::handle idle, nb::handle sizes,
+                int64_t rounds, double cost) {
+    expect_levels(tree, metric);
+    const std::vector<int32_t> nodes = idle_nodes(tree, idle);
+    const std::vector<int32_t> wanted = job_sizes(sizes);
+    scalar("rounds", rounds, 1, 1 << 20);
+    // cost = unit * factor * (sum of hop(top) n - hop(leaf) - gain / n): what no job can avoid.
+    const double factor = static_cast<double>(metric.unit) * (metric.ordered ? 1.0 : 0.5);
+    double unavoidable = 0;
+    for (const int32_t n : wanted) {
+        unavoidable += static_cast<double>(metric.hops[tree.highest_level()]) * n -
+                       static_cast<double>(metric.hops[0]);
+    }
+    const double known = unavoidable - cost / factor;
+    const double gain = compact_bound(tree, metric, idle_by_leaf(tree, nodes), wanted,
+                                      static_cast<int32_t>(rounds), known);
+    const double rounding = metric.floored ? static_cast<double>(wanted.size()) : 0;
+    return std::max(0.0, (unavoidable - gain) * factor - rounding);
+}
+
+} // namespace
+
+void define_tree(nb::module_ &m) {
+    using namespace nb::literals;
+    nb::class_<HopMetric>(m, "HopMetric")
+        .def(
+            "__init__",
+            [](HopMetric *self, nb::handle hops, int64_t unit, bool ordered, bool floored) {
+                new (self) HopMetric(make_metric(hops, unit, ordered, floored));
+            },
+            "hops"_a, "unit"_a = 1000, "ordered"_a = true, "floored"_a = false);
+    nb::class_<Tree>(m, "Tree")
+        .def(
+            "__init__",
+            [](Tree *self, nb::handle parent, nb::handle leaf_of_node) {
+                new (self) Tree(as_vector(Column<int32_t>("parent", parent)),
+                                as_vector(Column<int32_t>("leaf_of_node", leaf_of_node)));
+            },
+            "parent"_a, "leaf_of_node"_a)
+        .def_prop_ro("n_switches", &Tree::n_switches)
+        .def_prop_ro("n_nodes", &Tree::n_nodes)
+        .def_prop_ro("level",
+                     [](const Tree &tree) { return to_numpy(std::vector<int32_t>(tree.level())); })
+        .def_prop_ro("root",
+                     [](const Tree &tree) { return to_numpy(std::vector<int32_t>(tree.root())); })
+        .def("costs", &costs_py, "metric"_a, "indptr"_a, "nodes"_a)
+        .def("sequential", &sequential_py, "idle"_a, "sizes"_a)
+        .def("contiguous", &contiguous_py, "metric"_a, "idle"_a, "sizes"_a)
+        .def("anneal", &anneal_py, "metric"_a, "idle"_a, "sizes"_a, "iterations"_a, "seed"_a,
+             "restore"_a = true, "hottest"_a = 10000.0, "coldest"_a = 1.0, "most_removed"_a = 3)
+        .def("compact", &compact_py, "metric"_a, "idle"_a, "sizes"_a, "budget_ms"_a = 5.0,
+             "iterations"_a = 0, "seed"_a = 0)
+        .def("bound", &bound_py, "metric"_a, "idle"_a, "sizes"_a, "rounds"_a = 200, "cost"_a = 0.0);
+}
+
+} // namespace bridge

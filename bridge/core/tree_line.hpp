@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Contiguous node sets on the sequence of idle nodes: the TJAP paper's two strategies.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tree.hpp"
+
+namespace bridge {
+
+// Idle nodes in the order of their numbers. A job takes consecutive ones, at the end of the
+// sequence it goes on at its head.
+struct IdleLine {
+    std::vector<int32_t> nodes;
+};
+
+// Positions in the sequence, by job; empty: there is no such placement.
+using LinePlacement = std::vector<std::vector<int32_t>>;
+
+// One job after the other takes the first nodes left.
+LinePlacement line_sequential(const IdleLine &line, const std::vector<int32_t> &sizes);
+
+// The static strategy (SCAS), exactly: job starts on the sequence as it is, without overlap, of
+// least total cost. A dynamic programme over the sequence and the multiset of jobs placed so far;
+// at most one job goes on at the head, so the sequence is cut open at each place where one could.
+// Throws std::invalid_argument if the jobs' kinds make more than `most_states` multisets.
+LinePlacement line_exact(const Tree &tree, const HopMetric &metric, const IdleLine &line,
+                         const std::vector<int32_t> &sizes, int64_t most_states = int64_t{1} << 12);
+
+struct AnnealEffort {
+    int64_t iterations = 500;
+    int32_t most_removed = 3;
+    double hottest = 10000, coldest = 1;
+    bool restore = true; // false: a rejected move stays, as in the published code
+    uint64_t seed = 0;
+};
+
+// The dynamic strategy (DCAS) by simulated annealing: a random number of jobs is taken out and put
+// back, largest first, each at a random place of the sequence of what is idle then.
+LinePlacement line_anneal(const Tree &tree, const HopMetric &metric, const IdleLine &line,
+                          const std::vector<int32_t> &sizes, const AnnealEffort &effort);
+
+} // namespace bridge

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trees of switches against oracles that go through pairs of nodes and sets of nodes one by one."""
+
+from dataclasses import dataclass
+from itertools import combinations, pairwise, permutations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.core import HopMetric, Tree
+
+PAPER = HopMetric(np.array([2, 4, 6, 8], dtype=np.int64))
+CODE = HopMetric(np.array([1, 3, 5, 7], dtype=np.int64), ordered=False, floored=True)
+METRICS = [("paper", PAPER), ("code", CODE)]
+
+
+@dataclass(frozen=True)
+class Fabric:
+    """A small forest of switches, with some of its nodes idle."""
+
+    parent: list[int]
+    leaf_of_node: list[int]
+    idle: list[int]
+
+    @property
+    def tree(self) -> Tree:
+        return Tree(np.array(self.parent, np.int32), np.array(self.leaf_of_node, np.int32))
+
+    def level(self, switch: int) -> int:
+        below = [v for v, above in enumerate(self.parent) if above == switch]
+        return 1 + max(map(self.level, below)) if below else 0
+
+    def path(self, node: int) -> list[int]:
+        at = [self.leaf_of_node[node]]
+        while self.parent[at[-1]] >= 0:
+            at.append(self.parent[at[-1]])
+        return at
+
+    def hops(self, a: int, b: int, metric: str) -> float:
+        common = [switch for switch in self.path(a) if switch in self.path(b)]
+        if not common:
+            return np.inf
+        return 2 * self.level(common[0]) + (2 if metric == "paper" else 1)
+
+    def cost(self, nodes: tuple[int, ...], metric: str) -> float:
+        """Equation 1, pair by pair."""
+        if not nodes:
+            return 0.0
+        hops = sum(self.hops(a, b, metric) for a, b in combinations(nodes, 2))
+        if metric == "paper":
+            return 2000 * hops / len(nodes)
+        return np.inf if hops == np.inf else float(int(1000 * hops) // len(nodes))
+
+
+@st.composite
+def fabrics(draw: st.DrawFn, most_leaves: int = 5, most_nodes: int = 9) -> Fabric:
+    """Up to three levels, unequal switches, one or two roots."""
+    leaves = draw(st.integers(1, most_leaves))
+    roots = draw(st.integers(1, 2))
+    middles = draw(st.integers(0, 3))
+    top, middle = leaves + middles, leaves
+    parent = []
+    for _ in range(leaves):
+        above = draw(st.integers(middle, top + roots - 1))
+        parent.append(above)
+    parent += [draw(st.integers(top, top + roots - 1)) for _ in range(middles)]
+    parent += [-1] * roots
+    for root in range(top, top + roots):  # a switch that nothing hangs on is a leaf without nodes
+        if root not in parent and draw(st.booleans()):
+            parent[draw(st.integers(0, leaves - 1))] = root
+    n_nodes = draw(st.integers(1, most_nodes))
+    leaf_of_node = [draw(st.integers(0, leaves - 1)) for _ in range(n_nodes)]
+    idle = sorted(draw(st.sets(st.integers(0, n_nodes - 1), min_size=1)))
+    return Fabric(parent, leaf_of_node, idle)
+
+
+def sets_of(found: tuple[np.ndarray, np.ndarray]) -> list[tuple[int, ...]]:
+    indptr, nodes = found
+    return [tuple(nodes[a:b].tolist()) for a, b in pairwise(indptr)]
+
+
+def csr(sets: list[tuple[int, ...]]) -> tuple[np.ndarray, np.ndarray]:
+    indptr = np.cumsum([0, *map(len, sets)], dtype=np.int64)
+    return indptr, np.array([node for one in sets for node in one], dtype=np.int32)
+
+
+def assert_legal(fabric: Fabric, sizes: list[int], found: list[tuple[int, ...]]) -> None:
+    taken = [node for nodes in found for node in nodes]
+    assert len(set(taken)) == len(taken)
+    assert set(taken) <= set(fabric.idle)
+    for size, nodes in zip(sizes, found, strict=True):
+        assert len(nodes) in (0, size)
+        assert fabric.cost(nodes, "paper") < np.inf
+
+
+def ints(values: list[int]) -> np.ndarray:
+    return np.array(values, dtype=np.int32)
+
+
+@given(fabrics(), st.data())
+@pytest.mark.parametrize(("name", "metric"), METRICS)
+def test_cost_from_counts_is_the_cost_pair_by_pair(
+    name: str, metric: HopMetric, fabric: Fabric, data: st.DataObject
+) -> None:
+    nodes = tuple(sorted(data.draw(st.sets(st.sampled_from(range(len(fabric.leaf_of_node)))))))
+    assert fabric.tree.costs(metric, *csr([nodes]))[0] == pytest.approx(fabric.cost(nodes, name))
+
+
+@given(fabrics(), st.data())
+def test_one_job_gets_the_best_set_there_is(fabric: Fabric, data: st.DataObject) -> None:
+    size = data.draw(st.integers(1, len(fabric.idle)))
+    (found,) = sets_of(fabric.tree.compact(PAPER, ints(fabric.idle), ints([size]), 0.0))
+    assert_legal(fabric, [size], [found])
+    best = min(fabric.cost(nodes, "paper") for nodes in combinations(fabric.idle, size))
+    if best == np.inf:
+        assert found == ()
+    else:
+        assert fabric.cost(found, "paper") == pytest.approx(best)
+
+
+def contiguous_sets(idle: list[int], sizes: list[int]) -> list[list[tuple[int, ...]]]:
+    """All ways to place jobs as disjoint runs on the closed sequence of idle nodes."""
+    if not sizes:
+        return [[]]
+    n = len(idle)
+    ways = []
+    for rest in contiguous_sets(idle, sizes[1:]):
+        taken = {node for nodes in rest for node in nodes}
+        for first in range(n):
+            run = tuple(sorted(idle[(first + i) % n] for i in range(sizes[0])))
+            if not taken & set(run):
+                ways.append([run, *rest])
+    return ways
+
+
+@given(fabrics(), st.data())
+@pytest.mark.parametrize(("name", "metric"), METRICS)
+def test_contiguous_is_exact(
+    name: str, metric: HopMetric, fabric: Fabric, data: st.DataObject
+) -> None:
+    sizes = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
+    found = sets_of(fabric.tree.contiguous(metric, ints(fabric.idle), ints(sizes)))
+    ways = contiguous_sets(fabric.idle, sizes) if sum(sizes) <= len(fabric.idle) else []
+    best = min((sum(fabric.cost(nodes, name) for nodes in way) for way in ways), default=np.inf)
+    if best == np.inf:
+        assert all(nodes == () for nodes in found)
+    else:
+        assert_legal(fabric, sizes, found)
+        assert sum(fabric.cost(nodes, name) for nodes in found) == pytest.approx(best)
+
+
+@given(fabrics(), st.data())
+@pytest.mark.parametrize(("name", "metric"), METRICS)
+def test_compact_is_legal_and_between_its_bound_and_contiguous(
+    name: str, metric: HopMetric, fabric: Fabric, data: st.DataObject
+) -> None:
+    sizes = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=4))
+    tree, idle = fabric.tree, ints(fabric.idle)
+    found = sets_of(tree.compact(metric, idle, ints(sizes), 0.0, iterations=20))
+    assert_legal(fabric, sizes, found)
+    static = sets_of(tree.contiguous(metric, idle, ints(sizes)))
+    if all(static):
+        assert all(found)
+        cost = sum(fabric.cost(nodes, name) for nodes in found)
+        assert cost <= sum(fabric.cost(nodes, name) for nodes in static) + len(sizes)
+        if len({fabric.path(node)[-1] for node in fabric.idle}) == 1:
+            assert tree.bound(metric, idle, ints(sizes), 50, cost) <= cost + 1e-6
+
+
+@given(fabrics(most_nodes=7), st.data())
+def test_the_bound_holds_for_every_placement(fabric: Fabric, data: st.DataObject) -> None:
+    sizes = data.draw(st.lists(st.integers(1, 3), min_size=1, max_size=2))
+    ways = [
+        [nodes, *rest]
+        for nodes in combinations(fabric.idle, sizes[0])
+        for rest in (
+            [[]] if len(sizes) == 1
+            else [[other] for other in combinations(set(fabric.idle) - set(nodes), sizes[1])]
+        )
+    ]  # fmt: skip
+    best = min((sum(fabric.cost(nodes, "paper") for nodes in way) for way in ways), default=np.inf)
+    if best < np.inf:
+        bound = fabric.tree.bound(PAPER, ints(fabric.idle), ints(sizes), 30, best)
+        assert bound <= best + 1e-6
+
+
+@given(fabrics(), st.data(), st.booleans())
+def test_annealing_is_legal_and_the_same_for_the_same_seed(
+    fabric: Fabric, data: st.DataObject, restore: bool
+) -> None:
+    sizes = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=4))
+    tree, idle = fabric.tree, ints(fabric.idle)
+    found = tree.anneal(PAPER, idle, ints(sizes), 30, seed=7, restore=restore)
+    if sum(sizes) <= len(fabric.idle):
+        assert_legal(fabric, sizes, sets_of(found))
+    again = tree.anneal(PAPER, idle, ints(sizes), 30, seed=7, restore=restore)
+    assert sets_of(found) == sets_of(again)
+
+
+@given(fabrics())
+def test_sequential_takes_the_first(fabric: Fabric) -> None:
+    sizes = [1, len(fabric.idle), 1]
+    found = sets_of(fabric.tree.sequential(ints(fabric.idle), ints(sizes)))
+    expected_last = (fabric.idle[1],) if len(fabric.idle) > 1 else ()
+    assert found[0] == (fabric.idle[0],)
+    assert found[1] == ()
+    assert found[2] == expected_last
+
+
+def test_all_orders_of_equal_jobs_are_one() -> None:
+    """Two switches of three and two idle nodes; jobs of 2, 2: one each, whoever comes first."""
+    tree = Tree(ints([2, 2, -1]), ints([0, 0, 0, 1, 1]))
+    for sizes in set(permutations([2, 2, 1])):
+        found = sets_of(tree.compact(PAPER, ints([0, 1, 2, 3, 4]), ints(list(sizes)), 0.0))
+        assert tree.costs(PAPER, *csr(found)).sum() == 2 * 2000.0
