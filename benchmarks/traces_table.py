@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Makes Markdown tables of what benchmarks/traces.py wrote: for each log all jobs, then classes.
+
+benchmarks/traces_table.py [FILE]       (results/traces.json beside this program)
+"""
+
+import json
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+Entry = dict[str, Any]
+ORDER = ("easy", "slurm-like", "openccs")
+
+
+def seconds(value: float) -> str:
+    """A length of time as people say it."""
+    if abs(value) < 60:
+        return f"{value:.0f} s"
+    if abs(value) < 7200:
+        return f"{value / 60:.0f} min"
+    return f"{value / 3600:,.1f} h" if abs(value) < 172_800 else f"{value / 86_400:,.1f} d"
+
+
+def several(entry: Entry, key: str, *names: str, show: Callable[[float], str] = seconds) -> str:
+    """Some figures of a spread, one after the other."""
+    spread = entry[key]
+    return " / ".join(show(spread[name]) if name in spread else "–" for name in names)
+
+
+def percent(value: float) -> str:
+    """A share in percent; what is not all is never shown as all."""
+    text = f"{100 * value:.1f} %"
+    return f"{100 * value:.3f} %" if text == "100.0 %" and value < 1 else text
+
+
+ROWS: tuple[tuple[str, Callable[[Entry], str]], ...] = (
+    ("wait: mean / median", lambda e: several(e, "wait_s", "mean", "p50")),
+    ("wait: p95 / max", lambda e: several(e, "wait_s", "p95", "max")),
+    (
+        "bounded slowdown: mean / p95",
+        lambda e: several(e, "bounded_slowdown", "mean", "p95", show=lambda v: f"{v:,.1f}"),
+    ),
+    ("utilisation", lambda e: percent(e["utilisation"])),
+    ("… to the last submission", lambda e: percent(e["utilisation_coming"])),
+    ("idle beside a queue", lambda e: percent(e["idle_beside_queue"])),
+    ("starts that had been announced", lambda e: f"{e['starts']['announced']:,}"),
+    ("never later than first announced", lambda e: percent(e["starts"]["kept"])),
+    (
+        "off the first announced: median / p95",
+        lambda e: several(e["starts"], "off_s", "p50", "p95"),
+    ),
+    (
+        "off the last announced: median / p95",
+        lambda e: several(e["starts"], "last_off_s", "p50", "p95"),
+    ),
+    ("announced starts that moved", lambda e: percent(e["starts"]["moved"])),
+    ("… that moved to a later time", lambda e: percent(e["starts"]["moved_later"])),
+    ("changes an announced start", lambda e: f"{e['starts']['changes']:.2f}"),
+    (
+        "moved earlier / later an announced start, all told",
+        lambda e: f"{seconds(e['starts']['earlier_s'])} / {seconds(e['starts']['later_s'])}",
+    ),
+    (
+        "decision: mean / p95, wall, ms",
+        lambda e: several(e, "decision_ms", "mean", "p95", show=lambda v: f"{v:.1f}"),
+    ),
+    (
+        "decision: mean / p95, CPU, ms",
+        lambda e: several(e, "decision_cpu_ms", "mean", "p95", show=lambda v: f"{v:.1f}"),
+    ),
+)
+
+
+def table(header: list[str], rows: Iterable[list[str]]) -> str:
+    """A Markdown table; all columns but the first are numbers."""
+    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def classes(entries: list[Entry]) -> str:
+    """Waits, slowdowns and kept promises of each class, a column for each policy."""
+    names = [each["class"] for each in entries[0]["classes"]]
+    rows = []
+    for name in names:
+        own = [next(c for c in entry["classes"] if c["class"] == name) for entry in entries]
+        cells = [name, f"{own[0]['jobs']:,}"]
+        cells += [several(c, "wait_s", "mean", "p95", "max") for c in own]
+        cells += [f"{c['bounded_slowdown']['mean']:,.1f}" for c in own]
+        cells += [several(c["starts"], "off_s", "p50") for c in own]
+        rows.append(cells)
+    policies = [entry["policy"]["name"] for entry in entries]
+    header = ["class", "jobs"]
+    header += [f"{p}: wait mean / p95 / max" for p in policies]
+    header += [f"{p}: slowdown" for p in policies]
+    header += [f"{p}: off, median" for p in policies]
+    return table(header, rows)
+
+
+def main() -> int:
+    given = sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent / "results/traces.json"
+    runs: list[Entry] = json.loads(Path(given).read_text(encoding="utf-8"))["runs"]
+    for name in dict.fromkeys(f"{run['trace']} {run['limit_jobs'] or ''}".strip() for run in runs):
+        entries = [r for r in runs if f"{r['trace']} {r['limit_jobs'] or ''}".strip() == name]
+        known = {policy: at for at, policy in enumerate(ORDER)}
+        entries.sort(key=lambda e: known.get(e["policy"]["name"], len(ORDER)))
+        print(
+            f"\n### {name}: {entries[0]['jobs']:,} jobs, {entries[0]['processors']:,} processors\n"
+        )
+        header = ["", *(entry["policy"]["name"] for entry in entries)]
+        print(table(header, ([title, *(show(e) for e in entries)] for title, show in ROWS)))
+        print("\n" + classes(entries))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
