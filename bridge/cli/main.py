@@ -26,6 +26,8 @@ COMMANDS: Final = {
     "reserve": ("reserve", "reserve", "Make an advance reservation (administrators)."),
     "unreserve": ("reserve", "unreserve", "Remove a reservation (administrators)."),
     "simulate": ("simulate", "simulate", "Replay a trace under one or several policies."),
+    "record": ("record", "record", "Record cycles, from the service or from a simulation."),
+    "replay": ("replay", "replay", "Plan recorded cycles again, and compare."),
     "demo": ("demo", "demo", "Watch the service plan a real trace."),
     "bench": ("bench", "app", "Time the planning kernels."),
 }

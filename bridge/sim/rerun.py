@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recorded cycles planned again, and plans of one cycle held against each other.
+
+Rules
+    1. All policies believe what the recorded cycle believed of run times (`Plan.believed`), so that
+       their plans are judged by the same lengths. Only where nothing is recorded (the policy
+       failed, or it believed the limits) does a policy's own predictor speak, from what is
+       remembered.
+    2. A plan that leaves jobs without a start though they could have one (EASY beyond its depth, a
+       horizon) is completed before it is judged: the rest is planned behind it, in the policy's
+       order, each at its earliest start. What the policy planned itself stays as it is.
+    3. Starts are compared job by job; tasks of an array in the order of their starts.
+"""
+
+import dataclasses
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.loop import Decider
+from bridge.model.plan import Plan
+from bridge.model.policy import PolicySpec
+from bridge.model.prediction import Prediction
+from bridge.model.snapshot import Snapshot
+from bridge.planning.believing import as_planned
+from bridge.policies.plan.backfill import Backfill
+from bridge.ports import Memory, Solver
+from bridge.registry import build
+from bridge.sim.recordings import Recording, remembered
+from bridge.units import UNPLANNED
+
+
+@dataclass(frozen=True)
+class Believed:
+    """Predicts what was predicted."""
+
+    prediction: Prediction
+
+    def predict(self, snapshot: Snapshot, memory: Memory) -> Prediction | None:
+        """See `bridge.ports.PredictPolicy`."""
+        del snapshot, memory
+        return self.prediction
+
+
+@dataclass(frozen=True)
+class Rerun:
+    """What came of a cycle that was planned again.
+
+    Attributes:
+        plan: as the policy made it.
+        decision_ms: wall-clock time from snapshot to plan, check included.
+        failed: the policy failed, and the conservative plan serves.
+        memory: as the policy left it.
+    """
+
+    plan: Plan
+    decision_ms: float
+    failed: bool
+    memory: Memory
+
+
+def rerun(
+    recording: Recording,
+    spec: PolicySpec | None = None,
+    *,
+    seed: int | None = None,
+    solver: Solver | None = None,
+) -> Rerun:
+    """Plans a recorded cycle again.
+
+    Args:
+        recording: the cycle.
+        spec: the policy; None: the recorded one.
+        seed: of all chance; None: the recorded one.
+        solver: for policies that need one.
+
+    Raises:
+        ConfigError: the policy is none of this version's.
+        PolicyError: not even the conservative plan is possible.
+    """
+    policy = build(spec or recording.policy)
+    if recording.plan.believed is not None:
+        policy = dataclasses.replace(policy, predict=Believed(recording.plan.believed))
+    memory = remembered(recording.memory)
+    memory.solver = solver
+    decider = Decider(policy, memory, recording.seed if seed is None else seed)
+    began = time.perf_counter()
+    plan = decider.decide(recording.snapshot)
+    return Rerun(plan, (time.perf_counter() - began) * 1e3, decider.failures > 0, memory)
+
+
+# ------------------------------------------------------------ plans, held against each other
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A job that starts at another time; tasks of an array in the order of their starts."""
+
+    job: str
+    before_s: tuple[int, ...]
+    after_s: tuple[int, ...]
+
+
+def moved(snapshot: Snapshot, before: Plan, after: Plan) -> list[Moved]:
+    """Jobs whose starts differ, in the order of the table."""
+    first, second = _starts(before), _starts(after)
+    return [
+        Moved(str(snapshot.jobs.id[job]), first.get(job, ()), second.get(job, ()))
+        for job in sorted(first.keys() | second.keys())
+        if first.get(job) != second.get(job)
+    ]
+
+
+def _starts(plan: Plan) -> dict[int, tuple[int, ...]]:
+    found: dict[int, list[int]] = {}
+    for job, start_s in zip(plan.job.tolist(), plan.start_s.tolist(), strict=True):
+        found.setdefault(job, []).append(start_s)
+    return {job: tuple(sorted(starts)) for job, starts in found.items()}
+
+
+def completed(snapshot: Snapshot, plan: Plan, spec: PolicySpec) -> Plan:
+    """The plan with a start for every job that can have one (rule 2).
+
+    Args:
+        snapshot: that was planned.
+        plan: for it.
+        spec: the policy that made the plan; it says which nodes are taken first.
+    """
+    open_rows = plan.start_s == UNPLANNED
+    if not open_rows.any():
+        return plan
+    world = as_planned(snapshot, plan)
+    whole = ~np.isin(plan.job, plan.job[open_rows])
+    order = np.concatenate((plan.job[~open_rows], plan.job[open_rows])).astype(np.int64)
+    _, first = np.unique(order, return_index=True)
+    behind = Backfill(depth=None).plan(
+        world,
+        order[np.sort(first)],
+        build(spec).place.preference(world),
+        Memory(),
+        np.random.default_rng(0),
+    )
+    return _joined(plan, whole, behind, ~np.isin(behind.job, plan.job[whole]))
+
+
+def _joined(one: Plan, rows: NDArray[np.bool_], other: Plan, other_rows: NDArray[np.bool_]) -> Plan:
+    """Rows of two plans as one plan, without kinds of chunks."""
+    entries = np.repeat(rows, np.diff(one.indptr))
+    other_entries = np.repeat(other_rows, np.diff(other.indptr))
+    widths = np.concatenate((np.diff(one.indptr)[rows], np.diff(other.indptr)[other_rows]))
+
+    def both(a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.concatenate((a[rows], b[other_rows]))
+
+    return dataclasses.replace(
+        one,
+        job=np.concatenate((one.job[rows], other.job[other_rows])),
+        start_s=both(one.start_s, other.start_s),
+        end_s=both(one.end_s, other.end_s),
+        partition=np.concatenate((one.partition[rows], other.partition[other_rows])),
+        indptr=np.concatenate(([0], np.cumsum(widths))).astype(np.int64),
+        nodes=np.concatenate((one.nodes[entries], other.nodes[other_entries])),
+        tasks=np.concatenate((one.tasks[entries], other.tasks[other_entries])),
+        reasons=tuple(r for r, keep in zip(one.reasons, rows, strict=True) if keep)
+        + tuple(r for r, keep in zip(other.reasons, other_rows, strict=True) if keep),
+        groups=None,
+    )
