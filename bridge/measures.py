@@ -10,6 +10,9 @@
 | makespan | latest end - earliest submit | s |
 | utilization | sum of processors * runtime / (machine's processors * makespan) | 1 |
 | decision time | from the snapshot handed over to the plan received | ms |
+| run time error | abs(believed run time - runtime); its mean and percentiles | s |
+| underestimated | jobs whose runtime is longer than believed / jobs | 1 |
+| run time accuracy | mean of smaller / larger of the two | 1 |
 | start error | actual start - promised start; by the first promise, and by the last before it | s |
 | absolute start error | abs(start error); its mean, median and 90th percentile | s |
 | kept | jobs whose start error is <= 0 / promised starts: never later than promised | 1 |
@@ -19,14 +22,19 @@
 Runtime is end - start of the run that counted. Jobs that never started or never ended are counted
 in `unfinished` and enter no other measure. A promised start is an announced planned start
 (`bridge.accuracy`); jobs that start without one are counted in `unpromised`, promised ones that
-leave the queue in `gone`, and neither enters an error.
+leave the queue in `gone`, and neither enters an error. The believed run time is that with which a
+job was started: its time limit, or what was predicted.
+
+Where decisions take time in a simulation, what a start lags behind its second (`Schedule.lag_s`) is
+part of wait and turnaround.
 
 Source: D. G. Feitelson, L. Rudolph et al., Theory and Practice in Parallel Job Scheduling,
 JSSPP 1997; bounded slowdown with 10 s as in the Parallel Workloads Archive's literature. Error of
 a predicted start: W. Smith, V. Taylor, I. Foster, Using Run-Time Predictions to Estimate Queue Wait
 Times and Improve Scheduler Performance, JSSPP 1999 (mean absolute error); promises that hold from
 submission on: A. M. Lindsay et al., Backfilling with Guarantees Granted upon Job Submission,
-Euro-Par 2011. Churn is ours.
+Euro-Par 2011. Churn is ours. Run time accuracy: D. Tsafrir, Y. Etsion, D. G. Feitelson, Backfilling
+Using System-Generated Predictions Rather than User Runtime Estimates, IEEE TPDS 18(6), 2007.
 """
 
 from dataclasses import dataclass
@@ -60,6 +68,8 @@ class Schedule:
         start_s: int64; NEVER: did not start.
         end_s: int64; NEVER: did not end.
         processors: int64.
+        lag_s: float64: by how much each began, and ended, later than in the second told; None: by
+            nothing.
     """
 
     capacity: int
@@ -67,6 +77,7 @@ class Schedule:
     start_s: NDArray[np.int64]
     end_s: NDArray[np.int64]
     processors: NDArray[np.int64]
+    lag_s: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         return len(self.submit_s)
@@ -78,14 +89,16 @@ class Schedule:
         return done
 
 
-def wait_s(schedule: Schedule) -> NDArray[np.int64]:
+def wait_s(schedule: Schedule) -> NDArray[np.int64] | NDArray[np.float64]:
     """Start - submit, s."""
-    return schedule.start_s - schedule.submit_s
+    whole = schedule.start_s - schedule.submit_s
+    return whole if schedule.lag_s is None else whole + schedule.lag_s
 
 
-def turnaround_s(schedule: Schedule) -> NDArray[np.int64]:
+def turnaround_s(schedule: Schedule) -> NDArray[np.int64] | NDArray[np.float64]:
     """End - submit, s."""
-    return schedule.end_s - schedule.submit_s
+    whole = schedule.end_s - schedule.submit_s
+    return whole if schedule.lag_s is None else whole + schedule.lag_s
 
 
 def slowdown(schedule: Schedule) -> NDArray[np.float64]:
@@ -143,6 +156,45 @@ class SizeClass:
     jobs: int
     wait_s_mean: float
     bounded_slowdown_mean: float
+
+
+@dataclass(frozen=True)
+class RunTimeErrors:
+    """How well run times were foreseen.
+
+    Attributes:
+        jobs: that ended and had a believed run time.
+        off_s: run time error.
+        under: share of them that were underestimated.
+        accuracy: run time accuracy.
+    """
+
+    jobs: int
+    off_s: Spread
+    under: float
+    accuracy: float
+
+
+def run_time_errors(
+    believed_s: NDArray[np.int64], runtime_s: NDArray[np.int64]
+) -> RunTimeErrors | None:
+    """Judges believed run times; None without any.
+
+    Args:
+        believed_s: (n,) s; 0: nothing was believed.
+        runtime_s: (n,) s.
+    """
+    had = believed_s > 0
+    believed_s, runtime_s = believed_s[had], np.maximum(runtime_s[had], 1)
+    if not len(believed_s):
+        return None
+    ratio = np.minimum(believed_s, runtime_s) / np.maximum(believed_s, runtime_s)
+    return RunTimeErrors(
+        jobs=len(believed_s),
+        off_s=Spread.of(np.abs(believed_s - runtime_s)),
+        under=float(np.mean(believed_s < runtime_s)),
+        accuracy=float(np.mean(ratio)),
+    )
 
 
 @dataclass(frozen=True)
@@ -240,7 +292,8 @@ def start_accuracy(
 class Measures:
     """All measures of one schedule; units as in the module's table.
 
-    `starts` is None where nobody listened to what was announced.
+    `starts` is None where nobody listened to what was announced, `run_times` where nothing is known
+    of what was believed.
     """
 
     jobs: int
@@ -255,10 +308,14 @@ class Measures:
     decision_ms: Spread
     by_size: tuple[SizeClass, ...]
     starts: StartAccuracy | None = None
+    run_times: RunTimeErrors | None = None
 
 
 def measure(
-    schedule: Schedule, decision_ms: NDArray[np.float64], starts: StartAccuracy | None = None
+    schedule: Schedule,
+    decision_ms: NDArray[np.float64],
+    starts: StartAccuracy | None = None,
+    believed_s: NDArray[np.int64] | None = None,
 ) -> Measures:
     """Judges a schedule.
 
@@ -266,6 +323,7 @@ def measure(
         schedule: the jobs.
         decision_ms: (n_decisions,) float64, ms.
         starts: how its announced starts came true, if that is known.
+        believed_s: (n_jobs,) int64, how long each was taken to run; 0: not known.
     """
     done = schedule.finished
     ended = Schedule(
@@ -274,6 +332,7 @@ def measure(
         schedule.start_s[done],
         schedule.end_s[done],
         schedule.processors[done],
+        None if schedule.lag_s is None else schedule.lag_s[done],
     )
     waits, bounded = wait_s(ended), bounded_slowdown(ended)
     return Measures(
@@ -289,11 +348,16 @@ def measure(
         decision_ms=Spread.of(decision_ms),
         by_size=_by_size(ended, waits, bounded),
         starts=starts,
+        run_times=None
+        if believed_s is None
+        else run_time_errors(believed_s[done], ended.end_s - ended.start_s),
     )
 
 
 def _by_size(
-    ended: Schedule, waits: NDArray[np.int64], bounded: NDArray[np.float64]
+    ended: Schedule,
+    waits: NDArray[np.int64] | NDArray[np.float64],
+    bounded: NDArray[np.float64],
 ) -> tuple[SizeClass, ...]:
     bounds = [max(1.0, share * ended.capacity) for _, share in SIZE_CLASSES]
     size = np.searchsorted(bounds, ended.processors, side="left")

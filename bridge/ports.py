@@ -55,21 +55,24 @@ MOST_KNOWN = 200_000
 
 @dataclass
 class Learnt:
-    """What one predictor has learnt.
+    """What one predictor has learnt, and what it has at hand.
 
     Attributes:
-        known: key to whole numbers, what changed last at the end; saved.
-        unsaved: keys that changed since they were saved.
-        running: job id to start, believed run time and key of the jobs that run; not saved.
-        waiting: job id to key, as the jobs of the last snapshot waited; not saved.
-        guesses: what was made of `known`, for each user; not saved.
+        known: key to whole numbers, what changed last at the end; part of `Memory.learnt`.
+        running: job id to start and believed run time of the jobs that run; part of
+            `Memory.followed`.
+        unsaved: keys of `known` that changed since they were saved.
+        traits: job id to what the predictor knows it by, of the jobs that run.
+        waiting: likewise of those that waited in the last snapshot.
+        guesses: what was made of `known`, for each user.
         judged, under: ended jobs that were predicted, and those of them that ran for longer.
         off_s, accuracy: sums of abs(believed - actual), s, and of smaller / larger of the two.
     """
 
-    known: dict[str, list[int]] = field(default_factory=dict)
+    known: dict[str, list[int]]
+    running: dict[str, list[int]]
     unsaved: set[str] = field(default_factory=set)
-    running: dict[str, tuple[int, int, Any]] = field(default_factory=dict)
+    traits: dict[str, Any] = field(default_factory=dict)
     waiting: dict[str, Any] = field(default_factory=dict)
     guesses: dict[str, dict[Any, int]] = field(default_factory=dict)
     judged: int = 0
@@ -129,6 +132,9 @@ class Memory:
         kept_plan: the last plan in the policy's own terms; not saved, so that after a restart the
             announced starts are kept, but not the nodes.
         learnt: predictor to what it has learnt of run times.
+        followed: predictor to job id to start and believed run time, s, of the jobs that run; not
+            saved.
+        at_hand: predictor to what it makes of these two; not saved.
         run_s: job id to what it will really take, s; known in simulations only, else None.
         solver: where models are solved; None: in this process, with effort alone. Not saved.
         dispatched: what the dispatcher of the last cycle did; None: there was none. Not saved.
@@ -136,10 +142,21 @@ class Memory:
 
     planned_start_s: dict[str, int] = field(default_factory=dict)
     kept_plan: object = None
-    learnt: dict[str, Learnt] = field(default_factory=dict)
+    learnt: dict[str, dict[str, list[int]]] = field(default_factory=dict)
+    followed: dict[str, dict[str, list[int]]] = field(default_factory=dict)
+    at_hand: dict[str, Learnt] = field(default_factory=dict)
     run_s: Mapping[str, int] | None = None
     solver: Solver | None = None
     dispatched: Dispatched | None = None
+
+    def learnt_by(self, predictor: str) -> Learnt:
+        """What a predictor has learnt, to be read and changed."""
+        found = self.at_hand.get(predictor)
+        if found is None:
+            known = self.learnt.setdefault(predictor, {})
+            found = Learnt(known, self.followed.setdefault(predictor, {}))
+            self.at_hand[predictor] = found
+        return found
 
 
 class PredictPolicy(Protocol):

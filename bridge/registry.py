@@ -161,6 +161,17 @@ def for_living(spec: PolicySpec) -> PolicySpec:
     return spec
 
 
+def predicting(spec: PolicySpec, predictor: str) -> PolicySpec:
+    """The policy with another predictor, and a name that says so.
+
+    Raises:
+        ConfigError: there is no such predictor.
+    """
+    chosen = _parse_stage("predict", predictor)
+    name = spec.name if chosen == spec.predict else f"{spec.name}+{predictor}"
+    return dataclasses.replace(spec, name=name, predict=chosen)
+
+
 def with_rules(spec: PolicySpec, rules: Mapping[str, object]) -> PolicySpec:
     """The policy under a site's limits and FreePools, if its plan stage takes and states none."""
     if (

@@ -4,6 +4,7 @@
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -24,7 +25,8 @@ from bridge.cli.policies import read_policy
 from bridge.errors import ConfigError
 from bridge.loop import Decider
 from bridge.model.policy import PolicySpec
-from bridge.registry import build, describe
+from bridge.ports import Memory
+from bridge.registry import build, describe, predicting
 from bridge.report.run import Run, figures
 from bridge.sim.engine import Outcome
 from bridge.sim.engine import Progress as Point
@@ -35,6 +37,7 @@ from bridge.sim.swf import Trace, read_swf
 from bridge.sim.system import System, pool_of, read_system
 from bridge.sim.workload import Workload, workload_from
 
+_LONGEST_DECISION_MS = 3_600_000
 _MOST_PLACED = 50_000_000
 """Node entries that are mapped at most after a fast replay; a Gantt chart shows fewer anyway."""
 
@@ -70,6 +73,20 @@ def simulate(
     faults: Annotated[
         int, typer.Option(help="Lose nodes, cancel jobs and end jobs early, N times.", min=0)
     ] = 0,
+    predict: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="How run times are foreseen, in place of the policy's own: time-limit, last-two,"
+            " name-history, oracle. Repeat to run each policy with each."
+        ),
+    ] = None,
+    decision_time: Annotated[
+        str,
+        typer.Option(
+            help="What a decision takes in the simulated world: free (nothing), counted (what it"
+            " took here), or so many milliseconds."
+        ),
+    ] = "free",
     engine: Annotated[
         Engine,
         typer.Option(help="cycle: the real cycle at every event; fast: the C++ replay of counts."),
@@ -82,7 +99,8 @@ def simulate(
     ] = None,
 ) -> None:
     """Replay a trace under one or more policies and compare them."""
-    specs = _named([read_policy(value) for value in policy])
+    specs = _named([read_policy(value) for value in policy], predict or [])
+    decision_s = _decision_s(decision_time)
     if system is not None and procs is not None:
         raise ConfigError("procs", "the system description says how many there are; drop one")
     machine = read_system(system) if system is not None else None
@@ -94,7 +112,8 @@ def simulate(
     )
     machine = machine or pool_of(workload.processors_total)
     workload = workload if jobs is None else workload.first(jobs)
-    depths = [_fast_depth(spec, machine, engine, faults) for spec in specs]
+    only_cycle = bool(faults) or decision_s != 0
+    depths = [_fast_depth(spec, machine, engine, only_cycle=only_cycle) for spec in specs]
     outcomes: list[Outcome] = []
     runs: list[Run] = []
     with _progress() as bars:
@@ -104,17 +123,26 @@ def simulate(
                 outcome = _by_replay(workload, machine, depth, placed=out is not None)
                 run = run_of(spec.name, "fast", outcome)
             else:
-                decider = Decider(build(spec), seed=seed)
+                truth = dict(zip(workload.id, workload.runtime_s.tolist(), strict=True))
+                decider = Decider(build(spec), Memory(run_s=truth), seed=seed)
                 blows = random_faults(seed, workload, len(machine.nodes), faults)
                 observe = _advance(bars, task)
                 outcome = run_simulation(
-                    workload, machine, decider.decide, faults=blows, observe=observe
+                    workload,
+                    machine,
+                    decider.decide,
+                    faults=blows,
+                    observe=observe,
+                    decision_s=decision_s,
                 )
                 run = run_of(spec.name, "cycle", outcome, fell_back=decider.failures)
             bars.update(task, completed=len(workload))
             outcomes.append(outcome)
             runs.append(run)
-    summary = _summary(swf, workload, machine, specs, seed=seed, faults=faults)
+    summary = {
+        **_summary(swf, workload, machine, specs, seed=seed, faults=faults),
+        "decision_time": decision_time,
+    }
     if json_output:
         print(json.dumps({**summary, "results": [figures(run) for run in runs]}))
     else:
@@ -140,18 +168,46 @@ def simulate(
 # ---------------------------------------------------------------- policies
 
 
-def _named(specs: Sequence[PolicySpec]) -> list[PolicySpec]:
-    """The policies, with a number behind a name that was there before."""
+def _named(specs: Sequence[PolicySpec], predictors: Sequence[str]) -> list[PolicySpec]:
+    """The policies with each of the predictors, and a number behind a name that was there before.
+
+    Raises:
+        ConfigError: there is no such predictor.
+    """
+    if predictors:
+        specs = [predicting(spec, predictor) for spec in specs for predictor in predictors]
     seen: dict[str, int] = {}
     named = []
     for spec in specs:
         seen[spec.name] = seen.get(spec.name, 0) + 1
         again = f" ({seen[spec.name]})" if seen[spec.name] > 1 else ""
-        named.append(PolicySpec(spec.name + again, spec.order, spec.plan, spec.place))
+        named.append(replace(spec, name=spec.name + again))
     return named
 
 
-def _fast_depth(spec: PolicySpec, system: System, engine: Engine, faults: int) -> int | None:
+def _decision_s(text: str) -> float | None:
+    """What a decision takes, s; None: what it took.
+
+    Raises:
+        ConfigError: it is neither of the words, nor a time.
+    """
+    if text in ("free", "counted"):
+        return 0.0 if text == "free" else None
+    try:
+        milliseconds = float(text)
+    except ValueError:
+        milliseconds = -1.0
+    if not 0 <= milliseconds <= _LONGEST_DECISION_MS:
+        raise ConfigError(
+            "decision-time",
+            f"must be free, counted or 0 to {_LONGEST_DECISION_MS} milliseconds, not '{text}'",
+        )
+    return milliseconds / 1e3
+
+
+def _fast_depth(
+    spec: PolicySpec, system: System, engine: Engine, *, only_cycle: bool
+) -> int | None:
     """The depth for the fast engine; None for the cycle.
 
     Raises:
@@ -159,12 +215,12 @@ def _fast_depth(spec: PolicySpec, system: System, engine: Engine, faults: int) -
     """
     if engine is Engine.CYCLE:
         return None
-    depth = None if faults else replay_depth(spec, system)
+    depth = None if only_cycle else replay_depth(spec, system)
     if depth is None and engine is Engine.FAST:
         raise ConfigError(
             "engine",
-            f"'fast' replays order fcfs or slurm with plan easy or conservative, on a pool and"
-            f" without faults; policy {spec.name} needs 'cycle'",
+            f"'fast' replays order fcfs or slurm with plan easy or conservative, on a pool, by time"
+            f" limits, with free decisions and without faults; policy {spec.name} needs 'cycle'",
         )
     return depth
 

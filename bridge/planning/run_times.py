@@ -121,13 +121,12 @@ def _take_ended(ended: EndedTable, learnt: Learnt, expectation: Expectation) -> 
     traits: list[Any] = [None] * len(ids)
     believed: list[int] = [0] * len(ids)
     for row, job_id in enumerate(ids):
-        seen = learnt.running.pop(job_id, None)
+        seen, trait = learnt.running.pop(job_id, None), learnt.traits.pop(job_id, None)
         if seen is not None and seen[0] == start_s[row]:
-            believed[row], traits[row] = seen[1:]
-        else:
-            traits[row] = _waited(learnt, job_id)
-            if traits[row] is None:
-                unseen.append(row)
+            believed[row] = seen[1]
+        traits[row] = _waited(learnt, job_id) if trait is None else trait
+        if traits[row] is None:
+            unseen.append(row)
     if unseen:
         for row, trait in zip(unseen, expectation.ended(ended, unseen), strict=True):
             traits[row] = trait
@@ -152,9 +151,8 @@ def _judge(learnt: Learnt, believed_s: int, actual_s: int) -> None:
 
 def _follow(snapshot: Snapshot, learnt: Learnt, expectation: Expectation) -> NDArray[np.int64]:
     """(n_running,) what was believed of each running job; 0: nothing."""
-    running = snapshot.running
+    running, known = snapshot.running, learnt.running
     ids, starts = running.id.tolist(), running.start_s.tolist()
-    known = learnt.running
     found = [known.get(job_id) for job_id in ids]
     fresh = [row for row, seen in enumerate(found) if seen is None or seen[0] != starts[row]]
     if fresh:
@@ -163,11 +161,13 @@ def _follow(snapshot: Snapshot, learnt: Learnt, expectation: Expectation) -> NDA
         others = iter(expectation.running(snapshot, unseen))
         for row, trait in zip(fresh, traits, strict=True):
             own = next(others) if trait is None else trait
-            found[row] = known[ids[row]] = (starts[row], expectation.expect(learnt, own), own)
+            learnt.traits[ids[row]] = own
+            found[row] = known[ids[row]] = [starts[row], expectation.expect(learnt, own)]
     if len(known) > 2 * len(ids) + 1000:  # some left without an end being told
         still = set(ids)
         for job_id in [job_id for job_id in known if job_id not in still]:
             del known[job_id]
+            learnt.traits.pop(job_id, None)
     return np.array([seen[1] for seen in found if seen is not None], dtype=np.int64)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import isnan, nan
 
-from bridge.measures import Measures, StartAccuracy
+from bridge.measures import Measures, RunTimeErrors, StartAccuracy
 from bridge.report.run import Run
 from bridge.units import format_duration
 
@@ -58,6 +58,10 @@ def _promised(take: Callable[[StartAccuracy], float]) -> Callable[[Measures], fl
     return lambda m: nan if m.starts is None or not m.starts.promised else take(m.starts)
 
 
+def _run_times(take: Callable[[RunTimeErrors], float]) -> Callable[[Measures], float]:
+    return lambda m: nan if m.run_times is None else take(m.run_times)
+
+
 def _share(value: float) -> str:
     return f"{value:.1%}"
 
@@ -87,6 +91,9 @@ COLUMNS = (
     Column("changes of an announced start", _promised(lambda a: a.changes), "{:,.2f}".format),
     Column("churn: later, a job", _promised(lambda a: a.later_s), format_duration),
     Column("churn: earlier, a job", _promised(lambda a: a.earlier_s), format_duration),
+    Column("off the believed run time, mean", _run_times(lambda r: r.off_s.mean), format_duration),
+    Column("run times underestimated", _run_times(lambda r: r.under), _share, 0),
+    Column("accuracy of run times", _run_times(lambda r: r.accuracy), _share, 1),
     Column("decisions", lambda m: m.decisions, lambda value: f"{value:,.0f}", 0),
     Column("time of a decision, mean", lambda m: m.decision_ms.mean, milliseconds, 0),
     Column("99 % of them within", lambda m: m.decision_ms.p99, milliseconds, 0),

@@ -78,6 +78,7 @@ def figures(run: Run) -> dict[str, object]:
         },
         "by_size": [asdict(size) for size in m.by_size],
         "starts": None if m.starts is None else asdict(m.starts),
+        "run_times": None if m.run_times is None else asdict(m.run_times),
         **run.extra,
     }
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.model.job import JobTable, RunningTable
+from bridge.model.job import NONE_ENDED, EndedTable, Ending, JobTable, RunningTable
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Reservation, Snapshot
 from bridge.planning.features import parse_features
@@ -49,6 +49,7 @@ class Allocation:
         nodes: (n,) int32, ascending.
         use: (n, R) int64: what is taken from each node; all of it for exclusive jobs.
         start_s, limit_s: when it started, and when it would be killed.
+        believed_s: how long the plan took it to run.
     """
 
     nodes: NDArray[np.int32]
@@ -57,6 +58,7 @@ class Allocation:
     limit_s: int
     partition: int
     exclusive: bool
+    believed_s: int
 
 
 class _Columns:
@@ -106,6 +108,7 @@ class Controller:
         self.free = system.nodes.capacity.copy()
         self._holders = np.zeros(len(system.nodes), dtype=np.int64)
         self._whole = np.zeros(len(system.nodes), dtype=bool)
+        self._ended: list[tuple[int, int, int, Ending]] = []
         self._generation = 0
         self._shown: list[int] = []
         self._shown_s = 0
@@ -133,6 +136,12 @@ class Controller:
         if held.exclusive:
             self._whole[held.nodes] = False
         return held
+
+    def end(self, job: int, now_s: int, ending: Ending) -> None:
+        """Takes note of a running job's end; the next snapshot tells it."""
+        held = self.release(job)
+        if now_s > held.start_s:
+            self._ended.append((job, held.start_s, now_s, ending))
 
     def set_usable(self, node: int, usable: bool) -> None:
         """Takes a node out of service, or back into it; its jobs are left alone."""
@@ -196,6 +205,24 @@ class Controller:
             reservations=self._open_reservations(now_s),
             licences=(),
             licence_total=np.zeros(0, dtype=np.int64),
+            ended=self._ended_table(),
+        )
+
+    def _ended_table(self) -> EndedTable:
+        """What ended since the last call."""
+        if not self._ended:
+            return NONE_ENDED
+        table = np.array(self._ended, dtype=np.int64)
+        self._ended = []
+        rows = table[:, 0]
+        return EndedTable(
+            id=self.jobs.id[rows],
+            name=self.jobs.name[rows],
+            user=self.jobs.user[rows],
+            start_s=table[:, 1].copy(),
+            end_s=table[:, 2].copy(),
+            time_limit_s=self.jobs.time_limit_s[rows],
+            ending=table[:, 3].astype(np.int8),
         )
 
     def _running_table(self) -> RunningTable:
@@ -239,18 +266,31 @@ class Controller:
         first = np.diff(jobs, prepend=-1) > 0
         return jobs[first], start_s[first]
 
-    def apply(self, plan: Plan, now_s: int) -> list[int]:
-        """Starts what the plan starts now, as far as it is right; returns the jobs started."""
-        if (why := _broken(plan, now_s)) is not None:
+    def apply(self, plan: Plan, now_s: int, made_s: int | None = None) -> list[int]:
+        """Starts what the plan starts at once, as far as it is right.
+
+        Args:
+            plan: for the last snapshot.
+            now_s: when it is carried out.
+            made_s: when that snapshot was; None: now.
+
+        Returns:
+            The jobs started.
+        """
+        if (why := _broken(plan, now_s if made_s is None else made_s)) is not None:
             self.refusals.append(Refusal(now_s, None, why))
             return []
         started: list[int] = []
+        left = self.waiting if made_s in (None, now_s) else set(self.waiting)
         for row in plan.starts_now.tolist():
             shown = int(plan.job[row])
             if not 0 <= shown < len(self._shown):
                 self.refusals.append(Refusal(now_s, None, f"starts a job in row {shown}: none"))
                 continue
             job = self._shown[shown]
+            if left is not self.waiting and job not in left:
+                self.refusals.append(Refusal(now_s, self.jobs.id[job], "does not wait any more"))
+                continue
             nodes = np.asarray(plan.nodes_of(row), dtype=np.int32)
             tasks = np.asarray(plan.tasks[plan.indptr[row] : plan.indptr[row + 1]], dtype=np.int64)
             why = self._objection(job, nodes, tasks, int(plan.partition[row])) or self._reserved(
@@ -259,7 +299,10 @@ class Controller:
             if why is not None:
                 self.refusals.append(Refusal(now_s, self.jobs.id[job], why))
                 continue
-            self._start(job, nodes, tasks, int(plan.partition[row]), now_s)
+            believed_s = int(plan.end_s[row] - plan.start_s[row])
+            self._start(
+                job, nodes, tasks, int(plan.partition[row]), now_s=now_s, believed_s=believed_s
+            )
             started.append(job)
         gone = set(started)
         self.waiting = [job for job in self.waiting if job not in gone] if gone else self.waiting
@@ -271,7 +314,9 @@ class Controller:
         nodes: NDArray[np.int32],
         tasks: NDArray[np.int64],
         partition: int,
+        *,
         now_s: int,
+        believed_s: int,
     ) -> None:
         exclusive = bool(self.jobs.exclusive[job])
         use = self.nodes.capacity[nodes] if exclusive else self._want(job, tasks)
@@ -279,7 +324,7 @@ class Controller:
         self._holders[nodes] += 1
         self._whole[nodes] = exclusive
         limit_s = now_s + int(self.jobs.time_limit_s[job])
-        self.running[job] = Allocation(nodes, use, now_s, limit_s, partition, exclusive)
+        self.running[job] = Allocation(nodes, use, now_s, limit_s, partition, exclusive, believed_s)
 
     def _want(self, job: int, tasks: NDArray[np.int64]) -> NDArray[np.int64]:
         want: NDArray[np.int64] = (

@@ -10,7 +10,13 @@ Rules
        without anything having changed.
     4. A decider that raises is a controller without an answer: the fallback decides, as Slurm's
        own backfill would. Without a fallback the error is the caller's.
-    5. Same workload, system, decider, seed and faults: same schedule.
+    5. Same workload, system, decider, seed and faults: same schedule; unless decisions take the
+       time that they took (`decision_s` None).
+    6. Where decisions take time, what one starts begins so much later: whole seconds later as an
+       event, in which time jobs end and arrive but nothing else is decided; the rest, less than a
+       second, is added to the jobs' waits (`Schedule.lag_s`), not to any event.
+    7. Decisions that nobody's coming or going asked for (rule 3) come at growing distances when
+       they change nothing: after the third the next is 2 s away at least, then 4, 8 and so on.
 """
 
 import heapq
@@ -23,6 +29,7 @@ from numpy.typing import NDArray
 
 from bridge.accuracy import PROMISE, Promises, Starts
 from bridge.measures import Schedule
+from bridge.model.job import Ending
 from bridge.model.plan import Plan
 from bridge.ports import Decide
 from bridge.sim.controller import Allocation, Controller, Refusal
@@ -33,6 +40,8 @@ from bridge.units import NEVER
 
 RETRY_S = 30
 MAX_IDLE = 1000
+_PATIENCE = 3
+_LONGEST_DOUBLING = 12
 
 
 @dataclass(frozen=True)
@@ -64,6 +73,7 @@ class Outcome:
         refusals: what the controller did not apply.
         failures: decisions that the decider owed and the fallback made.
         starts: every start, in order of time, beside what had been announced.
+        believed_s: int64: how long each was taken to run when it last started; 0: it did not.
         promise: `PROMISE`: what each job had been promised when it last started; zeros: nothing.
     """
 
@@ -79,6 +89,7 @@ class Outcome:
     failures: int
     starts: Starts
     promise: NDArray[np.void]
+    believed_s: NDArray[np.int64]
 
 
 def simulate(
@@ -89,6 +100,7 @@ def simulate(
     faults: Sequence[Fault] = (),
     fallback: Decide | None = None,
     observe: Observe | None = None,
+    decision_s: float | None = 0.0,
 ) -> Outcome:
     """Runs a workload on a system, deciding by `decide`.
 
@@ -99,11 +111,20 @@ def simulate(
         faults: what goes wrong and when.
         fallback: decides when `decide` raises.
         observe: is told the progress after every decision.
+        decision_s: what a decision takes in the simulation, s; None: as long as it took.
 
     Raises:
         Exception: whatever `decide` raises, if there is no fallback.
     """
-    run = _Run(workload, system, decide, faults=faults, fallback=fallback, observe=observe)
+    run = _Run(
+        workload,
+        system,
+        decide,
+        faults=faults,
+        fallback=fallback,
+        observe=observe,
+        decision_s=decision_s,
+    )
     return run.to_the_end()
 
 
@@ -117,9 +138,11 @@ class _Run:
         faults: Sequence[Fault],
         fallback: Decide | None,
         observe: Observe | None,
+        decision_s: float | None,
     ) -> None:
         self.workload, self.system = workload, system
         self.decide, self.fallback, self.observe = decide, fallback, observe
+        self.decision_s = decision_s
         self.controller = Controller(workload, system)
         self.faults = sorted(faults, key=lambda fault: fault.at_s)
         n_jobs = len(workload)
@@ -132,6 +155,10 @@ class _Run:
         self.failures = self.submitted = self.finished = self.struck = self.idle = 0
         self.ends: list[tuple[int, int, Allocation]] = []
         self.wake_s = NEVER
+        self.due: _Due | None = None
+        self.owed = False
+        self.lag_s = np.zeros(n_jobs) if decision_s != 0 else None
+        self.believed_s = np.zeros(n_jobs, dtype=np.int64)
         self.promises = Promises(n_jobs)
         self.promised = np.zeros(n_jobs, dtype=PROMISE)
         self.began: list[tuple[int, NDArray[np.void]]] = []
@@ -142,11 +169,13 @@ class _Run:
             woken = now_s == self.wake_s
             self.wake_s = NEVER
             changed = self._end_jobs(now_s) + self._strike(now_s) + self._submit(now_s)
-            if self.controller.waiting and (changed or woken):
+            self.owed |= bool(changed) or woken
+            if self.due is not None and self.due.at_s <= now_s:
+                changed += self._carry_out(self.due, now_s)
+            if self.due is None and self.controller.waiting and self.owed:
+                self.owed = False
                 changed += self._decide_at(now_s)
-            self.idle = 0 if changed else self.idle + 1
-            if self.idle > MAX_IDLE:
-                self.wake_s = NEVER
+            self._be_patient(now_s, changed)
         workload = self.workload
         widths = np.fromiter(map(len, self.allocations), dtype=np.int64, count=len(workload))
         return Outcome(
@@ -158,6 +187,7 @@ class _Run:
                 self.start_s,
                 self.end_s,
                 workload.processors,
+                self.lag_s,
             ),
             np.concatenate(([0], np.cumsum(widths))).astype(np.int64),
             np.concatenate(self.allocations),
@@ -168,7 +198,17 @@ class _Run:
             self.failures,
             self._starts(),
             self.promised,
+            self.believed_s,
         )
+
+    def _be_patient(self, now_s: int, changed: int) -> None:
+        """Rules 3 and 7."""
+        self.idle = 0 if changed else self.idle + 1
+        if self.idle > MAX_IDLE:
+            self.wake_s = NEVER
+        elif self.idle > _PATIENCE and self.wake_s != NEVER:
+            doubled = min(self.idle - _PATIENCE, _LONGEST_DOUBLING)
+            self.wake_s = max(self.wake_s, now_s + (1 << doubled))
 
     def _starts(self) -> Starts:
         kept = [np.zeros(0, dtype=PROMISE), *(promise for _, promise in self.began)]
@@ -183,6 +223,7 @@ class _Run:
             int(submit_s[self.submitted]) if self.submitted < len(submit_s) else NEVER,
             self.faults[self.struck].at_s if self.struck < len(self.faults) else NEVER,
             self.wake_s,
+            self.due.at_s if self.due is not None else NEVER,
         )
 
     # ------------------------------------------------------------ events
@@ -193,12 +234,13 @@ class _Run:
             _, job, held = heapq.heappop(self.ends)
             # An end is void if that run is over already: cancelled, ended early, requeued.
             if self.controller.running.get(job) is held:
-                self._finish(job, now_s)
+                on_time = self.workload.runtime_s[job] < self.workload.time_limit_s[job]
+                self._finish(job, now_s, Ending.COMPLETED if on_time else Ending.TIMEOUT)
                 ended += 1
         return ended
 
-    def _finish(self, job: int, now_s: int) -> None:
-        self.controller.release(job)
+    def _finish(self, job: int, now_s: int, ending: Ending) -> None:
+        self.controller.end(job, now_s, ending)
         self.end_s[job] = now_s
         self.finished += 1
 
@@ -233,13 +275,13 @@ class _Run:
                 controller.set_usable(target, usable=True)
             case FaultKind.JOB_ENDED_EARLY:
                 if target in controller.running and self.start_s[target] < now_s:
-                    self._finish(target, now_s)
+                    self._finish(target, now_s, Ending.FAILED)
             case FaultKind.JOB_CANCELLED:
                 self._cancel(target, now_s)
 
     def _cancel(self, job: int, now_s: int) -> None:
         if job in self.controller.running:
-            self._finish(job, now_s)
+            self._finish(job, now_s, Ending.CANCELLED)
         elif job in self.controller.waiting:
             self.controller.waiting.remove(job)
             promise = self.promises.take(np.array([job]))
@@ -251,10 +293,10 @@ class _Run:
     # ------------------------------------------------------------ decisions
 
     def _decide_at(self, now_s: int) -> int:
-        """Asks for a plan and applies it; returns how many jobs it started."""
+        """Asks for a plan and applies it, if that is due at once; returns how many jobs started."""
         controller = self.controller
         snapshot = controller.snapshot(now_s)
-        refused, failed = len(controller.refusals), self.failures
+        failed = self.failures
         began = time.perf_counter()
         try:
             plan = self.decide(snapshot)
@@ -265,12 +307,26 @@ class _Run:
             plan = self.fallback(snapshot)
         decision_ms = (time.perf_counter() - began) * 1e3
         self.decision_ms.append(decision_ms)
-        started = controller.apply(plan, now_s)
+        takes_s = decision_ms / 1e3 if self.decision_s is None else self.decision_s
+        due = _Due(plan, now_s, now_s + int(takes_s), takes_s % 1.0, self.failures > failed)
+        if due.at_s > now_s:
+            self.due = due
+            return 0
+        return self._carry_out(due, now_s)
+
+    def _carry_out(self, due: "_Due", now_s: int) -> int:
+        """Applies a plan; returns how many jobs it started."""
+        self.due = None
+        controller, plan = self.controller, due.plan
+        refused = len(controller.refusals)
+        started = controller.apply(plan, now_s, due.made_s)
         for job in started:
             self._started(job, now_s)
+        if self.lag_s is not None:
+            self.lag_s[started] = due.lag_s
         self._listen(plan, started, now_s)
         self.wake_s = _earliest_planned(plan, now_s)
-        if len(controller.refusals) > refused or self.failures > failed:
+        if len(controller.refusals) > refused or due.failed:
             self.wake_s = min(self.wake_s, now_s + RETRY_S)
         if self.observe is not None:
             self.observe(
@@ -281,7 +337,7 @@ class _Run:
                     self.finished,
                     len(self.workload),
                     controller.used_processors,
-                    decision_ms,
+                    self.decision_ms[-1],
                 )
             )
         return len(started)
@@ -301,7 +357,26 @@ class _Run:
         held = self.controller.running[job]
         self.start_s[job] = now_s
         self.allocations[job] = held.nodes
+        self.believed_s[job] = held.believed_s
         heapq.heappush(self.ends, (now_s + int(self.workload.runtime_s[job]), job, held))
+
+
+@dataclass(frozen=True, slots=True)
+class _Due:
+    """A plan on its way.
+
+    Attributes:
+        made_s: when it was asked for.
+        at_s: when it is carried out.
+        lag_s: the part of a second that it comes later.
+        failed: the fallback made it.
+    """
+
+    plan: Plan
+    made_s: int
+    at_s: int
+    lag_s: float
+    failed: bool
 
 
 def _earliest_planned(plan: Plan, now_s: int) -> int:

@@ -2,9 +2,10 @@
 """A whole trace through the C++ kernel in one call, where that gives the engine's very answers.
 
 It does when only counts matter: a pool of identical one-processor nodes, jobs in order of
-submission, backfilling with a depth, no faults. The order `slurm` is the order of submission here,
-because the simulated controller's priorities fall with it; where jobs are placed cannot change
-when they start. `tests/unit/sim/test_replay.py` holds both engines against each other.
+submission, backfilling with a depth, by time limits, no faults. The order `slurm` is the order of
+submission here, because the simulated controller's priorities fall with it; where jobs are placed
+cannot change when they start. `tests/unit/sim/test_replay.py` holds both engines against each
+other.
 """
 
 import numpy as np
@@ -30,6 +31,7 @@ def replay_depth(spec: PolicySpec, system: System) -> int | None:
         or spec.order.parameters
         or spec.plan.name not in _DEPTHS
         or not spec.plan.parameters.keys() <= {"depth"}
+        or spec.predict.name != "time-limit"
     ):
         return None
     if "depth" not in spec.plan.parameters:
@@ -84,6 +86,7 @@ def replay(workload: Workload, system: System, depth: int, *, placed: bool = Fal
         failures=0,
         starts=_starts(start_s, promise),
         promise=promise,
+        believed_s=np.where(start_s == NEVER, 0, workload.time_limit_s),
     )
 
 

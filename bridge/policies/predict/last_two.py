@@ -45,8 +45,7 @@ class LastTwo:
 
     def predict(self, snapshot: Snapshot, memory: Memory) -> Prediction | None:
         """Learns and predicts; see `bridge.ports.PredictPolicy`."""
-        learnt = memory.learnt.setdefault(self.name, Learnt())
-        return predict(snapshot, learnt, self, self.extension)
+        return predict(snapshot, memory.learnt_by(self.name), self, self.extension)
 
     def waiting(self, snapshot: Snapshot) -> Sequence[str]:
         """Users."""
