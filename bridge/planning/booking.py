@@ -119,7 +119,9 @@ class Booking:
         )
         asked = (job, alternatives.partition, alternatives.time_limit_s, widths)
         terms = lowered.terms(*asked)
-        self._terms = self.cluster.with_licences(terms, snapshot.jobs.licences[job], Mode.BOTH)
+        self._terms = self.cluster.licences.add_terms(
+            terms, snapshot.jobs.licences[job], Mode.BOTH, snapshot.jobs.reservation[job]
+        )
         self._refusals = [
             reason if ways.least else _NO_WIDTH
             for reason, ways in zip(terms.reasons, self.layouts, strict=True)

@@ -7,7 +7,8 @@ Words
 
 Rules
     1. A start later than now is the end of something: of a holder of one of the job's nodes, of
-       one of its licences, of a reservation that closed its nodes, or its own begin time.
+       one of its licences, of a reservation that closed its nodes or kept a licence, or its own
+       begin time.
     2. Of several that end then, a running job is named before a waiting one, then the one that
        holds most of the job's nodes, then the first by id.
     3. A job that waits for a limit waits for jobs of its user, account or partition, wherever they
@@ -104,7 +105,7 @@ class Chains:
             return link
         for index, reservation in enumerate(snapshot.reservations):
             closed = mine[reservation.nodes].any() and snapshot.jobs.reservation[job] != index
-            if closed and reservation.end_s == start_s:
+            if reservation.end_s == start_s and (closed or self._keeps(index, job)):
                 return Link(LinkKind.RESERVATION, index, start_s)
             if snapshot.jobs.reservation[job] == index and reservation.start_s == start_s:
                 return Link(LinkKind.RESERVATION, index, start_s)
@@ -146,6 +147,12 @@ class Chains:
             best = int(np.argmax(held))
             return Link(LinkKind.WAITING, best, at_s, int(held[best]))
         return None
+
+    def _keeps(self, index: int, job: int) -> bool:
+        """Whether a reservation keeps a licence that a job wants from it."""
+        kept, wanted = self._snapshot.reservations[index].licences, self._snapshot.jobs.licences
+        outside = self._snapshot.jobs.reservation[job] != index
+        return bool(outside and len(kept) and (kept[wanted[job] > 0] > 0).any())
 
     def _licence_holder(self, job: int, at_s: int, row: int) -> Link | None:
         snapshot, plan = self._snapshot, self._plan

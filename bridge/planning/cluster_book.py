@@ -4,7 +4,8 @@
 Rules
     1. Every class of `Eligibility` is a class of the book, with its blackouts; jobs that a FreePool
        keeps off some nodes have a class of their own, closed there while the pool is in force.
-    2. Limits and FreePools are ceilings (`bridge.planning.rules`), and so is every licence.
+    2. Limits and FreePools are ceilings (`bridge.planning.rules`), and so are licences
+       (`bridge.planning.licences`).
     3. Running jobs hold what they hold until their expected end, and count on their ceilings.
     4. Classes and requests are made when they are first asked for.
 """
@@ -18,10 +19,11 @@ from numpy.typing import NDArray
 from bridge.core import Book, pack_nodes
 from bridge.errors import ConfigError
 from bridge.model.snapshot import Snapshot
-from bridge.planning.ceilings import Mode, Terms
+from bridge.planning.ceilings import Mode
 from bridge.planning.eligibility import Eligibility
 from bridge.planning.freepools import Closure, Gates
 from bridge.planning.layouts import Layout
+from bridge.planning.licences import LicenceCeilings
 from bridge.planning.rules import LoweredRules
 
 BookTerms = tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int8]]
@@ -36,7 +38,7 @@ class ClusterBook:
 
     Attributes:
         book: pending jobs are booked under numbers of the caller's, 0 and up.
-        first_licence: the ceiling of the first licence; the others follow.
+        licences: the ceilings of licences.
     """
 
     def __init__(
@@ -71,15 +73,14 @@ class ClusterBook:
         )
         for ceiling in range(len(lowered.ceilings)):
             self.book.add_ceiling(*lowered.ceilings.steps(ceiling))
-        self.first_licence = len(lowered.ceilings)
-        now = np.array([snapshot.now_s], dtype=np.int64)
-        for total in snapshot.licence_total.tolist():
-            self.book.add_ceiling(now, np.array([total], dtype=np.int64))
+        self.licences = LicenceCeilings(snapshot, len(lowered.ceilings))
+        for steps in self.licences.steps:
+            self.book.add_ceiling(*steps)
         self._book_running()
 
     def _book_running(self) -> None:
         running = self._snapshot.running
-        terms = self.with_licences(self._lowered.running, running.licences, Mode.COUNT)
+        terms = self.licences.add_terms(self._lowered.running, running.licences, Mode.COUNT)
         self.book.book_running(
             job=-1 - np.arange(len(running), dtype=np.int64),
             run_indptr=running.indptr,
@@ -91,25 +92,6 @@ class ClusterBook:
             term_ceiling=terms.ceiling,
             term_amount=terms.amount,
             term_mode=terms.mode,
-        )
-
-    def with_licences(self, terms: Terms, licences: NDArray[np.int64], mode: Mode) -> Terms:
-        """Adds licences to the terms of n jobs; `licences` is (n, L)."""
-        if not licences.any():
-            return terms
-        job, which = np.nonzero(licences)
-        owner = np.repeat(np.arange(len(terms)), np.diff(terms.indptr))
-        everyone = np.concatenate((owner, job))
-        order = np.argsort(everyone, kind="stable")
-        counts = np.bincount(everyone, minlength=len(terms))
-        return Terms(
-            indptr=np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
-            ceiling=np.concatenate((terms.ceiling, which + self.first_licence))[order].astype(
-                np.int32
-            ),
-            amount=np.concatenate((terms.amount, licences[job, which]))[order],
-            mode=np.concatenate((terms.mode, np.full(len(job), mode)))[order].astype(np.int8),
-            reasons=terms.reasons,
         )
 
     def request(self, layout: Layout, gates: Gates = ()) -> int:
@@ -164,19 +146,20 @@ class ClusterBook:
         """What a ceiling is called from snapshot to snapshot; empty for none."""
         if ceiling < 0:
             return ""
-        licence, label = self.ceiling_label(ceiling)
-        return f"licence:{label}" if licence else self._lowered.ceilings.keys[ceiling]
+        if ceiling >= self.licences.first:
+            return self.licences.key(ceiling)
+        return self._lowered.ceilings.keys[ceiling]
 
     @cached_property
     def ceiling_of_key(self) -> dict[str, int]:
         """The ceilings by their keys."""
-        count = self.first_licence + len(self._snapshot.licences)
+        count = self.licences.first + len(self.licences.steps)
         return {self.ceiling_key(ceiling): ceiling for ceiling in range(count)}
 
     def ceiling_label(self, ceiling: int) -> tuple[bool, str]:
         """Whether a ceiling is a licence, and what it is called."""
-        if ceiling >= self.first_licence:
-            return True, self._snapshot.licences[ceiling - self.first_licence]
+        if (licence := self.licences.licence(ceiling)) >= 0:
+            return True, self._snapshot.licences[licence]
         return False, self._lowered.ceilings.labels[ceiling]
 
 

@@ -90,7 +90,10 @@ def blocked_reason(
         case Blocked.NEVER_COUNTER:
             name, total = snapshot.licences[counter], snapshot.licence_total[counter]
             asked = jobs.licences[row][counter]
-            return Reason(ReasonCode.NEVER, f"wants {asked} of licence {name}, there are {total}")
+            there = f"there are {total}"
+            if asked <= total:
+                there = f"reservations keep too many of the {total}"
+            return Reason(ReasonCode.NEVER, f"wants {asked} of licence {name}, {there}")
     return _too_large(snapshot, row, partition, min_nodes)
 
 

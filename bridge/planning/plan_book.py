@@ -54,7 +54,8 @@ def book_plan(
     row = owner[at]
     lasts_s = (plan.end_s - plan.start_s)[rows]
     terms = lowered.terms(job, plan.partition[rows].astype(np.int64), lasts_s, width)
-    terms = cluster.with_licences(terms, snapshot.jobs.licences[job], Mode.BOTH)
+    jobs = snapshot.jobs
+    terms = cluster.licences.add_terms(terms, jobs.licences[job], Mode.BOTH, jobs.reservation[job])
     counts = np.diff(terms.indptr)
     bears = np.ones(len(row), dtype=bool)  # the first booking of a row bears its terms
     bears[1:] = row[1:] != row[:-1]

@@ -223,7 +223,10 @@ class Search:
             return None
         gates = self._lowered.closed_to(*asked)[0]
         gates = tuple(gate for gate in gates if gate.closure not in without)
-        terms = self._cluster.with_licences(terms, self._with.jobs.licences[asked[0]], Mode.BOTH)
+        jobs = self._with.jobs
+        terms = self._cluster.licences.add_terms(
+            terms, jobs.licences[asked[0]], Mode.BOTH, jobs.reservation[asked[0]]
+        )
         own: BookTerms = (terms.ceiling, terms.amount, terms.mode)
         request = self._cluster.request(layout, gates)
         found = self._cluster.book.find(request, length_s, own, self.begin_s, until_s)

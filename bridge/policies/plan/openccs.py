@@ -250,7 +250,13 @@ class OpenCcs:
         if blocked is Blocked.COUNTER and place.ceiling >= 0:
             licence, label = booking.cluster.ceiling_label(place.ceiling)
             if licence:
-                return Reason(ReasonCode.LICENCES, f"licence {label} is in use")
+                kept = any(
+                    reservation.licences[snapshot.licences.index(label)]
+                    for reservation in snapshot.reservations
+                    if len(reservation.licences)
+                )
+                kept_too = " or kept by a reservation" if kept else ""
+                return Reason(ReasonCode.LICENCES, f"licence {label} is in use{kept_too}")
             return Reason(ReasonCode.LIMIT, f"the {label} is reached until then")
         if place.start_s == NEVER and self.horizon_s is not None and blocked not in _JUDGED_ALONE:
             return Reason(
@@ -270,7 +276,7 @@ class OpenCcs:
             min_nodes=place.nodes,
             blocked=blocked,
             fit_now=0,
-            counter=max(place.ceiling - booking.cluster.first_licence, 0),
+            counter=max(booking.cluster.licences.licence(place.ceiling), 0),
         )
 
 
