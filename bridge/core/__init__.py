@@ -10,6 +10,7 @@ every kernel keeps (half-open intervals, depth, saturation at ``NEVER``) stand i
 * ``replay_counts``: a whole trace through the same rules, in one call.
 * ``UsageVector``: used or free items of one resource over time (the RUSV of OpenCCS).
 * ``Tree``: switches; what jobs pay for hops across them, and node sets that pay little.
+* ``search_orders``: the order of jobs whose plan costs least.
 * ``HostlistFolder``: sets of node indices as Slurm hostlists.
 * ``pack_nodes`` and ``unpack_nodes``: the bitsets in which node sets are given.
 """
@@ -23,11 +24,14 @@ from bridge.core._core import (
     Book,
     Bookings,
     BookPlan,
+    Decoding,
     HopMetric,
     HostlistFolder,
     NodePlan,
+    OrderFound,
     Replay,
     Select,
+    Stopped,
     Stores,
     TermMode,
     Tree,
@@ -37,6 +41,7 @@ from bridge.core._core import (
     plan_counts,
     plan_nodes,
     replay_counts,
+    search_orders,
 )
 from bridge.core.bitsets import pack_nodes, unpack_nodes
 
@@ -49,11 +54,14 @@ __all__ = [
     "Book",
     "BookPlan",
     "Bookings",
+    "Decoding",
     "HopMetric",
     "HostlistFolder",
     "NodePlan",
+    "OrderFound",
     "Replay",
     "Select",
+    "Stopped",
     "Stores",
     "TermMode",
     "Tree",
@@ -64,5 +72,6 @@ __all__ = [
     "plan_counts",
     "plan_nodes",
     "replay_counts",
+    "search_orders",
     "unpack_nodes",
 ]

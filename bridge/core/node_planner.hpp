@@ -24,7 +24,7 @@ class NodePlanner {
 
     NodePlanResult run();
 
-  private:
+  protected: // for those that plan the same jobs in many orders
     // What a look at an alternative's nodes at this second told.
     struct Look {
         int64_t fit = 0;    // eligible nodes from now for its whole length

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The order of jobs whose plan costs least; the rules of ``_core.pyi`` hold.
+
+Words: a *unit* is one job or several that stay together; the *lead* are units that go first in
+every order; to *decode* an order is to book its jobs one after the other, each at its earliest
+start, exactly as ``plan_nodes`` does with unlimited depth.
+"""
+
+import enum
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+class Stopped(enum.IntEnum):
+    """Why a search ended."""
+
+    BOUND = 0
+    """The bound is met: no plan that books the lead first costs less."""
+    EXHAUSTED = 1
+    """All orders were looked at: none costs less."""
+    PATIENCE = 2
+    """Nothing better was found for long."""
+    BUDGET = 3
+
+class Decoding(enum.IntEnum):
+    """How orders were decoded."""
+
+    LISTS = 0
+    """On flat lists with an undo: thousands of jobs a millisecond."""
+    PLANNER = 1
+    """By the planner of ``plan_nodes`` itself, anew from the first job that changed: jobs treat
+    the same nodes partly whole and partly shared, or want counters."""
+
+class OrderFound:
+    """What ``search_orders`` found."""
+
+    @property
+    def order(self) -> NDArray[np.int32]:
+        """(n_units,) units, the lead first."""
+    @property
+    def start(self) -> NDArray[np.int64]:
+        """(n_jobs,) s, in that order; NEVER: none."""
+    @property
+    def given_cost(self) -> float:
+        """Of the first order."""
+    @property
+    def family_cost(self) -> float:
+        """Of the best order before the search."""
+    @property
+    def cost(self) -> float:
+        """Of `order`: the sum of weight * max(0, start - due).
+
+        2**100 for each job without a start that could have one behind the lead alone.
+        """
+    @property
+    def bound(self) -> float:
+        """No plan that books the lead first costs less."""
+    @property
+    def decodes(self) -> int:
+        """Orders looked at, most of them in part."""
+    @property
+    def booked(self) -> int:
+        """Jobs booked in doing so."""
+    @property
+    def stopped(self) -> Stopped: ...
+    @property
+    def decoding(self) -> Decoding: ...
+
+def search_orders(
+    problem: Mapping[str, Any],
+    *,
+    unit_indptr: NDArray[np.int64],
+    weight: NDArray[np.int64],
+    due: NDArray[np.int64],
+    orders: NDArray[np.int32],
+    lead: int,
+    effort: int,
+    budget_us: int,
+    patience: int,
+    seed: int,
+) -> OrderFound:
+    """Look for the order of units whose plan costs least.
+
+    The first of `orders` is always decoded; then the others, then changes of the best, until the
+    bound is met, nothing better was found for long, or the budget is spent. Of at most 7 units
+    behind the lead every order is looked at instead.
+
+    Args:
+        problem: the arguments of ``plan_nodes``, a dict; depth UNLIMITED.
+        unit_indptr: (n_units + 1,) unit u is the jobs [unit_indptr[u], unit_indptr[u + 1]).
+        weight: (n_jobs,) what a second of delay costs, 0 to 2**40.
+        due: (n_jobs,) delay counts from here, s.
+        orders: (n_orders, n_units) orders to begin with, one at least.
+        lead: so many units go first, as the first order has them.
+        effort: jobs booked at most, to about 64; 0: no bound. The same effort and seed give the
+            same order everywhere, if `budget_us` is 0.
+        budget_us: microseconds; 0: no bound.
+        patience: changes in a row, per unit, that cost no less before the search gives up.
+        seed: of the changes.
+
+    Returns:
+        Order, starts, cost and bound.
+
+    Raises:
+        ValueError: a column has the wrong dtype, shape or value; the text names it.
+    """

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "order_search_decoder.hpp"
+
+#include <vector>
+
+#include "node_planner.hpp"
+#include "order_search_lists.hpp"
+
+namespace bridge {
+namespace {
+
+class Planner : public NodePlanner {
+  public:
+    using NodePlanner::NodePlanner;
+
+    int64_t plan(size_t job) {
+        plan_job(job);
+        return result_.start[job];
+    }
+};
+
+class PlannerDecoder : public OrderDecoder {
+  public:
+    explicit PlannerDecoder(const NodeProblem &problem) : problem_(problem) {}
+
+    Decoding kind() const override { return Decoding::PLANNER; }
+
+    int64_t place(size_t job) override {
+        if (!planner_ || planned_ > booked_.size()) {
+            planner_ = std::make_unique<Planner>(problem_);
+            planned_ = 0;
+        }
+        for (; planned_ < booked_.size(); ++planned_) {
+            planner_->plan(booked_[planned_]);
+        }
+        booked_.push_back(job);
+        ++planned_;
+        return planner_->plan(job);
+    }
+
+    // Which nodes a job gets may not be settled before the plan is complete.
+    bool as_kept(size_t) const override { return false; }
+    void keep(size_t) override {}
+    void put_back(size_t job) override { booked_.push_back(job); }
+
+    void undo() override {
+        booked_.pop_back();
+        if (planned_ > booked_.size()) {
+            planner_.reset();
+        }
+    }
+
+    void settle() override {}
+
+  private:
+    const NodeProblem &problem_;
+    std::unique_ptr<Planner> planner_;
+    std::vector<size_t> booked_;
+    size_t planned_ = 0; // so many of them by `planner_`
+};
+
+} // namespace
+
+std::unique_ptr<OrderDecoder> make_decoder(const NodeProblem &problem) {
+    auto lists = std::make_unique<ListsDecoder>(problem);
+    if (lists->exact()) {
+        return lists;
+    }
+    return std::make_unique<PlannerDecoder>(problem);
+}
+
+} // namespace bridge

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""search_orders decodes exactly as plan_nodes plans, costs what it says, and keeps its bound."""
+
+import dataclasses
+import itertools
+import random
+
+import numpy as np
+import pytest
+
+from bridge.core import NEVER, UNLIMITED, Decoding, Stopped, plan_nodes, search_orders
+from tests.properties.naive_nodes import Case, arguments
+from tests.properties.test_core_nodes import random_case
+
+MISS = 2.0**100
+
+
+def problem_of(case: Case) -> dict:
+    return arguments(case) | {"depth": UNLIMITED}
+
+
+def permuted(problem: dict, jobs: np.ndarray) -> dict:
+    """The same jobs in another order."""
+    found = dict(problem)
+    for name in (
+        "job_counter", "per_node", "tasks", "per_task", "max_tasks_per_node", "exclusive",
+        "not_before", "width_rule", "required", "beside_depth",
+    ):  # fmt: skip
+        found[name] = np.ascontiguousarray(problem[name][jobs])
+    first = problem["alt_indptr"]
+    take = np.concatenate([np.arange(first[j], first[j + 1]) for j in jobs])
+    found["alt_indptr"] = np.concatenate(([0], np.cumsum(np.diff(first)[jobs]))).astype(np.int64)
+    for name in ("alt_class", "alt_time_limit_s", "alt_min_nodes", "alt_max_nodes", "alt_latest"):
+        found[name] = np.ascontiguousarray(problem[name][take])
+    return found
+
+
+def starts(problem: dict, jobs: np.ndarray) -> np.ndarray:
+    """By job, as plan_nodes plans them in that order."""
+    found = np.empty(len(jobs), dtype=np.int64)
+    found[jobs] = plan_nodes(**permuted(problem, jobs)).start
+    return found
+
+
+def cost(weight: np.ndarray, due: np.ndarray, start: np.ndarray, least: np.ndarray) -> float:
+    late = np.where(start == NEVER, 0, np.maximum(start - due, 0))
+    missed = (start == NEVER) & (least != NEVER)
+    return float((weight * late)[least != NEVER].sum()) + MISS * int(missed.sum())
+
+
+@dataclasses.dataclass
+class Asked:
+    problem: dict
+    indptr: np.ndarray
+    weight: np.ndarray
+    due: np.ndarray
+    orders: np.ndarray
+    lead: int
+
+    @classmethod
+    def of(cls, case: Case, rng: random.Random, lead: int = 0) -> "Asked":
+        n = len(case.jobs)
+        cuts = sorted(rng.sample(range(1, n), min(n - 1, rng.choice([0, 0, n // 2]))))
+        if rng.random() < 0.7:
+            cuts = list(range(1, n))
+        indptr = np.array([0, *cuts, n], dtype=np.int64)
+        units = len(indptr) - 1
+        lead = min(lead, units)
+        front = list(range(lead))
+        orders = [[*front, *rng.sample(range(lead, units), units - lead)] for _ in range(3)]
+        return cls(
+            problem_of(case),
+            indptr,
+            np.array([rng.choice([0, 1, 3, 10]) for _ in range(n)], dtype=np.int64),
+            np.array([case.now + rng.choice([0, 0, 4]) for _ in range(n)], dtype=np.int64),
+            np.array(orders, dtype=np.int32),
+            lead,
+        )
+
+    def jobs(self, order: np.ndarray) -> np.ndarray:
+        return np.concatenate([np.arange(self.indptr[u], self.indptr[u + 1]) for u in order])
+
+    def search(self, **settings: int):
+        asked = {"effort": 3000, "budget_us": 0, "patience": 20, "seed": 1} | settings
+        return search_orders(
+            self.problem, unit_indptr=self.indptr, weight=self.weight, due=self.due,
+            orders=self.orders, lead=self.lead, **asked,
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_starts_are_those_of_the_planner_in_the_order_found(seed: int) -> None:
+    rng = random.Random(seed)
+    seen = set()
+    for _ in range(40):
+        asked = Asked.of(random_case(rng), rng, lead=rng.choice([0, 0, 2]))
+        found = asked.search(seed=rng.randint(0, 9))
+        seen.add(found.decoding)
+        assert sorted(found.order.tolist()) == list(range(len(asked.indptr) - 1))
+        assert found.order[: asked.lead].tolist() == asked.orders[0][: asked.lead].tolist()
+        assert found.start.tolist() == starts(asked.problem, asked.jobs(found.order)).tolist()
+        assert found.bound <= found.cost <= found.family_cost <= found.given_cost
+    assert seen == set(Decoding)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_costs_what_it_says(seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(20):
+        asked = Asked.of(random_case(rng), rng)
+        found = asked.search()
+        n = len(found.start)
+        least = np.array(
+            [starts(asked.problem, np.array([j, *np.delete(np.arange(n), j)]))[j] for j in range(n)]
+        )
+        assert found.cost == cost(asked.weight, asked.due, found.start, least)
+        given = starts(asked.problem, asked.jobs(asked.orders[0]))
+        assert found.given_cost == cost(asked.weight, asked.due, given, least)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_order_goes_below_the_bound_and_few_units_are_solved(seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(5):
+        case = random_case(rng)
+        asked = Asked.of(case._replace(jobs=case.jobs[:5]), rng)
+        found = asked.search(effort=0)
+        assert found.stopped in (Stopped.BOUND, Stopped.EXHAUSTED)
+        costs = []
+        for order in itertools.permutations(range(len(asked.indptr) - 1)):
+            one = dataclasses.replace(asked, orders=np.array([order], dtype=np.int32))
+            costs.append(one.search(effort=1).given_cost)
+        assert found.cost == min(costs)
+        assert found.bound <= min(costs)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_same_seed_and_effort_give_the_same_order(seed: int) -> None:
+    rng = random.Random(seed)
+    asked = Asked.of(random_case(rng), rng)
+    first, second = asked.search(seed=seed), asked.search(seed=seed)
+    assert first.order.tolist() == second.order.tolist()
+    assert first.booked == second.booked
