@@ -129,8 +129,8 @@ class Memory:
 
     Attributes:
         planned_start_s: job id to the start announced last; lets a policy keep its word.
-        kept_plan: the last plan in the policy's own terms; not saved, so that after a restart the
-            announced starts are kept, but not the nodes.
+        kept_plan: the last plan in the policy's own terms; saved if it is a
+            `bridge.planning.kept_plan.KeptPlan`.
         learnt: predictor to what it has learnt of run times.
         followed: predictor to job id to start and believed run time, s, of the jobs that run; not
             saved.

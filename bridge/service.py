@@ -19,6 +19,7 @@ import signal
 import socket
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from bridge.accuracy import Changes
@@ -27,6 +28,7 @@ from bridge.errors import ConfigError
 from bridge.loop import Decider
 from bridge.model.policy import PolicySpec
 from bridge.model.snapshot import Snapshot
+from bridge.planning.kept_plan import KeptPlan
 from bridge.registry import build, with_rules
 from bridge.rpc.announcements import Announcements
 from bridge.rpc.cycles import CycleReport, Cycles, Observer
@@ -35,6 +37,8 @@ from bridge.rpc.operators import Operator
 from bridge.rpc.policy_switch import PolicySwitch
 from bridge.rpc.server import OPERATOR, SCHEDULER, Server, add_operator, add_scheduler
 from bridge.rpc.session import Session
+from bridge.sim.recorder import Recorder, Tap
+from bridge.sim.recordings import encode
 from bridge.starts import Kept
 from bridge.store import Store
 from bridge.telemetry import Metrics
@@ -78,6 +82,7 @@ class Service:
         self._private: tempfile.TemporaryDirectory[str] | None = None
         self._metrics = Metrics(version(), self._spec.name)
         self._store: Store | None = None
+        self._tap = Tap()
         self.cycles: Cycles | None = None
 
     def start(self) -> None:
@@ -145,6 +150,7 @@ class Service:
                 failures=lambda: self._decider.failures,
                 accuracy=self._store.accuracy if self._store is not None else Kept,
                 admin=may_change,
+                record=self._recorded,
             )
             self._serve(name, 4, 1).start(add_operator(servicer), [OPERATOR], socket=at)
         if config.metrics.address is not None:
@@ -170,8 +176,14 @@ class Service:
             _Keeper(self._store),
             self._reader,
         )
+        recorder = Recorder(
+            self._decider,
+            lambda: self._switch.spec,
+            wanted=self._tap.wanted,
+            keep=self._tap.keep,
+        )
         self.cycles = Cycles(
-            self._decider.decide,
+            recorder.decide,
             session=Session(config.controller.retry_s),
             announcements=Announcements(config.limits.decisions),
             service=self._name,
@@ -179,6 +191,15 @@ class Service:
             observers=observers,
         )
         return self.cycles
+
+    def _recorded(self, min_queue: int, wait_s: float) -> tuple[bytes, int] | None:
+        """The next cycle with such a queue, as a file; written in the thread of whoever asked."""
+        found = self._tap.next(min_queue, wait_s)
+        if found is None:
+            return None
+        cluster = self.cycles.session.hello.cluster if self.cycles is not None else ""
+        origin = {"cluster": cluster, "service": self._name, "policy": found.policy.name}
+        return encode(replace(found, origin=origin)), found.snapshot.generation
 
     def _promises_changed(self, changes: Changes) -> None:
         """Puts promises and starts into metrics; called in the store's thread."""
@@ -198,6 +219,7 @@ class Service:
         if self._stopped:
             return
         self._stopped = True
+        self._tap.close()
         for server in self._servers:
             server.stop(grace_s)
         for gate in self._gates:
@@ -296,8 +318,16 @@ class _Keeper:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        saved = store.memory().kept_plan
+        self._saved = saved if isinstance(saved, KeptPlan) else None
 
     def cycle(self, report: CycleReport) -> None:
+        if self._saved is not None and report.published is not None:
+            if self._saved.names != report.published.snapshot.nodes.names:
+                _log.warning(
+                    "the saved plan is not used: it is of other nodes; announced starts are kept"
+                )
+            self._saved = None
         if report.happened is not None:
             self._store.took(report.happened)
 

@@ -4,6 +4,7 @@
 | table | holds |
 |---|---|
 | memory | what policies carry between cycles (`bridge.ports.Memory`), and since when is watched |
+| learnt | what predictors know of run times (`bridge.lessons`) |
 | promise, started, gone | how announced starts came true (`bridge.starts`) |
 
 Rules
@@ -14,7 +15,9 @@ Rules
        wait, what comes then is forgotten and the log says so.
     3. A file that is damaged is moved aside with a warning; the service begins with nothing.
     4. Without a file everything is kept in this process and ends with it.
-    5. A whole report names every running job: those that are known already, or that ran before
+    5. What policies remembered and cannot be read is refused with a line in the log; the rest is
+       used.
+    6. A whole report names every running job: those that are known already, or that ran before
        anybody watched, are no new starts.
 """
 
@@ -32,6 +35,9 @@ from pathlib import Path
 
 from bridge.accuracy import Changes, Happened, Record, Waiting
 from bridge.errors import BridgeError, ConfigError
+from bridge.lessons import SCHEMA as LESSONS
+from bridge.lessons import Lessons, fresh, keep_lessons, read_lessons
+from bridge.planning.kept_plan import KeptPlan, from_bytes, to_bytes
 from bridge.ports import Memory
 from bridge.starts import (
     SCHEMA,
@@ -60,14 +66,15 @@ ASKING = 2
 PRUNE_EVERY_S = 3600.0
 SHARE = 20
 CHEAP_S = 0.05
-"""A summary that took more work than this is told again for `SHARE` times as long."""
+"""A summary that took more work than this is told again for `SHARE` times as long. Plans are saved
+at most that often, too."""
 
 _VERSION = 2
 _MEMORY = "CREATE TABLE IF NOT EXISTS memory (key TEXT PRIMARY KEY, value TEXT NOT NULL);"
 
 Told = Callable[[Changes], None]
-_Item = Happened | dict[str, dict[str, int]] | Future[Kept] | None
-"""What happened; what policies remember; a question; or the end."""
+_Item = Happened | dict[str, dict[str, int]] | KeptPlan | tuple[Lessons] | Future[Kept] | None
+"""What happened; what policies remember; what was learnt; a question; or the end."""
 
 
 class Slow(BridgeError):
@@ -113,6 +120,8 @@ class Store:
         """Returns what policies remembered when the service ended; it is saved from now on."""
         if self._memory is None:
             self._memory = _read_memory(self._scribe.memory)
+            self._memory.kept_plan = _read_plan(self._scribe.plan_bytes)
+            self._memory.learnt = self._scribe.learnt
         return self._memory
 
     def took(self, event: Happened) -> None:
@@ -154,6 +163,10 @@ class Store:
     def _save(self) -> None:
         if self._memory is not None and self.path is not None:
             self._queue.put({"planned_start_s": dict(self._memory.planned_start_s)})
+            if lessons := fresh(self._memory):
+                self._queue.put((lessons,))
+            kept = self._memory.kept_plan
+            self._queue.put(kept if isinstance(kept, KeptPlan) else KeptPlan((), {}))
 
     def _put(self, event: Happened, facts: int) -> None:
         if self._owed + facts <= MOST_OWED:
@@ -169,7 +182,7 @@ class Store:
         over = False
         while not over:
             batch = [self._queue.get()]
-            if isinstance(batch[0], Happened | dict):
+            if isinstance(batch[0], Happened | dict | KeptPlan | tuple):
                 self._hurry.wait(LINGER_S)
             self._hurry.clear()
             with contextlib.suppress(queue.Empty):
@@ -178,7 +191,7 @@ class Store:
             over = None in batch
             self._owed = 0
             try:
-                self._follow(batch)
+                self._follow(batch, over=over)
             except Exception:  # a bug here must not end the records for good
                 _log.exception("memory %s: something is forgotten", self.path)
             for answer in batch:
@@ -186,16 +199,21 @@ class Store:
                     self._answer(answer)
         self._database.close()
 
-    def _follow(self, batch: list[_Item]) -> None:
+    def _follow(self, batch: list[_Item], *, over: bool) -> None:
         scribe = self._scribe
         for item in batch:
             if isinstance(item, dict):
                 scribe.memory = json.dumps(item)
+            elif isinstance(item, tuple):
+                scribe.lessons |= item[0]
+            elif isinstance(item, KeptPlan):
+                scribe.plan = item
             elif isinstance(item, Happened):
                 try:
                     self._told(scribe.follow(item))
                 except Exception:
                     _log.exception("memory %s: a report is forgotten", self.path)
+        scribe.encode_plan(last=over)
         try:
             scribe.write()
         except sqlite3.Error as error:
@@ -226,7 +244,22 @@ class _Scribe:
         self._kept: Kept | None = None
         self._fresh_until = float("-inf")
         self.memory = _read(database, "policies")
+        self.learnt = read_lessons(database)
+        self.lessons: Lessons = {}
         self._written = self.memory
+        self.plan: KeptPlan | None = None
+        self.plan_bytes = _read_bytes(database, "plan")
+        self._plan_written = self.plan_bytes
+        self._encode_after = float("-inf")
+
+    def encode_plan(self, *, last: bool) -> None:
+        """Puts the plan into bytes, if it is time: a large one is work, and changes every cycle."""
+        if self.plan is None or (time.monotonic() < self._encode_after and not last):
+            return
+        began = time.thread_time()
+        self.plan_bytes = to_bytes(self.plan) if self.plan.places else b""
+        self.plan = None
+        self._encode_after = time.monotonic() + SHARE * (time.thread_time() - began)
 
     def follow(self, event: Happened) -> Changes:
         """Takes in what happened."""
@@ -261,8 +294,8 @@ class _Scribe:
         """
         waiting = self._waiting
         prunes = self._now_s and time.monotonic() - self._pruned >= PRUNE_EVERY_S
-        if not (self._touched or self._started or self._gone or prunes) and (
-            self.memory == self._written
+        if not (self._touched or self._started or self._gone or self.lessons or prunes) and (
+            (self.memory, self.plan_bytes) == (self._written, self._plan_written)
         ):
             return
         with self._database as database:
@@ -276,13 +309,17 @@ class _Scribe:
             keep_records(database, self._started.values(), self._gone)
             if self.memory != self._written:
                 _keep(database, "policies", self.memory)
+            if self.plan_bytes != self._plan_written:
+                _keep(database, "plan", self.plan_bytes)
+            keep_lessons(database, self.lessons)
             if prunes:
                 _keep(database, "since_s", str(self._since_s))
                 prune(database, self._now_s, self._keep_days)
         self._touched.clear()
         self._started.clear()
         self._gone.clear()
-        self._written = self.memory
+        self.lessons = {}
+        self._written, self._plan_written = self.memory, self.plan_bytes
         self._pruned = time.monotonic() if prunes else self._pruned
 
     def kept(self) -> Kept:
@@ -329,7 +366,7 @@ def _prepare(path: Path | str) -> sqlite3.Connection:
             database.execute("BEGIN IMMEDIATE")
             if version == 1:
                 upgrade(database)
-            for statement in (_MEMORY + SCHEMA).split(";"):
+            for statement in (_MEMORY + LESSONS + SCHEMA).split(";"):
                 database.execute(statement)
             database.execute(f"PRAGMA user_version = {_VERSION}")
     except BaseException:
@@ -343,7 +380,13 @@ def _read(database: sqlite3.Connection, key: str) -> str:
     return "" if row is None else str(row[0])
 
 
-def _keep(database: sqlite3.Connection, key: str, value: str) -> None:
+def _read_bytes(database: sqlite3.Connection, key: str) -> bytes:
+    row = database.execute("SELECT value FROM memory WHERE key = ?", (key,)).fetchone()
+    value = b"" if row is None else row[0]
+    return value if isinstance(value, bytes) else str(value).encode()
+
+
+def _keep(database: sqlite3.Connection, key: str, value: str | bytes) -> None:
     database.execute("INSERT OR REPLACE INTO memory VALUES (?, ?)", (key, value))
 
 
@@ -356,3 +399,15 @@ def _read_memory(text: str) -> Memory:
     except (ValueError, TypeError, KeyError, AttributeError):
         _log.warning("what policies remembered cannot be read; they begin anew")
         return Memory()
+
+
+def _read_plan(value: bytes) -> KeptPlan | None:
+    if not value:
+        return None
+    try:
+        return from_bytes(value)
+    except ValueError as error:
+        _log.warning(
+            "the saved plan is not used: %s; announced starts are kept, their nodes are not", error
+        )
+        return None

@@ -11,6 +11,7 @@ from bridge.accuracy import Announced, Began, Happened
 from bridge.errors import ConfigError
 from bridge.store import Slow, Store
 from bridge.units import DAY_S
+from tests.unit.planning.test_kept_plan import a_plan, same
 
 
 def rows(path, query):
@@ -373,6 +374,46 @@ def test_an_unreadable_memory_begins_anew(path, caplog):
     assert store.memory().planned_start_s == {}
     assert "begin anew" in caplog.text
     store.close()
+
+
+def test_the_kept_plan_survives_with_its_nodes(path):
+    store = Store(path)
+    store.memory().kept_plan = a_plan(5)
+    store.close()
+    again = Store(path)
+    same(again.memory().kept_plan, a_plan(5))
+    again.memory().kept_plan = None  # a policy without one has come in
+    again.close()
+    last = Store(path)
+    assert last.memory().kept_plan is None
+    last.close()
+
+
+@pytest.mark.parametrize(
+    ("damage", "problem"),
+    [
+        (lambda value: value[:-1] + bytes([value[-1] ^ 1]), "its checksum is wrong"),
+        (lambda value: value[:-4], "checksum"),
+        (lambda value: value.replace(b'"version":1', b'"version":2', 1), "it has version 2"),
+        (lambda value: b"what is this?", "it is no plan"),
+    ],
+)
+def test_a_plan_that_cannot_be_read_is_refused_and_the_starts_are_kept(
+    path, caplog, damage, problem
+):
+    store = Store(path)
+    store.memory().planned_start_s["7"] = 1234
+    store.memory().kept_plan = a_plan(5)
+    store.close()
+    with closing(sqlite3.connect(path)) as database, database:
+        (value,) = database.execute("SELECT value FROM memory WHERE key = 'plan'").fetchone()
+        database.execute("UPDATE memory SET value = ? WHERE key = 'plan'", (damage(value),))
+    again = Store(path)
+    memory = again.memory()
+    assert (memory.planned_start_s, memory.kept_plan) == ({"7": 1234}, None)
+    assert "the saved plan is not used: " in caplog.text
+    assert problem in caplog.text
+    again.close()
 
 
 def test_a_newer_file_is_refused(path):

@@ -49,9 +49,10 @@ from bridge.model.limits import Rules
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.snapshot import Snapshot
-from bridge.planning.booking import Booking, Kept, Place
+from bridge.planning.booking import Booking, Place
 from bridge.planning.explanation import blocked_reason
 from bridge.planning.freepools import Closure
+from bridge.planning.kept_plan import KeptPlan
 from bridge.planning.kinds import too_late
 from bridge.planning.rows import Rows, expand_arrays
 from bridge.planning.rules import lower
@@ -171,7 +172,7 @@ class OpenCcs:
         rows = booking.rows
         last = memory.kept_plan
         booking.late[promised] = late[promised]  # so it was, if nothing else is known
-        if isinstance(last, _KeptPlan) and last.names == rows.snapshot.nodes.names:
+        if isinstance(last, KeptPlan) and last.names == rows.snapshot.nodes.names:
             ids = rows.snapshot.jobs.id[rows.job[rows.asked[promised]]].tolist()
             has = np.array([job_id in last.places for job_id in ids], dtype=bool)
             known = [last.places[job_id] for job_id in ids if job_id in last.places]
@@ -289,14 +290,6 @@ def _kept_out(pools: tuple[Closure, ...]) -> Reason:
 _JUDGED_ALONE = (Blocked.NEVER_NODES, Blocked.NEVER_SIZE, Blocked.NEVER_COUNTER)
 
 
-@dataclass(frozen=True, slots=True)
-class _KeptPlan:
-    """Where jobs lay, by id, and the nodes that the indexes stand for."""
-
-    names: tuple[str, ...]
-    places: dict[str, Kept]
-
-
 def _announce(booking: Booking, memory: Memory) -> None:
     """Remembers the starts and places of the jobs that are promised a later start."""
     rows = booking.rows
@@ -309,4 +302,4 @@ def _announce(booking: Booking, memory: Memory) -> None:
     memory.planned_start_s = {
         job_id: place.start_s for job_id, place in zip(ids, places, strict=True)
     }
-    memory.kept_plan = _KeptPlan(snapshot.nodes.names, dict(zip(ids, places, strict=True)))
+    memory.kept_plan = KeptPlan(snapshot.nodes.names, dict(zip(ids, places, strict=True)))
