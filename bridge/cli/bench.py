@@ -36,6 +36,7 @@ from bridge.core import (
     plan_counts,
     plan_nodes,
 )
+from bridge.errors import ConfigError
 from bridge.sim.system import read_system
 
 app = typer.Typer(add_completion=False, help="Time the planning kernels.", no_args_is_help=True)
@@ -285,3 +286,52 @@ def planning(
     for cell in result["table"]:
         against = f"   {cell['ratio']:.2f} of plan_nodes" if "ratio" in cell else ""
         print(f"  {cell['shape']:<10}{cell['jobs']:>8,} jobs {cell['book_s']:>9.3f} s{against}")
+
+
+@app.command()
+def dispatch(
+    *,
+    instances: Annotated[
+        Path | None,
+        typer.Option(help="Directory of recordings ('schedbridge record'); else the bundled ones."),
+    ] = None,
+    policies: Annotated[
+        str, typer.Option(help="Presets or YAML files, by commas; a budget in ms behind an @.")
+    ] = "easy,conservative",
+    budget_ms: Annotated[
+        int, typer.Option(min=1, help="Of policies that have one and none of their own.")
+    ] = 1000,
+    objective: Annotated[
+        str, typer.Option(metavar="slowdown|bounded_slowdown|delay|wait_s", help="Judged by.")
+    ] = "slowdown",
+    min_queue: Annotated[
+        int, typer.Option(min=0, help="Only instances with so many waiting jobs.")
+    ] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Of all chance.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Hold policies against each other on the same recorded cycles: objective and time."""
+    from bridge.cli import bench_dispatch  # noqa: PLC0415 (loads the planners)
+    from bridge.cli.asking import console  # noqa: PLC0415 (needs gRPC)
+
+    if objective not in list(bench_dispatch.Objective):
+        raise ConfigError(
+            "objective", f"is slowdown, bounded_slowdown, delay or wait_s, not '{objective}'"
+        )
+    chosen = bench_dispatch.Objective(objective)
+    entries = bench_dispatch.entries(policies, budget_ms)
+    cycles, groups = bench_dispatch.load_instances(instances or bench_dispatch.bundled(), min_queue)
+    before = bench_dispatch.machine()
+    results = bench_dispatch.compare(cycles, groups, entries, seed)
+    figures = bench_dispatch.summary(results, entries, chosen)
+    figures["machine"] = {"before": before, "after": bench_dispatch.machine()}
+    if as_json:
+        print(json.dumps(figures))
+        return
+    screen = console()
+    for group in figures["groups"]:
+        screen.print(bench_dispatch.table(figures, group))
+        screen.print()
+    print(
+        f"{figures['instances']} instances; mean {objective}, less is better; relative to the best"
+    )

@@ -22,8 +22,8 @@ from bridge.cli.policies import read_policy
 from bridge.errors import ConfigError, RecordingError
 from bridge.loop import Decider
 from bridge.model.snapshot import Snapshot
-from bridge.ports import Decide
-from bridge.registry import build
+from bridge.ports import Decide, Memory
+from bridge.registry import build, predicting
 from bridge.sim.anonymous import Pseudonyms
 from bridge.sim.engine import simulate
 from bridge.sim.recorder import Recorder
@@ -74,6 +74,9 @@ def record(
         ),
     ] = None,
     policy: Annotated[str, typer.Option(help="That decides in the simulation.")] = "easy",
+    predict: Annotated[
+        str | None, typer.Option(help="Predictor of run times in the simulation.")
+    ] = None,
     every: Annotated[
         int, typer.Option(min=1, help="Of the cycles that qualify each Nth only.")
     ] = 1,
@@ -85,6 +88,9 @@ def record(
     jobs: Annotated[int | None, typer.Option(min=1, help="Only the first N jobs.")] = None,
     load: Annotated[float, typer.Option(min=0.01, max=10.0, help="Of a made-up stream.")] = 0.9,
     seed: Annotated[int, typer.Option(min=0, help="Of all chance.")] = 0,
+    patience_s: Annotated[
+        int, typer.Option("--patience", min=1, help="Wait so many seconds for each living cycle.")
+    ] = 600,
     config: ConfigOption = None,
     socket: SocketOption = None,
 ) -> None:
@@ -95,11 +101,15 @@ def record(
             raise ConfigError("", "--at and --every are for simulations: say --trace or --system")
         from bridge.cli.record_live import record_live  # noqa: PLC0415 (needs gRPC)
 
-        record_live(files.keep, cycles, min_queue, config, socket)
+        record_live(
+            files.keep, cycles, min_queue, patience_s=patience_s, config=config, socket=socket
+        )
         return
     world = _world(trace, system, procs=procs, jobs=jobs, load=load, seed=seed)
-    spec = read_policy(policy)
-    decider = Decider(build(spec), seed=seed)
+    spec = read_policy(policy) if predict is None else predicting(read_policy(policy), predict)
+    workload = world.workload
+    truth = dict(zip(workload.id.tolist(), workload.runtime_s.tolist(), strict=True))
+    decider = Decider(build(spec), Memory(run_s=truth), seed=seed)
     wanted = _Chosen(int(world.workload.submit_s[0]), min_queue, every, sorted(at or []))
     number = 0
 

@@ -147,6 +147,7 @@ def _show(one: _Compared) -> None:
         ("start now", "starts_now"),
         ("mean slowdown", "slowdown"),
         ("mean bounded slowdown", "bounded_slowdown"),
+        ("mean delay / length", "delay"),
         ("mean wait, s", "wait_s"),
         ("longest wait, s", "longest_wait_s"),
     ):

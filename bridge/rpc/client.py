@@ -516,6 +516,15 @@ class OperatorClient:
             self._stub.Unreserve, operator_pb2.UnreserveRequest(name=name), timeout_s=_ORDER_S
         )
 
+    def record(self, min_queue: int = 0, wait_s: int = 10) -> operator_pb2.RecordReply:
+        """Waits for a cycle and gives it whole; without one the reply is empty."""
+        reply: operator_pb2.RecordReply = self._call(
+            self._stub.Record,
+            operator_pb2.RecordRequest(min_queue=min_queue, wait_s=wait_s),
+            timeout_s=wait_s + self._timeout_s,
+        )
+        return reply
+
     def accuracy(self, partition: str = "") -> operator_pb2.AccuracyReply:
         """How announced starts came true; of one partition, or of each and all together."""
         reply: operator_pb2.AccuracyReply = self._call(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operators and users may ask: status, plan, explain, policy, accuracy.
+"""What operators and users may ask: status, plan, explain, policy, accuracy; reserve, record.
 
 Reads never wait for a cycle.
 """
@@ -33,6 +33,14 @@ USERS_SHARE = 0.2
 """Share of one core that ordinary users' questions of what if may take."""
 
 
+Record = Callable[[int, float], tuple[bytes, int] | None]
+"""Least queue and seconds to wait, to the next such cycle as a file and its generation.
+
+Raises ControllerError if somebody else waits."""
+
+MOST_WAIT_S, USUAL_WAIT_S = 60, 10
+
+
 class Operator(operator_pb2_grpc.OperatorServicer):  # type: ignore[misc]
     """The operators' service; one object for administrators and one for everybody."""
 
@@ -45,6 +53,7 @@ class Operator(operator_pb2_grpc.OperatorServicer):  # type: ignore[misc]
         failures: Callable[[], int],
         admin: bool,
         accuracy: Callable[[], Kept] = Kept,
+        record: Record | None = None,
     ) -> None:
         self._cycles = cycles
         self._switch = switch
@@ -52,6 +61,7 @@ class Operator(operator_pb2_grpc.OperatorServicer):  # type: ignore[misc]
         self._failures = failures
         self._admin = admin
         self._accuracy = accuracy
+        self._record = record
         self._nearest = NearestChanges(switch.conditions, share=1.0 if admin else USERS_SHARE)
         self._began = time.monotonic()
 
@@ -152,6 +162,20 @@ class Operator(operator_pb2_grpc.OperatorServicer):  # type: ignore[misc]
         except ControllerError as error:
             _refuse(context, grpc.StatusCode.FAILED_PRECONDITION, str(error))
         return pb.UnreserveReply()
+
+    @answering
+    def Record(self, request: pb.RecordRequest, context: grpc.ServicerContext) -> pb.RecordReply:  # noqa: N802, D102
+        self._need_admin(context, "record: a recording holds the jobs of all users")
+        wait_s = min(request.wait_s or USUAL_WAIT_S, MOST_WAIT_S)
+        if self._record is None:
+            _refuse(context, grpc.StatusCode.UNIMPLEMENTED, "this service gives no recordings")
+        try:
+            found = self._record(request.min_queue, wait_s)
+        except ControllerError as error:
+            _refuse(context, grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
+        if found is None:
+            return pb.RecordReply()
+        return pb.RecordReply(recording=found[0], generation=found[1])
 
     def _need_admin(self, context: grpc.ServicerContext, what: str) -> None:
         if not self._admin:

@@ -24,6 +24,7 @@ class Verdict:
         rows: with a start.
         starts_now: of them, those that start at once.
         slowdown, bounded_slowdown: mean.
+        delay: mean of (start - now) / length: the part of the slowdown that a plan can change.
         wait_s: mean; longest_wait_s: of the worst row.
     """
 
@@ -31,6 +32,7 @@ class Verdict:
     starts_now: int
     slowdown: float
     bounded_slowdown: float
+    delay: float
     wait_s: float
     longest_wait_s: int
 
@@ -50,14 +52,15 @@ def judge(snapshot: Snapshot, plan: Plan) -> Verdict:
         end_s=plan.end_s[rows],
         processors=np.ones(len(rows), dtype=np.int64),
     )
-    waits = wait_s(schedule)
+    waits, ahead_s = wait_s(schedule), schedule.start_s - snapshot.now_s
     if not len(rows):
-        return Verdict(0, 0, 0.0, 0.0, 0.0, 0)
+        return Verdict(0, 0, 0.0, 0.0, 0.0, 0.0, 0)
     return Verdict(
         rows=len(rows),
         starts_now=len(plan.starts_now),
         slowdown=float(slowdown(schedule).mean()),
         bounded_slowdown=float(bounded_slowdown(schedule).mean()),
+        delay=float((ahead_s / np.maximum(schedule.end_s - schedule.start_s, 1)).mean()),
         wait_s=float(waits.mean()),
         longest_wait_s=int(waits.max()),
     )

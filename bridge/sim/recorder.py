@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from bridge.errors import BridgeError
+from bridge.errors import ControllerError
 from bridge.loop import Decider
 from bridge.model.plan import Plan
 from bridge.model.policy import PolicySpec
@@ -20,10 +20,6 @@ from bridge.sim.recordings import Recording, remembered
 
 Wanted = Callable[[Snapshot], bool]
 Keep = Callable[[Recording], None]
-
-
-class Busy(BridgeError):
-    """Somebody else records."""
 
 
 class Recorder:
@@ -57,21 +53,22 @@ class Recorder:
 
 
 class Tap:
-    """Lets one caller at a time wait for the next cycle; `wanted` and `keep` are a recorder's."""
+    """Lets one caller at a time wait for a cycle; `wanted` and `keep` are a recorder's."""
 
     def __init__(self) -> None:
         self._turn = threading.Lock()
-        self._asked: tuple[int, Future[Recording]] | None = None
+        self._asked: tuple[int, Future[Recording | None]] | None = None
+        self._closed = False
 
     def wanted(self, snapshot: Snapshot) -> bool:
         """Whether somebody waits for a cycle with such a queue."""
         asked = self._asked
         return asked is not None and len(snapshot.jobs) >= asked[0]
 
-    def keep(self, recording: Recording) -> None:
+    def keep(self, recording: Recording | None) -> None:
         """Gives the cycle to whoever waits for it."""
         asked, self._asked = self._asked, None
-        if asked is not None and not asked[1].done():
+        if asked is not None:
             asked[1].set_result(recording)
 
     def next(self, min_queue: int, wait_s: float) -> Recording | None:
@@ -82,19 +79,24 @@ class Tap:
             wait_s: for so long.
 
         Returns:
-            None: there was none.
+            None: there was none, or there will be none any more.
 
         Raises:
-            Busy: somebody else waits already.
+            ControllerError: somebody else waits already.
         """
         if not self._turn.acquire(blocking=False):
-            raise Busy("somebody else records at present: try again later")
+            raise ControllerError("somebody else records at present: try again later")
         try:
-            found: Future[Recording] = Future()
+            found: Future[Recording | None] = Future()
             self._asked = (min_queue, found)
-            return found.result(wait_s)
+            return None if self._closed else found.result(wait_s)
         except TimeoutError:
             return None
         finally:
             self._asked = None
             self._turn.release()
+
+    def close(self) -> None:
+        """Sends whoever waits away."""
+        self._closed = True
+        self.keep(None)

@@ -229,6 +229,7 @@ def as_nobody(*arguments):
     """Runs a command as an ordinary user, who need not be able to read this checkout."""
     script = (
         "import os, sys, bridge.cli.status, bridge.cli.policy\n"
+        "import bridge.cli.record, bridge.cli.record_live\n"
         "from bridge.cli.main import main\n"
         "os.setgid(65534); os.setuid(65534); main(sys.argv[1:])"
     )

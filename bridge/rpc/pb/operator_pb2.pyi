@@ -267,6 +267,22 @@ class UnreserveReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
+class RecordRequest(_message.Message):
+    __slots__ = ("min_queue", "wait_s")
+    MIN_QUEUE_FIELD_NUMBER: _ClassVar[int]
+    WAIT_S_FIELD_NUMBER: _ClassVar[int]
+    min_queue: int
+    wait_s: int
+    def __init__(self, min_queue: _Optional[int] = ..., wait_s: _Optional[int] = ...) -> None: ...
+
+class RecordReply(_message.Message):
+    __slots__ = ("recording", "generation")
+    RECORDING_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    recording: bytes
+    generation: int
+    def __init__(self, recording: _Optional[bytes] = ..., generation: _Optional[int] = ...) -> None: ...
+
 class AccuracyRequest(_message.Message):
     __slots__ = ("partition",)
     PARTITION_FIELD_NUMBER: _ClassVar[int]

@@ -70,6 +70,11 @@ class OperatorStub(object):
                 request_serializer=schedbridge_dot_v1_dot_operator__pb2.UnreserveRequest.SerializeToString,
                 response_deserializer=schedbridge_dot_v1_dot_operator__pb2.UnreserveReply.FromString,
                 _registered_method=True)
+        self.Record = channel.unary_unary(
+                '/schedbridge.v1.Operator/Record',
+                request_serializer=schedbridge_dot_v1_dot_operator__pb2.RecordRequest.SerializeToString,
+                response_deserializer=schedbridge_dot_v1_dot_operator__pb2.RecordReply.FromString,
+                _registered_method=True)
 
 
 class OperatorServicer(object):
@@ -126,6 +131,14 @@ class OperatorServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Record(self, request, context):
+        """Administrators: waits for a cycle and gives it whole, all users' jobs with it, to be planned
+        again elsewhere. RESOURCE_EXHAUSTED: somebody else waits for one.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_OperatorServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -163,6 +176,11 @@ def add_OperatorServicer_to_server(servicer, server):
                     servicer.Unreserve,
                     request_deserializer=schedbridge_dot_v1_dot_operator__pb2.UnreserveRequest.FromString,
                     response_serializer=schedbridge_dot_v1_dot_operator__pb2.UnreserveReply.SerializeToString,
+            ),
+            'Record': grpc.unary_unary_rpc_method_handler(
+                    servicer.Record,
+                    request_deserializer=schedbridge_dot_v1_dot_operator__pb2.RecordRequest.FromString,
+                    response_serializer=schedbridge_dot_v1_dot_operator__pb2.RecordReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -354,6 +372,33 @@ class Operator(object):
             '/schedbridge.v1.Operator/Unreserve',
             schedbridge_dot_v1_dot_operator__pb2.UnreserveRequest.SerializeToString,
             schedbridge_dot_v1_dot_operator__pb2.UnreserveReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Record(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/schedbridge.v1.Operator/Record',
+            schedbridge_dot_v1_dot_operator__pb2.RecordRequest.SerializeToString,
+            schedbridge_dot_v1_dot_operator__pb2.RecordReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`schedbridge bench dispatch`: policies side by side on the same recorded cycles.
+
+Every policy plans every instance, one after the other, so that whatever else the machine does hits
+all alike. Every plan is completed (`bridge.sim.rerun`, rule 2) and judged (`bridge.sim.judging`)
+with what the recorded cycle believed of run times. A policy's time is that of the whole cycle, from
+snapshot to checked plan, on this machine as loaded as it is; its load is in the result.
+
+| figure | is |
+|---|---|
+| mean | the objective, mean over instances |
+| relative | objective / the best of this run, instance by instance, mean over instances |
+| best of | on how many instances no other policy of this run was better (by a millionth) |
+| decision_ms | wall-clock time of a cycle |
+"""
+
+import os
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from bridge.cli.policies import budgeted, read_policy, with_budget
+from bridge.errors import ConfigError
+from bridge.model.policy import PolicySpec
+from bridge.ports import Solver
+from bridge.registry import describe
+from bridge.sim.judging import Verdict, judge
+from bridge.sim.recordings import Recording, find_recordings, read_recording
+from bridge.sim.rerun import completed, rerun
+from bridge.sim.solvers import solver_for
+
+SAME = 1 + 1e-6
+"""Objectives closer than this are equally good."""
+
+
+class Objective(StrEnum):
+    """What a plan is judged by; less is better."""
+
+    SLOWDOWN = "slowdown"
+    BOUNDED_SLOWDOWN = "bounded_slowdown"
+    DELAY = "delay"
+    WAIT = "wait_s"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A policy of the comparison.
+
+    Attributes:
+        name: as it was asked for, with its budget.
+        budget_ms: None: it has no budget to set.
+    """
+
+    name: str
+    spec: PolicySpec
+    budget_ms: int | None
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one policy made of one instance.
+
+    Attributes:
+        group: the directory of the instance.
+        fallback: why the greedy plan serves; empty: it does not, or the policy is greedy.
+        gap: to the lower bound, where the policy states one.
+    """
+
+    instance: str
+    group: str
+    jobs: int
+    running: int
+    nodes: int
+    policy: str
+    verdict: Verdict
+    decision_ms: float
+    failed: bool
+    fallback: str
+    gap: float | None
+
+    def objective(self, objective: Objective) -> float:
+        """One figure of the verdict."""
+        return float(getattr(self.verdict, objective.value))
+
+
+def bundled() -> Path:
+    """The instances that come with the package."""
+    return Path(str(files("bridge.sim").joinpath("data", "instances")))
+
+
+def entries(policies: str, budget_ms: int) -> list[Entry]:
+    """The policies of a list such as `easy,search@50,pcp20`.
+
+    Raises:
+        ConfigError: an unknown one, or one that is there twice.
+    """
+    found: list[Entry] = []
+    for text in (word.strip() for word in policies.split(",") if word.strip()):
+        name, own_ms = budgeted(text)
+        spec = read_policy(name)
+        wished = with_budget(spec, own_ms or budget_ms)
+        if wished is None and own_ms is not None:
+            raise ConfigError("policies", f"'{text}': {name} has no budget; leave the @ out")
+        shown = spec.name if wished is None else f"{spec.name}@{own_ms or budget_ms}"
+        if any(one.name == shown for one in found):
+            raise ConfigError("policies", f"{shown} is there twice")
+        budget = None if wished is None else own_ms or budget_ms
+        found.append(Entry(shown, wished or spec, budget))
+    if not found:
+        raise ConfigError("policies", "names none; say for example easy,conservative")
+    return found
+
+
+def compare(
+    instances: Sequence[Recording], groups: Sequence[str], policies: Sequence[Entry], seed: int
+) -> list[Result]:
+    """Has every policy plan every instance; shows progress on a terminal."""
+    results: list[Result] = []
+    console = Console(stderr=True)
+    with ExitStack() as stack:
+        solvers = {one.name: stack.enter_context(solver_for(one.spec)) for one in policies}
+        for one in policies:  # what is loaded or started once shall not be counted
+            rerun(instances[0], one.spec, seed=seed, solver=solvers[one.name])
+        bars = stack.enter_context(
+            Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeRemainingColumn(),
+                console=console,
+                disable=not console.is_terminal,
+                transient=True,
+            )
+        )
+        task = bars.add_task("", total=len(instances) * len(policies))
+        for recording, group in zip(instances, groups, strict=True):
+            for one in policies:
+                bars.update(task, description=f"{recording.name}: {one.name}")
+                results.append(_result(recording, group, one, seed, solvers[one.name]))
+                bars.advance(task)
+    return results
+
+
+def _result(
+    recording: Recording, group: str, entry: Entry, seed: int, solver: Solver | None
+) -> Result:
+    again = rerun(recording, entry.spec, seed=seed, solver=solver)
+    snapshot, done = recording.snapshot, again.memory.dispatched
+    return Result(
+        instance=recording.name,
+        group=group,
+        jobs=len(snapshot.jobs),
+        running=len(snapshot.running),
+        nodes=len(snapshot.nodes),
+        policy=entry.name,
+        verdict=judge(snapshot, completed(snapshot, again.plan, entry.spec)),
+        decision_ms=again.decision_ms,
+        failed=again.failed,
+        fallback=done.fallback if done is not None else "",
+        gap=done.gap if done is not None else None,
+    )
+
+
+def load_instances(directory: Path, least: int) -> tuple[list[Recording], list[str]]:
+    """Reads all instances of a directory, and the sub-directory that each lies in.
+
+    Raises:
+        RecordingError: there is none, or one is damaged.
+    """
+    found = [(path, read_recording(path)) for path in find_recordings(directory)]
+    found = [(path, one) for path, one in found if len(one.snapshot.jobs) >= least]
+    if not found:
+        raise ConfigError("min-queue", f"no instance in {directory} has {least} waiting jobs")
+    groups = [str(path.parent.relative_to(directory)) for path, _ in found]
+    return [one for _, one in found], ["all" if group == "." else group for group in groups]
+
+
+# ------------------------------------------------------------ figures
+
+
+def summary(
+    results: Sequence[Result], policies: Sequence[Entry], objective: Objective
+) -> dict[str, Any]:
+    """All figures of a comparison, over all instances and group by group."""
+    groups = sorted({one.group for one in results})
+    over = {"all": results} | {
+        group: [one for one in results if one.group == group] for group in groups
+    }
+    return {
+        "objective": objective.value,
+        "instances": len({(one.group, one.instance) for one in results}),
+        "policies": [
+            {
+                "policy": one.name,
+                "budget_ms": one.budget_ms,
+                "spec": describe(one.spec),
+                **_figures([r for r in results if r.policy == one.name], results, objective),
+            }
+            for one in policies
+        ],
+        "groups": {
+            name: {
+                one.name: _figures([r for r in part if r.policy == one.name], part, objective)
+                for one in policies
+            }
+            for name, part in over.items()
+        },
+        "results": [_plain(one) for one in results],
+    }
+
+
+def _plain(one: Result) -> dict[str, Any]:
+    return {key: value for key, value in asdict(one).items() if key != "verdict"} | asdict(
+        one.verdict
+    )
+
+
+def _figures(
+    own: Sequence[Result], everybody: Iterable[Result], objective: Objective
+) -> dict[str, Any]:
+    best: dict[tuple[str, str], float] = {}
+    for one in everybody:
+        key = one.group, one.instance
+        best[key] = min(best.get(key, float("inf")), one.objective(objective))
+    relative = [_ratio(one.objective(objective), best[one.group, one.instance]) for one in own]
+    times = [one.decision_ms for one in own]
+    gaps = [one.gap for one in own if one.gap is not None]
+    return {
+        "mean": statistics.fmean(one.objective(objective) for one in own),
+        "relative": statistics.fmean(relative),
+        "best_of": sum(ratio <= SAME for ratio in relative),
+        "decision_ms": {
+            "mean": statistics.fmean(times),
+            "p50": float(np.percentile(times, 50)),
+            "p90": float(np.percentile(times, 90)),
+            "max": max(times),
+        },
+        "failed": sum(one.failed for one in own),
+        "fallbacks": dict(Counter(one.fallback for one in own if one.fallback)),
+        "gap_mean": statistics.fmean(gaps) if gaps else None,
+        "longest_wait_s": max(one.verdict.longest_wait_s for one in own),
+    }
+
+
+def _ratio(value: float, best: float) -> float:
+    return 1.0 if value <= best else value / best if best > 0 else float(value > best) + 1.0
+
+
+def machine() -> dict[str, object]:
+    """What the figures were taken on."""
+    return {"cpus": os.cpu_count(), "load_average": [round(load, 2) for load in os.getloadavg()]}
+
+
+def table(figures: Mapping[str, Any], group: str) -> Table:
+    """One group's policies, a line each."""
+    found = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold", title=group)
+    found.title_justify = "left"
+    found.add_column("policy")
+    for name in ("mean", "relative", "best of", "ms mean", "ms p90", "ms max", "served greedily"):
+        found.add_column(name, justify="right")
+    for policy, one in figures["groups"][group].items():
+        times = one["decision_ms"]
+        fallbacks = ", ".join(f"{count} {why}" for why, count in one["fallbacks"].items())
+        failed = f"{one['failed']} failed" if one["failed"] else ""
+        found.add_row(
+            policy,
+            f"{one['mean']:,.3f}",
+            f"{one['relative']:.4f}",
+            str(one["best_of"]),
+            *(f"{times[key]:,.1f}" for key in ("mean", "p90", "max")),
+            ", ".join(part for part in (failed, fallbacks) if part),
+        )
+    return found
