@@ -41,9 +41,9 @@ def believe(snapshot: Snapshot, prediction: Prediction) -> Snapshot:
         prediction: for its jobs.
     """
     jobs, running = snapshot.jobs, snapshot.running
-    limit_s, whole = _limits(snapshot)
+    limit_s, longest_s, whole = _limits(snapshot)
     whole |= (prediction.run_s <= 0) | (jobs.deadline_s > 0) | jobs.fixed | (jobs.reservation >= 0)
-    whole |= _reaches_closed_time(snapshot, limit_s)
+    whole |= _reaches_closed_time(snapshot, longest_s)
     run_s = np.where(whole, jobs.time_limit_s, np.clip(prediction.run_s, 1, limit_s))
     end_s = np.where(
         prediction.end_s > 0, np.minimum(prediction.end_s, running.end_s), running.end_s
@@ -109,10 +109,14 @@ def told(plan: Plan, prediction: Prediction) -> Plan:
     )
 
 
-def _limits(snapshot: Snapshot) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _limits(
+    snapshot: Snapshot,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
     """Each job's kill limit, and whether some partition that it named would not take that.
 
-    A job that states none has the shortest that its partitions make of that.
+    Returns:
+        The shortest and the longest that its partitions make of it, if it states none; and whether
+        it is too long for some.
     """
     jobs = snapshot.jobs
     default_s, most_s = [], []
@@ -122,19 +126,25 @@ def _limits(snapshot: Snapshot) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     distinct: dict[tuple[int, ...], int] = {}
     which = _numbered(jobs.partitions, distinct)
     default = np.array(
-        [min((default_s[at] for at in named), default=UNLIMITED_S) for named in distinct] or [0],
+        [
+            (min(defaults, default=UNLIMITED_S), max(defaults, default=UNLIMITED_S))
+            for defaults in ([default_s[at] for at in named] for named in distinct)
+        ]
+        or [(0, 0)],
         dtype=np.int64,
-    )
+    )[which]
     most = np.array(
         [min((most_s[at] for at in named), default=NEVER) for named in distinct] or [0],
         dtype=np.int64,
     )
-    limit_s = np.where(jobs.time_limit_s > 0, jobs.time_limit_s, default[which])
-    return limit_s, limit_s > most[which]
+    stated = jobs.time_limit_s > 0
+    limit_s = np.where(stated, jobs.time_limit_s, default[:, 0])
+    longest_s = np.where(stated, jobs.time_limit_s, default[:, 1])
+    return limit_s, longest_s, limit_s > most[which]
 
 
 def _reaches_closed_time(snapshot: Snapshot, limit_s: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which jobs would meet a reservation to come if they started now and took their limit."""
+    """Which jobs would meet a reservation to come if they started now and took so long."""
     jobs, now_s = snapshot.jobs, snapshot.now_s
     ahead = [item for item in snapshot.reservations if item.start_s > now_s]
     reaches = np.zeros(len(jobs), dtype=bool)

@@ -31,6 +31,8 @@ EXTENSIONS = ("stepwise", "second")
 FIRST_S, SECOND_S = 60, 900
 """How much a run time that proved too short is extended by at first, and next."""
 
+_NOTHING = [-1, 0]
+
 
 class Expectation(Protocol):
     """What makes one predictor another."""
@@ -153,8 +155,10 @@ def _follow(snapshot: Snapshot, learnt: Learnt, expectation: Expectation) -> NDA
     """(n_running,) what was believed of each running job; 0: nothing."""
     running, known = snapshot.running, learnt.running
     ids, starts = running.id.tolist(), running.start_s.tolist()
-    found = [known.get(job_id) for job_id in ids]
-    fresh = [row for row, seen in enumerate(found) if seen is None or seen[0] != starts[row]]
+    # Of a job that has ended only the nodes that are being cleaned up are left: it says no end.
+    runs = (running.end_s > 0).tolist()
+    found = [known.get(job_id, _NOTHING) for job_id in ids]
+    fresh = [row for row, seen in enumerate(found) if runs[row] and seen[0] != starts[row]]
     if fresh:
         traits = [_waited(learnt, ids[row]) for row in fresh]
         unseen = [row for row, trait in zip(fresh, traits, strict=True) if trait is None]
@@ -168,7 +172,7 @@ def _follow(snapshot: Snapshot, learnt: Learnt, expectation: Expectation) -> NDA
         for job_id in [job_id for job_id in known if job_id not in still]:
             del known[job_id]
             learnt.traits.pop(job_id, None)
-    return np.array([seen[1] for seen in found if seen is not None], dtype=np.int64)
+    return np.array([seen[1] for seen in found], dtype=np.int64)
 
 
 def _waited(learnt: Learnt, job_id: str) -> Any:

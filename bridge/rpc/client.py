@@ -23,7 +23,7 @@ from bridge.planning.kinds import end_s
 from bridge.rpc.hostlist import NodeIndex
 from bridge.rpc.pb import operator_pb2, operator_pb2_grpc, scheduler_pb2_grpc
 from bridge.rpc.pb import scheduler_pb2 as pb
-from bridge.rpc.raising import Messages
+from bridge.rpc.raising import Messages, ended_jobs
 from bridge.rpc.session import WIRE_VERSION
 from bridge.rpc.status import error_of
 from bridge.units import NEVER, UNLIMITED_S, UNPLANNED
@@ -208,6 +208,7 @@ class RemoteDecider:
         ):
             request.licences.CopyFrom(messages.licences(snapshot))
         self._report_jobs(snapshot, messages, request)
+        request.ended.extend(ended_jobs(snapshot))
         self._last = snapshot
         return request
 

@@ -242,6 +242,23 @@ class Messages:
         )
 
 
+def ended_jobs(snapshot: Snapshot) -> list[pb.EndedJob]:
+    """What ended since the last snapshot."""
+    ended = snapshot.ended
+    return [
+        pb.EndedJob(
+            id=ended.id[row],
+            name=ended.name[row],
+            user=ended.user[row],
+            start_s=int(ended.start_s[row]),
+            end_s=int(ended.end_s[row]),
+            time_limit_s=int(ended.time_limit_s[row]),
+            ending=int(ended.ending[row]),  # type: ignore[arg-type]
+        )
+        for row in range(len(ended))
+    ]
+
+
 def _licences(snapshot: Snapshot, amounts: NDArray[np.int64]) -> list[pb.LicenceUse]:
     if not amounts.any():
         return []

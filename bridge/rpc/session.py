@@ -12,7 +12,8 @@ Rules
        known is thrown away and everything is asked for, once; if that is no better, the
        controller is told what is wrong.
     3. A request that makes no sense is the user's: that job is held with a sentence that says so.
-    4. A start that the controller refused holds the job back; `bridge.rpc.refusals` says how long.
+    4. An end is told with the snapshot of the report that told it, and not again.
+    5. A start that the controller refused holds the job back; `bridge.rpc.refusals` says how long.
 """
 
 import logging
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 
 from bridge.accuracy import Began
 from bridge.errors import RequestError, SnapshotError, StaleSnapshot, UnsupportedVersion
-from bridge.model.job import JobTable, RunningTable
+from bridge.model.job import NONE_ENDED, EndedTable, Ending, JobTable, RunningTable
 from bridge.model.node import CPUS, MEMORY_MIB
 from bridge.model.snapshot import Partition, Reservation, Snapshot
 from bridge.rpc.hostlist import NodeIndex
@@ -60,6 +61,7 @@ class Session:
         started: jobs that began to run with the last report.
         gone: waiting jobs that it removed.
         whole: it was a full one.
+        ended: jobs that ended with it.
     """
 
     def __init__(self, retry_s: int = 30) -> None:
@@ -71,6 +73,7 @@ class Session:
         self.started: list[Began] = []
         self.gone: list[str] = []
         self.whole = False
+        self.ended = NONE_ENDED
         self._broken = False
         self._changes = 0
         self._refusals = Refusals(retry_s)
@@ -136,7 +139,7 @@ class Session:
             SnapshotError: even a full report contradicts itself.
         """
         self._fence(request.epoch)
-        self.started, self.gone = [], []
+        self.started, self.gone, self.ended = [], [], NONE_ENDED
         self.whole = full = request.base_generation == 0
         if request.epoch != self.epoch or (
             not full and (self.generation == 0 or request.base_generation != self.generation)
@@ -204,6 +207,7 @@ class Session:
         running = [job for job in jobs if job.state != pb.JOB_STATE_PENDING]
         self._take_running(running)
         self._begin(running, held)
+        self.ended = _ended_table(request.ended)
 
     def _refer(self) -> None:
         """Resolves names into indexes anew, after nodes or partitions changed."""
@@ -390,7 +394,7 @@ class Session:
         return nodes, use_rows[order]
 
     def refuse(self, job_id: str, version: int, text: str, now_s: int) -> None:
-        """Holds a job back whose start the controller refused (rule 4)."""
+        """Holds a job back whose start the controller refused (rule 5)."""
         words = _text(text) or "the controller refused to start it"
         self._refusals.add(job_id, version, words, changes=self._changes, now_s=now_s)
 
@@ -420,9 +424,32 @@ class Session:
                 reservations=self._reservations,
                 licences=tuple(self._layout.licences),
                 licence_total=self._licence_total,
+                ended=self.ended,
             ),
             serials,
         )
+
+
+def _ended_table(messages: Sequence[pb.EndedJob]) -> EndedTable:
+    """The jobs that ended; such that make no sense teach nothing and are left out."""
+    rows = [
+        (
+            _identifier(job.id),
+            _text(job.name),
+            _text(job.user),
+            job.start_s,
+            job.end_s,
+            min(job.time_limit_s, UNLIMITED_S),
+            job.ending if job.ending in Ending._value2member_map_ else Ending.UNKNOWN,
+        )
+        for job in messages
+        if 0 < job.start_s < job.end_s < LATEST_S and job.time_limit_s >= 0
+    ]
+    if not rows:
+        return NONE_ENDED
+    kinds = (object, object, object, np.int64, np.int64, np.int64, np.int8)
+    columns = zip(*rows, strict=True)
+    return EndedTable(*(np.array(c, dtype=k) for c, k in zip(columns, kinds, strict=True)))
 
 
 def _identifier(text: str) -> str:

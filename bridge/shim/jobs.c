@@ -344,3 +344,42 @@ pb_job_t *job_message(arena_t *arena, const job_record_t *job, const ledger_job_
     }
     return message;
 }
+
+bool job_has_ended(const job_record_t *job)
+{
+    return job->details && IS_JOB_FINISHED(job) && !IS_JOB_REVOKED(job) &&
+           !(job->job_state & (JOB_REQUEUE | JOB_REQUEUE_HOLD | JOB_SPECIAL_EXIT)) &&
+           job->start_time > 0 && job->end_time > job->start_time;
+}
+
+static pb_ending_t ending(const job_record_t *job)
+{
+    switch (job->job_state & JOB_STATE_BASE) {
+    case JOB_COMPLETE:
+        return PB(ENDING__ENDING_COMPLETED);
+    case JOB_TIMEOUT:
+    case JOB_DEADLINE:
+        return PB(ENDING__ENDING_TIMEOUT);
+    case JOB_CANCELLED:
+        return PB(ENDING__ENDING_CANCELLED);
+    case JOB_NODE_FAIL:
+    case JOB_PREEMPTED:
+    case JOB_BOOT_FAIL:
+        return PB(ENDING__ENDING_LOST);
+    default:
+        return PB(ENDING__ENDING_FAILED);
+    }
+}
+
+pb_ended_job_t *job_ended_message(arena_t *arena, const job_record_t *job)
+{
+    pb_ended_job_t *message = PB_NEW(arena, pb_ended_job_t, ended_job);
+    message->id = job_wire_id(arena, compat_job_id(job), job->array_job_id, job->array_task_id);
+    message->name = arena_text(arena, job->name);
+    message->user = arena_text(arena, user_name(arena, job));
+    message->start_s = job->start_time;
+    message->end_s = job->end_time;
+    message->time_limit_s = time_limit_s(job);
+    message->ending = ending(job);
+    return message;
+}

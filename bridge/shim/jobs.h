@@ -25,6 +25,11 @@ uint64_t job_print(const job_record_t *job, const ledger_job_t *entry, time_t no
 pb_job_t *job_message(arena_t *arena, const job_record_t *job, const ledger_job_t *entry,
                       time_t now);
 
+// True for a job that ran and has ended for good, whether its nodes are cleaned up or not.
+bool job_has_ended(const job_record_t *job);
+
+pb_ended_job_t *job_ended_message(arena_t *arena, const job_record_t *job);
+
 // "1234", for a task of an array "1234_5".
 char *job_wire_id(arena_t *arena, uint32_t job_id, uint32_t array_job_id, uint32_t array_task_id);
 

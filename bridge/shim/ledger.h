@@ -22,6 +22,7 @@ typedef struct {
     char hold_text[96];
     bool announced; // its start_time is the bridge's announcement
     bool sent;      // the service knows it
+    bool ended;     // it was told that it has ended
 } ledger_job_t;
 
 typedef struct {

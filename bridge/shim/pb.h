@@ -32,6 +32,8 @@ typedef Schedbridge__V1__PlannedStart pb_planned_start_t;
 typedef Schedbridge__V1__Pending pb_pending_t;
 typedef Schedbridge__V1__Reserve pb_reserve_t;
 typedef Schedbridge__V1__Unreserve pb_unreserve_t;
+typedef Schedbridge__V1__EndedJob pb_ended_job_t;
+typedef Schedbridge__V1__Ending pb_ending_t;
 typedef Schedbridge__V1__Outcome pb_outcome_t;
 typedef Schedbridge__V1__Hold pb_hold_t;
 typedef Schedbridge__V1__ReasonCode pb_reason_t;

@@ -15,6 +15,12 @@ typedef struct {
     size_t count, room;
 } numbers_t;
 
+typedef struct {
+    snapshot_t *snapshot;
+    ledger_t *ledger;
+    numbers_t *numbers;
+} scan_t;
+
 static void numbers_add(numbers_t *numbers, uint32_t id)
 {
     if (numbers->count == numbers->room) {
@@ -26,11 +32,27 @@ static void numbers_add(numbers_t *numbers, uint32_t id)
     numbers->ids[numbers->count++] = id;
 }
 
+// Tells once that a job has ended that the service knew. Slurm forgets ended jobs after MinJobAge;
+// those that come and go between two scans are not told.
+static void note_end(const scan_t *scan, const job_record_t *job)
+{
+    if (!job_has_ended(job))
+        return;
+    ledger_job_t *entry = ledger_find(scan->ledger, compat_job_id(job));
+    if (!entry || !entry->sent || entry->ended)
+        return;
+    entry->ended = true;
+    arena_append(&scan->snapshot->arena, &scan->snapshot->ended,
+                 job_ended_message(&scan->snapshot->arena, job));
+}
+
 static int collect(void *record, void *context)
 {
+    const scan_t *scan = context;
     const job_record_t *job = record;
     if (job_wire_state(job) != PB(JOB_STATE__JOB_STATE_UNSPECIFIED))
-        numbers_add(context, compat_job_id(job));
+        numbers_add(scan->numbers, compat_job_id(job));
+    note_end(scan, job);
     return 0;
 }
 
@@ -55,7 +77,8 @@ static ledger_job_t *entry_of(snapshot_t *snapshot, ledger_t *ledger, const job_
         *entry = (ledger_job_t){.job_id = compat_job_id(job),
                                 .array_job_id = job->array_job_id,
                                 .array_task_id = job->array_task_id,
-                                .announced = !made && entry->announced};
+                                .announced = !made && entry->announced,
+                                .ended = !made && entry->ended};
     }
     entry->scan = ledger->scan;
     return entry;
@@ -147,10 +170,11 @@ static void gone(const ledger_job_t *entry, void *context)
 static bool take_jobs(snapshot_t *snapshot, ledger_t *ledger, held_t *held)
 {
     numbers_t numbers = {0}, doubtful = {0};
+    scan_t scan = {.snapshot = snapshot, .ledger = ledger, .numbers = &numbers};
     ledger->scan++;
     bool good = held_take(held, HELD_READ);
     if (good) {
-        list_for_each_ro(job_list, collect, &numbers);
+        list_for_each_ro(job_list, collect, &scan);
         good = read_jobs(snapshot, ledger, held, &numbers, &doubtful);
         if (good)
             held_give(held);
@@ -244,8 +268,9 @@ bool snapshot_take(snapshot_t *snapshot, ledger_t *ledger, held_t *held)
 
 bool snapshot_has_news(const snapshot_t *snapshot)
 {
-    return snapshot->jobs.count || snapshot->removed_jobs.count || snapshot->nodes.count ||
-           snapshot->partitions || snapshot->reservations || snapshot->licences;
+    return snapshot->jobs.count || snapshot->removed_jobs.count || snapshot->ended.count ||
+           snapshot->nodes.count || snapshot->partitions || snapshot->reservations ||
+           snapshot->licences;
 }
 
 void snapshot_fill(snapshot_t *snapshot, pb_cycle_request_t *request)
@@ -255,6 +280,8 @@ void snapshot_fill(snapshot_t *snapshot, pb_cycle_request_t *request)
     request->n_jobs = snapshot->jobs.count;
     request->removed_jobs = (char **)snapshot->removed_jobs.items;
     request->n_removed_jobs = snapshot->removed_jobs.count;
+    request->ended = (pb_ended_job_t **)snapshot->ended.items;
+    request->n_ended = snapshot->ended.count;
     request->nodes = (pb_node_t **)snapshot->nodes.items;
     request->n_nodes = snapshot->nodes.count;
     request->partitions = snapshot->partitions;

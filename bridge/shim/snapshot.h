@@ -14,7 +14,7 @@
 
 typedef struct {
     arena_t arena; // holds the request's parts until snapshot_clear()
-    arena_list_t jobs, removed_jobs, nodes;
+    arena_list_t jobs, removed_jobs, ended, nodes;
     pb_partitions_t *partitions;
     pb_reservations_t *reservations;
     pb_licences_t *licences;

@@ -27,6 +27,15 @@ class Hold(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     HOLD_RESERVATION: _ClassVar[Hold]
     HOLD_OTHER: _ClassVar[Hold]
 
+class Ending(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ENDING_UNSPECIFIED: _ClassVar[Ending]
+    ENDING_COMPLETED: _ClassVar[Ending]
+    ENDING_FAILED: _ClassVar[Ending]
+    ENDING_TIMEOUT: _ClassVar[Ending]
+    ENDING_CANCELLED: _ClassVar[Ending]
+    ENDING_LOST: _ClassVar[Ending]
+
 class ReasonCode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     REASON_UNSPECIFIED: _ClassVar[ReasonCode]
@@ -65,6 +74,12 @@ HOLD_ARRAY_LIMIT: Hold
 HOLD_PARTITION: Hold
 HOLD_RESERVATION: Hold
 HOLD_OTHER: Hold
+ENDING_UNSPECIFIED: Ending
+ENDING_COMPLETED: Ending
+ENDING_FAILED: Ending
+ENDING_TIMEOUT: Ending
+ENDING_CANCELLED: Ending
+ENDING_LOST: Ending
 REASON_UNSPECIFIED: ReasonCode
 REASON_RESOURCES: ReasonCode
 REASON_PRIORITY: ReasonCode
@@ -121,7 +136,7 @@ class HelloReply(_message.Message):
     def __init__(self, wire_version: _Optional[int] = ..., service: _Optional[str] = ..., service_epoch: _Optional[int] = ..., features: _Optional[_Iterable[str]] = ..., policy: _Optional[str] = ...) -> None: ...
 
 class CycleRequest(_message.Message):
-    __slots__ = ("epoch", "generation", "base_generation", "now_s", "jobs", "removed_jobs", "nodes", "removed_nodes", "partitions", "reservations", "licences", "fates", "status")
+    __slots__ = ("epoch", "generation", "base_generation", "now_s", "jobs", "removed_jobs", "nodes", "removed_nodes", "partitions", "reservations", "licences", "fates", "status", "ended")
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     BASE_GENERATION_FIELD_NUMBER: _ClassVar[int]
@@ -135,6 +150,7 @@ class CycleRequest(_message.Message):
     LICENCES_FIELD_NUMBER: _ClassVar[int]
     FATES_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
+    ENDED_FIELD_NUMBER: _ClassVar[int]
     epoch: int
     generation: int
     base_generation: int
@@ -148,7 +164,8 @@ class CycleRequest(_message.Message):
     licences: Licences
     fates: _containers.RepeatedCompositeFieldContainer[Fate]
     status: ControllerStatus
-    def __init__(self, epoch: _Optional[int] = ..., generation: _Optional[int] = ..., base_generation: _Optional[int] = ..., now_s: _Optional[int] = ..., jobs: _Optional[_Iterable[_Union[Job, _Mapping]]] = ..., removed_jobs: _Optional[_Iterable[str]] = ..., nodes: _Optional[_Iterable[_Union[Node, _Mapping]]] = ..., removed_nodes: _Optional[_Iterable[str]] = ..., partitions: _Optional[_Union[Partitions, _Mapping]] = ..., reservations: _Optional[_Union[Reservations, _Mapping]] = ..., licences: _Optional[_Union[Licences, _Mapping]] = ..., fates: _Optional[_Iterable[_Union[Fate, _Mapping]]] = ..., status: _Optional[_Union[ControllerStatus, _Mapping]] = ...) -> None: ...
+    ended: _containers.RepeatedCompositeFieldContainer[EndedJob]
+    def __init__(self, epoch: _Optional[int] = ..., generation: _Optional[int] = ..., base_generation: _Optional[int] = ..., now_s: _Optional[int] = ..., jobs: _Optional[_Iterable[_Union[Job, _Mapping]]] = ..., removed_jobs: _Optional[_Iterable[str]] = ..., nodes: _Optional[_Iterable[_Union[Node, _Mapping]]] = ..., removed_nodes: _Optional[_Iterable[str]] = ..., partitions: _Optional[_Union[Partitions, _Mapping]] = ..., reservations: _Optional[_Union[Reservations, _Mapping]] = ..., licences: _Optional[_Union[Licences, _Mapping]] = ..., fates: _Optional[_Iterable[_Union[Fate, _Mapping]]] = ..., status: _Optional[_Union[ControllerStatus, _Mapping]] = ..., ended: _Optional[_Iterable[_Union[EndedJob, _Mapping]]] = ...) -> None: ...
 
 class CycleReply(_message.Message):
     __slots__ = ("need_full", "generation", "decisions", "wake_after_s", "service_epoch")
@@ -193,6 +210,24 @@ class Gres(_message.Message):
     name: str
     count: int
     def __init__(self, name: _Optional[str] = ..., count: _Optional[int] = ...) -> None: ...
+
+class EndedJob(_message.Message):
+    __slots__ = ("id", "name", "user", "start_s", "end_s", "time_limit_s", "ending")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    START_S_FIELD_NUMBER: _ClassVar[int]
+    END_S_FIELD_NUMBER: _ClassVar[int]
+    TIME_LIMIT_S_FIELD_NUMBER: _ClassVar[int]
+    ENDING_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    name: str
+    user: str
+    start_s: int
+    end_s: int
+    time_limit_s: int
+    ending: Ending
+    def __init__(self, id: _Optional[str] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., start_s: _Optional[int] = ..., end_s: _Optional[int] = ..., time_limit_s: _Optional[int] = ..., ending: _Optional[_Union[Ending, str]] = ...) -> None: ...
 
 class Job(_message.Message):
     __slots__ = ("id", "version", "state", "name", "user", "account", "qos", "priority", "submit_s", "eligible_s", "begin_s", "time_limit_s", "hold", "hold_text", "request", "array_tasks", "array_startable", "allocation", "deadline_s", "least_time_s")

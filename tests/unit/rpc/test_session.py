@@ -2,9 +2,10 @@
 import pytest
 
 from bridge.errors import SnapshotError, StaleSnapshot, UnsupportedVersion
-from bridge.model.job import Hold
+from bridge.model.job import Ending, Hold
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.session import Session
+from bridge.units import UNLIMITED_S
 from tests.unit.rpc.worlds import (
     NOW_S,
     a_delta,
@@ -432,3 +433,25 @@ def test_a_job_held_by_its_owner_shows_that_hold():
     session.refuse("1", 1, "no", NOW_S)
     assert session.apply(a_delta(1))
     assert hold_of(session) == (Hold.HELD, "held")
+
+
+def test_what_ended_is_told_once():
+    session = a_session(a_full([a_running_job("1", "n0"), a_job("2")]))
+    assert len(session.snapshot()[0].ended) == 0
+    told = [
+        pb.EndedJob(
+            id="1", name="sim", user="bob", start_s=NOW_S - 100, end_s=NOW_S, time_limit_s=600,
+            ending=pb.ENDING_TIMEOUT,
+        ),
+        pb.EndedJob(id="9", start_s=NOW_S, end_s=NOW_S, ending=pb.ENDING_CANCELLED),
+        pb.EndedJob(id="8", start_s=5, end_s=9, time_limit_s=1 << 60, ending=77),
+    ]  # fmt: skip
+    assert session.apply(a_delta(1, removed_jobs=["1"], ended=told))
+    ended = session.snapshot()[0].ended
+    assert ended.id.tolist() == ["1", "8"]  # the second took no time at all
+    assert (ended.end_s - ended.start_s).tolist() == [100, 4]
+    assert ended.ending.tolist() == [Ending.TIMEOUT, Ending.UNKNOWN]
+    assert ended.time_limit_s.tolist() == [600, UNLIMITED_S]
+    assert (ended.user[0], ended.name[0]) == ("bob", "sim")
+    assert session.apply(a_delta(2))
+    assert len(session.snapshot()[0].ended) == 0

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is believed of run times, and that it can do no harm."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bridge.check import check
+from bridge.cycle import run_cycle
+from bridge.model.prediction import Prediction
+from bridge.planning.believing import BY_EXPECTED, as_planned, believe, real_starts
+from bridge.ports import Memory
+from bridge.registry import build, parse_policy
+from bridge.units import UNLIMITED_S, UNPLANNED
+from tests.builders import a_job, a_partition, a_reservation, a_running_job, a_snapshot, gantt
+from tests.worlds import random_world
+
+
+def guess(run_s, end_s=()):
+    return Prediction("test", np.array(run_s, np.int64), np.array(end_s, np.int64))
+
+
+@dataclasses.dataclass(frozen=True)
+class Says:
+    """A predictor that says what it is told."""
+
+    prediction: Prediction
+
+    def predict(self, snapshot, memory):
+        return self.prediction
+
+
+def decide(snapshot, prediction, policy="conservative"):
+    built = dataclasses.replace(build(parse_policy(policy)), predict=Says(prediction))
+    return run_cycle(snapshot, Memory(), built, np.random.default_rng(0))
+
+
+class TestBelieving:
+    def test_run_times_lie_between_a_second_and_the_limit(self):
+        snapshot = a_snapshot(jobs=[a_job(limit_s=100)] * 4)()
+        believed = believe(snapshot, guess([50, 500, 1, 0]))
+        assert believed.jobs.time_limit_s.tolist() == [50, 100, 1, 100]
+        assert believed.jobs.kill_limit_s.tolist() == [100, 100, 100, 0]
+
+    def test_a_job_without_a_limit_has_its_partitions(self):
+        parts = [a_partition("a", range(4), default_time_s=60), a_partition("b", range(4))]
+        jobs = [a_job(limit_s=0, partitions=p) for p in ((0,), (1,), (0, 1))]
+        believed = believe(a_snapshot(jobs=jobs, partitions=parts)(), guess([90, 90, 90]))
+        assert believed.jobs.time_limit_s.tolist() == [60, 90, 60]
+        assert believed.jobs.kill_limit_s.tolist() == [60, UNLIMITED_S, 60]
+
+    def test_running_jobs_end_as_predicted_or_at_their_limit(self):
+        running = [a_running_job((n,), end_s=100) for n in range(3)]
+        believed = believe(a_snapshot(running=running)(), guess([], [40, 400, 0]))
+        assert believed.running.end_s.tolist() == [40, 100, 100]
+
+    @pytest.mark.parametrize(
+        "job",
+        [
+            a_job(deadline_s=500),
+            a_job(fixed=True, begin_s=10),
+            a_job(reservation=0),
+            a_job(partitions=(0, 1)),
+        ],
+        ids=["deadline", "fixed start", "reservation", "a partition that is too short"],
+    )
+    def test_some_jobs_take_their_whole_limit(self, job):
+        parts = [a_partition("a", range(4)), a_partition("b", range(4), max_time_s=50)]
+        away = [a_reservation([3], -10, 1000)]
+        snapshot = a_snapshot(jobs=[job], partitions=parts, reservations=away)()
+        assert believe(snapshot, guess([5])).jobs.time_limit_s.tolist() == [100]
+
+    @pytest.mark.parametrize(("begins_s", "whole"), [(99, True), (100, False), (0, False)])
+    def test_so_do_those_whose_limit_reaches_closed_time(self, begins_s, whole):
+        snapshot = a_snapshot(jobs=[a_job()], reservations=[a_reservation([2], begins_s, 900)])()
+        believed = believe(snapshot, guess([5]))
+        assert believed.jobs.time_limit_s.tolist() == [100 if whole else 5]
+
+    def test_closed_time_of_other_partitions_does_not_count(self):
+        parts = [a_partition("a", range(2)), a_partition("b", range(2, 4))]
+        away = [a_reservation([2], 50, 900)]
+        jobs = [a_job(), a_job(partitions=(1,))]
+        snapshot = a_snapshot(jobs=jobs, partitions=parts, reservations=away)()
+        assert believe(snapshot, guess([5, 5])).jobs.time_limit_s.tolist() == [5, 100]
+
+    def test_closed_time_of_licences_counts_for_those_who_want_them(self):
+        away = dataclasses.replace(a_reservation([], 50, 900), licences=np.array([1]))
+        jobs = [a_job(licences=(1,)), a_job(licences=(0,))]
+        snapshot = a_snapshot(jobs=jobs, reservations=[away], licences=[("lic", 1)])()
+        assert believe(snapshot, guess([5, 5])).jobs.time_limit_s.tolist() == [100, 5]
+
+    def test_an_empty_queue_is_believed_empty(self):
+        assert len(believe(a_snapshot()(), guess([])).jobs) == 0
+
+
+class TestPlans:
+    def test_a_start_planned_by_belief_says_so(self):
+        snapshot = a_snapshot(
+            nodes=1, running=[a_running_job((0,), end_s=90)], jobs=[a_job(), a_job()]
+        )()
+        plan = decide(snapshot, guess([10, 10], [30]))
+        assert plan.start_s.tolist() == [30, 40]
+        assert all(reason.text.endswith(BY_EXPECTED) for reason in plan.reasons)
+        assert plan.notes == ("run times are expected, not limits (test)",)
+        assert as_planned(snapshot, plan).running.end_s.tolist() == [30]
+
+    def test_what_starts_now_promises_nothing(self):
+        plan = decide(a_snapshot(nodes=2, jobs=[a_job(), a_job(nodes=3)])(), guess([10, 10]))
+        assert plan.reasons[0] is None
+        assert BY_EXPECTED not in plan.reasons[1].text
+
+    def test_real_starts_have_real_limits(self):
+        snapshot = a_snapshot(nodes=1, jobs=[a_job(limit_s=70), a_job()])()
+        real = real_starts(snapshot, decide(snapshot, guess([10, 10])))
+        assert real.start_s.tolist() == [0, UNPLANNED]
+        assert real.end_s.tolist() == [70, 0]
+
+    def test_a_job_predicted_short_does_not_start_into_maintenance(self):
+        snapshot = a_snapshot(
+            nodes=2, jobs=[a_job(nodes=2)], reservations=[a_reservation([1], 50, 200)]
+        )()
+        assert decide(snapshot, guess([10])).start_s.tolist() == [200]
+
+    def test_a_shorter_job_goes_before_by_its_run_time(self):
+        """EASY: by its limit the last job would delay the second; by what it takes it does not."""
+        running = [a_running_job((0,), end_s=50)]
+        jobs = [a_job(nodes=2, limit_s=100), a_job(limit_s=100)]
+        snapshot = a_snapshot(nodes=2, running=running, jobs=jobs)()
+        assert decide(snapshot, guess([0, 0], [0]), "easy").start_s.tolist()[1] != 0
+        assert decide(snapshot, guess([0, 40], [0]), "easy").start_s.tolist() == [50, 0]
+
+
+POLICIES = ["easy", "conservative", "slurm-like", "openccs"]
+
+
+@settings(max_examples=300, deadline=None)
+@given(seed=st.integers(0, 10**6), policy=st.sampled_from(POLICIES), dice=st.randoms())
+def test_starts_are_legal_whatever_is_predicted(seed, policy, dice):
+    """`run_cycle` raises if the plan is illegal as believed, or its starts as they really are."""
+    snapshot = random_world(seed)
+    jobs, running = snapshot.jobs, snapshot.running
+    anything = guess(
+        [dice.choice((0, 1, dice.randint(1, 300))) for _ in range(len(jobs))],
+        [dice.choice((0, 1, dice.randint(-20, 300))) for _ in range(len(running))],
+    )
+    plan = decide(snapshot, anything, policy)
+    assert check(snapshot, real_starts(snapshot, plan)) == (), gantt(snapshot, plan)
+    assert check(as_planned(snapshot, plan), plan) == ()
