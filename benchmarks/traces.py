@@ -3,12 +3,15 @@
 """Replays whole logs under several policies through the cycle, and says what users get of each.
 
     benchmarks/traces.py LOG[@SYSTEM] ... [--policy NAME|FILE ...] [--limit-jobs N]
-                         [--json FILE] [--plots DIR] [--processes N]
+                         [--fast] [--json FILE] [--plots DIR] [--processes N]
 
 LOG is a trace in the Standard Workload Format, SYSTEM a description of its machine (see
 docs/SIMULATOR.md); without one, `systems/LOG.yaml` beside this program is taken, and where there is
 none a pool of one-processor nodes as the trace's header has it. What is measured stands in
 trace_bench/figures.py, what came of it in docs/TRACES.md.
+
+With `--fast` EASY and conservative backfilling on a pool are replayed by the kernel in one call
+(`bridge.sim.replay`): the very same starts and promises, in seconds, but no times of decisions.
 
 Results go into the JSON file (results/traces.json), one entry for each log, machine, policy and
 number of jobs, with the commit, date, machine and command it came from; entries that were there
@@ -45,6 +48,8 @@ from bridge.model.snapshot import Snapshot
 from bridge.registry import PRESETS, build, describe, parse_policy
 from bridge.sim.engine import Outcome, simulate
 from bridge.sim.engine import Progress as Point
+from bridge.sim.replay import replay as by_kernel
+from bridge.sim.replay import replay_depth
 from bridge.sim.swf import read_swf
 from bridge.sim.system import System, pool_of, read_system
 from bridge.sim.workload import Workload, workload_from
@@ -67,12 +72,14 @@ class Case:
         log, system: files; no system: a pool.
         spec: the policy.
         limit: only so many jobs, the first; None: all.
+        fast: by the kernel where that gives the same.
     """
 
     log: Path
     system: Path | None
     spec: PolicySpec
     limit: int | None
+    fast: bool = False
 
     @property
     def name(self) -> str:
@@ -115,10 +122,15 @@ def replay(case: Case, observe: Callable[[Point], None] | None = None) -> tuple[
     workload, system = case.load()
     decider = Metered(Decider(build(case.spec), seed=0))
     began_s, cpu_s = time.perf_counter(), time.process_time()
-    outcome = simulate(workload, system, decider.decide, observe=observe)
+    depth = replay_depth(case.spec, system) if case.fast else None
+    if depth is None:
+        outcome = simulate(workload, system, decider.decide, observe=observe)
+    else:
+        outcome = by_kernel(workload, system, depth)
     found: Figures = {
         "trace": case.name,
         "policy": describe(case.spec),
+        "engine": "cycle" if depth is None else "fast",
         "limit_jobs": case.limit,
         "processors": system.processors,
         "left_out": dict(workload.left_out),
@@ -128,6 +140,8 @@ def replay(case: Case, observe: Callable[[Point], None] | None = None) -> tuple[
         "load_1min": round(os.getloadavg()[0], 2),
         **figures(outcome, decider.cpu_ms),
     }
+    if depth is not None:
+        found["decision_ms"] = {}  # the kernel's passes are no cycles
     return found, outcome
 
 
@@ -209,14 +223,14 @@ def read_policy(text: str) -> PolicySpec:
         raise ConfigError("policy", f"'{text}' is no preset ({known}) and no file") from None
 
 
-def case_of(text: str, spec: PolicySpec, limit: int | None) -> Case:
+def case_of(text: str, spec: PolicySpec, limit: int | None, *, fast: bool) -> Case:
     """Reads LOG[@SYSTEM]."""
     log, _, given = text.partition("@")
     system = Path(given) if given else None
     if system is None:
         own = HERE / "systems" / f"{log_name(Path(log))}.yaml"
         system = own if own.exists() else None
-    return Case(Path(log), system, spec, limit)
+    return Case(Path(log), system, spec, limit, fast)
 
 
 def main(
@@ -224,6 +238,9 @@ def main(
     *,
     policy: Annotated[list[str], typer.Option(help="Preset or YAML file; repeat.")] = POLICIES,
     limit_jobs: Annotated[int | None, typer.Option(help="Only the first N jobs.", min=1)] = None,
+    fast: Annotated[
+        bool, typer.Option("--fast", help="By the kernel where that gives the same starts.")
+    ] = False,
     json_file: Annotated[Path, typer.Option("--json", help="Where results are kept.")] = (
         HERE / "results" / "traces.json"
     ),
@@ -233,7 +250,7 @@ def main(
     """Replay whole logs under several policies and keep what users would get of each."""
     try:
         specs = [read_policy(text) for text in policy]
-        cases = [case_of(text, spec, limit_jobs) for text in traces for spec in specs]
+        cases = [case_of(text, spec, limit_jobs, fast=fast) for text in traces for spec in specs]
         for case in {case.name: case for case in cases}.values():
             case.load()  # whatever is wrong is told before the first long run
         came: dict[str, dict[str, Outcome]] = {}

@@ -82,7 +82,7 @@ def run(*words):
 def test_entries_are_replaced_and_shown(tmp_path):
     kept = tmp_path / "traces.json"
     options = "--limit-jobs", 60, "--json", kept, "--policy", "easy"
-    for more in ((), ("--policy", "openccs", "--plots", tmp_path / "plots")):
+    for more in (("--fast",), ("--policy", "openccs", "--plots", tmp_path / "plots")):
         done = run(EXCERPT, *options, *more)
         assert done.returncode == 0, done.stderr
     runs = json.loads(kept.read_text())["runs"]
