@@ -106,7 +106,7 @@ class _Judge:
         self._groups = plan.groups if plan.groups is not None else none
 
     def blame(self, rows: NDArray[np.intp] | NDArray[np.int64], text: str) -> None:
-        for row in np.unique(rows).tolist():
+        for row in np.unique(rows).tolist() if len(rows) else ():
             self.found.append(Violation(row, str(self.snapshot.jobs.id[self.job[row]]), text))
 
     def jobs_have_rows(self) -> None:

@@ -36,7 +36,8 @@ def run_cycle(snapshot: Snapshot, memory: Memory, policy: Policy, rng: np.random
     # 5. Check: nobody trusts a plan. What starts now must be legal whatever it takes.
     violations = check(believed, plan)
     if prediction is not None and not violations:
-        violations = check(snapshot, real_starts(snapshot, plan))
+        if len(plan.starts_now):
+            violations = check(snapshot, real_starts(snapshot, plan))
         plan = told(plan, prediction)
     if violations:
         raise InvalidPlan(policy.name, violations)
