@@ -25,6 +25,8 @@ from typing import Annotated, Any, Final, TypeAlias
 import numpy as np
 import typer
 from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import track
 
 from bridge.core import (
     NEVER,
@@ -37,7 +39,9 @@ from bridge.core import (
     plan_nodes,
 )
 from bridge.errors import ConfigError
+from bridge.planning.fabric import Metric
 from bridge.sim.system import read_system
+from bridge.slurm.topology_conf import read_topology
 
 app = typer.Typer(add_completion=False, help="Time the planning kernels.", no_args_is_help=True)
 
@@ -335,3 +339,45 @@ def dispatch(
     print(
         f"{figures['instances']} instances; mean {objective}, less is better; relative to the best"
     )
+
+
+@app.command()
+def placement(
+    *,
+    instances: Annotated[
+        Path | None,
+        typer.Option(help="Windows, one JSON object a line; else the bundled sample."),
+    ] = None,
+    placers: Annotated[
+        str,
+        typer.Option(help="By commas; behind an @ the moves of annealing, the ms of compact."),
+    ] = "sequential,annealing,contiguous-exact,compact",
+    metric: Annotated[
+        Metric, typer.Option(help="Hops as the paper defines them, or as its code counts them.")
+    ] = Metric.PAPER,
+    topology: Annotated[
+        Path | None,
+        typer.Option(help="A topology.conf; node numbers count its nodes in the file's order."),
+    ] = None,
+    bound: Annotated[bool, typer.Option(help="Also a cost that nothing falls below.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Of all chance.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Hold placers against each other: communication hops and milliseconds of every window."""
+    from bridge.cli import bench_placement  # noqa: PLC0415 (loads the placers)
+
+    chosen = bench_placement.parse_placers(placers)
+    windows = list(bench_placement.read_instances(instances or bench_placement.SAMPLE))
+    fabric = bench_placement.fabric_for(
+        metric, None if topology is None else read_topology(topology), windows
+    )
+    shown = track(windows, "placing", console=Console(stderr=True), disable=as_json, transient=True)
+    result = bench_placement.measure(fabric, shown, chosen, seed=seed, bound=bound)
+    result = {"metric": metric.value, **result}
+    if as_json:
+        print(json.dumps(result))
+        return
+    print(f"{len(windows)} windows, metric {metric}:")
+    for name, total in result["placers"].items():
+        spent = f"{total['ms_mean']:10.3f} ms a window" if "ms_mean" in total else ""
+        print(f"  {name:22} {total['cost']:15,.0f}  {total['to_first']:.4f}{spent}")

@@ -115,9 +115,9 @@ class Tree:
         iterations: int,
         seed: int,
         restore: bool = True,
-        hottest: float = 10000.0,
-        coldest: float = 1.0,
-        most_removed: int = 3,
+        hottest: float = 2500.0,
+        coldest: float = 2.5,
+        most_removed: int = 2,
     ) -> NodeSets:
         """Simulated annealing over runs on the sequence of what is idle then (DCAS).
 

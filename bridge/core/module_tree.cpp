@@ -5,6 +5,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <numeric>
 
@@ -243,8 +244,14 @@ nb::tuple compact_py(const Tree &tree, const HopMetric &metric, nb::handle idle,
     WindowPlacement placed;
     {
         nb::gil_scoped_release release;
-        placed = compact(tree, metric, idle_by_leaf(tree, nodes), wanted, effort,
-                         contiguous_counts(tree, metric, nodes, wanted));
+        const auto began = std::chrono::steady_clock::now();
+        const std::vector<LeafCounts> known = contiguous_counts(tree, metric, nodes, wanted);
+        const std::chrono::duration<double, std::milli> spent =
+            std::chrono::steady_clock::now() - began;
+        if (budget_ms > 0) {
+            effort.budget_ms = std::max(budget_ms - spent.count(), 1e-3);
+        }
+        placed = compact(tree, metric, idle_by_leaf(tree, nodes), wanted, effort, known);
     }
     return as_nodes(tree, nodes, placed.held);
 }
@@ -290,15 +297,17 @@ void define_tree(nb::module_ &m) {
             "parent"_a, "leaf_of_node"_a)
         .def_prop_ro("n_switches", &Tree::n_switches)
         .def_prop_ro("n_nodes", &Tree::n_nodes)
-        .def_prop_ro("level",
-                     [](const Tree &tree) { return to_numpy(std::vector<int32_t>(tree.level())); })
-        .def_prop_ro("root",
-                     [](const Tree &tree) { return to_numpy(std::vector<int32_t>(tree.root())); })
+        .def_prop_ro(
+            "level",
+            [](const Tree &tree) { return nb::cast(to_numpy(std::vector<int32_t>(tree.level()))); })
+        .def_prop_ro(
+            "root",
+            [](const Tree &tree) { return nb::cast(to_numpy(std::vector<int32_t>(tree.root()))); })
         .def("costs", &costs_py, "metric"_a, "indptr"_a, "nodes"_a)
         .def("sequential", &sequential_py, "idle"_a, "sizes"_a)
         .def("contiguous", &contiguous_py, "metric"_a, "idle"_a, "sizes"_a)
         .def("anneal", &anneal_py, "metric"_a, "idle"_a, "sizes"_a, "iterations"_a, "seed"_a,
-             "restore"_a = true, "hottest"_a = 10000.0, "coldest"_a = 1.0, "most_removed"_a = 3)
+             "restore"_a = true, "hottest"_a = 2500.0, "coldest"_a = 2.5, "most_removed"_a = 2)
         .def("compact", &compact_py, "metric"_a, "idle"_a, "sizes"_a, "budget_ms"_a = 5.0,
              "iterations"_a = 0, "seed"_a = 0)
         .def("bound", &bound_py, "metric"_a, "idle"_a, "sizes"_a, "rounds"_a = 200, "cost"_a = 0.0);

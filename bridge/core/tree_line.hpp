@@ -30,9 +30,9 @@ LinePlacement line_exact(const Tree &tree, const HopMetric &metric, const IdleLi
 
 struct AnnealEffort {
     int64_t iterations = 500;
-    int32_t most_removed = 3;
-    double hottest = 10000, coldest = 1;
-    bool restore = true; // false: a rejected move stays, as in the published code
+    int32_t most_removed = 2;
+    double hottest = 2500, coldest = 2.5; // of the paper, table I
+    bool restore = true;                  // false: a rejected move stays, as in the published code
     uint64_t seed = 0;
 };
 

@@ -35,9 +35,14 @@ class Search {
         std::vector<int32_t> by_size = given;
         std::stable_sort(by_size.begin(), by_size.end(),
                          [&](int32_t a, int32_t b) { return sizes_[a] > sizes_[b]; });
+        double hoped = 0; // what the jobs would save each alone
+        for (const int32_t job : given) {
+            const double alone = packing_.gain(sizes_[job]);
+            hoped += alone < 0 ? UNPLACED * sizes_[job] : alone / sizes_[job];
+        }
         try_order(by_size);
         try_order(given);
-        if (sizes_.size() > 1) {
+        if (sizes_.size() > 1 && found_.gain < hoped - 1e-9) {
             if (static_cast<int32_t>(sizes_.size()) <= effort_.all_orders_up_to) {
                 std::vector<int32_t> left = by_size;
                 deepen(left, 0, 0);

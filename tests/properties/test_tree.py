@@ -200,6 +200,14 @@ def test_annealing_is_legal_and_the_same_for_the_same_seed(
 
 
 @given(fabrics())
+def test_levels_and_roots(fabric: Fabric) -> None:
+    tree = fabric.tree
+    assert tree.level.tolist() == [fabric.level(v) for v in range(tree.n_switches)]
+    for node, leaf in enumerate(fabric.leaf_of_node):
+        assert tree.root[leaf] == fabric.path(node)[-1]
+
+
+@given(fabrics())
 def test_sequential_takes_the_first(fabric: Fabric) -> None:
     sizes = [1, len(fabric.idle), 1]
     found = sets_of(fabric.tree.sequential(ints(fabric.idle), ints(sizes)))

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`schedbridge bench placement`: placers against each other on the same windows of jobs.
+
+An instance is one line of JSON: `id`, `idle_nodes` (numbers from 0), `job_sizes`. Without a
+topology.conf the fabric is the paper's thousand-node tree, ten nodes to a switch: pods of 100 under
+the metric `paper`, pods of 40 under `code`, as text and program of the paper have it. A larger node
+number makes a larger tree.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.errors import ConfigError, TraceError
+from bridge.model.topology import Topology, regular
+from bridge.planning.fabric import Fabric, Metric, NodeSets
+from bridge.policies.place.annealing import Annealing
+from bridge.policies.place.compact import Compact
+from bridge.policies.place.contiguous import ContiguousExact
+
+Place = Callable[[Fabric, NDArray[np.int32], NDArray[np.int32], np.random.Generator], NodeSets]
+
+_PODS: Final = {Metric.PAPER: 100, Metric.CODE: 40}
+_SWITCH: Final = 10
+_NODES: Final = 1000
+MOST_NODES: Final = 1 << 20
+SAMPLE: Final = Path(__file__).parents[1] / "sim" / "data" / "placement-windows.jsonl"
+
+
+def _sequential(
+    fabric: Fabric, idle: NDArray[np.int32], sizes: NDArray[np.int32], _: np.random.Generator
+) -> NodeSets:
+    return fabric.tree.sequential(idle, sizes)
+
+
+PLACERS: Final[dict[str, Callable[[int | None], Place]]] = {
+    "sequential": lambda _: _sequential,
+    "contiguous-exact": lambda _: ContiguousExact().arrange,
+    "annealing": lambda effort: Annealing(effort=effort or 500).arrange,
+    "annealing-published": lambda effort: Annealing(effort=effort or 500, published=True).arrange,
+    "compact": lambda budget: Compact(budget_ms=5.0 if budget is None else budget).arrange,
+}
+"""By name; what stands behind an @ is `effort`, for `compact` its budget in ms."""
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A window: which nodes are idle, which jobs are to be placed."""
+
+    name: str
+    idle: NDArray[np.int32]
+    sizes: NDArray[np.int32]
+
+
+def read_instances(path: Path) -> Iterator[Instance]:
+    """Reads windows, one JSON object a line.
+
+    Raises:
+        TraceError: a line is not what it should be; says which and why.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise TraceError(str(path), None, f"cannot be read: {error}") from None
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise TraceError(str(path), number, f"no JSON: {error.msg}") from None
+        if not isinstance(row, dict):
+            raise TraceError(str(path), number, "must be an object")
+        idle = _numbers(path, number, row, "idle_nodes", 0)
+        sizes = _numbers(path, number, row, "job_sizes", 1)
+        if len(set(idle)) < len(idle):
+            raise TraceError(str(path), number, "idle_nodes: a node stands there twice")
+        if sum(sizes) > len(idle):
+            raise TraceError(
+                str(path), number, f"jobs of {sum(sizes)} nodes, but {len(idle)} are idle"
+            )
+        name = str(row.get("id", number))
+        yield Instance(name, np.array(sorted(idle), np.int32), np.array(sizes, np.int32))
+
+
+def _numbers(path: Path, number: int, row: dict[str, Any], key: str, least: int) -> list[int]:
+    values = row.get(key)
+    if not isinstance(values, list):
+        raise TraceError(str(path), number, f"{key}: a list of whole numbers is missing")
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise TraceError(str(path), number, f"{key}: {value!r} is no whole number")
+        if not least <= value < MOST_NODES:
+            raise TraceError(
+                str(path), number, f"{key}: {value} is not from {least} to {MOST_NODES - 1}"
+            )
+    return values
+
+
+def parse_placers(text: str) -> dict[str, Place]:
+    """Reads `a,b@number`.
+
+    Raises:
+        ConfigError: there is no such placer, or its number is none.
+    """
+    placers: dict[str, Place] = {}
+    for word in filter(None, (part.strip() for part in text.split(","))):
+        name, at, number = word.partition("@")
+        if name not in PLACERS:
+            raise ConfigError("--placers", f"no placer '{name}'; there are {', '.join(PLACERS)}")
+        if at and not (number.isdigit() and int(number) > 0):
+            raise ConfigError("--placers", f"'{word}': behind the @ stands a number above 0")
+        placers[word] = PLACERS[name](int(number) if at else None)
+    if not placers:
+        raise ConfigError("--placers", f"name some of {', '.join(PLACERS)}")
+    return placers
+
+
+def fabric_for(metric: Metric, topology: Topology | None, instances: list[Instance]) -> Fabric:
+    """The tree to place on.
+
+    Raises:
+        ConfigError: an instance names a node that hangs on no switch of the given topology.
+    """
+    most = max((int(one.idle.max()) for one in instances if len(one.idle)), default=0)
+    if topology is None:
+        return Fabric.of(regular(max(_NODES, most + 1), _SWITCH, _PODS[metric]), metric)
+    for one in instances:
+        for node in one.idle.tolist():
+            if node >= len(topology.leaf_of_node) or topology.leaf_of_node[node] < 0:
+                raise ConfigError("--topology", f"node {node} of {one.name} is on no switch")
+    return Fabric.of(topology, metric)
+
+
+def measure(
+    fabric: Fabric,
+    instances: Iterable[Instance],
+    placers: dict[str, Place],
+    *,
+    seed: int,
+    bound: bool,
+) -> dict[str, Any]:
+    """Costs and milliseconds of every placer on every instance, all judged by one measure."""
+    rows = []
+    for number, one in enumerate(instances):
+        row: dict[str, Any] = {"id": one.name, "idle": len(one.idle), "jobs": len(one.sizes)}
+        least = np.inf
+        for name, place in placers.items():
+            rng = np.random.default_rng((seed, number))
+            began = time.perf_counter_ns()
+            sets = place(fabric, one.idle, one.sizes, rng)
+            spent_ms = (time.perf_counter_ns() - began) / 1e6
+            placed = bool(np.array_equal(np.diff(sets[0]), one.sizes))
+            legal = len(set(sets[1].tolist())) == len(sets[1]) and bool(
+                np.isin(sets[1], one.idle).all()
+            )
+            if not legal:
+                raise AssertionError(f"{name} gave nodes twice, or nodes that are not idle")
+            cost = float(fabric.costs(sets).sum()) if placed else None
+            least = min(least, np.inf if cost is None else cost)
+            row[name] = {"cost": cost, "ms": round(spent_ms, 3)}
+        if bound and len(one.sizes):
+            known = float(least) if np.isfinite(least) else 0.0
+            row["bound"] = fabric.tree.bound(fabric.metric, one.idle, one.sizes, 200, known)
+        rows.append(row)
+    return {"instances": rows, "placers": _totals(rows, list(placers), bound=bound)}
+
+
+def _totals(rows: list[dict[str, Any]], names: list[str], *, bound: bool) -> dict[str, Any]:
+    """Sums over the instances that every placer placed whole."""
+    whole = [row for row in rows if all(row[name]["cost"] is not None for name in names)]
+    first = sum(row[names[0]]["cost"] for row in whole)
+    totals: dict[str, Any] = {}
+    for name in names:
+        cost = sum(row[name]["cost"] for row in whole)
+        spent = [row[name]["ms"] for row in rows]
+        totals[name] = {
+            "placed": sum(row[name]["cost"] is not None for row in rows),
+            "cost": cost,
+            "to_first": round(cost / first, 5) if first else 1.0,
+            "ms_mean": round(float(np.mean(spent)), 3) if spent else 0.0,
+            "ms_max": round(max(spent, default=0.0), 3),
+        }
+    if bound:
+        below = sum(row.get("bound", 0.0) for row in whole)
+        totals["bound"] = {"cost": below, "to_first": round(below / first, 5) if first else 1.0}
+    return totals

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A topology ready to place jobs on: the core's tree, and what hops cost.
+
+Metrics of communication hops, by level of the lowest common switch (leaf first):
+
+| name | hops | pairs | a job's cost |
+|---|---|---|---|
+| `paper` | 2, 4, 6, ... | both ways | 1000 / n times the sum (equation 1, c = 1000) |
+| `code` | 1, 3, 5, ... | once | the same, rounded down: what the authors' program computes |
+
+Source: Lan et al., "Optimization of Topology-Aware Job Allocation on a High-Performance Computing
+Cluster by Neural Simulated Annealing", section III-A, and its public code.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.core import HopMetric, Tree
+from bridge.model.topology import Topology
+
+NodeSets = tuple[NDArray[np.int64], NDArray[np.int32]]
+"""`(indptr, nodes)`: job j gets nodes[indptr[j]:indptr[j + 1]]; none: it found no place."""
+
+
+class Metric(StrEnum):
+    """Which definition of a communication hop."""
+
+    PAPER = "paper"
+    CODE = "code"
+
+
+def hop_metric(metric: Metric, levels: int) -> HopMetric:
+    """The hops of a metric for a tree of so many levels."""
+    level = np.arange(levels, dtype=np.int64)
+    if metric is Metric.PAPER:
+        return HopMetric(2 * level + 2)
+    return HopMetric(2 * level + 1, ordered=False, floored=True)
+
+
+@dataclass(frozen=True)
+class Fabric:
+    """Where jobs are placed, and what is paid for it.
+
+    Attributes:
+        topology: names of the switches.
+        tree: the core's.
+        metric: what a hop costs.
+    """
+
+    topology: Topology
+    tree: Tree
+    metric: HopMetric
+
+    @staticmethod
+    def of(topology: Topology, metric: Metric = Metric.PAPER) -> "Fabric":
+        """Makes the tree of a topology."""
+        tree = Tree(topology.parent, topology.leaf_of_node)
+        levels = int(tree.level.max(initial=0)) + 1
+        return Fabric(topology, tree, hop_metric(metric, levels))
+
+    def costs(self, sets: NodeSets) -> NDArray[np.float64]:
+        """What each job pays, as (n_jobs,) float64; infinite across fabrics."""
+        return self.tree.costs(self.metric, *sets)
+
+
+def in_groups(
+    place: Callable[[NDArray[np.int32], NDArray[np.int32]], NodeSets],
+    idle: NDArray[np.int32],
+    sizes: NDArray[np.int32],
+    most: int,
+) -> NodeSets:
+    """Places jobs `most` at a time, largest first, each group on what the ones before left.
+
+    Args:
+        place: given idle nodes and sizes, finds sets.
+        idle: ascending.
+        sizes: (n_jobs,).
+        most: jobs in a group.
+    """
+    if len(sizes) <= most:
+        return place(idle, sizes)
+    sets: list[NDArray[np.int32]] = [np.zeros(0, dtype=np.int32)] * len(sizes)
+    order = np.argsort(-sizes.astype(np.int64), kind="stable")
+    for first in range(0, len(order), most):
+        group = order[first : first + most]
+        indptr, nodes = place(idle, np.ascontiguousarray(sizes[group]))
+        for i, job in enumerate(group.tolist()):
+            sets[job] = nodes[indptr[i] : indptr[i + 1]]
+        idle = np.ascontiguousarray(idle[~np.isin(idle, nodes)])
+    indptr = np.cumsum([0, *map(len, sets)], dtype=np.int64)
+    return indptr, np.concatenate(sets)

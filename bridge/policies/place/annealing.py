@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The dynamic contiguous strategy (DCAS) by simulated annealing.
+
+Rules
+    1. The jobs begin one after the other on the first idle nodes.
+    2. A move takes one or two jobs out and puts them back, largest first, each as a run from a
+       random place of the row of what is idle then.
+    3. A better placement is kept; a worse one with probability exp(-(what it is worse by) / T), T
+       falling geometrically from `hottest` to `coldest`. The best one seen is the answer.
+    4. A rejected move is undone, unless `published` is asked for.
+
+Source: Lan et al. (see `bridge.planning.fabric`), algorithm 1 with the random repair, table I.
+Deviates: the public code forgets to undo rejected moves and so walks at random with a memory of
+the best; `published: true` does so, too, for comparison.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.errors import ConfigError
+from bridge.planning.fabric import Fabric, NodeSets
+
+
+@dataclass(frozen=True)
+class Annealing:
+    """Places a window by annealing.
+
+    Attributes:
+        effort: moves.
+        hottest, coldest: temperatures, in units of cost.
+        most_removed: jobs that one move takes out, at most.
+        published: do not undo rejected moves.
+    """
+
+    effort: int = 500
+    hottest: float = 2500.0
+    coldest: float = 2.5
+    most_removed: int = 2
+    published: bool = False
+
+    def __post_init__(self) -> None:
+        if self.effort < 0:
+            raise ConfigError("effort", f"must be 0 or more, not {self.effort}")
+        if not 0 < self.coldest <= self.hottest:
+            raise ConfigError("coldest", f"must be more than 0 and at most {self.hottest}")
+        if self.most_removed < 1:
+            raise ConfigError("most_removed", f"must be 1 or more, not {self.most_removed}")
+
+    def arrange(
+        self,
+        fabric: Fabric,
+        idle: NDArray[np.int32],
+        sizes: NDArray[np.int32],
+        rng: np.random.Generator,
+    ) -> NodeSets:
+        """Returns node sets for jobs that start together; see `bridge.ports.Arranger`."""
+        return fabric.tree.anneal(
+            fabric.metric,
+            idle,
+            sizes,
+            self.effort,
+            int(rng.integers(1 << 62)),
+            restore=not self.published,
+            hottest=float(self.hottest),
+            coldest=float(self.coldest),
+            most_removed=self.most_removed,
+        )

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`schedbridge bench placement`: known costs and optima, legal sets, clear refusals."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bridge.cli.bench_placement import SAMPLE
+from bridge.cli.main import main
+
+
+def bench(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as stopped:
+        main(["bench", "placement", *arguments])
+    code = stopped.value.code
+    assert isinstance(code, int)
+    return code
+
+
+def test_the_sample_costs_what_others_found(capsys: pytest.CaptureFixture[str]) -> None:
+    """Sequential costs and static optima as recorded; ours is no dearer, and its bound is none."""
+    names = "sequential,contiguous-exact,compact@1,annealing,annealing-published"
+    assert bench("--metric", "code", "--placers", names, "--bound", "--json") == 0
+    result = json.loads(capsys.readouterr().out)
+    known = {row["id"]: row["cost"] for row in map(json.loads, SAMPLE.read_text().splitlines())}
+    assert len(result["instances"]) == len(known) == 42
+    for row in result["instances"]:
+        assert row["sequential"]["cost"] == known[row["id"]]["sequential"]
+        assert row["contiguous-exact"]["cost"] == known[row["id"]]["scas_optimum"]
+        assert row["bound"] <= row["compact@1"]["cost"] <= row["contiguous-exact"]["cost"]
+        assert row["annealing"]["cost"] <= row["sequential"]["cost"]
+    total = result["placers"]
+    assert total["annealing"]["cost"] < total["annealing-published"]["cost"]
+
+
+def test_any_topology(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    topology = tmp_path / "topology.conf"
+    topology.write_text(
+        "SwitchName=a Nodes=x[0-2]\nSwitchName=b Nodes=y[0-1]\nSwitchName=t Switches=a,b"
+    )
+    windows = tmp_path / "windows.jsonl"
+    windows.write_text('{"id": "w", "idle_nodes": [0, 1, 2, 3, 4], "job_sizes": [2, 3]}\n\n')
+    asked = ("--instances", str(windows), "--topology", str(topology))
+    assert bench(*asked, "--placers", "sequential,compact", "--json") == 0
+    (row,) = json.loads(capsys.readouterr().out)["instances"]
+    assert row["compact"]["cost"] == 1000 * 2 * 2 / 2 + 1000 * 6 * 2 / 3  # a pair, a triple
+    assert row["compact"]["cost"] < row["sequential"]["cost"]
+    windows.write_text('{"id": "w", "idle_nodes": [5], "job_sizes": [1]}')
+    assert bench(*asked) == 1
+    assert "node 5 of w is on no switch" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("{", "windows:1: no JSON"),
+        ("[]", "windows:1: must be an object"),
+        ('{"job_sizes": [1]}', "windows:1: idle_nodes: a list of whole numbers is missing"),
+        ('{"idle_nodes": [0, 1.5], "job_sizes": [1]}', "idle_nodes: 1.5 is no whole number"),
+        ('{"idle_nodes": [-1], "job_sizes": [1]}', "idle_nodes: -1 is not from 0"),
+        ('{"idle_nodes": [3, 3], "job_sizes": [1]}', "a node stands there twice"),
+        ('{"idle_nodes": [3], "job_sizes": [0]}', "job_sizes: 0 is not from 1"),
+        ('{"idle_nodes": [3], "job_sizes": [2]}', "jobs of 2 nodes, but 1 are idle"),
+    ],
+)
+def test_what_is_refused(
+    line: str, problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "windows"
+    path.write_text(line)
+    assert bench("--instances", str(path)) == 1
+    assert problem in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("placers", ["best", "compact@x", ","])
+def test_placers_that_do_not_exist(placers: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench("--placers", placers) == 1
+    assert "--placers" in capsys.readouterr().err
