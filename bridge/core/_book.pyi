@@ -326,6 +326,7 @@ class Book:
         term_amount: NDArray[np.int64],
         term_mode: NDArray[np.int8],
         reasons: bool = True,
+        depth: int = ...,
     ) -> BookPlan:
         """Find and book each job in order; one for which there is no start is left out.
 
@@ -341,6 +342,8 @@ class Book:
             term_amount: see the class.
             term_mode: see the class.
             reasons: whether to say why jobs do not start now (costs some time).
+            depth: once so many of these jobs start later than now, the others start now or are
+                left out; ``UNLIMITED``: never.
         """
     def replan_many(
         self, job: NDArray[np.int64], not_before: NDArray[np.int64]

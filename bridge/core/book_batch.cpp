@@ -95,21 +95,25 @@ std::pair<Blocked, int32_t> why_not_now(Book &book, int32_t id, int64_t length, 
     return {Blocked::PLANNED_START, -1};
 }
 
-BookPlan plan_many(Book &book, const BookJobs &jobs, bool reasons) {
+BookPlan plan_many(Book &book, const BookJobs &jobs, int64_t depth, bool reasons) {
     BookPlan plan;
+    int64_t reserved = 0;
+    const int64_t now = book.state().now;
     plan.start.reserve(jobs.n);
     for (size_t j = 0; j < jobs.n; ++j) {
         std::vector<Term> held = jobs.terms.of(j);
         const Terms terms{held.data(), held.size()};
         const int32_t request = jobs.request[j];
         const int64_t length = jobs.length[j];
+        const int64_t latest = reserved < depth ? jobs.latest[j] : std::min(jobs.latest[j], now);
         BookFound found =
-            book.find(request, length, terms, jobs.not_before[j], jobs.latest[j], jobs.last[j]);
+            book.find(request, length, terms, jobs.not_before[j], latest, jobs.last[j]);
+        reserved += found.start != NEVER && found.start > now ? 1 : 0;
         plan.start.push_back(found.start);
         plan.map.add(found.placed, book.state().nodes);
         if (reasons) {
-            const auto [why, ceiling] = why_not_now(
-                book, request, length, terms, jobs.not_before[j], jobs.latest[j], found.start);
+            const auto [why, ceiling] =
+                why_not_now(book, request, length, terms, jobs.not_before[j], latest, found.start);
             plan.blocked_by.push_back(static_cast<int8_t>(why));
             plan.blocked_ceiling.push_back(ceiling);
         }

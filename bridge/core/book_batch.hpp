@@ -47,8 +47,9 @@ struct BookPlan {
     std::vector<int32_t> blocked_ceiling;
 };
 
-// For each job in order: find and book.
-BookPlan plan_many(Book &book, const BookJobs &jobs, bool reasons);
+// For each job in order: find and book. While `depth` of them start later than now, others start
+// now or have no start.
+BookPlan plan_many(Book &book, const BookJobs &jobs, int64_t depth, bool reasons);
 
 // Why a job for which `find` gave `start` does not start now; and the ceiling, or -1.
 std::pair<Blocked, int32_t> why_not_now(Book &book, int32_t request, int64_t length, Terms terms,

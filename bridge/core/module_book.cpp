@@ -329,7 +329,8 @@ class PyBook {
     PyBookPlan plan_many(nb::handle job, nb::handle request, nb::handle length,
                          nb::handle not_before, nb::handle latest, nb::handle last,
                          nb::handle term_indptr, nb::handle term_ceiling, nb::handle term_amount,
-                         nb::handle term_mode, bool reasons) {
+                         nb::handle term_mode, bool reasons, int64_t depth) {
+        scalar("depth", depth, 0);
         const Column<int64_t> jobs("job", job);
         const size_t n = jobs.rows();
         const Column<int32_t> requests("request", request);
@@ -350,7 +351,7 @@ class PyBook {
             plan = bridge::plan_many(*book_,
                                      {n, jobs.data(), requests.data(), lengths.data(),
                                       begins.data(), limits.data(), lasts.data(), terms.columns()},
-                                     reasons);
+                                     depth, reasons);
         }
         return {out(std::move(plan.start)),          out(std::move(plan.map.indptr)),
                 out(std::move(plan.map.nodes)),      out(std::move(plan.map.groups)),
@@ -654,7 +655,7 @@ void define_book(nb::module_ &m) {
              "term_ceiling"_a, "term_amount"_a, "term_mode"_a)
         .def("plan_many", &PyBook::plan_many, nb::kw_only(), "job"_a, "request"_a, "length"_a,
              "not_before"_a, "latest"_a, "last"_a, "term_indptr"_a, "term_ceiling"_a,
-             "term_amount"_a, "term_mode"_a, "reasons"_a = true)
+             "term_amount"_a, "term_mode"_a, "reasons"_a = true, "depth"_a = NEVER)
         .def("replan_many", &PyBook::replan_many, "job"_a, "not_before"_a)
         .def("bookings", &PyBook::bookings, "job"_a = nb::none())
         .def("free_at", &PyBook::free_at, "time"_a)

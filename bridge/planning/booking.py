@@ -21,17 +21,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.core import Blocked, Bookings
+from bridge.core import UNLIMITED, Blocked
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.planning.ceilings import Mode
 from bridge.planning.cluster_book import BookTerms, ClusterBook, Protection
 from bridge.planning.eligibility import Alternative
 from bridge.planning.freepools import Closure, Gates
-from bridge.planning.kinds import SPARE_S, latest_start_s
+from bridge.planning.kinds import SPARE_S
 from bridge.planning.layouts import Layout, Layouts, layouts
-from bridge.planning.rows import Rows
+from bridge.planning.lying import Lying
+from bridge.planning.rows import Rows, gather
 from bridge.planning.rules import LoweredRules
+from bridge.ports import Preference
 from bridge.units import NEVER, UNPLANNED
 
 _NO_WIDTH = Reason(ReasonCode.NEVER, "no number of nodes that it may have holds its tasks")
@@ -49,6 +51,7 @@ class Place:
         partition: of the candidate that was judged.
         nodes: that it wants there.
         reason: its limits refuse it; otherwise None.
+        passed_over: it lies beyond the depth: only a start now was looked for.
     """
 
     start_s: int
@@ -57,6 +60,7 @@ class Place:
     partition: int
     nodes: int
     reason: Reason | None = None
+    passed_over: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +100,7 @@ class Booking:
     def __init__(
         self,
         rows: Rows,
-        rank: NDArray[np.int32],
+        preference: Preference,
         *,
         lowered: LoweredRules,
         protect: Protection | None = None,
@@ -110,7 +114,7 @@ class Booking:
         owner = np.repeat(np.arange(n_asked), np.diff(alternatives.indptr))
         self.layouts: list[Layouts] = _layouts_of(rows, self._job[owner])
         self.cluster = ClusterBook(
-            snapshot, rows.eligibility, rank, lowered=lowered, protect=protect
+            snapshot, rows.eligibility, preference.rank, lowered=lowered, protect=protect
         )
         self._book = self.cluster.book
         job = self._job[owner]
@@ -138,14 +142,44 @@ class Booking:
         self._simple[owner[several | refused]] = False
         self._request = np.full(len(self.layouts), -1, dtype=np.int32)
         self._not_before = rows.not_before_s()
-        self._last = latest_start_s(snapshot.jobs, job, alternatives.time_limit_s, snapshot.now_s)
+        self._last = rows.latest_s()
+        self._mark: int | None = None
+        self._forget()
+
+    def _forget(self) -> None:
+        """No row is planned."""
+        n_asked = len(self.rows.asked)
         self.late = np.zeros(n_asked, dtype=bool)
-        # What came of each row.
         self._start = np.full(n_asked, NEVER, dtype=np.int64)
         self._chosen = np.zeros(n_asked, dtype=np.int32)
         self._layout: dict[int, Layout] = {}  # where it is not the first of the candidate
         self._blocked = np.full(n_asked, Blocked.NEVER_NODES, dtype=np.int8)
         self._ceiling = np.full(n_asked, -1, dtype=np.int32)
+        self._passed_over = np.zeros(n_asked, dtype=bool)
+
+    def restart(self) -> None:
+        """Takes every row out again; what runs stays. To be called before the first pass, too."""
+        if self._mark is None:
+            for at in np.flatnonzero(~self._refused).tolist():
+                self._name_requests(at)
+        else:
+            self._book.undo(self._mark)
+        self._mark = self._book.mark()
+        self._forget()
+
+    def chosen(self, *, beyond: bool = False) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """(n_asked,) starts, and which of the row's own alternatives (-1: none).
+
+        Args:
+            beyond: rows without a start lie beyond the horizon: they are UNPLANNED, not NEVER,
+                unless they can never run.
+        """
+        never = (self._blocked <= Blocked.NEVER_FREED) & (self._blocked > 0)
+        unplanned = (self._start == NEVER) & ~never & ~self._refused
+        if not beyond:
+            unplanned &= self._passed_over
+        start = np.where(unplanned, UNPLANNED, self._start)
+        return start, np.where(self._start != NEVER, self._chosen, -1).astype(np.int32)
 
     def has_start(self, asked: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Which of these asked rows are booked."""
@@ -258,7 +292,7 @@ class Booking:
             return np.ones(0, dtype=bool)
         places = [row[3] for row in rows if row[3] is not None]
         at = np.array([row[1] for row in rows], dtype=np.int64)
-        indptr, take = _gather(self._terms.indptr, at)
+        indptr, take = gather(self._terms.indptr, at)
         sizes = [len(place.nodes) for place in places]
         done: NDArray[np.bool_] = self._book.book_many(
             job=np.array([row[0] for row in rows], dtype=np.int64),
@@ -315,6 +349,7 @@ class Booking:
         not_before: NDArray[np.int64] | None,
         latest: NDArray[np.int64],
         late: NDArray[np.bool_] | None = None,
+        depth: int | None = None,
     ) -> None:
         """Books rows at their earliest starts, in the order given.
 
@@ -323,6 +358,8 @@ class Booking:
             not_before: (n,) s; None: what the jobs say.
             latest: (n,) the latest start, s.
             late: (n,) rows with a deadline to be booked at their latest starts; None: none.
+            depth: once so many of them start later than now, the others start now or are passed
+                over; None: no bound.
         """
         late = np.zeros(len(asked), dtype=bool) if late is None else late
         begin = self._not_before[asked] if not_before is None else not_before
@@ -331,24 +368,45 @@ class Booking:
         asked, begin, latest, late = asked[wanted], begin[wanted], latest[wanted], late[wanted]
         simple = self._simple[asked] & ~late
         cuts = np.flatnonzero(np.diff(simple.astype(np.int8))) + 1
+        left = UNLIMITED if depth is None else depth
+        now_s = self.rows.snapshot.now_s
         for part in np.split(np.arange(len(asked)), cuts):
             if len(part) == 0:
                 continue
             if simple[part[0]]:
-                self._plan_simple(asked[part], begin[part], latest[part])
-            else:
-                for at in part.tolist():
-                    one = int(asked[at]), int(begin[at]), int(latest[at])
-                    if not late[at] or not self._plan_late(*one):
-                        self._plan_one(*one)
+                left -= self._plan_simple(asked[part], begin[part], latest[part], left)
+                continue
+            for at in part.tolist():
+                one = int(asked[at]), int(begin[at])
+                until = int(latest[at])
+                if left <= 0:
+                    until = min(until, now_s)
+                    self._passed_over[one[0]] = True
+                if not late[at] or not self._plan_late(*one, until):
+                    self._plan_one(*one, until)
+                left -= now_s < self._start[one[0]] < NEVER
+        self._passed_over[asked] &= self._could_start(asked, begin)
+
+    def _could_start(self, asked: NDArray[np.intp], begin: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which rows have no start yet, but could have one that is not too late."""
+        if not len(asked):
+            return np.zeros(0, dtype=bool)
+        last = np.maximum.reduceat(self._last, self._first[:-1])[asked]
+        could: NDArray[np.bool_] = (self._start[asked] == NEVER) & (begin <= last)
+        return could
 
     def _plan_simple(
-        self, asked: NDArray[np.intp], begin: NDArray[np.int64], latest: NDArray[np.int64]
-    ) -> None:
+        self,
+        asked: NDArray[np.intp],
+        begin: NDArray[np.int64],
+        latest: NDArray[np.int64],
+        depth: int,
+    ) -> int:
+        """Books rows in bulk; how many of them start later than now."""
         at = self._first[asked]
         for candidate in at[self._request[at] < 0].tolist():
             self._request_of(candidate)
-        indptr, take = _gather(self._terms.indptr, at)
+        indptr, take = gather(self._terms.indptr, at)
         found = self._book.plan_many(
             job=asked.astype(np.int64),
             request=self._request[at],
@@ -360,10 +418,14 @@ class Booking:
             term_ceiling=self._terms.ceiling[take],
             term_amount=self._terms.amount[take],
             term_mode=self._terms.mode[take],
+            depth=max(depth, 0),
         )
+        later = (found.start > self.rows.snapshot.now_s) & (found.start != NEVER)
+        self._passed_over[asked] = np.cumsum(later) >= depth
         self._start[asked] = found.start
         self._blocked[asked] = found.blocked_by
         self._ceiling[asked] = found.blocked_ceiling
+        return int(np.count_nonzero(later))
 
     def _plan_late(self, asked: int, begin_s: int, latest_s: int) -> bool:
         """Books a row with a deadline at its latest start (rule 5); False: there is none."""
@@ -542,6 +604,7 @@ class Booking:
                     int(self.rows.alternatives.partition[candidate]),
                     self.layouts[candidate].least[0].nodes if not self._refused[asked] else 0,
                     self._refusals[candidate] if self._refused[asked] else None,
+                    bool(self._passed_over[asked]),
                 ),
             )
 
@@ -585,71 +648,23 @@ class Booking:
 
         Args:
             policy: who planned.
-            beyond: rows without a start lie beyond the horizon: they are UNPLANNED, not NEVER,
-                unless they can never run.
+            beyond: see `chosen`.
         """
         booked = np.flatnonzero(self._start != NEVER)
         found = self._book.bookings(job=booked.astype(np.int64))
-        lying = _Lying([self._layout_of(row) for row in booked.tolist()], found)
+        lying = Lying([self._layout_of(row) for row in booked.tolist()], found)
         width = np.zeros(len(self._start), dtype=np.int64)
         width[booked] = lying.width
-        start = self._start.copy()
-        if beyond:
-            never = (self._blocked <= Blocked.NEVER_FREED) & (self._blocked > 0)
-            start[(start == NEVER) & ~never & ~self._refused] = UNPLANNED
+        start, alternative = self.chosen(beyond=beyond)
         return self.rows.plan(
             policy,
             start=start,
-            alternative=np.where(self._start != NEVER, self._chosen, -1).astype(np.int32),
+            alternative=alternative,
             indptr=np.concatenate(([0], np.cumsum(width))).astype(np.int64),
             nodes=lying.nodes,
             tasks=lying.tasks,
             groups=lying.groups,
         )
-
-
-class _Lying:
-    """Bookings, node by node: several groups of a job on one node are one entry."""
-
-    def __init__(self, layouts: list[Layout], found: Bookings) -> None:
-        n_jobs = len(found.job)
-        owner = np.repeat(np.arange(n_jobs), np.diff(found.indptr))
-        ways = {id(layout): layout for layout in layouts}  # jobs that ask alike share them
-        number = {key: position for position, key in enumerate(ways)}
-        way = np.array([number[id(layout)] for layout in layouts], dtype=np.int64)
-        sizes = [len(layout.groups) for layout in ways.values()]
-        offset = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-        every = [group for layout in ways.values() for group in layout.groups]
-        tasks_each = np.array([group.tasks for group in every], dtype=np.int64)
-        kind = np.array([group.kind for group in every], dtype=np.int64)
-        group = offset[way[owner]] + found.groups
-        order = np.lexsort((found.nodes, owner))
-        owner, nodes, group = owner[order], found.nodes[order], group[order]
-        chunks = found.chunks[order].astype(np.int64)
-        fresh = np.ones(len(nodes), dtype=bool)
-        fresh[1:] = (owner[1:] != owner[:-1]) | (nodes[1:] != nodes[:-1])
-        entry = np.cumsum(fresh) - 1
-        n_entries = int(fresh.sum())
-        tasks = np.bincount(entry, weights=chunks * tasks_each[group], minlength=n_entries)
-        self.nodes: NDArray[np.int32] = nodes[fresh].astype(np.int32)
-        self.tasks: NDArray[np.int32] = tasks.astype(np.int32)
-        self.width = np.bincount(owner[fresh], minlength=n_jobs)
-        self.groups: NDArray[np.int32] | None = None
-        several = np.array([layout.groups[-1].kind > 0 for layout in ways.values()], dtype=bool)
-        if several.any():
-            mixed = several[way][owner]
-            self.groups = np.zeros((n_entries, int(kind.max()) + 1), dtype=np.int32)
-            np.add.at(self.groups, (entry[mixed], kind[group[mixed]]), chunks[mixed])
-
-
-def _gather(
-    indptr: NDArray[np.int64], rows: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Offsets and positions of some rows of a CSR."""
-    counts = indptr[rows + 1] - indptr[rows]
-    offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
-    take = np.repeat(indptr[rows] - offsets[:-1], counts) + np.arange(offsets[-1])
-    return offsets, take
 
 
 def _layouts_of(rows: Rows, job: NDArray[np.int64]) -> list[Layouts]:

@@ -22,10 +22,6 @@ _PLANNABLE = np.array(
     [hold in (Hold.NONE, Hold.BEGIN_TIME, Hold.RESERVATION) for hold in Hold], dtype=bool
 )
 
-MIXED = Reason(
-    ReasonCode.OTHER, "chunks of several kinds need the plan stage openccs: ask the administrator"
-)
-
 
 def plannable(jobs: JobTable) -> NDArray[np.bool_]:
     """(n_jobs,) which jobs the controller would start if there were room."""
@@ -61,15 +57,12 @@ class Rows:
         reasons: why a row does not start now; filled for the rows that were not asked about.
     """
 
-    def __init__(
-        self, snapshot: Snapshot, job: NDArray[np.int64], *, several_kinds: bool = False
-    ) -> None:
+    def __init__(self, snapshot: Snapshot, job: NDArray[np.int64]) -> None:
         """Sorts the rows out.
 
         Args:
             snapshot: the world.
             job: (n_rows,) rows of `snapshot.jobs`.
-            several_kinds: whether the policy can plan chunks of several kinds.
         """
         self.snapshot, self.job = snapshot, job
         self.eligibility = Eligibility(snapshot)
@@ -77,8 +70,6 @@ class Rows:
         may = plannable(snapshot.jobs)[job]
         for row in np.flatnonzero(~may).tolist():
             self.reasons[row] = held_reason(snapshot, int(job[row]))
-        if not several_kinds:
-            may &= ~self._mixed(may)
         candidates = np.flatnonzero(may)
         asked: list[int] = []
         given: list[tuple[Alternative, ...]] = []
@@ -90,56 +81,47 @@ class Rows:
                 asked.append(row)
                 given.append(answer)
         self.asked = np.array(asked, dtype=np.int64)
-        self._given = given
         self.alternatives = AlternativeColumns(given)
-        self._missed: list[int] = []
-
-    def too_late(
-        self, start: NDArray[np.int64], alternative: NDArray[np.int32]
-    ) -> NDArray[np.intp]:
-        """The asked rows that a kernel puts too late for their deadline or fixed start.
-
-        Args:
-            start: (n_asked,) s.
-            alternative: (n_asked,) which of the row's own alternatives; -1: none.
-        """
-        jobs, now_s = self.snapshot.jobs, self.snapshot.now_s
-        if not (jobs.deadline_s.any() or jobs.fixed.any()):
-            return np.empty(0, dtype=np.intp)
-        limit_s = self.alternatives.time_limit_s[self.alternatives.chosen(alternative)]
-        latest_s = latest_start_s(jobs, self.job[self.asked], limit_s, now_s)
-        return np.flatnonzero((start > latest_s) & (start != NEVER) & (start != UNPLANNED))
-
-    def give_up(self, asked: int, reason: Reason) -> None:
-        """Takes one row out of those to be planned.
-
-        Args:
-            asked: position in `asked`; those behind it move up.
-            reason: why it has no start.
-        """
-        row = int(self.asked[asked])
-        self.reasons[row] = reason
-        self._missed.append(row)
-        self.asked = np.delete(self.asked, asked)
-        del self._given[asked]
-        self.alternatives = AlternativeColumns(self._given)
-
-    def _mixed(self, may: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Rows that ask for chunks of several kinds; they get their reason."""
-        chunks = self.snapshot.jobs.chunks
-        several = np.zeros(len(chunks), dtype=bool)
-        for at in np.flatnonzero(chunks.astype(bool)).tolist():
-            several[at] = len(chunks[at].request.kinds) > 1
-        mixed: NDArray[np.bool_] = several[self.job]
-        for row in np.flatnonzero(mixed & may).tolist():
-            self.reasons[row] = MIXED
-        return mixed
 
     def not_before_s(self) -> NDArray[np.int64]:
         """(n_asked,) the earliest start each asked row allows; 0: any."""
         jobs, take = self.snapshot.jobs, self.job[self.asked]
         bound = (jobs.hold[take] == Hold.BEGIN_TIME) | jobs.fixed[take]
         return np.where(bound, jobs.begin_s[take], 0)
+
+    def latest_s(self) -> NDArray[np.int64]:
+        """(n_alternatives,) the latest start each alternative allows; NEVER: any.
+
+        Deadlines and fixed starts (`bridge.planning.kinds`) bound it, and the end of the
+        reservation that a job must run in.
+        """
+        snapshot, alternatives = self.snapshot, self.alternatives
+        job = np.repeat(self.job[self.asked], np.diff(alternatives.indptr))
+        latest = latest_start_s(snapshot.jobs, job, alternatives.time_limit_s, snapshot.now_s)
+        if snapshot.reservations:
+            last = np.array([r.end_s - 1 for r in snapshot.reservations] + [NEVER], dtype=np.int64)
+            latest = np.minimum(latest, last[snapshot.jobs.reservation[job]])
+        return latest
+
+    def missed(self, at: int, start_s: int, time_limit_s: int) -> Reason | None:
+        """Why an asked row has no start although there is one, but too late.
+
+        Args:
+            at: position in `asked`.
+            start_s: the earliest there is; NEVER: none.
+            time_limit_s: with which it would start then.
+
+        Returns:
+            None: nothing bounds its start.
+        """
+        jobs, job = self.snapshot.jobs, int(self.job[self.asked[at]])
+        own = int(jobs.reservation[job])
+        if own >= 0 and self.snapshot.reservations[own].end_s <= start_s < NEVER:
+            name = self.snapshot.reservations[own].name
+            return Reason(
+                ReasonCode.RESERVATION, f"reservation {name} ends before the job can start"
+            )
+        return too_late(jobs, job, start_s, time_limit_s)
 
     def plan(
         self,
@@ -169,7 +151,6 @@ class Rows:
         partition = np.full(n_rows, -1, dtype=np.int32)
         width = np.zeros(n_rows, dtype=np.int64)
         start_s[asked] = start
-        start_s[self._missed] = NEVER
         width[asked] = np.diff(indptr)
         has_start = (start != NEVER) & (start != UNPLANNED)
         chosen = alternatives.chosen(alternative)
@@ -177,13 +158,6 @@ class Rows:
         partition[rows] = alternatives.partition[at]
         limit_s, job = alternatives.time_limit_s[at], self.job[rows]
         end_s[rows] = ends(self.snapshot.jobs, job, start[has_start], limit_s)
-        late = self._after_reservation(start_s)
-        late[rows] |= self._after_bounds(rows, start[has_start], limit_s)
-        if late.any():
-            keep = np.repeat(~late, width)
-            nodes, tasks = nodes[keep], tasks[keep]
-            groups = groups[keep] if groups is not None else None
-            start_s[late], end_s[late], partition[late], width[late] = NEVER, 0, -1, 0
         return Plan(
             now_s=self.snapshot.now_s,
             policy=policy,
@@ -198,29 +172,15 @@ class Rows:
             groups=groups,
         )
 
-    def _after_bounds(
-        self, rows: NDArray[np.int64], start_s: NDArray[np.int64], limit_s: NDArray[np.int64]
-    ) -> NDArray[np.bool_]:
-        """Which of some rows would start too late for their deadline or fixed start."""
-        jobs, job = self.snapshot.jobs, self.job[rows]
-        late: NDArray[np.bool_] = start_s > latest_start_s(jobs, job, limit_s, self.snapshot.now_s)
-        for at in np.flatnonzero(late).tolist():
-            self.reasons[rows[at]] = too_late(
-                jobs, int(job[at]), int(start_s[at]), int(limit_s[at])
-            )
-        return late
 
-    def _after_reservation(self, start_s: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Rows that would start only after the reservation they must run in."""
-        ends = np.array([r.end_s for r in self.snapshot.reservations] + [NEVER], dtype=np.int64)
-        own_end: NDArray[np.int64] = ends[self.snapshot.jobs.reservation[self.job]]
-        late: NDArray[np.bool_] = (start_s != NEVER) & (start_s >= own_end)
-        for row in np.flatnonzero(late).tolist():
-            name = self.snapshot.reservations[self.snapshot.jobs.reservation[self.job[row]]].name
-            self.reasons[row] = Reason(
-                ReasonCode.RESERVATION, f"reservation {name} ends before the job can start"
-            )
-        return late
+def gather(
+    indptr: NDArray[np.int64], rows: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Offsets and positions of some rows of a CSR."""
+    counts = indptr[rows + 1] - indptr[rows]
+    offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+    take = np.repeat(indptr[rows] - offsets[:-1], counts) + np.arange(offsets[-1])
+    return offsets, take
 
 
 class AlternativeColumns:

@@ -1,58 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where a job's variants could start, beside everything else that has a place in a plan."""
 
-from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bridge.model.job import Hold
-from bridge.model.limits import Rules
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason
 from bridge.model.snapshot import Snapshot
 from bridge.planning.ceilings import Mode
 from bridge.planning.changes import Variants
-from bridge.planning.cluster_book import BookTerms, ClusterBook, Protection
+from bridge.planning.cluster_book import BookTerms, ClusterBook
+from bridge.planning.conditions import Conditions
 from bridge.planning.eligibility import Alternative, Eligibility
 from bridge.planning.freepools import Closure
 from bridge.planning.kinds import latest_start_s
 from bridge.planning.layouts import Layout, layouts
 from bridge.planning.plan_book import book_plan
 from bridge.planning.rules import lower
-from bridge.units import DAY_S, NEVER, UNPLANNED
+from bridge.units import NEVER, UNPLANNED
 
 MOST_POOLS = 16
 """FreePools of nodes that are tried one by one."""
-
-
-@dataclass(frozen=True)
-class Conditions:
-    """What a policy holds its plans to, beyond nodes and licences.
-
-    Attributes:
-        rules: limits and FreePools.
-        cron_s: how far repeated validities are looked at.
-        horizon_s: no start later than so many seconds from now; None: no bound.
-        protect: what nodes keep for jobs with a protected resource.
-        whole_queue: every row that can have a place has one, however low its priority.
-    """
-
-    rules: Rules = field(default_factory=Rules)
-    cron_s: int = DAY_S
-    horizon_s: int | None = None
-    protect: Protection | None = None
-    whole_queue: bool = False
-
-
-@runtime_checkable
-class HasConditions(Protocol):
-    """A plan stage that says under which conditions it plans."""
-
-    @property
-    def conditions(self) -> Conditions:
-        """The same for as long as the stage lives."""
 
 
 @dataclass(frozen=True, slots=True)

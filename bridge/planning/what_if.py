@@ -20,7 +20,7 @@ Rules
     4. A job beyond the reservation depth has no place in the plan, and others may come before it:
        only a start now is told, for that is taken at once.
     5. Of an array all tasks change alike; what is told is the start of its first one.
-    6. A job that is held, or that the policy cannot plan, is not looked at.
+    6. A job that is held is not looked at.
     7. FreePools of nodes that keep the job from an earlier start come last: their access is not the
        user's to change.
 
@@ -35,8 +35,9 @@ from numpy.typing import NDArray
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
 from bridge.planning.changes import Change, describe, let_in
-from bridge.planning.rows import MIXED, plannable
-from bridge.planning.variant_search import Conditions, Search
+from bridge.planning.conditions import Conditions
+from bridge.planning.rows import plannable
+from bridge.planning.variant_search import Search
 
 MOST_CHANGES = 5
 STEP_S = 60
@@ -46,11 +47,7 @@ STEP_S = 60
 def can_change(snapshot: Snapshot, plan: Plan, row: int) -> bool:
     """Whether a row of a plan waits for something that a change of the job could spare it."""
     jobs, job = snapshot.jobs, int(plan.job[row])
-    return (
-        int(plan.start_s[row]) != snapshot.now_s
-        and bool(plannable(jobs)[job])
-        and plan.reasons[row] != MIXED
-    )
+    return int(plan.start_s[row]) != snapshot.now_s and bool(plannable(jobs)[job])
 
 
 def what_if(

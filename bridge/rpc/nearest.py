@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Callable
 
 from bridge.planning.changes import Change
-from bridge.planning.variant_search import Conditions
+from bridge.planning.conditions import Conditions
 from bridge.planning.what_if import what_if
 from bridge.rpc.cycles import Published
 

@@ -9,9 +9,9 @@ from bridge.errors import ConfigError
 from bridge.loop import Decider
 from bridge.model.policy import PolicySpec
 from bridge.model.snapshot import Snapshot
+from bridge.planning.conditions import Conditions, HasConditions
 from bridge.planning.rules import lower, stranded, unknown_resources
 from bridge.planning.rules_text import parse_rules
-from bridge.planning.variant_search import Conditions, HasConditions
 from bridge.registry import build, describe, for_living, parse_policy, with_rules
 from bridge.rpc.cycles import Cycles
 from bridge.units import DAY_S

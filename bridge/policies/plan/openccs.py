@@ -36,33 +36,25 @@ does, whole. It searches slots of the system first and then maps; the book searc
 ceilings together (docs/design/0004-planning.md), which finds the same starts.
 """
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.core import Blocked
 from bridge.errors import ConfigError, PolicyError
 from bridge.model.limits import Rules
 from bridge.model.plan import Plan
-from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.snapshot import Snapshot
-from bridge.planning.booking import Booking, Place
-from bridge.planning.explanation import blocked_reason
-from bridge.planning.freepools import Closure
+from bridge.planning.booking import Booking
+from bridge.planning.conditions import CRON_HORIZON_S, Conditions, check_protection
 from bridge.planning.kept_plan import KeptPlan
-from bridge.planning.kinds import too_late
 from bridge.planning.rows import Rows, expand_arrays
 from bridge.planning.rules import lower
 from bridge.planning.rules_text import parse_rules
-from bridge.planning.variant_search import Conditions
+from bridge.planning.waiting import explain
 from bridge.ports import Memory, Preference
-from bridge.units import DAY_S, NEVER, format_duration, format_instant
-
-CRON_HORIZON_S = 60 * DAY_S
-"""How far repeated validities are written out where no horizon is set."""
+from bridge.units import NEVER
 
 
 @dataclass(frozen=True)
@@ -95,13 +87,7 @@ class OpenCcs:
             raise ConfigError("array_depth", f"must be 1 or more, not {self.array_depth}")
         if self.deadline not in ("early", "late"):
             raise ConfigError("deadline", f"must be early or late, not '{self.deadline}'")
-        for resource, kept in (self.protect or {}).items():
-            if not isinstance(kept, Mapping) or not all(
-                isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in kept.values()
-            ):
-                raise ConfigError(
-                    f"protect.{resource}", "must map resources to whole numbers, as in {cpus: 2}"
-                )
+        check_protection(self.protect)
         object.__setattr__(self, "_rules", parse_rules(self.rules, "rules"))
 
     @property
@@ -125,15 +111,13 @@ class OpenCcs:
     ) -> Plan:
         """Plans all pending jobs; see `bridge.ports.PlanPolicy`."""
         del rng
-        rows = Rows(
-            snapshot, expand_arrays(snapshot.jobs, order, self.array_depth), several_kinds=True
-        )
+        rows = Rows(snapshot, expand_arrays(snapshot.jobs, order, self.array_depth))
         lowered = lower(self._rules, snapshot, self.horizon_s or CRON_HORIZON_S)
         jobs, asked = snapshot.jobs, rows.job[rows.asked]
         late = (jobs.deadline_s[asked] > 0) & (self.deadline == "late")
         latest = NEVER - 1 if self.horizon_s is None else snapshot.now_s + self.horizon_s
         try:
-            booking = Booking(rows, preference.rank, lowered=lowered, protect=self.protect)
+            booking = Booking(rows, preference, lowered=lowered, protect=self.protect)
             kept = self._kept(rows, memory)
             promised = np.flatnonzero(kept > 0)
             everyone = np.arange(len(kept))
@@ -153,8 +137,7 @@ class OpenCcs:
             booking.start_now(np.flatnonzero(booking.late & booking.later()))
         except ValueError as error:
             raise PolicyError("openccs", str(error)) from error
-        for row, reason in self._reasons(rows, booking):
-            rows.reasons[row] = reason
+        explain(booking, self.horizon_s)
         plan = booking.result("openccs", beyond=self.horizon_s is not None)
         _announce(booking, memory)
         return plan
@@ -196,98 +179,6 @@ class OpenCcs:
         not_before = rows.not_before_s()
         kept[kept < not_before] = 0
         return kept
-
-    def _reasons(self, rows: Rows, booking: Booking) -> Iterator[tuple[int, Reason]]:
-        """Why each asked row that does not start now waits; rows that wait alike share it."""
-        known: dict[tuple[int, ...], Reason] = {}
-        jobs = rows.snapshot.jobs
-        bounded = jobs.fixed | (jobs.deadline_s > 0)
-        for at, place in booking.waiting():
-            row = int(rows.asked[at])
-            job = int(rows.job[row])
-            if place.reason is not None:
-                yield row, place.reason
-                continue
-            if place.start_s == NEVER and (pools := booking.kept_out(at)):
-                yield row, _kept_out(pools)
-                continue
-            if bounded[job]:
-                yield row, self._bounded(rows, at, place, booking)
-                continue
-            alone = place.blocked in _JUDGED_ALONE
-            key = (
-                place.blocked, place.ceiling, place.partition, place.nodes,
-                int(place.start_s == NEVER), int(jobs.tasks[job]), job if alone else -1,
-            )  # fmt: skip
-            if key not in known:
-                known[key] = self._reason(rows.snapshot, job, place, booking)
-            yield row, known[key]
-
-    def _bounded(self, rows: Rows, at: int, place: Place, booking: Booking) -> Reason:
-        """For jobs with a deadline or a fixed start."""
-        jobs, job = rows.snapshot.jobs, int(rows.job[rows.asked[at]])
-        deadline_s = int(jobs.deadline_s[job])
-        if place.start_s == NEVER:
-            if Blocked(place.blocked) not in _JUDGED_ALONE:
-                missed = too_late(jobs, job, *booking.earliest(at))
-                if missed is not None:
-                    return missed
-        elif booking.late[at]:
-            return Reason(
-                ReasonCode.RESOURCES,
-                f"planned as late as its deadline {format_instant(deadline_s)} allows",
-            )
-        reason = self._reason(rows.snapshot, job, place, booking)
-        if place.start_s == NEVER or not deadline_s:
-            return reason
-        return Reason(
-            reason.code,
-            f"{reason.text}; planned as early as possible, to end before its deadline "
-            f"{format_instant(deadline_s)}",
-        )
-
-    def _reason(self, snapshot: Snapshot, job: int, place: Place, booking: Booking) -> Reason:
-        blocked = Blocked(place.blocked)
-        if blocked is Blocked.COUNTER and place.ceiling >= 0:
-            licence, label = booking.cluster.ceiling_label(place.ceiling)
-            if licence:
-                kept = any(
-                    reservation.licences[snapshot.licences.index(label)]
-                    for reservation in snapshot.reservations
-                    if len(reservation.licences)
-                )
-                kept_too = " or kept by a reservation" if kept else ""
-                return Reason(ReasonCode.LICENCES, f"licence {label} is in use{kept_too}")
-            return Reason(ReasonCode.LIMIT, f"the {label} is reached until then")
-        if place.start_s == NEVER and self.horizon_s is not None and blocked not in _JUDGED_ALONE:
-            return Reason(
-                ReasonCode.RESOURCES,
-                f"in the waiting room: no place within {format_duration(self.horizon_s)}",
-            )
-        if blocked is Blocked.NODES_BUSY and place.start_s == NEVER:
-            blocked = Blocked.NEVER_NODES  # not even on the emptied system
-        if blocked is Blocked.NODES_BUSY:
-            where = snapshot.partitions[place.partition].name
-            room = f"{place.nodes} node" + ("s" if place.nodes != 1 else "")
-            return Reason(ReasonCode.RESOURCES, f"waits for room on {room} of {where}")
-        return blocked_reason(
-            snapshot,
-            job,
-            partition=place.partition,
-            min_nodes=place.nodes,
-            blocked=blocked,
-            fit_now=0,
-            counter=max(booking.cluster.licences.licence(place.ceiling), 0),
-        )
-
-
-def _kept_out(pools: tuple[Closure, ...]) -> Reason:
-    """Says which FreePools keep a job out that could run without them."""
-    texts = [f"FreePool {pool.name} keeps nodes for {pool.access or 'nobody'}" for pool in pools]
-    return Reason(ReasonCode.NEVER, f"has no access to nodes that it needs: {'; '.join(texts)}")
-
-
-_JUDGED_ALONE = (Blocked.NEVER_NODES, Blocked.NEVER_SIZE, Blocked.NEVER_COUNTER)
 
 
 def _announce(booking: Booking, memory: Memory) -> None:

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from bridge.check import check
 from bridge.cycle import run_cycle
 from bridge.errors import RequestError
-from bridge.model.reasons import ReasonCode
 from bridge.model.resources import Arrangement, Chunk, ChunkRequest, Place
 from bridge.planning.chunk_groups import ClusterWords, chunk_groups, lower_chunks
 from bridge.planning.chunks import parse_request
@@ -161,21 +160,14 @@ def test_a_host_is_obeyed(policy: str) -> None:
     assert plan.start_s.tolist() == [0]
 
 
-def test_several_kinds_are_planned_by_openccs() -> None:
+@pytest.mark.parametrize("policy", ["easy", "conservative", "openccs"])
+def test_several_kinds_are_planned(policy: str) -> None:
     nodes = [a_node(), a_node(), a_node(features=("ib",))]
     text = "2:ncpus=3+ncpus=1+2:ncpus=2:ib=true"
-    plan = planned(a_job(chunks=text), nodes=nodes, policy="openccs")
+    plan = planned(a_job(chunks=text), nodes=nodes, policy=policy)
     assert plan.groups is not None
     assert plan.groups.sum(axis=0).tolist() == [2, 1, 2]
     assert plan.groups[plan.nodes == 2].tolist() == [[0, 0, 2]]
-
-
-def test_several_kinds_wait_with_a_reason() -> None:
-    plan = planned(a_job(chunks="2:ncpus=4+ncpus=1"), a_job(nodes=1))
-    (row,) = np.flatnonzero(plan.job == 0)
-    assert plan.reasons[row].code is ReasonCode.OTHER
-    assert "several kinds need the plan stage openccs" in plan.reasons[row].text
-    assert (plan.start_s == 0).sum() == 1
 
 
 # ---------------------------------------------------------------- as planned, so held by Slurm

@@ -11,9 +11,10 @@ from bridge.model.limits import ConsumerKind, FreePool, Items, Limit, Rules
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.planning.changes import SizeKind, Variants, fewer_chunks, slurm_time
 from bridge.planning.chunk_groups import chunk_columns
+from bridge.planning.conditions import Conditions
 from bridge.planning.rules import lower, stranded
 from bridge.planning.rules_text import parse_rules
-from bridge.planning.variant_search import Conditions, Search
+from bridge.planning.variant_search import Search
 from bridge.planning.what_if import MOST_CHANGES, what_if
 from bridge.ports import Memory
 from bridge.registry import build, parse_policy

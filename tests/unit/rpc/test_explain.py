@@ -6,8 +6,8 @@ import pytest
 
 from bridge.model.job import Hold
 from bridge.model.reasons import Reason, ReasonCode
+from bridge.planning.conditions import Conditions
 from bridge.planning.kinds import too_late
-from bridge.planning.variant_search import Conditions
 from bridge.rpc.cycles import Published
 from bridge.rpc.explain import BUSY, MOST_BLOCKERS, NOTHING_HELPS, explain, planned_jobs
 from bridge.rpc.hostlist import NodeIndex

@@ -3,7 +3,7 @@ import threading
 
 import pytest
 
-from bridge.planning.variant_search import Conditions
+from bridge.planning.conditions import Conditions
 from bridge.rpc import nearest
 from bridge.rpc.nearest import NearestChanges
 from tests.builders import a_job, a_running_job

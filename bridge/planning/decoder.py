@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans jobs in a given order: the core that plan policies stand on.
+
+    decoder = Decoder(snapshot, order, preference, conditions)
+    schedule = decoder.decode()                 # in the stage order
+    schedule = decoder.decode(other)            # in any other, from nothing
+    plan = decoder.plan("search")               # what came of the last one, with reasons
+
+Words
+    position    of a row among those that can be planned, 0 to `len(decoder) - 1`, in the stage
+                order; arrays are rows of one task each (`bridge.planning.rows`).
+    to decode   to give every row, one after the other, its earliest start beside what runs and the
+                rows before it: so a permutation of positions stands for a schedule.
+
+Rules
+    1. All that binds a job is obeyed, whatever the policy: chunks of any kinds and their place,
+       required and excluded nodes, reservations, licences, begin times, deadlines, fixed starts,
+       and the limits, FreePools and protections of the site.
+    2. Rows with a fixed start come before all others, and beside the depth: they start at their
+       time or not at all, and so nothing that could start at another time takes their place.
+    3. A row that can only start too late for its deadline, its fixed start, or the end of its
+       reservation takes no place.
+    4. Decoding the same order gives the same schedule, whatever was decoded before.
+
+Two kernels, one behaviour: `plan_nodes` (`bridge.planning.nodes_plan`) plans snapshots in which no
+job asks for chunks of several kinds or for a licence that a reservation keeps, and no rule binds a
+job; the book (`bridge.planning.booking`) plans all others. docs/design/0005-kernels.md says why,
+and where their schedules may differ.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.model.plan import Plan
+from bridge.model.snapshot import Snapshot
+from bridge.planning.booking import Booking
+from bridge.planning.ceilings import Mode
+from bridge.planning.conditions import Conditions
+from bridge.planning.kinds import end_s as ends
+from bridge.planning.nodes_plan import NodesPlan
+from bridge.planning.rows import Rows, expand_arrays
+from bridge.planning.rules import LoweredRules, lower
+from bridge.planning.waiting import explain
+from bridge.ports import Preference
+from bridge.units import NEVER, UNPLANNED
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """What came of decoding an order; by position.
+
+    Attributes:
+        start_s: NEVER: none; UNPLANNED: beyond the depth.
+        end_s: at the latest; 0 where there is no start.
+        alternative: which of the row's own (`Rows.alternatives`); -1: none.
+    """
+
+    start_s: NDArray[np.int64]
+    end_s: NDArray[np.int64]
+    alternative: NDArray[np.int32]
+
+
+class Decoder:
+    """One cycle's rows, to be planned in any order, any number of times.
+
+    Attributes:
+        rows: of the cycle; `rows.asked` are those with a position.
+        by_book: whether the book plans them, not `plan_nodes`.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        order: NDArray[np.int64],
+        preference: Preference,
+        conditions: Conditions,
+        *,
+        array_depth: int = 1000,
+    ) -> None:
+        """Sorts the rows out and chooses the kernel.
+
+        Args:
+            snapshot: the world.
+            order: (n_jobs,) rows of `snapshot.jobs`, as the stage order gives them.
+            preference: how nodes are picked.
+            conditions: limits, FreePools, protections, horizon.
+            array_depth: tasks of one array planned at a time.
+
+        Raises:
+            ConfigError: `conditions.protect` names what no node has.
+            ValueError: a kernel refuses a column of the snapshot; the text names it.
+        """
+        self.rows = Rows(snapshot, expand_arrays(snapshot.jobs, order, array_depth))
+        self._preference, self._conditions = preference, conditions
+        self._lowered = lower(conditions.rules, snapshot, conditions.cron_s)
+        self._fixed = snapshot.jobs.fixed[self.rows.job[self.rows.asked]]
+        self.by_book = (
+            bool(conditions.protect)
+            or conditions.horizon_s is not None
+            or _several_kinds(self.rows)
+            or _reserved_licences(self.rows)
+            or _binds(self._lowered, self.rows)
+        )
+        self._nodes_plan = NodesPlan(self.rows, preference)
+        self._booking = self._new_booking() if self.by_book else None
+        self._decoded = 0
+
+    def __len__(self) -> int:
+        """How many rows can be planned."""
+        return len(self.rows.asked)
+
+    def decode(
+        self, order: NDArray[np.int64] | None = None, *, depth: int | None = None
+    ) -> Schedule:
+        """Plans all rows from nothing.
+
+        Args:
+            order: a permutation of the positions, first planned first; None: the stage order.
+            depth: how many rows may hold a planned start later than now. Rows behind them start
+                now or are UNPLANNED. None: all.
+        """
+        if order is None:
+            order = np.arange(len(self), dtype=np.int64)
+        if self._fixed.any():
+            fixed = self._fixed[order]
+            order = np.concatenate((order[fixed], order[~fixed]))
+        if self._booking is None:
+            start, alternative = self._nodes_plan.solve(order, depth)
+        else:
+            start, alternative = self._book(order, depth)
+        has_start = (start != NEVER) & (start != UNPLANNED)
+        end = np.zeros_like(start)
+        rows, at = self.rows, np.flatnonzero(has_start)
+        limit_s = rows.alternatives.time_limit_s[rows.alternatives.chosen(alternative)[at]]
+        end[at] = ends(rows.snapshot.jobs, rows.job[rows.asked[at]], start[at], limit_s)
+        return Schedule(start, end, alternative)
+
+    def plan(self, policy: str) -> Plan:
+        """The plan of the last order decoded, with the reason of every row that waits.
+
+        Args:
+            policy: who planned.
+        """
+        if self._booking is None:
+            return self._nodes_plan.plan(policy)
+        horizon_s = self._conditions.horizon_s
+        explain(self._booking, horizon_s)
+        return self._booking.result(policy, beyond=horizon_s is not None)
+
+    def _new_booking(self) -> Booking:
+        return Booking(
+            self.rows,
+            self._preference,
+            lowered=self._lowered,
+            protect=self._conditions.protect,
+        )
+
+    def _book(
+        self, order: NDArray[np.int64], depth: int | None
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        if self._decoded == 1:  # the first one was booked for good: most policies want no other
+            self._booking = self._new_booking()
+        booking = self._booking
+        assert booking is not None
+        if self._decoded:
+            booking.restart()
+        self._decoded += 1
+        horizon_s, now_s = self._conditions.horizon_s, self.rows.snapshot.now_s
+        latest = np.full(len(order), NEVER - 1 if horizon_s is None else now_s + horizon_s)
+        fixed = int(np.count_nonzero(self._fixed))
+        booking.plan(order[:fixed], not_before=None, latest=latest[:fixed])
+        booking.plan(order[fixed:], not_before=None, latest=latest[fixed:], depth=depth)
+        return booking.chosen(beyond=horizon_s is not None)
+
+
+def _several_kinds(rows: Rows) -> bool:
+    """Whether a row asks for chunks of several kinds."""
+    chunks = rows.snapshot.jobs.chunks
+    asking = np.flatnonzero(chunks.astype(bool))
+    several = [job for job in asking.tolist() if len(chunks[job].request.kinds) > 1]
+    return bool(np.isin(rows.job[rows.asked], several).any())
+
+
+def _reserved_licences(rows: Rows) -> bool:
+    """Whether a row wants a licence of which a reservation keeps some."""
+    kept = [r.licences > 0 for r in rows.snapshot.reservations if len(r.licences)]
+    if not kept:
+        return False
+    wanted = rows.snapshot.jobs.licences[rows.job[rows.asked]].any(axis=0)
+    return bool((wanted & np.any(kept, axis=0)).any())
+
+
+def _binds(lowered: LoweredRules, rows: Rows) -> bool:
+    """Whether a limit or a FreePool bounds one of the rows at all."""
+    if not len(lowered.ceilings) and not lowered.closures:
+        return False
+    alternatives = rows.alternatives
+    job = np.repeat(rows.job[rows.asked], np.diff(alternatives.indptr))
+    asked = (job, alternatives.partition, alternatives.time_limit_s, alternatives.min_nodes)
+    terms = lowered.terms(*asked)
+    return (
+        bool((terms.mode != Mode.COUNT).any())
+        or any(reason is not None for reason in terms.reasons)
+        or any(lowered.closed_to(*asked))
+    )
