@@ -153,4 +153,82 @@ void Facts::drop_old(const Rises &rises) {
     amounts_ = std::move(packed);
 }
 
+void Windows::close(int64_t since, int64_t till) {
+    if (till <= since) {
+        return;
+    }
+    size_t i = 0;
+    while (i < MOST && until_[i] <= since) {
+        ++i;
+    }
+    if (i < MOST && from_[i] < since) { // what is before it stays
+        if (till < until_[i]) {
+            if (from_[MOST - 1] != NEVER) {
+                return;
+            }
+            for (size_t j = MOST - 1; j > i; --j) {
+                from_[j] = from_[j - 1];
+                until_[j] = until_[j - 1];
+            }
+            until_[i] = since;
+            from_[i + 1] = till;
+            return;
+        }
+        until_[i++] = since;
+    }
+    size_t past = i;
+    while (past < MOST && until_[past] <= till && from_[past] != NEVER) {
+        ++past;
+    }
+    if (past < MOST && from_[past] < till) {
+        from_[past] = till;
+    }
+    for (; past < MOST; ++i, ++past) {
+        from_[i] = from_[past];
+        until_[i] = until_[past];
+    }
+    for (; i < MOST; ++i) {
+        from_[i] = until_[i] = NEVER;
+    }
+}
+
+void Windows::open(int64_t since, int64_t till) {
+    std::array<int64_t, MOST + 1> from;
+    std::array<int64_t, MOST + 1> until;
+    size_t n = 0;
+    size_t i = 0;
+    for (; i < MOST && from_[i] != NEVER && until_[i] < since; ++i, ++n) {
+        from[n] = from_[i];
+        until[n] = until_[i];
+    }
+    for (; i < MOST && from_[i] != NEVER && from_[i] <= till; ++i) {
+        since = std::min(since, from_[i]);
+        till = std::max(till, until_[i]);
+    }
+    from[n] = since;
+    until[n++] = till;
+    for (; i < MOST && from_[i] != NEVER; ++i, ++n) {
+        from[n] = from_[i];
+        until[n] = until_[i];
+    }
+    if (n > MOST) { // the two that are nearest become one
+        size_t nearest = 1;
+        for (size_t j = 2; j < n; ++j) {
+            if (from[j] - until[j - 1] < from[nearest] - until[nearest - 1]) {
+                nearest = j;
+            }
+        }
+        until[nearest - 1] = until[nearest];
+        for (size_t j = nearest + 1; j < n; ++j) {
+            from[j - 1] = from[j];
+            until[j - 1] = until[j];
+        }
+        --n;
+    }
+    for (i = 0; i < MOST; ++i) {
+        from_[i] = i < n ? from[i] : NEVER;
+        until_[i] = i < n ? until[i] : NEVER;
+    }
+}
+
 } // namespace bridge

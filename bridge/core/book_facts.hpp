@@ -7,6 +7,7 @@
 // revokes, weakened by the rises since.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -104,37 +105,49 @@ struct Lacks {
     }
 };
 
-constexpr int64_t NO_GAP = -1;
+// When a start may be possible: a few windows [from, until), apart and ascending. What does not fit
+// into so few is told less exactly: a window may be too wide.
+class Windows {
+  public:
+    explicit Windows(int64_t from = NEVER) {
+        from_.fill(NEVER);
+        until_.fill(NEVER);
+        from_[0] = from;
+    }
 
-// For one shape and length, by position: one chunk cannot start before `first`; with a gap it
-// cannot start within [gap_end, then) either, only in between may have to be looked at again.
+    // The earliest such time >= `time`, or NEVER.
+    int64_t next(int64_t time) const {
+        for (size_t i = 0; i < MOST; ++i) {
+            if (time < until_[i]) {
+                return time > from_[i] ? time : from_[i];
+            }
+        }
+        return NEVER;
+    }
+    // Until when it goes on.
+    int64_t end(int64_t time) const {
+        for (size_t i = 0; i < MOST; ++i) {
+            if (time < until_[i]) {
+                return until_[i];
+            }
+        }
+        return NEVER;
+    }
+    // No start is possible within [since, till).
+    void close(int64_t since, int64_t till);
+    // A start may be possible there.
+    void open(int64_t since, int64_t till);
+
+  private:
+    static constexpr size_t MOST = 4;
+    std::array<int64_t, MOST> from_; // NEVER: unused, as all that follow
+    std::array<int64_t, MOST> until_;
+};
+
+// For one shape and length, by position: when one chunk may start.
 struct NodeBounds {
-    std::vector<int64_t> first; // NEVER where the shape may not go
-    std::vector<int64_t> gap_end;
-    std::vector<int64_t> then;
-    size_t rises = 0; // how many are taken in
-
-    void open(size_t n) {
-        first.assign(n, NEVER);
-        gap_end.assign(n, NO_GAP);
-        then.assign(n, NEVER);
-    }
-    int64_t then_or_first(size_t p) const { return gap_end[p] == NO_GAP ? first[p] : then[p]; }
-
-    // Starts within [from, until) may have become possible; `from` is before then_or_first.
-    void reconsider(size_t p, int64_t from, int64_t until) {
-        if (gap_end[p] == NO_GAP) {
-            then[p] = first[p];
-            first[p] = from;
-            gap_end[p] = until;
-        } else {
-            first[p] = first[p] < from ? first[p] : from;
-            gap_end[p] = gap_end[p] > until ? gap_end[p] : until;
-        }
-        if (gap_end[p] >= then[p]) {
-            gap_end[p] = NO_GAP;
-        }
-    }
+    std::vector<Windows> at; // empty: not kept yet
+    size_t rises = 0;        // how many are taken in
 };
 
 } // namespace bridge

@@ -26,7 +26,7 @@ void NodeLines::open(size_t node, int64_t now, const int64_t *amounts) {
 int64_t NodeLines::next_fit(size_t node, LineNeed need, int64_t from, int64_t length,
                             int64_t latest, LineNeed rough, Lack *lack) const {
     if (from > latest) {
-        return NEVER;
+        return from;
     }
     const Line &line = lines_[node];
     const size_t n = line.begin.size();
@@ -42,16 +42,16 @@ int64_t NodeLines::next_fit(size_t node, LineNeed need, int64_t from, int64_t le
         } while (i < n && start <= latest && !rough.held_by(free));
         lack->learn(since, start);
         if (i == n || start > latest) {
-            return NEVER;
+            return start;
         }
     }
     for (;;) {
         while (!need.held_by(free)) {
-            if (++i == n || begin[i] > latest) {
-                return NEVER;
+            start = ++i == n ? NEVER : begin[i];
+            if (i == n || start > latest) {
+                return start;
             }
             free += columns_;
-            start = begin[i];
         }
         const int64_t end = end_of(start, length);
         do {

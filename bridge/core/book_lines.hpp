@@ -72,7 +72,8 @@ class NodeLines {
     // line's first second is gone already.
     void add(size_t node, int64_t start, int64_t end, const int64_t *amounts, int64_t sign);
 
-    // The earliest start in [from, latest] at which the need is free for `length`, or NEVER.
+    // The earliest start >= `from` at which the need is free for `length`; one after `latest` may
+    // be too early (NEVER is not).
     int64_t next_fit(size_t node, LineNeed need, int64_t from, int64_t length,
                      int64_t latest) const {
         return next_fit(node, need, from, length, latest, need, nullptr);

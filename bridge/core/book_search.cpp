@@ -94,26 +94,25 @@ NodeBounds *BookSearch::bounds_for(int32_t shape, int64_t length) {
         return nullptr;
     }
     NodeBounds &bounds = at->second;
-    if (bounds.first.empty()) {
-        const size_t bytes = 3 * state_.nodes.size() * sizeof(int64_t);
+    if (bounds.at.empty()) {
+        const size_t bytes = state_.nodes.size() * sizeof(Windows);
         if (bounds_bytes_ + bytes > MOST_BOUNDS_BYTES) {
             bounds_.clear();
             bounds_bytes_ = 0;
             return nullptr;
         }
         bounds_bytes_ += bytes;
-        bounds.open(state_.nodes.size());
+        bounds.at.resize(state_.nodes.size());
         for (const int32_t p : state_.requests.shape(shape).positions) {
-            bounds.first[static_cast<size_t>(p)] = state_.now;
+            bounds.at[static_cast<size_t>(p)] = Windows(state_.now);
         }
         bounds.rises = state_.rises.count();
     }
     for (; bounds.rises < state_.rises.count(); ++bounds.rises) {
         const Rises::Rise &rise = state_.rises[bounds.rises];
-        const auto p = static_cast<size_t>(rise.position);
-        const int64_t reaching = first_reaching(rise.from, length);
-        if (reaching < bounds.then_or_first(p) && state_.requests.may_use(shape, rise.position)) {
-            bounds.reconsider(p, reaching, rise.until);
+        if (state_.requests.may_use(shape, rise.position)) {
+            bounds.at[static_cast<size_t>(rise.position)].open(first_reaching(rise.from, length),
+                                                               rise.until);
         }
     }
     return &bounds;
@@ -125,18 +124,18 @@ int64_t BookSearch::most(const Group &sought, size_t position) {
     return std::min(holds, sought.most_per_node);
 }
 
-// The earliest start of one chunk on one node.
+// The earliest start of one chunk on one node; one after `latest` may be too early (NEVER is not).
 int64_t BookSearch::next_start(const Group &sought, const Shape &shape, size_t position,
                                int64_t from, int64_t length, int64_t latest, Lack *lack) {
     int64_t start = lack == nullptr ? from : lack->after(from);
-    if (start > latest || start == NEVER || most(sought, position) == 0) {
+    if (start == NEVER || most(sought, position) == 0) {
         return NEVER;
     }
     while (start <= latest) {
         start = state_.lines.next_fit(position, shape.line_need(), start, length, latest,
                                       shape.rough_need(), lack);
-        if (start == NEVER) {
-            return NEVER;
+        if (start > latest || start == NEVER) {
+            return lack == nullptr ? start : lack->after(start);
         }
         const int64_t open = state_.requests.next_open(shape, position, start, length);
         if (open == start) {
@@ -144,40 +143,27 @@ int64_t BookSearch::next_start(const Group &sought, const Shape &shape, size_t p
         }
         start = open;
     }
-    return NEVER;
+    return start;
 }
 
 // The same by what is known, and adding to it.
 int64_t BookSearch::next_start(const Group &sought, const Shape &shape, size_t position,
-                               int64_t from, int64_t length, int64_t latest, NodeBounds *bounds,
+                               int64_t from, int64_t length, int64_t latest, Windows *known,
                                Lack *lack) {
-    if (bounds == nullptr) {
+    if (known == nullptr) {
         return next_start(sought, shape, position, from, length, latest, lack);
     }
-    int64_t &first = bounds->first[position];
-    const bool learns = from <= first;
-    from = std::max(from, first);
-    int64_t &gap_end = bounds->gap_end[position];
-    if (gap_end != NO_GAP) {
-        const int64_t until = std::min(latest, gap_end - 1);
-        const int64_t start = next_start(sought, shape, position, from, length, until, lack);
-        if (start != NEVER || latest < gap_end) {
-            if (learns) {
-                first = std::max(first, start != NEVER ? start : latest + 1);
-            }
-            return start;
+    int64_t start = known->next(from);
+    while (start <= latest && start != NEVER) {
+        const int64_t limit = std::min(latest, known->end(start) - 1);
+        const int64_t fits = next_start(sought, shape, position, start, length, limit, lack);
+        if (fits <= limit) {
+            start = fits;
+            break;
         }
-        from = std::max(from, bounds->then[position]);
-        if (learns) {
-            first = bounds->then[position];
-            gap_end = NO_GAP;
-        }
+        start = known->next(fits);
     }
-    const int64_t start = next_start(sought, shape, position, from, length, latest, lack);
-    if (learns) {
-        const bool never = latest == NEVER || most(sought, position) == 0;
-        first = std::max(first, start == NEVER && !never ? latest + 1 : start);
-    }
+    known->close(from, start);
     return start;
 }
 
@@ -187,7 +173,7 @@ int64_t BookSearch::next_single(const Group &sought, int64_t length, int64_t fro
     const Shape &shape = state_.requests.shape(sought.shape);
     int64_t best = NEVER;
     int32_t where = -1;
-    const auto offer = [&](int32_t p, int64_t lower, NodeBounds *known, Lack *lack) {
+    const auto offer = [&](int32_t p, int64_t lower, Windows *known, Lack *lack) {
         const int64_t limit = best == NEVER ? latest : p < where ? best : best - 1;
         if (lower > limit) {
             return;
@@ -199,36 +185,42 @@ int64_t BookSearch::next_single(const Group &sought, int64_t length, int64_t fro
             where = p;
         }
     };
+    const auto lack_of = [&](int32_t p) { return lacks == nullptr ? nullptr : lacks + p; };
     if (lifted.placed != nullptr) {
-        const int64_t reaching = first_reaching(lifted.from, length);
+        const int64_t reaching = std::max(from, first_reaching(lifted.from, length));
         for (const Placed &placed : *lifted.placed) {
-            const auto p = static_cast<size_t>(placed.position);
             if (state_.requests.may_use(sought.shape, placed.position)) {
+                const auto p = static_cast<size_t>(placed.position);
                 const int64_t known =
-                    bounds == nullptr ? from : std::min(bounds->first[p], reaching);
-                offer(placed.position, std::max(from, known), nullptr, nullptr);
+                    bounds == nullptr ? from : std::min(bounds->at[p].next(from), reaching);
+                offer(placed.position, known, nullptr, nullptr);
             }
         }
     }
     if (bounds == nullptr) {
         for (const int32_t p : shape.positions) {
-            offer(p, from, nullptr, lacks == nullptr ? nullptr : lacks + p);
+            offer(p, from, nullptr, lack_of(p));
             if (best == from && where <= p) {
                 break;
             }
         }
     } else {
-        const std::vector<int64_t> &at = bounds->first;
-        const auto first = std::min_element(at.begin(), at.end());
-        if (first != at.end()) {
-            const auto p = static_cast<int32_t>(first - at.begin());
-            offer(p, std::max(from, *first), bounds, lacks == nullptr ? nullptr : lacks + p);
+        first_.clear();
+        size_t first = 0;
+        for (const int32_t p : shape.positions) {
+            first_.push_back(bounds->at[static_cast<size_t>(p)].next(from));
+            first = first_.back() < first_[first] ? first_.size() - 1 : first;
         }
-        const auto n = static_cast<int32_t>(at.size());
-        for (int32_t p = 0; p < n; ++p) {
-            if (at[static_cast<size_t>(p)] <= std::min(best, latest)) {
-                offer(p, std::max(from, at[static_cast<size_t>(p)]), bounds,
-                      lacks == nullptr ? nullptr : lacks + p);
+        const auto look = [&](size_t i) {
+            const int32_t p = shape.positions[i];
+            offer(p, first_[i], &bounds->at[static_cast<size_t>(p)], lack_of(p));
+        };
+        if (!first_.empty()) {
+            look(first);
+        }
+        for (size_t i = 0; i < first_.size(); ++i) {
+            if (first_[i] <= std::min(best, latest) && i != first) {
+                look(i);
             }
         }
     }
@@ -238,15 +230,13 @@ int64_t BookSearch::next_single(const Group &sought, int64_t length, int64_t fro
 
 // Brings a node's part up to date for starts from `start` on.
 void BookSearch::look(Part &part, const Group &sought, int64_t start, int64_t length,
-                      int64_t latest, NodeBounds *bounds, Lack *lack) {
+                      int64_t latest, Windows *known, Lack *lack) {
     const Shape &shape = state_.requests.shape(sought.shape);
     const auto p = static_cast<size_t>(part.position);
-    const int64_t fits = next_start(sought, shape, p, start, length, latest, bounds, lack);
-    if (fits != start) { // unknown beyond `latest`
+    const int64_t fits = next_start(sought, shape, p, start, length, latest, known, lack);
+    if (fits != start) {
         part.room = 0;
-        part.same_until = part.rise = fits != NEVER || latest == NEVER || part.most == 0 ? fits
-                                      : lack == nullptr ? latest + 1
-                                                        : lack->after(latest + 1);
+        part.same_until = part.rise = fits;
         return;
     }
     const int64_t most = shape.exclusive ? 1 : part.most;
@@ -273,8 +263,8 @@ int64_t BookSearch::next_several(const Group &sought, int64_t length, int64_t fr
     for (const int32_t p : shape.positions) {
         const int64_t most = std::min(this->most(sought, static_cast<size_t>(p)), sought.count);
         if (most > 0) {
-            const int64_t bound = bounds == nullptr ? from : bounds->first[static_cast<size_t>(p)];
-            const int64_t first = std::max(from, bound);
+            const int64_t first =
+                bounds == nullptr ? from : bounds->at[static_cast<size_t>(p)].next(from);
             parts_.push_back({p, most, 0, first, first, false});
         }
     }
@@ -296,7 +286,9 @@ int64_t BookSearch::next_several(const Group &sought, int64_t length, int64_t fr
         for (Part &part : parts_) {
             if (part.same_until <= start) {
                 look(part, sought, start, length, std::min(latest, enough.time() - 1),
-                     part.lifted ? nullptr : bounds,
+                     part.lifted || bounds == nullptr
+                         ? nullptr
+                         : &bounds->at[static_cast<size_t>(part.position)],
                      part.lifted || lacks == nullptr ? nullptr : lacks + part.position);
             }
             held += part.room;
@@ -396,26 +388,27 @@ int64_t BookSearch::change_after(const Request &request, int64_t time) const {
 int64_t BookSearch::next(int32_t request, int64_t length, Terms terms, int64_t from, int64_t latest,
                          Lifted lifted) {
     int64_t start = std::max(from, state_.now);
-    while (start <= latest && start != NEVER) {
-        const int64_t before = start;
-        for (const Term &term : terms) {
-            if (term.mode != TermMode::COUNT && start <= latest) {
-                start = state_.ceilings[static_cast<size_t>(term.ceiling)].next_fit(
-                    term.amount, start, length, latest);
+    for (int64_t on_nodes = -1; start <= latest && start != NEVER;) {
+        int64_t before = -1;
+        while (start != before && start <= latest) { // the ceilings hold it here
+            before = start;
+            for (const Term &term : terms) {
+                if (term.mode != TermMode::COUNT && start <= latest) {
+                    start = state_.ceilings[static_cast<size_t>(term.ceiling)].next_fit(
+                        term.amount, start, length, latest);
+                }
             }
         }
-        if (start == before || terms.n == 1) { // the ceilings hold it here
-            if (start > latest || start == NEVER) {
-                return NEVER;
-            }
-            const int64_t on_nodes = next_on_nodes(request, length, start, latest, lifted);
-            if (on_nodes == start) {
-                return start;
-            }
-            start = on_nodes;
+        if (start == on_nodes || start > latest) {
+            break;
         }
+        on_nodes = next_on_nodes(request, length, start, latest, lifted);
+        if (on_nodes == start) {
+            break;
+        }
+        start = on_nodes;
     }
-    return NEVER;
+    return start > latest ? NEVER : start;
 }
 
 } // namespace bridge

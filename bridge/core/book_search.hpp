@@ -127,6 +127,7 @@ class BookSearch {
     };
     std::vector<Part> parts_;
     std::vector<std::pair<int64_t, int64_t>> gains_;
+    std::vector<int64_t> first_;
     Facts::Known known_; // of one sought group
 
     // What the last search for one sought group found; its mapping is known then.
@@ -144,7 +145,7 @@ class BookSearch {
     int64_t next_start(const Group &sought, const Shape &shape, size_t position, int64_t from,
                        int64_t length, int64_t latest, Lack *lack);
     int64_t next_start(const Group &sought, const Shape &shape, size_t position, int64_t from,
-                       int64_t length, int64_t latest, NodeBounds *bounds, Lack *lack);
+                       int64_t length, int64_t latest, Windows *known, Lack *lack);
     int64_t last_start(const Group &sought, const Shape &shape, size_t position, int64_t from,
                        int64_t length, int64_t earliest);
     int64_t next_of(const Group &sought, int32_t fact, int64_t length, int64_t from, int64_t latest,
@@ -154,7 +155,7 @@ class BookSearch {
     int64_t next_several(const Group &sought, int64_t length, int64_t from, int64_t latest,
                          NodeBounds *bounds, Lack *lacks, Lifted lifted, const Facts::Known &known);
     void look(Part &part, const Group &sought, int64_t start, int64_t length, int64_t latest,
-              NodeBounds *bounds, Lack *lack);
+              Windows *known, Lack *lack);
     int64_t last_of(const Group &sought, int64_t length, int64_t from, int64_t earliest);
     int64_t last_on_nodes(int32_t request, int64_t length, int64_t from, int64_t earliest);
     int64_t change_after(const Request &request, int64_t time) const;
