@@ -14,6 +14,7 @@ Reasons for which the greedy plan serves, as they are counted in the metrics
 """
 
 from dataclasses import dataclass
+from math import isfinite
 from typing import Final
 
 import numpy as np
@@ -40,6 +41,7 @@ class Answer:
         proved: nothing better exists.
         killed: the solver overran its budget and was ended.
         problem: why there is no solution; one of the reasons above.
+        constant: what the model leaves out of its objective.
     """
 
     values: NDArray[np.int64] | None
@@ -48,6 +50,15 @@ class Answer:
     proved: bool = False
     killed: bool = False
     problem: str = ""
+    constant: float = 0.0
+
+    @property
+    def gap(self) -> float | None:
+        """How much of the cost might be saved at the most; None: unknown."""
+        cost = self.objective + self.constant
+        if self.values is None or not isfinite(self.bound):
+            return None
+        return max(0.0, (self.objective - self.bound) / cost) if cost > 0 else 0.0
 
 
 @dataclass(frozen=True)
