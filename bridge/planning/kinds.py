@@ -73,7 +73,15 @@ def end_s(
     return np.where(cut, np.minimum(end, deadline_s), end)
 
 
-def too_late(jobs: JobTable, job: int, start_s: int, time_limit_s: int) -> Reason | None:
+def too_late(
+    jobs: JobTable,
+    job: int,
+    start_s: int,
+    time_limit_s: int,
+    *,
+    now_s: int,
+    code: ReasonCode = ReasonCode.RESOURCES,
+) -> Reason | None:
     """Why a job that could only start then does not; None: neither kind keeps it from that.
 
     Args:
@@ -81,16 +89,20 @@ def too_late(jobs: JobTable, job: int, start_s: int, time_limit_s: int) -> Reaso
         job: a row of it.
         start_s: the earliest start there is; NEVER: none.
         time_limit_s: with which it is planned.
+        now_s: a bound that is behind is met by nothing but a change of the job.
+        code: of what keeps it from an earlier start.
     """
     fixed_s, deadline_s = int(fixed_start_s(jobs)[job]), int(jobs.deadline_s[job])
-    text = ""
+    text, over = "", False
     if fixed_s:
         text = f"{MISSED[0]} {format_instant(fixed_s)} as fixed"
         if start_s not in (NEVER, fixed_s):
             text += f"; earliest start after that would be {format_instant(start_s)}"
+        over = fixed_s + FIXED_GRACE_S < now_s
     elif deadline_s:
+        least_s = int(shortest_s(jobs, np.array([job]), np.array([time_limit_s]))[0])
         text = f"{MISSED[1]} {format_instant(deadline_s)}"
         if start_s != NEVER:
-            end = start_s + int(shortest_s(jobs, np.array([job]), np.array([time_limit_s]))[0])
-            text += f"; earliest end would be {format_instant(end)}"
-    return Reason(ReasonCode.LIMIT, text) if text else None
+            text += f"; earliest end would be {format_instant(start_s + least_s)}"
+        over = max(now_s, int(jobs.begin_s[job])) + least_s > deadline_s
+    return Reason(ReasonCode.NEVER if over else code, text) if text else None

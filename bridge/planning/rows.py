@@ -103,13 +103,20 @@ class Rows:
             latest = np.minimum(latest, last[snapshot.jobs.reservation[job]])
         return latest
 
-    def missed(self, at: int, start_s: int, time_limit_s: int) -> Reason | None:
+    def missed(
+        self,
+        at: int,
+        start_s: int,
+        time_limit_s: int,
+        code: ReasonCode = ReasonCode.RESOURCES,
+    ) -> Reason | None:
         """Why an asked row has no start although there is one, but too late.
 
         Args:
             at: position in `asked`.
             start_s: the earliest there is; NEVER: none.
             time_limit_s: with which it would start then.
+            code: of what keeps it from an earlier start.
 
         Returns:
             None: nothing bounds its start.
@@ -121,7 +128,7 @@ class Rows:
             return Reason(
                 ReasonCode.RESERVATION, f"reservation {name} ends before the job can start"
             )
-        return too_late(jobs, job, start_s, time_limit_s)
+        return too_late(jobs, job, start_s, time_limit_s, now_s=self.snapshot.now_s, code=code)
 
     def plan(
         self,

@@ -69,7 +69,7 @@ class _Waiting:
         deadline_s = int(jobs.deadline_s[job])
         if place.start_s == NEVER:
             if Blocked(place.blocked) not in JUDGED_ALONE and not place.passed_over:
-                missed = self._rows.missed(at, *booking.earliest(at))
+                missed = self._rows.missed(at, *booking.earliest(at), self._code(place))
                 if missed is not None:
                     return missed
         elif booking.late[at]:
@@ -85,6 +85,13 @@ class _Waiting:
             f"{reason.text}; planned as early as possible, to end before its deadline "
             f"{format_instant(deadline_s)}",
         )
+
+    def _code(self, place: Place) -> ReasonCode:
+        """What keeps a job from starting earlier, for machines."""
+        if place.blocked != Blocked.COUNTER or place.ceiling < 0:
+            return ReasonCode.RESOURCES
+        licence, _ = self._booking.cluster.ceiling_label(place.ceiling)
+        return ReasonCode.LICENCES if licence else ReasonCode.LIMIT
 
     def _reason(self, job: int, place: Place) -> Reason:
         snapshot, cluster = self._snapshot, self._booking.cluster

@@ -282,7 +282,8 @@ def _missed(jobs: JobTable, job: int, reason: Reason | None) -> str:
         return ""
     if jobs.fixed[job]:
         return "give it another time with 'scontrol update JobId=... StartTime=...'"
-    return "it still starts if room appears in time; a shorter time limit or a later deadline helps"
+    helps = "a shorter time limit or a later deadline helps"
+    return helps if not reason.can_ever_run else f"it still starts if room appears in time; {helps}"
 
 
 def _needs_nodes(reason: Reason | None) -> bool:

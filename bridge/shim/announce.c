@@ -60,10 +60,8 @@ static char *clean(const char *text)
     return n ? xstrdup(line) : NULL;
 }
 
-static void set_reason(job_record_t *job, const ledger_job_t *entry, const pb_pending_t *pending)
+static void set_reason(job_record_t *job, const pb_pending_t *pending)
 {
-    if (slurm_knows_better(job, entry, pending->code))
-        return;
     uint32_t reason = slurm_reason(pending->code, job);
     char *text = clean(pending->text);
     if (job->state_reason == reason && !xstrcmp(job->state_desc, text)) {
@@ -111,19 +109,39 @@ verdict_t announce_start(job_record_t *job, ledger_job_t *entry, const pb_planne
         last_job_update = now;
     }
     entry->announced = true;
-    if (planned->reason)
-        set_reason(job, entry, planned->reason);
+    if (planned->reason && !slurm_knows_better(job, entry, planned->reason->code))
+        set_reason(job, planned->reason);
     return (verdict_t){.outcome = PB(OUTCOME__OUTCOME_APPLIED)};
+}
+
+// Whether a job that waits for its begin time will not start then: what it is told is about later.
+static bool misses_begin(const job_record_t *job, const ledger_job_t *entry, pb_reason_t code)
+{
+    if (entry->hold != PB(HOLD__HOLD_BEGIN_TIME) || job->details->begin_time <= time(NULL))
+        return false;
+    switch (code) {
+    case PB(REASON_CODE__REASON_RESOURCES):
+    case PB(REASON_CODE__REASON_LICENCES):
+    case PB(REASON_CODE__REASON_LIMIT):
+    case PB(REASON_CODE__REASON_NEVER):
+        return true;
+    default:
+        return false;
+    }
 }
 
 verdict_t announce_pending(job_record_t *job, ledger_job_t *entry, const pb_pending_t *pending)
 {
-    if (job->start_time || job->sched_nodes) {
-        job->start_time = 0;
+    bool misses = misses_begin(job, entry, pending->code);
+    // Of a job without a start Slurm shows the begin time as its start; NO_VAL it shows as "None".
+    time_t start = misses ? (time_t)NO_VAL : 0;
+    if (job->start_time != start || job->sched_nodes) {
+        job->start_time = start;
         xfree(job->sched_nodes);
         last_job_update = time(NULL);
     }
-    entry->announced = false;
-    set_reason(job, entry, pending);
+    entry->announced = misses;
+    if (misses || !slurm_knows_better(job, entry, pending->code))
+        set_reason(job, pending);
     return (verdict_t){.outcome = PB(OUTCOME__OUTCOME_APPLIED)};
 }

@@ -44,7 +44,7 @@ class TestDeadline:
         snapshot = a_snapshot(nodes=2, jobs=[a_job(2, limit_s=100, deadline_s=99)])()
         plan = decide(snapshot, name=name)
         assert plan.start_s.tolist() == [NEVER]
-        assert plan.reasons[0].code is ReasonCode.LIMIT
+        assert plan.reasons[0].code is ReasonCode.NEVER
         assert plan.reasons[0].text == (
             f"cannot end before its deadline {format_instant(99)}; "
             f"earliest end would be {format_instant(100)}"
@@ -79,6 +79,22 @@ class TestDeadline:
             f"earliest end would be {format_instant(700)}"
             in reason_of(snapshot, plan, "tight").text
         )
+
+    @pytest.mark.parametrize("name", ["openccs", "conservative"])
+    def test_a_missed_one_has_the_code_of_what_is_in_its_way(self, name):
+        def code(running=BUSY, **settings):
+            job = a_job(1, limit_s=100, deadline_s=150, licences=(1,))
+            world = a_snapshot(nodes=4, running=running, jobs=[job], licences=[("matlab", 1)])()
+            return decide(world, name=name, **settings).reasons[0].code
+
+        everywhere = [a_running_job((0, 1, 2, 3), end_s=100, licences=(0,))]
+        assert code(everywhere) is ReasonCode.RESOURCES
+        if name == "openccs":
+            one = a_running_job((0,), end_s=100, licences=(1,))
+            assert code([one]) is ReasonCode.LICENCES
+            rules = {"limits": [{"user": "user", "resource": "jobs", "items": 1}]}
+            held = a_running_job((0,), end_s=100, licences=(0,))
+            assert code([held], rules=rules) is ReasonCode.LIMIT
 
     @pytest.mark.parametrize("name", ["openccs", "conservative"])
     def test_one_that_is_missed_holds_no_place(self, name):
@@ -192,11 +208,18 @@ class TestFixedStart:
         plan = decide(snapshot, memory)
         assert start_of(snapshot, plan, "old") == 100
         reason = reason_of(snapshot, plan, "fixed")
-        assert reason.code is ReasonCode.LIMIT
+        assert reason.code is ReasonCode.RESOURCES
         assert reason.text == (
             f"cannot start at {format_instant(150)} as fixed; "
             f"earliest start after that would be {format_instant(200)}"
         )
+
+    def test_one_that_is_past_is_over_for_good(self):
+        job = a_job(2, eligible_s=150, fixed=True)
+        snapshot = a_snapshot(nodes=2, now_s=151 + FIXED_GRACE_S, jobs=[job])()
+        plan = decide(snapshot)
+        assert plan.reasons[0].code is ReasonCode.NEVER
+        assert plan.reasons[0].text.startswith(f"cannot start at {format_instant(150)} as fixed")
 
     def test_a_promised_job_does_not_move_into_it(self):
         memory = Memory()

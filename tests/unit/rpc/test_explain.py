@@ -238,7 +238,7 @@ def test_a_job_that_misses_its_time_is_told_what_helps_and_who_is_in_its_way(set
     jobs = [a_job(2, **settings)]
     running = [a_running_job(nodes=(0, 1, 2, 3), end_s=NOW_S + 500)]
     found = published((0, NEVER, []), jobs=jobs, running=running)
-    why = too_late(found.snapshot.jobs, 0, NOW_S + 500, 100)
+    why = too_late(found.snapshot.jobs, 0, NOW_S + 500, 100, now_s=NOW_S)
     found = dataclasses.replace(found, plan=dataclasses.replace(found.plan, reasons=(why,)))
     reply = explain(found, "1")
     assert advice in reply.lines[1]
