@@ -311,6 +311,10 @@ class _Meter:
         metrics.set("jobs_running", len(snapshot.running))
         metrics.set("nodes", len(snapshot.nodes))
         metrics.set("nodes_usable", int(snapshot.nodes.usable.sum()))
+        for predictor, learnt in list(self._decider.memory.at_hand.items()):
+            metrics.run_times(
+                predictor, (learnt.judged, learnt.under, learnt.off_s, learnt.accuracy)
+            )
 
 
 class _Keeper:

@@ -14,6 +14,10 @@
 | schedbridge_need_full_total | counter | times everything was asked for |
 | schedbridge_start_error_seconds{partition} | histogram | actual - last announced start |
 | schedbridge_announcements_changed_total{direction} | counter | announced starts that moved |
+| schedbridge_run_times_judged_total{predictor} | counter | ended jobs that had been predicted |
+| schedbridge_run_times_underestimated_total{predictor} | counter | those that ran for longer |
+| schedbridge_run_time_error_seconds_total{predictor} | counter | sum of abs(predicted - actual) |
+| schedbridge_run_time_accuracy_total{predictor} | counter | sum of smaller / larger of the two |
 | schedbridge_gate_refusals_total{socket, reason} | counter | connections turned away |
 | schedbridge_controller_up | gauge | 1 while the controller called within the last minute |
 | schedbridge_controller_fallbacks, _controller_fallback_seconds | gauge | Slurm on its own |
@@ -147,6 +151,16 @@ class Metrics:
             ["direction"],
             registry=registry,
         )
+        self._run_times = [
+            Counter(f"schedbridge_{name}", text, ["predictor"], registry=registry)
+            for name, text in (
+                ("run_times_judged", "Ended jobs whose run time had been predicted"),
+                ("run_times_underestimated", "Those of them that ran for longer"),
+                ("run_time_error_seconds", "Sum of abs(predicted - actual run time)"),
+                ("run_time_accuracy", "Sum of the smaller run time divided by the larger"),
+            )
+        ]
+        self._run_times_seen: dict[str, tuple[float, ...]] = {}
         self._failures_seen = 0
 
     def policy(self, name: str) -> None:
@@ -183,6 +197,18 @@ class Metrics:
         """Notes announced starts that moved."""
         self._changed.labels("later").inc(later)
         self._changed.labels("earlier").inc(earlier)
+
+    def run_times(self, predictor: str, sums: tuple[float, ...]) -> None:
+        """Notes how well run times were predicted.
+
+        Args:
+            predictor: whose.
+            sums: since the start: jobs, underestimated ones, error s, accuracy.
+        """
+        seen = self._run_times_seen.get(predictor, (0.0,) * len(sums))
+        for counter, now, before in zip(self._run_times, sums, seen, strict=True):
+            counter.labels(predictor).inc(now - before)
+        self._run_times_seen[predictor] = sums
 
     def gate_refused(self, socket: str, reason: str) -> None:
         """Notes a connection turned away."""

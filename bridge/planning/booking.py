@@ -121,7 +121,9 @@ class Booking:
         widths = np.array(
             [ways.least[0].nodes if ways.least else 1 for ways in self.layouts], dtype=np.int64
         )
-        asked = (job, alternatives.partition, alternatives.time_limit_s, widths)
+        kill_s = snapshot.jobs.kill_limit_s[job]  # rules speak of what jobs may take
+        limit_s = np.where(kill_s > 0, kill_s, alternatives.time_limit_s)
+        asked = (job, alternatives.partition, limit_s, widths)
         terms = lowered.terms(*asked)
         self._terms = self.cluster.licences.add_terms(
             terms, snapshot.jobs.licences[job], Mode.BOTH, snapshot.jobs.reservation[job]
@@ -197,6 +199,14 @@ class Booking:
     def not_before_s(self, asked: int) -> int:
         """What the row says of its earliest start, s; 0: any."""
         return int(self._not_before[asked])
+
+    def bound(self, asked: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Which rows limits, FreePools or licences bind, as they are booked."""
+        at = self._first[asked] + self._chosen[asked]
+        some = np.diff(self._terms.indptr)[at] > 0
+        gated = np.fromiter((bool(self._gates[c]) for c in at.tolist()), bool, len(at))
+        bound: NDArray[np.bool_] = some | gated
+        return bound
 
     def revoke(self, asked: NDArray[np.intp]) -> None:
         """Takes rows out of the book that are booked."""

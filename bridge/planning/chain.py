@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from bridge.model.plan import Plan
 from bridge.model.reasons import ReasonCode
 from bridge.model.snapshot import Snapshot
+from bridge.planning.believing import as_planned
 from bridge.units import NEVER, UNPLANNED
 
 
@@ -61,6 +62,7 @@ class Chains:
     """The chains of one plan."""
 
     def __init__(self, snapshot: Snapshot, plan: Plan) -> None:
+        snapshot = as_planned(snapshot, plan)
         self._snapshot, self._plan = snapshot, plan
         running = snapshot.running
         self._running_owner = np.repeat(np.arange(len(running)), np.diff(running.indptr))

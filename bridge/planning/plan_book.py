@@ -53,7 +53,9 @@ def book_plan(
     at = np.flatnonzero(first)
     row = owner[at]
     lasts_s = (plan.end_s - plan.start_s)[rows]
-    terms = lowered.terms(job, plan.partition[rows].astype(np.int64), lasts_s, width)
+    kill_s = snapshot.jobs.kill_limit_s[job]
+    limit_s = np.where(kill_s > 0, kill_s, lasts_s)
+    terms = lowered.terms(job, plan.partition[rows].astype(np.int64), limit_s, width)
     jobs = snapshot.jobs
     terms = cluster.licences.add_terms(terms, jobs.licences[job], Mode.BOTH, jobs.reservation[job])
     counts = np.diff(terms.indptr)

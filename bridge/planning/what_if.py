@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
+from bridge.planning.believing import as_planned
 from bridge.planning.changes import Change, describe, let_in
 from bridge.planning.conditions import Conditions
 from bridge.planning.rows import plannable
@@ -72,6 +73,7 @@ def what_if(
     """
     if not can_change(snapshot, plan, row):
         return ()
+    snapshot = as_planned(snapshot, plan)
     search = Search(snapshot, plan, int(plan.job[row]), conditions or Conditions())
     below_s = search.present_s(int(plan.start_s[row]))
     changes = _single(search, below_s, step_s) or _pairs(search, below_s, step_s)

@@ -25,6 +25,7 @@ def test_every_metric_is_in_the_documented_table(metrics):
     metrics.fate("refused", 2015)
     metrics.started("batch", 1)
     metrics.announcements_changed(1, 0)
+    metrics.run_times("last-two", (1, 0, 5, 0.5))
     text = page(metrics)
     shown = set(re.findall(r"^# TYPE (\S+) ", text, re.MULTILINE))
     shown = {name for name in shown if not name.endswith("_created")}
@@ -32,6 +33,16 @@ def test_every_metric_is_in_the_documented_table(metrics):
     full = {name if name.startswith("schedbridge") else f"schedbridge{name}" for name in named}
     assert shown <= full, shown - full
     assert all(name.startswith("schedbridge_") for name in shown)
+
+
+def test_predicted_run_times(metrics):
+    metrics.run_times("last-two", (2, 1, 30, 1.5))
+    metrics.run_times("last-two", (3, 1, 40, 2.25))
+    text = page(metrics)
+    assert 'schedbridge_run_times_judged_total{predictor="last-two"} 3.0' in text
+    assert 'schedbridge_run_times_underestimated_total{predictor="last-two"} 1.0' in text
+    assert 'schedbridge_run_time_error_seconds_total{predictor="last-two"} 40.0' in text
+    assert 'schedbridge_run_time_accuracy_total{predictor="last-two"} 2.25' in text
 
 
 def test_cycles_and_failures(metrics):

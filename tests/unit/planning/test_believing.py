@@ -12,9 +12,11 @@ from bridge.check import check
 from bridge.cycle import run_cycle
 from bridge.model.prediction import Prediction
 from bridge.planning.believing import BY_EXPECTED, as_planned, believe, real_starts
+from bridge.planning.chain import Chains, LinkKind
+from bridge.planning.what_if import what_if
 from bridge.ports import Memory
 from bridge.registry import build, parse_policy
-from bridge.units import UNLIMITED_S, UNPLANNED
+from bridge.units import NEVER, UNLIMITED_S, UNPLANNED
 from tests.builders import a_job, a_partition, a_reservation, a_running_job, a_snapshot, gantt
 from tests.worlds import random_world
 
@@ -149,3 +151,58 @@ def test_starts_are_legal_whatever_is_predicted(seed, policy, dice):
     plan = decide(snapshot, anything, policy)
     assert check(snapshot, real_starts(snapshot, plan)) == (), gantt(snapshot, plan)
     assert check(as_planned(snapshot, plan), plan) == ()
+
+
+class TestRules:
+    """What jobs may have is asked of their limits."""
+
+    LIMIT = {"limits": [{"user": "*", "resource": "cpus", "items": 16, "duration": "1h"}]}
+
+    def test_a_limit_on_time_looks_at_the_time_limit(self):
+        jobs = [a_job(limit_s=7200, tasks=1), a_job(limit_s=3600, tasks=1)]
+        snapshot = a_snapshot(jobs=jobs)()
+        policy = {"preset": "openccs", "plan": {"name": "openccs", "rules": self.LIMIT}}
+        plan = decide(snapshot, guess([60, 60]), policy)
+        starts = dict(zip(plan.job.tolist(), plan.start_s.tolist(), strict=True))
+        assert starts == {0: NEVER, 1: 0}
+
+
+class TestOpenCcs:
+    def test_an_announced_start_is_kept_while_predictions_change(self):
+        """It is promised by belief, and given up when the job before outlives it."""
+        running = [a_running_job((0,), end_s=1000, id="r")]
+        memory = Memory()
+
+        def at(now_s, expected_end_s, run_s):
+            snapshot = a_snapshot(
+                nodes=1, running=running, jobs=[a_job(id="w", limit_s=500)], now_s=now_s
+            )()
+            says = Says(guess([run_s], [expected_end_s]))
+            built = dataclasses.replace(build(parse_policy("openccs")), predict=says)
+            return run_cycle(snapshot, memory, built, np.random.default_rng(0))
+
+        first = at(0, 300, 50)
+        assert first.start_s.tolist() == [300]
+        assert first.reasons[0].text.endswith(BY_EXPECTED)
+        assert at(10, 300, 400).start_s.tolist() == [300]  # longer, in the same place
+        assert at(300, 360, 50).start_s.tolist() == [360]  # the one before goes on
+
+
+class TestExplanations:
+    def test_what_is_in_the_way_is_told_by_belief(self):
+        running = [a_running_job((0,), end_s=1000, id="r"), a_running_job((1,), end_s=300)]
+        snapshot = a_snapshot(nodes=2, running=running, jobs=[a_job(id="w", nodes=2)])()
+        plan = decide(snapshot, guess([10], [400, 300]))
+        assert plan.start_s.tolist() == [400]
+        (link,) = Chains(snapshot, plan).of(0)
+        assert (link.kind, link.row) == (LinkKind.RUNNING, 0)
+
+    def test_changes_are_looked_for_in_what_is_believed(self):
+        running = [a_running_job((0,), end_s=1000, id="r")]
+        jobs = [a_job(id="w", nodes=2, limit_s=100), a_job(id="v", nodes=1, limit_s=900)]
+        snapshot = a_snapshot(nodes=2, running=running, jobs=jobs)()
+        plan = decide(snapshot, guess([50, 600], [500]))
+        assert plan.start_s.tolist() == [500, 550]
+        changes = what_if(snapshot, plan, 1)
+        assert [change.start_s for change in changes] == [0]
+        assert 0 < changes[0].time_limit_s <= 500
