@@ -453,3 +453,36 @@ def test_what_cannot_be_written_is_tried_again(path, caplog, monkeypatch):
         other.rollback()
     store.close()
     assert rows(path, "SELECT job_id, last_start_s FROM started") == [("1", 100)]
+
+
+def test_what_predictors_learnt_survives(path):
+    store = Store(path)
+    learnt = store.memory().learnt_by("last-two")
+    for user, value in (("ann", [5, 7]), ("bob", [1]), ("ann", [7, 9]), ("eve", [3])):
+        learnt.learn(user, value)
+    store.close()
+    assert learnt.unsaved == set()
+    again = Store(path)
+    memory = again.memory()
+    assert memory.learnt == {"last-two": {"bob": [1], "ann": [7, 9], "eve": [3]}}
+    learnt = memory.learnt_by("last-two")
+    del learnt.known["bob"]
+    learnt.unsaved.add("bob")
+    learnt.learn("ann", [9, 1])
+    again.close()
+    once_more = Store(path)
+    assert once_more.memory().learnt == {"last-two": {"ann": [9, 1], "eve": [3]}}
+    once_more.close()
+
+
+def test_what_was_learnt_and_cannot_be_read_is_forgotten(path, caplog):
+    Store(path).close()
+    with closing(sqlite3.connect(path)) as database, database:
+        database.executemany(
+            "INSERT INTO learnt VALUES ('last-two', ?, ?)",
+            [("ann", "[1, 2]"), ("bob", "what?"), ("eve", "7"), ("joe", "[]")],
+        )
+    store = Store(path)
+    assert store.memory().learnt == {"last-two": {"ann": [1, 2]}}
+    store.close()
+    assert "3 facts on run times cannot be read" in caplog.text
