@@ -148,12 +148,12 @@ void NodePlanner::plan_job(size_t job) {
     }
     size_t reported = first_in_time(job, options);
     if (reported == options.size()) {
-        miss(job, options);
+        miss(job, options, looks);
         return;
     }
     if (problem_.beside_depth[job] || reserved_ < problem_.depth) {
         if (!book_later(job, options, &reported)) {
-            miss(job, options);
+            miss(job, options, looks);
             return;
         }
     }
@@ -171,15 +171,18 @@ size_t NodePlanner::first_in_time(size_t job, const std::vector<Option> &options
 }
 
 // The job has no start: because nothing ever ends, or because it would be too late.
-void NodePlanner::miss(size_t job, const std::vector<Option> &options) {
+void NodePlanner::miss(size_t job, const std::vector<Option> &options,
+                       const std::vector<Look> &looks) {
     const int64_t first = std::max(problem_.now, problem_.not_before[job]);
     int64_t best = NEVER;
-    for (const Option &option : options) {
-        const int64_t start = earliest(job, option, first, best - 1);
+    for (size_t i = 0; i < options.size(); ++i) {
+        const int64_t start = earliest(job, options[i], first, best - 1);
         if (start < best) {
             best = start;
             result_.alternative[job] = static_cast<int32_t>(
-                option.alternative - static_cast<size_t>(problem_.alt_indptr[job]));
+                options[i].alternative - static_cast<size_t>(problem_.alt_indptr[job]));
+            result_.blocked_counter[job] =
+                looks[i].why == Blocked::COUNTER ? counter_lacking_now(job) : -1;
         }
     }
     result_.start[job] = NEVER;

@@ -76,7 +76,7 @@ class NodePlanner {
                     const std::vector<Chosen> &chosen);
     void explain(size_t job, const Look &look);
     size_t first_in_time(size_t job, const std::vector<Option> &options) const;
-    void miss(size_t job, const std::vector<Option> &options);
+    void miss(size_t job, const std::vector<Option> &options, const std::vector<Look> &looks);
 
     // Counters.
     int64_t counters_free(size_t job, int64_t from, int64_t length, int64_t latest) const;

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bridge.core import UNLIMITED, Blocked, NodePlan, pack_nodes, plan_nodes
 from bridge.model.job import JobTable
 from bridge.model.plan import Plan
-from bridge.model.reasons import Reason
+from bridge.model.reasons import Reason, ReasonCode
 from bridge.planning.explanation import blocked_reason
 from bridge.planning.rows import Rows, gather
 from bridge.ports import Preference
@@ -154,6 +154,7 @@ class NodesPlan:
                         one,
                         int(found.missed_start[blocked[n]]),
                         int(alternatives.time_limit_s[at[n]]),
+                        ReasonCode.RESOURCES if counter < 0 else ReasonCode.LICENCES,
                     )
                     assert reason is not None
                 else:

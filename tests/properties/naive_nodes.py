@@ -454,18 +454,19 @@ class Naive:
                 return
         in_time = [a.latest >= max(job.not_before, 0) for a in possible]
         if within or not any(in_time):
-            self.miss(j, options)
+            self.miss(j, options, looks)
             return
         self.explain(j, UNPLANNED, *looks[in_time.index(True)])
 
-    def miss(self, j, options):
+    def miss(self, j, options, looks):
         job = self.case.jobs[j]
         self.answers[j] = Answer(NEVER, -1, {}, Blocked.NEVER_FREED, -1, 0)
         for start in range(max(job.not_before, 0), self.last + 1):
-            for a, pool in options:
+            for (a, pool), (_, why) in zip(options, looks, strict=True):
                 if self.possible_at(job, a, pool, start):
                     which = job.alternatives.index(a)
-                    self.answers[j] = Answer(NEVER, which, {}, Blocked.TOO_LATE, -1, 0, start)
+                    counter = self.lacking(job, 0, 1) if why == Blocked.COUNTER else -1
+                    self.answers[j] = Answer(NEVER, which, {}, Blocked.TOO_LATE, counter, 0, start)
                     return
 
     def explain(self, j, start, fit, why):
