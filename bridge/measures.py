@@ -42,10 +42,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.units import NEVER
-
-BOUND_S = 10
-"""Jobs shorter than this count as this long in the bounded slowdown."""
+from bridge.units import BOUND_S, NEVER
 
 PERCENTILES = (50, 90, 99)
 

@@ -25,11 +25,14 @@ _ALGORITHMS: Final[Mapping[str, Mapping[str, tuple[str, Mapping[str, object]]]]]
     "order": {
         "fcfs": ("order.fcfs:Fcfs", {}),
         "slurm": ("order.slurm:SlurmPriority", {}),
+        "shortest": ("order.shortest:Shortest", {}),
+        "slowdown": ("order.slowdown:Slowdown", {}),
     },
     "plan": {
         "easy": ("plan.backfill:Backfill", {"depth": 1}),
         "conservative": ("plan.backfill:Backfill", {"depth": None}),
         "openccs": ("plan.openccs:OpenCcs", {}),
+        "search": ("plan.search:Search", {}),
     },
     "place": {
         "sequential": ("place.sequential:Sequential", {}),
@@ -57,6 +60,7 @@ PRESETS: Final[Mapping[str, PolicySpec]] = MappingProxyType(
             _preset("easy", "fcfs", "easy", "sequential"),
             _preset("conservative", "fcfs", "conservative", "sequential"),
             _preset("openccs", "slurm", "openccs", "weighted"),
+            _preset("search", "slurm", "search", "best-fit"),
         )
     }
 )

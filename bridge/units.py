@@ -14,6 +14,9 @@ UNPLANNED: Final = -1
 """No start was looked for: the job is held, or beyond the reservation depth."""
 
 DAY_S: Final = 86_400
+BOUND_S: Final = 10
+"""Jobs shorter than this count as this long in the bounded slowdown."""
+
 UNLIMITED_S: Final = 365 * DAY_S
 """What a job without a time limit is planned with. A year keeps every planned instant sane."""
 

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is to be small: what waiting costs each job, defined once for all that plan by it.
+
+| objective | a job costs |
+|---|---|
+| slowdown | (wait + d) / d |
+| bounded-slowdown | max(1, (wait + d) / max(d, 10 s)) |
+| wait | wait, s |
+| priority | wait, s, times its priority by the highest of the queue |
+
+d is the believed run time. All are linear in the start, but for the bound of the second.
+
+Ageing: what a job costs beyond the least counts (1 + waited / ageing_s)-fold, with what it has
+waited until now. So who waits for long comes to weigh more, whatever its length.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.errors import ConfigError
+from bridge.model.plan import Plan
+from bridge.model.snapshot import Snapshot
+from bridge.units import BOUND_S, NEVER, UNPLANNED
+
+NAMES = ("slowdown", "bounded-slowdown", "wait", "priority")
+
+
+@dataclass(frozen=True)
+class Objective:
+    """One of `NAMES`.
+
+    Attributes:
+        ageing_s: after so much waiting a job counts twice; None: no ageing.
+    """
+
+    name: str = "slowdown"
+    ageing_s: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.name not in NAMES:
+            raise ConfigError("objective", f"no '{self.name}'; there are {', '.join(NAMES)}")
+        if self.ageing_s is not None and self.ageing_s < 1:
+            raise ConfigError("ageing_s", f"must be 1 or more, or null, not {self.ageing_s}")
+
+    def weights(
+        self, snapshot: Snapshot, job: NDArray[np.int64], length_s: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """(n,) what a second of waiting costs.
+
+        Args:
+            snapshot: the world.
+            job: (n,) rows of `snapshot.jobs`.
+            length_s: (n,) believed run times.
+        """
+        return self._plain(snapshot, job, length_s) * self._ageing(snapshot, job)
+
+    def due_s(
+        self, snapshot: Snapshot, job: NDArray[np.int64], length_s: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """(n,) until when waiting costs nothing; arguments as above."""
+        due_s = snapshot.jobs.submit_s[job]
+        if self.name == "bounded-slowdown":
+            return due_s + np.maximum(BOUND_S - length_s, 0)
+        return due_s
+
+    def _plain(
+        self, snapshot: Snapshot, job: NDArray[np.int64], length_s: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        if self.name == "slowdown":
+            return 1.0 / np.maximum(length_s, 1)
+        if self.name == "bounded-slowdown":
+            return 1.0 / np.maximum(length_s, BOUND_S)
+        if self.name == "wait":
+            return np.ones(len(job))
+        highest = max(int(snapshot.jobs.priority.max(initial=0)), 1)
+        return np.maximum(snapshot.jobs.priority[job], 0) / highest
+
+    def _ageing(self, snapshot: Snapshot, job: NDArray[np.int64]) -> NDArray[np.float64]:
+        if self.ageing_s is None:
+            return np.ones(len(job))
+        waited_s = np.maximum(snapshot.now_s - snapshot.jobs.submit_s[job], 0)
+        grown: NDArray[np.float64] = 1.0 + waited_s / self.ageing_s
+        return grown
+
+    def costs(
+        self,
+        snapshot: Snapshot,
+        job: NDArray[np.int64],
+        start_s: NDArray[np.int64],
+        length_s: NDArray[np.int64],
+    ) -> NDArray[np.float64]:
+        """(n,) of jobs that start then; arguments as above."""
+        late_s = np.maximum(start_s - self.due_s(snapshot, job, length_s), 0)
+        least = 1.0 if self.name in ("slowdown", "bounded-slowdown") else 0.0
+        cost: NDArray[np.float64] = least + self.weights(snapshot, job, length_s) * late_s
+        return cost
+
+    def of_plan(self, snapshot: Snapshot, plan: Plan) -> float:
+        """The sum over all rows of a plan that have a start."""
+        rows = np.flatnonzero((plan.start_s != NEVER) & (plan.start_s != UNPLANNED))
+        length_s = plan.end_s[rows] - plan.start_s[rows]
+        job = plan.job[rows].astype(np.int64)
+        return float(self.costs(snapshot, job, plan.start_s[rows], length_s).sum())
