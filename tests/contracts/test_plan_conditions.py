@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every plan policy must obey: chunks of any kinds, the rules of the site, protections."""
+
+import numpy as np
+import pytest
+
+from bridge.check import check
+from bridge.cycle import run_cycle
+from bridge.model.reasons import ReasonCode
+from bridge.planning.rules import lower, stranded
+from bridge.planning.rules_text import parse_rules
+from bridge.ports import Memory
+from bridge.registry import build, choices, parse_policy
+from bridge.units import DAY_S, NEVER, UNPLANNED, format_instant
+from tests.builders import (
+    a_job,
+    a_node,
+    a_reservation,
+    a_running_job,
+    a_snapshot,
+    gantt,
+)
+from tests.contracts.test_plan_stage import with_bounds
+from tests.worlds import random_world
+
+PLANS = choices()["plan"]
+SEEDS = range(25)
+RULES = {
+    "limits": [
+        {"user": "*", "resource": "cpus", "items": 5},
+        {"partition": "*", "resource": "jobs", "items": 3, "valid": {"until": "1970-01-01T00:02"}},
+        {"account": "*", "resource": "mem", "duration": "90s"},
+    ],
+    "free_pools": [
+        {"name": "quick", "resource": "cpus", "keep": "20%", "access": [{"time": "< 30s"}]},
+        {"name": "gpus", "nodes": {"having": "gpu"}, "access": [{"gpu": ">= 1"}]},
+    ],
+}
+PROTECT = {"gpu": {"cpus": 1, "mem_mib": 300}}
+
+
+def decide(snapshot, plan, **parameters):
+    policy = {"order": "fcfs", "plan": {"name": plan, **parameters}, "place": "sequential"}
+    made = run_cycle(snapshot, Memory(), build(parse_policy(policy)), np.random.default_rng(0))
+    assert check(snapshot, made) == (), gantt(snapshot, made)
+    return made
+
+
+def started(plan):
+    return (plan.start_s != NEVER) & (plan.start_s != UNPLANNED)
+
+
+def row_of(snapshot, plan, job):
+    (row,) = np.flatnonzero(plan.job == snapshot.jobs.id.tolist().index(job))
+    return int(row)
+
+
+@pytest.mark.parametrize("plan", PLANS)
+class TestEveryPlan:
+    @pytest.mark.parametrize("seed", SEEDS)
+    def test_chunks_lie_as_asked(self, plan, seed):
+        """`check` judges them; what lies in chunks anywhere does so under every policy."""
+        snapshot = random_world(seed, chunks=True)
+        decide(with_bounds(snapshot, seed) if seed % 2 else snapshot, plan)
+
+    @pytest.mark.parametrize("seed", SEEDS)
+    def test_rules_hold_at_every_second(self, plan, seed):
+        snapshot = random_world(seed, chunks=bool(seed % 2))
+        made = decide(snapshot, plan, rules=RULES)
+        assert stranded(lower(parse_rules(RULES, "rules"), snapshot, DAY_S), made) == []
+
+    @pytest.mark.parametrize("seed", SEEDS)
+    def test_protections_hold(self, plan, seed):
+        """No more of a GPU node is held by jobs without GPUs than it does not keep."""
+        snapshot = random_world(seed)
+        made, jobs = decide(snapshot, plan, protect=PROTECT), snapshot.jobs
+        cpus, mem, gpu = (snapshot.resources.index(name) for name in ("cpus", "mem_mib", "gpu"))
+        keeps = snapshot.nodes.capacity[:, gpu] > 0
+        width = np.diff(made.indptr)
+        job = np.repeat(made.job, width)
+        want = jobs.per_node[job] + jobs.per_task[job] * made.tasks[:, None]
+        start_s, end_s = np.repeat(made.start_s, width), np.repeat(made.end_s, width)
+        outside = (want[:, gpu] == 0) & keeps[made.nodes]
+        assert not (outside & jobs.exclusive[job]).any()
+        for at in np.flatnonzero(outside).tolist():
+            beside = outside & (made.nodes == made.nodes[at])
+            beside &= (start_s <= start_s[at]) & (end_s > start_s[at])
+            capacity = snapshot.nodes.capacity[made.nodes[at]]
+            assert want[beside, cpus].sum() <= capacity[cpus] - 1
+            assert want[beside, mem].sum() <= max(capacity[mem] - 300, 0)
+
+    def test_several_kinds_start_where_there_is_room(self, plan):
+        nodes = [a_node(cpus=4), a_node(cpus=4), a_node(cpus=4, features=("ib",))]
+        job = a_job(chunks="2:ncpus=3+1:ncpus=2:ib=true,place=scatter")
+        made = decide(a_snapshot(nodes=nodes, jobs=[job])(), plan)
+        assert made.start_s.tolist() == [0]
+        assert made.groups[made.nodes == 2].tolist() == [[0, 1]]
+
+    def test_a_packed_job_waits_for_one_node(self, plan):
+        job = a_job(chunks="1:ncpus=2+1:ncpus=2:ngpus=1,place=pack")
+        nodes = [a_node(cpus=4), a_node(cpus=4, gpus=1)]
+        running = [a_running_job((1,), end_s=70, cpus=1)]
+        made = decide(a_snapshot(nodes=nodes, jobs=[job], running=running)(), plan)
+        assert made.start_s.tolist() == [70]
+        assert made.nodes.tolist() == [1]
+        assert made.reasons[0].code is ReasonCode.RESOURCES
+
+    def test_a_limit_is_told(self, plan):
+        rules = {"limits": [{"user": "*", "resource": "cpus", "items": 4}]}
+        jobs = [a_job(limit_s=50), a_job(limit_s=50), a_job(nodes=2)]
+        made = decide(a_snapshot(nodes=4, jobs=jobs)(), plan, rules=rules)
+        assert (made.start_s == 0).sum() == 1
+        texts = {made.job[row]: made.reasons[row] for row in range(3) if made.start_s[row]}
+        assert texts[2].code is ReasonCode.NEVER
+        assert "limit of user" in texts[2].text
+        assert texts[1].code is ReasonCode.LIMIT
+        assert "limit of user" in texts[1].text
+
+    def test_a_free_pool_keeps_its_nodes(self, plan):
+        pool = {"name": "p", "nodes": {"names": "n1"}, "access": [{"users": ["nobody"]}]}
+        rules = {"free_pools": [pool]}
+        made = decide(a_snapshot(nodes=2, jobs=[a_job(), a_job(2)])(), plan, rules=rules)
+        assert made.nodes.tolist() == [1]
+        never = made.reasons[int(np.flatnonzero(made.job == 1)[0])]
+        assert never.code is ReasonCode.NEVER
+        assert "FreePool p" in never.text
+
+    def test_a_deadline_among_chunks_and_rules(self, plan):
+        """The book obeys what bounds a start as the fast path does."""
+        rules = {"limits": [{"user": "*", "resource": "cpus", "items": 100}]}
+        jobs = [
+            a_job(chunks="1:ncpus=1+1:ncpus=2", limit_s=10, id="mixed"),
+            a_job(2, limit_s=100, deadline_s=150, id="misses"),
+            a_job(2, limit_s=1000, deadline_s=300, least_s=60, id="cut"),
+        ]
+        running = [a_running_job((0, 1), end_s=100)]
+        snapshot = a_snapshot(nodes=2, jobs=jobs, running=running)()
+        made = decide(snapshot, plan, rules=rules, **({"depth": 3} if plan == "easy" else {}))
+        misses, cut = (row_of(snapshot, made, job) for job in ("misses", "cut"))
+        assert made.start_s[misses] == NEVER
+        assert f"before its deadline {format_instant(150)}" in made.reasons[misses].text
+        assert made.end_s[cut] == 300
+
+    def test_a_fixed_start_goes_before_what_can_wait(self, plan):
+        jobs = [
+            a_job(2, limit_s=100, id="first"),
+            a_job(chunks="2:ncpus=4+1:ncpus=1,place=free", limit_s=100, id="mixed"),
+            a_job(2, limit_s=50, fixed=True, begin_s=120, id="fixed"),
+        ]
+        running = [a_running_job((0, 1), end_s=50)]
+        snapshot = a_snapshot(nodes=2, jobs=jobs, running=running)()
+        for world in (snapshot, a_snapshot(nodes=2, jobs=jobs[::2], running=running)()):
+            made = decide(world, plan)
+            assert made.start_s[row_of(world, made, "fixed")] == 120
+            assert made.start_s[row_of(world, made, "first")] == 170
+
+    def test_a_reservation_that_ends_before_is_told(self, plan):
+        reservation = a_reservation((0,), 0, 80)
+        job = a_job(reservation=0, limit_s=10)
+        running = [a_running_job((0,), end_s=100)]
+        for more in ([], [a_job(chunks="1:ncpus=1+1:ncpus=2")]):
+            snapshot = a_snapshot(
+                nodes=1, jobs=[job, *more], running=running, reservations=[reservation]
+            )()
+            made = decide(snapshot, plan)
+            row = int(np.flatnonzero(made.job == 0)[0])
+            assert made.start_s[row] == NEVER
+            assert made.reasons[row].code is ReasonCode.RESERVATION
+
+    @pytest.mark.parametrize("seed", SEEDS)
+    def test_every_row_that_waits_says_why(self, plan, seed):
+        made = decide(random_world(seed, chunks=True), plan, rules=RULES)
+        for row in np.flatnonzero(made.start_s != 0).tolist():
+            assert made.reasons[row] is not None
+            assert made.reasons[row].text
