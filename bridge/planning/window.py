@@ -1,0 +1,593 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The first jobs of a cycle as a model of constraint programming sees them: an instance.
+
+    window = choose(booking, asked, most_jobs=20, most_units=64)
+    instance = window.instance      numbers only: units, wants, nodes, what is taken when
+
+Words
+    unit        what a job takes together from one node: one node of a job without tasks, one task,
+                or one chunk. A job's units are in groups; those of one group are identical.
+    seat        of a node, where some jobs share nodes and others have them alone: a unit that
+                shares takes one, one that does not takes all of them.
+    used        what of a node is not there for the window, over time: what runs, with the time
+                left to it (at the least a second), closed times, and jobs that keep their places.
+    place       where the greedy plan puts a job: its start and the node of each unit.
+
+Rules
+    1. The window is the first rows of the order that have a place, until there are `most_jobs` or
+       the next one would make it more than `most_units`.
+    2. A row before the window's last that the models cannot say keeps its greedy place: nobody
+       is overtaken unseen. These are rows with licences, a reservation, a deadline or a fixed
+       start, rows that limits or FreePools bound, rows that may have more nodes than they need,
+       and rows that have nodes for themselves and several units on one.
+    3. A row with several alternatives or layouts has that of its greedy place.
+    4. Times count from now. Amounts are divided by what divides them all.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import gcd
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.model.resources import Arrangement
+from bridge.planning.booking import Booking, Kept
+from bridge.planning.layouts import Layout
+from bridge.units import NEVER
+
+SEAT = "seat"
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What a job takes together from one node.
+
+    Attributes:
+        group: of its layout; units of one group are identical.
+        want: (K,) amounts of the instance's resources.
+        nodes: ascending positions in the instance's nodes that hold it when nothing is used.
+    """
+
+    group: int
+    want: tuple[int, ...]
+    nodes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WindowJob:
+    """One job of an instance; times count from now.
+
+    Attributes:
+        submit_s: <= 0 mostly.
+        release_s: not to start before.
+        length_s: expected, >= 1.
+        units: at least one; those of a group stand together.
+        scatter: one unit on a node at most.
+        most_per_node: units of each group on a node; 0: no bound.
+        place_s: greedy start.
+        place: node of each unit there, ascending within a group.
+    """
+
+    submit_s: int
+    release_s: int
+    length_s: int
+    units: tuple[Unit, ...]
+    scatter: bool
+    most_per_node: tuple[int, ...]
+    place_s: int
+    place: tuple[int, ...]
+
+    @property
+    def slowdown_now(self) -> float:
+        """If it started now: the paper's static priority."""
+        return (self.length_s - self.submit_s) / self.length_s
+
+    def wants(self) -> NDArray[np.int64]:
+        """(K,) of all units together."""
+        total: NDArray[np.int64] = np.array([u.want for u in self.units], dtype=np.int64).sum(0)
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """So much is not there over [start_s, end_s); NEVER: for ever."""
+
+    start_s: int
+    end_s: int
+    amount: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A window of jobs and the nodes they may use.
+
+    Attributes:
+        jobs: in order.
+        resources: (K,) names; at least one.
+        capacity: (N, K) int64.
+        used: for each node, ascending and disjoint; never more than the capacity.
+        rank: (N,) nodes of lower rank are to be taken first.
+    """
+
+    jobs: tuple[WindowJob, ...]
+    resources: tuple[str, ...]
+    capacity: NDArray[np.int64]
+    used: tuple[tuple[Used, ...], ...]
+    rank: NDArray[np.int64]
+
+    @cached_property
+    def n_units(self) -> int:
+        """Of all jobs."""
+        return sum(len(job.units) for job in self.jobs)
+
+    @cached_property
+    def horizon_s(self) -> int:
+        """By when all jobs have ended, one after the other, after all that is known to end."""
+        ends = [u.end_s for used in self.used for u in used if u.end_s < NEVER]
+        free_s = max([0, *ends, *(job.release_s for job in self.jobs)])
+        worst_s = free_s + sum(job.length_s for job in self.jobs)
+        return max(worst_s, *(job.place_s + job.length_s for job in self.jobs))
+
+    def pooled(self) -> tuple[NDArray[np.int64], tuple[Used, ...]]:
+        """The nodes as one: (K,) capacity, and what is used of it over time."""
+        return self.capacity.sum(axis=0), _summed(
+            [(u.start_s, u.end_s, u.amount) for used in self.used for u in used],
+            self.capacity.sum(axis=0),
+        )
+
+    def without_spares(self, most: int) -> tuple["Instance", NDArray[np.int64]]:
+        """Leaves out nodes: first those that no solution needs, then those that are free last.
+
+        Of nodes alike as many stay as there are units that could use them. Nodes are alike that
+        hold the same, serve the same units and are used at the same times.
+
+        Args:
+            most: nodes that stay, unless the greedy places need more.
+
+        Returns:
+            The smaller instance, and the positions of its nodes in this one.
+        """
+        serves = self.served()
+        alike: dict[tuple[object, ...], list[int]] = {}
+        for node in range(len(self.used)):
+            key = (self.capacity[node].tobytes(), self.used[node], serves[node])
+            alike.setdefault(key, []).append(node)
+        taken = {node for job in self.jobs for node in job.place}
+        keep: list[int] = []
+        for nodes in alike.values():
+            need = sum(len(self.jobs[i].units) for i in {i for i, _ in serves[nodes[0]]})
+            nodes.sort(key=lambda node: (node not in taken, int(self.rank[node]), node))
+            keep.extend(nodes[:need])
+        if len(keep) > most:
+            free_s = [max((u.end_s for u in used), default=0) for used in self.used]
+            keep.sort(key=lambda node: (node not in taken, free_s[node], int(self.rank[node])))
+            del keep[max(most, len(taken)) :]
+        keep.sort()
+        return self._only(keep), np.array(keep, dtype=np.int64)
+
+    def served(self) -> list[tuple[tuple[int, int], ...]]:
+        """For each node the units that it can hold, as job and the first of those alike."""
+        members: list[list[tuple[int, int]]] = [[] for _ in self.used]
+        for i, job in enumerate(self.jobs):
+            for j, unit in enumerate(job.units):
+                if not j or unit.group != job.units[j - 1].group:
+                    for node in unit.nodes:
+                        members[node].append((i, j))
+        known: dict[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]] = {}
+        return [known.setdefault(some, some) for some in map(tuple, members)]
+
+    def coarsened(self) -> "Instance":
+        """Says no more of what is used than the units can tell.
+
+        What is left of a resource and too little for any unit of a node counts as used. While that
+        is so of a resource that all of them want, only the first such is used, wholly, and of the
+        others as much as afterwards: so there are fewer pieces.
+        """
+        known: dict[int, tuple[NDArray[np.int64], list[int]]] = {}
+        used = []
+        for node, (pieces, serves) in enumerate(zip(self.used, self.served(), strict=True)):
+            if id(serves) not in known:
+                wants = np.array([self.jobs[i].units[j].want for i, j in serves], dtype=np.int64)
+                wants = wants.reshape(len(serves), len(self.resources))
+                least = np.where(wants > 0, wants, NEVER).min(axis=0, initial=NEVER)
+                known[id(serves)] = least, np.flatnonzero((wants > 0).all(axis=0)).tolist()
+            used.append(_coarse(pieces, self.capacity[node], *known[id(serves)]))
+        return replace(self, used=tuple(used))
+
+    def _only(self, keep: list[int]) -> "Instance":
+        at = {node: position for position, node in enumerate(keep)}
+        moved: dict[int, tuple[int, ...]] = {}
+
+        def nodes_of(unit: Unit) -> tuple[int, ...]:
+            if id(unit.nodes) not in moved:
+                moved[id(unit.nodes)] = tuple(at[node] for node in unit.nodes if node in at)
+            return moved[id(unit.nodes)]
+
+        return replace(
+            self,
+            jobs=tuple(
+                replace(
+                    job,
+                    units=tuple(replace(unit, nodes=nodes_of(unit)) for unit in job.units),
+                    place=tuple(at[node] for node in job.place),
+                )
+                for job in self.jobs
+            ),
+            capacity=self.capacity[keep],
+            used=tuple(self.used[node] for node in keep),
+            rank=self.rank[keep],
+        )
+
+
+@dataclass(frozen=True)
+class Window:
+    """An instance, and how it is told to the core.
+
+    Attributes:
+        rows: (J,) positions in `Rows.asked` of its jobs.
+        last: the first position behind the window; rows from there on are planned around it.
+        nodes: (N,) node indexes of its nodes.
+        kept: (J,) the jobs' greedy places as the book has them.
+    """
+
+    instance: Instance
+    rows: tuple[int, ...]
+    last: int
+    nodes: NDArray[np.int64]
+    kept: tuple[Kept, ...]
+
+    def lying(self, i: int, nodes: Sequence[int]) -> Kept:
+        """The place of a job on other nodes, as the book takes it.
+
+        Args:
+            i: which of the instance's jobs.
+            nodes: of each of its units, positions in the instance's nodes.
+        """
+        kept, units = self.kept[i], self.instance.jobs[i].units
+        groups = kept.layout.groups
+        chunks: dict[tuple[int, int], int] = {}
+        for unit, node in zip(units, nodes, strict=True):
+            at = int(self.nodes[node])
+            if len(units) == 1:  # packed: chunks of all groups
+                chunks |= {(at, number): group.count for number, group in enumerate(groups)}
+            else:
+                chunks[at, unit.group] = chunks.get((at, unit.group), 0) + 1
+        return replace(
+            kept,
+            nodes=np.array([node for node, _ in chunks], dtype=np.int32),
+            groups=np.array([group for _, group in chunks], dtype=np.int32),
+            chunks=np.array(list(chunks.values()), dtype=np.int32),
+        )
+
+
+def choose(
+    booking: Booking,
+    rank: NDArray[np.int32],
+    *,
+    most_jobs: int,
+    most_units: int,
+    without: Collection[int] = (),
+) -> Window | None:
+    """Takes the first rows of a cycle that is planned greedily.
+
+    Args:
+        booking: every row that has a place is booked at it.
+        rank: (n_nodes,) nodes of lower rank first.
+        most_jobs: rule 1.
+        most_units: rule 1.
+        without: rows that keep their places.
+
+    Returns:
+        None: no row can be said.
+    """
+    rows: list[int] = []
+    chosen: list[Kept] = []
+    everyone = np.flatnonzero(booking.has_start(np.arange(len(booking.rows.asked))))
+    possible = set(_expressible(booking, everyone)) - set(without)
+    n_units = 0
+    for row, kept in _places(booking, everyone, 4 * most_jobs):
+        if row not in possible or not _sayable(booking, row, kept):
+            continue
+        units = sum(group.count for group in kept.layout.groups)
+        if units > most_units:  # too large for any window: it keeps its place
+            continue
+        if n_units + units > most_units:
+            break
+        rows.append(row)
+        chosen.append(kept)
+        n_units += units
+        if len(rows) == most_jobs:
+            break
+    if not rows:
+        return None
+    return _Builder(booking, rank, rows, chosen).window()
+
+
+def _places(booking: Booking, asked: NDArray[np.intp], at_once: int) -> Iterator[tuple[int, Kept]]:
+    for begin in range(0, len(asked), at_once):
+        batch = asked[begin : begin + at_once]
+        yield from zip(batch.tolist(), booking.places(batch), strict=True)
+
+
+def _expressible(booking: Booking, asked: NDArray[np.intp]) -> list[int]:
+    """Rows that no column of their jobs keeps out (rule 2)."""
+    jobs = booking.rows.snapshot.jobs
+    job = booking.rows.job[booking.rows.asked[asked]]
+    able = ~jobs.licences[job].any(axis=1) if jobs.licences.shape[1] else np.ones(len(job), bool)
+    able &= ~booking.bound(asked)
+    able &= (jobs.reservation[job] < 0) & (jobs.deadline_s[job] == 0) & ~jobs.fixed[job]
+    found: list[int] = asked[able].tolist()
+    return found
+
+
+def _sayable(booking: Booking, row: int, kept: Kept) -> bool:
+    """Whether its layout can be said (rule 2)."""
+    ways = booking.layouts[booking.candidate(row)]
+    if ways.wider or kept.choice >= len(ways.least):
+        return False
+    layout = kept.layout
+    alone = layout.arrangement is Arrangement.FREE and layout.exclusive
+    return not alone or (len(layout.groups) == 1 and layout.groups[0].count == 1)
+
+
+class _Builder:
+    """Gathers the numbers of one window."""
+
+    def __init__(
+        self,
+        booking: Booking,
+        rank: NDArray[np.int32],
+        rows: list[int],
+        kept: list[Kept],
+    ) -> None:
+        self.booking, self.rank = booking, rank
+        self.rows, self.kept, self.last = rows, kept, rows[-1] + 1
+        self.snapshot = booking.rows.snapshot
+        masks = [
+            booking.rows.eligibility.class_mask(group.class_)
+            for place in kept
+            for group in place.layout.groups
+        ]
+        self.nodes = np.flatnonzero(np.logical_or.reduce(masks)).astype(np.int64)
+        shares = [not place.layout.exclusive for place in kept]
+        self.real = np.zeros(0, dtype=np.int64)
+        if any(shares):
+            wanted = np.zeros(len(self.snapshot.resources), dtype=bool)
+            for place in kept:
+                if not place.layout.exclusive:
+                    for group in place.layout.groups:
+                        wanted |= np.array(group.want) > 0
+            self.real = np.flatnonzero(wanted)
+        units = [
+            1 if place.layout.arrangement is Arrangement.PACK
+            else sum(group.count for group in place.layout.groups)
+            for place in kept
+        ]  # fmt: skip
+        # One seat more than all that share: what runs there shared takes one as well.
+        self.seats = 0
+        if not all(shares) or not len(self.real):
+            self.seats = 1 + sum(n for n, share in zip(units, shares, strict=True) if share)
+
+    def window(self) -> Window:
+        snapshot = self.snapshot
+        capacity = snapshot.nodes.capacity[self.nodes][:, self.real]
+        taken = self._taken()
+        scale = self._scale(capacity, taken)
+        capacity = capacity // scale
+        names = [snapshot.resources[column] for column in self.real.tolist()]
+        if self.seats:
+            capacity = np.column_stack((capacity, np.full(len(capacity), self.seats)))
+            names.append(SEAT)
+            scale = np.append(scale, 1)
+        used = tuple(
+            _summed([(a, b, tuple((amount // scale).tolist())) for a, b, amount in spans], most)
+            for spans, most in zip(taken, capacity, strict=True)
+        )
+        jobs = tuple(
+            self._job(row, place, scale) for row, place in zip(self.rows, self.kept, strict=True)
+        )
+        instance = Instance(
+            jobs, tuple(names), capacity, used, self.rank[self.nodes].astype(np.int64)
+        )
+        return Window(instance, tuple(self.rows), self.last, self.nodes, tuple(self.kept))
+
+    # ------------------------------------------------------------------ what is taken already
+
+    def _taken(self) -> list[list[tuple[int, int, NDArray[np.int64]]]]:
+        """For each node the spans in which something is not there; unscaled, with seats."""
+        booking, now_s = self.booking, self.snapshot.now_s
+        at = np.full(len(self.snapshot.nodes), -1, dtype=np.int64)
+        at[self.nodes] = np.arange(len(self.nodes))
+        spans: list[list[tuple[int, int, NDArray[np.int64]]]] = [[] for _ in self.nodes]
+        running = self.snapshot.running
+        owner = np.repeat(np.arange(len(running)), np.diff(running.indptr))
+        there = np.flatnonzero(at[running.nodes] >= 0)
+        ends = np.maximum(running.end_s - now_s, 1)
+        for entry in there.tolist():
+            job = int(owner[entry])
+            amount = self._amount(running.use[entry], exclusive=bool(running.exclusive[job]))
+            spans[at[running.nodes[entry]]].append((0, int(ends[job]), amount))
+        mine = set(self.rows)
+        before = np.arange(self.last)
+        fixed = [r for r in before[booking.has_start(before)].tolist() if r not in mine]
+        rows = np.array(fixed, dtype=np.intp)
+        for row, place in zip(fixed, booking.places(rows), strict=True):
+            start_s = place.start_s - now_s
+            end_s = start_s + booking.length_s(row)
+            wants = np.array([group.want for group in place.layout.groups], dtype=np.int64)
+            columns = (place.nodes.tolist(), place.groups.tolist(), place.chunks.tolist())
+            for node, group, chunks in zip(*columns, strict=True):
+                if at[node] >= 0:
+                    amount = self._amount(wants[group] * chunks, exclusive=place.layout.exclusive)
+                    spans[at[node]].append((start_s, end_s, amount))
+        self._close(at, spans)
+        return spans
+
+    def _close(
+        self, at: NDArray[np.int64], spans: list[list[tuple[int, int, NDArray[np.int64]]]]
+    ) -> None:
+        """Closed times: rows in reservations are not in a window, so all rows have the same."""
+        snapshot, now_s = self.snapshot, self.snapshot.now_s
+        whole = snapshot.nodes.capacity[:, self.real]
+        for reservation in snapshot.reservations:
+            start_s = max(reservation.start_s - now_s, 0)
+            end_s = reservation.end_s - now_s
+            for node in reservation.nodes.tolist():
+                if end_s > start_s and at[node] >= 0:
+                    amount = np.append(whole[node], [self.seats] if self.seats else [])
+                    spans[at[node]].append((start_s, end_s, amount.astype(np.int64)))
+
+    def _amount(self, use: NDArray[np.int64], *, exclusive: bool) -> NDArray[np.int64]:
+        amount = use[self.real]
+        if self.seats:
+            return np.append(amount, self.seats if exclusive else 1)
+        if exclusive:  # nobody in the window has nodes alone: all that is wanted is taken
+            return np.full(len(self.real), NEVER >> 1, dtype=np.int64)
+        return amount
+
+    def _scale(
+        self, capacity: NDArray[np.int64], taken: list[list[tuple[int, int, NDArray[np.int64]]]]
+    ) -> NDArray[np.int64]:
+        """(real,) what divides all amounts of a resource (rule 4)."""
+        scale = np.zeros(len(self.real), dtype=np.int64)
+        for column in range(len(self.real)):
+            amounts = set(np.unique(capacity[:, column]).tolist())
+            amounts |= {int(a[column]) for spans in taken for _, _, a in spans}
+            amounts -= {NEVER >> 1}
+            for place in self.kept:
+                if not place.layout.exclusive:
+                    wants = (g.want[self.real[column]] for g in place.layout.groups)
+                    amounts |= (
+                        {w * g.count for w, g in zip(wants, place.layout.groups, strict=True)}
+                        if place.layout.arrangement is Arrangement.PACK
+                        else set(wants)
+                    )
+            scale[column] = gcd(*amounts) or 1
+        return scale
+
+    # ------------------------------------------------------------------ the jobs
+
+    def _job(self, row: int, place: Kept, scale: NDArray[np.int64]) -> WindowJob:
+        booking, now_s = self.booking, self.snapshot.now_s
+        layout = place.layout
+        job = int(booking.rows.job[booking.rows.asked[row]])
+        where = _unit_nodes(place, np.searchsorted(self.nodes, place.nodes))
+        units, chosen = [], []
+        if layout.arrangement is Arrangement.PACK:
+            want = sum(np.array(g.want, dtype=np.int64) * g.count for g in layout.groups)
+            mask = np.logical_and.reduce(
+                [booking.rows.eligibility.class_mask(g.class_) for g in layout.groups]
+            )
+            unit = self._unit(0, np.asarray(want), mask, layout, scale)
+            units, chosen, most = [unit], [where[0][0]], (0,)
+        else:
+            most = tuple(group.most_per_node for group in layout.groups)
+            for number, group in enumerate(layout.groups):
+                mask = booking.rows.eligibility.class_mask(group.class_)
+                unit = self._unit(number, np.array(group.want), mask, layout, scale)
+                units += [unit] * group.count
+                chosen += sorted(where[number])
+        return WindowJob(
+            submit_s=int(self.snapshot.jobs.submit_s[job]) - now_s,
+            release_s=max(booking.not_before_s(row) - now_s, 0),
+            length_s=booking.length_s(row),
+            units=tuple(units),
+            scatter=layout.arrangement is Arrangement.SCATTER,
+            most_per_node=most,
+            place_s=place.start_s - now_s,
+            place=tuple(chosen),
+        )
+
+    def _unit(
+        self,
+        group: int,
+        want: NDArray[np.int64],
+        mask: NDArray[np.bool_],
+        layout: Layout,
+        scale: NDArray[np.int64],
+    ) -> Unit:
+        has = self.snapshot.nodes.capacity[self.nodes]
+        held = mask[self.nodes] & (has >= want).all(axis=1) & has.any(axis=1)
+        if layout.exclusive:
+            amount = [0] * len(self.real) + [self.seats]
+        else:
+            real = want[self.real] // scale[: len(self.real)]
+            amount = real.tolist() + ([1] if self.seats else [])
+        return Unit(group, tuple(amount), tuple(np.flatnonzero(held).tolist()))
+
+
+def _unit_nodes(place: Kept, at: NDArray[np.intp]) -> list[list[int]]:
+    """For each group the node of every unit, as the book has them."""
+    found: list[list[int]] = [[] for _ in place.layout.groups]
+    for node, group, chunks in zip(
+        at.tolist(), place.groups.tolist(), place.chunks.tolist(), strict=True
+    ):
+        found[group] += [node] * chunks
+    return [nodes or found[0] for nodes in found]
+
+
+def _summed(
+    spans: Sequence[tuple[int, int, tuple[int, ...]]], most: NDArray[np.int64]
+) -> tuple[Used, ...]:
+    """Sums of amounts over time, nowhere more than `most`; pieces without any are left out."""
+    if not spans:
+        return ()
+    if len(spans) == 1:
+        start_s, end_s, amount = spans[0]
+        bounded = tuple(np.minimum(amount, most).tolist())
+        return (Used(start_s, end_s, bounded),) if any(bounded) else ()
+    times = np.unique([t for a, b, _ in spans for t in (a, b)])
+    level = np.zeros((len(times), len(most)), dtype=np.int64)
+    for start_s, end_s, amount in spans:
+        a, b = np.searchsorted(times, (start_s, end_s))
+        level[a:b] += np.minimum(amount, most)
+    level = np.minimum(level, most)
+    pieces: list[Used] = []
+    rows = zip(times[:-1].tolist(), times[1:].tolist(), level[:-1].tolist(), strict=True)
+    for start_s, end_s, now in rows:
+        amount = tuple(now)
+        if not any(amount):
+            continue
+        if pieces and pieces[-1].end_s == start_s and pieces[-1].amount == amount:
+            pieces[-1] = Used(pieces[-1].start_s, end_s, amount)
+        else:
+            pieces.append(Used(start_s, end_s, amount))
+    return tuple(pieces)
+
+
+def _coarse(
+    pieces: tuple[Used, ...], capacity: NDArray[np.int64], least: NDArray[np.int64], all_: list[int]
+) -> tuple[Used, ...]:
+    """See `Instance.coarsened`.
+
+    Args:
+        pieces: of one node.
+        capacity: (K,) of it.
+        least: (K,) the least amount that any unit wants.
+        all_: resources that all units want.
+    """
+    if not pieces or not all_:
+        return pieces
+    first = all_[0]
+    found: list[Used] = []
+    after: tuple[int, ...] = (0,) * len(capacity)
+    after_s = NEVER
+    has, smallest = capacity.tolist(), least.tolist()
+    for piece in reversed(pieces):
+        if piece.end_s != after_s:
+            after = (0,) * len(has)
+        amount = [
+            most if most - now < one else now
+            for now, most, one in zip(piece.amount, has, smallest, strict=True)
+        ]
+        if any(amount[r] == has[r] for r in all_):
+            amount = list(after)
+            amount[first] = has[first]
+        after, after_s = tuple(amount), piece.start_s
+        if found and found[-1].start_s == piece.end_s and found[-1].amount == after:
+            found[-1] = Used(piece.start_s, found[-1].end_s, after)
+        else:
+            found.append(Used(piece.start_s, piece.end_s, after))
+    return tuple(reversed(found))
