@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -32,6 +33,7 @@ from bridge.sim.engine import Outcome
 from bridge.sim.engine import Progress as Point
 from bridge.sim.engine import simulate as run_simulation
 from bridge.sim.faults import random_faults
+from bridge.sim.foreseen import foreseeable, replay_foreseen
 from bridge.sim.replay import replay, replay_depth
 from bridge.sim.swf import Trace, read_swf
 from bridge.sim.system import System, pool_of, read_system
@@ -89,7 +91,7 @@ def simulate(
     ] = "free",
     engine: Annotated[
         Engine,
-        typer.Option(help="cycle: the real cycle at every event; fast: the C++ replay of counts."),
+        typer.Option(help="cycle: the real cycle at every event; fast: a replay of counts."),
     ] = Engine.AUTO,
     json_output: Annotated[
         bool, typer.Option("--json", help="Print one JSON object and nothing else.")
@@ -113,14 +115,15 @@ def simulate(
     machine = machine or pool_of(workload.processors_total)
     workload = workload if jobs is None else workload.first(jobs)
     only_cycle = bool(faults) or decision_s != 0
-    depths = [_fast_depth(spec, machine, engine, only_cycle=only_cycle) for spec in specs]
+    fast = [_fast(spec, machine, engine, only_cycle=only_cycle) for spec in specs]
     outcomes: list[Outcome] = []
     runs: list[Run] = []
     with _progress() as bars:
-        for spec, depth in zip(specs, depths, strict=True):
+        for spec, replayed in zip(specs, fast, strict=True):
             task = bars.add_task(spec.name, total=len(workload), state="")
-            if depth is not None:
-                outcome = _by_replay(workload, machine, depth, placed=out is not None)
+            if replayed is not None:
+                few = int(workload.processors.sum()) <= _MOST_PLACED
+                outcome = replayed(workload, machine, placed=out is not None and few)
                 run = run_of(spec.name, "fast", outcome)
             else:
                 truth = dict(zip(workload.id, workload.runtime_s.tolist(), strict=True))
@@ -205,32 +208,31 @@ def _decision_s(text: str) -> float | None:
     return milliseconds / 1e3
 
 
-def _fast_depth(
+def _fast(
     spec: PolicySpec, system: System, engine: Engine, *, only_cycle: bool
-) -> int | None:
-    """The depth for the fast engine; None for the cycle.
+) -> Callable[..., Outcome] | None:
+    """Replays a workload on a system the fast way; None: only the cycle can.
 
     Raises:
         ConfigError: the fast engine was asked for and cannot do it.
     """
     if engine is Engine.CYCLE:
         return None
-    depth = None if only_cycle else replay_depth(spec, system)
-    if depth is None and engine is Engine.FAST:
+    if not only_cycle:
+        if (depth := replay_depth(spec, system)) is not None:
+            return partial(replay, depth=depth)
+        if foreseeable(spec, system):
+            return partial(replay_foreseen, spec=spec)
+    if engine is Engine.FAST:
         raise ConfigError(
             "engine",
-            f"'fast' replays order fcfs or slurm with plan easy or conservative, on a pool, by time"
-            f" limits, with free decisions and without faults; policy {spec.name} needs 'cycle'",
+            "'fast' replays order fcfs or slurm with plan easy, or conservative by time limits, on"
+            f" a pool, with free decisions and without faults; policy {spec.name} needs 'cycle'",
         )
-    return depth
+    return None
 
 
 # ---------------------------------------------------------------- runs
-
-
-def _by_replay(workload: Workload, system: System, depth: int, *, placed: bool) -> Outcome:
-    few = int(workload.processors.sum()) <= _MOST_PLACED
-    return replay(workload, system, depth, placed=placed and few)
 
 
 def _progress() -> Progress:

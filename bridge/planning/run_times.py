@@ -15,7 +15,7 @@ Rules
 """
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,7 @@ FIRST_S, SECOND_S = 60, 900
 _NOTHING = [-1, 0]
 
 
+@runtime_checkable
 class Expectation(Protocol):
     """What makes one predictor another."""
 
@@ -92,7 +93,7 @@ def predict(
     snapshot: Snapshot, learnt: Learnt, expectation: Expectation, extension: str
 ) -> Prediction:
     """One cycle of a predictor: judges and learns from what ended, follows what runs, expects."""
-    _take_ended(snapshot.ended, learnt, expectation)
+    take_ended(snapshot.ended, learnt, expectation)
     believed_s = _follow(snapshot, learnt, expectation)
     running = snapshot.running
     elapsed_s = np.maximum(snapshot.now_s - running.start_s, 0)
@@ -113,7 +114,8 @@ def predict(
     return Prediction(expectation.name, run_s, end_s)
 
 
-def _take_ended(ended: EndedTable, learnt: Learnt, expectation: Expectation) -> None:
+def take_ended(ended: EndedTable, learnt: Learnt, expectation: Expectation) -> None:
+    """Judges what was believed of jobs that ended, then learns from them."""
     if not len(ended):
         return
     ids, run_s = ended.id.tolist(), (ended.end_s - ended.start_s).tolist()

@@ -128,6 +128,29 @@ def simulate(
     return run.to_the_end()
 
 
+class Patience:
+    """How often decisions are asked for that change nothing: rules 3 and 7."""
+
+    def __init__(self) -> None:
+        self._idle = 0
+
+    def wake_s(self, now_s: int, wanted_s: int, changed: int) -> int:
+        """When to ask next.
+
+        Args:
+            now_s: an event's instant.
+            wanted_s: when a decision is wanted next; NEVER: none is.
+            changed: how much has changed with the event.
+        """
+        self._idle = 0 if changed else self._idle + 1
+        if self._idle > MAX_IDLE:
+            return NEVER
+        if self._idle > _PATIENCE and wanted_s != NEVER:
+            doubled = min(self._idle - _PATIENCE, _LONGEST_DOUBLING)
+            return max(wanted_s, now_s + (1 << doubled))
+        return wanted_s
+
+
 class _Run:
     def __init__(
         self,
@@ -152,7 +175,8 @@ class _Run:
         self.restarts = np.zeros(n_jobs, dtype=np.int64)
         self.allocations: list[NDArray[np.int32]] = [np.zeros(0, dtype=np.int32)] * n_jobs
         self.decision_ms: list[float] = []
-        self.failures = self.submitted = self.finished = self.struck = self.idle = 0
+        self.failures = self.submitted = self.finished = self.struck = 0
+        self.patience = Patience()
         self.ends: list[tuple[int, int, Allocation]] = []
         self.wake_s = NEVER
         self.due: _Due | None = None
@@ -175,7 +199,7 @@ class _Run:
             if self.due is None and self.controller.waiting and self.owed:
                 self.owed = False
                 changed += self._decide_at(now_s)
-            self._be_patient(now_s, changed)
+            self.wake_s = self.patience.wake_s(now_s, self.wake_s, changed)
         workload = self.workload
         widths = np.fromiter(map(len, self.allocations), dtype=np.int64, count=len(workload))
         return Outcome(
@@ -200,15 +224,6 @@ class _Run:
             self.promised,
             self.believed_s,
         )
-
-    def _be_patient(self, now_s: int, changed: int) -> None:
-        """Rules 3 and 7."""
-        self.idle = 0 if changed else self.idle + 1
-        if self.idle > MAX_IDLE:
-            self.wake_s = NEVER
-        elif self.idle > _PATIENCE and self.wake_s != NEVER:
-            doubled = min(self.idle - _PATIENCE, _LONGEST_DOUBLING)
-            self.wake_s = max(self.wake_s, now_s + (1 << doubled))
 
     def _starts(self) -> Starts:
         kept = [np.zeros(0, dtype=PROMISE), *(promise for _, promise in self.began)]

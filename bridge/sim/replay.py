@@ -49,7 +49,6 @@ def replay(workload: Workload, system: System, depth: int, *, placed: bool = Fal
         depth: how many jobs may hold a planned start, see `replay_depth`.
         placed: also find out which nodes each job held.
     """
-    n_jobs = len(workload)
     found = replay_counts(
         workload.submit_s,
         workload.runtime_s,
@@ -58,9 +57,40 @@ def replay(workload: Workload, system: System, depth: int, *, placed: bool = Fal
         system.processors,
         depth,
     )
-    start_s = found.start
+    return outcome_of(
+        workload,
+        system,
+        start_s=found.start,
+        promise=found.promises.view(PROMISE),
+        decision_ms=found.decision_ns / 1e6,
+        believed_s=np.where(found.start == NEVER, 0, workload.time_limit_s),
+        placed=placed,
+    )
+
+
+def outcome_of(
+    workload: Workload,
+    system: System,
+    *,
+    start_s: NDArray[np.int64],
+    promise: NDArray[np.void],
+    decision_ms: NDArray[np.float64],
+    believed_s: NDArray[np.int64],
+    placed: bool,
+) -> Outcome:
+    """What came of a replay on counts.
+
+    Args:
+        workload: the jobs; all columns below are of their length.
+        system: a pool.
+        start_s: when each started.
+        promise: see `Outcome.promise`.
+        decision_ms: (n_decisions,).
+        believed_s: see `Outcome.believed_s`.
+        placed: also find out which nodes each job held.
+    """
+    n_jobs = len(workload)
     end_s = np.where(start_s == NEVER, NEVER, start_s + workload.runtime_s)
-    promise = found.promises.view(PROMISE)
     indptr, nodes = np.zeros(n_jobs + 1, dtype=np.int64), np.zeros(0, dtype=np.int32)
     if placed:
         nobody = np.zeros(0, dtype=np.int64)
@@ -81,12 +111,12 @@ def replay(workload: Workload, system: System, depth: int, *, placed: bool = Fal
         nodes,
         cancelled=np.zeros(n_jobs, dtype=bool),
         restarts=np.zeros(n_jobs, dtype=np.int64),
-        decision_ms=found.decision_ns / 1e6,
+        decision_ms=decision_ms,
         refusals=(),
         failures=0,
         starts=_starts(start_s, promise),
         promise=promise,
-        believed_s=np.where(start_s == NEVER, 0, workload.time_limit_s),
+        believed_s=believed_s,
     )
 
 

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""EASY by predicted run times over a whole trace, on counts: the engine's very answers, sooner.
+
+The cycle looks at nodes, reasons and rules in every decision; on a pool of identical one-processor
+nodes only counts matter for who starts when. This is that, with the predictors of the cycle and the
+engine's rules on when decisions are asked for (`bridge.sim.engine`). What a decision takes here
+says nothing of the cycle's. `tests/unit/sim/test_foreseen.py` holds both engines against each
+other.
+
+Rules of a decision
+    1. What ended since the last one is learnt from; what began then gets its believed run time;
+       what outlived its own gets a longer one (`bridge.planning.run_times`).
+    2. In order of submission every job that fits is started, up to the first that does not fit: it
+       is promised the instant at which enough is expected to be free, and what that leaves over.
+    3. Of those behind it every one that fits is started that is expected to end by then, or takes
+       no more than is left over then.
+"""
+
+import heapq
+import time
+
+import numpy as np
+
+from bridge.accuracy import PROMISE, Promises
+from bridge.model.job import EndedTable, Ending
+from bridge.model.policy import PolicySpec
+from bridge.planning.run_times import EXTENSIONS, Expectation, extended, take_ended
+from bridge.ports import Learnt
+from bridge.registry import build
+from bridge.sim.controller import Controller
+from bridge.sim.engine import Outcome, Patience
+from bridge.sim.replay import outcome_of, replay_depth
+from bridge.sim.requests import requests
+from bridge.sim.system import System
+from bridge.sim.workload import Workload
+from bridge.units import NEVER
+
+
+def foreseeable(spec: PolicySpec, system: System) -> bool:
+    """Whether this gives the cycle's answers: for EASY, with any predictor but `time-limit`."""
+    by_limits = PolicySpec(spec.name, spec.order, spec.plan, spec.place)
+    return spec.predict.name != "time-limit" and replay_depth(by_limits, system) == 1
+
+
+def replay_foreseen(
+    workload: Workload, system: System, spec: PolicySpec, *, placed: bool = False
+) -> Outcome:
+    """Replays a workload on a pool.
+
+    Args:
+        workload: the jobs.
+        system: a pool.
+        spec: a policy that is `foreseeable`.
+        placed: also find out which nodes each job held.
+    """
+    run = _Run(workload, system, spec)
+    run.to_the_end()
+    return outcome_of(
+        workload,
+        system,
+        start_s=run.start_s,
+        promise=run.promised,
+        decision_ms=np.array(run.decision_ms, dtype=np.float64),
+        believed_s=run.believed_s,
+        placed=placed,
+    )
+
+
+class _Running:
+    """A job that runs: when it is believed to end, and what that rests on."""
+
+    __slots__ = ("believed_s", "ends_s", "job", "limit_end_s", "processors", "start_s")
+
+    def __init__(
+        self, job: int, start_s: int, *, takes_s: int, limit_s: int, processors: int
+    ) -> None:
+        self.job, self.start_s, self.processors = job, start_s, processors
+        self.ends_s, self.limit_end_s = start_s + takes_s, start_s + limit_s
+        self.believed_s = 0
+
+    def extend(self, now_s: int, extension: str) -> None:
+        """Puts the end that is believed now."""
+        if not self.believed_s:
+            self.ends_s = self.limit_end_s
+            return
+        one = np.array([self.believed_s]), np.array([now_s - self.start_s])
+        self.ends_s = min(self.start_s + int(extended(*one, extension)[0]), self.limit_end_s)
+
+
+class _Run:
+    """The simulation, job by job; jobs are named by their row in the workload."""
+
+    def __init__(self, workload: Workload, system: System, spec: PolicySpec) -> None:
+        self.jobs = requests(workload, system)
+        self.runtime_s: list[int] = workload.runtime_s.tolist()
+        self.limit_s: list[int] = workload.time_limit_s.tolist()
+        self.processors: list[int] = workload.processors.tolist()
+        self.submit_s: list[int] = workload.submit_s.tolist()
+        self.free = system.processors
+        n_jobs = len(workload)
+        self.start_s = np.full(n_jobs, NEVER, dtype=np.int64)
+        self.believed_s = np.zeros(n_jobs, dtype=np.int64)
+        self.promises = Promises(n_jobs)
+        self.promised = np.zeros(n_jobs, dtype=PROMISE)
+        self.decision_ms: list[float] = []
+        self.waiting: list[int] = []
+        self.running: dict[int, _Running] = {}
+        self.fresh: list[_Running] = []
+        self.ended: list[tuple[int, int, int]] = []
+        self.ends: list[tuple[int, int]] = []
+        self.submitted = 0
+        predictor = build(spec).predict
+        self.extension = getattr(predictor, "extension", EXTENSIONS[0])
+        self.learnt = Learnt({}, {})
+        self.predictor = predictor if isinstance(predictor, Expectation) else None
+        if self.predictor is not None:
+            controller = Controller(workload, system)
+            controller.waiting = list(range(n_jobs))
+            self.traits = self.predictor.waiting(controller.snapshot(0))
+            self.learnt.traits = dict(zip(self.jobs.id.tolist(), self.traits, strict=True))
+
+    def to_the_end(self) -> None:
+        """Runs all jobs, by the engine's rules."""
+        patience, wake_s = Patience(), NEVER
+        n_jobs = len(self.submit_s)
+        while True:
+            now_s = min(
+                self.ends[0][0] if self.ends else NEVER,
+                self.submit_s[self.submitted] if self.submitted < n_jobs else NEVER,
+                wake_s,
+            )
+            if now_s == NEVER:
+                return
+            woken, wake_s, changed = now_s == wake_s, NEVER, 0
+            while self.ends and self.ends[0][0] <= now_s:
+                self._end(heapq.heappop(self.ends)[1], now_s)
+                changed += 1
+            while self.submitted < n_jobs and self.submit_s[self.submitted] <= now_s:
+                self.waiting.append(self.submitted)
+                self.submitted += 1
+                changed += 1
+            if self.waiting and (changed or woken):
+                began = time.perf_counter()
+                started, wake_s = self._decide(now_s)
+                self.decision_ms.append((time.perf_counter() - began) * 1e3)
+                changed += started
+            wake_s = patience.wake_s(now_s, wake_s, changed)
+
+    def _end(self, job: int, now_s: int) -> None:
+        held = self.running.pop(job)
+        self.free += held.processors
+        self.ended.append((job, held.start_s, now_s))
+
+    # ------------------------------------------------------------ decisions
+
+    def _decide(self, now_s: int) -> tuple[int, int]:
+        """Starts what is to start; returns how many, and what is promised to the first other."""
+        self._learn(now_s)
+        started: list[_Running] = []
+        left: list[int] = []
+        shadow_s, spare = NEVER, 0
+        queue = iter(self.waiting)
+        for job in queue:
+            wanted = self.processors[job]
+            if wanted > self.free:
+                if shadow_s == NEVER:
+                    shadow_s, spare = self._promise(job, wanted, now_s)
+                left.append(job)
+                if not self.free:
+                    break
+                continue
+            takes_s = self._takes_s(job)
+            if shadow_s != NEVER and now_s + takes_s > shadow_s:
+                if wanted > spare:
+                    left.append(job)
+                    continue
+                spare -= wanted
+            started.append(self._start(job, now_s, takes_s))
+        left.extend(queue)
+        self.waiting = left
+        if started:
+            rows = np.array([one.job for one in started])
+            self.promised[rows] = self.promises.take(rows)
+        if shadow_s != NEVER:
+            self.promises.announce(np.array([self.head]), np.array([shadow_s]), now_s)
+        self.fresh = started
+        return len(started), shadow_s
+
+    def _promise(self, job: int, wanted: int, now_s: int) -> tuple[int, int]:
+        """When so many processors are expected to be free, and how many more are then."""
+        self.head, free = job, self.free
+        ends = sorted((max(one.ends_s, now_s + 1), one.processors) for one in self.running.values())
+        for at, (ends_s, processors) in enumerate(ends):
+            free += processors
+            if free >= wanted and (at + 1 == len(ends) or ends[at + 1][0] > ends_s):
+                return ends_s, free - wanted
+        raise AssertionError("the job is larger than the machine")
+
+    def _takes_s(self, job: int) -> int:
+        if self.predictor is None:
+            return self.runtime_s[job]
+        expected_s = self.predictor.expect(self.learnt, self.traits[job])
+        return min(expected_s or self.limit_s[job], self.limit_s[job])
+
+    def _start(self, job: int, now_s: int, takes_s: int) -> _Running:
+        made = _Running(
+            job, now_s, takes_s=takes_s, limit_s=self.limit_s[job], processors=self.processors[job]
+        )
+        self.running[job] = made
+        self.free -= made.processors
+        self.start_s[job], self.believed_s[job] = now_s, takes_s
+        heapq.heappush(self.ends, (now_s + self.runtime_s[job], job))
+        return made
+
+    def _learn(self, now_s: int) -> None:
+        """Rule 1."""
+        if self.predictor is None:
+            return
+        if self.ended:
+            table = np.array(self.ended, dtype=np.int64)
+            rows = table[:, 0]
+            ended = EndedTable(
+                self.jobs.id[rows],
+                self.jobs.name[rows],
+                self.jobs.user[rows],
+                table[:, 1],
+                table[:, 2],
+                self.jobs.time_limit_s[rows],
+                np.full(len(rows), Ending.COMPLETED, dtype=np.int8),
+            )
+            take_ended(ended, self.learnt, self.predictor)
+            self.ended = []
+        for one in self.fresh:
+            if one.job in self.running:
+                one.believed_s = self.predictor.expect(self.learnt, self.traits[one.job])
+                self.learnt.running[self.jobs.id[one.job]] = [one.start_s, one.believed_s]
+                one.extend(now_s, self.extension)
+        for one in self.running.values():
+            if one.ends_s <= now_s:
+                one.extend(now_s, self.extension)
