@@ -13,7 +13,8 @@ package index into a temporary environment, has both replay the trace, and print
 | cycle | `--engine cycle`: snapshot, plan, check and reasons at every event, as the service does |
 
 Times are those of the replay alone, without reading the trace and starting Python; AccaSim reads
-its trace while it runs. On a machine that others use, CPU time says more than the clock. Both are given the same jobs, cleaned by `bridge.sim.workload`'s rules.
+its trace while it runs. On a machine that others use, CPU time says more than the clock. Both are
+given the same jobs, cleaned by the rules of `bridge.sim.workload`.
 """
 
 import argparse

@@ -306,7 +306,7 @@ def dispatch(
         int, typer.Option(min=1, help="Of policies that have one and none of their own.")
     ] = 1000,
     objective: Annotated[
-        str, typer.Option(metavar="slowdown|bounded_slowdown|delay|wait_s", help="Judged by.")
+        str, typer.Option(help="slowdown, bounded-slowdown, wait, priority or delay.")
     ] = "slowdown",
     min_queue: Annotated[
         int, typer.Option(min=0, help="Only instances with so many waiting jobs.")
@@ -318,16 +318,14 @@ def dispatch(
     from bridge.cli import bench_dispatch  # noqa: PLC0415 (loads the planners)
     from bridge.cli.asking import console  # noqa: PLC0415 (needs gRPC)
 
-    if objective not in list(bench_dispatch.Objective):
-        raise ConfigError(
-            "objective", f"is slowdown, bounded_slowdown, delay or wait_s, not '{objective}'"
-        )
-    chosen = bench_dispatch.Objective(objective)
+    if objective not in bench_dispatch.MEASURES:
+        known = ", ".join(bench_dispatch.MEASURES)
+        raise ConfigError("objective", f"there is no '{objective}'; there are {known}")
     entries = bench_dispatch.entries(policies, budget_ms)
     cycles, groups = bench_dispatch.load_instances(instances or bench_dispatch.bundled(), min_queue)
     before = bench_dispatch.machine()
     results = bench_dispatch.compare(cycles, groups, entries, seed)
-    figures = bench_dispatch.summary(results, entries, chosen)
+    figures = bench_dispatch.summary(results, entries, objective)
     figures["machine"] = {"before": before, "after": bench_dispatch.machine()}
     if as_json:
         print(json.dumps(figures))

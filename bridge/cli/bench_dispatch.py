@@ -19,8 +19,7 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
-from enum import StrEnum
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -31,26 +30,19 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from bridge.cli.policies import budgeted, read_policy, with_budget
+from bridge.cli.solvers import a_solver
 from bridge.errors import ConfigError
 from bridge.model.policy import PolicySpec
 from bridge.ports import Solver
 from bridge.registry import describe
-from bridge.sim.judging import Verdict, judge
+from bridge.sim.judging import MEASURES, Verdict, judge
 from bridge.sim.recordings import Recording, find_recordings, read_recording
 from bridge.sim.rerun import completed, rerun
-from bridge.sim.solvers import solver_for
+
+__all__ = ["MEASURES"]
 
 SAME = 1 + 1e-6
 """Objectives closer than this are equally good."""
-
-
-class Objective(StrEnum):
-    """What a plan is judged by; less is better."""
-
-    SLOWDOWN = "slowdown"
-    BOUNDED_SLOWDOWN = "bounded_slowdown"
-    DELAY = "delay"
-    WAIT = "wait_s"
 
 
 @dataclass(frozen=True)
@@ -89,9 +81,9 @@ class Result:
     fallback: str
     gap: float | None
 
-    def objective(self, objective: Objective) -> float:
+    def objective(self, name: str) -> float:
         """One figure of the verdict."""
-        return float(getattr(self.verdict, objective.value))
+        return self.verdict.costs[name]
 
 
 def bundled() -> Path:
@@ -129,7 +121,7 @@ def compare(
     results: list[Result] = []
     console = Console(stderr=True)
     with ExitStack() as stack:
-        solvers = {one.name: stack.enter_context(solver_for(one.spec)) for one in policies}
+        solvers = {one.name: stack.enter_context(a_solver()) for one in policies}
         for one in policies:  # what is loaded or started once shall not be counted
             rerun(instances[0], one.spec, seed=seed, solver=solvers[one.name])
         bars = stack.enter_context(
@@ -189,16 +181,14 @@ def load_instances(directory: Path, least: int) -> tuple[list[Recording], list[s
 # ------------------------------------------------------------ figures
 
 
-def summary(
-    results: Sequence[Result], policies: Sequence[Entry], objective: Objective
-) -> dict[str, Any]:
+def summary(results: Sequence[Result], policies: Sequence[Entry], objective: str) -> dict[str, Any]:
     """All figures of a comparison, over all instances and group by group."""
     groups = sorted({one.group for one in results})
     over = {"all": results} | {
         group: [one for one in results if one.group == group] for group in groups
     }
     return {
-        "objective": objective.value,
+        "objective": objective,
         "instances": len({(one.group, one.instance) for one in results}),
         "policies": [
             {
@@ -221,14 +211,11 @@ def summary(
 
 
 def _plain(one: Result) -> dict[str, Any]:
-    return {key: value for key, value in asdict(one).items() if key != "verdict"} | asdict(
-        one.verdict
-    )
+    named = {key: value for key, value in vars(one).items() if key != "verdict"}
+    return named | one.verdict.plain()
 
 
-def _figures(
-    own: Sequence[Result], everybody: Iterable[Result], objective: Objective
-) -> dict[str, Any]:
+def _figures(own: Sequence[Result], everybody: Iterable[Result], objective: str) -> dict[str, Any]:
     best: dict[tuple[str, str], float] = {}
     for one in everybody:
         key = one.group, one.instance

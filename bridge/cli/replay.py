@@ -12,6 +12,7 @@ import typer
 
 from bridge.cli.asking import when
 from bridge.cli.policies import read_policy
+from bridge.cli.solvers import a_solver
 from bridge.errors import RecordingError
 from bridge.model.plan import Plan
 from bridge.model.policy import PolicySpec
@@ -21,7 +22,6 @@ from bridge.sim.anonymous import Pseudonyms
 from bridge.sim.judging import Verdict, judge
 from bridge.sim.recordings import Recording, find_recordings, read_recording, write_recording
 from bridge.sim.rerun import Moved, Rerun, completed, moved, rerun
-from bridge.sim.solvers import solver_for
 from bridge.units import NEVER, UNPLANNED, format_duration
 
 _MOST_NODES, _MOST_JOBS, _MOST_SHOWN = 40, len(LETTERS), 20
@@ -96,7 +96,7 @@ def _copy(recording: Recording, directory: Path, done: Sequence[_Compared]) -> R
 
 def _compare(recording: Recording, spec: PolicySpec | None, seed: int | None) -> _Compared:
     chosen = spec or recording.policy
-    with solver_for(chosen) as solver:
+    with a_solver() as solver:
         again = rerun(recording, chosen, seed=seed, solver=solver)
     snapshot = recording.snapshot
     return _Compared(
@@ -124,8 +124,8 @@ def _figures(one: _Compared) -> dict[str, object]:
         "policy": one.spec.name,
         "same_starts": not one.moved,
         "moved": [asdict(job) for job in one.moved],
-        "recorded": asdict(one.before),
-        "replayed": asdict(one.after),
+        "recorded": one.before.plain(),
+        "replayed": one.after.plain(),
         "decision_ms": one.again.decision_ms,
         "failed": one.again.failed,
         "notes": list(plan.notes),
@@ -142,18 +142,18 @@ def _show(one: _Compared) -> None:
         print(f"  {key}: {text}")
     print(f"  {'':<24}{'recorded':>16}{'replayed':>16}")
     print(f"  {'policy':<24}{recording.policy.name:>16}{one.spec.name:>16}")
+    before, after = one.before.plain(), one.after.plain()
     for label, name in (
         ("jobs with a start", "rows"),
         ("start now", "starts_now"),
         ("mean slowdown", "slowdown"),
-        ("mean bounded slowdown", "bounded_slowdown"),
+        ("mean bounded slowdown", "bounded-slowdown"),
         ("mean delay / length", "delay"),
-        ("mean wait, s", "wait_s"),
+        ("mean wait, s", "wait"),
         ("longest wait, s", "longest_wait_s"),
     ):
-        before, after = getattr(one.before, name), getattr(one.after, name)
-        form = ",.2f" if isinstance(before, float) else ","
-        print(f"  {label:<24}{before:>16{form}}{after:>16{form}}")
+        form = ",.2f" if isinstance(before[name], float) else ","
+        print(f"  {label:<24}{before[name]:>16{form}}{after[name]:>16{form}}")
     print(f"  {'decision, ms':<24}{'':>16}{one.again.decision_ms:>16,.1f}")
     for note in one.again.plan.notes:
         print(f"  note: {note}")

@@ -5,9 +5,11 @@ Rules
     1. Users, accounts and jobs get numbers in order of appearance. One object gives a name the same
        number in every recording it sees; nothing leads from a number back to the name.
     2. Reservations and pools of rules get numbers, too: they are often called after people.
-    3. Free text goes: why the controller holds a job, why a job waits (the reason's code stays),
+    3. What predictors have learnt of whom goes, and so does a kept plan; announced starts and what
+       was believed of this cycle's jobs stay.
+    4. Free text goes: why the controller holds a job, why a job waits (the reason's code stays),
        notes, and where the recording was made.
-    4. Job ids, times, amounts, and names of nodes, partitions, features and licences stay: without
+    5. Job ids, times, amounts, and names of nodes, partitions, features and licences stay: without
        them nothing could be planned again.
 """
 
@@ -20,6 +22,7 @@ from numpy.typing import NDArray
 from bridge.model.policy import PolicySpec, StageSpec
 from bridge.model.reasons import Reason
 from bridge.model.snapshot import Snapshot
+from bridge.ports import Memory
 from bridge.sim.recordings import Recording
 
 _PEOPLE = {"user": "user", "account": "account", "name": "job"}
@@ -43,6 +46,7 @@ class Pseudonyms:
         return replace(
             recording,
             snapshot=self._snapshot(snapshot),
+            memory=Memory(dict(recording.memory.planned_start_s)),
             policy=self._policy(recording.policy),
             plan=replace(plan, reasons=reasons, notes=()),
             origin={key: text for key, text in recording.origin.items() if key in _SAID},

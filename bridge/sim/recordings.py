@@ -8,9 +8,9 @@ Words
                 it. How columns are written: `bridge.sim.tables_text`.
 
 Rules
-    1. `read_recording(write_recording(x)) == x`, column by column, but for `Memory.kept_plan` and
-       other things that live in a process only. A policy that keeps its plan (`openccs`) so
-       remembers the starts it announced, not the nodes: as after a restart of the service.
+    1. `decode(encode(x)) == x`, column by column, but for what of a memory lives in its process
+       only: what is at hand of what was learnt, what a simulation knows of the future, the solver.
+       A kept plan is written as the service saves it (`bridge.planning.kept_plan`).
     2. Nobody trusts a file: it is data, nothing in it is run, and what does not fit the tables or
        contradicts itself is refused with file, field and problem.
     3. A file of an older version is read as long as its fields are known; one of a newer version
@@ -22,6 +22,7 @@ import gzip
 import json
 import typing
 import zlib
+from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from io import BytesIO
@@ -34,6 +35,7 @@ from bridge.model.plan import Plan
 from bridge.model.policy import PolicySpec
 from bridge.model.resources import LoweredChunks
 from bridge.model.snapshot import Snapshot
+from bridge.planning.kept_plan import KeptPlan, from_bytes, to_bytes
 from bridge.ports import Memory
 from bridge.sim.sound import unsound
 from bridge.sim.tables_text import ELEMENTS, Wrong, from_plain, to_plain
@@ -52,7 +54,7 @@ ELEMENTS.update(
         (JobTable.__name__, "chunks"): LoweredChunks | None,
     }
 )
-_FORGOTTEN: Final = frozenset({"kept_plan"})
+_KEPT_PLAN: Final = "kept_plan"
 
 
 @dataclass(frozen=True)
@@ -134,16 +136,17 @@ def write_recording(path: Path, recording: Recording) -> None:
 
 
 def _memory_to_plain(memory: Memory) -> dict[str, Any]:
-    return {name: to_plain(getattr(memory, name), hint) for name, hint in _remembered().items()}
+    plain = {name: to_plain(getattr(memory, name), hint) for name, hint in _remembered().items()}
+    if isinstance(memory.kept_plan, KeptPlan):
+        plain[_KEPT_PLAN] = b64encode(to_bytes(memory.kept_plan)).decode()
+    return plain
 
 
 def _remembered() -> dict[str, Any]:
     """Name and hint of what of a memory outlives its process."""
     hints = typing.get_type_hints(Memory)
     return {
-        known.name: hints[known.name]
-        for known in fields(Memory)
-        if known.name not in _FORGOTTEN and _outlives(hints[known.name])
+        known.name: hints[known.name] for known in fields(Memory) if _outlives(hints[known.name])
     }
 
 
@@ -235,10 +238,22 @@ def _memory_from_plain(data: Any) -> Memory:
         raise Wrong("memory", "is missing")
     known, made = _remembered(), Memory()
     for name, value in data.items():
+        if name == _KEPT_PLAN:
+            made.kept_plan = _kept_plan(value)
+            continue
         if name not in known:
             raise Wrong(f"memory.{name[:40]}", "is an unknown field: from a newer version?")
         setattr(made, name, from_plain(value, known[name], f"memory.{name}"))
     return made
+
+
+def _kept_plan(value: Any) -> KeptPlan:
+    try:
+        return from_bytes(b64decode(from_plain(value, str, "memory.kept_plan"), validate=True))
+    except Wrong:
+        raise
+    except ValueError as error:
+        raise Wrong("memory.kept_plan", f"cannot be used: {error}") from None
 
 
 def find_recordings(directory: Path) -> list[Path]:

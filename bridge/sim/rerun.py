@@ -86,6 +86,8 @@ def rerun(
     memory = remembered(recording.memory)
     memory.solver = solver
     decider = Decider(policy, memory, recording.seed if seed is None else seed)
+    if solver is not None:
+        solver.begin()
     began = time.perf_counter()
     plan = decider.decide(recording.snapshot)
     return Rerun(plan, (time.perf_counter() - began) * 1e3, decider.failures > 0, memory)

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No name of a person or a job survives, and every plan does."""
+
+import dataclasses
+
+import pytest
+
+from bridge.loop import Decider
+from bridge.ports import Memory
+from bridge.registry import build, parse_policy
+from bridge.sim.anonymous import Pseudonyms
+from bridge.sim.recordings import Recording, decode, encode
+from bridge.sim.rerun import moved, rerun
+from tests.builders import a_job, a_running_job, a_snapshot
+
+NAMES = ("alice", "bob", "physics", "chem", "secret-run", "other-run")
+POLICY = {
+    "preset": "openccs",
+    "plan": {
+        "name": "openccs",
+        "rules": {
+            "limits": [{"user": "alice", "resource": "cpus", "items": 4}],
+            "free_pools": [
+                {"name": "bobs", "resource": "cpus", "keep": 2,
+                 "access": [{"users": ["bob"]}, {"accounts": ["chem"]}]}
+            ],
+        },
+    },
+}  # fmt: skip
+
+
+@pytest.fixture
+def recording():
+    snapshot = a_snapshot(
+        nodes=3,
+        jobs=[
+            a_job(user=user, account=account, shared=True, cpus=2, limit_s=50)
+            for user, account in (("alice", "physics"), ("bob", "chem"), ("alice", "chem")) * 3
+        ],
+        running=[a_running_job((0,), user="bob", account="chem")],
+    )()
+    snapshot.jobs.name[:] = "secret-run"
+    snapshot.jobs.hold_text[:] = "says alice"
+    snapshot.running.name[:] = "other-run"
+    spec = parse_policy(POLICY)
+    memory = Memory({"1": 50}, learnt={"last-two": {"alice": [10, 20]}})
+    plan = Decider(build(spec), Memory({"1": 50})).decide(snapshot)
+    plan = dataclasses.replace(plan, notes=("alice did it",))
+    return Recording(snapshot, memory, spec, 0, plan, {"cluster": "physics", "trace": "x"})
+
+
+def test_no_name_survives(recording):
+    assert b"alice" in _text(recording)
+    text = _text(Pseudonyms().of(recording))
+    for name in NAMES:
+        assert name.encode() not in text, name
+
+
+def test_the_same_starts_come_of_it(recording):
+    nameless = decode(encode(Pseudonyms().of(recording)))
+    assert moved(nameless.snapshot, recording.plan, rerun(nameless).plan) == []
+
+
+def test_a_name_is_the_same_number_in_every_recording(recording):
+    names = Pseudonyms()
+    first, second = names.of(recording), names.of(recording)
+    assert first.snapshot.jobs.user.tolist() == second.snapshot.jobs.user.tolist()
+    assert first.snapshot.jobs.user[0] == first.snapshot.jobs.user[2] == "user1"
+    assert first.snapshot.running.user[0] == first.snapshot.jobs.user[1]
+
+
+def _text(recording):
+    import gzip
+
+    return gzip.decompress(encode(recording))
