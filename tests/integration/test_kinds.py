@@ -53,7 +53,7 @@ def slurm_time(at_s: int) -> str:
 def announced_s(cluster: Cluster, job: str) -> int:
     def shown() -> int:
         text = cluster.run("squeue", "--start", "-h", "-j", job, "-o", "%S")
-        return 0 if text in ("", "N/A") else instant_s(text)
+        return 0 if text in ("", "N/A", "None") else instant_s(text)
 
     return cluster.wait_for(f"an announced start of {job}", shown, 30)
 
@@ -132,6 +132,15 @@ class TestFixedStart:
         at_s = int(time.time()) + 300
         fixed = early.sbatch("-N1", "-t1", f"--fixed-start={slurm_time(at_s)}")
         told(early, fixed, f"cannot start at {slurm_time(at_s)} as fixed")
+
+        def shown(what: str) -> str:
+            return early.run("squeue", "--start", "-h", "-j", fixed, "-o", what)
+
+        # Its begin time would be a promise that nobody keeps.
+        early.wait_for("squeue to show no start", lambda: shown("%S") == "None", 30)
+        early.wait_for("and why", lambda: "cannot start at" in shown("%R"), 30)
+        early.run("scontrol", "update", f"JobId={fixed}", f"StartTime={slurm_time(at_s + 900)}")
+        early.wait_for("its new start", lambda: announced_s(early, fixed) == at_s + 900, 30)
 
     @pytest.mark.parametrize(
         ("options", "problem"),

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.integration.slurm import Cluster
+from tests.integration.slurm import Cluster, expand
 from tests.integration.test_chunks import held
 
 
@@ -36,7 +36,9 @@ def announced_s(cluster: Cluster, job: str) -> int:
     def shown() -> int:
         text = cluster.run("squeue", "--start", "-h", "-j", job, "-o", "%S")
         return (
-            0 if text in ("", "N/A") else int(datetime.fromisoformat(f"{text}+00:00").timestamp())
+            0
+            if text in ("", "N/A", "None")
+            else int(datetime.fromisoformat(f"{text}+00:00").timestamp())
         )
 
     return cluster.wait_for(f"an announced start of {job}", shown, 30)
@@ -66,6 +68,140 @@ def test_chunks_of_several_kinds_run_cpu_for_cpu(
         assert {node for node, n in found.items() if n == 2} <= {"n5", "n6", "n7", "n8"}
 
 
+def test_a_chunk_request_that_waits_shows_its_start_and_what_it_waits_for(openccs: Cluster) -> None:
+    blocker = openccs.sbatch("-N7", "--exclusive", "-t3", run="sleep 300")
+    openccs.wait_state(blocker, "RUNNING")
+    options = ("--chunks=1:ncpus=4+4:ncpus=2", "--place=scatter")
+    job = openccs.sbatch("-t1", *options, run="sleep 60")
+    free_s = int(datetime.fromisoformat(f"{openccs.job(blocker)['EndTime']}+00:00").timestamp())
+    assert announced_s(openccs, job) == free_s
+    assert len(expand(openccs.job(job)["SchedNodeList"])) == 5
+    text = explained(openccs, job)
+    assert f"waits for job {blocker}" in text
+    assert "fewer chunks" in text or "in place of 4" in text
+    openccs.run("scancel", blocker)
+    assert sorted(held(openccs, job).values()) == [2, 2, 2, 2, 4]
+
+
+@pytest.fixture
+def featured(openccs: Cluster) -> Iterator[Cluster]:
+    """Three racks (n1-n3, n4-n6, n7-n8) and InfiniBand on n2, n4 and n5."""
+    nodes = [f"n{number}" for number in range(1, 9)]
+    racks = dict(zip(nodes, "aaabbbcc", strict=True))
+    before = {
+        node: openccs.run("sinfo", "-N", "-h", "-n", node, "-o", "%b").splitlines()[0]
+        for node in nodes
+    }
+
+    def give(node: str, features: str) -> None:
+        openccs.root(
+            "scontrol", "update", f"NodeName={node}", f"AvailableFeatures={features}",
+            f"ActiveFeatures={features}",
+        )  # fmt: skip
+
+    for node in nodes:
+        fabric = ",net=IB" if node in ("n2", "n4", "n5") else ""
+        give(node, f"{before[node]},rack={racks[node]}{fabric}")
+    try:
+        yield openccs
+    finally:
+        for node in nodes:
+            give(node, before[node])
+
+
+def test_a_group_lies_in_one_rack(featured: Cluster) -> None:
+    """Two CPUs are taken on n2: no rack but the second has three whole nodes."""
+    blocker = featured.sbatch("-t5", "--chunks=1:ncpus=2:host=n2", run="sleep 300")
+    featured.wait_state(blocker, "RUNNING")
+    options = ("--chunks=3:ncpus=4", "--place=scatter:group=rack")
+    first = featured.sbatch("-t3", *options, run="sleep 300")
+    assert set(held(featured, first)) == {"n4", "n5", "n6"}
+    second = featured.sbatch("-t2", *options, run="sleep 60")
+    third = featured.sbatch("-t2", "--chunks=4:ncpus=4", "--place=scatter:group=rack")
+    text = featured.job(first)["EndTime"]
+    free_s = int(datetime.fromisoformat(f"{text}+00:00").timestamp())
+    assert announced_s(featured, second) == free_s  # though n1, n3, n7 and n8 are free
+    assert f"waits for job {first}" in explained(featured, second)
+    featured.wait_for("the third's reason", lambda: "can hold it" in explained(featured, third), 30)
+    featured.run("scancel", blocker)
+    assert set(held(featured, second)) == {"n1", "n2", "n3"}
+
+
+def test_chunks_on_nodes_with_infiniband(featured: Cluster) -> None:
+    """Heterogeneous features: each kind of chunk where its resources are."""
+    options = ("--chunks=2:ncpus=4:net=IB+2:ncpus=1:rack=c", "--place=scatter")
+    job = featured.sbatch("-t2", *options, run="sleep 60")
+    found = held(featured, job)
+    assert {node for node, cpus in found.items() if cpus == 4} < {"n2", "n4", "n5"}
+    assert {node for node, cpus in found.items() if cpus == 1} == {"n7", "n8"}
+    waits = featured.sbatch("-t1", "--chunks=2:ncpus=4:net=IB", "--place=scatter", run="sleep 60")
+    text = featured.job(job)["EndTime"]
+    assert announced_s(featured, waits) == int(datetime.fromisoformat(f"{text}+00:00").timestamp())
+    assert f"waits for job {job}" in explained(featured, waits)
+    never = featured.sbatch("-t1", "--chunks=4:ncpus=1:net=IB", "--place=scatter")
+    featured.wait_for("its reason", lambda: "can hold it" in explained(featured, never), 30)
+    featured.run("scancel", job)
+    assert set(held(featured, waits)) < {"n2", "n4", "n5"}
+
+
+def test_the_paper_s_large_node_is_for_large_chunks_and_short_jobs(cluster: Cluster) -> None:
+    """Here n8 is the large node, three CPUs are many, and three minutes are long."""
+    pool = {
+        "name": "large",
+        "nodes": {"names": "n8"},
+        "access": [{"chunk": {"cpus": ">= 3"}}, {"time": "<= 2m"}],
+    }
+    with policy(cluster, rules={"free_pools": [pool]}):
+        blocker = cluster.sbatch("-N7", "--exclusive", "-t5", "-x", "n8", run="sleep 300")
+        cluster.wait_state(blocker, "RUNNING")
+        small = cluster.sbatch("-t3", "--chunks=1:ncpus=2", run="sleep 60")
+        text = cluster.job(blocker)["EndTime"]
+        free_s = int(datetime.fromisoformat(f"{text}+00:00").timestamp())
+        assert announced_s(cluster, small) == free_s
+        told = explained(cluster, small)
+        assert "FreePool large keeps nodes from it; with access it would start" in told
+        assert "lets in: cpus >= 3 in one chunk, or time <= 2m" in " ".join(told.split())
+        large = cluster.sbatch("-t3", "--chunks=1:ncpus=3", run="sleep 60")
+        assert held(cluster, large) == {"n8": 3}
+        short = cluster.sbatch("-t2", "--chunks=1:ncpus=1", run="sleep 60")
+        assert held(cluster, short) == {"n8": 1}
+        assert cluster.state(small) == "PENDING"
+
+
+def test_licences_of_a_reservation_are_kept_for_it(openccs: Cluster) -> None:
+    """There are four of matlab; the reservation keeps three."""
+    opens_s = int(time.time()) + 120
+    begin = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(opens_s))
+    openccs.root(
+        "scontrol", "create", "reservation", "ReservationName=course", f"StartTime={begin}",
+        "Duration=10", "Nodes=n8", "Users=user", "Licenses=matlab:3",
+    )  # fmt: skip
+    try:
+        two = ("-n1", "-L", "matlab:2")
+        short = openccs.sbatch("-t1", *two)
+        openccs.wait_state(short, "COMPLETED")
+        long = openccs.sbatch("-t10", *two)
+        inside = openccs.sbatch("-t10", "-n1", "-L", "matlab:3", "--reservation=course")
+        assert announced_s(openccs, long) == opens_s + 600
+        assert announced_s(openccs, inside) == opens_s
+        openccs.wait_for("the reason", lambda: "reservation course" in explained(openccs, long), 30)
+        assert "licence matlab is in use or kept by a reservation" in explained(openccs, long)
+    finally:
+        openccs.root("sh", "-c", "squeue -h -R course -o %A | xargs -r scancel --quiet")
+        openccs.process("scontrol", "delete", "ReservationName=course", user="root")
+
+
+def test_rules_about_what_there_is_not_are_told(cluster: Cluster) -> None:
+    limit = {"user": "alice", "resource": "gpuu", "items": 8}
+    with policy(cluster, rules={"limits": [limit]}):
+        cluster.wait_for(
+            "status to say so",
+            lambda: "does not have: gpuu" in cluster.run("schedbridge", "status"),
+            30,
+        )
+        assert "name resources the cluster does not have: gpuu" in cluster.script("logs", "service")
+
+
 def test_an_announced_start_stands_against_higher_priority(openccs: Cluster) -> None:
     blocker = openccs.sbatch("-N8", "--exclusive", "-t2", run="sleep 300")
     openccs.wait_state(blocker, "RUNNING")
@@ -88,6 +224,8 @@ def test_a_lost_node_is_replanned_and_its_return_too(openccs: Cluster) -> None:
     openccs.root("scontrol", "update", "NodeName=n3", "State=DRAIN", "Reason=test")
     try:
         openccs.wait_for("the reason", lambda: "only 7 are up" in explained(openccs, wide), 30)
+        shown = openccs.run("squeue", "--start", "-h", "-j", wide, "-o", "%S")
+        assert shown == "N/A"
         openccs.wait_for(
             "the narrow job to move up", lambda: announced_s(openccs, narrow) <= first, 30
         )
@@ -109,6 +247,9 @@ def test_a_free_pool_by_cron_keeps_nodes_from_long_jobs(cluster: Cluster) -> Non
         cluster.wait_state(short, "COMPLETED")
         assert announced_s(cluster, long) == int((opens + timedelta(minutes=30)).timestamp())
         assert cluster.state(long) == "PENDING"
+        told = explained(cluster, long)
+        assert "FreePool maintenance keeps nodes from it; with access it would start" in told
+        assert "with a time limit of" in " ".join(told.split())  # shorter, it would end before
         cluster.run("scancel", long)
 
 

@@ -222,6 +222,23 @@ def test_few_requests_asked_again_and_again(seed: int) -> None:
 
 @given(SEEDS)
 @EXAMPLES
+def test_ties_of_equal_start_and_end(seed: int) -> None:
+    """All jobs last equally long and come in packs: starts and ends meet in the same seconds."""
+    pair = Pair(random.Random(seed))
+    pair.lengths = [pair.rng.randint(1, 4)] * 3
+    pair.window = lambda length: (0, HORIZON - length)  # type: ignore[method-assign]
+    for _ in range(2):
+        pair.request()
+    pair.request = lambda: pair.rng.choice(pair.requests)  # type: ignore[method-assign]
+    for _ in range(pair.rng.randint(6, 16)):
+        if pair.rng.random() < 0.2:
+            pair.revoke()
+        pair.plan()
+    pair.check_nothing_oversubscribed()
+
+
+@given(SEEDS)
+@EXAMPLES
 def test_replanning_moves_to_the_earliest_start_or_not_at_all(seed: int) -> None:
     pair = Pair(random.Random(seed))
     for _ in range(pair.rng.randint(4, 12)):
