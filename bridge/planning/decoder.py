@@ -29,6 +29,7 @@ and where their schedules may differ.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -136,6 +137,13 @@ class Decoder:
         limit_s = rows.alternatives.time_limit_s[rows.alternatives.chosen(alternative)[at]]
         end[at] = ends(rows.snapshot.jobs, rows.job[rows.asked[at]], start[at], limit_s)
         return Schedule(start, end, alternative)
+
+    def columns(self, order: NDArray[np.int64]) -> dict[str, Any]:
+        """The arguments of `plan_nodes` for some positions in this order, for kernels like it.
+
+        They are all that binds these rows, unless the book plans (`by_book`).
+        """
+        return self._nodes_plan.columns(order)
 
     def plan(self, policy: str) -> Plan:
         """The plan of the last order decoded, with the reason of every row that waits.

@@ -43,11 +43,10 @@ class NodesPlan:
             (n_asked,) starts, and which of the row's own alternatives (-1: none), by position.
         """
         self._order = order
-        self._found = plan_nodes(
-            **self._world,
-            **self._jobs(order),
-            depth=UNLIMITED if depth is None else depth,
-        )
+        columns = self.columns(order)
+        if depth is not None:
+            columns["depth"] = depth
+        self._found = plan_nodes(**columns)
         start = np.empty(len(order), dtype=np.int64)
         alternative = np.empty(len(order), dtype=np.int32)
         start[order], alternative[order] = self._found.start, self._found.alternative
@@ -69,6 +68,10 @@ class NodesPlan:
             nodes=found.nodes[take],
             tasks=found.tasks[take],
         )
+
+    def columns(self, order: NDArray[np.int64]) -> dict[str, Any]:
+        """The arguments of `plan_nodes` for some positions in `Rows.asked`, in this order."""
+        return {**self._world, **self._jobs(order), "depth": UNLIMITED}
 
     @cached_property
     def _world(self) -> dict[str, Any]:

@@ -10,7 +10,8 @@ Words
 
 Rules
     1. Overdue jobs are planned first, oldest first; the search may not reorder them. So no job
-       starves: once it is overdue, only older ones are planned before it.
+       starves: once it is overdue, only older ones are planned before it. (Jobs with a fixed start
+       are always booked before all others: `bridge.planning.decoder`.)
     2. A family of orders (the given one, shortest, smallest area, largest slowdown, size**a *
        length**b by weight) is decoded, then the best is changed at random: half insertions, half
        swaps, near by half of the time. What costs no more is kept. Of few units all orders are
@@ -18,8 +19,8 @@ Rules
     3. The search ends when the bound is met (no plan that books the overdue jobs first costs less),
        when nothing better was found for long, or when `effort` or `budget_ms` is spent.
     4. Jobs that ask for chunks of several kinds, and those behind the window, are planned behind it
-       in the given order.
-    5. The best order is planned by the planner of the conservative plan: all its rules hold for all
+       in the given order. The kernel knows nothing of limits, FreePools and protections.
+    5. The best order is planned by the decoder of the conservative plan: all its rules hold for all
        jobs. It serves if no more jobs are without a start than in the given plan, and its objective
        is less; else the given plan does.
     6. A job for which the given plan keeps its deadline or fixed start is not made to miss it for
@@ -30,7 +31,8 @@ S. Hartmann, Heuristic Algorithms for the Resource-Constrained Project Schedulin
 Bound: Lagrangian relaxation of the capacity, priced as fluid jobs first.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,12 +40,13 @@ from numpy.typing import NDArray
 from bridge.core import OrderFound, Stopped, search_orders
 from bridge.errors import ConfigError, PolicyError
 from bridge.model.answer import NO_GAIN, SETTLED, SMALL, Dispatched
+from bridge.model.limits import Rules
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
-from bridge.planning.node_columns import node_columns
+from bridge.planning.conditions import Conditions, check_protection
+from bridge.planning.decoder import Decoder, Schedule
 from bridge.planning.objective import Objective
-from bridge.planning.rows import Rows, expand_arrays
-from bridge.policies.plan.backfill import Backfill
+from bridge.planning.rules_text import parse_rules
 from bridge.ports import Memory, Preference
 from bridge.units import DAY_S, NEVER, UNPLANNED
 
@@ -70,6 +73,8 @@ class Search:
             the same plan everywhere.
         window: jobs whose order is searched.
         array_depth: tasks of one array planned at a time.
+        rules: limits and FreePools, as the section `planning` of the configuration has them.
+        protect: what nodes keep for jobs that want a resource, as `Backfill` has it.
     """
 
     objective: str = "slowdown"
@@ -79,6 +84,9 @@ class Search:
     effort: int = 500_000
     window: int = 500
     array_depth: int = 1000
+    rules: dict[str, Any] | None = None
+    protect: dict[str, Any] | None = None
+    _rules: Rules = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         Objective(self.objective, self.ageing_s)
@@ -92,6 +100,13 @@ class Search:
         for key in ("window", "array_depth"):
             if getattr(self, key) < 1:
                 raise ConfigError(key, f"must be 1 or more, not {getattr(self, key)}")
+        check_protection(self.protect)
+        object.__setattr__(self, "_rules", parse_rules(self.rules, "rules"))
+
+    @property
+    def conditions(self) -> Conditions:
+        """What the plan is held to, for questions of what would be otherwise."""
+        return Conditions(rules=self._rules, protect=self.protect, whole_queue=True)
 
     def plan(
         self,
@@ -102,152 +117,179 @@ class Search:
         rng: np.random.Generator,
     ) -> Plan:
         """Plans all pending jobs; see `bridge.ports.PlanPolicy`."""
-        seed = int(rng.integers(1 << 63))
-        goal = Objective(self.objective, self.ageing_s)
-        core = Backfill(array_depth=self.array_depth)
-        order, overdue = self._overdue_first(snapshot, order)
-        given = core.plan(snapshot, order, preference, memory, rng)
-        found, cost = None, goal.of_plan(snapshot, given)
-        window = self._window(snapshot, order, given)
-        why = SETTLED
-        if (given.start_s > snapshot.now_s).any():
-            why = SMALL if len(window) < 2 else NO_GAIN
-        if why == NO_GAIN:
-            lead = int(np.isin(window, order[:overdue]).sum())
-            asked = _Asked(snapshot, window, preference, goal, self.array_depth)
-            found = asked.search(self, lead, seed)
-            if found.cost < found.given_cost:
-                rest = order[~np.isin(order, window)]
-                best = np.concatenate((asked.job[found.order], rest))
-                plan = core.plan(snapshot, best, preference, memory, rng)
-                best_cost = goal.of_plan(snapshot, plan)
-                if (_unstarted(plan), best_cost) < (_unstarted(given), cost):
-                    done = Dispatched(len(window), cost, best_cost, asked.gap(found))
-                    memory.dispatched = done
-                    return _told(plan, self.objective, done, found)
-        left = asked.gap(found) if found is not None else 0.0 if why == SETTLED else None
-        memory.dispatched = Dispatched(len(window), cost, cost, left, why)
-        return replace(given, policy="search")
-
-    def _overdue_first(
-        self, snapshot: Snapshot, order: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], int]:
-        """Rule 1; and how many they are."""
-        if self.most_wait_s is None:
-            return order, 0
-        submit_s = snapshot.jobs.submit_s[order]
-        late = snapshot.now_s - submit_s >= self.most_wait_s
-        first = order[late][np.argsort(submit_s[late], kind="stable")]
-        return np.concatenate((first, order[~late])), len(first)
-
-    def _window(
-        self, snapshot: Snapshot, order: NDArray[np.int64], given: Plan
-    ) -> NDArray[np.int64]:
-        """Rows of the jobs whose order is searched, in the given order."""
-        jobs = snapshot.jobs
-        able = np.zeros(len(jobs), dtype=bool)
-        able[given.job[(given.start_s != NEVER) & (given.start_s != UNPLANNED)]] = True
-        for job in np.flatnonzero(able & jobs.chunks.astype(bool)).tolist():
-            able[job] = len(jobs.chunks[job].request.kinds) == 1
-        found: NDArray[np.int64] = order[able[order]][: self.window]
-        return found
-
-
-class _Asked:
-    """A window as the kernel takes it.
-
-    Attributes:
-        job: (n_units,) row of `Snapshot.jobs` of each unit.
-    """
-
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        window: NDArray[np.int64],
-        preference: Preference,
-        goal: Objective,
-        array_depth: int,
-    ) -> None:
-        rows = Rows(snapshot, expand_arrays(snapshot.jobs, window, array_depth))
-        job = rows.job[rows.asked]
-        first = np.flatnonzero(np.diff(job, prepend=-1))
-        self.job = job[first]
-        self._snapshot, self._goal = snapshot, goal
-        self._rows = job
-        self._indptr = np.append(first, len(job)).astype(np.int64)
-        self._length_s = rows.alternatives.time_limit_s[rows.alternatives.indptr[:-1]]
-        self._columns = node_columns(rows, preference)
-        weight = goal.weights(snapshot, job, self._length_s)
-        self._scale = WEIGHT / max(float(weight.max(initial=0.0)), 1e-300)
-        self._weight = np.rint(weight * self._scale).astype(np.int64)
-        due_s = goal.due_s(snapshot, job, self._length_s)
-        self._due_s = np.maximum(due_s, snapshot.now_s)
-        self._share = self._shares(rows)
-
-    def search(self, settings: Search, lead: int, seed: int) -> OrderFound:
-        """Looks for the best order."""
         try:
-            return search_orders(
-                self._columns,
-                unit_indptr=self._indptr,
-                weight=self._weight,
-                due=self._due_s,
-                orders=self._family(lead),
-                lead=lead,
-                effort=settings.effort,
-                budget_us=settings.budget_ms * 1000,
-                patience=PATIENCE,
-                seed=seed,
+            decoder = Decoder(
+                snapshot, order, preference, self.conditions, array_depth=self.array_depth
             )
+            return _Cycle(self, snapshot, decoder).plan(memory, int(rng.integers(1 << 63)))
         except ValueError as error:
             raise PolicyError("search", str(error)) from error
 
+
+class _Cycle:
+    """One cycle. Positions are those of the decoder."""
+
+    def __init__(self, settings: Search, snapshot: Snapshot, decoder: Decoder) -> None:
+        rows = decoder.rows
+        self._settings, self._snapshot, self._decoder = settings, snapshot, decoder
+        self._goal = Objective(settings.objective, settings.ageing_s)
+        self._job = rows.job[rows.asked]
+        self._length_s = rows.alternatives.time_limit_s[rows.alternatives.indptr[:-1]]
+        self._given, self._lead = self._overdue_first()
+
+    def plan(self, memory: Memory, seed: int) -> Plan:
+        """Plans all rows; notes in memory what was done."""
+        schedule = self._decoder.decode(self._given)
+        given = self._judged(schedule)
+        if not (schedule.start_s > self._snapshot.now_s).any():
+            memory.dispatched = Dispatched(0, given[1], given[1], 0.0, SETTLED)
+            return self._decoder.plan("search")
+        window = _Window(self, self._inside(schedule))
+        if len(window) < 2:
+            memory.dispatched = Dispatched(len(window), given[1], given[1], None, SMALL)
+            return self._decoder.plan("search")
+        found = window.search(seed)
+        gap, why = window.gap(found), NO_GAIN
+        if found.cost < found.given_cost:
+            best = self._judged(self._decoder.decode(window.whole(found)))
+            if best < given:
+                done = Dispatched(len(window), given[1], best[1], gap)
+                memory.dispatched = done
+                plan = self._decoder.plan("search")
+                return replace(plan, notes=(*plan.notes, self._note(done, found)))
+            self._decoder.decode(self._given)
+        memory.dispatched = Dispatched(len(window), given[1], given[1], gap, why)
+        return self._decoder.plan("search")
+
+    def _judged(self, schedule: Schedule) -> tuple[int, float]:
+        """Rows without a start, and the objective of the others (rule 5)."""
+        has = (schedule.start_s != NEVER) & (schedule.start_s != UNPLANNED)
+        start_s = schedule.start_s[has]
+        cost = self._goal.costs(
+            self._snapshot, self._job[has], start_s, schedule.end_s[has] - start_s
+        )
+        return int((~has).sum()), float(cost.sum())
+
+    def _overdue_first(self) -> tuple[NDArray[np.int64], int]:
+        """All positions in the given order, and how many of them go first in any order."""
+        jobs, job = self._snapshot.jobs, self._job
+        everyone = np.arange(len(job), dtype=np.int64)
+        submit_s = jobs.submit_s[job]
+        fixed = jobs.fixed[job]
+        most_s = self._settings.most_wait_s
+        late = np.zeros(len(job), dtype=bool)
+        if most_s is not None:
+            late = ~fixed & (self._snapshot.now_s - submit_s >= most_s)
+        oldest = everyone[late][np.argsort(submit_s[late], kind="stable")]
+        order = np.concatenate((everyone[fixed], oldest, everyone[~fixed & ~late]))
+        return order, int(fixed.sum()) + len(oldest)
+
+    def _inside(self, given: Schedule) -> NDArray[np.bool_]:
+        """By position: rows that the search may order, or that go first (rule 4)."""
+        jobs = self._snapshot.jobs
+        inside: NDArray[np.bool_] = (given.start_s != NEVER) & (given.start_s != UNPLANNED)
+        several = [
+            job
+            for job in np.flatnonzero(jobs.chunks.astype(bool)).tolist()
+            if len(jobs.chunks[job].request.kinds) > 1
+        ]
+        if several:
+            inside &= ~np.isin(self._job, several)
+        return inside
+
+    def _note(self, done: Dispatched, found: OrderFound) -> str:
+        ends = {
+            Stopped.BOUND: "none is better",
+            Stopped.EXHAUSTED: "all orders tried",
+            Stopped.PATIENCE: "nothing better for long",
+            Stopped.BUDGET: "budget spent",
+        }
+        return (
+            f"search: {self._settings.objective} {done.found:,.1f} instead of {done.greedy:,.1f},"
+            f" at most {done.gap:.1%} above the least; {found.decodes:,} orders,"
+            f" {ends[found.stopped]}"
+        )
+
+
+class _Window:
+    """The rows whose order is searched, as the kernel takes them."""
+
+    def __init__(self, cycle: _Cycle, inside: NDArray[np.bool_]) -> None:
+        given, settings, snapshot = cycle._given, cycle._settings, cycle._snapshot
+        self._cycle = cycle
+        taken = given[inside[given]]
+        job = cycle._job[taken]
+        first = np.flatnonzero(np.diff(job, prepend=-1))[: settings.window + 1]
+        if len(first) > settings.window:
+            taken, first = taken[: first[-1]], first[:-1]
+        self._rows = taken
+        self._indptr = np.append(first, len(taken)).astype(np.int64)
+        leading = inside[given[: cycle._lead]].sum()
+        self._lead = int(np.searchsorted(first, leading))
+        rest = np.ones(len(given), dtype=bool)
+        rest[taken] = False
+        self._rest = given[rest[given]]
+        job, length_s = cycle._job[taken], cycle._length_s[taken]
+        self._job, self._length_s = job, length_s
+        weight = cycle._goal.weights(snapshot, job, length_s)
+        self._scale = WEIGHT / max(float(weight.max(initial=0.0)), 1e-300)
+        self._weight = np.rint(weight * self._scale).astype(np.int64)
+        self._due_s = np.maximum(cycle._goal.due_s(snapshot, job, length_s), snapshot.now_s)
+
+    def __len__(self) -> int:
+        """Units."""
+        return len(self._indptr) - 1
+
+    def search(self, seed: int) -> OrderFound:
+        """Looks for the best order of the units."""
+        settings = self._cycle._settings
+        return search_orders(
+            self._cycle._decoder.columns(self._rows),
+            unit_indptr=self._indptr,
+            weight=self._weight,
+            due=self._due_s,
+            orders=self._family(),
+            lead=self._lead,
+            effort=settings.effort,
+            budget_us=settings.budget_ms * 1000,
+            patience=PATIENCE,
+            seed=seed,
+        )
+
+    def whole(self, found: OrderFound) -> NDArray[np.int64]:
+        """All positions: the window in the order found, then the others as given."""
+        parts = np.split(self._rows, self._indptr[1:-1])
+        return np.concatenate([*(parts[unit] for unit in found.order.tolist()), self._rest])
+
     def gap(self, found: OrderFound) -> float:
         """How much of the window's objective might be saved at the most."""
-        has = found.start != NEVER
-        cost = self._goal.costs(
-            self._snapshot, self._rows[has], found.start[has], self._length_s[has]
-        ).sum()
+        has, goal = found.start != NEVER, self._cycle._goal
+        costs = goal.costs(
+            self._cycle._snapshot, self._job[has], found.start[has], self._length_s[has]
+        )
+        cost = float(costs.sum())
         return float((found.cost - found.bound) / self._scale / cost) if cost > 0 else 0.0
 
-    def _family(self, lead: int) -> NDArray[np.int32]:
+    def _family(self) -> NDArray[np.int32]:
         """Rule 2: (n_orders, n_units), the given order first."""
-        at = self._indptr[:-1]
-        size, length = np.log(self._share[at]), np.log(self._length_s[at])
+        at, snapshot = self._indptr[:-1], self._cycle._snapshot
+        size, length = np.log(self._shares()[at]), np.log(self._length_s[at])
         weight = np.log(np.maximum(self._weight[at], 1))
-        waited_s = np.maximum(self._snapshot.now_s - self._snapshot.jobs.submit_s[self.job], 0)
-        keys = [a * size + b * length - weight for a in _SHARES for b in _LENGTHS]
+        waited_s = np.maximum(snapshot.now_s - snapshot.jobs.submit_s[self._job[at]], 0)
+        keys = [np.zeros(len(at)), -waited_s / self._length_s[at]]
         keys += [a * size + b * length for a, b in _PLAIN]
-        keys += [-waited_s / self._length_s[at], np.zeros(len(at))]
-        table = np.array(keys[::-1])
-        table[:, :lead] = -np.inf
+        keys += [a * size + b * length - weight for a in _SHARES for b in _LENGTHS]
+        table = np.array(keys)
+        table[:, : self._lead] = -np.inf
         return np.argsort(table, axis=1, kind="stable").astype(np.int32)
 
-    def _shares(self, rows: Rows) -> NDArray[np.float64]:
-        """(n,) of the cluster each row takes, of the resource of which it takes most."""
-        jobs, nodes = self._snapshot.jobs, self._snapshot.nodes
-        width = rows.alternatives.min_nodes[rows.alternatives.indptr[:-1]][:, np.newaxis]
-        job = self._rows
+    def _shares(self) -> NDArray[np.float64]:
+        """(n_rows,) of the cluster each takes, of the resource of which it takes most."""
+        jobs, nodes, job = self._cycle._snapshot.jobs, self._cycle._snapshot.nodes, self._job
+        alternatives = self._cycle._decoder.rows.alternatives
+        width = alternatives.min_nodes[alternatives.indptr[self._rows]][:, np.newaxis]
         wants = width * jobs.per_node[job] + jobs.tasks[job][:, np.newaxis] * jobs.per_task[job]
         share = (wants / np.maximum(nodes.capacity.sum(axis=0), 1)).max(axis=1, initial=0.0)
         whole = np.where(jobs.exclusive[job], width[:, 0] / max(len(nodes), 1), 0.0)
         found: NDArray[np.float64] = np.maximum(np.maximum(share, whole), 1e-9)
         return found
-
-
-def _unstarted(plan: Plan) -> int:
-    return int(((plan.start_s == NEVER) | (plan.start_s == UNPLANNED)).sum())
-
-
-def _told(plan: Plan, objective: str, done: Dispatched, found: OrderFound) -> Plan:
-    ends = {
-        Stopped.BOUND: "none is better",
-        Stopped.EXHAUSTED: "all orders tried",
-        Stopped.PATIENCE: "nothing better for long",
-        Stopped.BUDGET: "budget spent",
-    }
-    note = (
-        f"search: {objective} {done.found:,.1f} instead of {done.greedy:,.1f}, at most"
-        f" {done.gap:.1%} above the least; {found.decodes:,} orders, {ends[found.stopped]}"
-    )
-    return replace(plan, policy="search", notes=(*plan.notes, note))
