@@ -16,7 +16,7 @@ Rules
        event, in which time jobs end and arrive but nothing else is decided; the rest, less than a
        second, is added to the jobs' waits (`Schedule.lag_s`), not to any event.
     7. Decisions that nobody's coming or going asked for (rule 3) come at growing distances when
-       they change nothing: after the third the next is 2 s away at least, then 4, 8 and so on.
+       they change nothing: after the fourth the next is 2 s away at least, then 4, 8 and so on.
 """
 
 import heapq

@@ -43,7 +43,8 @@ def a_config(home, **settings):
         "policy": "slurm-like",
     }
     for section, value in settings.items():
-        base[section] = {**base.get(section, {}), **value} if isinstance(value, dict) else value
+        both = isinstance(value, dict) and isinstance(base.get(section, {}), dict)
+        base[section] = {**base.get(section, {}), **value} if both else value
     return json.dumps(base)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from bridge.errors import ControllerError, StaleSnapshot, Unreachable
 from bridge.loop import Decider
-from bridge.registry import PRESETS, build
+from bridge.registry import PRESETS, build, parse_policy
 from bridge.rpc.client import OperatorClient, RemoteDecider
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.pb import scheduler_pb2_grpc
@@ -67,6 +67,20 @@ def test_the_wire_changes_nothing(home, preset):
         served = simulate(workload, system, remote.decide)
     assert_same(served, simulate(workload, system, in_process(preset)))
     assert not served.refusals
+
+
+@pytest.mark.parametrize("predictor", ["last-two", "name-history"])
+def test_the_wire_tells_what_predictors_learn_from(home, predictor):
+    workload, system = random_workload(7, n_jobs=120, processors=24), pool_of(24)
+    policy = {"preset": "easy", "predict": predictor}
+    with a_service(home, policy=policy), RemoteDecider(controller_of(home)) as remote:
+        served = simulate(workload, system, remote.decide)
+        with OperatorClient(operator_of(home)) as operator:
+            assert f"predict: {predictor}" in operator.policy().yaml
+    alone = simulate(workload, system, Decider(build(parse_policy(policy))).decide)
+    assert_same(served, alone)
+    by_limits = simulate(workload, system, in_process("easy"))
+    assert (alone.schedule.start_s != by_limits.schedule.start_s).any()
 
 
 def test_the_wire_changes_nothing_on_shared_nodes(home, tmp_path):

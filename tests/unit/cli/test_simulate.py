@@ -131,6 +131,11 @@ def test_a_described_system(schedbridge, tmp_path):
         ([EXCERPT, "--system", "SYSTEM", "--engine", "fast"], "needs 'cycle'"),
         ([EXCERPT, "--faults", "3", "--engine", "fast"], "needs 'cycle'"),
         (["NO_HEADER"], "give --procs"),
+        ([EXCERPT, "--predict", "stars"], "policy.predict: no algorithm 'stars'; there are time"),
+        ([EXCERPT, "--decision-time", "soon"], "decision-time: must be free, counted or 0 to"),
+        ([EXCERPT, "--decision-time", "-1"], "decision-time: must be free, counted or 0 to"),
+        ([EXCERPT, "--decision-time", "nan"], "decision-time: must be free, counted or 0 to"),
+        ([EXCERPT, "--decision-time", "9", "--engine", "fast"], "with free decisions"),
         ([EXCERPT, "--jobs", "9", "--out", "/proc/none"], "cannot write there"),
     ],
 )
@@ -162,3 +167,26 @@ def test_announced_starts_are_judged(schedbridge, tmp_path):
         assert found["promised"] + found["unpromised"] == 300
     assert easy["starts"]["promised"] < conservative["starts"]["promised"]
     assert easy["starts"]["last"]["kept"] == 1
+
+
+def test_each_policy_with_each_predictor(schedbridge):
+    predictors = [w for name in ("time-limit", "last-two", "oracle") for w in ("--predict", name)]
+    code, out, err = schedbridge("simulate", EXCERPT, "--jobs", 300, *predictors, "--json")
+    assert (code, err) == (0, "")
+    found = json.loads(out)
+    limits, last_two, oracle = found["results"]
+    assert [each["policy"] for each in found["results"]] == ["easy", "easy+last-two", "easy+oracle"]
+    assert [each["predict"] for each in found["policies"]] == ["time-limit", "last-two", "oracle"]
+    assert limits["run_times"]["under"] == 0
+    assert 0 < last_two["run_times"]["under"] < 1
+    assert (oracle["run_times"]["accuracy"], oracle["run_times"]["off_s"]["max"]) == (1, 0)
+
+
+def test_decisions_that_take_time_are_waited_for(schedbridge):
+    free, slow = (
+        json.loads(schedbridge("simulate", EXCERPT, "--jobs", 60, "--json", *more)[1])
+        for more in ((), ("--decision-time", 250))
+    )
+    assert (free["decision_time"], slow["decision_time"]) == ("free", "250")
+    waits = [each["results"][0]["wait_s_mean"] for each in (free, slow)]
+    assert waits[1] - waits[0] == pytest.approx(0.25)

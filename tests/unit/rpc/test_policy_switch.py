@@ -90,3 +90,11 @@ def test_resources_that_the_cluster_does_not_have(decider, cycles):
     switch.obey(rules, cycles)
     switch.replace("easy", cycles)
     assert switch.unknown(cycles.published.snapshot) == ("fpga", "gpuu", "hbm", "phi")
+
+
+def test_nothing_that_knows_the_future_is_put_in_force(decider, cycles):
+    switch = PolicySwitch(PRESETS["openccs"], decider)
+    with pytest.raises(ConfigError, match="'oracle' knows the future"):
+        switch.replace("{preset: easy, predict: oracle}", cycles)
+    switch.replace("{preset: easy, predict: last-two}", cycles)
+    assert switch.name() == "easy+last-two"

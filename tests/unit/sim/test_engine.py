@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
+import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from bridge.errors import Unreachable
+from bridge.measures import turnaround_s, wait_s
+from bridge.model.job import Ending
 from bridge.sim.engine import MAX_IDLE, RETRY_S, simulate
 from bridge.sim.faults import Fault, FaultKind
 from bridge.sim.system import pool_of
@@ -247,3 +250,115 @@ def test_a_plan_nobody_can_read_announces_nothing():
     outcome = run([(1, 10, 10, 4), (2, 5, 5, 4)], decide=decide, fallback=NaiveBackfill())
     assert outcome.starts.promise["first_said_s"].tolist()[0] == 0
     assert len(outcome.refusals) == 1
+
+
+class TestDecisionTime:
+    """What decisions take counts as waiting."""
+
+    JOBS = ((1, 10, 10, 4), (3, 5, 5, 4))
+
+    def test_free_decisions_leave_no_lag(self):
+        assert run(self.JOBS).schedule.lag_s is None
+
+    def test_parts_of_a_second_are_waited_for_and_delay_no_event(self):
+        free, counted = run(self.JOBS), run(self.JOBS, decision_s=0.25)
+        assert starts(counted) == starts(free)
+        assert counted.schedule.lag_s.tolist() == [0.25, 0.25]
+        assert wait_s(counted.schedule).tolist() == [0.25, 8.25]
+        assert turnaround_s(counted.schedule).tolist() == [10.25, 13.25]
+
+    def test_whole_seconds_delay_the_start(self):
+        outcome = run(self.JOBS, decision_s=2.5)
+        assert starts(outcome) == [3, 15]  # decided at 1 and, when the first ends, at 13
+        assert outcome.schedule.end_s.tolist() == [13, 20]
+        assert outcome.schedule.lag_s.tolist() == [0.5, 0.5]
+
+    def test_nothing_is_decided_while_a_decision_is_on_its_way(self):
+        seen = []
+
+        def decide(snapshot):
+            seen.append(snapshot.now_s)
+            return NaiveBackfill()(snapshot)
+
+        outcome = run([(1, 5, 5, 1), (2, 5, 5, 1), (3, 5, 5, 1)], decide=decide, decision_s=4.0)
+        assert seen == [1, 5]  # what came at 2 and 3 was seen at 5
+        assert starts(outcome) == [5, 9, 9]
+
+    def test_what_has_changed_meanwhile_is_refused(self):
+        gone = Fault(2, FaultKind.JOB_CANCELLED, 0)
+        outcome = run([(1, 5, 5, 1), (1, 5, 5, 1)], decision_s=3.0, faults=[gone])
+        assert [str(one) for one in outcome.refusals] == ["at 4: job 1: does not wait any more"]
+        assert starts(outcome) == [NEVER, 4]
+
+    def test_a_lost_node_is_found_out_too(self):
+        lost = Fault(2, FaultKind.NODE_LOST, 0)
+        outcome = run([(1, 5, 5, 2)], processors=3, decision_s=3.0, faults=[lost])
+        assert "not usable" in outcome.refusals[0].why
+        assert starts(outcome)[0] > 4
+
+    def test_the_time_that_it_took_can_be_counted(self):
+        def slow(snapshot):
+            time.sleep(0.02)
+            return NaiveBackfill()(snapshot)
+
+        outcome = run(self.JOBS, decide=slow, decision_s=None)
+        assert (outcome.schedule.lag_s >= 0.02).all()
+        took_s = outcome.decision_ms[[0, 2]] / 1e3  # the second started nothing
+        assert outcome.schedule.lag_s.tolist() == pytest.approx(took_s % 1)
+
+
+class TestEnded:
+    def test_what_ended_is_told_once(self):
+        seen = []
+
+        def decide(snapshot):
+            seen.append(snapshot)
+            return NaiveBackfill()(snapshot)
+
+        run([(1, 10, 20, 3), (4, 10, 10, 2), (6, 1, 1, 1), (30, 1, 9, 1)], decide=decide)
+        told = [
+            (s.now_s, one, start, end, limit, Ending(how))
+            for s in seen
+            for one, start, end, limit, how in zip(
+                s.ended.id,
+                s.ended.start_s.tolist(),
+                s.ended.end_s.tolist(),
+                s.ended.time_limit_s.tolist(),
+                s.ended.ending.tolist(),
+                strict=True,
+            )
+        ]
+        assert told == [
+            (7, "3", 6, 7, 1, Ending.TIMEOUT),
+            (11, "1", 1, 11, 20, Ending.COMPLETED),
+            (30, "2", 11, 21, 10, Ending.TIMEOUT),
+        ]
+
+    def test_a_requeued_job_has_not_ended_a_cancelled_one_has(self):
+        seen = []
+
+        def decide(snapshot):
+            seen.extend(snapshot.ended.ending.tolist())
+            return NaiveBackfill()(snapshot)
+
+        faults = [
+            Fault(3, FaultKind.NODE_LOST, 0),
+            Fault(4, FaultKind.NODE_RETURNED, 0),
+            Fault(20, FaultKind.JOB_CANCELLED, 0),
+        ]
+        run([(1, 50, 50, 4), (21, 1, 1, 1)], decide=decide, faults=faults)
+        assert seen == [Ending.CANCELLED]
+
+
+def test_idle_decisions_come_at_growing_distances():
+    asked = []
+
+    def soon(snapshot):
+        """Promises the next second again and again."""
+        asked.append(snapshot.now_s)
+        plan = NaiveBackfill()(snapshot)
+        return replace(plan, start_s=np.where(plan.start_s > 0, snapshot.now_s + 1, 0))
+
+    run([(1, 10_000, 10_000, 4)], decide=soon)
+    assert asked[:8] == [1, 2, 3, 4, 5, 7, 11, 19]
+    assert len(asked) < MAX_IDLE + 3
