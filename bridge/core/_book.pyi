@@ -54,7 +54,7 @@ class BookPlan:
         """(n_jobs,) ``Blocked`` codes; empty without reasons.
 
         COUNTER and NEVER_COUNTER mean a ceiling; NODES_BUSY that not even one second fits now;
-        BLACKOUT that too many nodes close before the job would end.
+        BLACKOUT that it would, but too many nodes are closed, or close before the job would end.
         """
     @property
     def blocked_ceiling(self) -> NDArray[np.int32]:

@@ -243,8 +243,10 @@ class NodePlan:
         """(n_jobs,) ``Blocked`` codes."""
     @property
     def blocked_counter(self) -> NDArray[np.int32]:
-        """(n_jobs,) the counter for COUNTER and NEVER_COUNTER, and for TOO_LATE where it keeps the
-        job from starting now; -1 otherwise."""
+        """(n_jobs,) the counter for COUNTER and NEVER_COUNTER; -1 otherwise.
+
+        For TOO_LATE it is the one that keeps the job from starting now, if one does.
+        """
     @property
     def fit_now(self) -> NDArray[np.int32]:
         """(n_jobs,) how many eligible nodes could hold the job from now for its whole length.

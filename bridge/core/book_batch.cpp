@@ -35,6 +35,46 @@ template <typename Open> bool holds_some_day(Book &book, const Group &sought, Op
     return missing == 0;
 }
 
+// Whether the nodes that are free at this second would hold a request, if only those counted that
+// stay open for so long; 0: closed times aside. Told group by group.
+bool free_now(Book &book, const Request &request, int64_t open_for) {
+    BookState &state = book.state();
+    for (const Group &sought : request.sought) {
+        const Shape &shape = state.requests.shape(sought.shape);
+        int64_t missing = sought.count;
+        for (const int32_t position : shape.positions) {
+            const auto p = static_cast<size_t>(position);
+            const int64_t most = std::min(missing, book.search().most(sought, p));
+            if (most <= 0 || (open_for > 0 && state.requests.next_open(shape, p, state.now,
+                                                                       open_for) != state.now)) {
+                continue;
+            }
+            const LineNeed need = shape.line_need();
+            missing -= shape.exclusive
+                           ? (state.lines.next_fit(p, need, state.now, 1, state.now) == state.now)
+                                 ? most
+                                 : 0
+                           : state.lines.room(p, need, state.now, 1, most).times;
+        }
+        if (missing > 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// Whether any class of a request is closed at some time.
+bool ever_closed(const BookState &state, const Request &request) {
+    for (const Group &sought : request.sought) {
+        for (const int32_t c : state.requests.shape(sought.shape).classes) {
+            if (state.requests.cls(c).ever_closed()) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 } // namespace
 
 std::pair<Blocked, int32_t> why_not_now(Book &book, int32_t id, int64_t length, Terms terms,
@@ -71,19 +111,13 @@ std::pair<Blocked, int32_t> why_not_now(Book &book, int32_t id, int64_t length, 
     if (not_before > now) {
         return {Blocked::NOT_BEFORE, -1};
     }
+    const bool closed = ever_closed(state, request);
     if (search.next_on_nodes(id, 1, now, now) != now) {
-        return {Blocked::NODES_BUSY, -1};
+        return {closed && free_now(book, request, 0) ? Blocked::BLACKOUT : Blocked::NODES_BUSY, -1};
     }
     if (search.next_on_nodes(id, length, now, now) != now) {
-        for (const Group &sought : request.sought) {
-            const Shape &shape = state.requests.shape(sought.shape);
-            if (!holds_some_day(book, sought, [&](size_t p) {
-                    return state.requests.next_open(shape, p, now, length) == now;
-                })) {
-                return {Blocked::BLACKOUT, -1};
-            }
-        }
-        return {Blocked::PLANNED_START, -1};
+        const bool closes = closed && !free_now(book, request, length);
+        return {closes ? Blocked::BLACKOUT : Blocked::PLANNED_START, -1};
     }
     for (const Term &term : terms) {
         if (term.mode != TermMode::COUNT &&

@@ -85,6 +85,7 @@ class BookClass {
 
     const std::vector<int32_t> &positions() const { return positions_; }
     bool has(size_t position) const { return member_[position]; }
+    bool ever_closed() const { return !closed_.empty(); }
 
     // Replaces all closed times: by position, in any order, overlapping or not.
     void set_closed(const std::vector<std::pair<int32_t, Interval>> &closed);

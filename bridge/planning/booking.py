@@ -15,7 +15,7 @@ Rules
        is none, at its earliest start.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,16 +26,16 @@ from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.planning.ceilings import Mode
 from bridge.planning.cluster_book import BookTerms, ClusterBook, Protection
-from bridge.planning.eligibility import Alternative
 from bridge.planning.freepools import Closure, Gates
 from bridge.planning.kinds import SPARE_S
-from bridge.planning.layouts import Layout, Layouts, layouts
+from bridge.planning.layouts import Layout, Layouts, layouts_of
 from bridge.planning.lying import Lying
 from bridge.planning.rows import Rows, gather
 from bridge.planning.rules import LoweredRules
 from bridge.ports import Preference
 from bridge.units import NEVER, UNPLANNED
 
+_IMPOSSIBLE = (Blocked.NEVER_NODES, Blocked.NEVER_SIZE, Blocked.NEVER_COUNTER)
 _NO_WIDTH = Reason(ReasonCode.NEVER, "no number of nodes that it may have holds its tasks")
 _Found = tuple[int, NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]  # of Book.find
 
@@ -112,7 +112,7 @@ class Booking:
         self._job = rows.job[rows.asked]
         self._first = alternatives.indptr
         owner = np.repeat(np.arange(n_asked), np.diff(alternatives.indptr))
-        self.layouts: list[Layouts] = _layouts_of(rows, self._job[owner])
+        self.layouts: list[Layouts] = layouts_of(rows, self._job[owner])
         self.cluster = ClusterBook(
             snapshot, rows.eligibility, preference.rank, lowered=lowered, protect=protect
         )
@@ -482,11 +482,7 @@ class Booking:
                     best_s, best = found[0], (candidate, layout, terms, found)
         now_s = self.rows.snapshot.now_s
         if best is None or best_s != now_s:
-            candidate = best[0] if best else self._first_open(first, end)
-            request = self._request_of(candidate, self.layouts[candidate].least[0])
-            self._blocked[asked], self._ceiling[asked] = self._book.why(
-                request, self._length(candidate), self._terms_of(candidate), begin_s, latest_s
-            )
+            self._judge(asked, [best[0]] if best else range(first, end), begin_s, latest_s)
         if best is None:
             return
         candidate, layout, terms, found = best
@@ -497,6 +493,21 @@ class Booking:
         self._book.book(asked, request, best_s, self._length(candidate), terms, *found[1:])
         self._start[asked], self._chosen[asked] = best_s, candidate - first
         self._layout[asked] = layout
+
+    def _judge(self, asked: int, candidates: Iterable[int], begin_s: int, latest_s: int) -> None:
+        """Says why a row does not start now: by the first candidate that it could have some day."""
+        verdicts = []
+        for candidate in candidates:
+            if self._refusals[candidate] is None:
+                request = self._request_of(candidate, self.layouts[candidate].least[0])
+                length, terms = self._length(candidate), self._terms_of(candidate)
+                verdict = self._book.why(request, length, terms, begin_s, latest_s)
+                verdicts.append((candidate, *verdict))
+                if verdict[0] not in _IMPOSSIBLE:
+                    break
+        told = verdicts[0] if verdicts[-1][1] in _IMPOSSIBLE else verdicts[-1]
+        candidate, self._blocked[asked], self._ceiling[asked] = told
+        self._chosen[asked] = candidate - self._first[asked]
 
     def _widest(self, candidate: int) -> tuple[Layout, _Found] | None:
         """The widest layout that fits now and its mapping; None: only the least does."""
@@ -595,9 +606,6 @@ class Booking:
             for layout in (*self.layouts[candidate].least, *self.layouts[candidate].wider):
                 self._request_of(candidate, layout)
 
-    def _first_open(self, first: int, end: int) -> int:
-        return next(c for c in range(first, end) if self._refusals[c] is None)
-
     # ------------------------------------------------------------------ what came of it
 
     def waiting(self) -> Iterator[tuple[int, Place]]:
@@ -675,31 +683,3 @@ class Booking:
             tasks=lying.tasks,
             groups=lying.groups,
         )
-
-
-def _layouts_of(rows: Rows, job: NDArray[np.int64]) -> list[Layouts]:
-    """The layouts of every candidate; candidates that ask alike share them."""
-    jobs, columns = rows.snapshot.jobs, rows.alternatives
-    known: dict[tuple[object, ...], Layouts] = {}
-    asked: dict[int, tuple[object, ...]] = {}
-    found = []
-    table = zip(
-        job.tolist(), columns.class_.tolist(), columns.partition.tolist(),
-        columns.time_limit_s.tolist(), columns.min_nodes.tolist(), columns.max_nodes.tolist(),
-        strict=True,
-    )  # fmt: skip
-    for row, class_, partition, limit_s, least, most in table:
-        own = asked.get(row)
-        if own is None:
-            own = asked[row] = (
-                jobs.per_node[row].tobytes(), jobs.per_task[row].tobytes(), int(jobs.tasks[row]),
-                int(jobs.max_tasks_per_node[row]), bool(jobs.exclusive[row]),
-                int(jobs.width_rule[row]), jobs.required[row], jobs.chunks[row],
-            )  # fmt: skip
-        key = (own, class_, least, most)
-        ways = known.get(key)
-        if ways is None:
-            alternative = Alternative(class_, partition, limit_s, least, most)
-            ways = known[key] = layouts(rows.snapshot, rows.eligibility, row, alternative)
-        found.append(ways)
-    return found

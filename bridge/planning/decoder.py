@@ -79,6 +79,7 @@ class Decoder:
         conditions: Conditions,
         *,
         array_depth: int = 1000,
+        by_book: bool = False,
     ) -> None:
         """Sorts the rows out and chooses the kernel.
 
@@ -88,6 +89,7 @@ class Decoder:
             preference: how nodes are picked.
             conditions: limits, FreePools, protections, horizon.
             array_depth: tasks of one array planned at a time.
+            by_book: let the book plan them even if `plan_nodes` could.
 
         Raises:
             ConfigError: `conditions.protect` names what no node has.
@@ -98,7 +100,8 @@ class Decoder:
         self._lowered = lower(conditions.rules, snapshot, conditions.cron_s)
         self._fixed = snapshot.jobs.fixed[self.rows.job[self.rows.asked]]
         self.by_book = (
-            bool(conditions.protect)
+            by_book
+            or bool(conditions.protect)
             or conditions.horizon_s is not None
             or _several_kinds(self.rows)
             or _reserved_licences(self.rows)
@@ -151,6 +154,8 @@ class Decoder:
         Args:
             policy: who planned.
         """
+        for row in self.rows.asked.tolist():
+            self.rows.reasons[row] = None  # of an order decoded before
         if self._booking is None:
             return self._nodes_plan.plan(policy)
         horizon_s = self._conditions.horizon_s

@@ -169,6 +169,12 @@ class Eligibility:
         named[list(nodes)] = True
         return self._class(self._masks[class_] & named, self._reservation[class_])
 
+    def without(self, class_: int, nodes: Sequence[int]) -> int:
+        """The class of those nodes of a class that are not named."""
+        left = self._masks[class_].copy()
+        left[list(nodes)] = False
+        return self._class(left, self._reservation[class_])
+
     def class_mask(self, class_: int) -> NDArray[np.bool_]:
         """(n_nodes,) bool: the nodes of a class."""
         return self._masks[class_]

@@ -31,6 +31,7 @@ from bridge.model.resources import Arrangement
 from bridge.model.snapshot import Snapshot
 from bridge.planning.chunk_groups import ChunkGroups, chunk_groups
 from bridge.planning.eligibility import Alternative, Eligibility
+from bridge.planning.rows import Rows
 
 MOST_WIDTHS = 16
 """Numbers of nodes that are tried for a job that may have fewer or more."""
@@ -127,11 +128,15 @@ def layouts(
     required = _required(snapshot, eligibility, row, alternative)
     if jobs.chunks[row] is not None:
         if required:  # one node, for all of them (host=)
-            alternative = replace(alternative, class_=required[0])
+            alternative = replace(alternative, class_=required.class_)
         return Layouts(_chunks(eligibility, alternative, asked, counted=bool(jobs.tasks[row])))
     tasks = int(jobs.tasks[row])
     rule = WidthRule(int(jobs.width_rule[row]))
     widths = _widths(alternative, rule)
+    if required:
+        widths = [width for width in widths if width >= required.count]
+    if not widths:
+        return Layouts(())
     if not tasks:
         want = _ints(jobs.per_node[row])
         made = [
@@ -164,6 +169,39 @@ def layouts(
         if count and n
     ]
     return Layouts((_scattered(alternative.class_, required, parts, asked.exclusive),))
+
+
+def layouts_of(rows: Rows, job: NDArray[np.int64]) -> list[Layouts]:
+    """Returns the layouts of every alternative of the asked rows; those that ask alike share them.
+
+    Args:
+        rows: of the cycle.
+        job: (n_alternatives,) row of `snapshot.jobs` of each.
+    """
+    jobs, columns = rows.snapshot.jobs, rows.alternatives
+    known: dict[tuple[object, ...], Layouts] = {}
+    asked: dict[int, tuple[object, ...]] = {}
+    found = []
+    table = zip(
+        job.tolist(), columns.class_.tolist(), columns.partition.tolist(),
+        columns.time_limit_s.tolist(), columns.min_nodes.tolist(), columns.max_nodes.tolist(),
+        strict=True,
+    )  # fmt: skip
+    for row, class_, partition, limit_s, least, most in table:
+        own = asked.get(row)
+        if own is None:
+            own = asked[row] = (
+                jobs.per_node[row].tobytes(), jobs.per_task[row].tobytes(), int(jobs.tasks[row]),
+                int(jobs.max_tasks_per_node[row]), bool(jobs.exclusive[row]),
+                int(jobs.width_rule[row]), jobs.required[row], jobs.chunks[row],
+            )  # fmt: skip
+        key = (own, class_, least, most)
+        ways = known.get(key)
+        if ways is None:
+            alternative = Alternative(class_, partition, limit_s, least, most)
+            ways = known[key] = layouts(rows.snapshot, rows.eligibility, row, alternative)
+        found.append(ways)
+    return found
 
 
 def _large(snapshot: Snapshot, mask: NDArray[np.bool_], asked: ChunkGroups) -> NDArray[np.int64]:
@@ -204,32 +242,44 @@ def _chunks(
     return tuple(found)
 
 
+@dataclass(frozen=True, slots=True)
+class _Required:
+    """Nodes that must be in the set: their class, that of all others, and how many they are."""
+
+    class_: int
+    others: int
+    count: int
+
+
 def _required(
     snapshot: Snapshot, eligibility: Eligibility, row: int, alternative: Alternative
-) -> tuple[int, int] | None:
-    """Class and number of the nodes that must be in the set."""
-    required = snapshot.jobs.required[row]
-    if not required:
+) -> _Required | None:
+    nodes = snapshot.jobs.required[row]
+    if not nodes:
         return None
-    return eligibility.only(alternative.class_, required), len(required)
+    class_ = alternative.class_
+    return _Required(
+        eligibility.only(class_, nodes), eligibility.without(class_, nodes), len(set(nodes))
+    )
 
 
 def _scattered(
     class_: int,
-    required: tuple[int, int] | None,
+    required: _Required | None,
     parts: list[tuple[int, tuple[int, ...], int]],
     exclusive: bool,
 ) -> Layout:
     """One chunk a node; parts are (nodes, want, tasks), and required nodes come first."""
     groups, nodes = [], sum(count for count, _, _ in parts)
-    left = required[1] if required else 0
+    left = required.count if required else 0
+    others = required.others if required else class_
     for count, want, tasks in parts:
         bound = min(left, count)
         if bound and required:
-            groups.append(Group(required[0], bound, want, 1, tasks))
+            groups.append(Group(required.class_, bound, want, 1, tasks))
             left -= bound
         if count > bound:
-            groups.append(Group(class_, count - bound, want, 1, tasks))
+            groups.append(Group(others, count - bound, want, 1, tasks))
     return Layout(tuple(groups), Arrangement.SCATTER, exclusive, nodes)
 
 

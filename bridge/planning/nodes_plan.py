@@ -19,6 +19,7 @@ from bridge.model.reasons import Reason, ReasonCode
 from bridge.planning.explanation import blocked_reason
 from bridge.planning.rows import Rows, gather
 from bridge.ports import Preference
+from bridge.units import NEVER, UNPLANNED
 
 # Verdicts whose words depend on the whole job; the others' on what `_explain` compares.
 _JUDGED_ALONE = (Blocked.NEVER_NODES, Blocked.NEVER_SIZE, Blocked.NEVER_COUNTER, Blocked.TOO_LATE)
@@ -50,6 +51,7 @@ class NodesPlan:
         start = np.empty(len(order), dtype=np.int64)
         alternative = np.empty(len(order), dtype=np.int32)
         start[order], alternative[order] = self._found.start, self._found.alternative
+        alternative[(start == NEVER) | (start == UNPLANNED)] = -1
         return start, alternative
 
     def plan(self, policy: str) -> Plan:

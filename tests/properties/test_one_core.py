@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two kernels, one behaviour: `plan_nodes` and the book plan the same worlds alike."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from bridge.check import check
+from bridge.planning.conditions import Conditions
+from bridge.planning.decoder import Decoder
+from bridge.ports import Preference, Selection
+from bridge.units import NEVER, UNPLANNED
+from tests.contracts.test_plan_stage import with_bounds
+from tests.worlds import random_world
+
+DEPTHS = (None, 1, 3)
+
+
+def decoders(snapshot):
+    """The same rows for both: one that chose the fast path, one that is made to use the book."""
+    order = np.argsort(snapshot.jobs.submit_s, kind="stable")
+    rank = np.arange(len(snapshot.nodes), dtype=np.int32)
+    preference = Preference(Selection.SEQUENTIAL, rank)
+    fast = Decoder(snapshot, order, preference, Conditions())
+    book = Decoder(snapshot, order, preference, Conditions(), by_book=True)
+    assert (fast.by_book, book.by_book) == (False, True)
+    return fast, book
+
+
+def by_name(snapshot):
+    """The same world without jobs that count tasks; one job keeps nodes from being told alike.
+
+    Whole nodes that nobody tells apart are planned as a number by `plan_nodes` alone, which may
+    start jobs earlier; uneven layouts of tasks are looked at by `plan_nodes` alone.
+    """
+    jobs = snapshot.jobs
+    return dataclasses.replace(
+        snapshot,
+        jobs=dataclasses.replace(
+            jobs,
+            tasks=np.zeros_like(jobs.tasks),
+            per_task=np.zeros_like(jobs.per_task),
+            max_tasks_per_node=np.zeros_like(jobs.max_tasks_per_node),
+            exclusive=np.zeros_like(jobs.exclusive),
+        ),
+    )
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_they_give_the_same_starts_and_nodes(seed):
+    snapshot = by_name(random_world(seed))
+    if seed % 2:
+        snapshot = with_bounds(snapshot, seed)
+    fast, book = decoders(snapshot)
+    for depth in DEPTHS:
+        one, other = fast.decode(depth=depth), book.decode(depth=depth)
+        assert one.start_s.tolist() == other.start_s.tolist()
+        assert one.end_s.tolist() == other.end_s.tolist()
+        assert one.alternative.tolist() == other.alternative.tolist()
+        mine, theirs = fast.plan("one"), book.plan("other")
+        assert (check(snapshot, mine), check(snapshot, theirs)) == ((), ())
+        assert mine.indptr.tolist() == theirs.indptr.tolist()
+        assert mine.nodes.tolist() == theirs.nodes.tolist()
+        for row in range(len(mine)):
+            said, told = mine.reasons[row], theirs.reasons[row]
+            assert (said is None) == (told is None)
+            job = mine.job[row]
+            # Of two things in a job's way each may tell another one, and numbers of nodes that a
+            # rule does not allow are told differently.
+            if not snapshot.jobs.licences[job].any() and not snapshot.jobs.width_rule[job]:
+                assert said is None or said.code is told.code, (said, told)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_an_order_stands_for_a_schedule_whatever_was_decoded_before(seed):
+    snapshot = with_bounds(random_world(seed, chunks=bool(seed % 2)), seed)
+    order = np.argsort(snapshot.jobs.submit_s, kind="stable")
+    preference = Preference(Selection.SEQUENTIAL, np.arange(len(snapshot.nodes), dtype=np.int32))
+    rng = np.random.default_rng(seed)
+    one = Decoder(snapshot, order, preference, Conditions())
+    orders = [rng.permutation(len(one)) for _ in range(4)]
+    first = [one.decode(other).start_s.tolist() for other in orders]
+    again = [one.decode(other).start_s.tolist() for other in reversed(orders)]
+    assert first == again[::-1]
+    for other, starts in zip(orders, first, strict=True):
+        fresh = Decoder(snapshot, order, preference, Conditions())
+        assert fresh.decode(other).start_s.tolist() == starts
+        plan = fresh.plan("fresh")
+        assert check(snapshot, plan) == ()
+        assert plan.start_s[fresh.rows.asked].tolist() == starts
+        one.decode(other)
+        same = one.plan("same")
+        assert same.nodes.tolist() == plan.nodes.tolist()
+        assert same.reasons == plan.reasons
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_row_is_planned_beside_those_before_it_alone(seed):
+    snapshot = random_world(seed, chunks=bool(seed % 2))
+    order = np.arange(len(snapshot.jobs))
+    preference = Preference(Selection.SEQUENTIAL, np.arange(len(snapshot.nodes), dtype=np.int32))
+    decoder = Decoder(snapshot, order, preference, Conditions())
+    given = np.random.default_rng(seed).permutation(len(decoder))
+    starts = decoder.decode(given).start_s
+    swapped = np.concatenate((given[:-2], given[:-3:-1])) if len(given) > 1 else given
+    there = decoder.decode(swapped).start_s
+    assert starts[given[:-2]].tolist() == there[given[:-2]].tolist()
+    last = starts[given[-1:]]
+    assert ((last == NEVER) | (last == UNPLANNED) | (last >= snapshot.now_s)).all()
