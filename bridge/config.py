@@ -168,6 +168,11 @@ class ServiceConfig(_Section):
         default="slurm-like",
         description=f"A preset ({', '.join(PRESETS)}) or a mapping of stages, see below.",
     )
+    topology: Path | None = Field(
+        default=None,
+        description="The cluster's topology.conf, for place policies that look at switches; null: "
+        "nothing is known of switches.",
+    )
     planning: PlanningSection = Field(default_factory=PlanningSection)
     metrics: MetricsSection = Field(default_factory=MetricsSection)
     memory: MemorySection = Field(default_factory=MemorySection)
@@ -331,7 +336,7 @@ def example() -> str:
         section = field.annotation
         lines.append("")
         if not (isinstance(section, type) and issubclass(section, BaseModel)):
-            lines += [f"# {field.description}", f"{name}: {field.default}"]
+            lines += [f"# {field.description}", f"{name}: {field.default or 'null'}"]
             continue
         lines += [f"# {section.__doc__}", f"{name}:"]
         defaults = section().model_dump(mode="json")

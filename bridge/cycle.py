@@ -9,8 +9,11 @@ from bridge.check import check
 from bridge.errors import InvalidPlan
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
+from bridge.model.topology import Arranged
+from bridge.planning.arranging import delays, propose, require
 from bridge.planning.believing import believe, real_starts, told
-from bridge.ports import Memory, Policy
+from bridge.planning.fabric import Fabric
+from bridge.ports import Arranger, Memory, Policy
 
 
 def run_cycle(snapshot: Snapshot, memory: Memory, policy: Policy, rng: np.random.Generator) -> Plan:
@@ -31,9 +34,26 @@ def run_cycle(snapshot: Snapshot, memory: Memory, policy: Policy, rng: np.random
     preference = policy.place.preference(believed)
 
     # 4. Plan: when and where does every job start?
+    kept, memory.arranged = memory.kept_plan, None
     plan = policy.plan.plan(believed, order, preference, memory, rng)
 
-    # 5. Check: nobody trusts a plan. What starts now must be legal whatever it takes.
+    # 5. Arrange: on which nodes do those that start now sit together?
+    if believed.topology is not None and isinstance(policy.place, Arranger):
+        fabric = Fabric.of(believed.topology)
+        proposal = propose(believed, plan, fabric, policy.place.arrange, rng)
+        arranged = Arranged(proposal.jobs, proposal.before, proposal.after)
+        if proposal.rows:
+            first, memory.kept_plan = memory.kept_plan, kept
+            asked = require(believed, plan, proposal)
+            again = policy.plan.plan(asked, order, preference, memory, rng)
+            if delays(plan, again):
+                memory.kept_plan = first
+                arranged = Arranged(proposal.jobs, proposal.before, proposal.before, refused=True)
+            else:
+                plan = again
+        memory.arranged = arranged
+
+    # 6. Check: nobody trusts a plan. What starts now must be legal whatever it takes.
     violations = check(believed, plan)
     if prediction is not None and not violations:
         if len(plan.starts_now):

@@ -15,7 +15,7 @@ is none. What must be carried from cycle to cycle lives in `Memory`.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +24,12 @@ from bridge.model.answer import Answer, Dispatched
 from bridge.model.plan import Plan
 from bridge.model.prediction import Prediction
 from bridge.model.snapshot import Snapshot
+from bridge.model.topology import Arranged
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel
+
+    from bridge.planning.fabric import Fabric
 
 
 class Selection(IntEnum):
@@ -138,6 +141,7 @@ class Memory:
         run_s: job id to what it will really take, s; known in simulations only, else None.
         solver: where models are solved; None: in this process, with effort alone. Not saved.
         dispatched: what the dispatcher of the last cycle did; None: there was none. Not saved.
+        arranged: what the place stage made of the jobs that started last. Not saved.
     """
 
     planned_start_s: dict[str, int] = field(default_factory=dict)
@@ -148,6 +152,7 @@ class Memory:
     run_s: Mapping[str, int] | None = None
     solver: Solver | None = None
     dispatched: Dispatched | None = None
+    arranged: Arranged | None = None
 
     def learnt_by(self, predictor: str) -> Learnt:
         """What a predictor has learnt, to be read and changed."""
@@ -189,6 +194,31 @@ class PlacePolicy(Protocol):
 
     def preference(self, snapshot: Snapshot) -> Preference:
         """Returns the rule and rank by which the planner picks nodes."""
+
+
+@runtime_checkable
+class Arranger(Protocol):
+    """A place policy that also places the jobs that start together, on a tree of switches."""
+
+    def arrange(
+        self,
+        fabric: "Fabric",
+        idle: NDArray[np.int32],
+        sizes: NDArray[np.int32],
+        rng: np.random.Generator,
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Finds node sets for a window of jobs.
+
+        Args:
+            fabric: the switches, and what hops across them cost.
+            idle: nodes on switches, ascending.
+            sizes: (n_jobs,) nodes that each job wants.
+            rng: the only source of chance.
+
+        Returns:
+            `(indptr, nodes)`: job j gets nodes[indptr[j]:indptr[j + 1]], ascending; none: it
+            found no place. No node twice, no job across two fabrics.
+        """
 
 
 class PlanPolicy(Protocol):

@@ -38,6 +38,9 @@ _ALGORITHMS: Final[Mapping[str, Mapping[str, tuple[str, Mapping[str, object]]]]]
         "sequential": ("place.sequential:Sequential", {}),
         "best-fit": ("place.best_fit:BestFit", {}),
         "weighted": ("place.weighted:Weighted", {}),
+        "compact": ("place.compact:Compact", {}),
+        "contiguous-exact": ("place.contiguous:ContiguousExact", {}),
+        "annealing": ("place.annealing:Annealing", {}),
     },
     "predict": {
         "time-limit": ("predict.time_limit:TimeLimit", {}),

@@ -37,6 +37,7 @@ from bridge.rpc.operators import Operator
 from bridge.rpc.policy_switch import PolicySwitch
 from bridge.rpc.server import OPERATOR, SCHEDULER, Server, add_operator, add_scheduler
 from bridge.rpc.session import Session
+from bridge.rpc.switches import Switches
 from bridge.sim.recorder import Recorder, Tap
 from bridge.sim.recordings import encode
 from bridge.starts import Kept
@@ -184,13 +185,19 @@ class Service:
         )
         self.cycles = Cycles(
             recorder.decide,
-            session=Session(config.controller.retry_s),
+            session=self._session(config),
             announcements=Announcements(config.limits.decisions),
             service=self._name,
             policy=self._switch.name,
             observers=observers,
         )
         return self.cycles
+
+    @staticmethod
+    def _session(config: ServiceConfig) -> Session:
+        if config.topology is None:
+            return Session(config.controller.retry_s)
+        return Session(config.controller.retry_s, Switches(config.topology).above)
 
     def _recorded(self, min_queue: int, wait_s: float) -> tuple[bytes, int] | None:
         """The next cycle with such a queue, as a file; written in the thread of whoever asked."""
@@ -311,6 +318,8 @@ class _Meter:
         metrics.set("jobs_running", len(snapshot.running))
         metrics.set("nodes", len(snapshot.nodes))
         metrics.set("nodes_usable", int(snapshot.nodes.usable.sum()))
+        if (arranged := self._decider.memory.arranged) is not None:
+            metrics.arranged(arranged.before, arranged.after)
         for predictor, learnt in list(self._decider.memory.at_hand.items()):
             metrics.run_times(
                 predictor, (learnt.judged, learnt.under, learnt.off_s, learnt.accuracy)

@@ -18,6 +18,7 @@
 | schedbridge_run_times_underestimated_total{predictor} | counter | those that ran for longer |
 | schedbridge_run_time_error_seconds_total{predictor} | counter | sum of abs(predicted - actual) |
 | schedbridge_run_time_accuracy_total{predictor} | counter | sum of smaller / larger of the two |
+| schedbridge_hops_total{when} | counter | hop cost of started jobs, before and after arranging |
 | schedbridge_gate_refusals_total{socket, reason} | counter | connections turned away |
 | schedbridge_controller_up | gauge | 1 while the controller called within the last minute |
 | schedbridge_controller_fallbacks, _controller_fallback_seconds | gauge | Slurm on its own |
@@ -160,8 +161,19 @@ class Metrics:
                 ("run_time_accuracy", "Sum of the smaller run time divided by the larger"),
             )
         ]
+        self._hops = Counter(
+            "schedbridge_hops",
+            "Hop cost of jobs that started, where the plan stage put them and where they went",
+            ["when"],
+            registry=registry,
+        )
         self._run_times_seen: dict[str, tuple[float, ...]] = {}
         self._failures_seen = 0
+
+    def arranged(self, before: float, after: float) -> None:
+        """Notes what the jobs that started together cost in hops."""
+        self._hops.labels("before").inc(before)
+        self._hops.labels("after").inc(after)
 
     def policy(self, name: str) -> None:
         """Notes which policy is in force."""

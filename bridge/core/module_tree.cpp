@@ -144,12 +144,19 @@ nb::object costs_py(const Tree &tree, const HopMetric &metric, nb::handle indptr
     return nb::cast(doubles(std::move(costs)));
 }
 
-nb::tuple from_positions(const IdleLine &line, const LinePlacement &placed) {
+// Sets of nodes; a run across two fabrics is no place.
+nb::tuple from_positions(const Tree &tree, const IdleLine &line, const LinePlacement &placed) {
     std::vector<std::vector<int32_t>> sets;
     for (const auto &positions : placed) {
         sets.emplace_back();
+        bool together = true;
         for (const int32_t i : positions) {
             sets.back().push_back(line.nodes[i]);
+            together = together && tree.root()[tree.leaf_of_node()[line.nodes[i]]] ==
+                                       tree.root()[tree.leaf_of_node()[sets.back()[0]]];
+        }
+        if (!together) {
+            sets.back().clear();
         }
     }
     return as_csr(sets);
@@ -165,7 +172,7 @@ IdleLine line_of(const Tree &tree, nb::handle idle) {
 
 nb::tuple sequential_py(const Tree &tree, nb::handle idle, nb::handle sizes) {
     const IdleLine line = line_of(tree, idle);
-    return from_positions(line, line_sequential(line, job_sizes(sizes)));
+    return from_positions(tree, line, line_sequential(line, job_sizes(sizes)));
 }
 
 nb::tuple contiguous_py(const Tree &tree, const HopMetric &metric, nb::handle idle,
@@ -178,7 +185,7 @@ nb::tuple contiguous_py(const Tree &tree, const HopMetric &metric, nb::handle id
         nb::gil_scoped_release release;
         placed = line_exact(tree, metric, line, wanted);
     }
-    return from_positions(line, placed);
+    return from_positions(tree, line, placed);
 }
 
 nb::tuple anneal_py(const Tree &tree, const HopMetric &metric, nb::handle idle, nb::handle sizes,
@@ -201,7 +208,7 @@ nb::tuple anneal_py(const Tree &tree, const HopMetric &metric, nb::handle idle, 
         nb::gil_scoped_release release;
         placed = line_anneal(tree, metric, line, wanted, effort);
     }
-    return from_positions(line, placed);
+    return from_positions(tree, line, placed);
 }
 
 // The best contiguous sets as counts by switch, where they are cheap to have: nothing that the

@@ -312,11 +312,6 @@ LinePlacement line_anneal(const Tree &tree, const HopMetric &metric, const IdleL
             cost = cost_before;
         }
     }
-    for (auto &positions : best) {
-        if (costs.of(positions) >= APART) {
-            positions.clear();
-        }
-    }
     return best;
 }
 

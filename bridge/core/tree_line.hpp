@@ -15,7 +15,8 @@ struct IdleLine {
     std::vector<int32_t> nodes;
 };
 
-// Positions in the sequence, by job; empty: there is no such placement.
+// Positions in the sequence, by job; empty: there is no such placement. Where runs across two
+// fabrics cannot be avoided they may be among them.
 using LinePlacement = std::vector<std::vector<int32_t>>;
 
 // One job after the other takes the first nodes left.

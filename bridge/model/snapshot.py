@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from bridge.model.job import NONE_ENDED, EndedTable, JobTable, RunningTable
 from bridge.model.node import NodeTable
+from bridge.model.topology import Topology
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,7 @@ class Snapshot:
         licences: (L,) licence names.
         licence_total: (L,) int64 that this cluster's jobs may use in all.
         ended: jobs that ended since the last snapshot.
+        topology: the switches above the nodes; None: nothing is known of them.
     """
 
     now_s: int
@@ -74,3 +76,4 @@ class Snapshot:
     licences: tuple[str, ...]
     licence_total: NDArray[np.int64]
     ended: EndedTable = NONE_ENDED
+    topology: Topology | None = None

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Topology:
-    """Switches as a forest.
+    """Switches as a forest; compared by identity, so that what is made of it can be kept.
 
     Attributes:
         names: (n_switches,) unique.
@@ -29,6 +29,23 @@ class Topology:
 
     def __len__(self) -> int:
         return len(self.names)
+
+
+@dataclass(frozen=True)
+class Arranged:
+    """What became of the jobs of two nodes or more that started in one cycle.
+
+    Attributes:
+        jobs: looked at.
+        before: hops they would have cost where the plan stage had put them.
+        after: hops they cost.
+        refused: cheaper sets were found, but somebody else would have started later.
+    """
+
+    jobs: int
+    before: float
+    after: float
+    refused: bool = False
 
 
 def regular(n_nodes: int, *per_level: int) -> Topology:

@@ -15,6 +15,7 @@ Cluster by Neural Simulated Annealing", section III-A, and its public code.
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,8 +57,9 @@ class Fabric:
     metric: HopMetric
 
     @staticmethod
+    @lru_cache(maxsize=4)
     def of(topology: Topology, metric: Metric = Metric.PAPER) -> "Fabric":
-        """Makes the tree of a topology."""
+        """The tree of a topology; made once."""
         tree = Tree(topology.parent, topology.leaf_of_node)
         levels = int(tree.level.max(initial=0)) + 1
         return Fabric(topology, tree, hop_metric(metric, levels))

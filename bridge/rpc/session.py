@@ -17,7 +17,7 @@ Rules
 """
 
 import logging
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from bridge.errors import RequestError, SnapshotError, StaleSnapshot, Unsupporte
 from bridge.model.job import NONE_ENDED, EndedTable, Ending, JobTable, RunningTable
 from bridge.model.node import CPUS, MEMORY_MIB
 from bridge.model.snapshot import Partition, Reservation, Snapshot
+from bridge.model.topology import Topology
 from bridge.rpc.hostlist import NodeIndex
 from bridge.rpc.jobs import PendingJobs, RunningJobs
 from bridge.rpc.lowering import MAX_AMOUNT, MAX_COUNT, Layout, Lowered, lower
@@ -64,7 +65,18 @@ class Session:
         ended: jobs that ended with it.
     """
 
-    def __init__(self, retry_s: int = 30) -> None:
+    def __init__(
+        self,
+        retry_s: int = 30,
+        switches: Callable[[Sequence[str]], Topology | None] = lambda _: None,
+    ) -> None:
+        """Nothing is known yet.
+
+        Args:
+            retry_s: after this long a refused start is tried again.
+            switches: what is above nodes of these names.
+        """
+        self._switches = switches
         self.epoch = 0
         self.generation = 0
         self.full_requests = 0
@@ -412,12 +424,13 @@ class Session:
         if self._refusals:
             rows = self._pending.rows_of(self._refusals, serials)
             jobs = self._refusals.overlay(jobs, rows, changes=self._changes, now_s=self.now_s)
+        nodes = self._nodes.table()
         return (
             Snapshot(
                 now_s=self.now_s,
                 generation=self.generation,
                 resources=self._nodes.resources,
-                nodes=self._nodes.table(),
+                nodes=nodes,
                 jobs=jobs,
                 running=self._running_table,
                 partitions=self._partitions,
@@ -425,6 +438,7 @@ class Session:
                 licences=tuple(self._layout.licences),
                 licence_total=self._licence_total,
                 ended=self.ended,
+                topology=self._switches(nodes.names),
             ),
             serials,
         )

@@ -206,6 +206,7 @@ class Controller:
             licences=(),
             licence_total=np.zeros(0, dtype=np.int64),
             ended=self._ended_table(),
+            topology=self.system.topology,
         )
 
     def _ended_table(self) -> EndedTable:

@@ -18,6 +18,7 @@ A description, with every key there is:
       - {name: large, queues: [3], priority_tier: 2, exclusive: true}
     use_memory: true                # hold jobs to the memory the trace says they asked for
     whole_nodes: false              # jobs never share a node
+    topology: topology.conf         # its switches, as Slurm's file has them; beside this file
     trace:                          # where this machine's log differs from the format
       memory_unit: B                # of requested memory: KiB (as the format says), B, MiB
       memory_per: node              # it is asked for on each processor (the format), or node
@@ -28,7 +29,7 @@ queues that no partition names. A queue that none takes is refused. The words of
 those of `bridge.sim.nodes_asked`; every property that is asked for must be described.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -41,7 +42,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from bridge.errors import ConfigError
 from bridge.model.node import NodeTable
 from bridge.model.snapshot import Partition
+from bridge.model.topology import Topology
 from bridge.sim.workload import SWF, Dialect, MemoryUnit
+from bridge.slurm.topology_conf import read_topology
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,7 @@ class System:
         use_memory: jobs are held to the memory they asked for.
         whole_nodes: jobs never share a node.
         dialect: where the machine's log differs from the format.
+        topology: the switches above the nodes; None: nothing is known of them.
     """
 
     name: str
@@ -65,6 +69,7 @@ class System:
     use_memory: bool = False
     whole_nodes: bool = False
     dialect: Dialect = SWF
+    topology: Topology | None = None
 
     @property
     def processors(self) -> int:
@@ -140,6 +145,7 @@ class _Description(_Strict):
     use_memory: bool = False
     whole_nodes: bool = False
     trace: _TraceText = _TraceText()
+    topology: str | None = None
 
 
 def read_system(path: Path) -> System:
@@ -162,9 +168,12 @@ def read_system(path: Path) -> System:
         key = ".".join(str(part) for part in first["loc"])
         raise ConfigError(key or "system", first["msg"], file=str(path)) from None
     try:
-        return _system(text)
+        system = _system(text)
     except ConfigError as error:
         raise ConfigError(error.key, error.problem, file=str(path)) from None
+    if text.topology is None:
+        return system
+    return replace(system, topology=read_topology(path.parent / text.topology, system.nodes.names))
 
 
 def _system(text: _Description) -> System:

@@ -98,7 +98,7 @@ class _Reader:
                 self._switch(line, kind, values)
 
     def _sizes(self, line: int, text: str) -> list[int]:
-        sizes = []
+        sizes: list[int] = []
         for word in text.split(","):
             if not word.isdigit() or int(word) < 1:
                 raise self.refuse(line, f"'{word}' is no number of nodes")

@@ -19,9 +19,12 @@ from tests.builders import a_running_job, a_snapshot, gantt
 from tests.worlds import random_world
 
 STAGES = choices()
-POLICIES = [
-    {"order": order, "plan": plan, "place": place}
-    for order, plan, place in itertools.product(STAGES["order"], STAGES["plan"], STAGES["place"])
+FIRST = {stage: names[0] for stage, names in STAGES.items()}
+POLICIES = [  # every plan with every order, and with every place
+    {"order": FIRST["order"], "plan": plan, "place": FIRST["place"], stage: other}
+    for plan, stage in itertools.product(STAGES["plan"], ("order", "place"))
+    for other in STAGES[stage]
+    if stage == "order" or other != FIRST["place"]
 ]
 
 

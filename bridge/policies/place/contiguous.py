@@ -22,7 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import ConfigError
+from bridge.model.snapshot import Snapshot
 from bridge.planning.fabric import Fabric, NodeSets, in_groups
+from bridge.policies.place.sequential import rank_by_weight
+from bridge.ports import Preference, Selection
 
 MOST_JOBS = 8
 
@@ -40,6 +43,10 @@ class ContiguousExact:
     def __post_init__(self) -> None:
         if not 1 <= self.most_jobs <= MOST_JOBS:
             raise ConfigError("most_jobs", f"must be 1 to {MOST_JOBS}, not {self.most_jobs}")
+
+    def preference(self, snapshot: Snapshot) -> Preference:
+        """Returns the order of the nodes for jobs that are not arranged."""
+        return Preference(Selection.SEQUENTIAL, rank_by_weight(snapshot))
 
     def arrange(
         self,

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cluster's topology.conf, read again when it changes or when nodes come and go."""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+from bridge.errors import ConfigError
+from bridge.model.topology import Topology
+from bridge.slurm.topology_conf import read_topology
+
+_log = logging.getLogger(__name__)
+
+
+class Switches:
+    """Reads a file for a session; what cannot be read is no topology, and the log says why."""
+
+    def __init__(self, path: Path) -> None:
+        """Nothing is read yet.
+
+        Args:
+            path: a topology.conf.
+        """
+        self._path = path
+        self._known: tuple[Sequence[str], int] | None = None
+        self._topology: Topology | None = None
+
+    def above(self, nodes: Sequence[str]) -> Topology | None:
+        """The switches above these nodes; None: the file says nothing that can be used."""
+        try:
+            changed_ns = self._path.stat().st_mtime_ns
+        except OSError:
+            changed_ns = -1
+        if self._known is None or self._known[0] is not nodes or self._known[1] != changed_ns:
+            self._known = (nodes, changed_ns)
+            self._topology = self._read(nodes)
+        return self._topology
+
+    def _read(self, nodes: Sequence[str]) -> Topology | None:
+        try:
+            topology = read_topology(self._path, nodes)
+        except ConfigError as error:
+            _log.error("%s; jobs are placed without a topology", error)
+            return None
+        missing = int((topology.leaf_of_node < 0).sum())
+        if missing:
+            _log.warning("%s: %d of %d nodes are on no switch", self._path, missing, len(nodes))
+        return topology
