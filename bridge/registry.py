@@ -122,10 +122,14 @@ def _parse_stage(stage: str, value: object) -> StageSpec:
         spec = StageSpec(str(value["name"]), {k: v for k, v in value.items() if k != "name"})
     else:
         raise ConfigError(f"policy.{stage}", "must be a name, or a mapping with a name")
+    _check_known(stage, spec)
+    return spec
+
+
+def _check_known(stage: str, spec: StageSpec) -> None:
     if spec.name not in _ALGORITHMS[stage]:
         names = ", ".join(_ALGORITHMS[stage])
         raise ConfigError(f"policy.{stage}", f"no algorithm '{spec.name}'; there are {names}")
-    return spec
 
 
 def describe(spec: PolicySpec) -> dict[str, object]:
@@ -206,6 +210,7 @@ def _load(stage: str, spec: StageSpec) -> Callable[..., Any]:
 
 
 def _build_stage(stage: str, spec: StageSpec) -> Any:
+    _check_known(stage, spec)
     implied = _ALGORITHMS[stage][spec.name][1]
     made, allowed = _load(stage, spec), _parameters(stage, spec)
     for key, value in spec.parameters.items():

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Policies as the commands take them: a preset's name, or a YAML file; with a budget behind it."""
 
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 
 import yaml
@@ -36,20 +36,21 @@ def read_policy(value: str) -> PolicySpec:
 
 
 def with_budget(spec: PolicySpec, budget_ms: int) -> PolicySpec | None:
-    """The policy with a wall-clock budget; None if its plan stage has none to set.
+    """The policy with a wall-clock budget and no other; None if its plan stage has none to set.
 
     Raises:
         ConfigError: it cannot have that budget.
     """
-    parameters = {**spec.plan.parameters, "budget_ms": budget_ms}
-    wished = replace(spec, plan=StageSpec(spec.plan.name, parameters))
-    try:
-        build(wished)
-    except ConfigError as error:
-        if error.key == "policy.plan.budget_ms" and "no such parameter" in error.problem:
-            return None
-        raise
-    return wished
+    stage = build(spec).plan
+    known: set[str] = {each.name for each in fields(stage)} if is_dataclass(stage) else set()
+    if "budget_ms" not in known:
+        return None
+    # A bound of deterministic effort would end it early, on a quick machine most of all.
+    wished = {"budget_ms": budget_ms} | ({"effort": 0} if "effort" in known else {})
+    plan = StageSpec(spec.plan.name, {**spec.plan.parameters, **wished})
+    budgeted = replace(spec, plan=plan)
+    build(budgeted)
+    return budgeted
 
 
 def budgeted(text: str) -> tuple[str, int | None]:

@@ -161,7 +161,16 @@ def _outlives(hint: Any) -> bool:
 
 def remembered(memory: Memory) -> Memory:
     """A copy of what outlives the process, untouched by what policies learn afterwards."""
-    return _memory_from_plain(_memory_to_plain(memory))
+    made = Memory(**{name: _copied(getattr(memory, name)) for name in _remembered()})
+    if isinstance(memory.kept_plan, KeptPlan):
+        made.kept_plan = memory.kept_plan  # frozen, and made anew in every cycle
+    return made
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copied(each) for key, each in value.items()}
+    return list(value) if isinstance(value, list) else value
 
 
 # ------------------------------------------------------------ read
