@@ -40,6 +40,9 @@ def reserve(  # noqa: PLR0917 - options, by name
     ] = "",
     users: Annotated[str, typer.Option(help="Who may use it: alice,bob.")] = "",
     accounts: Annotated[str, typer.Option(help="Accounts that may use it.")] = "",
+    licences: Annotated[
+        str, typer.Option("--licenses", help="Licences that it keeps, too: matlab:2,ansys.")
+    ] = "",
     displace: Annotated[
         bool, typer.Option("--displace", help="Planned jobs may be moved; they are listed.")
     ] = False,
@@ -65,6 +68,7 @@ def reserve(  # noqa: PLR0917 - options, by name
         partition=partition,
         users=_names(users),
         accounts=_names(accounts),
+        licences=_names(licences),
         displace=displace,
         dry_run=dry_run,
     )

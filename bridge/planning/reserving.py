@@ -11,7 +11,9 @@ Rules
        fewest of them lie.
     3. Nodes of other reservations are closed during their time; nodes that are not usable are not
        taken. Partitions bound which nodes are taken, not how many or for how long.
-    4. Limits and FreePools are for jobs: a reservation is an administrator's word.
+    4. Licences that it keeps must be free meanwhile, too; planned jobs that hold such a licence may
+       be displaced as those on its nodes.
+    5. Limits and FreePools are for jobs: a reservation is an administrator's word.
 """
 
 import dataclasses
@@ -28,6 +30,7 @@ from bridge.model.plan import Plan
 from bridge.model.reasons import Reason
 from bridge.model.resources import ChunkRequest, LoweredChunks
 from bridge.model.snapshot import Partition, Snapshot
+from bridge.planning.ceilings import Mode, Terms
 from bridge.planning.chunk_groups import ClusterWords, chunk_columns, lower_chunks
 from bridge.planning.cluster_book import ClusterBook
 from bridge.planning.eligibility import Eligibility
@@ -38,6 +41,10 @@ from bridge.planning.slurm_request import slurm_request
 from bridge.units import NEVER, UNPLANNED
 
 _MARK = "(reservation)"
+_NO_TERMS = Terms(
+    np.zeros(2, dtype=np.int64), np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int64),
+    np.empty(0, dtype=np.int8), (None,),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -50,6 +57,7 @@ class Wish:
         nodes: how many; 0: those that hold the chunks.
         chunks: None: `nodes` says it.
         partition: index into `Snapshot.partitions`; -1: nodes of any.
+        licences: (L,) int64 that are kept, too; None: none.
         displace: planned jobs may be displaced.
     """
 
@@ -58,6 +66,7 @@ class Wish:
     nodes: int = 0
     chunks: ChunkRequest | None = None
     partition: int = -1
+    licences: NDArray[np.int64] | None = None
     displace: bool = False
 
 
@@ -107,14 +116,15 @@ def find_room(snapshot: Snapshot, plan: Plan, wish: Wish) -> Room:
     found = finder.find(wish.start_s, wish.start_s)
     if found is not None:
         nodes = found[1]
-        displaced = _rows_on(plan, overlaps, nodes) if wish.displace else ()
+        displaced = _rows_on(plan, overlaps, nodes, _holders(snapshot, plan, wish))
+        displaced = displaced if wish.displace else ()
         return Room(nodes, displaced, (), NEVER)
     later = finder.find(wish.start_s, NEVER - 1)
     members = world.partitions[-1].nodes
     in_the_way = _overlapping(staying, wish.start_s, end_s)
     return Room(
         np.empty(0, dtype=np.int32),
-        _rows_on(plan, in_the_way, members),
+        _rows_on(plan, in_the_way, members, _holders(snapshot, plan, wish)),
         _running_on(snapshot, wish.start_s, members),
         NEVER if later is None else later[0],
     )
@@ -127,10 +137,26 @@ def _overlapping(plan: Plan, start_s: int, end_s: int) -> NDArray[np.bool_]:
     return there
 
 
-def _rows_on(plan: Plan, rows: NDArray[np.bool_], nodes: NDArray[np.int32]) -> tuple[int, ...]:
-    """Those of some rows of a plan that use some of these nodes, by start."""
+def _wanted(snapshot: Snapshot, wish: Wish) -> NDArray[np.int64]:
+    """(L,) licences that a wish keeps."""
+    none = np.zeros(len(snapshot.licences), dtype=np.int64)
+    return none if wish.licences is None else wish.licences
+
+
+def _holders(snapshot: Snapshot, plan: Plan, wish: Wish) -> NDArray[np.bool_]:
+    """Which rows of a plan hold a licence that is wished for."""
+    wanted = _wanted(snapshot, wish) > 0
+    held = snapshot.jobs.licences[plan.job][:, wanted]
+    return np.asarray((held > 0).any(axis=1), dtype=bool)
+
+
+def _rows_on(
+    plan: Plan, rows: NDArray[np.bool_], nodes: NDArray[np.int32], holders: NDArray[np.bool_]
+) -> tuple[int, ...]:
+    """Those of some rows of a plan that use some of these nodes, or are holders, by start."""
     owner = np.repeat(np.arange(len(plan)), np.diff(plan.indptr))
-    found = np.unique(owner[np.isin(plan.nodes, nodes) & rows[owner]])
+    on = owner[np.isin(plan.nodes, nodes) & rows[owner]]
+    found = np.union1d(on, np.flatnonzero(rows & holders))
     return tuple(found[np.argsort(plan.start_s[found], kind="stable")].tolist())
 
 
@@ -156,6 +182,9 @@ class _Finder:
         book_plan(cluster, lowered, world, plan, without=row)
         self._book = cluster.book
         self._length_s = int(world.jobs.time_limit_s[row])
+        wanted = world.jobs.licences[row : row + 1]
+        terms = cluster.licences.add_terms(_NO_TERMS, wanted, Mode.BOTH)
+        self._terms = terms.ceiling, terms.amount, terms.mode
         self._requests = [
             cluster.request(layout)
             for alternative in found
@@ -169,7 +198,7 @@ class _Finder:
             until_s = latest_s if best is None else best[0] - 1
             if until_s < earliest_s:
                 break
-            found = self._book.find(request, self._length_s, None, earliest_s, until_s)
+            found = self._book.find(request, self._length_s, self._terms, earliest_s, until_s)
             if found is not None:
                 best = found[0], np.unique(found[1]).astype(np.int32)
         return best
@@ -214,7 +243,7 @@ def _job(snapshot: Snapshot, wish: Wish, partition: int) -> JobTable:
         per_task=np.zeros((1, n_resources), dtype=np.int64), tasks=number(0),
         max_tasks_per_node=number(0), exclusive=np.ones(1, dtype=bool),
         width_rule=np.zeros(1, dtype=np.int8), features=words(""), required=words(()),
-        excluded=words(()), licences=np.zeros((1, len(snapshot.licences)), dtype=np.int64),
+        excluded=words(()), licences=_wanted(snapshot, wish).reshape(1, -1),
         reservation=number(-1), array_tasks=number(0), array_startable=number(0),
     )  # fmt: skip
     if wish.chunks is not None:

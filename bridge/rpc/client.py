@@ -165,7 +165,7 @@ class RemoteDecider:
                 cluster="simulated",
                 features=[
                     "start", "planned_start", "pending_reason",
-                    *(["reserve"] if self._reserving is not None else []),
+                    *(["reserve", "reserve_licences"] if self._reserving is not None else []),
                 ],
                 memory_consumable=True,
                 memory_optional=True,
@@ -294,9 +294,11 @@ class RemoteDecider:
         if self._reserving is not None and decision.HasField("reserve"):
             asked = decision.reserve
             members = nodes.parse(asked.nodes)
-            no_licences = np.zeros(0, dtype=np.int64)
+            known = () if self._last is None else self._last.licences
+            kept = dict(word.split(":") for word in asked.licences.split(",") if word)
+            licences = np.array([int(kept.get(name, 0)) for name in known], dtype=np.int64)
             why = self._reserving.reserve(
-                Reservation(asked.name, asked.start_s, asked.end_s, members, no_licences)
+                Reservation(asked.name, asked.start_s, asked.end_s, members, licences)
             )
         elif self._reserving is not None:
             why = self._reserving.unreserve(decision.unreserve.name)

@@ -11,7 +11,11 @@ import re
 import time
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bridge.errors import ConfigError, ControllerError
+from bridge.model.snapshot import Snapshot
 from bridge.planning.chunks import parse_request
 from bridge.planning.reserving import Room, Wish, find_room
 from bridge.rpc.cycles import Cycles, Published
@@ -46,13 +50,15 @@ def reserve(
     """
     wish = _wish(published, request)
     if not request.dry_run:
-        _need_feature(cycles)
+        _need_feature(cycles, "reserve_licences" if request.licences else "reserve")
     room = find_room(published.snapshot, published.plan, wish)
     end_s = wish.start_s + wish.duration_s
     reply = pb.ReserveReply(start_s=wish.start_s, end_s=end_s, jobs=_jobs(published, room))
     if not len(room.nodes):
         if room.next_start_s == NEVER and not reply.jobs:
-            raise ConfigError("reservation", "there are not enough usable nodes of that kind")
+            raise ConfigError(
+                "reservation", "there are not enough usable nodes of that kind, or licences"
+            )
         reply.next_start_s = 0 if room.next_start_s == NEVER else room.next_start_s
         return reply
     reply.nodes = published.nodes.fold(room.nodes)
@@ -65,6 +71,7 @@ def reserve(
         partition=request.partition,
         users=",".join(request.users),
         accounts=",".join(request.accounts),
+        licences=_licences_text(published.snapshot, wish),
     )
     reply.command = _command(order)
     if request.dry_run:
@@ -82,7 +89,7 @@ def unreserve(cycles: Cycles, request: pb.UnreserveRequest, *, wait_s: float = W
         ControllerError: the controller cannot do it, does not call, or refuses.
     """
     _check_name(request.name)
-    _need_feature(cycles)
+    _need_feature(cycles, "reserve")
     order = scheduler_pb2.Unreserve(name=request.name)
     _carried_out(cycles, scheduler_pb2.Decision(unreserve=order), wait_s)
 
@@ -93,8 +100,8 @@ def _carried_out(cycles: Cycles, decision: scheduler_pb2.Decision, wait_s: float
         raise ControllerError(f"the controller refuses: {fate.text or fate.code}")
 
 
-def _need_feature(cycles: Cycles) -> None:
-    if "reserve" not in cycles.session.hello.features:
+def _need_feature(cycles: Cycles, feature: str) -> None:
+    if feature not in cycles.session.hello.features:
         raise ControllerError(
             "the plugin in the controller is older and cannot do that: install the one of this "
             "version, or use --dry-run and scontrol"
@@ -147,7 +154,33 @@ def _wish(published: Published, request: pb.ReserveRequest) -> Wish:
         nodes=request.nodes,
         chunks=parse_request(request.chunks) if request.chunks else None,
         partition=partition,
+        licences=_licences(snapshot, request.licences),
         displace=request.displace,
+    )
+
+
+def _licences(snapshot: Snapshot, texts: Sequence[str]) -> NDArray[np.int64]:
+    """(L,) what `matlab:2`, or `matlab` for one, ask for."""
+    wanted = np.zeros(len(snapshot.licences), dtype=np.int64)
+    for text in texts:
+        name, _, count = text.partition(":")
+        if name not in snapshot.licences:
+            raise ConfigError("reservation", f"there is no licence '{name[:64]}'")
+        at, number = snapshot.licences.index(name), count or "1"
+        total = int(snapshot.licence_total[at])
+        if not (number.isascii() and number.isdigit() and 0 < int(number[:18]) <= total):
+            raise ConfigError(
+                "reservation", f"of licence {name} there are 1 to {total}, not '{count[:64]}'"
+            )
+        wanted[at] = int(number)
+    return wanted
+
+
+def _licences_text(snapshot: Snapshot, wish: Wish) -> str:
+    """As Slurm writes them."""
+    wanted = [] if wish.licences is None else wish.licences.tolist()
+    return ",".join(
+        f"{name}:{count}" for name, count in zip(snapshot.licences, wanted, strict=True) if count
     )
 
 
@@ -171,6 +204,7 @@ def _command(order: scheduler_pb2.Reserve) -> str:
         "PartitionName": order.partition,
         "Users": order.users,
         "Accounts": order.accounts,
+        "Licenses": order.licences,
     }
     return " ".join(
         [

@@ -100,7 +100,8 @@ static ProtobufCMessage *call(cycle_t *cycle, const char *method, const Protobuf
 
 static bool hello(cycle_t *cycle)
 {
-    static char *features[] = {"start", "planned_start", "pending_reason", "reserve"};
+    static char *features[] = {"start", "planned_start", "pending_reason", "reserve",
+                               "reserve_licences"};
     char controller[100];
     pb_hello_request_t request = SCHEDBRIDGE__V1__HELLO_REQUEST__INIT;
     if (!held_take(&cycle->held, HELD_READ))

@@ -62,6 +62,8 @@ verdict_t reserve(const pb_reserve_t *wanted)
         !is_clean(wanted->accounts, MAX_WORDS, "_.-,@") ||
         (!wanted->users[0] && !wanted->accounts[0]))
         return INVALID("no users or accounts, or odd signs in them");
+    if (!is_clean(wanted->licences, MAX_WORDS, "_.-,:@"))
+        return INVALID("odd signs in the licences");
     if (wanted->start_s <= 0 || wanted->end_s <= wanted->start_s)
         return INVALID("the reservation does not end after it begins");
     if (wanted->partition[0] && !find_part_record(wanted->partition))
@@ -79,6 +81,7 @@ verdict_t reserve(const pb_reserve_t *wanted)
     asked->partition = wanted->partition[0] ? xstrdup(wanted->partition) : NULL;
     asked->users = wanted->users[0] ? xstrdup(wanted->users) : NULL;
     asked->accounts = wanted->accounts[0] ? xstrdup(wanted->accounts) : NULL;
+    asked->licenses = wanted->licences[0] ? xstrdup(wanted->licences) : NULL;
     int code = create_resv(asked, &problem);
     slurm_free_resv_desc_msg(asked);
     verdict_t said = outcome(code, wanted->name, "made", problem);

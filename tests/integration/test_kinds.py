@@ -218,6 +218,23 @@ class TestReservation:
         early.root(*command.split())
         assert "Users=user" in early.run("scontrol", "show", "reservation", "-o", name)
 
+    def test_licences_are_kept_for_it(self, early: Cluster, name: str) -> None:
+        """There are four of matlab."""
+        at_s = int(time.time()) + 300
+        options = ("--duration", "10m", "--nodes", "1")
+        done = early.process(
+            "schedbridge", "reserve", name, "--start", slurm_time(at_s), "--users", "user",
+            *options, "--licenses", "matlab:5", user="root",
+        )  # fmt: skip
+        assert "of licence matlab there are 1 to 4" in done.stderr
+        self.reserve(early, name, at_s, *options, "--licenses", "matlab:3")
+        assert "Licenses=matlab:3" in early.run("scontrol", "show", "reservation", "-o", name)
+        outside = early.sbatch("-n1", "-t10", "-L", "matlab:2")
+        inside = early.sbatch("-n1", "-t5", "-L", "matlab:3", f"--reservation={name}")
+        assert announced_s(early, outside) == at_s + 600
+        assert announced_s(early, inside) == at_s
+        told(early, outside, f"reservation {name}")
+
     def test_what_slurm_refuses_is_told(self, early: Cluster, name: str) -> None:
         done = early.process(
             "schedbridge", "reserve", name, "--start", "now+1hour", "--duration", "1h",

@@ -122,6 +122,7 @@ def test_a_dry_run_tells_slurms_own_command(home):
         ({"partition": "moon"}, "no partition 'moon'"),
         ({"start_s": 5}, "must not lie in the past"),
         ({"nodes": 9}, "not enough usable nodes"),
+        ({"licences": ["matlab:1"]}, "there is no licence 'matlab'"),
     ],
 )
 def test_what_makes_no_sense(home, settings, problem):

@@ -214,7 +214,7 @@ class PolicyReply(_message.Message):
     def __init__(self, yaml: _Optional[str] = ..., choices: _Optional[_Iterable[str]] = ..., unknown_resources: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ReserveRequest(_message.Message):
-    __slots__ = ("name", "start_s", "duration_s", "nodes", "chunks", "partition", "users", "accounts", "displace", "dry_run")
+    __slots__ = ("name", "start_s", "duration_s", "nodes", "chunks", "partition", "users", "accounts", "displace", "dry_run", "licences")
     NAME_FIELD_NUMBER: _ClassVar[int]
     START_S_FIELD_NUMBER: _ClassVar[int]
     DURATION_S_FIELD_NUMBER: _ClassVar[int]
@@ -225,6 +225,7 @@ class ReserveRequest(_message.Message):
     ACCOUNTS_FIELD_NUMBER: _ClassVar[int]
     DISPLACE_FIELD_NUMBER: _ClassVar[int]
     DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+    LICENCES_FIELD_NUMBER: _ClassVar[int]
     name: str
     start_s: int
     duration_s: int
@@ -235,7 +236,8 @@ class ReserveRequest(_message.Message):
     accounts: _containers.RepeatedScalarFieldContainer[str]
     displace: bool
     dry_run: bool
-    def __init__(self, name: _Optional[str] = ..., start_s: _Optional[int] = ..., duration_s: _Optional[int] = ..., nodes: _Optional[int] = ..., chunks: _Optional[str] = ..., partition: _Optional[str] = ..., users: _Optional[_Iterable[str]] = ..., accounts: _Optional[_Iterable[str]] = ..., displace: bool = ..., dry_run: bool = ...) -> None: ...
+    licences: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., start_s: _Optional[int] = ..., duration_s: _Optional[int] = ..., nodes: _Optional[int] = ..., chunks: _Optional[str] = ..., partition: _Optional[str] = ..., users: _Optional[_Iterable[str]] = ..., accounts: _Optional[_Iterable[str]] = ..., displace: bool = ..., dry_run: bool = ..., licences: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ReserveReply(_message.Message):
     __slots__ = ("made", "start_s", "end_s", "nodes", "node_count", "jobs", "next_start_s", "command")

@@ -514,7 +514,7 @@ class Pending(_message.Message):
     def __init__(self, code: _Optional[_Union[ReasonCode, str]] = ..., text: _Optional[str] = ...) -> None: ...
 
 class Reserve(_message.Message):
-    __slots__ = ("name", "start_s", "end_s", "nodes", "partition", "users", "accounts")
+    __slots__ = ("name", "start_s", "end_s", "nodes", "partition", "users", "accounts", "licences")
     NAME_FIELD_NUMBER: _ClassVar[int]
     START_S_FIELD_NUMBER: _ClassVar[int]
     END_S_FIELD_NUMBER: _ClassVar[int]
@@ -522,6 +522,7 @@ class Reserve(_message.Message):
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     USERS_FIELD_NUMBER: _ClassVar[int]
     ACCOUNTS_FIELD_NUMBER: _ClassVar[int]
+    LICENCES_FIELD_NUMBER: _ClassVar[int]
     name: str
     start_s: int
     end_s: int
@@ -529,7 +530,8 @@ class Reserve(_message.Message):
     partition: str
     users: str
     accounts: str
-    def __init__(self, name: _Optional[str] = ..., start_s: _Optional[int] = ..., end_s: _Optional[int] = ..., nodes: _Optional[str] = ..., partition: _Optional[str] = ..., users: _Optional[str] = ..., accounts: _Optional[str] = ...) -> None: ...
+    licences: str
+    def __init__(self, name: _Optional[str] = ..., start_s: _Optional[int] = ..., end_s: _Optional[int] = ..., nodes: _Optional[str] = ..., partition: _Optional[str] = ..., users: _Optional[str] = ..., accounts: _Optional[str] = ..., licences: _Optional[str] = ...) -> None: ...
 
 class Unreserve(_message.Message):
     __slots__ = ("name",)

@@ -6,6 +6,7 @@ import pytest
 
 from bridge.cycle import run_cycle
 from bridge.errors import ConfigError, RequestError
+from bridge.model.snapshot import Reservation
 from bridge.planning.chunks import parse_request
 from bridge.planning.reserving import Wish, find_room
 from bridge.ports import Memory
@@ -140,3 +141,38 @@ def test_found_nodes_are_free_for_the_whole_time(seed):
         if meets and on:
             assert not stays
             assert row in found.planned
+
+
+class TestLicences:
+    LICENCES = (("matlab", 4),)
+
+    def world(self, jobs=(), running=()):
+        return a_snapshot(nodes=4, jobs=jobs, running=running, licences=self.LICENCES)()
+
+    def wish(self, count, start_s=100, **settings):
+        return Wish(start_s, 50, nodes=1, licences=np.array([count]), **settings)
+
+    def test_what_runs_keeps_its_licences(self):
+        held = a_running_job(nodes=(0,), end_s=130, shared=True, licences=(2,))
+        snapshot = self.world(running=[held])
+        plan = planned(snapshot)
+        assert len(find_room(snapshot, plan, self.wish(2)).nodes) == 1
+        room = find_room(snapshot, plan, self.wish(3))
+        assert (len(room.nodes), room.next_start_s) == (0, 130)
+
+    def test_planned_jobs_keep_theirs_unless_they_may_be_displaced(self):
+        running = [a_running_job(nodes=(0, 1, 2, 3), end_s=90, licences=(0,))]
+        jobs = [a_job(1, limit_s=100, id="mine", licences=(3,)), a_job(1, limit_s=100, id="none")]
+        snapshot = self.world(jobs, running)
+        plan = planned(snapshot)
+        assert find_room(snapshot, plan, self.wish(2)).next_start_s == 190
+        assert len(find_room(snapshot, plan, self.wish(1)).nodes) == 1
+        room = find_room(snapshot, plan, self.wish(2, displace=True))
+        assert len(room.nodes) == 1
+        assert [snapshot.jobs.id[plan.job[row]] for row in room.planned] == ["mine"]
+
+    def test_what_another_reservation_keeps_is_not_there(self):
+        other = Reservation("other", 120, 300, np.array([3], dtype=np.int32), np.array([3]))
+        snapshot = a_snapshot(nodes=4, reservations=[other], licences=self.LICENCES)()
+        assert find_room(snapshot, planned(snapshot), self.wish(2)).next_start_s == 300
+        assert len(find_room(snapshot, planned(snapshot), self.wish(1)).nodes) == 1
