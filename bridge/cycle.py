@@ -10,10 +10,10 @@ from bridge.errors import InvalidPlan
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
 from bridge.model.topology import Arranged
-from bridge.planning.arranging import delays, propose, require
+from bridge.planning.arranging import Arranger, delays, propose, require
 from bridge.planning.believing import believe, real_starts, told
 from bridge.planning.fabric import Fabric
-from bridge.ports import Arranger, Memory, Policy
+from bridge.ports import Memory, Policy
 
 
 def run_cycle(snapshot: Snapshot, memory: Memory, policy: Policy, rng: np.random.Generator) -> Plan:
@@ -40,7 +40,7 @@ def run_cycle(snapshot: Snapshot, memory: Memory, policy: Policy, rng: np.random
     # 5. Arrange: on which nodes do those that start now sit together?
     if believed.topology is not None and isinstance(policy.place, Arranger):
         fabric = Fabric.of(believed.topology)
-        proposal = propose(believed, plan, fabric, policy.place.arrange, rng)
+        proposal = propose(believed, plan, fabric, policy.place, rng)
         arranged = Arranged(proposal.jobs, proposal.before, proposal.after)
         if proposal.rows:
             first, memory.kept_plan = memory.kept_plan, kept

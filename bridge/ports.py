@@ -15,7 +15,7 @@ is none. What must be carried from cycle to cycle lives in `Memory`.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +28,6 @@ from bridge.model.topology import Arranged
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel
-
-    from bridge.planning.fabric import Fabric
 
 
 class Selection(IntEnum):
@@ -194,31 +192,6 @@ class PlacePolicy(Protocol):
 
     def preference(self, snapshot: Snapshot) -> Preference:
         """Returns the rule and rank by which the planner picks nodes."""
-
-
-@runtime_checkable
-class Arranger(Protocol):
-    """A place policy that also places the jobs that start together, on a tree of switches."""
-
-    def arrange(
-        self,
-        fabric: "Fabric",
-        idle: NDArray[np.int32],
-        sizes: NDArray[np.int32],
-        rng: np.random.Generator,
-    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Finds node sets for a window of jobs.
-
-        Args:
-            fabric: the switches, and what hops across them cost.
-            idle: nodes on switches, ascending.
-            sizes: (n_jobs,) nodes that each job wants.
-            rng: the only source of chance.
-
-        Returns:
-            `(indptr, nodes)`: job j gets nodes[indptr[j]:indptr[j + 1]], ascending; none: it
-            found no place. No node twice, no job across two fabrics.
-        """
 
 
 class PlanPolicy(Protocol):

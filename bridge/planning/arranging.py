@@ -20,7 +20,7 @@ Rules
 import dataclasses
 import itertools
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,17 +32,29 @@ from bridge.planning.fabric import Fabric, NodeSets
 from bridge.units import NEVER, UNPLANNED
 
 
-class Place(Protocol):
-    """Finds node sets for a window; see `bridge.ports.Arranger`."""
+@runtime_checkable
+class Arranger(Protocol):
+    """A place policy that also places the jobs that start together, on a tree of switches."""
 
-    def __call__(
+    def arrange(
         self,
         fabric: Fabric,
         idle: NDArray[np.int32],
         sizes: NDArray[np.int32],
         rng: np.random.Generator,
     ) -> NodeSets:
-        """Node sets for jobs of these sizes on these idle nodes."""
+        """Finds node sets for a window of jobs.
+
+        Args:
+            fabric: the switches, and what hops across them cost.
+            idle: nodes on switches, ascending.
+            sizes: (n_jobs,) nodes that each job wants.
+            rng: the only source of chance.
+
+        Returns:
+            Sets of idle nodes, none twice, none across two fabrics; a job that found no place has
+            none.
+        """
 
 
 @dataclass(frozen=True)
@@ -64,7 +76,7 @@ class Proposal:
 
 
 def propose(
-    snapshot: Snapshot, plan: Plan, fabric: Fabric, place: Place, rng: np.random.Generator
+    snapshot: Snapshot, plan: Plan, fabric: Fabric, place: Arranger, rng: np.random.Generator
 ) -> Proposal:
     """Finds cheaper nodes for the jobs that start now.
 
@@ -87,7 +99,7 @@ def propose(
         room.leave(window.rows)
         idle = np.flatnonzero(room.holds(window) & window.open).astype(np.int32)
         sizes = np.array([len(held) for held in now], dtype=np.int32)
-        indptr, found = place(fabric, idle, sizes, rng)
+        indptr, found = place.arrange(fabric, idle, sizes, rng)
         new = float(fabric.costs((indptr, found)).sum())
         placed = bool(np.array_equal(np.diff(indptr), sizes))
         sets = [found[a:b] for a, b in itertools.pairwise(indptr)]

@@ -62,7 +62,7 @@ class Annealing:
         sizes: NDArray[np.int32],
         rng: np.random.Generator,
     ) -> NodeSets:
-        """Returns node sets for jobs that start together; see `bridge.ports.Arranger`."""
+        """Returns node sets for jobs that start together; see `bridge.planning.arranging.Arranger`."""
         return fabric.tree.anneal(
             fabric.metric,
             idle,
