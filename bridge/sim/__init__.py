@@ -7,5 +7,8 @@
 * `controller`: the authority on queue and nodes; it believes no plan.
 * `engine`: the events, second by second.
 * `faults`: what goes wrong, from a seed.
+* `streams`: jobs made up from a seed, for systems whose logs are not to be had.
+* `recordings`, `recorder`: one cycle kept whole; `rerun`, `judging`: planned again, and judged.
+* `anonymous`: recordings without the names of people.
 * `replay`: the same answers for counts on a pool, from the C++ kernel in one call.
 """

@@ -6,6 +6,7 @@ from importlib.resources import files
 
 import pytest
 
+from bridge.cli.bench_dispatch import bundled
 from bridge.cli.main import main
 from bridge.sim.recordings import find_recordings, read_recording
 
@@ -196,3 +197,15 @@ def test_a_mistake_in_comparing_is_one_line(schedbridge, recorded, arguments, sa
     assert code == 1
     assert said in err
     assert err.count("\n") == 1
+
+
+def test_every_bundled_instance_is_sound_small_and_says_where_it_is_from():
+    paths = find_recordings(bundled())
+    assert len(paths) >= 36
+    assert sum(path.stat().st_size for path in paths) < 1_000_000
+    for path in paths:
+        found = read_recording(path)
+        assert len(found.snapshot.jobs) >= 10, path
+        assert "stream" in found.origin or "trace" in found.origin, path
+        if path.parent.name in ("eurora", "kit") and not path.name.startswith("eurora-3"):
+            assert found.plan.believed is not None, path
