@@ -162,3 +162,14 @@ def test_a_dialect_is_refused_where_it_is_wrong(tmp_path):
     ):
         with pytest.raises(ConfigError, match=says):
             described(tmp_path, f"nodes: [{{names: a, cpus: 1}}]\ntrace: {{{text}}}")
+
+
+def test_switches_stand_in_a_file_beside(tmp_path):
+    (tmp_path / "topology.conf").write_text("SwitchName=a Nodes=a\nSwitchName=b Nodes=b")
+    text = "nodes: [{names: 'a,b,c', cpus: 1}]\ntopology: topology.conf"
+    topology = described(tmp_path, text).topology
+    assert topology is not None
+    assert topology.leaf_of_node.tolist() == [0, 1, -1]
+    (tmp_path / "topology.conf").write_text("SwitchName=a Nodes=a Nodes=b")
+    with pytest.raises(ConfigError, match=r"topology\.conf: line 1: a key stands there twice"):
+        described(tmp_path, text)
