@@ -11,6 +11,7 @@ import pytest
 
 from bridge.cycle import run_cycle
 from bridge.model.reasons import ReasonCode
+from bridge.model.resources import Arrangement
 from bridge.planning.rules import lower, stranded
 from bridge.planning.rules_text import parse_rules
 from bridge.ports import Memory
@@ -21,6 +22,7 @@ from bridge.rpc.hostlist import NodeIndex
 from bridge.rpc.nearest import NearestChanges
 from bridge.units import DAY_S, NEVER
 from tests.builders import a_job, a_node, a_running_job, a_snapshot
+from tests.worlds import random_world
 
 H = 3600
 GIB = 1024
@@ -183,3 +185,35 @@ def test_a_new_minimum_strands_the_small_chunks_that_are_planned_there():
     assert [(snapshot.jobs.id[plan.job[one.row]], one.text) for one in stranded(lowered, plan)] == [
         ("small", "nodes that FreePool large memory keeps free")
     ]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_small_and_long_chunk_lies_on_a_large_node(seed):
+    """Looked at chunk by chunk, without what the planner knows of pools."""
+    snapshot = random_world(seed, chunks=True)
+    pool = {
+        "name": "large",
+        "nodes": {"having": "gpu"},
+        "access": [{"chunk": {"cpus": ">= 2"}}, {"time": "<= 90s"}, {"cpus": ">= 6"}],
+    }
+    stage = {"name": "openccs", "rules": {"free_pools": [pool]}}
+    policy = build(parse_policy({"preset": "openccs", "plan": stage}))
+    plan = run_cycle(snapshot, Memory(), policy, np.random.default_rng(seed))
+    large = set(np.flatnonzero(snapshot.nodes.capacity[:, 2] > 0).tolist())
+    jobs = snapshot.jobs
+    for row in range(len(plan)):
+        job = plan.job[row]
+        asked = jobs.chunks[job]
+        if asked is None or plan.end_s[row] - plan.start_s[row] <= 90:
+            continue
+        kinds = asked.request.kinds
+        cpus = [want[0] + asked.per_node[0] for want in asked.wants]
+        if sum(kind.count * want[0] for kind, want in zip(kinds, asked.wants, strict=True)) >= 6:
+            continue
+        packed = asked.request.place.arrangement is Arrangement.PACK
+        together = sum(kind.count * n for kind, n in zip(kinds, cpus, strict=True))
+        for at in range(plan.indptr[row], plan.indptr[row + 1]):
+            if plan.nodes[at] not in large:
+                continue
+            there = [0] if len(kinds) == 1 else np.flatnonzero(plan.groups[at]).tolist()
+            assert all((together if packed else cpus[kind]) >= 2 for kind in there), seed
