@@ -160,6 +160,10 @@ class TermList:
     def done(self, ceilings: Ceilings) -> Terms:
         """All of them, by job."""
         empty = np.zeros(0, dtype=np.int64)
+        if not self._job:
+            none = np.zeros(self._n_jobs + 1, dtype=np.int64)
+            modes = empty.astype(np.int8)
+            return Terms(none, empty.astype(np.int32), empty, modes, (None,) * self._n_jobs)
         job = np.concatenate([empty, *self._job])
         order = np.argsort(job, kind="stable")
         job = job[order]

@@ -78,10 +78,12 @@ class LoweredRules:
         self.ceilings: Ceilings = ceilings.done()
         self.closures: tuple[Closure, ...] = self._pools.closures
         self.unknown = unknown_resources(rules, snapshot)
-        used = self._amounts.of_running()
+        self._any = bool(rules.limits or rules.free_pools)  # without, nothing is added up
         counted = TermList(len(snapshot.running))
-        self._limits.count_running(counted, self._consumers.running, used)
-        self._pools.count_running(counted, used)
+        if self._any:
+            used = self._amounts.of_running()
+            self._limits.count_running(counted, self._consumers.running, used)
+            self._pools.count_running(counted, used)
         self.running: Terms = counted.done(self.ceilings)
 
     def _asked(
@@ -117,8 +119,10 @@ class LoweredRules:
         Returns:
             Their terms; with a reason for those that can never run. O(n) a rule.
         """
-        asked = self._asked(rows, partition, time_limit_s, nodes)
         terms = TermList(len(rows))
+        if not self._any:
+            return terms.done(self.ceilings)
+        asked = self._asked(rows, partition, time_limit_s, nodes)
         self._limits.add_terms(terms, asked.who, asked.used, time_limit_s)
         self._pools.add_terms(terms, asked)
         return terms.done(self.ceilings)
