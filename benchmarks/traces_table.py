@@ -81,22 +81,20 @@ def table(header: list[str], rows: Iterable[list[str]]) -> str:
 
 
 def classes(entries: list[Entry]) -> str:
-    """Waits, slowdowns and kept promises of each class, a column for each policy."""
-    names = [each["class"] for each in entries[0]["classes"]]
+    """Waits, slowdowns and announced starts of each class; in each cell all policies in order."""
+    columns: tuple[tuple[str, Callable[[Entry], str]], ...] = (
+        ("wait, mean", lambda c: several(c, "wait_s", "mean")),
+        ("wait, p95", lambda c: several(c, "wait_s", "p95")),
+        ("wait, max", lambda c: several(c, "wait_s", "max")),
+        ("bounded slowdown, mean", lambda c: f"{c['bounded_slowdown']['mean']:,.1f}"),
+        ("off the first announced, median", lambda c: several(c["starts"], "off_s", "p50")),
+    )
     rows = []
-    for name in names:
+    for name in (each["class"] for each in entries[0]["classes"]):
         own = [next(c for c in entry["classes"] if c["class"] == name) for entry in entries]
-        cells = [name, f"{own[0]['jobs']:,}"]
-        cells += [several(c, "wait_s", "mean", "p95", "max") for c in own]
-        cells += [f"{c['bounded_slowdown']['mean']:,.1f}" for c in own]
-        cells += [several(c["starts"], "off_s", "p50") for c in own]
-        rows.append(cells)
-    policies = [entry["policy"]["name"] for entry in entries]
-    header = ["class", "jobs"]
-    header += [f"{p}: wait mean / p95 / max" for p in policies]
-    header += [f"{p}: slowdown" for p in policies]
-    header += [f"{p}: off, median" for p in policies]
-    return table(header, rows)
+        cells = [" / ".join(show(c) for c in own) for _, show in columns]
+        rows.append([name, f"{own[0]['jobs']:,}", *cells])
+    return table(["class", "jobs", *(title for title, _ in columns)], rows)
 
 
 def main() -> int:
@@ -111,7 +109,7 @@ def main() -> int:
         )
         header = ["", *(entry["policy"]["name"] for entry in entries)]
         print(table(header, ([title, *(show(e) for e in entries)] for title, show in ROWS)))
-        print("\n" + classes(entries))
+        print(f"\nBy class, {' / '.join(header[1:])}:\n\n{classes(entries)}")
     return 0
 
 
