@@ -10,7 +10,10 @@ Rules
        short by the machine. One that was never seen running is judged by what is expected now.
     2. A running job that outlives what was believed of it gets a longer run time (`extended`), at
        most its limit.
-    3. A job keeps the trait that it had as it waited: what it was given says less of what it asked
+    3. While a job that could run has waited for longer than the predictor's patience, limits are
+       believed: what was predicted too short goes on, and the first in line, whose promise that
+       breaks again and again, would wait on and on; by limits its promise holds.
+    4. A job keeps the trait that it had as it waited: what it was given says less of what it asked
        for.
 """
 
@@ -21,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import ConfigError
-from bridge.model.job import EndedTable, Ending
+from bridge.model.job import EndedTable, Ending, Hold
 from bridge.model.prediction import Prediction
 from bridge.model.snapshot import Snapshot
 from bridge.ports import Learnt
@@ -58,14 +61,26 @@ class Expectation(Protocol):
         """Takes in what a job took."""
 
 
-def check_extension(value: str) -> None:
-    """Refuses a word that names no way to extend.
+def check_parameters(extension: str, patience_s: int | None) -> None:
+    """Refuses what makes no sense.
 
     Raises:
-        ConfigError: it names none.
+        ConfigError: a word that names no way to extend, or a patience that is none.
     """
-    if value not in EXTENSIONS:
-        raise ConfigError("extension", f"must be {' or '.join(EXTENSIONS)}, not '{value}'")
+    if extension not in EXTENSIONS:
+        raise ConfigError("extension", f"must be {' or '.join(EXTENSIONS)}, not '{extension}'")
+    if patience_s is not None and patience_s < 0:
+        raise ConfigError("patience_s", f"must be 0 or more, or null, not {patience_s}")
+
+
+def _impatient(snapshot: Snapshot, patience_s: int | None) -> bool:
+    """Rule 3."""
+    if patience_s is None:
+        return False
+    jobs = snapshot.jobs
+    since_s = np.where(jobs.eligible_s > 0, jobs.eligible_s, jobs.submit_s)
+    waits = (jobs.hold == Hold.NONE) & (since_s > 0)
+    return bool((snapshot.now_s - since_s[waits] > patience_s).any())
 
 
 def extended(
@@ -90,8 +105,13 @@ def extended(
 
 
 def predict(
-    snapshot: Snapshot, learnt: Learnt, expectation: Expectation, extension: str
-) -> Prediction:
+    snapshot: Snapshot,
+    learnt: Learnt,
+    expectation: Expectation,
+    *,
+    extension: str,
+    patience_s: int | None,
+) -> Prediction | None:
     """One cycle of a predictor: judges and learns from what ended, follows what runs, expects."""
     take_ended(snapshot.ended, learnt, expectation)
     believed_s = _follow(snapshot, learnt, expectation)
@@ -104,6 +124,8 @@ def predict(
     )
     traits = expectation.waiting(snapshot)
     learnt.waiting = dict(zip(snapshot.jobs.id.tolist(), traits, strict=True))
+    if _impatient(snapshot, patience_s):
+        return None
     guess: dict[Any, int] = {}
     run_s = np.zeros(len(traits), dtype=np.int64)
     for row, trait in enumerate(traits):

@@ -9,7 +9,8 @@ other.
 
 Rules of a decision
     1. What ended since the last one is learnt from; what began then gets its believed run time;
-       what outlived its own gets a longer one (`bridge.planning.run_times`).
+       what outlived its own gets a longer one (`bridge.planning.run_times`). Limits are believed
+       while the first in line has waited for longer than the predictor's patience.
     2. In order of submission every job that fits is started, up to the first that does not fit: it
        is promised the instant at which enough is expected to be free, and what that leaves over.
     3. Of those behind it every one that fits is started that is expected to end by then, or takes
@@ -111,6 +112,8 @@ class _Run:
         self.submitted = 0
         predictor = build(spec).predict
         self.extension = getattr(predictor, "extension", EXTENSIONS[0])
+        self.patience_s = getattr(predictor, "patience_s", None)
+        self.by_limits = False
         self.learnt = Learnt({}, {})
         self.predictor = predictor if isinstance(predictor, Expectation) else None
         if self.predictor is not None:
@@ -156,6 +159,8 @@ class _Run:
     def _decide(self, now_s: int) -> tuple[int, int]:
         """Starts what is to start; returns how many, and what is promised to the first other."""
         self._learn(now_s)
+        waits_s = now_s - self.submit_s[self.waiting[0]]
+        self.by_limits = self.patience_s is not None and waits_s > self.patience_s
         started: list[_Running] = []
         left: list[int] = []
         shadow_s, spare = NEVER, 0
@@ -189,7 +194,10 @@ class _Run:
     def _promise(self, job: int, wanted: int, now_s: int) -> tuple[int, int]:
         """When so many processors are expected to be free, and how many more are then."""
         self.head, free = job, self.free
-        ends = sorted((max(one.ends_s, now_s + 1), one.processors) for one in self.running.values())
+        ends = sorted(
+            (max(one.limit_end_s if self.by_limits else one.ends_s, now_s + 1), one.processors)
+            for one in self.running.values()
+        )
         for at, (ends_s, processors) in enumerate(ends):
             free += processors
             if free >= wanted and (at + 1 == len(ends) or ends[at + 1][0] > ends_s):
@@ -199,6 +207,8 @@ class _Run:
     def _takes_s(self, job: int) -> int:
         if self.predictor is None:
             return self.runtime_s[job]
+        if self.by_limits:
+            return self.limit_s[job]
         expected_s = self.predictor.expect(self.learnt, self.traits[job])
         return min(expected_s or self.limit_s[job], self.limit_s[job])
 

@@ -7,12 +7,14 @@ Rules
     2. A job that outlives that is expected to take a minute more; if it outlives that too, 15
        minutes more, then 30, 60 and so on, never more than its limit (`extension: stepwise`). With
        `second` it is expected to end within the next second.
+    3. While a job that could run has waited for longer than `patience_s`, limits are believed.
 
 Source: D. Tsafrir, Y. Etsion, D. G. Feitelson, Backfilling using system-generated predictions
 rather than user runtime estimates, IEEE TPDS 18(6), 2007; `second` as the running jobs of
-Galleguillos, Kiziltan, Soto, CP 2020.
-Deviates: the last two are the last to end, whenever they were submitted; waiting jobs are predicted
-anew in every cycle, running ones stay with what was expected as they began.
+Galleguillos, Kiziltan, Soto, CP 2020. The patience is ours.
+Deviates: patience, without which wide jobs wait on and on (docs/PREDICTIONS.md); null is the
+source's way. The last two are the last to end, whenever they were submitted. Waiting jobs are
+predicted anew in every cycle, running ones stay with what was expected as they began.
 """
 
 from collections.abc import Sequence
@@ -21,8 +23,9 @@ from dataclasses import dataclass
 from bridge.model.job import EndedTable
 from bridge.model.prediction import Prediction
 from bridge.model.snapshot import Snapshot
-from bridge.planning.run_times import check_extension, predict
+from bridge.planning.run_times import check_parameters, predict
 from bridge.ports import Learnt, Memory
+from bridge.units import DAY_S
 
 
 @dataclass(frozen=True)
@@ -31,12 +34,15 @@ class LastTwo:
 
     Attributes:
         extension: what becomes of a job that outlives what was expected: `stepwise` or `second`.
+        patience_s: limits are believed while a job that could run has waited for longer; None: as
+            the source has it, predictions are believed whoever waits.
     """
 
     extension: str = "stepwise"
+    patience_s: int | None = DAY_S
 
     def __post_init__(self) -> None:
-        check_extension(self.extension)
+        check_parameters(self.extension, self.patience_s)
 
     @property
     def name(self) -> str:
@@ -45,7 +51,13 @@ class LastTwo:
 
     def predict(self, snapshot: Snapshot, memory: Memory) -> Prediction | None:
         """Learns and predicts; see `bridge.ports.PredictPolicy`."""
-        return predict(snapshot, memory.learnt_by(self.name), self, self.extension)
+        return predict(
+            snapshot,
+            memory.learnt_by(self.name),
+            self,
+            extension=self.extension,
+            patience_s=self.patience_s,
+        )
 
     def waiting(self, snapshot: Snapshot) -> Sequence[str]:
         """Users."""

@@ -13,16 +13,17 @@ Rules, each on the jobs of one user; the first that finds an ended job gives tha
     5. The same name.
     6. The same stem.
     7. Otherwise the time limit; nothing is expected to take longer than that anyway.
-Of several ended jobs the last to end counts. What outlives its prediction is extended as by
-last-two.
+Of several ended jobs the last to end counts. What outlives its prediction is extended, and
+patience has an end, as by last-two.
 
 Source: C. Galleguillos, A. Sirbu, Z. Kiziltan, O. Babaoglu, A. Borghesi, T. Bridi, Data-driven job
 dispatching in HPC systems, MOD 2017 (the rules made for Eurora).
-Deviates: the paper's text was not at hand, its rules are reconstructed from descriptions of them.
-There a likeness of names is the length of what they have in common at their begin, and of several
-jobs that differ in size the likest counts; here names are alike by their stem, and the last counts,
-so that a prediction costs six look-ups whatever the history. A job without a name is one of a
-nameless kind, which makes rules 1 and 3 ones of queue, limit and size.
+Deviates: patience is ours; null is the source's way. The paper's text was not at hand: its rules
+are reconstructed from what others say of them. There a likeness of names is the length of what they
+have in common at their begin, and of several jobs that differ in size the likest counts; here names
+are alike by their stem, and the last counts, so that a prediction costs six look-ups whatever the
+history. A job without a name is one of a nameless kind, which makes rules 1 and 3 ones of queue,
+limit and size.
 """
 
 from collections.abc import Sequence
@@ -34,8 +35,9 @@ from numpy.typing import NDArray
 from bridge.model.job import EndedTable
 from bridge.model.prediction import Prediction
 from bridge.model.snapshot import Snapshot
-from bridge.planning.run_times import check_extension, predict
+from bridge.planning.run_times import check_parameters, predict
 from bridge.ports import Learnt, Memory
+from bridge.units import DAY_S
 
 _Trait = tuple[str, str, str, int, str]  # user, name, queue, limit, size
 _DIGITS = "0123456789"
@@ -48,12 +50,15 @@ class NameHistory:
 
     Attributes:
         extension: what becomes of a job that outlives what was expected: `stepwise` or `second`.
+        patience_s: limits are believed while a job that could run has waited for longer; None: as
+            the source has it, predictions are believed whoever waits.
     """
 
     extension: str = "stepwise"
+    patience_s: int | None = DAY_S
 
     def __post_init__(self) -> None:
-        check_extension(self.extension)
+        check_parameters(self.extension, self.patience_s)
 
     @property
     def name(self) -> str:
@@ -62,7 +67,13 @@ class NameHistory:
 
     def predict(self, snapshot: Snapshot, memory: Memory) -> Prediction | None:
         """Learns and predicts; see `bridge.ports.PredictPolicy`."""
-        return predict(snapshot, memory.learnt_by(self.name), self, self.extension)
+        return predict(
+            snapshot,
+            memory.learnt_by(self.name),
+            self,
+            extension=self.extension,
+            patience_s=self.patience_s,
+        )
 
     def waiting(self, snapshot: Snapshot) -> Sequence[_Trait]:
         """User, name, queue, limit and size."""

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bridge.errors import ConfigError, PolicyError
-from bridge.model.job import EndedTable, Ending
+from bridge.model.job import EndedTable, Ending, Hold
 from bridge.planning.run_times import extended
 from bridge.policies.predict.last_two import LastTwo
 from bridge.policies.predict.name_history import NameHistory
@@ -143,6 +143,17 @@ class TestLastTwo:
             job = a_running_job((0,), end_s=9000, id=f"r{number}")
             predictor.predict(world(running=[job]), memory)
         assert len(memory.followed["last-two"]) <= 1002
+
+    def test_limits_are_believed_while_somebody_waits_for_too_long(self):
+        memory, predictor = Memory(), LastTwo(patience_s=100)
+        taught = some_ended(("1", "ann", "x", 0, 100))
+        waits = [a_job(user="ann", submit_s=50)]
+        assert predictor.predict(world(jobs=waits, ended=taught, now_s=150), memory) is not None
+        assert predictor.predict(world(jobs=waits, now_s=151), memory) is None
+        held = [a_job(user="ann", submit_s=50, hold=Hold.DEPENDENCY)]
+        assert predictor.predict(world(jobs=held, now_s=900), memory).run_s.tolist() == [100]
+        with pytest.raises(ConfigError, match=r"policy\.predict\.patience_s.*0 or more"):
+            parse_policy({"predict": {"name": "last-two", "patience_s": -1}})
 
     def test_an_unknown_extension_is_refused(self):
         with pytest.raises(ConfigError, match=r"policy\.predict\.extension.*stepwise or second"):

@@ -21,7 +21,8 @@ from tests.workloads import a_workload, random_workload
 
 EXCERPT = workload_from(read_swf(files("bridge.sim").joinpath("data/KTH-SP2-1996-excerpt.swf.gz")))
 SECOND = {"name": "last-two", "extension": "second"}
-PREDICTORS = ["last-two", "name-history", "oracle", SECOND]
+PATIENT = {"name": "last-two", "patience_s": 600}
+PREDICTORS = ["last-two", "name-history", "oracle", SECOND, PATIENT]
 
 
 def both(workload, predictor):
