@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.model.job import Ending, Hold, WidthRule
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
+from bridge.units import NEVER
 
 Fault = tuple[str, str]
 """Field and problem."""
@@ -33,6 +35,10 @@ def _faults(snapshot: Snapshot, plan: Plan) -> Iterator[Fault]:
     yield from _places(snapshot)
     yield from _jobs(snapshot)
     yield from _running(snapshot)
+    for each in fields(snapshot.ended):
+        column = getattr(snapshot.ended, each.name)
+        yield from _length(f"snapshot.ended.{each.name}", column, len(snapshot.ended))
+    yield from _indexes("snapshot.ended.ending", snapshot.ended.ending, len(Ending))
     yield from _plan(snapshot, plan)
 
 
@@ -40,8 +46,10 @@ def _nodes(snapshot: Snapshot) -> Iterator[Fault]:
     nodes, count = snapshot.nodes, len(snapshot.nodes.names)
     if len(snapshot.resources) < 2:
         yield "snapshot.resources", "must begin with cpus and mem_mib"
-    if not 0 <= snapshot.now_s < MOST or snapshot.generation < 0:
+    if not 0 <= snapshot.now_s < MOST:
         yield "snapshot.now_s", "is no possible instant"
+    if not 0 <= snapshot.generation < 1 << 64:
+        yield "snapshot.generation", "is no possible count"
     for name in ("usable", "weight", "features", "state", "capacity"):
         yield from _length(f"snapshot.nodes.{name}", getattr(nodes, name), count)
     yield from _width("snapshot.nodes.capacity", nodes.capacity, len(snapshot.resources))
@@ -56,13 +64,16 @@ def _places(snapshot: Snapshot) -> Iterator[Fault]:
     count = len(snapshot.nodes)
     for i, partition in enumerate(snapshot.partitions):
         yield from _indexes(f"snapshot.partitions[{i}].nodes", partition.nodes, count)
-        for name in ("min_nodes", "max_nodes", "max_time_s", "default_time_s"):
+        for name in ("min_nodes", "max_nodes", "max_time_s", "default_time_s", "priority_tier"):
             if not 0 <= getattr(partition, name) < MOST:
                 yield f"snapshot.partitions[{i}].{name}", "is no possible amount"
     for i, kept in enumerate(snapshot.reservations):
         yield from _indexes(f"snapshot.reservations[{i}].nodes", kept.nodes, count)
-        if not kept.start_s <= kept.end_s:
-            yield f"snapshot.reservations[{i}].end_s", "is before its start"
+        if not -MOST < kept.start_s <= kept.end_s <= NEVER:
+            yield f"snapshot.reservations[{i}].end_s", "is before its start, or no instant"
+        if len(kept.licences) not in (0, len(snapshot.licences)):
+            yield f"snapshot.reservations[{i}].licences", "does not fit the snapshot's licences"
+        yield from _amounts(f"snapshot.reservations[{i}].licences", kept.licences)
 
 
 def _jobs(snapshot: Snapshot) -> Iterator[Fault]:
@@ -84,6 +95,8 @@ def _jobs(snapshot: Snapshot) -> Iterator[Fault]:
         yield from _amounts(f"snapshot.jobs.{name}", getattr(jobs, name), past=past)
     if (jobs.min_nodes < 1).any() or (jobs.max_nodes < jobs.min_nodes).any():
         yield "snapshot.jobs.min_nodes", "must be 1 or more and not above max_nodes"
+    yield from _indexes("snapshot.jobs.hold", jobs.hold, len(Hold))
+    yield from _indexes("snapshot.jobs.width_rule", jobs.width_rule, len(WidthRule))
     for name, most in (
         ("partitions", len(snapshot.partitions)),
         ("required", len(snapshot.nodes)),
@@ -134,6 +147,13 @@ def _plan(snapshot: Snapshot, plan: Plan) -> Iterator[Fault]:
     yield from _indexes("plan.job", plan.job, len(snapshot.jobs))
     yield from _indexes("plan.nodes", plan.nodes, len(snapshot.nodes))
     yield from _indexes("plan.partition", plan.partition, len(snapshot.partitions), none=True)
+    if (believed := plan.believed) is not None:
+        for name, column, count in (
+            ("run_s", believed.run_s, len(snapshot.jobs)),
+            ("end_s", believed.end_s, len(snapshot.running)),
+        ):
+            yield from _length(f"plan.believed.{name}", column, count)
+            yield from _amounts(f"plan.believed.{name}", column, past=True)
     if plan.now_s != snapshot.now_s:
         yield "plan.now_s", "is not the snapshot's"
 

@@ -179,7 +179,7 @@ def _scalar(data: Any, hint: Any, field: str) -> Any:
     if hint is object:
         return data
     if isinstance(hint, type) and issubclass(hint, IntEnum):
-        if isinstance(data, bool) or data not in hint._value2member_map_:
+        if type(data) is not int or data not in hint._value2member_map_:
             raise Wrong(field, f"is {_shown(data)}, no {hint.__name__}")
         return hint(data)
     kinds = {int: "a whole number", bool: "true or false", float: "a number", str: "text"}
