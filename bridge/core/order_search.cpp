@@ -101,8 +101,7 @@ void OrderSearch::take_lead() {
         const auto first = static_cast<size_t>(jobs_.unit_indptr[unit]);
         const auto last = static_cast<size_t>(jobs_.unit_indptr[unit + 1]);
         for (size_t job = first; job < last; ++job) {
-            least_start_[job] = decoder_->place(job);
-            decoder_->undo();
+            least_start_[job] = decoder_->least(job);
             least_cost_[job] = least_start_[job] == NEVER ? 0 : cost_of(job, least_start_[job]);
             ++booked_;
         }

@@ -38,6 +38,12 @@ class PlannerDecoder : public OrderDecoder {
         return planner_->plan(job);
     }
 
+    int64_t least(size_t job) override {
+        const int64_t start = place(job);
+        undo();
+        return start;
+    }
+
     // Which nodes a job gets may not be settled before the plan is complete.
     bool as_kept(size_t) const override { return false; }
     void keep(size_t) override {}

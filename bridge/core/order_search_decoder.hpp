@@ -31,6 +31,8 @@ class OrderDecoder {
 
     // Books a job behind what is booked; its start, or NEVER: then it takes no place.
     virtual int64_t place(size_t job) = 0;
+    // The start that `place` would find for a job, if what is settled were all that is booked.
+    virtual int64_t least(size_t job) = 0;
     // Whether `place` put the job exactly where it was when it was kept last.
     virtual bool as_kept(size_t job) const = 0;
     // What `place` did with the job is what `put_back` does from now on.

@@ -50,6 +50,16 @@ class Timelines {
     // Takes amounts, one per column, out of [start, end).
     void book(size_t node, int64_t start, int64_t end, const int64_t *amounts);
 
+    // A node's timeline becomes that of a node of the same columns.
+    void copy(const Timelines &other, size_t from, size_t to) { nodes_[to] = other.nodes_[from]; }
+
+    // Writes the timeline behind `numbers`; nodes of which the same is free write the same.
+    void append(size_t node, std::vector<int64_t> &numbers) const {
+        const Timeline &line = nodes_[node];
+        numbers.insert(numbers.end(), line.begin.begin(), line.begin.end());
+        numbers.insert(numbers.end(), line.free.begin(), line.free.end());
+    }
+
     // What is free at the timeline's first second.
     const int64_t *first(size_t node) const { return nodes_[node].free.data(); }
 
