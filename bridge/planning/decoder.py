@@ -29,6 +29,7 @@ and where their schedules may differ.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -48,19 +49,29 @@ from bridge.ports import Preference
 from bridge.units import NEVER, UNPLANNED
 
 
-@dataclass(frozen=True, slots=True)
-class Schedule:
+@dataclass(frozen=True)
+class Decoded:
     """What came of decoding an order; by position.
 
     Attributes:
+        rows: of the cycle.
         start_s: NEVER: none; UNPLANNED: beyond the depth.
-        end_s: at the latest; 0 where there is no start.
         alternative: which of the row's own (`Rows.alternatives`); -1: none.
     """
 
+    rows: Rows
     start_s: NDArray[np.int64]
-    end_s: NDArray[np.int64]
     alternative: NDArray[np.int32]
+
+    @cached_property
+    def end_s(self) -> NDArray[np.int64]:
+        """When each row ends at the latest; 0 where there is no start."""
+        rows, end_s = self.rows, np.zeros_like(self.start_s)
+        at = np.flatnonzero((self.start_s != NEVER) & (self.start_s != UNPLANNED))
+        chosen = rows.alternatives.chosen(self.alternative)[at]
+        limit_s = rows.alternatives.time_limit_s[chosen]
+        end_s[at] = ends(rows.snapshot.jobs, rows.job[rows.asked[at]], self.start_s[at], limit_s)
+        return end_s
 
 
 class Decoder:
@@ -97,19 +108,20 @@ class Decoder:
         """
         self.rows = Rows(snapshot, expand_arrays(snapshot.jobs, order, array_depth))
         self._preference, self._conditions = preference, conditions
-        self._lowered = lower(conditions.rules, snapshot, conditions.cron_s)
         self._fixed = snapshot.jobs.fixed[self.rows.job[self.rows.asked]]
-        self.by_book = (
+        rules = conditions.rules
+        self.by_book = bool(
             by_book
-            or bool(conditions.protect)
+            or conditions.protect
             or conditions.horizon_s is not None
             or _several_kinds(self.rows)
             or _reserved_licences(self.rows)
-            or _binds(self._lowered, self.rows)
+            or (bool(rules.limits or rules.free_pools) and _binds(self._lowered, self.rows))
         )
         self._nodes_plan = NodesPlan(self.rows, preference)
         self._booking = self._new_booking() if self.by_book else None
         self._decoded = 0
+        self._planned = False
 
     def __len__(self) -> int:
         """How many rows can be planned."""
@@ -117,7 +129,7 @@ class Decoder:
 
     def decode(
         self, order: NDArray[np.int64] | None = None, *, depth: int | None = None
-    ) -> Schedule:
+    ) -> Decoded:
         """Plans all rows from nothing.
 
         Args:
@@ -125,21 +137,15 @@ class Decoder:
             depth: how many rows may hold a planned start later than now. Rows behind them start
                 now or are UNPLANNED. None: all.
         """
-        if order is None:
-            order = np.arange(len(self), dtype=np.int64)
         if self._fixed.any():
+            order = np.arange(len(self)) if order is None else order
             fixed = self._fixed[order]
             order = np.concatenate((order[fixed], order[~fixed]))
         if self._booking is None:
             start, alternative = self._nodes_plan.solve(order, depth)
         else:
             start, alternative = self._book(order, depth)
-        has_start = (start != NEVER) & (start != UNPLANNED)
-        end = np.zeros_like(start)
-        rows, at = self.rows, np.flatnonzero(has_start)
-        limit_s = rows.alternatives.time_limit_s[rows.alternatives.chosen(alternative)[at]]
-        end[at] = ends(rows.snapshot.jobs, rows.job[rows.asked[at]], start[at], limit_s)
-        return Schedule(start, end, alternative)
+        return Decoded(self.rows, start, alternative)
 
     def columns(self, order: NDArray[np.int64]) -> dict[str, Any]:
         """The arguments of `plan_nodes` for some positions in this order, for kernels like it.
@@ -154,13 +160,19 @@ class Decoder:
         Args:
             policy: who planned.
         """
-        for row in self.rows.asked.tolist():
-            self.rows.reasons[row] = None  # of an order decoded before
+        if self._planned:
+            for row in self.rows.asked.tolist():
+                self.rows.reasons[row] = None  # of an order decoded before
+        self._planned = True
         if self._booking is None:
             return self._nodes_plan.plan(policy)
         horizon_s = self._conditions.horizon_s
         explain(self._booking, horizon_s)
         return self._booking.result(policy, beyond=horizon_s is not None)
+
+    @cached_property
+    def _lowered(self) -> LoweredRules:
+        return lower(self._conditions.rules, self.rows.snapshot, self._conditions.cron_s)
 
     def _new_booking(self) -> Booking:
         return Booking(
@@ -171,7 +183,7 @@ class Decoder:
         )
 
     def _book(
-        self, order: NDArray[np.int64], depth: int | None
+        self, order: NDArray[np.int64] | None, depth: int | None
     ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         if self._decoded == 1:  # the first one was booked for good: most policies want no other
             self._booking = self._new_booking()
@@ -181,6 +193,7 @@ class Decoder:
             booking.restart()
         self._decoded += 1
         horizon_s, now_s = self._conditions.horizon_s, self.rows.snapshot.now_s
+        order = np.arange(len(self)) if order is None else order
         latest = np.full(len(order), NEVER - 1 if horizon_s is None else now_s + horizon_s)
         fixed = int(np.count_nonzero(self._fixed))
         booking.plan(order[:fixed], not_before=None, latest=latest[:fixed])
@@ -193,7 +206,7 @@ def _several_kinds(rows: Rows) -> bool:
     chunks = rows.snapshot.jobs.chunks
     asking = np.flatnonzero(chunks.astype(bool))
     several = [job for job in asking.tolist() if len(chunks[job].request.kinds) > 1]
-    return bool(np.isin(rows.job[rows.asked], several).any())
+    return bool(several) and bool(np.isin(rows.job[rows.asked], several).any())
 
 
 def _reserved_licences(rows: Rows) -> bool:

@@ -30,14 +30,16 @@ class NodesPlan:
 
     def __init__(self, rows: Rows, preference: Preference) -> None:
         self._rows, self._preference = rows, preference
-        self._order = np.zeros(0, dtype=np.int64)
+        self._order: NDArray[np.int64] | None = None
         self._found: NodePlan | None = None
 
-    def solve(self, order: NDArray[np.int64], depth: int | None) -> tuple[Any, Any]:
+    def solve(
+        self, order: NDArray[np.int64] | None, depth: int | None
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Plans asked rows from nothing.
 
         Args:
-            order: all positions in `Rows.asked`, first planned first.
+            order: all positions in `Rows.asked`, first planned first; None: as they stand there.
             depth: how many of them may hold a planned start; None: all.
 
         Returns:
@@ -48,9 +50,10 @@ class NodesPlan:
         if depth is not None:
             columns["depth"] = depth
         self._found = plan_nodes(**columns)
-        start = np.empty(len(order), dtype=np.int64)
-        alternative = np.empty(len(order), dtype=np.int32)
-        start[order], alternative[order] = self._found.start, self._found.alternative
+        start, alternative = self._found.start, self._found.alternative.copy()
+        if order is not None:
+            start, alternative = np.empty_like(start), np.empty_like(alternative)
+            start[order], alternative[order] = self._found.start, self._found.alternative
         alternative[(start == NEVER) | (start == UNPLANNED)] = -1
         return start, alternative
 
@@ -58,21 +61,23 @@ class NodesPlan:
         """The plan that came of `solve`, with reasons."""
         found = self._found
         assert found is not None
-        back = np.empty_like(self._order)
-        back[self._order] = np.arange(len(back))
-        indptr, take = gather(found.indptr, back)
         self._explain(found)
+        start, alternative = found.start, found.alternative
+        indptr, nodes, tasks = found.indptr, found.nodes, found.tasks
+        if self._order is not None:
+            back = np.argsort(self._order)
+            start, alternative = start[back], alternative[back]
+            indptr, take = gather(indptr, back)
+            nodes, tasks = nodes[take], tasks[take]
         return self._rows.plan(
-            policy,
-            start=found.start[back],
-            alternative=found.alternative[back],
-            indptr=indptr,
-            nodes=found.nodes[take],
-            tasks=found.tasks[take],
+            policy, start=start, alternative=alternative, indptr=indptr, nodes=nodes, tasks=tasks
         )
 
-    def columns(self, order: NDArray[np.int64]) -> dict[str, Any]:
-        """The arguments of `plan_nodes` for some positions in `Rows.asked`, in this order."""
+    def columns(self, order: NDArray[np.int64] | None) -> dict[str, Any]:
+        """The arguments of `plan_nodes` for some positions in `Rows.asked`, in this order.
+
+        None: for all, as they stand there.
+        """
         return {**self._world, **self._jobs(order), "depth": UNLIMITED}
 
     @cached_property
@@ -112,12 +117,18 @@ class NodesPlan:
         fixed = rows.snapshot.jobs.fixed[rows.job[rows.asked]]
         return rows.not_before_s(), rows.latest_s(), fixed
 
-    def _jobs(self, order: NDArray[np.int64]) -> dict[str, Any]:
+    def _jobs(self, order: NDArray[np.int64] | None) -> dict[str, Any]:
         """The other arguments, for rows in this order."""
         rows, alternatives = self._rows, self._rows.alternatives
-        jobs, take = rows.snapshot.jobs, rows.job[rows.asked][order]
+        jobs, take = rows.snapshot.jobs, rows.job[rows.asked]
         not_before, latest, fixed = self._bounds
-        indptr, at = gather(alternatives.indptr, order)
+        required = self._required[0]
+        indptr = alternatives.indptr
+        at: NDArray[np.int64] | slice = slice(None)
+        if order is not None:
+            indptr, at = gather(indptr, order)
+            take, not_before, fixed = take[order], not_before[order], fixed[order]
+            required = required[order]
         return {
             "job_counter": np.ascontiguousarray(jobs.licences[take]),
             "alt_indptr": indptr,
@@ -131,17 +142,17 @@ class NodesPlan:
             "per_task": np.ascontiguousarray(jobs.per_task[take]),
             "max_tasks_per_node": jobs.max_tasks_per_node[take].astype(np.int32),
             "exclusive": jobs.exclusive[take],
-            "not_before": not_before[order],
-            "beside_depth": fixed[order],
+            "not_before": not_before,
+            "beside_depth": fixed,
             "width_rule": jobs.width_rule[take],
-            "required": self._required[0][order],
+            "required": required,
         }
 
     def _explain(self, found: NodePlan) -> None:
         """Gives every row that does not start now its reason; rows that wait alike share it."""
         rows, alternatives = self._rows, self._rows.alternatives
         blocked = np.flatnonzero(found.blocked_by != Blocked.STARTS_NOW)
-        position = self._order[blocked]
+        position = blocked if self._order is None else self._order[blocked]
         at = alternatives.indptr[position] + np.maximum(found.alternative[blocked], 0)
         columns = (
             alternatives.partition[at], alternatives.min_nodes[at],

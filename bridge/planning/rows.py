@@ -96,6 +96,9 @@ class Rows:
         reservation that a job must run in.
         """
         snapshot, alternatives = self.snapshot, self.alternatives
+        jobs = snapshot.jobs
+        if not (snapshot.reservations or jobs.deadline_s.any() or jobs.fixed.any()):
+            return np.full(len(alternatives.class_), NEVER, dtype=np.int64)
         job = np.repeat(self.job[self.asked], np.diff(alternatives.indptr))
         latest = latest_start_s(snapshot.jobs, job, alternatives.time_limit_s, snapshot.now_s)
         if snapshot.reservations:
