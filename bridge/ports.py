@@ -65,6 +65,7 @@ class Learnt:
         unsaved: keys of `known` that changed since they were saved.
         traits: job id to what the predictor knows it by, of the jobs that run.
         waiting: likewise of those that waited in the last snapshot.
+        table: the job table that `waiting` is of.
         guesses: what was made of `known`, for each user.
         judged, under: ended jobs that were predicted, and those of them that ran for longer.
         off_s, accuracy: sums of abs(believed - actual), s, and of smaller / larger of the two.
@@ -75,6 +76,7 @@ class Learnt:
     unsaved: set[str] = field(default_factory=set)
     traits: dict[str, Any] = field(default_factory=dict)
     waiting: dict[str, Any] = field(default_factory=dict)
+    table: object = None
     guesses: dict[str, dict[Any, int]] = field(default_factory=dict)
     judged: int = 0
     under: int = 0

@@ -122,13 +122,15 @@ def predict(
         running.start_s + extended(np.maximum(believed_s, 1), elapsed_s, extension),
         0,
     )
-    traits = expectation.waiting(snapshot)
-    learnt.waiting = dict(zip(snapshot.jobs.id.tolist(), traits, strict=True))
+    if learnt.table is not snapshot.jobs:  # mostly nobody came or changed since the last cycle
+        traits = expectation.waiting(snapshot)
+        learnt.waiting = dict(zip(snapshot.jobs.id.tolist(), traits, strict=True))
+        learnt.table = snapshot.jobs
     if _impatient(snapshot, patience_s):
         return None
     guess: dict[Any, int] = {}
-    run_s = np.zeros(len(traits), dtype=np.int64)
-    for row, trait in enumerate(traits):
+    run_s = np.zeros(len(snapshot.jobs), dtype=np.int64)
+    for row, trait in enumerate(learnt.waiting.values()):
         expected = guess.get(trait)
         if expected is None:
             expected = guess[trait] = expectation.expect(learnt, trait)
