@@ -32,6 +32,9 @@ _ALGORITHMS: Final[Mapping[str, Mapping[str, tuple[str, Mapping[str, object]]]]]
         "easy": ("plan.backfill:Backfill", {"depth": 1}),
         "conservative": ("plan.backfill:Backfill", {"depth": None}),
         "openccs": ("plan.openccs:OpenCcs", {}),
+        "pcp19": ("plan.pcp19:Pcp19", {}),
+        "hcp19": ("plan.hcp19:Hcp19", {}),
+        "pcp20": ("plan.pcp20:Pcp20", {}),
         "search": ("plan.search:Search", {}),
     },
     "place": {
@@ -63,6 +66,9 @@ PRESETS: Final[Mapping[str, PolicySpec]] = MappingProxyType(
             _preset("easy", "fcfs", "easy", "sequential"),
             _preset("conservative", "fcfs", "conservative", "sequential"),
             _preset("openccs", "slurm", "openccs", "weighted"),
+            _preset("pcp19", "slurm", "pcp19", "best-fit"),
+            _preset("hcp19", "slurm", "hcp19", "best-fit"),
+            _preset("pcp20", "slurm", "pcp20", "best-fit"),
             _preset("search", "slurm", "search", "best-fit"),
         )
     }

@@ -26,6 +26,7 @@ from bridge.accuracy import Changes
 from bridge.config import ServiceConfig
 from bridge.errors import ConfigError
 from bridge.loop import Decider
+from bridge.model.answer import Dispatched
 from bridge.model.policy import PolicySpec
 from bridge.model.snapshot import Snapshot
 from bridge.planning.kept_plan import KeptPlan
@@ -40,6 +41,7 @@ from bridge.rpc.session import Session
 from bridge.rpc.switches import Switches
 from bridge.sim.recorder import Recorder, Tap
 from bridge.sim.recordings import encode
+from bridge.solving import ChildSolver
 from bridge.starts import Kept
 from bridge.store import Store
 from bridge.telemetry import Metrics
@@ -83,6 +85,7 @@ class Service:
         self._private: tempfile.TemporaryDirectory[str] | None = None
         self._metrics = Metrics(version(), self._spec.name)
         self._store: Store | None = None
+        self._solver = ChildSolver()
         self._tap = Tap()
         self.cycles: Cycles | None = None
 
@@ -165,6 +168,7 @@ class Service:
             config.memory.path, keep_days=config.memory.keep_days, told=self._promises_changed
         )
         self._decider = Decider(build(self._spec), self._store.memory())
+        self._decider.memory.solver = self._solver
         self._switch = PolicySwitch(
             config.policy_spec,
             self._decider,
@@ -232,6 +236,7 @@ class Service:
         for gate in self._gates:
             gate.close()
         self._metrics.stop()
+        self._solver.close()
         if self._store is not None:
             self._store.close()
         if self._private is not None:
@@ -296,6 +301,13 @@ class _Meter:
     def __init__(self, metrics: Metrics, decider: Decider) -> None:
         self._metrics = metrics
         self._decider = decider
+        self._last: Dispatched | None = None
+
+    def _dispatched(self, done: Dispatched | None) -> None:
+        """Each dispatch is noted once: a policy that dispatches nothing leaves the last one."""
+        if done is not None and done is not self._last:
+            self._metrics.dispatched(done)
+        self._last = done
 
     def cycle(self, report: CycleReport) -> None:
         metrics = self._metrics
@@ -318,6 +330,7 @@ class _Meter:
         metrics.set("jobs_running", len(snapshot.running))
         metrics.set("nodes", len(snapshot.nodes))
         metrics.set("nodes_usable", int(snapshot.nodes.usable.sum()))
+        self._dispatched(self._decider.memory.dispatched)
         if (arranged := self._decider.memory.arranged) is not None:
             metrics.arranged(arranged.before, arranged.after)
         for predictor, learnt in list(self._decider.memory.at_hand.items()):

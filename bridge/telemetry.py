@@ -19,6 +19,12 @@
 | schedbridge_run_time_error_seconds_total{predictor} | counter | sum of abs(predicted - actual) |
 | schedbridge_run_time_accuracy_total{predictor} | counter | sum of smaller / larger of the two |
 | schedbridge_hops_total{when} | counter | hop cost of started jobs, before and after arranging |
+| schedbridge_solver_gap | gauge | of the last dispatch: (found - bound) / found over its window |
+| schedbridge_solver_window_jobs | gauge | jobs in that window |
+| schedbridge_solver_saved_ratio | gauge | (greedy - found) / greedy of its objective |
+| schedbridge_solver_plans_total | counter | cycles in which the solver's plan served |
+| schedbridge_solver_fallbacks_total{reason} | counter | cycles in which the greedy plan served |
+| schedbridge_solver_killed_total | counter | solvers ended because they overran |
 | schedbridge_gate_refusals_total{socket, reason} | counter | connections turned away |
 | schedbridge_controller_up | gauge | 1 while the controller called within the last minute |
 | schedbridge_controller_fallbacks, _controller_fallback_seconds | gauge | Slurm on its own |
@@ -37,6 +43,7 @@ from wsgiref.simple_server import WSGIServer
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
 
 from bridge.errors import ConfigError
+from bridge.model.answer import Dispatched
 
 _BUCKETS_S = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 _ERROR_BUCKETS_S = (
@@ -111,6 +118,9 @@ class Metrics:
                 ("jobs_running", "Jobs that hold nodes in the last snapshot"),
                 ("nodes", "Nodes in the last snapshot"),
                 ("nodes_usable", "Usable nodes in the last snapshot"),
+                ("solver_gap", "(found - bound) / found over the last dispatch's window"),
+                ("solver_window_jobs", "Jobs in the last dispatch's window"),
+                ("solver_saved_ratio", "(greedy - found) / greedy of its objective"),
                 ("controller_fallbacks", "Times the controller fell back to its own scheduler"),
                 ("controller_fallback_seconds", "Seconds it spent there"),
                 ("controller_lock_ms", "Longest lock of the plugin since its last call"),
@@ -138,6 +148,19 @@ class Metrics:
             "Connections turned away",
             ["socket", "reason"],
             registry=registry,
+        )
+        self._solved = Counter(
+            "schedbridge_solver_plans", "Cycles in which the solver's plan served",
+            registry=registry,
+        )  # fmt: skip
+        self._unsolved = Counter(
+            "schedbridge_solver_fallbacks",
+            "Cycles in which the greedy plan served",
+            ["reason"],
+            registry=registry,
+        )
+        self._killed = Counter(
+            "schedbridge_solver_killed", "Solvers ended because they overran", registry=registry
         )
         self._start_error = Histogram(
             "schedbridge_start_error_seconds",
@@ -187,6 +210,18 @@ class Metrics:
         self._plan.observe(plan_s)
         self._failures.inc(failures - self._failures_seen)
         self._failures_seen = failures
+
+    def dispatched(self, done: Dispatched) -> None:
+        """Notes what a dispatcher did."""
+        self.set("solver_window_jobs", done.jobs)
+        self.set("solver_saved_ratio", 1 - done.found / done.greedy if done.greedy > 0 else 0.0)
+        if done.gap is not None:
+            self.set("solver_gap", done.gap)
+        self._killed.inc(done.killed)
+        if done.fallback:
+            self._unsolved.labels(done.fallback).inc()
+        else:
+            self._solved.inc()
 
     def need_full(self) -> None:
         """Notes that everything was asked for."""

@@ -24,10 +24,13 @@ Rules
     4. Times count from now. Amounts are divided by what divides them all.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from math import gcd
+from operator import floordiv
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +41,11 @@ from bridge.planning.layouts import Layout
 from bridge.units import NEVER
 
 SEAT = "seat"
+
+_Span = tuple[int, int, tuple[int, ...]]
+"""Begin, end, amounts."""
+_ALL = NEVER >> 1
+"""An amount that is all there is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,10 +140,10 @@ class Instance:
 
     def pooled(self) -> tuple[NDArray[np.int64], tuple[Used, ...]]:
         """The nodes as one: (K,) capacity, and what is used of it over time."""
-        return self.capacity.sum(axis=0), _summed(
-            [(u.start_s, u.end_s, u.amount) for used in self.used for u in used],
-            self.capacity.sum(axis=0),
-        )
+        capacity: NDArray[np.int64] = self.capacity.sum(axis=0)
+        spans = Counter((u.start_s, u.end_s, u.amount) for used in self.used for u in used)
+        summed = [(a, b, tuple(n * x for x in amount)) for (a, b, amount), n in spans.items()]
+        return capacity, _summed(summed, capacity.tolist())
 
     def without_spares(self, most: int) -> tuple["Instance", NDArray[np.int64]]:
         """Leaves out nodes: first those that no solution needs, then those that are free last.
@@ -381,26 +389,31 @@ class _Builder:
             capacity = np.column_stack((capacity, np.full(len(capacity), self.seats)))
             names.append(SEAT)
             scale = np.append(scale, 1)
-        used = tuple(
-            _summed([(a, b, tuple((amount // scale).tolist())) for a, b, amount in spans], most)
-            for spans, most in zip(taken, capacity, strict=True)
-        )
+        by = scale.tolist()
+        known: dict[tuple[object, ...], tuple[Used, ...]] = {}
+        used: list[tuple[Used, ...]] = []
+        for spans, most in zip(taken, capacity.tolist(), strict=True):
+            key = (*spans, *most)
+            if key not in known:
+                scaled = [(a, b, tuple(map(floordiv, amount, by))) for a, b, amount in spans]
+                known[key] = _summed(scaled, most)
+            used.append(known[key])
         jobs = tuple(
             self._job(row, place, scale) for row, place in zip(self.rows, self.kept, strict=True)
         )
         instance = Instance(
-            jobs, tuple(names), capacity, used, self.rank[self.nodes].astype(np.int64)
+            jobs, tuple(names), capacity, tuple(used), self.rank[self.nodes].astype(np.int64)
         )
         return Window(instance, tuple(self.rows), self.last, self.nodes, tuple(self.kept))
 
     # ------------------------------------------------------------------ what is taken already
 
-    def _taken(self) -> list[list[tuple[int, int, NDArray[np.int64]]]]:
+    def _taken(self) -> list[list[_Span]]:
         """For each node the spans in which something is not there; unscaled, with seats."""
         booking, now_s = self.booking, self.snapshot.now_s
         at = np.full(len(self.snapshot.nodes), -1, dtype=np.int64)
         at[self.nodes] = np.arange(len(self.nodes))
-        spans: list[list[tuple[int, int, NDArray[np.int64]]]] = [[] for _ in self.nodes]
+        spans: list[list[_Span]] = [[] for _ in self.nodes]
         running = self.snapshot.running
         owner = np.repeat(np.arange(len(running)), np.diff(running.indptr))
         there = np.flatnonzero(at[running.nodes] >= 0)
@@ -425,9 +438,7 @@ class _Builder:
         self._close(at, spans)
         return spans
 
-    def _close(
-        self, at: NDArray[np.int64], spans: list[list[tuple[int, int, NDArray[np.int64]]]]
-    ) -> None:
+    def _close(self, at: NDArray[np.int64], spans: list[list[_Span]]) -> None:
         """Closed times: rows in reservations are not in a window, so all rows have the same."""
         snapshot, now_s = self.snapshot, self.snapshot.now_s
         whole = snapshot.nodes.capacity[:, self.real]
@@ -436,26 +447,21 @@ class _Builder:
             end_s = reservation.end_s - now_s
             for node in reservation.nodes.tolist():
                 if end_s > start_s and at[node] >= 0:
-                    amount = np.append(whole[node], [self.seats] if self.seats else [])
-                    spans[at[node]].append((start_s, end_s, amount.astype(np.int64)))
+                    seats = [self.seats] if self.seats else []
+                    spans[at[node]].append((start_s, end_s, (*whole[node].tolist(), *seats)))
 
-    def _amount(self, use: NDArray[np.int64], *, exclusive: bool) -> NDArray[np.int64]:
-        amount = use[self.real]
-        if self.seats:
-            return np.append(amount, self.seats if exclusive else 1)
-        if exclusive:  # nobody in the window has nodes alone: all that is wanted is taken
-            return np.full(len(self.real), NEVER >> 1, dtype=np.int64)
-        return amount
+    def _amount(self, use: NDArray[np.int64], *, exclusive: bool) -> tuple[int, ...]:
+        if not self.seats:  # nobody in the window has nodes alone: all that is wanted is taken
+            return (_ALL,) * len(self.real) if exclusive else tuple(use[self.real].tolist())
+        return (*use[self.real].tolist(), self.seats if exclusive else 1)
 
-    def _scale(
-        self, capacity: NDArray[np.int64], taken: list[list[tuple[int, int, NDArray[np.int64]]]]
-    ) -> NDArray[np.int64]:
+    def _scale(self, capacity: NDArray[np.int64], taken: list[list[_Span]]) -> NDArray[np.int64]:
         """(real,) what divides all amounts of a resource (rule 4)."""
         scale = np.zeros(len(self.real), dtype=np.int64)
         for column in range(len(self.real)):
             amounts = set(np.unique(capacity[:, column]).tolist())
-            amounts |= {int(a[column]) for spans in taken for _, _, a in spans}
-            amounts -= {NEVER >> 1}
+            amounts |= {a[column] for spans in taken for _, _, a in spans}
+            amounts.discard(_ALL)
             for place in self.kept:
                 if not place.layout.exclusive:
                     wants = (g.want[self.real[column]] for g in place.layout.groups)
@@ -481,7 +487,8 @@ class _Builder:
                 [booking.rows.eligibility.class_mask(g.class_) for g in layout.groups]
             )
             unit = self._unit(0, np.asarray(want), mask, layout, scale)
-            units, chosen, most = [unit], [where[0][0]], (0,)
+            units, chosen = [unit], [where[0][0]]
+            most: tuple[int, ...] = (0,)
         else:
             most = tuple(group.most_per_node for group in layout.groups)
             for number, group in enumerate(layout.groups):
@@ -528,26 +535,22 @@ def _unit_nodes(place: Kept, at: NDArray[np.intp]) -> list[list[int]]:
     return [nodes or found[0] for nodes in found]
 
 
-def _summed(
-    spans: Sequence[tuple[int, int, tuple[int, ...]]], most: NDArray[np.int64]
-) -> tuple[Used, ...]:
+def _summed(spans: Sequence[_Span], most: Sequence[int]) -> tuple[Used, ...]:
     """Sums of amounts over time, nowhere more than `most`; pieces without any are left out."""
-    if not spans:
-        return ()
-    if len(spans) == 1:
-        start_s, end_s, amount = spans[0]
-        bounded = tuple(np.minimum(amount, most).tolist())
-        return (Used(start_s, end_s, bounded),) if any(bounded) else ()
-    times = np.unique([t for a, b, _ in spans for t in (a, b)])
-    level = np.zeros((len(times), len(most)), dtype=np.int64)
+    change: dict[int, list[int]] = {}
     for start_s, end_s, amount in spans:
-        a, b = np.searchsorted(times, (start_s, end_s))
-        level[a:b] += np.minimum(amount, most)
-    level = np.minimum(level, most)
+        up = change.setdefault(start_s, [0] * len(most))
+        down = change.setdefault(end_s, [0] * len(most))
+        for r, number in enumerate(amount):
+            bounded = min(number, 1 << 60)
+            up[r] += bounded
+            down[r] -= bounded
     pieces: list[Used] = []
-    rows = zip(times[:-1].tolist(), times[1:].tolist(), level[:-1].tolist(), strict=True)
-    for start_s, end_s, now in rows:
-        amount = tuple(now)
+    level = [0] * len(most)
+    instants = sorted(change)
+    for start_s, end_s in pairwise(instants):
+        level = [a + b for a, b in zip(level, change[start_s], strict=True)]
+        amount = tuple(map(min, level, most))
         if not any(amount):
             continue
         if pieces and pieces[-1].end_s == start_s and pieces[-1].amount == amount:

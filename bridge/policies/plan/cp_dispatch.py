@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 DEFAULT_EFFORT = 1.0
 LEAST_BUDGET_S = 0.005
 """With less left nobody is asked."""
-SPARE = 0.05
+SPARE = 0.08
 """Share of the budget that is not given away: for what nobody foresees."""
 
 _OTHERS_FIRST = Reason(
@@ -104,8 +104,8 @@ class CpDispatcher(ABC):
     objective: str = "slowdown"
     ageing_s: int | None = None
     array_depth: int = 1000
-    most_jobs: int = 20
-    most_units: int = 100
+    most_jobs: int = 10
+    most_units: int = 50
     rules: dict[str, Any] | None = None
     protect: dict[str, Any] | None = None
     _rules: Rules = field(init=False, repr=False, compare=False)
@@ -163,23 +163,36 @@ class CpDispatcher(ABC):
             decision = _Decision(self, decoder, preference, greedy, goal)
         except ValueError as error:
             raise PolicyError(self.name, str(error)) from error
-        reserve_s = 2 * solver.elapsed_s()
-        effort = self.effort or (DEFAULT_EFFORT if alone else 0.0)
-
-        def ask(model: "CpModel", share: float, search: str) -> Answer:
-            left_s = 0.0
-            if not alone:
-                left_s = self.budget_ms / 1000 * (1 - SPARE) - reserve_s - solver.elapsed_s()
-                left_s *= share
-                if left_s < LEAST_BUDGET_S:
-                    return Answer(None, problem=LATE)
-            return solver.solve(Ask(model, left_s, effort * share, seed, search))
-
+        asking = _Asking(self, solver, seed, alone=alone)
         try:
-            plan, memory.dispatched = decision.made(ask)
+            plan, memory.dispatched = decision.made(asking.ask)
         except ValueError as error:
             raise PolicyError(self.name, str(error)) from error
         return plan
+
+
+class _Asking:
+    """Asks the solver for as long as the budget lasts."""
+
+    def __init__(self, dispatcher: CpDispatcher, solver: Solver, seed: int, *, alone: bool) -> None:
+        self._solver, self._seed, self._alone = solver, seed, alone
+        self._effort = dispatcher.effort or (DEFAULT_EFFORT if alone else 0.0)
+        self._budget_s = dispatcher.budget_ms / 1000 * (1 - SPARE)
+        self._reserve_s = solver.elapsed_s()
+        self._answered_s = -1.0
+
+    def ask(self, model: "CpModel", share: float, search: str) -> Answer:
+        """See `AskFor`; what was done with the last answer will take as long with this one."""
+        left_s = 0.0
+        if not self._alone:
+            now_s = self._solver.elapsed_s()
+            work_s = now_s - self._answered_s if self._answered_s >= 0 else 0.0
+            left_s = (self._budget_s - self._reserve_s - now_s - work_s) * share
+            if left_s < LEAST_BUDGET_S:
+                return Answer(None, problem=LATE)
+        answer = self._solver.solve(Ask(model, left_s, self._effort * share, self._seed, search))
+        self._answered_s = self._solver.elapsed_s()
+        return answer
 
 
 class _Decision:

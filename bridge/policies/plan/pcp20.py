@@ -53,7 +53,9 @@ from bridge.planning.window_model import Started, merged, pool, started
 from bridge.policies.plan.cp_dispatch import AskFor, CpDispatcher, Schedule, Unsayable
 from bridge.units import NEVER
 
-SEARCH = ""
+SEARCH = (
+    "max_presolve_iterations: 1 cp_model_probing_level: 0 symmetry_level: 0 linearization_level: 0"
+)
 
 
 @dataclass(frozen=True)
@@ -269,6 +271,8 @@ class Pcp20(CpDispatcher):
         most_nodes: nodes on the lists at most.
     """
 
+    most_jobs: int = 10
+    most_units: int = 50
     most_nodes: int = 64
 
     name = "pcp20"
