@@ -50,7 +50,7 @@ from bridge.units import NEVER, UNPLANNED
 
 
 @dataclass(frozen=True)
-class Decoded:
+class Schedule:
     """What came of decoding an order; by position.
 
     Attributes:
@@ -129,7 +129,7 @@ class Decoder:
 
     def decode(
         self, order: NDArray[np.int64] | None = None, *, depth: int | None = None
-    ) -> Decoded:
+    ) -> Schedule:
         """Plans all rows from nothing.
 
         Args:
@@ -145,7 +145,7 @@ class Decoder:
             start, alternative = self._nodes_plan.solve(order, depth)
         else:
             start, alternative = self._book(order, depth)
-        return Decoded(self.rows, start, alternative)
+        return Schedule(self.rows, start, alternative)
 
     def columns(self, order: NDArray[np.int64]) -> dict[str, Any]:
         """The arguments of `plan_nodes` for some positions in this order, for kernels like it.
