@@ -190,7 +190,7 @@ class TestReservation:
         early.run("scancel", inside)
         early.root("schedbridge", "unreserve", name)
         assert early.process("scontrol", "show", "reservation", name).returncode != 0
-        early.wait_state(around, "RUNNING")
+        early.wait_state(around, "RUNNING", "COMPLETED")
 
     def test_planned_jobs_are_moved_only_if_asked(self, early: Cluster, name: str) -> None:
         free_s = blocked(early, 2)
