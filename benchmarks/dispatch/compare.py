@@ -46,8 +46,20 @@ def main() -> None:
         sys.exit(done.returncode)
     found = json.loads(done.stdout)
     if options.json:
-        options.json.write_text(json.dumps(found, indent=1) + "\n")
+        options.json.write_text(compact(found))
     print(markdown(found))
+
+
+def compact(found: dict[str, Any]) -> str:
+    """The result as JSON, a line for each of its many parts."""
+    parts = []
+    for key, value in found.items():
+        if isinstance(value, list):
+            lines = ",\n ".join(json.dumps(one) for one in value)
+            parts.append(f"{json.dumps(key)}: [\n {lines}\n]")
+        else:
+            parts.append(f"{json.dumps(key)}: {json.dumps(value)}")
+    return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
 def markdown(found: dict[str, Any]) -> str:

@@ -211,8 +211,12 @@ def summary(results: Sequence[Result], policies: Sequence[Entry], objective: str
 
 
 def _plain(one: Result) -> dict[str, Any]:
-    named = {key: value for key, value in vars(one).items() if key != "verdict"}
-    return named | one.verdict.plain()
+    named = {key: _rounded(value) for key, value in vars(one).items() if key != "verdict"}
+    return named | {key: _rounded(value) for key, value in one.verdict.plain().items()}
+
+
+def _rounded(value: Any) -> Any:
+    return round(value, 6) if isinstance(value, float) else value
 
 
 def _figures(own: Sequence[Result], everybody: Iterable[Result], objective: str) -> dict[str, Any]:
