@@ -10,8 +10,8 @@
 
 d is the believed run time. All are linear in the start, but for the bound of the second.
 
-Ageing: what a job costs beyond the least counts (1 + waited / ageing_s)-fold, with what it has
-waited until now. So who waits for long comes to weigh more, whatever its length.
+Ageing: for each `ageing_s` that a job has waited until now, a second costs as much more as it costs
+a job of that length (and of the highest priority). So long jobs come to weigh what short ones do.
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class Objective:
     """One of `NAMES`.
 
     Attributes:
-        ageing_s: after so much waiting a job counts twice; None: no ageing.
+        ageing_s: how quickly waiting jobs come to weigh more, see above; None: not at all.
     """
 
     name: str = "slowdown"
@@ -54,7 +54,7 @@ class Objective:
             job: (n,) rows of `snapshot.jobs`.
             length_s: (n,) believed run times.
         """
-        return self._plain(snapshot, job, length_s) * self._ageing(snapshot, job)
+        return self._plain(snapshot, job, length_s) + self._ageing(snapshot, job)
 
     def due_s(
         self, snapshot: Snapshot, job: NDArray[np.int64], length_s: NDArray[np.int64]
@@ -79,10 +79,12 @@ class Objective:
 
     def _ageing(self, snapshot: Snapshot, job: NDArray[np.int64]) -> NDArray[np.float64]:
         if self.ageing_s is None:
-            return np.ones(len(job))
+            return np.zeros(len(job))
         waited_s = np.maximum(snapshot.now_s - snapshot.jobs.submit_s[job], 0)
-        grown: NDArray[np.float64] = 1.0 + waited_s / self.ageing_s
-        return grown
+        relative = self.name in ("slowdown", "bounded-slowdown")
+        second = 1.0 / max(self.ageing_s, BOUND_S) if relative else 1.0
+        aged: NDArray[np.float64] = waited_s / self.ageing_s * second
+        return aged
 
     def costs(
         self,

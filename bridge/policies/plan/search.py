@@ -50,6 +50,7 @@ from bridge.planning.rules_text import parse_rules
 from bridge.ports import Memory, Preference
 from bridge.units import DAY_S, NEVER, UNPLANNED
 
+HOUR_S = 3600
 PATIENCE = 40
 """Changes in a row, per unit, that may bring nothing."""
 WEIGHT = 1 << 32
@@ -66,7 +67,8 @@ class Search:
 
     Attributes:
         objective: `slowdown`, `bounded-slowdown`, `wait` or `priority`.
-        ageing_s: a job counts once more for so much waiting; None: no ageing.
+        ageing_s: how quickly waiting jobs come to weigh more (`bridge.planning.objective`); None:
+            not at all.
         most_wait_s: jobs that have waited for so long go first; None: none do.
         budget_ms: of the search, wall-clock; 0: no bound.
         effort: of the search, in jobs booked; 0: no bound. With `budget_ms` 0 the same seed gives
@@ -78,8 +80,8 @@ class Search:
     """
 
     objective: str = "slowdown"
-    ageing_s: int | None = None
-    most_wait_s: int | None = DAY_S
+    ageing_s: int | None = 4 * HOUR_S
+    most_wait_s: int | None = 3 * DAY_S
     budget_ms: int = 50
     effort: int = 500_000
     window: int = 500

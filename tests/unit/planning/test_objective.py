@@ -50,6 +50,13 @@ def test_who_has_waited_counts_more():
     assert (aged / plain).tolist() == [2.0, 1.0, 6.0]
 
 
+def test_who_has_waited_for_ageing_s_counts_as_a_job_of_that_length():
+    world = a_snapshot(jobs=[a_job(submit_s=0)], now_s=3600)()
+    one, length_s = np.arange(1), np.array([86_400])
+    aged = Objective("slowdown", ageing_s=3600).weights(world, one, length_s)
+    assert aged.tolist() == pytest.approx([1 / 86_400 + 1 / 3600])
+
+
 def test_wrong_settings_are_refused():
     with pytest.raises(ConfigError, match="slowdown, bounded-slowdown, wait, priority"):
         Objective("speed")

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plan stage `search`: never worse than the given order, and nobody starves."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from bridge.errors import ConfigError
+from bridge.loop import Decider
+from bridge.planning.decoder import Decoder
+from bridge.planning.objective import NAMES, Objective
+from bridge.policies.plan.backfill import Backfill
+from bridge.policies.plan.search import Search
+from bridge.ports import Memory, Preference, Selection
+from bridge.registry import build, parse_policy
+from bridge.sim.engine import simulate
+from bridge.sim.system import pool_of
+from bridge.units import NEVER, UNPLANNED
+from tests.builders import a_job, a_running_job, a_snapshot, gantt
+from tests.workloads import a_workload
+from tests.worlds import random_world
+
+EFFORT = {"budget_ms": 0, "effort": 20_000}
+
+
+def preference(snapshot):
+    return Preference(Selection.BEST_FIT, np.zeros(len(snapshot.nodes), dtype=np.int32))
+
+
+def planned(snapshot, search, memory=None):
+    order = np.argsort(snapshot.jobs.submit_s, kind="stable")
+    memory = memory if memory is not None else Memory()
+    rng = np.random.default_rng(1)
+    return search.plan(snapshot, order, preference(snapshot), memory, rng)
+
+
+def judged(snapshot, plan, goal):
+    missing = int(((plan.start_s == NEVER) | (plan.start_s == UNPLANNED)).sum())
+    return missing, goal.of_plan(snapshot, plan)
+
+
+def start_of(snapshot, plan, name):
+    row = next(r for r in range(len(plan)) if snapshot.jobs.id[plan.job[r]] == name)
+    return int(plan.start_s[row])
+
+
+@pytest.mark.parametrize("objective", NAMES)
+@pytest.mark.parametrize("seed", range(12))
+def test_never_worse_than_the_given_order(objective, seed):
+    snapshot = random_world(seed, chunks=seed % 2 == 0)
+    goal = Objective(objective)
+    search = Search(objective=objective, ageing_s=None, most_wait_s=None, **EFFORT)
+    order = np.argsort(snapshot.jobs.submit_s, kind="stable")
+    given = Backfill().plan(
+        snapshot, order, preference(snapshot), Memory(), np.random.default_rng(0)
+    )
+    memory = Memory()
+    plan = planned(snapshot, search, memory)
+    assert judged(snapshot, plan, goal) <= judged(snapshot, given, goal), gantt(snapshot, plan)
+    assert memory.dispatched.found <= memory.dispatched.greedy
+    assert judged(snapshot, plan, goal)[1] == pytest.approx(memory.dispatched.found)
+
+
+def test_few_jobs_get_the_best_order_there_is():
+    jobs = [a_job(nodes=n, limit_s=s) for n, s in ((3, 50), (1, 200), (2, 30), (4, 10), (2, 90))]
+    snapshot = a_snapshot(nodes=4, jobs=jobs, running=[a_running_job((0, 1), 40)])()
+    goal = Objective("slowdown")
+    search = Search(ageing_s=None, **EFFORT)
+    decoder = Decoder(
+        snapshot, np.arange(5), preference(snapshot), Search().conditions, array_depth=1
+    )
+    best = min(
+        goal.costs(
+            snapshot, np.arange(5), decoder.decode(np.array(order)).start_s,
+            snapshot.jobs.time_limit_s,
+        ).sum()
+        for order in itertools.permutations(range(5))
+    )  # fmt: skip
+    memory = Memory()
+    plan = planned(snapshot, search, memory)
+    assert goal.of_plan(snapshot, plan) == pytest.approx(best)
+    assert memory.dispatched.gap >= 0
+
+
+def test_a_queue_that_starts_at_once_is_settled_without_a_search():
+    snapshot = a_snapshot(nodes=4, jobs=[a_job(nodes=2), a_job(nodes=2)])()
+    memory = Memory()
+    assert len(planned(snapshot, Search(), memory).starts_now) == 2
+    assert memory.dispatched.fallback == "settled"
+    assert memory.dispatched.gap == 0.0
+
+
+def test_overdue_jobs_go_first_oldest_first():
+    jobs = [
+        a_job(nodes=4, limit_s=1000, submit_s=0, id="oldest"),
+        a_job(nodes=4, limit_s=900, submit_s=50, id="old"),
+        a_job(nodes=4, limit_s=10, submit_s=950, id="young"),
+    ]
+    snapshot = a_snapshot(nodes=4, jobs=jobs, now_s=1000)()
+    free = planned(snapshot, Search(ageing_s=None, most_wait_s=None, **EFFORT))
+    assert start_of(snapshot, free, "young") == 1000
+    bound = planned(snapshot, Search(ageing_s=None, most_wait_s=900, **EFFORT))
+    starts = [start_of(snapshot, bound, name) for name in ("oldest", "old", "young")]
+    assert starts == [1000, 2000, 2900]
+
+
+def test_ageing_lets_a_long_job_overtake_in_the_end():
+    def first(ageing_s):
+        jobs = [
+            a_job(nodes=4, limit_s=1000, submit_s=0, id="long"),
+            a_job(nodes=4, limit_s=500, submit_s=7900, id="short"),
+        ]
+        snapshot = a_snapshot(nodes=4, jobs=jobs, now_s=8000)()
+        plan = planned(snapshot, Search(ageing_s=ageing_s, most_wait_s=None, **EFFORT))
+        return snapshot.jobs.id[plan.job[plan.starts_now[0]]]
+
+    assert first(None) == "short"
+    assert first(1000) == "long"
+
+
+def test_tasks_of_an_array_stay_together_and_all_are_planned():
+    jobs = [
+        a_job(nodes=2, limit_s=100, array_tasks=3, array_startable=3, id="array"),
+        a_job(nodes=2, limit_s=5, id="a"),
+        a_job(nodes=1, limit_s=20, id="b"),
+    ]
+    snapshot = a_snapshot(nodes=2, jobs=jobs, running=[a_running_job((0,), 10)])()
+    plan = planned(snapshot, Search(ageing_s=None, **EFFORT))
+    assert (plan.start_s >= 0).all()
+    assert sorted(plan.job.tolist()) == [0, 0, 0, 1, 2]
+    assert start_of(snapshot, plan, "a") < plan.start_s[plan.job == 0].min()
+
+
+def test_jobs_behind_the_window_are_planned_behind_it():
+    jobs = [a_job(nodes=4, limit_s=100 - n) for n in range(6)]
+    snapshot = a_snapshot(nodes=4, jobs=jobs)()
+    plan = planned(snapshot, Search(ageing_s=None, window=3, **EFFORT))
+    start = np.empty(6, dtype=np.int64)
+    start[plan.job] = plan.start_s
+    assert np.argsort(start).tolist() == [2, 1, 0, 3, 4, 5]
+
+
+def test_the_same_seed_gives_the_same_plan():
+    snapshot = random_world(8)
+    first, second = planned(snapshot, Search(**EFFORT)), planned(snapshot, Search(**EFFORT))
+    assert first.start_s.tolist() == second.start_s.tolist()
+    assert first.nodes.tolist() == second.nodes.tolist()
+
+
+def test_no_job_starves_where_short_ones_never_end():
+    """One job as wide as the machine, among short narrow ones that never leave it idle."""
+    narrow = [(1 + 50 * n, 60, 60, 3) for n in range(400)]
+    workload = a_workload([narrow[0], narrow[1], (60, 600, 600, 4), *narrow[2:]], processors=4)
+
+    def wait_s(most_wait_s):
+        settings = {"ageing_s": None, "most_wait_s": most_wait_s, **EFFORT}
+        spec = parse_policy({"preset": "search", "plan": {"name": "search", **settings}})
+        outcome = simulate(workload, pool_of(4), Decider(build(spec)).decide)
+        return int(outcome.schedule.start_s[2] - outcome.schedule.submit_s[2])
+
+    assert wait_s(None) > 15_000
+    assert wait_s(3000) <= 3000 + 60 + 50
+
+
+@pytest.mark.parametrize(
+    ("settings", "key"),
+    [
+        ({"objective": "speed"}, "objective"),
+        ({"ageing_s": 0}, "ageing_s"),
+        ({"most_wait_s": -1}, "most_wait_s"),
+        ({"budget_ms": 0, "effort": 0}, "budget_ms"),
+        ({"effort": -1}, "effort"),
+        ({"window": 0}, "window"),
+        ({"array_depth": 0}, "array_depth"),
+    ],
+)
+def test_impossible_settings_are_refused(settings, key):
+    with pytest.raises(ConfigError) as caught:
+        Search(**settings)
+    assert caught.value.key == key
