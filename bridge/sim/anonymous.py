@@ -7,8 +7,8 @@ Rules
     2. Reservations and pools of rules get numbers, too: they are often called after people.
     3. What predictors have learnt of whom goes, and so does a kept plan; announced starts and what
        was believed of this cycle's jobs stay.
-    4. Free text goes: why the controller holds a job, why a job waits (the reason's code stays),
-       notes, and where the recording was made.
+    4. Free text goes: a node's state in words, why the controller holds a job, why a job waits (the
+       reason's code stays), notes, and where the recording was made.
     5. Job ids, times, amounts, and names of nodes, partitions, features and licences stay: without
        them nothing could be planned again.
 """
@@ -69,7 +69,14 @@ class Pseudonyms:
             replace(kept, name=self._name("reservation", kept.name))
             for kept in snapshot.reservations
         )
-        return replace(snapshot, **{**tables, "jobs": jobs}, reservations=reservations)
+        nodes = snapshot.nodes
+        state = tuple("UP" if usable else "DOWN" for usable in nodes.usable.tolist())
+        return replace(
+            snapshot,
+            **{**tables, "jobs": jobs},
+            nodes=replace(nodes, state=state),
+            reservations=reservations,
+        )
 
     def _table(self, table: Any) -> Any:
         columns = {

@@ -41,6 +41,8 @@ def recording():
     )()
     snapshot.jobs.name[:] = "secret-run"
     snapshot.jobs.hold_text[:] = "says alice"
+    nodes = dataclasses.replace(snapshot.nodes, state=("IDLE", "DOWN bob", "IDLE"))
+    snapshot = dataclasses.replace(snapshot, nodes=nodes)
     snapshot.running.name[:] = "other-run"
     spec = parse_policy(POLICY)
     memory = Memory({"1": 50}, learnt={"last-two": {"alice": [10, 20]}})
