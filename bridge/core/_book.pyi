@@ -122,6 +122,7 @@ class Book:
         capacity: NDArray[np.int64],
         node_rank: NDArray[np.int32],
         protections: Sequence[tuple[int, NDArray[np.int64]]] = (),
+        select: int = 0,
     ) -> None:
         """Begin an empty book.
 
@@ -133,6 +134,8 @@ class Book:
                 keeps for chunks that want it, (n_nodes, n_res) int64: chunks that do not want it
                 have no more of the others than the capacity less that, all together, and cannot
                 have such a node exclusively. (PACK: unless a chunk of the same job wants it.)
+            select: a ``Select`` code. BEST_FIT goes before rank, but not for requests of several
+                groups that want different chunks.
         """
     @property
     def now(self) -> int:

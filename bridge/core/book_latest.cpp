@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The latest start, and the nodes for one sought group.
+#include "book_choice.hpp"
 #include "book_search.hpp"
 
 #include <algorithm>
@@ -155,6 +156,24 @@ bool BookSearch::map_one(const Request &request, int64_t start, int64_t length,
                 {position, static_cast<int32_t>(g), static_cast<int32_t>(request.groups[g].count)});
         }
     };
+    if (state_.nodes.best_fit()) {
+        const Shape &shape = state_.requests.shape(sought.shape);
+        std::vector<Seat> seats;
+        for (const int32_t p : shape.positions) {
+            const int64_t fits = room(sought, static_cast<size_t>(p), start, length, sought.count);
+            if (fits > 0) {
+                seats.push_back({p, fits});
+            }
+        }
+        sort_by_fit(state_, shape, start, length, seats);
+        for (size_t i = 0; i < seats.size() && missing > 0; ++i) {
+            take(seats[i].position, std::min(seats[i].room, missing));
+        }
+        if (missing > 0) {
+            placed.clear();
+        }
+        return missing == 0;
+    }
     if (known && sought.count == 1) {
         take(found_.position, 1);
         return true;

@@ -6,6 +6,7 @@
 // FREE: packing vectors. Greedy first; then every way, as a dynamic programme over the nodes whose
 // states are how many chunks of each group are placed, dominated states dropped: exact, and cheap
 // while groups are few.
+#include "book_choice.hpp"
 #include "book_search.hpp"
 
 #include <algorithm>
@@ -244,6 +245,24 @@ bool scatter(const Packing &packing, std::vector<Placed> &placed) {
     return true;
 }
 
+// By how well they fit, for groups whose chunks all want the same.
+void sort_sites(const BookState &state, const Shape &shape, int64_t start, int64_t length,
+                std::vector<Site> &sites) {
+    std::vector<Seat> seats;
+    for (const Site &site : sites) {
+        const int64_t room = *std::max_element(site.rooms.begin(), site.rooms.end());
+        seats.push_back({site.position, room});
+    }
+    sort_by_fit(state, shape, start, length, seats);
+    std::vector<size_t> order(state.nodes.size());
+    for (size_t i = 0; i < seats.size(); ++i) {
+        order[static_cast<size_t>(seats[i].position)] = i;
+    }
+    std::sort(sites.begin(), sites.end(), [&](const Site &a, const Site &b) {
+        return order[static_cast<size_t>(a.position)] < order[static_cast<size_t>(b.position)];
+    });
+}
+
 } // namespace
 
 bool BookSearch::map_groups(const Request &request, int64_t start, int64_t length,
@@ -282,6 +301,14 @@ bool BookSearch::map_groups(const Request &request, int64_t start, int64_t lengt
     }
     placed.clear();
     bool done = false;
+    const Shape &first = state_.requests.shape(request.sought.front().shape);
+    const bool alike =
+        std::all_of(request.sought.begin(), request.sought.end(), [&](const Group &group) {
+            return state_.requests.shape(group.shape).want == first.want;
+        });
+    if (state_.nodes.best_fit() && alike) {
+        sort_sites(state_, first, start, length, packing.sites);
+    }
     if (request.arrangement == Arrangement::SCATTER) {
         done = scatter(packing, placed);
     } else {

@@ -71,8 +71,9 @@ class TermArguments {
 class PyBook {
   public:
     PyBook(int64_t now, nb::handle capacity, nb::handle node_rank,
-           const std::vector<std::pair<int64_t, nb::object>> &protections) {
+           const std::vector<std::pair<int64_t, nb::object>> &protections, int64_t select) {
         scalar("now", now, 0, NEVER - 1);
+        scalar("select", select, 0, 1);
         const Column<int64_t> capacities("capacity", capacity, 2);
         capacities.within(0, MOST_AMOUNT);
         const Column<int32_t> ranks("node_rank", node_rank);
@@ -91,6 +92,7 @@ class PyBook {
         }
         book_ = std::make_unique<Book>(now, BookNodes(capacities.rows(), capacities.columns(),
                                                       capacities.data(), ranks.data(), kept));
+        book_->state().nodes.set_best_fit(select == static_cast<int64_t>(Select::BEST_FIT));
     }
 
     int64_t now() const { return book_->state().now; }
@@ -622,9 +624,9 @@ void define_book(nb::module_ &m) {
         .def_ro("chunks", &PyBookings::chunks);
     nb::class_<PyBook>(m, "Book")
         .def(nb::init<int64_t, nb::handle, nb::handle,
-                      const std::vector<std::pair<int64_t, nb::object>> &>(),
+                      const std::vector<std::pair<int64_t, nb::object>> &, int64_t>(),
              "now"_a, "capacity"_a, "node_rank"_a,
-             "protections"_a = std::vector<std::pair<int64_t, nb::object>>())
+             "protections"_a = std::vector<std::pair<int64_t, nb::object>>(), "select"_a = 0)
         .def_prop_ro("now", &PyBook::now)
         .def_prop_ro("n_nodes", &PyBook::n_nodes)
         .def_prop_ro("given_up", &PyBook::given_up)

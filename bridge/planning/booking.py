@@ -114,7 +114,12 @@ class Booking:
         owner = np.repeat(np.arange(n_asked), np.diff(alternatives.indptr))
         self.layouts: list[Layouts] = layouts_of(rows, self._job[owner])
         self.cluster = ClusterBook(
-            snapshot, rows.eligibility, preference.rank, lowered=lowered, protect=protect
+            snapshot,
+            rows.eligibility,
+            preference.rank,
+            lowered=lowered,
+            protect=protect,
+            selection=preference.selection,
         )
         self._book = self.cluster.book
         job = self._job[owner]

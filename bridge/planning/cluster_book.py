@@ -25,6 +25,7 @@ from bridge.planning.freepools import Closure, Gates
 from bridge.planning.layouts import Layout
 from bridge.planning.licences import LicenceCeilings
 from bridge.planning.rules import LoweredRules
+from bridge.ports import Selection
 
 BookTerms = tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int8]]
 """One job's terms as the book takes them: ceilings, amounts, modes."""
@@ -49,6 +50,7 @@ class ClusterBook:
         *,
         lowered: LoweredRules,
         protect: Protection | None = None,
+        selection: Selection = Selection.SEQUENTIAL,
     ) -> None:
         """Writes what there is and what runs.
 
@@ -58,6 +60,7 @@ class ClusterBook:
             rank: (n_nodes,) nodes of lower rank first.
             lowered: limits and FreePools for this snapshot.
             protect: see `Protection`.
+            selection: how nodes are picked.
 
         Raises:
             ConfigError: `protect` names what no node has.
@@ -70,6 +73,7 @@ class ClusterBook:
             np.ascontiguousarray(snapshot.nodes.capacity),
             rank,
             _protections(snapshot, protect or {}),
+            int(selection),
         )
         for ceiling in range(len(lowered.ceilings)):
             self.book.add_ceiling(*lowered.ceilings.steps(ceiling))

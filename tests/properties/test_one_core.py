@@ -17,11 +17,11 @@ from tests.worlds import random_world
 DEPTHS = (None, 1, 3)
 
 
-def decoders(snapshot):
+def decoders(snapshot, selection):
     """The same rows for both: one that chose the fast path, one that is made to use the book."""
     order = np.argsort(snapshot.jobs.submit_s, kind="stable")
     rank = np.arange(len(snapshot.nodes), dtype=np.int32)
-    preference = Preference(Selection.SEQUENTIAL, rank)
+    preference = Preference(selection, rank)
     fast = Decoder(snapshot, order, preference, Conditions())
     book = Decoder(snapshot, order, preference, Conditions(), by_book=True)
     assert (fast.by_book, book.by_book) == (False, True)
@@ -47,12 +47,13 @@ def by_name(snapshot):
     )
 
 
-@pytest.mark.parametrize("seed", range(150))
-def test_they_give_the_same_starts_and_nodes(seed):
+@pytest.mark.parametrize("selection", list(Selection))
+@pytest.mark.parametrize("seed", range(100))
+def test_they_give_the_same_starts_and_nodes(seed, selection):
     snapshot = by_name(random_world(seed))
     if seed % 2:
         snapshot = with_bounds(snapshot, seed)
-    fast, book = decoders(snapshot)
+    fast, book = decoders(snapshot, selection)
     for depth in DEPTHS:
         one, other = fast.decode(depth=depth), book.decode(depth=depth)
         assert one.start_s.tolist() == other.start_s.tolist()
