@@ -215,16 +215,18 @@ def stranded(lowered: LoweredRules, plan: Plan) -> list[Stranded]:
     makes room for those behind it.
 
     Args:
-        lowered: the new rules.
-        plan: made for the same snapshot.
+        lowered: the new rules, for the snapshot that the plan was made with.
+        plan: made for it.
     """
     planned = np.flatnonzero((plan.start_s != NEVER) & (plan.start_s != UNPLANNED))
     rows = plan.job[planned].astype(np.int64)
     where = plan.partition[planned].astype(np.int64)
     start_s, end_s = plan.start_s[planned], plan.end_s[planned]
     nodes = np.diff(plan.indptr)[planned]
-    terms = lowered.terms(rows, where, end_s - start_s, nodes)
-    closed = lowered.closed_to(rows, where, end_s - start_s, nodes)
+    kill_s = lowered.snapshot.jobs.kill_limit_s[rows]
+    limit_s = np.where(kill_s > 0, kill_s, end_s - start_s)
+    terms = lowered.terms(rows, where, limit_s, nodes)
+    closed = lowered.closed_to(rows, where, limit_s, nodes)
     sums, gatekeeper, found = Sums(lowered), _Gatekeeper(lowered, plan), []
     for at, row in enumerate(planned.tolist()):
         begin, end = int(start_s[at]), int(end_s[at])

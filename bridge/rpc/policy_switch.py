@@ -9,6 +9,7 @@ from bridge.errors import ConfigError
 from bridge.loop import Decider
 from bridge.model.policy import PolicySpec
 from bridge.model.snapshot import Snapshot
+from bridge.planning.believing import as_planned
 from bridge.planning.conditions import Conditions, HasConditions
 from bridge.planning.rules import lower, stranded, unknown_resources
 from bridge.planning.rules_text import parse_rules
@@ -97,7 +98,8 @@ class PolicySwitch:
         self._install(self._asked, rules, cycles)
         if "rules" not in self.spec.plan.parameters or cycles.published is None:
             return []
-        snapshot, plan = cycles.published.snapshot, cycles.published.plan
+        plan = cycles.published.plan
+        snapshot = as_planned(cycles.published.snapshot, plan)
         found = stranded(lower(parsed, snapshot, _HORIZON_S), plan)
         return [f"job {snapshot.jobs.id[plan.job[one.row]]}: {one.text}" for one in found]
 

@@ -2,6 +2,7 @@
 """What is believed of run times, and that it can do no harm."""
 
 import dataclasses
+import random
 
 import numpy as np
 import pytest
@@ -13,9 +14,11 @@ from bridge.cycle import run_cycle
 from bridge.model.prediction import Prediction
 from bridge.planning.believing import BY_EXPECTED, as_planned, believe, real_starts
 from bridge.planning.chain import Chains, LinkKind
+from bridge.planning.rules import lower, stranded
+from bridge.planning.rules_text import parse_rules
 from bridge.planning.what_if import what_if
 from bridge.ports import Memory
-from bridge.registry import build, parse_policy
+from bridge.registry import build, choices, parse_policy
 from bridge.units import NEVER, UNLIMITED_S, UNPLANNED
 from tests.builders import a_job, a_partition, a_reservation, a_running_job, a_snapshot, gantt
 from tests.worlds import random_world
@@ -153,18 +156,29 @@ def test_starts_are_legal_whatever_is_predicted(seed, policy, dice):
     assert check(as_planned(snapshot, plan), plan) == ()
 
 
+AN_HOUR = {"limits": [{"user": "*", "resource": "cpus", "items": 16, "duration": "1h"}]}
+
+
 class TestRules:
     """What jobs may have is asked of their limits."""
-
-    LIMIT = {"limits": [{"user": "*", "resource": "cpus", "items": 16, "duration": "1h"}]}
 
     def test_a_limit_on_time_looks_at_the_time_limit(self):
         jobs = [a_job(limit_s=7200, tasks=1), a_job(limit_s=3600, tasks=1)]
         snapshot = a_snapshot(jobs=jobs)()
-        policy = {"preset": "openccs", "plan": {"name": "openccs", "rules": self.LIMIT}}
+        policy = {"preset": "openccs", "plan": {"name": "openccs", "rules": AN_HOUR}}
         plan = decide(snapshot, guess([60, 60]), policy)
         starts = dict(zip(plan.job.tolist(), plan.start_s.tolist(), strict=True))
         assert starts == {0: NEVER, 1: 0}
+
+    def test_what_new_rules_strand_is_found_by_limits_too(self):
+        running = [a_running_job((n,), end_s=5000) for n in range(4)]
+        jobs = [a_job(limit_s=7200, id="long"), a_job(limit_s=3600, id="short")]
+        snapshot = a_snapshot(jobs=jobs, running=running)()
+        plan = decide(snapshot, guess([60, 60], [100] * 4), "openccs")
+        assert plan.start_s.tolist() == [100, 100]
+        lowered = lower(parse_rules(AN_HOUR), as_planned(snapshot, plan), 10**6)
+        (found,) = stranded(lowered, plan)
+        assert snapshot.jobs.id[plan.job[found.row]] == "long"
 
 
 class TestOpenCcs:
@@ -206,3 +220,16 @@ class TestExplanations:
         changes = what_if(snapshot, plan, 1)
         assert [change.start_s for change in changes] == [0]
         assert 0 < changes[0].time_limit_s <= 500
+
+
+@pytest.mark.parametrize("plan_stage", choices()["plan"])
+@pytest.mark.parametrize("seed", range(4))
+def test_every_plan_stage_can_plan_with_what_is_believed(plan_stage, seed):
+    dice = random.Random(seed)
+    snapshot = random_world(seed, arrays=False)
+    anything = guess(
+        [dice.choice((0, 1, dice.randint(1, 300))) for _ in range(len(snapshot.jobs))],
+        [dice.choice((0, 1, dice.randint(-20, 300))) for _ in range(len(snapshot.running))],
+    )
+    plan = decide(snapshot, anything, {"preset": "easy", "plan": plan_stage})
+    assert check(as_planned(snapshot, plan), plan) == ()
