@@ -24,12 +24,12 @@ int64_t Facts::Known::next_open(int64_t time) const {
 
 void Facts::look_up(const int64_t *want, int64_t count, int64_t length, const Rises &rises,
                     int64_t lifted_from, int64_t lifted_until, int64_t now, int64_t latest,
-                    Known &known) const {
+                    Known &known) {
     known.open.clear();
     known.bound = now;
     const int64_t enough = latest == NEVER ? NEVER : latest + 1;
-    const Entry *best = nullptr;
-    for (const Entry &entry : entries_) {
+    Entry *best = nullptr;
+    for (Entry &entry : entries_) {
         if (std::min(entry.bound, enough) < known.bound) {
             break; // the rest says less still
         }
@@ -50,6 +50,7 @@ void Facts::look_up(const int64_t *want, int64_t count, int64_t length, const Ri
     if (best == nullptr) {
         return;
     }
+    best->used = uses_++;
     const auto open = [&](int64_t from, int64_t until) {
         const int64_t begin = std::max(now, first_reaching(from, best->length));
         const int64_t end = std::min(until, known.bound);
@@ -108,10 +109,9 @@ void Facts::learn(const int64_t *want, int64_t count, int64_t length, int64_t bo
         amounts_ = std::move(packed);
         row = kept;
     } else if (kept == KEPT) {
-        // The oldest goes: the latest bounds are those of large wants, which bind few others.
         const auto oldest =
             std::min_element(entries_.begin(), entries_.end(),
-                             [](const Entry &x, const Entry &y) { return x.learnt < y.learnt; });
+                             [](const Entry &x, const Entry &y) { return x.used < y.used; });
         row = oldest->row;
         entries_.erase(oldest);
         --kept;
@@ -127,7 +127,7 @@ void Facts::learn(const int64_t *want, int64_t count, int64_t length, int64_t bo
     const auto place =
         std::lower_bound(entries_.begin(), entries_.end(), bound,
                          [](const Entry &a, int64_t value) { return a.bound > value; });
-    entries_.insert(place, {bound, rises.count(), length, row, learnt_++});
+    entries_.insert(place, {bound, rises.count(), length, row, uses_++});
 }
 
 // Forgets what so many rises have followed that reading them takes longer than a search.

@@ -64,7 +64,7 @@ class Facts {
     // matter.
     void look_up(const int64_t *want, int64_t count, int64_t length, const Rises &rises,
                  int64_t lifted_from, int64_t lifted_until, int64_t now, int64_t latest,
-                 Known &known) const;
+                 Known &known);
 
     void learn(const int64_t *want, int64_t count, int64_t length, int64_t bound,
                const Rises &rises);
@@ -75,16 +75,16 @@ class Facts {
     }
 
   private:
-    static constexpr size_t KEPT = 768;
+    static constexpr size_t KEPT = 2048;
     struct Entry {
         int64_t bound;
         size_t rises;
         int64_t length;
         size_t row; // of amounts_: count, length, want
-        uint64_t learnt;
+        uint64_t used;
     };
     size_t stride_;
-    uint64_t learnt_ = 0;
+    uint64_t uses_ = 0;
     std::vector<Entry> entries_; // latest bound first
     std::vector<int64_t> amounts_;
 

@@ -8,6 +8,8 @@ namespace bridge {
 namespace {
 
 constexpr size_t MOST_BOUNDS_BYTES = size_t{48} << 20;
+// After so many, those to come are worth finding fast the few parts that matter to each.
+constexpr int MANY_SWEEPS = 8;
 constexpr size_t MOST_LACKS_BYTES = size_t{16} << 20;
 
 // The smallest time by which gains add up to what is needed; what comes later is forgotten.
@@ -40,6 +42,40 @@ class Enough {
 };
 
 } // namespace
+
+size_t Due::next_in_blocks(size_t i, int64_t until) const {
+    while (i < times_.size()) {
+        if (least_[i / BLOCK] >= until) {
+            i = (i / BLOCK + 1) * BLOCK;
+        } else if (times_[i] < until) {
+            return i;
+        } else {
+            ++i;
+        }
+    }
+    return times_.size();
+}
+
+int64_t Due::least_of(size_t block) const {
+    const auto first = times_.begin() + static_cast<std::ptrdiff_t>(block * BLOCK);
+    const auto n = static_cast<std::ptrdiff_t>(std::min(BLOCK, times_.size() - block * BLOCK));
+    return *std::min_element(first, first + n);
+}
+
+int64_t Due::by_when(int64_t n) {
+    if (least_.empty()) {
+        for (size_t block = 0; block * BLOCK < times_.size(); ++block) {
+            least_.push_back(least_of(block));
+        }
+    }
+    if (n > static_cast<int64_t>(least_.size())) {
+        return NEVER;
+    }
+    sorted_ = least_;
+    const auto nth = sorted_.begin() + n - 1;
+    std::nth_element(sorted_.begin(), nth, sorted_.end());
+    return *nth;
+}
 
 void BookSearch::forget() {
     touch();
@@ -280,16 +316,26 @@ int64_t BookSearch::next_several(const Group &sought, int64_t length, int64_t fr
             }
         }
     }
+    due_.clear();
+    for (const Part &part : parts_) {
+        due_.add(part.rise);
+    }
+    int sweeps = 0;
     for (int64_t start = from; start <= latest && start != NEVER;) {
         int64_t held = 0; // at the start
         Enough enough(gains_, sought.count);
-        for (Part &part : parts_) {
+        // What comes to hold something later does not matter.
+        const int64_t bound =
+            ++sweeps < MANY_SWEEPS ? NEVER : end_of(std::max(start, due_.by_when(sought.count)), 1);
+        int64_t until = bound;
+        for (size_t i = due_.next(0, until); i < parts_.size(); i = due_.next(i + 1, until)) {
+            Part &part = parts_[i];
             if (part.same_until <= start) {
+                const auto p = static_cast<size_t>(part.position);
                 look(part, sought, start, length, std::min(latest, enough.time() - 1),
-                     part.lifted || bounds == nullptr
-                         ? nullptr
-                         : &bounds->at[static_cast<size_t>(part.position)],
-                     part.lifted || lacks == nullptr ? nullptr : lacks + part.position);
+                     part.lifted || bounds == nullptr ? nullptr : &bounds->at[p],
+                     part.lifted || lacks == nullptr ? nullptr : lacks + p);
+                due_.set(i, part.room > 0 ? start : part.rise);
             }
             held += part.room;
             if (held >= sought.count) {
@@ -298,8 +344,9 @@ int64_t BookSearch::next_several(const Group &sought, int64_t length, int64_t fr
             }
             enough.add(start, part.room);
             enough.add(part.rise, part.most - part.room);
+            until = std::min(bound, enough.time());
         }
-        start = enough.time() == NEVER ? NEVER : known.next_open(enough.time());
+        start = until == NEVER ? NEVER : known.next_open(until);
     }
     return NEVER;
 }

@@ -10,6 +10,7 @@
 //    share of the system) first onto the first nodes; if that fails, every way (book_packing.cpp).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <unordered_map>
 #include <vector>
@@ -60,6 +61,44 @@ struct Lifted {
     int64_t from = NEVER;
     int64_t until = NEVER;
     const std::vector<Placed> *placed = nullptr;
+};
+
+// From when on each part of a sweep may hold something. Few matter at a time, so in long sweeps the
+// least of each block of parts is kept, too.
+class Due {
+  public:
+    void clear() {
+        times_.clear();
+        least_.clear();
+    }
+    void add(int64_t time) { times_.push_back(time); }
+    void set(size_t i, int64_t time) {
+        times_[i] = time;
+        if (!least_.empty()) {
+            least_[i / BLOCK] = least_of(i / BLOCK);
+        }
+    }
+    // The first part from `i` on that is due before `until`; their number if none is.
+    size_t next(size_t i, int64_t until) const {
+        if (!least_.empty()) {
+            return next_in_blocks(i, until);
+        }
+        while (i < times_.size() && times_[i] >= until) {
+            ++i;
+        }
+        return i;
+    }
+    // A time by which at least `n` are due; from then on blocks are kept.
+    int64_t by_when(int64_t n);
+
+  private:
+    static constexpr size_t BLOCK = 32;
+    std::vector<int64_t> times_;
+    std::vector<int64_t> least_;  // by block; empty: not kept
+    std::vector<int64_t> sorted_; // scratch
+
+    size_t next_in_blocks(size_t i, int64_t until) const;
+    int64_t least_of(size_t block) const;
 };
 
 class BookSearch {
@@ -126,6 +165,7 @@ class BookSearch {
         bool lifted; // what is known of it does not hold for this search
     };
     std::vector<Part> parts_;
+    Due due_;
     std::vector<std::pair<int64_t, int64_t>> gains_;
     std::vector<int64_t> first_;
     Facts::Known known_; // of one sought group

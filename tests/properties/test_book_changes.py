@@ -8,6 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from bridge.cli.bench import Shape
+from bridge.cli.bench_planning import measure_table
 from bridge.core import Arrangement
 from tests.properties.naive_book import CHECK, COUNT, HORIZON, Group, Held, Request, Term
 from tests.properties.test_book import Pair, ints, terms_of
@@ -283,6 +285,12 @@ def test_no_way_back_in_time() -> None:
     pair.book.mark()
     with pytest.raises(ValueError, match="mark"):
         pair.book.advance(6)
+
+
+@pytest.mark.parametrize("shape", list(Shape))
+def test_many_jobs_on_many_nodes_are_where_the_other_kernel_has_them(shape: Shape) -> None:
+    """Long sweeps over many nodes, which the oracle is too slow for."""
+    measure_table(shape, 3_000, 150, against=True, repeats=1)  # raises if they differ
 
 
 def test_horizon_is_beyond_what_is_planned() -> None:
