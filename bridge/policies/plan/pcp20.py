@@ -40,6 +40,7 @@ Deviates
     5. Jobs that keep units apart (one on a node, at most so many) say so: their nodes differ.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -218,15 +219,29 @@ def _strategy(
 
 
 def greedy_positions(instance: Instance) -> dict[tuple[int, int, int], int]:
-    """Positions for the greedy places: jobs by start, the highest that are free.
+    """Positions for the greedy places: jobs by start, the highest that are free, else the lowest.
 
     Raises:
         Unsayable: there are none for a job, because a unit's share must not be split.
     """
+    jobs = instance.jobs
+    by_start = sorted(range(len(jobs)), key=lambda i: (jobs[i].place_s, i))
+    failed = 0
+    for order, lowest in ((by_start, False), (by_start, True), (range(len(jobs)), True)):
+        found, left_over = _stacked(instance, order, lowest=lowest)
+        if left_over is None:
+            return found
+        failed = left_over
+    raise Unsayable(failed)
+
+
+def _stacked(
+    instance: Instance, order: Sequence[int], *, lowest: bool
+) -> tuple[dict[tuple[int, int, int], int], int | None]:
+    """Positions for one job after the other, and the first job that has none."""
     lists = instance.capacity.max(axis=0).tolist()
     placed: dict[tuple[int, int], list[tuple[int, int, int, int]]] = {}
     found: dict[tuple[int, int, int], int] = {}
-    order = sorted(range(len(instance.jobs)), key=lambda i: (instance.jobs[i].place_s, i))
     for i in order:
         job = instance.jobs[i]
         span = job.place_s, job.place_s + job.length_s
@@ -239,28 +254,29 @@ def greedy_positions(instance: Instance) -> dict[tuple[int, int, int], int]:
                     default=0,
                 )
                 boxes = placed.setdefault((n, r), [])
-                at = _highest(boxes, span, height, low, int(instance.capacity[n, r]))
-                if at is None:
-                    raise Unsayable(i)
+                gaps = _gaps(boxes, span, low, int(instance.capacity[n, r]))
+                fitting = [gap for gap in gaps if gap[1] - gap[0] >= height]
+                if not fitting:
+                    return found, i
+                at = fitting[0][0] if lowest else fitting[-1][1] - height
                 boxes.append((at, at + height, *span))
                 found[i, j, r] = n * lists[r] + at
-    return found
+    return found, None
+
+
+def _gaps(
+    boxes: list[tuple[int, int, int, int]], span: tuple[int, int], low: int, top: int
+) -> list[tuple[int, int]]:
+    """What is free of [low, top) for a span of time, ascending."""
+    gaps = []
+    for begin, end in sorted((b[0], b[1]) for b in boxes if _meet((b[2], b[3]), span)):
+        gaps.append((low, begin))
+        low = max(low, end)
+    return [*gaps, (low, top)]
 
 
 def _meet(one: tuple[int, int], other: tuple[int, int]) -> bool:
     return one[0] < other[1] and other[0] < one[1]
-
-
-def _highest(
-    boxes: list[tuple[int, int, int, int]], span: tuple[int, int], height: int, low: int, top: int
-) -> int | None:
-    """The highest free position in [low, top - height] for a span of time."""
-    busy = sorted(((b[0], b[1]) for b in boxes if _meet((b[2], b[3]), span)), reverse=True)
-    for begin, end in busy:
-        if top - end >= height:
-            break
-        top = min(top, begin)
-    return top - height if top - height >= low else None
 
 
 @dataclass(frozen=True)
