@@ -206,10 +206,10 @@ def openccs(cluster: Cluster) -> Iterator[Cluster]:
         cluster.root("schedbridge", "policy", "set", "slurm-like")
 
 
-def test_other_plan_stages_say_that_they_cannot(cluster: Cluster) -> None:
-    job = cluster.sbatch("-t1", "--chunks=1:ncpus=4+2:ncpus=1", run="true")
-    cluster.wait_for("a reason", lambda: reason_of(cluster, job, "openccs"), 30)
-    cluster.run("scancel", job)
+def test_other_plan_stages_plan_them_too(cluster: Cluster) -> None:
+    assert "slurm-like" in cluster.run("schedbridge", "status")
+    found = run_chunks(cluster, "--chunks=1:ncpus=4+2:ncpus=1", "--place=scatter")
+    assert sorted(found.values()) == [1, 1, 4]
 
 
 @pytest.mark.parametrize(
