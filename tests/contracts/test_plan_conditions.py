@@ -7,6 +7,7 @@ import pytest
 from bridge.check import check
 from bridge.cycle import run_cycle
 from bridge.model.reasons import ReasonCode
+from bridge.model.snapshot import Reservation
 from bridge.planning.rules import lower, stranded
 from bridge.planning.rules_text import parse_rules
 from bridge.ports import Memory
@@ -166,6 +167,16 @@ class TestEveryPlan:
             row = int(np.flatnonzero(made.job == 0)[0])
             assert made.start_s[row] == NEVER
             assert made.reasons[row].code is ReasonCode.RESERVATION
+
+    def test_licences_that_a_reservation_keeps_are_not_there_for_others(self, plan):
+        nobody, three = np.zeros(0, dtype=np.int32), np.array([3])
+        kept = Reservation("exam", 150, 400, nobody, three)
+        for limit_s, start_s in ((150, 0), (151, 400)):
+            job = a_job(limit_s=limit_s, licences=(2,))
+            snapshot = a_snapshot(
+                nodes=2, jobs=[job], reservations=[kept], licences=[("matlab", 4)]
+            )()
+            assert decide(snapshot, plan).start_s.tolist() == [start_s]
 
     @pytest.mark.parametrize("seed", SEEDS)
     def test_every_row_that_waits_says_why(self, plan, seed):
