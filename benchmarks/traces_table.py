@@ -100,13 +100,12 @@ def classes(entries: list[Entry]) -> str:
 def main() -> int:
     given = sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent / "results/traces.json"
     runs: list[Entry] = json.loads(Path(given).read_text(encoding="utf-8"))["runs"]
-    for name in dict.fromkeys(f"{run['trace']} {run['limit_jobs'] or ''}".strip() for run in runs):
-        entries = [r for r in runs if f"{r['trace']} {r['limit_jobs'] or ''}".strip() == name]
+    for name, limit in dict.fromkeys((run["trace"], run["limit_jobs"]) for run in runs):
+        entries = [r for r in runs if (r["trace"], r["limit_jobs"]) == (name, limit)]
         known = {policy: at for at, policy in enumerate(ORDER)}
         entries.sort(key=lambda e: known.get(e["policy"]["name"], len(ORDER)))
-        print(
-            f"\n### {name}: {entries[0]['jobs']:,} jobs, {entries[0]['processors']:,} processors\n"
-        )
+        jobs = f"the first {limit:,} jobs" if limit else f"{entries[0]['jobs']:,} jobs"
+        print(f"\n### {name}: {jobs}, {entries[0]['processors']:,} processors\n")
         header = ["", *(entry["policy"]["name"] for entry in entries)]
         print(table(header, ([title, *(show(e) for e in entries)] for title, show in ROWS)))
         print(f"\nBy class, {' / '.join(header[1:])}:\n\n{classes(entries)}")

@@ -93,7 +93,7 @@ def test_entries_are_replaced_and_shown(tmp_path):
         [sys.executable, str(BENCHMARKS / "traces_table.py"), str(kept)],
         capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
-    assert "### KTH-SP2-1996-excerpt 60: 60 jobs, 100 processors" in shown
+    assert "### KTH-SP2-1996-excerpt: the first 60 jobs, 100 processors" in shown
     assert "|  | easy | openccs |" in shown
 
 
