@@ -101,8 +101,10 @@ class ChildSolver:
             return Answer(None, problem=STARTING)
         left_s = ask.budget_s * (1 - HEADROOM) - (time.monotonic() - asked_at)
         if not child.ask(ask, max(left_s, 0.001), until):
+            killed = not child.dead
+            self.killed += killed
             self._replace()
-            return Answer(None, problem=CRASH if child.dead else TIMEOUT)
+            return Answer(None, killed=killed, problem=TIMEOUT if killed else CRASH)
         answer = child.answer(until)
         if not child.done:
             if child.dead:
