@@ -56,9 +56,9 @@ PATIENCE = 40
 WEIGHT = 1 << 32
 """The largest weight of a search: weights are whole numbers there, so that sums are exact."""
 
-_SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
-_LENGTHS = (0.0, 0.5, 1.0)
-_PLAIN = ((0.0, 1.0), (1.0, 1.0), (1.0, 0.0), (0.0, -1.0), (-1.0, 0.0))
+SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
+LENGTHS = (0.0, 0.5, 1.0)
+PLAIN = ((0.0, 1.0), (1.0, 1.0), (1.0, 0.0), (0.0, -1.0), (-1.0, 0.0))
 
 
 @dataclass(frozen=True)
@@ -279,8 +279,8 @@ class _Window:
         weight = np.log(np.maximum(self._weight[at], 1))
         waited_s = np.maximum(snapshot.now_s - snapshot.jobs.submit_s[self._job[at]], 0)
         keys = [np.zeros(len(at)), -waited_s / self._length_s[at]]
-        keys += [a * size + b * length for a, b in _PLAIN]
-        keys += [a * size + b * length - weight for a in _SHARES for b in _LENGTHS]
+        keys += [a * size + b * length for a, b in PLAIN]
+        keys += [a * size + b * length - weight for a in SHARES for b in LENGTHS]
         table = np.array(keys)
         table[:, : self._lead] = -np.inf
         return np.argsort(table, axis=1, kind="stable").astype(np.int32)
