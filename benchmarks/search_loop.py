@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan stage `search` in closed loop on a whole trace, quickly: kernel and family without a cycle.
+"""The plan stage `search` in closed loop on a whole trace, quickly: its kernel without the cycle.
 
     python benchmarks/search_loop.py KTH-SP2-1996-2.1-cln.swf.gz --set ageing_s=14400 \
         --set ageing_s=none,most_wait_s=none
