@@ -97,8 +97,12 @@ def record(
     """Record cycles, to plan them again (replay), compare policies (bench) or report a bug."""
     files = _Files(out, cycles, Pseudonyms() if anonymise else None)
     if trace is None and system is None:
-        if at or every > 1:
-            raise ConfigError("", "--at and --every are for simulations: say --trace or --system")
+        if at or every > 1 or jobs is not None or procs is not None or predict is not None:
+            raise ConfigError(
+                "",
+                "--at, --every, --jobs, --procs and --predict are for simulations: say --trace"
+                " or --system, too",
+            )
         from bridge.cli.record_live import record_live  # noqa: PLC0415 (needs gRPC)
 
         record_live(
