@@ -7,6 +7,7 @@ import pytest
 from prometheus_client import generate_latest
 
 from bridge import telemetry
+from bridge.model.answer import TIMEOUT, Dispatched
 from bridge.telemetry import JsonFormatter, Metrics, start_logging
 
 
@@ -107,3 +108,16 @@ def test_only_the_wanted_severity_is_logged(form, capsys):
     shown = capsys.readouterr().err
     assert "loud" in shown
     assert "quiet" not in shown
+
+
+def test_what_a_dispatcher_did_is_counted():
+    metrics = Metrics("1", "pcp20")
+    metrics.dispatched(Dispatched(10, greedy=8.0, found=6.0, gap=0.25))
+    metrics.dispatched(Dispatched(7, greedy=8.0, found=8.0, fallback=TIMEOUT, killed=True))
+    value = metrics.registry.get_sample_value
+    assert value("schedbridge_solver_plans_total") == 1
+    assert value("schedbridge_solver_fallbacks_total", {"reason": "timeout"}) == 1
+    assert value("schedbridge_solver_killed_total") == 1
+    assert value("schedbridge_solver_gap") == 0.25
+    assert value("schedbridge_solver_window_jobs") == 7
+    assert value("schedbridge_solver_saved_ratio") == 0
