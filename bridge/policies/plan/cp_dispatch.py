@@ -53,6 +53,8 @@ LEAST_BUDGET_S = 0.005
 """With less left nobody is asked."""
 SPARE = 0.08
 """Share of the budget that is not given away: for what nobody foresees."""
+SLACK = 1.5
+"""How much longer than the last time the same work may take."""
 
 _OTHERS_FIRST = Reason(
     ReasonCode.PRIORITY, "planned for later, so that jobs that gain more by it start before"
@@ -187,7 +189,8 @@ class _Asking:
         if not self._alone:
             now_s = self._solver.elapsed_s()
             work_s = now_s - self._answered_s if self._answered_s >= 0 else 0.0
-            left_s = (self._budget_s - self._reserve_s - now_s - work_s) * share
+            spare_s = SLACK * (self._reserve_s + work_s)
+            left_s = (self._budget_s - spare_s - now_s) * share
             if left_s < LEAST_BUDGET_S:
                 return Answer(None, problem=LATE)
         answer = self._solver.solve(Ask(model, left_s, self._effort * share, self._seed, search))

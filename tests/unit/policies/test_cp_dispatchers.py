@@ -156,7 +156,7 @@ class Fake:
 def test_the_solver_gets_what_is_left_of_the_budget():
     solver = Fake(Answer(None, problem=TIMEOUT), elapsed_s=0.1)
     planned("pcp20", heterogeneous(1), Memory(solver=solver), budget_ms=1000, effort=0.0)
-    assert [ask.budget_s for ask in solver.asked] == [pytest.approx(0.92 - 0.1 - 0.1)]
+    assert [ask.budget_s for ask in solver.asked] == [pytest.approx(0.92 - 0.1 - 1.5 * 0.1)]
     assert solver.asked[0].effort == 0
 
 
