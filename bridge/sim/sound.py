@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from bridge.model.job import Ending, Hold, WidthRule
 from bridge.model.plan import Plan
+from bridge.model.resources import LoweredChunks
 from bridge.model.snapshot import Snapshot
 from bridge.units import NEVER
 
@@ -111,11 +112,19 @@ def _jobs(snapshot: Snapshot) -> Iterator[Fault]:
         "snapshot.jobs.reservation", jobs.reservation, len(snapshot.reservations), none=True
     )
     for row, asked in enumerate(jobs.chunks):
-        wide = asked is None or all(
-            len(wants) == len(snapshot.resources) for wants in (*asked.wants, asked.per_node)
-        )
-        if not wide or (asked is not None and len(asked.wants) != len(asked.features)):
+        if asked is not None and not _fits(asked, len(snapshot.resources)):
             yield f"snapshot.jobs.chunks[{row}]", "does not fit the snapshot's resources"
+
+
+def _fits(asked: LoweredChunks, width: int) -> bool:
+    """Whether a request in chunks is one, in a cluster of so many resources."""
+    kinds = asked.request.kinds
+    rows = (*asked.wants, asked.per_node)
+    return (
+        len(kinds) == len(asked.wants) == len(asked.features) > 0
+        and all(len(row) == width and 0 <= min(row) <= max(row) < MOST for row in rows)
+        and all(0 < chunk.count < MOST for chunk in asked.request.chunks)
+    )
 
 
 def _running(snapshot: Snapshot) -> Iterator[Fault]:
