@@ -116,6 +116,9 @@ class Ask:
 class Solver(Protocol):
     """Solves models, and keeps the time of the decision that needs them."""
 
+    def warm_up(self) -> None:
+        """Gets ready, without waiting for it: models will come, now or later."""
+
     def begin(self) -> None:
         """A decision begins."""
 

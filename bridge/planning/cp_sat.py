@@ -23,6 +23,9 @@ Incumbent = Callable[[NDArray[np.int64], float, float], None]
 class InProcess:
     """A solver that nobody ends: for tests and replays, with effort alone."""
 
+    def warm_up(self) -> None:
+        """There is nothing to wait for."""
+
     def begin(self) -> None:
         """There is no clock here."""
 

@@ -152,6 +152,7 @@ class CpDispatcher(ABC):
         alone = memory.solver is None or not self.budget_ms
         solver: Solver = InProcess() if memory.solver is None or alone else memory.solver
         solver.begin()
+        solver.warm_up()
         goal = Objective(self.objective, self.ageing_s)
         try:
             decoder = Decoder(

@@ -142,6 +142,9 @@ class Fake:
     def __init__(self, answer, elapsed_s=0.0):
         self.answer, self.asked, self._elapsed_s = answer, [], elapsed_s
 
+    def warm_up(self):
+        pass
+
     def begin(self):
         pass
 
