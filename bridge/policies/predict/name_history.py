@@ -37,7 +37,6 @@ from bridge.model.prediction import Prediction
 from bridge.model.snapshot import Snapshot
 from bridge.planning.run_times import check_parameters, predict
 from bridge.ports import Learnt, Memory
-from bridge.units import DAY_S
 
 _Trait = tuple[str, str, str, int, str]  # user, name, queue, limit, size
 _DIGITS = "0123456789"
@@ -55,7 +54,7 @@ class NameHistory:
     """
 
     extension: str = "stepwise"
-    patience_s: int | None = DAY_S
+    patience_s: int | None = 14_400
 
     def __post_init__(self) -> None:
         check_parameters(self.extension, self.patience_s)
