@@ -3,9 +3,9 @@
 
 Rules
     1. The process is started when the first model comes, or before (`warm_up`), and is warm from
-       then on. Another one takes its place when it was ended or has died; once that has happened, a
-       spare one is kept warm. A process that is not ready yet is waited for, but not beyond the
-       budget.
+       then on. Another one takes its place when it was ended or has died; once that has happened,
+       the next `warm_up` starts a spare one besides. A process that is not ready yet is waited for,
+       but not beyond the budget.
     2. The process is told to stop a little before the budget is spent. If it has not answered when
        `OVERRUN` of the budget has passed beyond that, it is killed, and the last solution that it
        told serves. So nothing depends on CP-SAT looking at its clock.
@@ -37,7 +37,7 @@ from bridge.ports import Ask
 
 _log = logging.getLogger(__name__)
 
-OVERRUN = 0.05
+OVERRUN = 0.03
 """Share of the budget that the process may take beyond it."""
 HEADROOM = 0.05
 """Share of the budget that is kept for the answer's way back."""
@@ -62,6 +62,7 @@ class ChildSolver:
         self._spare: _Child | None = None
         self._living: list[_Child] = []
         self._dying: list[_Child] = []
+        self._replaced = False
         weakref.finalize(self, _kill_all, self._living)
 
     def begin(self) -> None:
@@ -74,12 +75,16 @@ class ChildSolver:
 
     def warm_up(self) -> None:
         """Starts the process, without waiting for it."""
+        self._dying = [child for child in self._dying if child.process.poll() is None]
         if self._child is None:
             self._child = self._new()
+        elif self._replaced and self._spare is None:
+            self._spare = self._new()
 
     def close(self) -> None:
         """Ends the process."""
         _kill_all(self._living)
+        _kill_all(self._dying)
         self._child = self._spare = None
 
     def solve(self, ask: Ask) -> Answer:
@@ -121,9 +126,8 @@ class ChildSolver:
             self._living.remove(gone)
             gone.end()
             self._dying.append(gone)
-        self._dying = [child for child in self._dying if child.process.poll() is None]
-        self._child = self._spare or self._new()
-        self._spare = self._new()
+        self._replaced = True
+        self._child, self._spare = self._spare or self._new(), None
 
     def _new(self) -> "_Child":
         child = _Child()
