@@ -81,7 +81,7 @@ class Search:
 
     objective: str = "slowdown"
     ageing_s: int | None = 4 * HOUR_S
-    most_wait_s: int | None = 3 * DAY_S
+    most_wait_s: int | None = 2 * DAY_S
     budget_ms: int = 50
     effort: int = 500_000
     window: int = 500
