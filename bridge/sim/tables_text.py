@@ -328,8 +328,12 @@ def _not_none(hint: Any) -> Any:
 
 def _dtype(hint: Any) -> np.dtype[Any] | None:
     """The kind of values of a column's hint; None: it is no column."""
-    if typing.get_origin(hint) is not np.ndarray:
+    origin: Any = typing.get_origin(hint)
+    if origin is np.ndarray:
+        kind = typing.get_args(typing.get_args(hint)[1])[0]
+    elif origin is NDArray:  # NumPy 2.5 and later: an alias of its own
+        kind = typing.get_args(hint)[0]
+    else:
         return None
-    kind = typing.get_args(typing.get_args(hint)[1])[0]
     made: Callable[[Any], np.dtype[Any]] = np.dtype
     return made(kind)
