@@ -4,14 +4,11 @@
     window = choose(booking, asked, most_jobs=20, most_units=64)
     instance = window.instance      numbers only: units, wants, nodes, what is taken when
 
-Words
-    unit        what a job takes together from one node: one node of a job without tasks, one task,
-                or one chunk. A job's units are in groups; those of one group are identical.
+Words (see `bridge.planning.instance`)
     seat        of a node, where some jobs share nodes and others have them alone: a unit that
                 shares takes one, one that does not takes all of them.
-    used        what of a node is not there for the window, over time: what runs, with the time
-                left to it (at the least a second), closed times, and jobs that keep their places.
-    place       where the greedy plan puts a job: its start and the node of each unit.
+    used        what runs, with the time left to it (at the least a second), closed times, and jobs
+                that keep their places.
 
 Rules
     1. The window is the first rows of the order that have a place, until there are `most_jobs` or
@@ -24,11 +21,8 @@ Rules
     4. Times count from now. Amounts are divided by what divides them all.
 """
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import pairwise
 from math import gcd
 from operator import floordiv
 
@@ -37,196 +31,10 @@ from numpy.typing import NDArray
 
 from bridge.model.resources import Arrangement
 from bridge.planning.booking import Booking, Kept
+from bridge.planning.instance import ALL, Instance, Span, Unit, Used, WindowJob, summed
 from bridge.planning.layouts import Layout
-from bridge.units import NEVER
 
 SEAT = "seat"
-
-_Span = tuple[int, int, tuple[int, ...]]
-"""Begin, end, amounts."""
-_ALL = NEVER >> 1
-"""An amount that is all there is."""
-
-
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """What a job takes together from one node.
-
-    Attributes:
-        group: of its layout; units of one group are identical.
-        want: (K,) amounts of the instance's resources.
-        nodes: ascending positions in the instance's nodes that hold it when nothing is used.
-    """
-
-    group: int
-    want: tuple[int, ...]
-    nodes: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class WindowJob:
-    """One job of an instance; times count from now.
-
-    Attributes:
-        submit_s: <= 0 mostly.
-        release_s: not to start before.
-        length_s: expected, >= 1.
-        units: at least one; those of a group stand together.
-        scatter: one unit on a node at most.
-        most_per_node: units of each group on a node; 0: no bound.
-        place_s: greedy start.
-        place: node of each unit there, ascending within a group.
-    """
-
-    submit_s: int
-    release_s: int
-    length_s: int
-    units: tuple[Unit, ...]
-    scatter: bool
-    most_per_node: tuple[int, ...]
-    place_s: int
-    place: tuple[int, ...]
-
-    @property
-    def slowdown_now(self) -> float:
-        """If it started now: the paper's static priority."""
-        return (self.length_s - self.submit_s) / self.length_s
-
-    def wants(self) -> NDArray[np.int64]:
-        """(K,) of all units together."""
-        total: NDArray[np.int64] = np.array([u.want for u in self.units], dtype=np.int64).sum(0)
-        return total
-
-
-@dataclass(frozen=True, slots=True)
-class Used:
-    """So much is not there over [start_s, end_s); NEVER: for ever."""
-
-    start_s: int
-    end_s: int
-    amount: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Instance:
-    """A window of jobs and the nodes they may use.
-
-    Attributes:
-        jobs: in order.
-        resources: (K,) names; at least one.
-        capacity: (N, K) int64.
-        used: for each node, ascending and disjoint; never more than the capacity.
-        rank: (N,) nodes of lower rank are to be taken first.
-    """
-
-    jobs: tuple[WindowJob, ...]
-    resources: tuple[str, ...]
-    capacity: NDArray[np.int64]
-    used: tuple[tuple[Used, ...], ...]
-    rank: NDArray[np.int64]
-
-    @cached_property
-    def n_units(self) -> int:
-        """Of all jobs."""
-        return sum(len(job.units) for job in self.jobs)
-
-    @cached_property
-    def horizon_s(self) -> int:
-        """By when all jobs have ended, one after the other, after all that is known to end."""
-        ends = [u.end_s for used in self.used for u in used if u.end_s < NEVER]
-        free_s = max([0, *ends, *(job.release_s for job in self.jobs)])
-        worst_s = free_s + sum(job.length_s for job in self.jobs)
-        return max(worst_s, *(job.place_s + job.length_s for job in self.jobs))
-
-    def pooled(self) -> tuple[NDArray[np.int64], tuple[Used, ...]]:
-        """The nodes as one: (K,) capacity, and what is used of it over time."""
-        capacity: NDArray[np.int64] = self.capacity.sum(axis=0)
-        spans = Counter((u.start_s, u.end_s, u.amount) for used in self.used for u in used)
-        summed = [(a, b, tuple(n * x for x in amount)) for (a, b, amount), n in spans.items()]
-        return capacity, _summed(summed, capacity.tolist())
-
-    def without_spares(self, most: int) -> tuple["Instance", NDArray[np.int64]]:
-        """Leaves out nodes: first those that no solution needs, then those that are free last.
-
-        Of nodes alike as many stay as there are units that could use them. Nodes are alike that
-        hold the same, serve the same units and are used at the same times.
-
-        Args:
-            most: nodes that stay, unless the greedy places need more.
-
-        Returns:
-            The smaller instance, and the positions of its nodes in this one.
-        """
-        serves = self.served()
-        alike: dict[tuple[object, ...], list[int]] = {}
-        for node in range(len(self.used)):
-            key = (self.capacity[node].tobytes(), self.used[node], serves[node])
-            alike.setdefault(key, []).append(node)
-        taken = {node for job in self.jobs for node in job.place}
-        keep: list[int] = []
-        for nodes in alike.values():
-            need = sum(len(self.jobs[i].units) for i in {i for i, _ in serves[nodes[0]]})
-            nodes.sort(key=lambda node: (node not in taken, int(self.rank[node]), node))
-            keep.extend(nodes[:need])
-        if len(keep) > most:
-            free_s = [max((u.end_s for u in used), default=0) for used in self.used]
-            keep.sort(key=lambda node: (node not in taken, free_s[node], int(self.rank[node])))
-            del keep[max(most, len(taken)) :]
-        keep.sort()
-        return self._only(keep), np.array(keep, dtype=np.int64)
-
-    def served(self) -> list[tuple[tuple[int, int], ...]]:
-        """For each node the units that it can hold, as job and the first of those alike."""
-        members: list[list[tuple[int, int]]] = [[] for _ in self.used]
-        for i, job in enumerate(self.jobs):
-            for j, unit in enumerate(job.units):
-                if not j or unit.group != job.units[j - 1].group:
-                    for node in unit.nodes:
-                        members[node].append((i, j))
-        known: dict[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]] = {}
-        return [known.setdefault(some, some) for some in map(tuple, members)]
-
-    def coarsened(self) -> "Instance":
-        """Says no more of what is used than the units can tell.
-
-        What is left of a resource and too little for any unit of a node counts as used. While that
-        is so of a resource that all of them want, only the first such is used, wholly, and of the
-        others as much as afterwards: so there are fewer pieces.
-        """
-        known: dict[int, tuple[NDArray[np.int64], list[int]]] = {}
-        used = []
-        for node, (pieces, serves) in enumerate(zip(self.used, self.served(), strict=True)):
-            if id(serves) not in known:
-                wants = np.array([self.jobs[i].units[j].want for i, j in serves], dtype=np.int64)
-                wants = wants.reshape(len(serves), len(self.resources))
-                least = np.where(wants > 0, wants, NEVER).min(axis=0, initial=NEVER)
-                known[id(serves)] = least, np.flatnonzero((wants > 0).all(axis=0)).tolist()
-            used.append(_coarse(pieces, self.capacity[node], *known[id(serves)]))
-        return replace(self, used=tuple(used))
-
-    def _only(self, keep: list[int]) -> "Instance":
-        at = {node: position for position, node in enumerate(keep)}
-        moved: dict[int, tuple[int, ...]] = {}
-
-        def nodes_of(unit: Unit) -> tuple[int, ...]:
-            if id(unit.nodes) not in moved:
-                moved[id(unit.nodes)] = tuple(at[node] for node in unit.nodes if node in at)
-            return moved[id(unit.nodes)]
-
-        return replace(
-            self,
-            jobs=tuple(
-                replace(
-                    job,
-                    units=tuple(replace(unit, nodes=nodes_of(unit)) for unit in job.units),
-                    place=tuple(at[node] for node in job.place),
-                )
-                for job in self.jobs
-            ),
-            capacity=self.capacity[keep],
-            used=tuple(self.used[node] for node in keep),
-            rank=self.rank[keep],
-        )
 
 
 @dataclass(frozen=True)
@@ -396,7 +204,7 @@ class _Builder:
             key = (*spans, *most)
             if key not in known:
                 scaled = [(a, b, tuple(map(floordiv, amount, by))) for a, b, amount in spans]
-                known[key] = _summed(scaled, most)
+                known[key] = summed(scaled, most)
             used.append(known[key])
         jobs = tuple(
             self._job(row, place, scale) for row, place in zip(self.rows, self.kept, strict=True)
@@ -408,12 +216,12 @@ class _Builder:
 
     # ------------------------------------------------------------------ what is taken already
 
-    def _taken(self) -> list[list[_Span]]:
+    def _taken(self) -> list[list[Span]]:
         """For each node the spans in which something is not there; unscaled, with seats."""
         booking, now_s = self.booking, self.snapshot.now_s
         at = np.full(len(self.snapshot.nodes), -1, dtype=np.int64)
         at[self.nodes] = np.arange(len(self.nodes))
-        spans: list[list[_Span]] = [[] for _ in self.nodes]
+        spans: list[list[Span]] = [[] for _ in self.nodes]
         running = self.snapshot.running
         owner = np.repeat(np.arange(len(running)), np.diff(running.indptr))
         there = np.flatnonzero(at[running.nodes] >= 0)
@@ -438,7 +246,7 @@ class _Builder:
         self._close(at, spans)
         return spans
 
-    def _close(self, at: NDArray[np.int64], spans: list[list[_Span]]) -> None:
+    def _close(self, at: NDArray[np.int64], spans: list[list[Span]]) -> None:
         """Closed times: rows in reservations are not in a window, so all rows have the same."""
         snapshot, now_s = self.snapshot, self.snapshot.now_s
         whole = snapshot.nodes.capacity[:, self.real]
@@ -452,16 +260,16 @@ class _Builder:
 
     def _amount(self, use: NDArray[np.int64], *, exclusive: bool) -> tuple[int, ...]:
         if not self.seats:  # nobody in the window has nodes alone: all that is wanted is taken
-            return (_ALL,) * len(self.real) if exclusive else tuple(use[self.real].tolist())
+            return (ALL,) * len(self.real) if exclusive else tuple(use[self.real].tolist())
         return (*use[self.real].tolist(), self.seats if exclusive else 1)
 
-    def _scale(self, capacity: NDArray[np.int64], taken: list[list[_Span]]) -> NDArray[np.int64]:
+    def _scale(self, capacity: NDArray[np.int64], taken: list[list[Span]]) -> NDArray[np.int64]:
         """(real,) what divides all amounts of a resource (rule 4)."""
         scale = np.zeros(len(self.real), dtype=np.int64)
         for column in range(len(self.real)):
             amounts = set(np.unique(capacity[:, column]).tolist())
             amounts |= {a[column] for spans in taken for _, _, a in spans}
-            amounts.discard(_ALL)
+            amounts.discard(ALL)
             for place in self.kept:
                 if not place.layout.exclusive:
                     wants = (g.want[self.real[column]] for g in place.layout.groups)
@@ -533,64 +341,3 @@ def _unit_nodes(place: Kept, at: NDArray[np.intp]) -> list[list[int]]:
     ):
         found[group] += [node] * chunks
     return [nodes or found[0] for nodes in found]
-
-
-def _summed(spans: Sequence[_Span], most: Sequence[int]) -> tuple[Used, ...]:
-    """Sums of amounts over time, nowhere more than `most`; pieces without any are left out."""
-    change: dict[int, list[int]] = {}
-    for start_s, end_s, amount in spans:
-        up = change.setdefault(start_s, [0] * len(most))
-        down = change.setdefault(end_s, [0] * len(most))
-        for r, number in enumerate(amount):
-            bounded = min(number, 1 << 60)
-            up[r] += bounded
-            down[r] -= bounded
-    pieces: list[Used] = []
-    level = [0] * len(most)
-    instants = sorted(change)
-    for start_s, end_s in pairwise(instants):
-        level = [a + b for a, b in zip(level, change[start_s], strict=True)]
-        amount = tuple(map(min, level, most))
-        if not any(amount):
-            continue
-        if pieces and pieces[-1].end_s == start_s and pieces[-1].amount == amount:
-            pieces[-1] = Used(pieces[-1].start_s, end_s, amount)
-        else:
-            pieces.append(Used(start_s, end_s, amount))
-    return tuple(pieces)
-
-
-def _coarse(
-    pieces: tuple[Used, ...], capacity: NDArray[np.int64], least: NDArray[np.int64], all_: list[int]
-) -> tuple[Used, ...]:
-    """See `Instance.coarsened`.
-
-    Args:
-        pieces: of one node.
-        capacity: (K,) of it.
-        least: (K,) the least amount that any unit wants.
-        all_: resources that all units want.
-    """
-    if not pieces or not all_:
-        return pieces
-    first = all_[0]
-    found: list[Used] = []
-    after: tuple[int, ...] = (0,) * len(capacity)
-    after_s = NEVER
-    has, smallest = capacity.tolist(), least.tolist()
-    for piece in reversed(pieces):
-        if piece.end_s != after_s:
-            after = (0,) * len(has)
-        amount = [
-            most if most - now < one else now
-            for now, most, one in zip(piece.amount, has, smallest, strict=True)
-        ]
-        if any(amount[r] == has[r] for r in all_):
-            amount = list(after)
-            amount[first] = has[first]
-        after, after_s = tuple(amount), piece.start_s
-        if found and found[-1].start_s == piece.end_s and found[-1].amount == after:
-            found[-1] = Used(piece.start_s, found[-1].end_s, after)
-        else:
-            found.append(Used(piece.start_s, piece.end_s, after))
-    return tuple(reversed(found))

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from ortools.sat.python.cp_model import CpModel, IntervalVar, IntVar
 
-from bridge.planning.window import Instance, Used
+from bridge.planning.instance import Instance, Used
 from bridge.units import NEVER
 
 SCALE = 10**6

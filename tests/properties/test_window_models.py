@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bridge.planning.cp_sat import run
-from bridge.planning.window import Instance, Unit, WindowJob
+from bridge.planning.instance import Instance, Unit, WindowJob
 from bridge.planning.window_model import whole_weights
 from bridge.policies.plan import hcp19, pcp19, pcp20
 from tests.properties.naive_window import Grid, best, small_instance

@@ -36,11 +36,12 @@ from bridge.planning.booking import Booking
 from bridge.planning.conditions import Conditions, check_protection
 from bridge.planning.cp_sat import InProcess
 from bridge.planning.decoder import Decoder
+from bridge.planning.instance import Instance
 from bridge.planning.objective import Objective
 from bridge.planning.rules import lower
 from bridge.planning.rules_text import parse_rules
 from bridge.planning.waiting import explain
-from bridge.planning.window import Instance, Window, choose
+from bridge.planning.window import Window, choose
 from bridge.planning.window_model import whole_weights
 from bridge.ports import Ask, Memory, Preference, Solver
 from bridge.units import NEVER, UNPLANNED

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
 from bridge.model.answer import Answer
-from bridge.planning.window import Instance, WindowJob
+from bridge.planning.instance import Instance, WindowJob
 from bridge.planning.window_model import Started, pool, started
 from bridge.policies.plan.cp_dispatch import AskFor, CpDispatcher, Schedule
 from bridge.units import NEVER

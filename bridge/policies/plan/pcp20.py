@@ -51,7 +51,7 @@ from ortools.sat.python import cp_model
 from ortools.sat.python.cp_model import CpModel, Domain, IntervalVar, IntVar
 
 from bridge.model.answer import Answer
-from bridge.planning.window import Instance, Unit, WindowJob
+from bridge.planning.instance import Instance, Unit, WindowJob
 from bridge.planning.window_model import Started, merged, pool, started
 from bridge.policies.plan.cp_dispatch import AskFor, CpDispatcher, Schedule, Unsayable
 from bridge.units import NEVER
