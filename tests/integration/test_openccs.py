@@ -199,7 +199,8 @@ def test_rules_about_what_there_is_not_are_told(cluster: Cluster) -> None:
             lambda: "does not have: gpuu" in cluster.run("schedbridge", "status"),
             30,
         )
-        assert "name resources the cluster does not have: gpuu" in cluster.script("logs", "service")
+        told = "name resources the cluster does not have: gpuu"  # with the next report
+        cluster.wait_for("the log", lambda: told in cluster.script("logs", "service"), 30)
 
 
 def test_an_announced_start_stands_against_higher_priority(openccs: Cluster) -> None:
