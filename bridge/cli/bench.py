@@ -379,3 +379,7 @@ def placement(
     for name, total in result["placers"].items():
         spent = f"{total['ms_mean']:10.3f} ms a window" if "ms_mean" in total else ""
         print(f"  {name:22} {total['cost']:15,.0f}  {total['to_first']:.4f}{spent}")
+    if left_out := sum(one.left_out for one in windows):
+        print(
+            f"{left_out} jobs left out: with those before them they want more nodes than are idle"
+        )

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """`schedbridge bench placement`: placers against each other on the same windows of jobs.
 
-An instance is one line of JSON: `id`, `idle_nodes` (numbers from 0), `job_sizes`. Without a
-topology.conf the fabric is the paper's thousand-node tree, ten nodes to a switch: pods of 100 under
-the metric `paper`, pods of 40 under `code`, as text and program of the paper have it. A larger node
-number makes a larger tree.
+An instance is one line of JSON: `id`, `idle_nodes` (numbers from 0), `job_sizes`. If its jobs want
+more nodes than are idle, they are taken in their order, and who no longer fits is left out and
+counted. Without a topology.conf the fabric is the paper's thousand-node tree, ten nodes to a
+switch: pods of 100 under the metric `paper`, pods of 40 under `code`, as text and program of the
+paper have it. A larger node number makes a larger tree.
 """
 
 import json
@@ -30,6 +31,7 @@ _PODS: Final = {Metric.PAPER: 100, Metric.CODE: 40}
 _SWITCH: Final = 10
 _NODES: Final = 1000
 MOST_NODES: Final = 1 << 20
+MOST_EFFORT: Final = 1_000_000
 SAMPLE: Final = Path(__file__).parents[1] / "sim" / "data" / "placement-windows.jsonl"
 
 
@@ -53,9 +55,10 @@ PLACERS: Final[dict[str, Callable[[int | None], Place]]] = {
 class Instance:
     """A window: which nodes are idle, which jobs are to be placed."""
 
-    name: str
+    name: str | int
     idle: NDArray[np.int32]
     sizes: NDArray[np.int32]
+    left_out: int
 
 
 def read_instances(path: Path) -> Iterator[Instance]:
@@ -75,18 +78,36 @@ def read_instances(path: Path) -> Iterator[Instance]:
             row = json.loads(line)
         except json.JSONDecodeError as error:
             raise TraceError(str(path), number, f"no JSON: {error.msg}") from None
+        except (ValueError, RecursionError):
+            raise TraceError(str(path), number, "JSON nested too deeply, or too long") from None
         if not isinstance(row, dict):
             raise TraceError(str(path), number, "must be an object")
         idle = _numbers(path, number, row, "idle_nodes", 0)
         sizes = _numbers(path, number, row, "job_sizes", 1)
         if len(set(idle)) < len(idle):
             raise TraceError(str(path), number, "idle_nodes: a node stands there twice")
-        if sum(sizes) > len(idle):
-            raise TraceError(
-                str(path), number, f"jobs of {sum(sizes)} nodes, but {len(idle)} are idle"
-            )
-        name = str(row.get("id", number))
-        yield Instance(name, np.array(sorted(idle), np.int32), np.array(sizes, np.int32))
+        name = row.get("id")
+        if name is None:
+            name = number
+        elif not isinstance(name, str | int):
+            raise TraceError(str(path), number, f"id: {name!r} is no text and no whole number")
+        taken = _that_fit(sizes, len(idle))
+        yield Instance(
+            name,
+            np.array(sorted(idle), np.int32),
+            np.array(taken, np.int32),
+            len(sizes) - len(taken),
+        )
+
+
+def _that_fit(sizes: list[int], idle: int) -> list[int]:
+    """Those that fit into so many nodes together, taken as they come."""
+    taken = []
+    for size in sizes:
+        if size <= idle:
+            taken.append(size)
+            idle -= size
+    return taken
 
 
 def _numbers(path: Path, number: int, row: dict[str, Any], key: str, least: int) -> list[int]:
@@ -114,8 +135,11 @@ def parse_placers(text: str) -> dict[str, Place]:
         name, at, number = word.partition("@")
         if name not in PLACERS:
             raise ConfigError("--placers", f"no placer '{name}'; there are {', '.join(PLACERS)}")
-        if at and not (number.isdigit() and int(number) > 0):
-            raise ConfigError("--placers", f"'{word}': behind the @ stands a number above 0")
+        good = number.isascii() and number.isdigit() and len(number) < len(str(MOST_EFFORT)) + 1
+        if at and not (good and 0 < int(number) <= MOST_EFFORT):
+            raise ConfigError(
+                "--placers", f"'{word}': behind the @ stands a number from 1 to {MOST_EFFORT:,}"
+            )
         placers[word] = PLACERS[name](int(number) if at else None)
     if not placers:
         raise ConfigError("--placers", f"name some of {', '.join(PLACERS)}")
@@ -149,7 +173,12 @@ def measure(
     """Costs and milliseconds of every placer on every instance, all judged by one measure."""
     rows = []
     for number, one in enumerate(instances):
-        row: dict[str, Any] = {"id": one.name, "idle": len(one.idle), "jobs": len(one.sizes)}
+        row: dict[str, Any] = {
+            "id": one.name,
+            "idle": len(one.idle),
+            "jobs": len(one.sizes) + one.left_out,
+            "left_out": one.left_out,
+        }
         least = np.inf
         for name, place in placers.items():
             rng = np.random.default_rng((seed, number))

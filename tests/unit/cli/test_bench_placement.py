@@ -61,7 +61,9 @@ def test_any_topology(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
         ('{"idle_nodes": [-1], "job_sizes": [1]}', "idle_nodes: -1 is not from 0"),
         ('{"idle_nodes": [3, 3], "job_sizes": [1]}', "a node stands there twice"),
         ('{"idle_nodes": [3], "job_sizes": [0]}', "job_sizes: 0 is not from 1"),
-        ('{"idle_nodes": [3], "job_sizes": [2]}', "jobs of 2 nodes, but 1 are idle"),
+        ('{"id": [1], "idle_nodes": [3], "job_sizes": [1]}', "id: [1] is no text"),
+        ("[" * 100_000, "windows:1: JSON nested too deeply"),
+        ('{"idle_nodes": [' + "1" * 10_000 + '], "job_sizes": [1]}', "windows:1: JSON nested"),
     ],
 )
 def test_what_is_refused(
@@ -73,7 +75,26 @@ def test_what_is_refused(
     assert problem in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("placers", ["best", "compact@x", ","])
+def test_who_does_not_fit_is_left_out_and_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "windows"
+    path.write_text(
+        '{"id": 7, "idle_nodes": [0, 1, 2, 500], "job_sizes": [3, 2, 1, 1]}\n\n'
+        '{"idle_nodes": [], "job_sizes": [1]}'
+    )
+    assert bench("--instances", str(path), "--bound", "--json") == 0
+    full, empty = json.loads(capsys.readouterr().out)["instances"]
+    assert (full["id"], full["jobs"], full["left_out"]) == (7, 4, 2)
+    assert full["compact"]["cost"] == 2 * 3 * 2 / 3 * 1000 == full["bound"]
+    assert (empty["id"], empty["left_out"], empty["compact"]["cost"]) == (3, 1, 0)
+    assert bench("--instances", str(path)) == 0
+    assert "3 jobs left out" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "placers", ["best", "compact@x", "compact@\u00b2", "compact@9" + "9" * 20, ","]
+)
 def test_placers_that_do_not_exist(placers: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert bench("--placers", placers) == 1
     assert "--placers" in capsys.readouterr().err
