@@ -301,6 +301,10 @@ def _problem(item: Any, file: str) -> ConfigError:
             key = item["ctx"]["key"]
         case "model_type" | "model_attributes_type":
             message = f"must be a section of keys, not {given!r:.60}"
+        case "path_type":
+            message = f"must be a file's name, not {given!r:.60}"
+        case "tuple_type":
+            message = f"must be a list, not {given!r:.60}"
         case _:
             message = f"{message[:1].lower()}{message[1:]}, not {given!r:.60}"
     return ConfigError(key, message, file=file)

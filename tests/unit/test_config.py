@@ -34,6 +34,8 @@ PROBLEMS = {
     "unknown section": ("polcy: x", ["f.yaml: polcy: unknown key; there are controller, "]),
     "unknown key": ("controller: {sokket: x}", ["controller.sokket: unknown key; there are "]),
     "no section": ("controller: 3", ["controller: must be a section of keys, not 3"]),
+    "no file name": ("topology: 5", ["topology: must be a file's name, not 5"]),
+    "no list": ("planning: {limits: 3}", ["planning.limits: must be a list, not 3"]),
     "no number": ("controller: {retry_s: soon}", ["controller.retry_s: ", "not 'soon'"]),
     "too small": ("controller: {retry_s: 0}", ["controller.retry_s: ", "not 0"]),
     "relative": ("controller: {socket: run/x.sock}", ["controller.socket: must be an abs"]),
