@@ -147,7 +147,7 @@ Book::Holders Book::holders(int32_t id, Terms terms, int64_t start, int64_t leng
     std::vector<int64_t> free(columns);
     for (const Group &sought : request.sought) {
         const Shape &shape = state_.requests.shape(sought.shape);
-        for (const int32_t position : shape.positions) {
+        for (const int32_t position : shape.positions()) {
             const auto p = static_cast<size_t>(position);
             if (search_.most(sought, p) == 0) {
                 continue;

@@ -27,7 +27,7 @@ namespace {
 // Whether so many chunks could ever be held by the nodes a predicate lets through.
 template <typename Open> bool holds_some_day(Book &book, const Group &sought, Open open) {
     int64_t missing = sought.count;
-    for (const int32_t p : book.state().requests.shape(sought.shape).positions) {
+    for (const int32_t p : book.state().requests.shape(sought.shape).positions()) {
         if (missing > 0 && open(static_cast<size_t>(p))) {
             missing -= std::min(missing, book.search().most(sought, static_cast<size_t>(p)));
         }
@@ -42,7 +42,7 @@ bool free_now(Book &book, const Request &request, int64_t open_for) {
     for (const Group &sought : request.sought) {
         const Shape &shape = state.requests.shape(sought.shape);
         int64_t missing = sought.count;
-        for (const int32_t position : shape.positions) {
+        for (const int32_t position : shape.positions()) {
             const auto p = static_cast<size_t>(position);
             const int64_t most = std::min(missing, book.search().most(sought, p));
             if (most <= 0 || (open_for > 0 && state.requests.next_open(shape, p, state.now,
@@ -88,7 +88,7 @@ std::pair<Blocked, int32_t> why_not_now(Book &book, int32_t id, int64_t length, 
     if (start == NEVER) {
         for (const Group &sought : request.sought) {
             const Shape &shape = state.requests.shape(sought.shape);
-            const auto nodes = static_cast<int64_t>(shape.positions.size());
+            const auto nodes = static_cast<int64_t>(shape.positions().size());
             if (nodes == 0 || (sought.most_per_node < BookRequests::NO_LIMIT &&
                                nodes * sought.most_per_node < sought.count)) {
                 return {Blocked::NEVER_NODES, -1};

@@ -37,10 +37,13 @@ void Facts::look_up(const int64_t *want, int64_t count, int64_t length, const Ri
             entry.rises <= best->rises) {
             continue;
         }
-        const int64_t *amounts = amounts_.data() + entry.row * stride_;
-        bool more = amounts[0] <= count && amounts[1] <= length;
-        for (size_t c = 0; more && c + 2 < stride_; ++c) {
-            more = amounts[c + 2] <= want[c];
+        if (entry.length > length || entry.count > count) {
+            continue;
+        }
+        const int64_t *amounts = amounts_.data() + entry.row * columns_;
+        bool more = true;
+        for (size_t c = 0; more && c < columns_; ++c) {
+            more = amounts[c] <= want[c];
         }
         if (more) {
             best = &entry;
@@ -80,77 +83,55 @@ void Facts::look_up(const int64_t *want, int64_t count, int64_t length, const Ri
 void Facts::learn(const int64_t *want, int64_t count, int64_t length, int64_t bound,
                   const Rises &rises) {
     drop_old(rises);
-    size_t row = entries_.size();
-    size_t kept = 0;
-    for (size_t i = 0; i < entries_.size(); ++i) { // drop what the new entry says as well
-        const int64_t *amounts = amounts_.data() + entries_[i].row * stride_;
-        bool implied = entries_[i].bound <= bound && amounts[0] >= count && amounts[1] >= length;
-        for (size_t c = 0; implied && c + 2 < stride_; ++c) {
-            implied = amounts[c + 2] >= want[c];
+    const auto later = [](const Entry &a, int64_t value) { return a.bound > value; };
+    const auto first = std::lower_bound(entries_.begin(), entries_.end(), bound, later);
+    const auto implied = [&](const Entry &entry) { // the new entry says it as well
+        if (entry.length < length || entry.count < count) {
+            return false;
         }
-        if (implied) {
-            row = entries_[i].row;
-            continue;
+        const int64_t *amounts = amounts_.data() + entry.row * columns_;
+        for (size_t c = 0; c < columns_; ++c) {
+            if (amounts[c] < want[c]) {
+                return false;
+            }
         }
-        if (kept != i) {
-            entries_[kept] = entries_[i];
-        }
-        ++kept;
-    }
-    if (kept + 1 < entries_.size()) { // rows have come apart from entries: close the gaps
-        std::vector<int64_t> packed;
-        packed.reserve((kept + 1) * stride_);
-        for (size_t i = 0; i < kept; ++i) {
-            const auto from =
-                amounts_.begin() + static_cast<std::ptrdiff_t>(entries_[i].row * stride_);
-            packed.insert(packed.end(), from, from + static_cast<std::ptrdiff_t>(stride_));
-            entries_[i].row = i;
-        }
-        amounts_ = std::move(packed);
-        row = kept;
-    } else if (kept == KEPT) {
+        free_rows_.push_back(entry.row);
+        return true;
+    };
+    entries_.erase(std::remove_if(first, entries_.end(), implied), entries_.end());
+    if (entries_.size() == KEPT) {
         const auto oldest =
             std::min_element(entries_.begin(), entries_.end(),
                              [](const Entry &x, const Entry &y) { return x.used < y.used; });
-        row = oldest->row;
+        free_rows_.push_back(oldest->row);
         entries_.erase(oldest);
-        --kept;
     }
-    entries_.resize(kept);
-    if (amounts_.size() < (row + 1) * stride_) {
-        amounts_.resize((row + 1) * stride_);
+    if (free_rows_.empty()) {
+        free_rows_.push_back(entries_.size()); // all rows before it are in use
+        amounts_.resize((entries_.size() + 1) * columns_);
     }
-    int64_t *amounts = amounts_.data() + row * stride_;
-    amounts[0] = count;
-    amounts[1] = length;
-    std::copy_n(want, stride_ - 2, amounts + 2);
-    const auto place =
-        std::lower_bound(entries_.begin(), entries_.end(), bound,
-                         [](const Entry &a, int64_t value) { return a.bound > value; });
-    entries_.insert(place, {bound, rises.count(), length, row, uses_++});
+    const size_t row = free_rows_.back();
+    free_rows_.pop_back();
+    std::copy_n(want, columns_, amounts_.data() + row * columns_);
+    const auto place = std::lower_bound(entries_.begin(), entries_.end(), bound, later);
+    entries_.insert(place, {bound, rises.count(), length, count, row, uses_++});
 }
 
 // Forgets what so many rises have followed that reading them takes longer than a search.
 void Facts::drop_old(const Rises &rises) {
-    size_t kept = 0;
-    std::vector<int64_t> packed;
-    const auto is_old = [&](const Entry &entry) {
-        return rises.count() - entry.rises > MOST_SINCE;
-    };
-    if (std::none_of(entries_.begin(), entries_.end(), is_old)) {
+    if (rises.count() - oldest_ <= MOST_SINCE) {
         return;
     }
-    for (const Entry &entry : entries_) {
-        if (!is_old(entry)) {
-            const auto from = amounts_.begin() + static_cast<std::ptrdiff_t>(entry.row * stride_);
-            packed.insert(packed.end(), from, from + static_cast<std::ptrdiff_t>(stride_));
-            entries_[kept] = entry;
-            entries_[kept].row = kept;
-            ++kept;
+    oldest_ = rises.count();
+    const auto is_old = [&](const Entry &entry) {
+        if (rises.count() - entry.rises > MOST_SINCE) {
+            free_rows_.push_back(entry.row);
+            return true;
         }
-    }
-    entries_.resize(kept);
-    amounts_ = std::move(packed);
+        oldest_ = std::min(oldest_, entry.rises);
+        return false;
+    };
+    entries_.erase(std::remove_if(entries_.begin(), entries_.end(), is_old), entries_.end());
 }
 
 void Windows::close(int64_t since, int64_t till) {

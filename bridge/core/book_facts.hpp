@@ -50,7 +50,7 @@ inline int64_t first_reaching(int64_t from, int64_t length) {
 // these amounts. A job that wants as much or more of everything is bound by it too.
 class Facts {
   public:
-    explicit Facts(size_t columns) : stride_(columns + 2) {}
+    explicit Facts(size_t columns) : columns_(columns) {}
 
     // What is known, as a time before which only starts within `open` may be possible.
     struct Known {
@@ -72,6 +72,8 @@ class Facts {
     void clear() {
         entries_.clear();
         amounts_.clear();
+        free_rows_.clear();
+        oldest_ = 0;
     }
 
   private:
@@ -80,13 +82,16 @@ class Facts {
         int64_t bound;
         size_t rises;
         int64_t length;
-        size_t row; // of amounts_: count, length, want
+        int64_t count;
+        size_t row; // of amounts_
         uint64_t used;
     };
-    size_t stride_;
+    size_t columns_;
+    size_t oldest_ = 0; // no entry has taken in fewer rises
     uint64_t uses_ = 0;
-    std::vector<Entry> entries_; // latest bound first
-    std::vector<int64_t> amounts_;
+    std::vector<Entry> entries_;   // latest bound first
+    std::vector<int64_t> amounts_; // rows of (columns,)
+    std::vector<size_t> free_rows_;
 
     void drop_old(const Rises &rises);
 };

@@ -29,7 +29,7 @@ int64_t BookSearch::last_of(const Group &sought, int64_t length, int64_t from, i
     for (int64_t start = from; start >= earliest;) {
         int64_t missing = sought.count;
         gains_.clear();
-        for (const int32_t position : shape.positions) {
+        for (const int32_t position : shape.positions()) {
             const auto p = static_cast<size_t>(position);
             const int64_t most = std::min(this->most(sought, p), sought.count);
             const int64_t fits = last_start(sought, shape, p, start, length, earliest);
@@ -92,7 +92,7 @@ int64_t BookSearch::change_before(const Request &request, int64_t time, int64_t 
     int64_t change = -1;
     for (const Group &sought : request.sought) {
         const Shape &shape = state_.requests.shape(sought.shape);
-        for (const int32_t position : shape.positions) {
+        for (const int32_t position : shape.positions()) {
             const auto p = static_cast<size_t>(position);
             change = std::max(change, state_.lines.change_before(p, end));
             for (const int32_t c : shape.classes) {
@@ -159,7 +159,7 @@ bool BookSearch::map_one(const Request &request, int64_t start, int64_t length,
     if (state_.nodes.best_fit()) {
         const Shape &shape = state_.requests.shape(sought.shape);
         std::vector<Seat> seats;
-        for (const int32_t p : shape.positions) {
+        for (const int32_t p : shape.positions()) {
             const int64_t fits = room(sought, static_cast<size_t>(p), start, length, sought.count);
             if (fits > 0) {
                 seats.push_back({p, fits});
@@ -189,7 +189,7 @@ bool BookSearch::map_one(const Request &request, int64_t start, int64_t length,
             }
         }
     }
-    for (const int32_t p : state_.requests.shape(sought.shape).positions) {
+    for (const int32_t p : state_.requests.shape(sought.shape).positions()) {
         const int64_t chunks = room(sought, static_cast<size_t>(p), start, length, missing);
         if (chunks > 0) {
             take(p, chunks);

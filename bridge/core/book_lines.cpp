@@ -182,6 +182,25 @@ void NodeLines::add(size_t node, int64_t start, int64_t end, const int64_t *amou
     }
     merge(line, last);
     merge(line, first);
+    if (spans_.kept()) {
+        spans_.take_in(node, line.begin.data(), line.free.data(), line.begin.size(), start, end);
+    }
+}
+
+void NodeLines::summarize(int64_t now) {
+    std::vector<int64_t> greatest(columns_, 0);
+    int64_t horizon = now;
+    for (const Line &line : lines_) {
+        horizon = std::max(horizon, line.begin.back());
+        for (size_t i = 0; i < line.free.size(); ++i) {
+            greatest[i % columns_] = std::max(greatest[i % columns_], line.free[i]);
+        }
+    }
+    spans_.begin(lines_.size(), now, horizon, greatest);
+    for (size_t node = 0; node < lines_.size(); ++node) {
+        const Line &line = lines_[node];
+        spans_.take_in(node, line.begin.data(), line.free.data(), line.begin.size(), now, NEVER);
+    }
 }
 
 void NodeLines::trim(size_t node, int64_t now) {
@@ -194,6 +213,34 @@ void NodeLines::trim(size_t node, int64_t now) {
                         line.free.begin() + n * static_cast<std::ptrdiff_t>(columns_));
     }
     line.begin.front() = now;
+}
+
+void NodeLines::warm(const std::vector<int32_t> &nodes, int64_t time) const {
+    constexpr size_t TOGETHER = 16;
+    const int64_t *at[TOGETHER];
+    size_t left[TOGETHER];
+    for (size_t first = 0; first < nodes.size(); first += TOGETHER) {
+        const size_t n = std::min(TOGETHER, nodes.size() - first);
+        size_t longest = 0;
+        for (size_t i = 0; i < n; ++i) {
+            const Line &line = lines_[static_cast<size_t>(nodes[first + i])];
+            at[i] = line.begin.data();
+            left[i] = line.begin.size();
+            longest = std::max(longest, left[i]);
+        }
+        for (; longest > 1; longest -= longest / 2) { // as in segment_at
+            for (size_t i = 0; i < n; ++i) {
+                const size_t half = left[i] / 2;
+                at[i] += at[i][half] <= time ? half : 0;
+                left[i] -= half;
+            }
+        }
+        for (size_t i = 0; i < n; ++i) {
+            const Line &line = lines_[static_cast<size_t>(nodes[first + i])];
+            const auto segment = static_cast<size_t>(at[i] - line.begin.data());
+            __builtin_prefetch(line.free.data() + segment * columns_);
+        }
+    }
 }
 
 size_t NodeLines::bytes() const {

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "book_spans.hpp"
 #include "timelines.hpp"
 #include "times.hpp"
 
@@ -114,7 +115,16 @@ class NodeLines {
     const int64_t *free_at(size_t node, int64_t time) const {
         return free(node, segment_at(lines_[node], time));
     }
+    // Brings what is free on these nodes around a time into the caches, many at once: searches in
+    // them one after the other would each wait for memory.
+    void warm(const std::vector<int32_t> &nodes, int64_t time) const;
+
     size_t bytes() const;
+
+    // What is free in spans of time; from `summarize` on every change is taken in.
+    const Spans &spans() const { return spans_; }
+    void summarize(int64_t now);
+    void drop_spans() { spans_.drop(); }
 
   private:
     struct Line {
@@ -123,6 +133,7 @@ class NodeLines {
     };
     size_t columns_;
     std::vector<Line> lines_;
+    Spans spans_;
 
     static size_t segment_at(const Line &line, int64_t time) {
         const int64_t *begins = line.begin.data();

@@ -37,12 +37,18 @@ int32_t BookRequests::intern_shape(std::vector<int32_t> classes, const std::vect
         return at->second;
     }
     Shape shape{classes, {}, want, exclusive, {}, {}, {}, 0, {}};
-    for (const int32_t p : cls(classes.front()).positions()) {
-        if (std::all_of(classes.begin(), classes.end(),
-                        [&](int32_t c) { return cls(c).has(static_cast<size_t>(p)); })) {
-            shape.positions.push_back(p);
+    auto &shared = positions_[classes];
+    if (shared == nullptr) {
+        std::vector<int32_t> positions;
+        for (const int32_t p : cls(classes.front()).positions()) {
+            if (std::all_of(classes.begin(), classes.end(),
+                            [&](int32_t c) { return cls(c).has(static_cast<size_t>(p)); })) {
+                positions.push_back(p);
+            }
         }
+        shared = std::make_shared<const std::vector<int32_t>>(std::move(positions));
     }
+    shape.shared_positions = shared;
     if (exclusive) {
         shape.need = {WHOLE};
         shape.need_columns = {static_cast<uint32_t>(nodes.occupancy())};

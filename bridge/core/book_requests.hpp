@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "book_lines.hpp"
@@ -19,9 +20,10 @@ namespace bridge {
 enum class Arrangement : int { FREE = 0, PACK = 1, SCATTER = 2 };
 
 struct Shape {
-    std::vector<int32_t> classes;   // a node must be in all of them, and open in all of them
-    std::vector<int32_t> positions; // of the nodes in all of them, ascending
-    std::vector<int64_t> want;      // (columns,) taken by a chunk; occupancy 1
+    std::vector<int32_t> classes; // a node must be in all of them, and open in all of them
+    // Of the nodes in all of them, ascending; one list for all shapes of the same classes.
+    std::shared_ptr<const std::vector<int32_t>> shared_positions;
+    std::vector<int64_t> want; // (columns,) taken by a chunk; occupancy 1
     bool exclusive;
     std::vector<int64_t> need; // what a line must hold for one chunk; see need_columns
     std::vector<uint32_t> need_columns;
@@ -29,6 +31,7 @@ struct Shape {
     int32_t lacks;              // where is kept what is learnt about `rough`
     std::vector<int64_t> most;  // by node type: chunks an empty node holds
 
+    const std::vector<int32_t> &positions() const { return *shared_positions; }
     LineNeed line_need() const { return {need.data(), need_columns.data(), need.size()}; }
     LineNeed rough_need() const { return {rough.data(), need_columns.data(), need.size()}; }
 };
@@ -92,6 +95,7 @@ class BookRequests {
     std::map<std::vector<int64_t>, int32_t> request_ids_;
     std::map<std::vector<int64_t>, int32_t> facts_;
     std::map<std::vector<int64_t>, int32_t> lacks_;
+    std::map<std::vector<int32_t>, std::shared_ptr<const std::vector<int32_t>>> positions_;
 
     int32_t intern_shape(std::vector<int32_t> classes, const std::vector<int64_t> &want,
                          bool exclusive, const BookNodes &nodes);

@@ -139,7 +139,7 @@ NodeBounds *BookSearch::bounds_for(int32_t shape, int64_t length) {
         }
         bounds_bytes_ += bytes;
         bounds.at.resize(state_.nodes.size());
-        for (const int32_t p : state_.requests.shape(shape).positions) {
+        for (const int32_t p : state_.requests.shape(shape).positions()) {
             bounds.at[static_cast<size_t>(p)] = Windows(state_.now);
         }
         bounds.rises = state_.rises.count();
@@ -205,7 +205,8 @@ int64_t BookSearch::next_start(const Group &sought, const Shape &shape, size_t p
 
 // The earliest start of one chunk anywhere, on the first node if there are several.
 int64_t BookSearch::next_single(const Group &sought, int64_t length, int64_t from, int64_t latest,
-                                NodeBounds *bounds, Lack *lacks, Lifted lifted) {
+                                const std::vector<int32_t> &positions, NodeBounds *bounds,
+                                Lack *lacks, Lifted lifted) {
     const Shape &shape = state_.requests.shape(sought.shape);
     int64_t best = NEVER;
     int32_t where = -1;
@@ -234,7 +235,7 @@ int64_t BookSearch::next_single(const Group &sought, int64_t length, int64_t fro
         }
     }
     if (bounds == nullptr) {
-        for (const int32_t p : shape.positions) {
+        for (const int32_t p : positions) {
             offer(p, from, nullptr, lack_of(p));
             if (best == from && where <= p) {
                 break;
@@ -243,12 +244,12 @@ int64_t BookSearch::next_single(const Group &sought, int64_t length, int64_t fro
     } else {
         first_.clear();
         size_t first = 0;
-        for (const int32_t p : shape.positions) {
+        for (const int32_t p : positions) {
             first_.push_back(bounds->at[static_cast<size_t>(p)].next(from));
             first = first_.back() < first_[first] ? first_.size() - 1 : first;
         }
         const auto look = [&](size_t i) {
-            const int32_t p = shape.positions[i];
+            const int32_t p = positions[i];
             offer(p, first_[i], &bounds->at[static_cast<size_t>(p)], lack_of(p));
         };
         if (!first_.empty()) {
@@ -291,12 +292,11 @@ void BookSearch::look(Part &part, const Group &sought, int64_t start, int64_t le
 // The earliest start of several chunks: a sweep that jumps to the first time by which enough nodes
 // can have come to hold enough more.
 int64_t BookSearch::next_several(const Group &sought, int64_t length, int64_t from, int64_t latest,
-                                 NodeBounds *bounds, Lack *lacks, Lifted lifted,
-                                 const Facts::Known &known) {
-    const Shape &shape = state_.requests.shape(sought.shape);
+                                 const std::vector<int32_t> &positions, NodeBounds *bounds,
+                                 Lack *lacks, Lifted lifted, const Facts::Known &known) {
     touch(); // parts_ are about this search now
     parts_.clear();
-    for (const int32_t p : shape.positions) {
+    for (const int32_t p : positions) {
         const int64_t most = std::min(this->most(sought, static_cast<size_t>(p)), sought.count);
         if (most > 0) {
             const int64_t first =
@@ -351,6 +351,69 @@ int64_t BookSearch::next_several(const Group &sought, int64_t length, int64_t fr
     return NEVER;
 }
 
+// Whether a search that knows nothing of each node is to go by spans. They are kept while such
+// searches are many: each booking costs more then.
+bool BookSearch::keeps_spans(const Shape &shape, bool known) {
+    constexpr size_t FEW_NODES = 64;
+    constexpr int64_t WORTH_IT = 512;
+    constexpr int64_t NOT_WORTH_IT = -512;
+    if (known) {
+        if (span_worth_ > NOT_WORTH_IT && --span_worth_ == NOT_WORTH_IT) {
+            state_.lines.drop_spans();
+        }
+        return false;
+    }
+    if (shape.positions().size() < FEW_NODES) {
+        return false;
+    }
+    if (span_worth_ < WORTH_IT) {
+        ++span_worth_;
+    }
+    const Spans &spans = state_.lines.spans();
+    if (spans.kept() ? spans.is_late(state_.now) || spans.outgrown() : span_worth_ == WORTH_IT) {
+        state_.lines.summarize(state_.now);
+    }
+    return spans.kept();
+}
+
+// The same span by span, looking only at nodes on which it may start there.
+int64_t BookSearch::next_by_spans(const Group &sought, int64_t length, int64_t from, int64_t latest,
+                                  Lack *lacks, const Facts::Known &known) {
+    const Shape &shape = state_.requests.shape(sought.shape);
+    const Spans &spans = state_.lines.spans();
+    const int64_t each = std::min(sought.most_per_node, sought.count);
+    const auto least = static_cast<size_t>((sought.count + each - 1) / each); // nodes
+    int64_t time = from;
+    while (time <= latest && time < spans.end()) {
+        const int64_t until = std::min(end_of(latest, 1), spans.span_end(time));
+        if (spans.mark(shape.line_need(), length, time, until, least - 1, marks_) >= least) {
+            marked_.clear();
+            for (const int32_t p : shape.positions()) {
+                if (marks_[static_cast<size_t>(p)] != 0) {
+                    marked_.push_back(p);
+                }
+            }
+            state_.lines.warm(marked_, time);
+            const int64_t start =
+                sought.count == 1
+                    ? next_single(sought, length, time, until - 1, marked_, nullptr, lacks, {})
+                    : next_several(sought, length, time, until - 1, marked_, nullptr, lacks, {},
+                                   known);
+            if (start != NEVER) {
+                return start;
+            }
+        }
+        time = known.next_open(until);
+    }
+    if (time > latest) {
+        return NEVER;
+    }
+    return sought.count == 1
+               ? next_single(sought, length, time, latest, shape.positions(), nullptr, lacks, {})
+               : next_several(sought, length, time, latest, shape.positions(), nullptr, lacks, {},
+                              known);
+}
+
 int64_t BookSearch::next_of(const Group &sought, int32_t fact, int64_t length, int64_t from,
                             int64_t latest, Lifted lifted) {
     const Shape &shape = state_.requests.shape(sought.shape);
@@ -361,7 +424,8 @@ int64_t BookSearch::next_of(const Group &sought, int32_t fact, int64_t length, i
     // A replan passes few nodes over by them: less than they cost.
     Lack *lacks = lifted.placed == nullptr ? lacks_for(shape) : nullptr;
     if (sought.count == 1 && bounds != nullptr) {
-        return next_single(sought, length, from, latest, bounds, lacks, lifted);
+        keeps_spans(shape, true);
+        return next_single(sought, length, from, latest, shape.positions(), bounds, lacks, lifted);
     }
     Facts &facts = this->facts(facts_, static_cast<size_t>(fact), state_.nodes.columns());
     facts.look_up(shape.want.data(), sought.count, length, state_.rises, lifted.from, lifted.until,
@@ -371,10 +435,16 @@ int64_t BookSearch::next_of(const Group &sought, int32_t fact, int64_t length, i
     if (begin > latest) {
         return NEVER;
     }
-    const int64_t start =
-        sought.count == 1
-            ? next_single(sought, length, begin, latest, bounds, lacks, lifted)
-            : next_several(sought, length, begin, latest, bounds, lacks, lifted, known_);
+    int64_t start = NEVER;
+    if (keeps_spans(shape, bounds != nullptr)) {
+        start = next_by_spans(sought, length, begin, latest, lacks, known_);
+    } else if (sought.count == 1) {
+        start =
+            next_single(sought, length, begin, latest, shape.positions(), bounds, lacks, lifted);
+    } else {
+        start = next_several(sought, length, begin, latest, shape.positions(), bounds, lacks,
+                             lifted, known_);
+    }
     if (learns) {
         const int64_t bound = start == NEVER && latest != NEVER ? latest + 1 : start;
         facts.learn(shape.want.data(), sought.count, length, bound, state_.rises);
@@ -421,7 +491,7 @@ int64_t BookSearch::change_after(const Request &request, int64_t time) const {
     int64_t change = NEVER;
     for (const Group &sought : request.sought) {
         const Shape &shape = state_.requests.shape(sought.shape);
-        for (const int32_t p : shape.positions) {
+        for (const int32_t p : shape.positions()) {
             change = std::min(change, state_.lines.change_after(static_cast<size_t>(p), time));
             for (const int32_t c : shape.classes) {
                 change = std::min(

@@ -170,6 +170,10 @@ class BookSearch {
     std::vector<int64_t> first_;
     Facts::Known known_; // of one sought group
 
+    int64_t span_worth_ = 0;      // how much more often spans would have helped than not
+    std::vector<uint8_t> marks_;  // scratch, by position
+    std::vector<int32_t> marked_; // scratch
+
     // What the last search for one sought group found; its mapping is known then.
     struct Found {
         int64_t start = -1;
@@ -191,9 +195,14 @@ class BookSearch {
     int64_t next_of(const Group &sought, int32_t fact, int64_t length, int64_t from, int64_t latest,
                     Lifted lifted);
     int64_t next_single(const Group &sought, int64_t length, int64_t from, int64_t latest,
-                        NodeBounds *bounds, Lack *lacks, Lifted lifted);
+                        const std::vector<int32_t> &positions, NodeBounds *bounds, Lack *lacks,
+                        Lifted lifted);
     int64_t next_several(const Group &sought, int64_t length, int64_t from, int64_t latest,
-                         NodeBounds *bounds, Lack *lacks, Lifted lifted, const Facts::Known &known);
+                         const std::vector<int32_t> &positions, NodeBounds *bounds, Lack *lacks,
+                         Lifted lifted, const Facts::Known &known);
+    bool keeps_spans(const Shape &shape, bool known);
+    int64_t next_by_spans(const Group &sought, int64_t length, int64_t from, int64_t latest,
+                          Lack *lacks, const Facts::Known &known);
     void look(Part &part, const Group &sought, int64_t start, int64_t length, int64_t latest,
               Windows *known, Lack *lack);
     int64_t last_of(const Group &sought, int64_t length, int64_t from, int64_t earliest);
