@@ -355,7 +355,8 @@ int64_t BookSearch::next_several(const Group &sought, int64_t length, int64_t fr
 // searches are many: each booking costs more then.
 bool BookSearch::keeps_spans(const Shape &shape, bool known) {
     constexpr size_t FEW_NODES = 64;
-    constexpr int64_t WORTH_IT = 512;
+    // Until jobs are as many as nodes, lines are short.
+    const auto worth_it = std::max<int64_t>(512, static_cast<int64_t>(shape.positions().size()));
     constexpr int64_t NOT_WORTH_IT = -512;
     if (known) {
         if (span_worth_ > NOT_WORTH_IT && --span_worth_ == NOT_WORTH_IT) {
@@ -366,11 +367,11 @@ bool BookSearch::keeps_spans(const Shape &shape, bool known) {
     if (shape.positions().size() < FEW_NODES) {
         return false;
     }
-    if (span_worth_ < WORTH_IT) {
+    if (span_worth_ < worth_it) {
         ++span_worth_;
     }
     const Spans &spans = state_.lines.spans();
-    if (spans.kept() ? spans.is_late(state_.now) || spans.outgrown() : span_worth_ == WORTH_IT) {
+    if (spans.kept() ? spans.is_late(state_.now) || spans.outgrown() : span_worth_ >= worth_it) {
         state_.lines.summarize(state_.now);
     }
     return spans.kept();
