@@ -62,7 +62,7 @@ class Annealing:
         sizes: NDArray[np.int32],
         rng: np.random.Generator,
     ) -> NodeSets:
-        """Returns node sets for jobs that start together; see `bridge.planning.arranging.Arranger`."""
+        """Returns node sets for jobs that start together, as an `Arranger` does."""
         return fabric.tree.anneal(
             fabric.metric,
             idle,

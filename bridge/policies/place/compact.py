@@ -56,7 +56,7 @@ class Compact:
         sizes: NDArray[np.int32],
         rng: np.random.Generator,
     ) -> NodeSets:
-        """Returns node sets for jobs that start together; see `bridge.planning.arranging.Arranger`."""
+        """Returns node sets for jobs that start together, as an `Arranger` does."""
         seed = int(rng.integers(1 << 62))
         return fabric.tree.compact(
             fabric.metric, idle, sizes, float(self.budget_ms), self.effort, seed

@@ -55,7 +55,7 @@ class ContiguousExact:
         sizes: NDArray[np.int32],
         rng: np.random.Generator,
     ) -> NodeSets:
-        """Returns node sets for jobs that start together; see `bridge.planning.arranging.Arranger`."""
+        """Returns node sets for jobs that start together, as an `Arranger` does."""
         del rng  # exact
         return in_groups(
             lambda left, group: fabric.tree.contiguous(fabric.metric, left, group),
