@@ -86,7 +86,9 @@ class Pool:
         }  # fmt: skip
 
 
-def decide(pool: Pool, queue: np.ndarray, now_s: int, search: Search) -> list[Any]:
+def decide(
+    pool: Pool, queue: np.ndarray, now_s: int, search: Search, *, patience: int, salt: int
+) -> list[Any]:
     """What the search finds; what it does without changes at random; what the given order does."""
     work = pool.workload
     submit_s = work.submit_s[queue]
@@ -119,18 +121,18 @@ def decide(pool: Pool, queue: np.ndarray, now_s: int, search: Search) -> list[An
             unit_indptr=np.arange(len(queue) + 1, dtype=np.int64),
             weight=whole, due=np.maximum(due_s, now_s), orders=orders, lead=lead,
             effort=effort, budget_us=search.budget_ms * 1000, patience=patience,
-            seed=now_s,
+            seed=now_s + salt,
         )  # fmt: skip
 
     began = time.perf_counter()
-    found = ask(orders, PATIENCE, search.effort)
+    found = ask(orders, patience, search.effort)
     took_ms = (time.perf_counter() - began) * 1e3
     family, given = ask(orders, 0, search.effort), ask(orders[:1], 0, 1)
     others = [set(queue[one.start == now_s].tolist()) for one in (family, given)]
     return [queue[found.start == now_s], found, took_ms, *others]
 
 
-def run(workload: Workload, search: Search) -> dict[str, Any]:
+def run(workload: Workload, search: Search, *, patience: int, salt: int) -> dict[str, Any]:
     """Replays a workload under one setting."""
     pool, waiting, ends = Pool(workload), np.zeros(0, dtype=np.int64), []
     submitted = decisions = by_search = by_family = 0
@@ -146,7 +148,9 @@ def run(workload: Workload, search: Search) -> dict[str, Any]:
         decisions += len(waiting) > 0
         if not len(waiting) or workload.processors[waiting].min() > len(pool.free):
             continue  # nothing can start, in whatever order
-        now, found, took_ms, family, given = decide(pool, waiting, now_s, search)
+        now, found, took_ms, family, given = decide(
+            pool, waiting, now_s, search, patience=patience, salt=salt
+        )
         times.append(took_ms)
         stopped[found.stopped.name] += 1
         gaps.append((found.cost - found.bound) / found.cost if found.cost else 0.0)
@@ -211,6 +215,8 @@ def main() -> None:
     parser.add_argument("trace", type=Path)
     parser.add_argument("--jobs", type=int, help="only the first N")
     parser.add_argument("--set", action="append", default=[], help="parameters of search: a=1,b=2")
+    parser.add_argument("--patience", type=int, default=PATIENCE, help="0: no random changes")
+    parser.add_argument("--salt", type=int, default=0, help="another number, other chance")
     given = parser.parse_args()
     workload = workload_from(read_swf(given.trace))
     workload = workload if given.jobs is None else workload.first(given.jobs)
@@ -227,7 +233,8 @@ def main() -> None:
         print(json.dumps({name: figures(workload, found.start, found.decision_ns / 1e6)}))
     for text in given.set or [""]:
         settings = {"budget_ms": 0, "effort": 20_000} | _setting(text)
-        print(json.dumps({"search": settings} | run(workload, Search(**settings))), flush=True)
+        found = run(workload, Search(**settings), patience=given.patience, salt=given.salt)
+        print(json.dumps({"search": settings} | found), flush=True)
 
 
 if __name__ == "__main__":
