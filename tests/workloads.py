@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Workloads for tests, and a second opinion: backfilling on counts as plainly as it can be put."""
 
+import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
 
 from bridge.model.plan import Plan
+from bridge.model.policy import PolicySpec, StageSpec
 from bridge.model.snapshot import Snapshot
+from bridge.registry import PRESETS
 from bridge.sim.workload import Workload
 from bridge.units import NEVER, UNPLANNED
 
@@ -114,3 +117,12 @@ def _earliest(now_s, wanted, limit_s, booked, capacity, *, only_now):
         if all(free(at_s) >= wanted for at_s in (start_s, *inside)):
             return start_s
     return UNPLANNED
+
+
+def quick(preset: str) -> PolicySpec:
+    """A preset for whole simulations: a solver looks no longer than it must to find something."""
+    spec = PRESETS[preset]
+    if spec.plan.name not in ("pcp19", "hcp19", "pcp20"):
+        return spec
+    plan = StageSpec(spec.plan.name, {**spec.plan.parameters, "effort": 0.02})
+    return dataclasses.replace(spec, plan=plan)
