@@ -144,7 +144,8 @@ def test_a_process_that_is_not_ready_is_not_waited_for_beyond_the_budget():
 def test_closing_leaves_no_process(solver):
     solver.solve(Ask(nasty(), 0.2, 0.0, 1))
     solver.warm_up()
-    processes = [solver._child.process, solver._spare.process]
+    processes = [one.process for one in (solver._child, solver._spare) if one is not None]
+    assert processes
     solver.close()
     assert all(process.poll() is not None for process in processes)
 
