@@ -20,14 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import ConfigError
-from bridge.model.snapshot import Snapshot
 from bridge.planning.fabric import Fabric, NodeSets
-from bridge.policies.place.sequential import rank_by_weight
-from bridge.ports import Preference, Selection
+from bridge.policies.place.sequential import Sequential
 
 
 @dataclass(frozen=True)
-class Annealing:
+class Annealing(Sequential):
     """Places a window by annealing.
 
     Attributes:
@@ -50,10 +48,6 @@ class Annealing:
             raise ConfigError("coldest", f"must be more than 0 and at most {self.hottest}")
         if self.most_removed < 1:
             raise ConfigError("most_removed", f"must be 1 or more, not {self.most_removed}")
-
-    def preference(self, snapshot: Snapshot) -> Preference:
-        """Returns the order of the nodes for jobs that are not arranged."""
-        return Preference(Selection.SEQUENTIAL, rank_by_weight(snapshot))
 
     def arrange(
         self,

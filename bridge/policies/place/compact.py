@@ -20,14 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import ConfigError
-from bridge.model.snapshot import Snapshot
 from bridge.planning.fabric import Fabric, NodeSets
-from bridge.policies.place.sequential import rank_by_weight
-from bridge.ports import Preference, Selection
+from bridge.policies.place.sequential import Sequential
 
 
 @dataclass(frozen=True)
-class Compact:
+class Compact(Sequential):
     """Places a window by counts per switch.
 
     Attributes:
@@ -44,10 +42,6 @@ class Compact:
             raise ConfigError("budget_ms", f"must be 0 or more, not {self.budget_ms}")
         if self.effort < 0:
             raise ConfigError("effort", f"must be 0 or more, not {self.effort}")
-
-    def preference(self, snapshot: Snapshot) -> Preference:
-        """Returns the order of the nodes for jobs that are not arranged."""
-        return Preference(Selection.SEQUENTIAL, rank_by_weight(snapshot))
 
     def arrange(
         self,

@@ -22,16 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import ConfigError
-from bridge.model.snapshot import Snapshot
 from bridge.planning.fabric import Fabric, NodeSets, in_groups
-from bridge.policies.place.sequential import rank_by_weight
-from bridge.ports import Preference, Selection
+from bridge.policies.place.sequential import Sequential
 
 MOST_JOBS = 8
 
 
 @dataclass(frozen=True)
-class ContiguousExact:
+class ContiguousExact(Sequential):
     """Places a window as runs of least cost.
 
     Attributes:
@@ -43,10 +41,6 @@ class ContiguousExact:
     def __post_init__(self) -> None:
         if not 1 <= self.most_jobs <= MOST_JOBS:
             raise ConfigError("most_jobs", f"must be 1 to {MOST_JOBS}, not {self.most_jobs}")
-
-    def preference(self, snapshot: Snapshot) -> Preference:
-        """Returns the order of the nodes for jobs that are not arranged."""
-        return Preference(Selection.SEQUENTIAL, rank_by_weight(snapshot))
 
     def arrange(
         self,
