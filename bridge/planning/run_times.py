@@ -17,8 +17,10 @@ Rules
        for.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +29,7 @@ from bridge.errors import ConfigError
 from bridge.model.job import EndedTable, Ending, Hold
 from bridge.model.prediction import Prediction
 from bridge.model.snapshot import Snapshot
-from bridge.ports import Learnt
+from bridge.ports import Learnt, Memory
 from bridge.units import UNLIMITED_S
 
 EXTENSIONS = ("stepwise", "second")
@@ -37,40 +39,53 @@ FIRST_S, SECOND_S = 60, 900
 _NOTHING = [-1, 0]
 
 
-@runtime_checkable
-class Expectation(Protocol):
-    """What makes one predictor another."""
+@dataclass(frozen=True)
+class Expectation(ABC):
+    """A predictor that learns from what ended; what makes one another is abstract here.
 
-    @property
-    def name(self) -> str:
-        """As registered."""
+    Attributes:
+        extension: what becomes of a job that outlives what was expected: `stepwise` or `second`.
+        patience_s: limits are believed while a job that could run has waited for longer; None:
+            predictions are believed whoever waits.
+    """
 
+    extension: str = "stepwise"
+    patience_s: int | None = 14_400
+
+    name: ClassVar[str]
+    """As registered."""
+
+    def __post_init__(self) -> None:
+        if self.extension not in EXTENSIONS:
+            raise ConfigError(
+                "extension", f"must be {' or '.join(EXTENSIONS)}, not '{self.extension}'"
+            )
+        if self.patience_s is not None and self.patience_s < 0:
+            raise ConfigError("patience_s", f"must be 0 or more, or null, not {self.patience_s}")
+
+    def predict(self, snapshot: Snapshot, memory: Memory) -> Prediction | None:
+        """Learns and predicts; see `bridge.ports.PredictPolicy`."""
+        return _predict(snapshot, memory.learnt_by(self.name), self)
+
+    @abstractmethod
     def waiting(self, snapshot: Snapshot) -> Sequence[Any]:
         """The traits of all pending jobs, in order."""
 
+    @abstractmethod
     def running(self, snapshot: Snapshot, rows: Sequence[int]) -> Sequence[Any]:
         """The traits of some running jobs that were not seen waiting."""
 
+    @abstractmethod
     def ended(self, ended: EndedTable, rows: Sequence[int]) -> Sequence[Any]:
         """The traits of some ended jobs that were not seen before."""
 
+    @abstractmethod
     def expect(self, learnt: Learnt, trait: Any) -> int:
         """The expected run time, s; 0: nothing is known."""
 
+    @abstractmethod
     def learn(self, learnt: Learnt, trait: Any, run_s: int) -> None:
         """Takes in what a job took."""
-
-
-def check_parameters(extension: str, patience_s: int | None) -> None:
-    """Refuses what makes no sense.
-
-    Raises:
-        ConfigError: a word that names no way to extend, or a patience that is none.
-    """
-    if extension not in EXTENSIONS:
-        raise ConfigError("extension", f"must be {' or '.join(EXTENSIONS)}, not '{extension}'")
-    if patience_s is not None and patience_s < 0:
-        raise ConfigError("patience_s", f"must be 0 or more, or null, not {patience_s}")
 
 
 def _impatient(snapshot: Snapshot, patience_s: int | None) -> bool:
@@ -104,14 +119,7 @@ def extended(
     return np.where(over_s >= 0, believed_s + more_s, believed_s)
 
 
-def predict(
-    snapshot: Snapshot,
-    learnt: Learnt,
-    expectation: Expectation,
-    *,
-    extension: str,
-    patience_s: int | None,
-) -> Prediction | None:
+def _predict(snapshot: Snapshot, learnt: Learnt, expectation: Expectation) -> Prediction | None:
     """One cycle of a predictor: judges and learns from what ended, follows what runs, expects."""
     take_ended(snapshot.ended, learnt, expectation)
     believed_s = _follow(snapshot, learnt, expectation)
@@ -119,14 +127,14 @@ def predict(
     elapsed_s = np.maximum(snapshot.now_s - running.start_s, 0)
     end_s = np.where(
         believed_s > 0,
-        running.start_s + extended(np.maximum(believed_s, 1), elapsed_s, extension),
+        running.start_s + extended(np.maximum(believed_s, 1), elapsed_s, expectation.extension),
         0,
     )
     if learnt.table is not snapshot.jobs:  # mostly nobody came or changed since the last cycle
         traits = expectation.waiting(snapshot)
         learnt.waiting = dict(zip(snapshot.jobs.id.tolist(), traits, strict=True))
         learnt.table = snapshot.jobs
-    if _impatient(snapshot, patience_s):
+    if _impatient(snapshot, expectation.patience_s):
         return None
     guess: dict[Any, int] = {}
     run_s = np.zeros(len(snapshot.jobs), dtype=np.int64)

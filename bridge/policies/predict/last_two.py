@@ -19,44 +19,22 @@ predicted anew in every cycle, running ones stay with what was expected as they 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from bridge.model.job import EndedTable
-from bridge.model.prediction import Prediction
 from bridge.model.snapshot import Snapshot
-from bridge.planning.run_times import check_parameters, predict
-from bridge.ports import Learnt, Memory
+from bridge.planning.run_times import Expectation
+from bridge.ports import Learnt
 
 
 @dataclass(frozen=True)
-class LastTwo:
+class LastTwo(Expectation):
     """The mean of the user's last two run times.
 
-    Attributes:
-        extension: what becomes of a job that outlives what was expected: `stepwise` or `second`.
-        patience_s: limits are believed while a job that could run has waited for longer; None: as
-            the source has it, predictions are believed whoever waits.
+    Attributes: see `Expectation`; `patience_s` null is as the source has it.
     """
 
-    extension: str = "stepwise"
-    patience_s: int | None = 14_400
-
-    def __post_init__(self) -> None:
-        check_parameters(self.extension, self.patience_s)
-
-    @property
-    def name(self) -> str:
-        """As registered."""
-        return "last-two"
-
-    def predict(self, snapshot: Snapshot, memory: Memory) -> Prediction | None:
-        """Learns and predicts; see `bridge.ports.PredictPolicy`."""
-        return predict(
-            snapshot,
-            memory.learnt_by(self.name),
-            self,
-            extension=self.extension,
-            patience_s=self.patience_s,
-        )
+    name: ClassVar[str] = "last-two"
 
     def waiting(self, snapshot: Snapshot) -> Sequence[str]:
         """Users."""

@@ -28,15 +28,15 @@ limit and size.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bridge.model.job import EndedTable
-from bridge.model.prediction import Prediction
 from bridge.model.snapshot import Snapshot
-from bridge.planning.run_times import check_parameters, predict
-from bridge.ports import Learnt, Memory
+from bridge.planning.run_times import Expectation
+from bridge.ports import Learnt
 
 _Trait = tuple[str, str, str, int, str]  # user, name, queue, limit, size
 _DIGITS = "0123456789"
@@ -44,35 +44,13 @@ _APART = "\x1f"
 
 
 @dataclass(frozen=True)
-class NameHistory:
+class NameHistory(Expectation):
     """The run time of the user's last job of the likest kind.
 
-    Attributes:
-        extension: what becomes of a job that outlives what was expected: `stepwise` or `second`.
-        patience_s: limits are believed while a job that could run has waited for longer; None: as
-            the source has it, predictions are believed whoever waits.
+    Attributes: see `Expectation`; `patience_s` null is as the source has it.
     """
 
-    extension: str = "stepwise"
-    patience_s: int | None = 14_400
-
-    def __post_init__(self) -> None:
-        check_parameters(self.extension, self.patience_s)
-
-    @property
-    def name(self) -> str:
-        """As registered."""
-        return "name-history"
-
-    def predict(self, snapshot: Snapshot, memory: Memory) -> Prediction | None:
-        """Learns and predicts; see `bridge.ports.PredictPolicy`."""
-        return predict(
-            snapshot,
-            memory.learnt_by(self.name),
-            self,
-            extension=self.extension,
-            patience_s=self.patience_s,
-        )
+    name: ClassVar[str] = "name-history"
 
     def waiting(self, snapshot: Snapshot) -> Sequence[_Trait]:
         """User, name, queue, limit and size."""
