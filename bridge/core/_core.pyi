@@ -35,6 +35,7 @@ from bridge.core._book import TermMode as TermMode
 from bridge.core._orders import Decoding as Decoding
 from bridge.core._orders import OrderFound as OrderFound
 from bridge.core._orders import Stopped as Stopped
+from bridge.core._orders import Stopwatch as Stopwatch
 from bridge.core._orders import search_orders as search_orders
 from bridge.core._tree import HopMetric as HopMetric
 from bridge.core._tree import Tree as Tree

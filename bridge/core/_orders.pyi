@@ -24,6 +24,15 @@ class Stopped(enum.IntEnum):
     """Nothing better was found for long."""
     BUDGET = 3
 
+class Stopwatch:
+    """Time since it was made, to keep to a budget by: nothing else may depend on it."""
+
+    def __init__(self) -> None:
+        """Begins."""
+    @property
+    def us(self) -> int:
+        """Microseconds."""
+
 class Decoding(enum.IntEnum):
     """How orders were decoded."""
 

@@ -2,6 +2,7 @@
 // search_orders as Python sees it.
 #include "module.hpp"
 
+#include <chrono>
 #include <string>
 
 #include "columns.hpp"
@@ -150,6 +151,18 @@ PyOrderFound search_orders_py(const nb::dict &problem, nb::handle unit_indptr, n
             found.decoding};
 }
 
+// Time since it was made: what a budget is kept by, and nothing else.
+class Stopwatch {
+  public:
+    int64_t us() const {
+        using namespace std::chrono;
+        return duration_cast<microseconds>(steady_clock::now() - began_).count();
+    }
+
+  private:
+    std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+};
+
 } // namespace
 
 void define_search_orders(nb::module_ &m) {
@@ -172,6 +185,7 @@ void define_search_orders(nb::module_ &m) {
         .def_ro("booked", &PyOrderFound::booked)
         .def_ro("stopped", &PyOrderFound::stopped)
         .def_ro("decoding", &PyOrderFound::decoding);
+    nb::class_<Stopwatch>(m, "Stopwatch").def(nb::init<>()).def_prop_ro("us", &Stopwatch::us);
     using namespace nb::literals;
     m.def("search_orders", &search_orders_py, "problem"_a, nb::kw_only(), "unit_indptr"_a,
           "weight"_a, "due"_a, "orders"_a, "lead"_a, "effort"_a, "budget_us"_a, "patience"_a,

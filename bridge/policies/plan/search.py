@@ -17,7 +17,9 @@ Rules
        swaps, near by half of the time. What costs no more is kept. Of few units all orders are
        decoded (`bridge.core.search_orders`).
     3. The search ends when the bound is met (no plan that books the overdue jobs first costs less),
-       when nothing better was found for long, or when `effort` or `budget_ms` is spent.
+       when nothing better was found for long, or when `effort` or `budget_ms` is spent. The budget
+       is for all of it: what the given plan took, and a quarter more, is left for planning the
+       best order. If nothing remains, the given plan serves.
     4. Jobs that ask for chunks of several kinds, and those behind the window, are planned behind it
        in the given order. The kernel knows nothing of limits, FreePools and protections.
     5. The best order is planned by the decoder of the conservative plan: all its rules hold for all
@@ -37,9 +39,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.core import OrderFound, Stopped, search_orders
+from bridge.core import OrderFound, Stopped, Stopwatch, search_orders
 from bridge.errors import ConfigError, PolicyError
-from bridge.model.answer import NO_GAIN, SETTLED, SMALL, Dispatched
+from bridge.model.answer import LATE, NO_GAIN, SETTLED, SMALL, Dispatched
 from bridge.model.limits import Rules
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
@@ -53,6 +55,8 @@ from bridge.units import DAY_S, NEVER, UNPLANNED
 HOUR_S = 3600
 PATIENCE = 40
 """Changes in a row, per unit, that may bring nothing."""
+RESERVE = 1.25
+"""How much longer than the given plan the best order may take to plan."""
 WEIGHT = 1 << 32
 """The largest weight of a search: weights are whole numbers there, so that sums are exact."""
 
@@ -70,7 +74,7 @@ class Search:
         ageing_s: how quickly waiting jobs come to weigh more (`bridge.planning.objective`); None:
             not at all.
         most_wait_s: jobs that have waited for so long go first; None: none do.
-        budget_ms: of the search, wall-clock; 0: no bound.
+        budget_ms: of a decision, wall-clock; 0: no bound.
         effort: of the search, in jobs booked; 0: no bound. With `budget_ms` 0 the same seed gives
             the same plan everywhere.
         window: jobs whose order is searched.
@@ -119,11 +123,12 @@ class Search:
         rng: np.random.Generator,
     ) -> Plan:
         """Plans all pending jobs; see `bridge.ports.PlanPolicy`."""
+        watch = Stopwatch()
         try:
             decoder = Decoder(
                 snapshot, order, preference, self.conditions, array_depth=self.array_depth
             )
-            return _Cycle(self, snapshot, decoder).plan(memory, int(rng.integers(1 << 63)))
+            return _Cycle(self, snapshot, decoder, watch).plan(memory, int(rng.integers(1 << 63)))
         except ValueError as error:
             raise PolicyError("search", str(error)) from error
 
@@ -131,8 +136,11 @@ class Search:
 class _Cycle:
     """One cycle. Positions are those of the decoder."""
 
-    def __init__(self, settings: Search, snapshot: Snapshot, decoder: Decoder) -> None:
+    def __init__(
+        self, settings: Search, snapshot: Snapshot, decoder: Decoder, watch: Stopwatch
+    ) -> None:
         rows = decoder.rows
+        self._watch = watch
         self._settings, self._snapshot, self._decoder = settings, snapshot, decoder
         self._goal = Objective(settings.objective, settings.ageing_s)
         self._job = rows.job[rows.asked]
@@ -141,7 +149,9 @@ class _Cycle:
 
     def plan(self, memory: Memory, seed: int) -> Plan:
         """Plans all rows; notes in memory what was done."""
+        began_us = self._watch.us
         schedule = self._decoder.decode(self._given)
+        reserve_us = int(RESERVE * (self._watch.us - began_us))
         given = self._judged(schedule)
         if not (schedule.start_s > self._snapshot.now_s).any():
             memory.dispatched = Dispatched(0, given[1], given[1], 0.0, SETTLED)
@@ -150,7 +160,13 @@ class _Cycle:
         if len(window) < 2:
             memory.dispatched = Dispatched(len(window), given[1], given[1], None, SMALL)
             return self._decoder.plan("search")
-        found = window.search(seed)
+        left_us = 0
+        if budget_us := self._settings.budget_ms * 1000:
+            left_us = budget_us - reserve_us - self._watch.us
+            if left_us <= 0:
+                memory.dispatched = Dispatched(len(window), given[1], given[1], None, LATE)
+                return self._decoder.plan("search")
+        found = window.search(seed, left_us)
         gap, why = window.gap(found), NO_GAIN
         if found.cost < found.given_cost:
             best = self._judged(self._decoder.decode(window.whole(found)))
@@ -242,8 +258,8 @@ class _Window:
         """Units."""
         return len(self._indptr) - 1
 
-    def search(self, seed: int) -> OrderFound:
-        """Looks for the best order of the units."""
+    def search(self, seed: int, budget_us: int) -> OrderFound:
+        """Looks for the best order of the units; a budget of 0 is no bound."""
         settings = self._cycle._settings
         return search_orders(
             self._cycle._decoder.columns(self._rows),
@@ -253,7 +269,7 @@ class _Window:
             orders=self._family(),
             lead=self._lead,
             effort=settings.effort,
-            budget_us=settings.budget_ms * 1000,
+            budget_us=budget_us,
             patience=PATIENCE,
             seed=seed,
         )

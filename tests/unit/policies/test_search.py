@@ -8,6 +8,7 @@ import pytest
 
 from bridge.errors import ConfigError
 from bridge.loop import Decider
+from bridge.model.answer import LATE
 from bridge.planning.decoder import Decoder
 from bridge.planning.objective import NAMES, Objective
 from bridge.policies.plan.backfill import Backfill
@@ -89,6 +90,21 @@ def test_a_queue_that_starts_at_once_is_settled_without_a_search():
     assert len(planned(snapshot, Search(), memory).starts_now) == 2
     assert memory.dispatched.fallback == "settled"
     assert memory.dispatched.gap == 0.0
+
+
+def test_a_budget_that_the_given_plan_uses_up_leaves_nothing_to_search(monkeypatch):
+    class Slow:
+        us = property(lambda self: 1000 * next(passed_ms))
+
+    passed_ms = itertools.count(step=30)
+    monkeypatch.setattr("bridge.policies.plan.search.Stopwatch", Slow)
+    lengths_s = (300, 200, 100)
+    snapshot = a_snapshot(nodes=1, jobs=[a_job(nodes=1, limit_s=s) for s in lengths_s])()
+    memory = Memory()
+    plan = planned(snapshot, Search(budget_ms=50), memory)
+    given = planned(snapshot, Backfill())
+    assert memory.dispatched.fallback == LATE
+    assert plan.start_s.tolist() == given.start_s.tolist()
 
 
 def test_overdue_jobs_go_first_oldest_first():
