@@ -10,6 +10,7 @@ from typing import NoReturn
 from cluster import daemons, images, life
 from cluster.engine import Trouble, need_engine, say
 from cluster.site import SCHEDULERS, Site
+from cluster.switches import READERS
 
 Command = Callable[[argparse.Namespace], int]
 
@@ -99,6 +100,13 @@ def _up_options(up: argparse.ArgumentParser) -> None:
         help="of each node [%(default)s]")  # fmt: skip
     add("--gres", default=Site.gres, help="generic resources of each node, e.g. gpu:2")
     add("--licenses", default=Site.licenses, help="of the cluster [%(default)s]")
+    add("--topology", default=Site.topology, metavar="tree|FILE",
+        help="switches above the nodes: a fat tree of 8-port switches (more ports if need be), its "
+        "pods pruned to the nodes there are, or this topology.conf; Slurm has its plugin "
+        "topology/tree (of blocks: topology/block) and the service reads the same file [none]")  # fmt: skip
+    add("--topology-for", choices=READERS, default=Site.topology_for,
+        help="bridge: the service alone knows the switches, Slurm keeps topology/default "
+        "[%(default)s]")  # fmt: skip
     add("--accounting", action="store_true", help="with slurmdbd and MariaDB")
     add("--cgroups", action="store_true", help="jobs in cgroups of their own (v1 hosts)")
     add("--scheduler", choices=SCHEDULERS, help="who schedules [bridge]")
@@ -120,7 +128,7 @@ def _up(given: argparse.Namespace) -> int:
         memory_mib=given.memory_mib, gres=given.gres, licenses=given.licenses,
         scheduler=given.scheduler or ("backfill" if given.no_bridge else "bridge"),
         bridge=not given.no_bridge, accounting=given.accounting, cgroups=given.cgroups,
-        extra=tuple(given.extra),
+        topology=given.topology, topology_for=given.topology_for, extra=tuple(given.extra),
     )  # fmt: skip
     life.up(site, given.service_config)
     return 0

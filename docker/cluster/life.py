@@ -63,6 +63,7 @@ def up(site: Site, service_config: Path = SERVICE_CONFIG) -> None:
     check_name(site.name)
     if not service_config.is_file():
         raise Trouble(f"--service-config: there is no file '{service_config}'")
+    config = _service_config(site, service_config)
     if hosts(site.name):
         raise Trouble(
             f"cluster '{site.name}' is up already: scripts/cluster down --name {site.name}"
@@ -80,10 +81,28 @@ def up(site: Site, service_config: Path = SERVICE_CONFIG) -> None:
     if site.bridge:
         call(
             "exec", "-i", f"{site.name}-service", "sh", "-c", "cat >/etc/schedbridge/bridge.yaml",
-            stdin=service_config.read_bytes(),
+            stdin=config.encode(),
         )  # fmt: skip
     _start(site)
     _wait_idle(site)
+
+
+def _service_config(site: Site, path: Path) -> str:
+    """The service's configuration, with the site's switches.
+
+    Raises:
+        Trouble: the file cannot be read, or names switches of its own besides.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Trouble(f"--service-config: {error}") from None
+    if not (site.topology and site.bridge):
+        return text
+    if re.search(r"^topology:(?!\s*(null|~)?\s*$)", text, re.MULTILINE):
+        raise Trouble("--topology: the service's configuration names another topology")
+    text = re.sub(r"^topology:.*\n?", "", text, flags=re.MULTILINE)
+    return f"{text.rstrip()}\ntopology: /etc/slurm/{site.topology_file}\n"
 
 
 def _need_cgroups() -> None:

@@ -18,6 +18,7 @@ import tarfile
 from dataclasses import dataclass, field
 
 from cluster.engine import ROOT, Trouble
+from cluster.switches import ASIDE, FILE, READERS, plugin_of, topology_text
 
 SCHEDULERS = ("bridge", "backfill", "backfill-tuned")
 PACK = 250
@@ -48,6 +49,8 @@ class Site:
     bridge: bool = True
     accounting: bool = False
     cgroups: bool = False
+    topology: str = ""
+    topology_for: str = "all"
     extra: tuple[str, ...] = field(default=())
 
     def __post_init__(self) -> None:
@@ -71,6 +74,12 @@ class Site:
             raise Trouble(f"--scheduler must be one of {', '.join(SCHEDULERS)}")
         if self.scheduler == "bridge" and not self.bridge:
             raise Trouble("--no-bridge and --scheduler bridge contradict each other")
+        if self.topology_for not in READERS:
+            raise Trouble(f"--topology-for must be one of {', '.join(READERS)}")
+        if self.topology:
+            topology_text(self.topology, self.nodes)
+        if self.topology_for == "bridge" and not (self.topology and self.bridge):
+            raise Trouble("--topology-for bridge needs --topology, and the bridge")
         for line in self.extra:
             if not re.fullmatch(r"\w+=.*", line):
                 raise Trouble(f"--set must look like KEY=VALUE, not '{line}'")
@@ -86,6 +95,11 @@ class Site:
             hosts[f"pack{pack + 1}"] = range(first, own + 1 + rest * (pack + 1) // packs)
         return hosts
 
+    @property
+    def topology_file(self) -> str:
+        """Where in /etc/slurm the switches are described."""
+        return FILE if self.topology_for == "all" else ASIDE
+
     def files(self) -> dict[str, str]:
         """All of /etc/slurm but the munge key."""
         files = {
@@ -98,6 +112,8 @@ class Site:
         }
         for name in SNIPPETS:
             files[f"schedbridge/{name}"] = (SLURM_CONF / name).read_text()
+        if self.topology:
+            files[self.topology_file] = topology_text(self.topology, self.nodes)
         if self.bridge:
             files["plugstack.conf"] = "include /etc/slurm/schedbridge/plugstack.conf\n"
         if self.accounting:
@@ -159,6 +175,9 @@ class Site:
             )  # fmt: skip
         if self.gres:
             conf += _lines(GresTypes=",".join(part.split(":")[0] for part in self.gres.split(",")))
+        if self.topology and self.topology_for == "all":
+            text = topology_text(self.topology, self.nodes)
+            conf += _lines(TopologyPlugin=plugin_of(text))
         if self.licenses:
             conf += _lines(Licenses=self.licenses)
         conf += "Include /etc/slurm/scheduler.conf\n" + self._nodes() + self._partitions()
