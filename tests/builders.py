@@ -61,6 +61,8 @@ class a_job:  # noqa: N801
     least_s: int = 0
     fixed: bool = False
     eligible_s: int | None = None
+    switches: int = 0
+    switches_wait_s: int = 0
     chunks: str = ""
     """A request in chunks, in place of nodes, tasks and amounts; shared unless it says excl."""
 
@@ -190,6 +192,8 @@ class a_snapshot:  # noqa: N801
             deadline_s=_ints([job.deadline_s for job in jobs]),
             least_time_s=_ints([job.least_s for job in jobs]),
             fixed=_ints([job.fixed for job in jobs], bool),
+            switches=_ints([job.switches for job in jobs], np.int32),
+            switches_wait_s=_ints([job.switches_wait_s for job in jobs]),
         )
 
     def _asking_in_chunks(self, table: JobTable, nodes: NodeTable) -> JobTable:

@@ -74,8 +74,18 @@ def _no_ints() -> NDArray[np.int64]:
     return np.empty(0, dtype=np.int64)
 
 
+def _no_counts() -> NDArray[np.int32]:
+    return np.empty(0, dtype=np.int32)
+
+
 def _no_bools() -> NDArray[np.bool_]:
     return np.empty(0, dtype=np.bool_)
+
+
+_OPTIONAL = (
+    "deadline_s", "least_time_s", "fixed", "kill_limit_s", "switches", "switches_wait_s",
+)  # fmt: skip
+"""Columns that are 0 throughout where they are left out."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +127,10 @@ class JobTable:
         kill_limit_s: int64: what it is killed after, where `time_limit_s` is only what it is
             believed to take (`bridge.planning.believing`); 0: `time_limit_s`. Left out: 0
             throughout.
+        switches: int32: on at most so many leaf switches (`--switches`), while it waits for that;
+            0: on any number. Left out: 0 throughout.
+        switches_wait_s: int64: how long after it became eligible it waits for `switches` at most.
+            Left out: 0 throughout.
     """
 
     id: NDArray[np.object_]
@@ -152,12 +166,14 @@ class JobTable:
     least_time_s: NDArray[np.int64] = field(default_factory=_no_ints)
     fixed: NDArray[np.bool_] = field(default_factory=_no_bools)
     kill_limit_s: NDArray[np.int64] = field(default_factory=_no_ints)
+    switches: NDArray[np.int32] = field(default_factory=_no_counts)
+    switches_wait_s: NDArray[np.int64] = field(default_factory=_no_ints)
 
     def __post_init__(self) -> None:
         n_jobs = len(self.id)
         if len(self.chunks) != n_jobs:
             object.__setattr__(self, "chunks", np.full(n_jobs, None, dtype=object))
-        for name in ("deadline_s", "least_time_s", "fixed", "kill_limit_s"):
+        for name in _OPTIONAL:
             column = getattr(self, name)
             if len(column) != n_jobs:
                 object.__setattr__(self, name, np.zeros(n_jobs, dtype=column.dtype))

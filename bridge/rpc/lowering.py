@@ -134,6 +134,8 @@ class Lowered:
     problem: str = ""
     chunks: LoweredChunks | None = None
     fixed: bool = False
+    switches: int = 0
+    switches_wait_s: int = 0
 
 
 class _Contradiction(Exception):
@@ -175,6 +177,8 @@ def _lower(request: pb.Request, layout: Layout) -> Lowered:
             reservation=_reservation(request, layout),
             licences=_licences(request, layout),
             fixed=request.fixed_start,
+            switches=min(request.switches, MAX_NODES),
+            switches_wait_s=request.switches_wait_s,
         )
     low, high, rule = _width(request, len(required))
     threads = max(layout.partition_threads[p] for p in partitions)
@@ -215,6 +219,8 @@ def _lower(request: pb.Request, layout: Layout) -> Lowered:
         per_task=tuple(per_task),
         licences=_licences(request, layout),
         fixed=request.fixed_start,
+        switches=min(request.switches, MAX_NODES),
+        switches_wait_s=request.switches_wait_s,
     )
 
 

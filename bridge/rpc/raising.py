@@ -107,6 +107,8 @@ class Messages:
             reservation=snapshot.reservations[reservation].name if reservation >= 0 else "",
             chunks=pb.Chunks(chunks=format_request(lowered.request)),
             fixed_start=bool(jobs.fixed[row]),
+            switches=int(jobs.switches[row]),
+            switches_wait_s=int(jobs.switches_wait_s[row]),
         )
 
     def _request(self, snapshot: Snapshot, row: int) -> pb.Request:
@@ -148,6 +150,8 @@ class Messages:
             licences=_licences(snapshot, jobs.licences[row]),
             reservation=snapshot.reservations[reservation].name if reservation >= 0 else "",
             fixed_start=bool(jobs.fixed[row]),
+            switches=int(jobs.switches[row]),
+            switches_wait_s=int(jobs.switches_wait_s[row]),
         )
         if rule is not WidthRule.ANY:
             request.malleable.node_constraint = rule.name.lower()

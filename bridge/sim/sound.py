@@ -90,7 +90,7 @@ def _jobs(snapshot: Snapshot) -> Iterator[Fault]:
     for name in (
         "per_node", "per_task", "licences", "submit_s", "eligible_s", "begin_s", "time_limit_s",
         "min_nodes", "max_nodes", "tasks", "max_tasks_per_node", "array_tasks", "array_startable",
-        "deadline_s", "least_time_s",
+        "deadline_s", "least_time_s", "switches", "switches_wait_s",
     ):  # fmt: skip
         past = name in ("submit_s", "eligible_s", "begin_s", "deadline_s")
         yield from _amounts(f"snapshot.jobs.{name}", getattr(jobs, name), past=past)

@@ -90,6 +90,8 @@ def jobs(draw, n_nodes):
         deadline_s=draw(st.sampled_from([0, 10**9])),
         least_s=draw(st.sampled_from([0, 60])),
         fixed=draw(st.booleans()),
+        switches=draw(st.sampled_from((0, 1, 3))),
+        switches_wait_s=draw(st.sampled_from((0, 300))),
     )
 
 

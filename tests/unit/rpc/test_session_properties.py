@@ -66,6 +66,7 @@ class World:
                 memory_per_node_mib=rng.choice([0, 100]), exclusive=rng.random() < 0.3,
                 gres_per_node=rng.choice([[], [pb.Gres(name="gpu", count=1)]]),
                 features=rng.choice(["", "a&b"]), fixed_start=rng.random() < 0.2,
+                switches=rng.choice([0, 0, 1, 3]), switches_wait_s=rng.choice([0, 300]),
                 required_nodes=rng.choice(["", "n1", "n[0-2]", "n["]),
                 malleable=rng.choice([None, pb.Malleable(min_nodes=1, max_nodes=4)]),
             ),
