@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""EASY by predicted run times over a whole trace, on counts: the engine's very answers, sooner.
+"""A whole trace by predicted run times, on counts; under EASY the engine's very answers, sooner.
 
 The cycle looks at nodes, reasons and rules in every decision; on a pool of identical one-processor
 nodes only counts matter for who starts when. This is that, with the predictors of the cycle and the
@@ -7,7 +7,7 @@ engine's rules on when decisions are asked for (`bridge.sim.engine`). What a dec
 says nothing of the cycle's. `tests/unit/sim/test_foreseen.py` holds both engines against each
 other.
 
-Rules of a decision
+Rules of a decision, the last two those of EASY
     1. What ended since the last one is learnt from; what began then gets its believed run time;
        what outlived its own gets a longer one (`bridge.planning.run_times`). Limits are believed
        while the first in line has waited for longer than the predictor's patience.
@@ -19,6 +19,7 @@ Rules of a decision
 
 import heapq
 import time
+from abc import ABC, abstractmethod
 
 import numpy as np
 
@@ -54,7 +55,7 @@ def replay_foreseen(
         spec: a policy that is `foreseeable`.
         placed: also find out which nodes each job held.
     """
-    run = _Run(workload, system, spec)
+    run = _Easy(workload, system, spec)
     run.to_the_end()
     return outcome_of(
         workload,
@@ -67,7 +68,7 @@ def replay_foreseen(
     )
 
 
-class _Running:
+class Running:
     """A job that runs: when it is believed to end, and what that rests on."""
 
     __slots__ = ("believed_s", "ends_s", "job", "limit_end_s", "processors", "start_s")
@@ -88,8 +89,17 @@ class _Running:
         self.ends_s = min(self.start_s + int(extended(*one, extension)[0]), self.limit_end_s)
 
 
-class _Run:
-    """The simulation, job by job; jobs are named by their row in the workload."""
+class Counted(ABC):
+    """A pool that is simulated on counts, decision by decision; jobs are named by their row.
+
+    Attributes:
+        free: processors nobody holds.
+        waiting: jobs in order of submission.
+        running: by job.
+        start_s: (n_jobs,); NEVER: not yet.
+        believed_s: (n_jobs,) what each was taken to run when it started.
+        decision_ms: what each decision took.
+    """
 
     def __init__(self, workload: Workload, system: System, spec: PolicySpec) -> None:
         self.jobs = requests(workload, system)
@@ -101,26 +111,33 @@ class _Run:
         n_jobs = len(workload)
         self.start_s = np.full(n_jobs, NEVER, dtype=np.int64)
         self.believed_s = np.zeros(n_jobs, dtype=np.int64)
-        self.promises = Promises(n_jobs)
-        self.promised = np.zeros(n_jobs, dtype=PROMISE)
         self.decision_ms: list[float] = []
         self.waiting: list[int] = []
-        self.running: dict[int, _Running] = {}
-        self.fresh: list[_Running] = []
-        self.ended: list[tuple[int, int, int]] = []
-        self.ends: list[tuple[int, int]] = []
-        self.submitted = 0
+        self.running: dict[int, Running] = {}
+        self._fresh: list[Running] = []
+        self._ended: list[tuple[int, int, int]] = []
+        self._ends: list[tuple[int, int]] = []
+        self._submitted = 0
         predictor = build(spec).predict
-        self.extension = getattr(predictor, "extension", EXTENSIONS[0])
-        self.patience_s = getattr(predictor, "patience_s", None)
-        self.by_limits = False
-        self.learnt = Learnt({}, {})
-        self.predictor = predictor if isinstance(predictor, Expectation) else None
-        if self.predictor is not None:
+        self._extension = getattr(predictor, "extension", EXTENSIONS[0])
+        self._patience_s = getattr(predictor, "patience_s", None)
+        self._only_limits = spec.predict.name == "time-limit"
+        self._by_limits = self._only_limits
+        self._learnt = Learnt({}, {})
+        self._predictor = predictor if isinstance(predictor, Expectation) else None
+        if self._predictor is not None:
             controller = Controller(workload, system)
             controller.waiting = list(range(n_jobs))
-            self.traits = self.predictor.waiting(controller.snapshot(0))
-            self.learnt.traits = dict(zip(self.jobs.id.tolist(), self.traits, strict=True))
+            self._traits = self._predictor.waiting(controller.snapshot(0))
+            self._learnt.traits = dict(zip(self.jobs.id.tolist(), self._traits, strict=True))
+
+    @abstractmethod
+    def decide(self, now_s: int) -> tuple[list[Running], int]:
+        """Starts what is to start (`start`), and takes it out of `waiting`.
+
+        Returns:
+            What was started, and the earliest start that was promised for later.
+        """
 
     def to_the_end(self) -> None:
         """Runs all jobs, by the engine's rules."""
@@ -128,106 +145,66 @@ class _Run:
         n_jobs = len(self.submit_s)
         while True:
             now_s = min(
-                self.ends[0][0] if self.ends else NEVER,
-                self.submit_s[self.submitted] if self.submitted < n_jobs else NEVER,
+                self._ends[0][0] if self._ends else NEVER,
+                self.submit_s[self._submitted] if self._submitted < n_jobs else NEVER,
                 wake_s,
             )
             if now_s == NEVER:
                 return
             woken, wake_s, changed = now_s == wake_s, NEVER, 0
-            while self.ends and self.ends[0][0] <= now_s:
-                self._end(heapq.heappop(self.ends)[1], now_s)
+            while self._ends and self._ends[0][0] <= now_s:
+                self.end(heapq.heappop(self._ends)[1], now_s)
                 changed += 1
-            while self.submitted < n_jobs and self.submit_s[self.submitted] <= now_s:
-                self.waiting.append(self.submitted)
-                self.submitted += 1
+            while self._submitted < n_jobs and self.submit_s[self._submitted] <= now_s:
+                self.waiting.append(self._submitted)
+                self._submitted += 1
                 changed += 1
             if self.waiting and (changed or woken):
                 began = time.perf_counter()
-                started, wake_s = self._decide(now_s)
+                self._learn(now_s)
+                self._fresh, wake_s = self.decide(now_s)
                 self.decision_ms.append((time.perf_counter() - began) * 1e3)
-                changed += started
+                changed += len(self._fresh)
             wake_s = patience.wake_s(now_s, wake_s, changed)
 
-    def _end(self, job: int, now_s: int) -> None:
+    def end(self, job: int, now_s: int) -> None:
+        """A job has ended."""
         held = self.running.pop(job)
         self.free += held.processors
-        self.ended.append((job, held.start_s, now_s))
+        self._ended.append((job, held.start_s, now_s))
 
-    # ------------------------------------------------------------ decisions
-
-    def _decide(self, now_s: int) -> tuple[int, int]:
-        """Starts what is to start; returns how many, and what is promised to the first other."""
-        self._learn(now_s)
-        waits_s = now_s - self.submit_s[self.waiting[0]]
-        self.by_limits = self.patience_s is not None and waits_s > self.patience_s
-        started: list[_Running] = []
-        left: list[int] = []
-        shadow_s, spare = NEVER, 0
-        queue = iter(self.waiting)
-        for job in queue:
-            wanted = self.processors[job]
-            if wanted > self.free:
-                if shadow_s == NEVER:
-                    shadow_s, spare = self._promise(job, wanted, now_s)
-                left.append(job)
-                if not self.free:
-                    break
-                continue
-            takes_s = self._takes_s(job)
-            if shadow_s != NEVER and now_s + takes_s > shadow_s:
-                if wanted > spare:
-                    left.append(job)
-                    continue
-                spare -= wanted
-            started.append(self._start(job, now_s, takes_s))
-        left.extend(queue)
-        self.waiting = left
-        if started:
-            rows = np.array([one.job for one in started])
-            self.promised[rows] = self.promises.take(rows)
-        if shadow_s != NEVER:
-            self.promises.announce(np.array([self.head]), np.array([shadow_s]), now_s)
-        self.fresh = started
-        return len(started), shadow_s
-
-    def _promise(self, job: int, wanted: int, now_s: int) -> tuple[int, int]:
-        """When so many processors are expected to be free, and how many more are then."""
-        self.head, free = job, self.free
-        ends = sorted(
-            (max(one.limit_end_s if self.by_limits else one.ends_s, now_s + 1), one.processors)
-            for one in self.running.values()
-        )
-        for at, (ends_s, processors) in enumerate(ends):
-            free += processors
-            if free >= wanted and (at + 1 == len(ends) or ends[at + 1][0] > ends_s):
-                return ends_s, free - wanted
-        raise AssertionError("the job is larger than the machine")
-
-    def _takes_s(self, job: int) -> int:
-        if self.predictor is None:
-            return self.runtime_s[job]
-        if self.by_limits:
-            return self.limit_s[job]
-        expected_s = self.predictor.expect(self.learnt, self.traits[job])
-        return min(expected_s or self.limit_s[job], self.limit_s[job])
-
-    def _start(self, job: int, now_s: int, takes_s: int) -> _Running:
-        made = _Running(
+    def start(self, job: int, now_s: int, takes_s: int) -> Running:
+        """Starts a job that is taken to run so long."""
+        made = Running(
             job, now_s, takes_s=takes_s, limit_s=self.limit_s[job], processors=self.processors[job]
         )
         self.running[job] = made
         self.free -= made.processors
         self.start_s[job], self.believed_s[job] = now_s, takes_s
-        heapq.heappush(self.ends, (now_s + self.runtime_s[job], job))
+        heapq.heappush(self._ends, (now_s + self.runtime_s[job], job))
         return made
+
+    # ------------------------------------------------------------ what is believed
+
+    def takes_s(self, job: int) -> int:
+        """How long a job that waits is taken to run, now."""
+        if self._by_limits:
+            return self.limit_s[job]
+        if self._predictor is None:
+            return self.runtime_s[job]
+        expected_s = self._predictor.expect(self._learnt, self._traits[job])
+        return min(expected_s or self.limit_s[job], self.limit_s[job])
+
+    def ends_s(self, one: Running, now_s: int) -> int:
+        """When a job that runs is taken to end, now."""
+        return max(one.limit_end_s if self._by_limits else one.ends_s, now_s + 1)
 
     def _learn(self, now_s: int) -> None:
         """Rule 1."""
-        if self.predictor is None:
+        if self._predictor is None:
             return
-        if self.ended:
-            table = np.array(self.ended, dtype=np.int64)
+        if self._ended:
+            table = np.array(self._ended, dtype=np.int64)
             rows = table[:, 0]
             ended = EndedTable(
                 self.jobs.id[rows],
@@ -238,13 +215,66 @@ class _Run:
                 self.jobs.time_limit_s[rows],
                 np.full(len(rows), Ending.COMPLETED, dtype=np.int8),
             )
-            take_ended(ended, self.learnt, self.predictor)
-            self.ended = []
-        for one in self.fresh:
+            take_ended(ended, self._learnt, self._predictor)
+            self._ended = []
+        for one in self._fresh:
             if one.job in self.running:
-                one.believed_s = self.predictor.expect(self.learnt, self.traits[one.job])
-                self.learnt.running[self.jobs.id[one.job]] = [one.start_s, one.believed_s]
-                one.extend(now_s, self.extension)
+                one.believed_s = self._predictor.expect(self._learnt, self._traits[one.job])
+                self._learnt.running[self.jobs.id[one.job]] = [one.start_s, one.believed_s]
+                one.extend(now_s, self._extension)
         for one in self.running.values():
             if one.ends_s <= now_s:
-                one.extend(now_s, self.extension)
+                one.extend(now_s, self._extension)
+        waits_s = now_s - self.submit_s[self.waiting[0]]
+        self._by_limits = self._patience_s is not None and waits_s > self._patience_s
+
+
+class _Easy(Counted):
+    """Rules 2 and 3."""
+
+    def __init__(self, workload: Workload, system: System, spec: PolicySpec) -> None:
+        super().__init__(workload, system, spec)
+        self.promises = Promises(len(workload))
+        self.promised = np.zeros(len(workload), dtype=PROMISE)
+
+    def decide(self, now_s: int) -> tuple[list[Running], int]:
+        """What is started, and what is promised to the first other."""
+        started: list[Running] = []
+        left: list[int] = []
+        head, shadow_s, spare = -1, NEVER, 0
+        queue = iter(self.waiting)
+        for job in queue:
+            wanted = self.processors[job]
+            if wanted > self.free:
+                if head < 0:
+                    head = job
+                    shadow_s, spare = self._promise(wanted, now_s)
+                left.append(job)
+                if not self.free:
+                    break
+                continue
+            takes_s = self.takes_s(job)
+            if shadow_s != NEVER and now_s + takes_s > shadow_s:
+                if wanted > spare:
+                    left.append(job)
+                    continue
+                spare -= wanted
+            started.append(self.start(job, now_s, takes_s))
+        left.extend(queue)
+        self.waiting = left
+        if started:
+            rows = np.array([one.job for one in started])
+            self.promised[rows] = self.promises.take(rows)
+        if head >= 0:
+            self.promises.announce(np.array([head]), np.array([shadow_s]), now_s)
+        return started, shadow_s
+
+    def _promise(self, wanted: int, now_s: int) -> tuple[int, int]:
+        """When so many processors are expected to be free, and how many more are then."""
+        free = self.free
+        ends = sorted((self.ends_s(one, now_s), one.processors) for one in self.running.values())
+        for at, (ends_s, processors) in enumerate(ends):
+            free += processors
+            if free >= wanted and (at + 1 == len(ends) or ends[at + 1][0] > ends_s):
+                return ends_s, free - wanted
+        raise AssertionError("the job is larger than the machine")
