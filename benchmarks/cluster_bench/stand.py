@@ -5,7 +5,7 @@ import json
 import re
 import subprocess
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -74,7 +74,10 @@ class Stand:
         say: Callable[[str], None],
         *,
         whole_queue: bool = False,
+        options: Sequence[str] = (),
     ) -> None:
+        """Nothing is started yet; `options`: what `scripts/cluster up` is told besides."""
+        self.options = options
         self.name, self.scheduler, self.nodes, self.say = name, scheduler, nodes, say
         self.whole_queue = whole_queue
 
@@ -85,7 +88,7 @@ class Stand:
         try:
             self.script(
                 "up", "--nodes", str(self.nodes), "--packed", "--cpus", str(CPUS_PER_NODE),
-                "--scheduler", self.scheduler, *self._settings(),
+                "--scheduler", self.scheduler, *self._settings(), *self.options,
             )  # fmt: skip
             self.shell(
                 "sh", "-c", f"cat >{_PROBE} && chmod 755 {_PROBE}", user="root", stdin=_probe()

@@ -103,7 +103,7 @@ def _up_options(up: argparse.ArgumentParser) -> None:
     add("--topology", default=Site.topology, metavar="tree|FILE",
         help="switches above the nodes: a fat tree of 8-port switches (more ports if need be), its "
         "pods pruned to the nodes there are, or this topology.conf; Slurm has its plugin "
-        "topology/tree (of blocks: topology/block) and the service reads the same file [none]")  # fmt: skip
+        "topology/tree (of blocks: topology/block), the service reads the same [none]")  # fmt: skip
     add("--topology-for", choices=READERS, default=Site.topology_for,
         help="bridge: the service alone knows the switches, Slurm keeps topology/default "
         "[%(default)s]")  # fmt: skip
