@@ -3,77 +3,196 @@
 
     python benchmarks/search_loop.py KTH-SP2-1996-2.1-cln.swf.gz --set ageing_s=14400 \
         --set ageing_s=none,most_wait_s=none
+    python benchmarks/search_loop.py SDSC-SP2-1998-4.2-cln.swf.gz --predict last-two
 
 On a pool of identical processors the decisions are those of `schedbridge simulate --policy search
 --engine cycle` but for the seeds; without snapshots, checks and reasons a replay takes a tenth of
-the time. For choosing parameters. Prints for each setting: waits, bounded slowdowns, what large and
-long jobs pay, the time of the kernel, how often the search ended how, and how often what starts now
-is another set than under the given order, and than without changes at random.
+the time. For choosing parameters. Prints for each setting and predictor: waits, bounded slowdowns,
+what large and long jobs pay, the time of the kernel, and how often the search ended how; with
+`--compare` how often what starts now is another set than under the given order, and than without
+changes at random.
 """
 
 import argparse
-import heapq
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bridge.core import UNLIMITED, Stopped, replay_counts, search_orders
+from bridge.core import UNLIMITED, OrderFound, Stopped, plan_counts, replay_counts, search_orders
 from bridge.measures import Measures, Schedule, measure, wait_s
+from bridge.model.policy import PolicySpec
 from bridge.policies.plan.search import LENGTHS, PATIENCE, PLAIN, SHARES, WEIGHT, Search
+from bridge.registry import parse_policy
+from bridge.sim.foreseen import Counted, Running
 from bridge.sim.swf import read_swf
+from bridge.sim.system import pool_of
 from bridge.sim.workload import Workload, workload_from
 from bridge.units import BOUND_S, NEVER
 
 
-class Pool:
-    """Who holds which processors; the queue in order of submission."""
+class Searched(Counted):
+    """A pool under `search`; rules and words are those of `bridge.policies.plan.search`.
 
-    def __init__(self, workload: Workload) -> None:
-        self.size = workload.processors_total
-        self.workload = workload
-        self.free = list(range(self.size))
-        self.held: dict[int, list[int]] = {}
-        self.start_s = np.full(len(workload), NEVER, dtype=np.int64)
+    Attributes:
+        patience: of the search; 0: no changes at random.
+        salt: another number, other chance.
+        compare: also ask what others would start now: the search without changes at random, the
+            given order.
+        unlike: how often either of these would have started another set.
+        times_ms, gaps, stopped: of the searches.
+        longest: the longest queue.
+    """
+
+    def __init__(self, workload: Workload, spec: PolicySpec, search: Search) -> None:
+        super().__init__(workload, pool_of(workload.processors_total), spec)
+        self.search, self.size = search, workload.processors_total
+        self.patience, self.salt, self.compare, self.unlike = PATIENCE, 0, False, [0, 0]
+        self.width, self.arrival_s = workload.processors.astype(np.int64), workload.submit_s
         words = -(-self.size // 64)
-        self._class = np.zeros((1, words), dtype=np.uint64)
+        self.everywhere = np.zeros((1, words), dtype=np.uint64)
         for node in range(self.size):
-            self._class[0, node // 64] |= np.uint64(1) << np.uint64(node % 64)
+            self.everywhere[0, node // 64] |= np.uint64(1) << np.uint64(node % 64)
+        self.stopped = dict.fromkeys((one.name for one in Stopped), 0)
+        self.gaps: list[float] = []
+        self.times_ms: list[float] = []
+        self.longest = 0
 
-    def start(self, job: int, now_s: int) -> None:
-        """Gives a job the first free processors."""
-        width = int(self.workload.processors[job])
-        self.held[job], self.free = self.free[:width], self.free[width:]
-        self.start_s[job] = now_s
+    def decide(self, now_s: int) -> tuple[list[Running], int]:
+        """Starts what starts now in the best order that was found."""
+        queue = np.array(self.waiting, dtype=np.int64)
+        self.longest = max(self.longest, len(queue))
+        if self.width[queue].min() > self.free:
+            return [], NEVER  # nothing can start, in whatever order
+        late = np.zeros(len(queue), dtype=bool)
+        if self.search.most_wait_s is not None:
+            late = now_s - self.arrival_s[queue] >= self.search.most_wait_s
+        queue = np.concatenate((queue[late], queue[~late]))
+        takes_s = np.fromiter(map(self.takes_s, queue.tolist()), np.int64, len(queue))
+        start_s = self._planned(queue, takes_s, int(late.sum()), now_s)
+        now = start_s == now_s
+        started = [
+            self.start(job, now_s, length_s)
+            for job, length_s in zip(queue[now].tolist(), takes_s[now].tolist(), strict=True)
+        ]
+        self.waiting = np.sort(queue[~now]).tolist()
+        return started, int(start_s[~now].min(initial=NEVER))
 
-    def columns(self, jobs: np.ndarray, now_s: int) -> dict[str, Any]:
-        """The arguments of `plan_nodes` for these jobs."""
-        n, running = len(jobs), list(self.held)
-        widths = [len(self.held[job]) for job in running]
+    def _planned(self, queue: np.ndarray, takes_s: np.ndarray, lead: int, now_s: int) -> np.ndarray:
+        """When each is to start."""
+        weight, due_s = self._costs(queue, takes_s, now_s)
+        inside = slice(0, min(self.search.window, len(queue)))
+        orders, ask = self._searching(
+            queue[inside], takes_s[inside], weight[inside], due_s[inside],
+            lead=min(lead, inside.stop), now_s=now_s,
+        )  # fmt: skip
+        began = time.perf_counter()
+        found = ask(orders, self.patience, self.search.effort)
+        self.times_ms.append((time.perf_counter() - began) * 1e3)
+        self.stopped[found.stopped.name] += 1
+        self.gaps.append((found.cost - found.bound) / found.cost if found.cost else 0.0)
+        if self.compare:
+            now = found.start == now_s
+            others = ask(orders, 0, self.search.effort), ask(orders[:1], 0, 1)
+            for at, other in enumerate(others):
+                self.unlike[at] += not np.array_equal(other.start == now_s, now)
+        if inside.stop == len(queue):
+            return found.start
+        behind = np.arange(inside.stop, len(queue))
+        plans = [
+            self._decoded(queue, takes_s, np.concatenate((first, behind)), now_s)
+            for first in (np.arange(inside.stop), found.order)
+        ]
+        return min(plans, key=lambda start_s: float((weight * (start_s - due_s)).sum()))
+
+    def _costs(
+        self, queue: np.ndarray, takes_s: np.ndarray, now_s: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """What a second of delay costs, and from when on (`bridge.planning.objective`)."""
+        search, arrival_s = self.search, self.arrival_s[queue]
+        relative = search.objective in ("slowdown", "bounded-slowdown")
+        bound_s = BOUND_S if search.objective == "bounded-slowdown" else 1
+        weight = 1.0 / np.maximum(takes_s, bound_s) if relative else np.ones(len(queue))
+        if search.ageing_s is not None:
+            aged = (now_s - arrival_s) / search.ageing_s
+            weight = weight + aged / (search.ageing_s if relative else 1)
+        due_s = arrival_s + (np.maximum(bound_s - takes_s, 0) if bound_s > 1 else 0)
+        return weight, np.maximum(due_s, now_s)
+
+    def _searching(
+        self, jobs: np.ndarray, takes_s: np.ndarray, weight: np.ndarray, due_s: np.ndarray, *,
+        lead: int, now_s: int,
+    ) -> tuple[np.ndarray, Callable[[np.ndarray, int, int], OrderFound]]:  # fmt: skip
+        """The family of orders, and the search from some of them, with patience and effort."""
+        whole = np.rint(weight * (WEIGHT / weight.max())).astype(np.int64)
+        size, length = np.log(self.width[jobs] / self.size), np.log(takes_s)
+        logs = np.log(np.maximum(whole, 1))
+        keys = [np.zeros(len(jobs)), -(now_s - self.arrival_s[jobs]) / takes_s]
+        keys += [a * size + b * length for a, b in PLAIN]
+        keys += [a * size + b * length - logs for a in SHARES for b in LENGTHS]
+        table = np.array(keys)
+        table[:, :lead] = -np.inf
+        columns = self._columns(jobs, takes_s, now_s)
+
+        def ask(orders: np.ndarray, patience: int, effort: int) -> OrderFound:
+            return search_orders(
+                columns,
+                unit_indptr=np.arange(len(jobs) + 1, dtype=np.int64),
+                weight=whole, due=due_s, orders=orders, lead=lead,
+                effort=effort, budget_us=self.search.budget_ms * 1000, patience=patience,
+                seed=now_s + self.salt,
+            )  # fmt: skip
+
+        return np.argsort(table, axis=1, kind="stable").astype(np.int32), ask
+
+    def _decoded(
+        self, queue: np.ndarray, takes_s: np.ndarray, order: np.ndarray, now_s: int
+    ) -> np.ndarray:
+        """Everybody's start in this order."""
+        ends_s, widths = self._held(now_s)
+        start_s = np.empty(len(queue), dtype=np.int64)
+        start_s[order] = plan_counts(
+            now_s, self.size, ends_s, widths, self.width[queue[order]], takes_s[order],
+            np.zeros(len(queue), dtype=np.int64), UNLIMITED,
+        )  # fmt: skip
+        return start_s
+
+    def _held(self, now_s: int) -> tuple[np.ndarray, np.ndarray]:
+        """When the running jobs are believed to end, and what they hold."""
+        running = self.running.values()
+        ends_s = np.array([self.ends_s(one, now_s) for one in running], dtype=np.int64)
+        return ends_s, np.array([one.processors for one in running], dtype=np.int64)
+
+    def _columns(self, jobs: np.ndarray, takes_s: np.ndarray, now_s: int) -> dict[str, Any]:
+        """The arguments of `plan_nodes`. Who holds which of the processors does not matter."""
+        n, words = len(jobs), self.everywhere.shape[1]
+        ends_s, widths = self._held(now_s)
+        held = int(widths.sum())
         none = np.zeros((n, 1), dtype=np.int64)
-        width = self.workload.processors[jobs].astype(np.int32)
+        width = self.width[jobs].astype(np.int32)
         return {
             "now": now_s, "depth": UNLIMITED, "select": 0,
             "capacity": np.ones((self.size, 1), dtype=np.int64),
             "node_rank": np.zeros(self.size, dtype=np.int32),
             "run_indptr": np.concatenate(([0], np.cumsum(widths))).astype(np.int64),
-            "run_nodes": np.array([x for j in running for x in self.held[j]], dtype=np.int32),
-            "run_use": np.ones((sum(widths), 1), dtype=np.int64),
-            "run_end": self.start_s[running] + self.workload.time_limit_s[running],
-            "run_exclusive": np.ones(len(running), dtype=bool),
-            "run_counter": np.zeros((len(running), 0), dtype=np.int64),
-            "class_nodes": self._class,
+            "run_nodes": np.arange(held, dtype=np.int32),
+            "run_use": np.ones((held, 1), dtype=np.int64),
+            "run_end": ends_s,
+            "run_exclusive": np.ones(len(widths), dtype=bool),
+            "run_counter": np.zeros((len(widths), 0), dtype=np.int64),
+            "class_nodes": self.everywhere,
             "blackout_class": np.zeros(0, dtype=np.int32),
             "blackout_start": np.zeros(0, dtype=np.int64),
             "blackout_end": np.zeros(0, dtype=np.int64),
-            "blackout_nodes": np.zeros((0, self._class.shape[1]), dtype=np.uint64),
+            "blackout_nodes": np.zeros((0, words), dtype=np.uint64),
             "counter_capacity": np.zeros(0, dtype=np.int64),
             "job_counter": np.zeros((n, 0), dtype=np.int64),
             "alt_indptr": np.arange(n + 1, dtype=np.int64),
             "alt_class": np.zeros(n, dtype=np.int32),
-            "alt_time_limit_s": self.workload.time_limit_s[jobs],
+            "alt_time_limit_s": takes_s,
             "alt_min_nodes": width, "alt_max_nodes": width,
             "per_node": none, "per_task": none,
             "tasks": np.zeros(n, dtype=np.int32),
@@ -82,92 +201,22 @@ class Pool:
             "not_before": np.zeros(n, dtype=np.int64),
             "width_rule": np.zeros(n, dtype=np.int8),
             "required": np.full(n, -1, dtype=np.int32),
-            "required_nodes": np.zeros((0, self._class.shape[1]), dtype=np.uint64),
+            "required_nodes": np.zeros((0, words), dtype=np.uint64),
         }  # fmt: skip
 
-
-def decide(
-    pool: Pool, queue: np.ndarray, now_s: int, search: Search, *, patience: int, salt: int
-) -> list[Any]:
-    """What the search finds; what it does without changes at random; what the given order does."""
-    work = pool.workload
-    submit_s = work.submit_s[queue]
-    late = np.zeros(len(queue), dtype=bool)
-    if search.most_wait_s is not None:
-        late = now_s - submit_s >= search.most_wait_s
-    queue = np.concatenate((queue[late], queue[~late]))
-    lead, submit_s, length_s = int(late.sum()), work.submit_s[queue], work.time_limit_s[queue]
-    relative = search.objective in ("slowdown", "bounded-slowdown")
-    bound_s = BOUND_S if search.objective == "bounded-slowdown" else 1
-    weight = 1.0 / np.maximum(length_s, bound_s) if relative else np.ones(len(queue))
-    if search.ageing_s is not None:
-        aged = (now_s - submit_s) / search.ageing_s
-        weight = weight + aged / (search.ageing_s if relative else 1)
-    whole = np.rint(weight * (WEIGHT / weight.max())).astype(np.int64)
-    due_s = submit_s + (np.maximum(bound_s - length_s, 0) if bound_s > 1 else 0)
-    size, length = np.log(work.processors[queue] / pool.size), np.log(length_s)
-    keys = [np.zeros(len(queue)), -(now_s - submit_s) / length_s]
-    keys += [a * size + b * length for a, b in PLAIN]
-    logs = np.log(np.maximum(whole, 1))
-    keys += [a * size + b * length - logs for a in SHARES for b in LENGTHS]
-    table = np.array(keys)
-    table[:, :lead] = -np.inf
-    orders = np.argsort(table, axis=1, kind="stable").astype(np.int32)
-    columns = pool.columns(queue, now_s)
-
-    def ask(orders: np.ndarray, patience: int, effort: int) -> Any:
-        return search_orders(
-            columns,
-            unit_indptr=np.arange(len(queue) + 1, dtype=np.int64),
-            weight=whole, due=np.maximum(due_s, now_s), orders=orders, lead=lead,
-            effort=effort, budget_us=search.budget_ms * 1000, patience=patience,
-            seed=now_s + salt,
-        )  # fmt: skip
-
-    began = time.perf_counter()
-    found = ask(orders, patience, search.effort)
-    took_ms = (time.perf_counter() - began) * 1e3
-    family, given = ask(orders, 0, search.effort), ask(orders[:1], 0, 1)
-    others = [set(queue[one.start == now_s].tolist()) for one in (family, given)]
-    return [queue[found.start == now_s], found, took_ms, *others]
-
-
-def run(workload: Workload, search: Search, *, patience: int, salt: int) -> dict[str, Any]:
-    """Replays a workload under one setting."""
-    pool, waiting, ends = Pool(workload), np.zeros(0, dtype=np.int64), []
-    submitted = decisions = by_search = by_family = 0
-    times, gaps, stopped = [], [], dict.fromkeys((s.name for s in Stopped), 0)
-    while submitted < len(workload) or ends:
-        arrival_s = int(workload.submit_s[submitted]) if submitted < len(workload) else NEVER
-        now_s = min(ends[0][0] if ends else NEVER, arrival_s)
-        while ends and ends[0][0] <= now_s:
-            pool.free += pool.held.pop(heapq.heappop(ends)[1])
-        last = int(np.searchsorted(workload.submit_s, now_s, side="right"))
-        waiting = np.concatenate((waiting, np.arange(submitted, max(last, submitted))))
-        submitted = max(last, submitted)
-        decisions += len(waiting) > 0
-        if not len(waiting) or workload.processors[waiting].min() > len(pool.free):
-            continue  # nothing can start, in whatever order
-        now, found, took_ms, family, given = decide(
-            pool, waiting, now_s, search, patience=patience, salt=salt
-        )
-        times.append(took_ms)
-        stopped[found.stopped.name] += 1
-        gaps.append((found.cost - found.bound) / found.cost if found.cost else 0.0)
-        by_search += set(now.tolist()) != family
-        by_family += set(now.tolist()) != given
-        for job in now.tolist():
-            pool.start(job, now_s)
-            heapq.heappush(ends, (now_s + int(workload.runtime_s[job]), job))
-        waiting = waiting[~np.isin(waiting, now)]
-    return figures(workload, pool.start_s, np.array(times)) | {
-        "decisions": decisions,
-        "in which something may start": len(times),
-        "starts now other than under the given order": by_family,
-        "starts now other than without changes at random": by_search,
-        "ended": stopped,
-        "mean gap": round(float(np.mean(gaps)), 4),
-    }
+    def told(self) -> dict[str, Any]:
+        """What came of it."""
+        told = figures(self.workload, self.start_s, np.array(self.times_ms)) | {
+            "decisions": len(self.decision_ms),
+            "in which something may start": len(self.times_ms),
+            "longest queue": self.longest,
+            "ended": self.stopped,
+            "mean gap": round(float(np.mean(self.gaps)), 4),
+        }
+        if self.compare:
+            told["starts now other than without changes at random"] = self.unlike[0]
+            told["starts now other than under the given order"] = self.unlike[1]
+        return told
 
 
 def figures(workload: Workload, start_s: np.ndarray, times: np.ndarray) -> dict[str, Any]:
@@ -215,8 +264,12 @@ def main() -> None:
     parser.add_argument("trace", type=Path)
     parser.add_argument("--jobs", type=int, help="only the first N")
     parser.add_argument("--set", action="append", default=[], help="parameters of search: a=1,b=2")
+    parser.add_argument(
+        "--predict", action="append", default=[], help="a predictor, or NAME,patience_s=N; repeat"
+    )
     parser.add_argument("--patience", type=int, default=PATIENCE, help="0: no random changes")
     parser.add_argument("--salt", type=int, default=0, help="another number, other chance")
+    parser.add_argument("--compare", action="store_true", help="what would others start now?")
     given = parser.parse_args()
     workload = workload_from(read_swf(given.trace))
     workload = workload if given.jobs is None else workload.first(given.jobs)
@@ -231,10 +284,17 @@ def main() -> None:
     ):
         found = replay_counts(*columns, depth, order)
         print(json.dumps({name: figures(workload, found.start, found.decision_ns / 1e6)}))
-    for text in given.set or [""]:
-        settings = {"budget_ms": 0, "effort": 20_000} | _setting(text)
-        found = run(workload, Search(**settings), patience=given.patience, salt=given.salt)
-        print(json.dumps({"search": settings} | found), flush=True)
+    for predictor in given.predict or ["time-limit"]:
+        name, _, rest = predictor.partition(",")
+        foreseen = {"name": name} | _setting(rest)
+        spec = parse_policy({"preset": "search", "predict": foreseen})
+        for text in given.set or [""]:
+            settings = {"budget_ms": 0, "effort": 20_000} | _setting(text)
+            run = Searched(workload, spec, Search(**settings))
+            run.patience, run.salt, run.compare = given.patience, given.salt, given.compare
+            run.to_the_end()
+            told = {"search": settings, "predict": foreseen} | run.told()
+            print(json.dumps(told), flush=True)
 
 
 if __name__ == "__main__":

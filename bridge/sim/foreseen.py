@@ -102,6 +102,7 @@ class Counted(ABC):
     """
 
     def __init__(self, workload: Workload, system: System, spec: PolicySpec) -> None:
+        self.workload = workload
         self.jobs = requests(workload, system)
         self.runtime_s: list[int] = workload.runtime_s.tolist()
         self.limit_s: list[int] = workload.time_limit_s.tolist()
