@@ -27,6 +27,7 @@ _ALGORITHMS: Final[Mapping[str, Mapping[str, tuple[str, Mapping[str, object]]]]]
         "slurm": ("order.slurm:SlurmPriority", {}),
         "shortest": ("order.shortest:Shortest", {}),
         "slowdown": ("order.slowdown:Slowdown", {}),
+        "waiting-periods": ("order.waiting_periods:WaitingPeriods", {}),
     },
     "plan": {
         "easy": ("plan.backfill:Backfill", {"depth": 1}),
@@ -36,6 +37,7 @@ _ALGORITHMS: Final[Mapping[str, Mapping[str, tuple[str, Mapping[str, object]]]]]
         "hcp19": ("plan.hcp19:Hcp19", {}),
         "pcp20": ("plan.pcp20:Pcp20", {}),
         "search": ("plan.search:Search", {}),
+        "window": ("plan.window:Windows", {}),
     },
     "place": {
         "sequential": ("place.sequential:Sequential", {}),
@@ -70,6 +72,7 @@ PRESETS: Final[Mapping[str, PolicySpec]] = MappingProxyType(
             _preset("hcp19", "slurm", "hcp19", "best-fit"),
             _preset("pcp20", "slurm", "pcp20", "best-fit"),
             _preset("search", "slurm", "search", "best-fit"),
+            _preset("tjap-annealing", "waiting-periods", "window", "annealing"),
         )
     }
 )

@@ -136,7 +136,8 @@ class TestEveryPlan:
         ]
         running = [a_running_job((0, 1), end_s=100)]
         snapshot = a_snapshot(nodes=2, jobs=jobs, running=running)()
-        made = decide(snapshot, plan, rules=rules, **({"depth": 3} if plan == "easy" else {}))
+        deep = {"depth": 3} if plan in ("easy", "window") else {}
+        made = decide(snapshot, plan, rules=rules, **deep)
         misses, cut = (row_of(snapshot, made, job) for job in ("misses", "cut"))
         assert made.start_s[misses] == NEVER
         assert f"before its deadline {format_instant(150)}" in made.reasons[misses].text

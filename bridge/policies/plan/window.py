@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts at the ends of periods only: as many jobs as possible together, none reserved anything.
+
+Words
+    window      the jobs that start at one multiple of `period_s` on the clock.
+    selected    those of the queue that will be, as far as is known now.
+
+Rules
+    1. Where a period ends, jobs are taken in the given order; who does not fit beside what runs
+       and those taken before is passed over, and takes no place from those behind it.
+    2. At most `most_jobs` start in one window.
+    3. Between two windows nothing starts. Who would be in the next one, were nothing to change, is
+       announced for it, so that somebody asks again then. That is done with the first question
+       after that instant: a controller is seldom on the second.
+    4. The first `depth` jobs that have to wait for longer are told the earliest start there would
+       be behind the window, not before the next one. Nothing is kept for them.
+    5. Jobs with a fixed start keep it, windows or not. Deadlines, begin times, limits, FreePools
+       and all else hold as under every policy (`bridge.planning.decoder`).
+    6. A period of 0 s: every question opens a window.
+
+Source: Lan et al. (see `bridge.planning.fabric`), section III-C: a window every period, the order
+being `waiting-periods`.
+Deviates: the public code ends a window at the first job that does not fit, and at five
+(`most_jobs: 5`); the paper says "as many as possible". Who comes on the second that a window opens
+may be in it.
+"""
+
+import dataclasses
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.errors import ConfigError, PolicyError
+from bridge.model.job import Hold, JobTable
+from bridge.model.limits import Rules
+from bridge.model.plan import Plan
+from bridge.model.reasons import Reason, ReasonCode
+from bridge.model.snapshot import Snapshot
+from bridge.planning.conditions import Conditions, check_protection
+from bridge.planning.decoder import Decoder
+from bridge.planning.rows import plannable
+from bridge.planning.rules_text import parse_rules
+from bridge.ports import Memory, Preference
+from bridge.units import NEVER, format_instant
+
+_NAME = "window"
+
+
+@dataclass(frozen=True)
+class _Due:
+    """What is carried over: jobs were announced for a window at this instant."""
+
+    at_s: int
+
+
+@dataclass(frozen=True)
+class _Selection:
+    """What is known of a window.
+
+    Attributes:
+        at_s: when it opens.
+        tasks: row of `Snapshot.jobs` to its rows of the plan (tasks of an array) that start then.
+        waits: row of `Snapshot.jobs` to why others do not; only those that the window is about.
+    """
+
+    at_s: int
+    tasks: dict[int, int]
+    waits: dict[int, Reason]
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Plans a window of jobs every `period_s`.
+
+    Attributes:
+        period_s: from one window to the next; 0: every cycle is one.
+        most_jobs: in one window; None: no bound.
+        depth: so many jobs that wait for longer are told a start; None: all.
+        array_depth: tasks of one array planned at a time.
+        rules: limits and FreePools, as the section `planning` of the configuration has them.
+        protect: resource to what each node that has it keeps for jobs that want it, by resource.
+    """
+
+    period_s: int = 60
+    most_jobs: int | None = None
+    depth: int | None = 1
+    array_depth: int = 1000
+    rules: dict[str, Any] | None = None
+    protect: dict[str, Any] | None = None
+    _rules: Rules = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.period_s < 0:
+            raise ConfigError("period_s", f"must be 0 or more, not {self.period_s}")
+        if self.most_jobs is not None and self.most_jobs < 1:
+            raise ConfigError("most_jobs", f"must be 1 or more, or null, not {self.most_jobs}")
+        if self.depth is not None and self.depth < 0:
+            raise ConfigError("depth", f"must be 0 or more, or null for all, not {self.depth}")
+        if self.array_depth < 1:
+            raise ConfigError("array_depth", f"must be 1 or more, not {self.array_depth}")
+        check_protection(self.protect)
+        object.__setattr__(self, "_rules", parse_rules(self.rules, "rules"))
+
+    @property
+    def conditions(self) -> Conditions:
+        """What the plan is held to, for questions of what would be otherwise."""
+        return Conditions(rules=self._rules, protect=self.protect, whole_queue=self.depth is None)
+
+    def plan(
+        self,
+        snapshot: Snapshot,
+        order: NDArray[np.int64],
+        preference: Preference,
+        memory: Memory,
+        rng: np.random.Generator,
+    ) -> Plan:
+        """Plans all pending jobs; see `bridge.ports.PlanPolicy`."""
+        del rng  # greedy
+        due = memory.kept_plan
+        at_s = self._opens_s(snapshot.now_s, due.at_s if isinstance(due, _Due) else NEVER)
+        try:
+            selection = self._select(snapshot, order, preference, at_s)
+            plan = self._book(snapshot, order, preference, selection)
+        except ValueError as error:
+            raise PolicyError(_NAME, str(error)) from error
+        announced = at_s > snapshot.now_s and selection.tasks
+        memory.kept_plan = _Due(at_s) if announced else None
+        return plan
+
+    def _opens_s(self, now_s: int, due_s: int) -> int:
+        """When the next window opens: now, or later."""
+        if not self.period_s or now_s % self.period_s == 0 or now_s >= due_s:
+            return now_s
+        return self._next_s(now_s)
+
+    def _next_s(self, after_s: int) -> int:
+        return (after_s // self.period_s + 1) * self.period_s if self.period_s else after_s + 1
+
+    def _select(
+        self, snapshot: Snapshot, order: NDArray[np.int64], preference: Preference, at_s: int
+    ) -> _Selection:
+        """Finds who is in the window that opens at an instant."""
+        jobs, now_s = snapshot.jobs, snapshot.now_s
+        candidate = _candidates(jobs, at_s)
+        if at_s > now_s:  # then or not at all: so nobody keeps a place that would be later
+            jobs = _starting_at(jobs, candidate, at_s)
+        decoder = self._decoder(dataclasses.replace(snapshot, jobs=jobs), order, preference)
+        decoder.decode(depth=0)
+        plan = decoder.plan(_NAME)
+        tasks: Counter[int] = Counter()
+        waits: dict[int, Reason] = {}
+        room = len(plan) if self.most_jobs is None else self.most_jobs
+        when = format_instant(at_s)
+        full = Reason(ReasonCode.PRIORITY, f"the window at {when} has its {room} jobs")
+        for job, start_s, reason in zip(plan.job.tolist(), plan.start_s, plan.reasons, strict=True):
+            if not candidate[job]:
+                continue
+            if start_s != at_s:
+                assert reason is not None
+                later = at_s > now_s and reason.can_ever_run
+                none = Reason(reason.code, f"no room in the window at {when}")
+                waits.setdefault(job, none if later else reason)
+            elif room:
+                tasks[job] += 1
+                room -= 1
+            else:
+                waits.setdefault(job, full)
+        return _Selection(at_s, tasks, waits)
+
+    def _book(
+        self,
+        snapshot: Snapshot,
+        order: NDArray[np.int64],
+        preference: Preference,
+        selection: _Selection,
+    ) -> Plan:
+        """Plans the selected, and behind them the first that wait."""
+        jobs, now_s, at_s = snapshot.jobs, snapshot.now_s, selection.at_s
+        candidate = _candidates(jobs, at_s)
+        chosen = np.zeros(len(jobs), dtype=bool)
+        chosen[list(selection.tasks)] = True
+        startable = jobs.array_startable.copy()
+        for job, count in selection.tasks.items():
+            startable[job] = min(int(startable[job]), count)
+        changed = dataclasses.replace(jobs, array_startable=startable)
+        if at_s > now_s:
+            changed = _starting_at(changed, chosen, at_s)
+        changed = _not_before(changed, candidate & ~chosen, self._next_s(at_s))
+        order = np.concatenate((order[chosen[order]], order[~chosen[order]]))
+        decoder = self._decoder(dataclasses.replace(snapshot, jobs=changed), order, preference)
+        decoder.decode(depth=self.depth)
+        plan = decoder.plan(_NAME)
+        announced = Reason(ReasonCode.PRIORITY, f"in the window at {format_instant(at_s)}")
+        reasons = list(plan.reasons)
+        for row, job in enumerate(plan.job.tolist()):
+            if candidate[job] and plan.start_s[row] not in (now_s, NEVER):
+                reasons[row] = announced if chosen[job] else selection.waits[job]
+        return dataclasses.replace(plan, reasons=tuple(reasons))
+
+    def _decoder(
+        self, snapshot: Snapshot, order: NDArray[np.int64], preference: Preference
+    ) -> Decoder:
+        return Decoder(snapshot, order, preference, self.conditions, array_depth=self.array_depth)
+
+
+def _candidates(jobs: JobTable, at_s: int) -> NDArray[np.bool_]:
+    """(n_jobs,) whom a window is about: who may start then, but for a start of its own."""
+    begins = (jobs.hold == Hold.BEGIN_TIME) & (jobs.begin_s > at_s)
+    about: NDArray[np.bool_] = plannable(jobs) & ~jobs.fixed & ~begins
+    return about
+
+
+def _starting_at(jobs: JobTable, which: NDArray[np.bool_], at_s: int) -> JobTable:
+    """The jobs, some of them with a fixed start."""
+    return dataclasses.replace(
+        jobs, fixed=jobs.fixed | which, begin_s=np.where(which, at_s, jobs.begin_s)
+    )
+
+
+def _not_before(jobs: JobTable, which: NDArray[np.bool_], at_s: int) -> JobTable:
+    """The jobs, some of them not to begin before an instant."""
+    return dataclasses.replace(
+        jobs,
+        hold=np.where(which, Hold.BEGIN_TIME, jobs.hold).astype(np.int8),
+        begin_s=np.where(which, np.maximum(jobs.begin_s, at_s), jobs.begin_s),
+    )

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Windows: who starts at the end of a period, and who waits for the next."""
+
+import numpy as np
+import pytest
+
+from bridge.check import check
+from bridge.cycle import run_cycle
+from bridge.errors import ConfigError
+from bridge.loop import Decider
+from bridge.model.job import Hold
+from bridge.model.reasons import ReasonCode
+from bridge.ports import Memory
+from bridge.registry import PRESETS, build, parse_policy
+from bridge.rpc.announcements import wake_after_s
+from bridge.sim.engine import simulate
+from bridge.sim.system import pool_of
+from bridge.units import UNPLANNED
+from tests.builders import a_job, a_running_job, a_snapshot, gantt
+from tests.workloads import random_workload
+from tests.worlds import random_world
+
+
+def decide(snapshot, memory=None, order="waiting-periods", **parameters):
+    policy = build(
+        parse_policy(
+            {"order": order, "plan": {"name": "window", **parameters}, "place": "best-fit"}
+        )
+    )
+    plan = run_cycle(snapshot, memory or Memory(), policy, np.random.default_rng(0))
+    assert check(snapshot, plan) == (), gantt(snapshot, plan)
+    return plan
+
+
+def starts(plan):
+    return dict(zip((plan.job + 1).tolist(), plan.start_s.tolist(), strict=True))
+
+
+def reason(plan, job):
+    (row,) = np.flatnonzero(plan.job == job - 1)
+    return plan.reasons[row]
+
+
+class TestAtTheEndOfAPeriod:
+    def test_who_does_not_fit_is_passed_over_and_nothing_is_kept_for_it(self):
+        jobs = [a_job(4, submit_s=1), a_job(2, limit_s=10**6, submit_s=2)]
+        running = [a_running_job(nodes=(0, 1), end_s=100)]
+        plan = decide(a_snapshot(nodes=4, jobs=jobs, running=running, now_s=60)(), order="fcfs")
+        assert starts(plan)[2] == 60  # although the first would start at 100 without it
+        assert starts(plan)[1] == 60 + 10**6
+        assert reason(plan, 1).code is ReasonCode.RESOURCES
+
+    def test_as_many_as_allowed(self):
+        jobs = [a_job(1), a_job(1), a_job(1)]
+        plan = decide(a_snapshot(nodes=4, jobs=jobs, now_s=120)(), most_jobs=2)
+        assert sorted(starts(plan).values()) == [120, 120, 180]
+        assert reason(plan, 3).code is ReasonCode.PRIORITY
+        assert "has its 2 jobs" in reason(plan, 3).text
+
+    def test_tasks_of_an_array_count_each(self):
+        jobs = [a_job(1, array_tasks=5, array_startable=5)]
+        plan = decide(a_snapshot(nodes=4, jobs=jobs, now_s=120)(), most_jobs=2)
+        assert plan.start_s.tolist() == [120, 120]
+
+    def test_nobody_behind_the_window_is_told_a_start_without_depth(self):
+        jobs = [a_job(4), a_job(4)]
+        plan = decide(a_snapshot(nodes=4, jobs=jobs, now_s=60)(), depth=0)
+        assert starts(plan) == {1: 60, 2: UNPLANNED}
+
+
+class TestBetween:
+    JOBS = (a_job(4, submit_s=61), a_job(2, submit_s=62), a_job(2, limit_s=70, submit_s=63))
+
+    def test_the_next_window_is_announced_and_somebody_asks_again_then(self):
+        running = [a_running_job(nodes=(0, 1), end_s=119)]
+        snapshot = a_snapshot(nodes=4, jobs=self.JOBS, running=running, now_s=65)()
+        plan = decide(snapshot)
+        assert starts(plan) == {2: 120, 3: 120, 1: 220}
+        assert reason(plan, 2).text.startswith("in the window at ")
+        assert reason(plan, 1).text.startswith("no room in the window at ")
+        assert wake_after_s(snapshot, plan, None, 0) == 55
+
+    def test_what_runs_beyond_the_window_is_in_the_way(self):
+        running = [a_running_job(nodes=(0, 1), end_s=121)]
+        plan = decide(a_snapshot(nodes=4, jobs=self.JOBS, running=running, now_s=65)())
+        assert starts(plan) == {2: 120, 3: 180, 1: UNPLANNED}
+
+    def test_a_window_that_was_announced_opens_late(self):
+        memory = Memory()
+        assert starts(decide(a_snapshot(nodes=2, jobs=[a_job(2)], now_s=59)(), memory)) == {1: 60}
+        assert starts(decide(a_snapshot(nodes=2, jobs=[a_job(2)], now_s=62)(), memory)) == {1: 62}
+        # and once only
+        assert starts(decide(a_snapshot(nodes=2, jobs=[a_job(2)], now_s=63)(), memory)) == {1: 120}
+
+    def test_nobody_announced_nothing_late(self):
+        memory = Memory()
+        decide(a_snapshot(nodes=2, now_s=59)(), memory)
+        assert starts(decide(a_snapshot(nodes=2, jobs=[a_job(2)], now_s=62)(), memory)) == {1: 120}
+
+    def test_a_fixed_start_does_not_wait_for_a_window(self):
+        jobs = [a_job(2, fixed=True, begin_s=70, limit_s=40), a_job(2), a_job(2)]
+        plan = decide(a_snapshot(nodes=4, jobs=jobs, now_s=65)())
+        assert starts(plan) == {1: 70, 2: 120, 3: 120}
+        plan = decide(a_snapshot(nodes=4, jobs=jobs, now_s=70)())
+        assert starts(plan)[1] == 70
+
+    def test_a_begin_time_behind_the_window_is_not_its_business(self):
+        jobs = [a_job(2, begin_s=130, hold=Hold.BEGIN_TIME), a_job(4, submit_s=3)]
+        plan = decide(a_snapshot(nodes=4, jobs=jobs, now_s=65)())
+        assert starts(plan) == {1: 220, 2: 120}
+
+    def test_without_a_period_every_cycle_is_a_window(self):
+        assert starts(decide(a_snapshot(nodes=2, jobs=[a_job(2)], now_s=65)(), period_s=0)) == {
+            1: 65
+        }
+
+
+@pytest.mark.parametrize("now_s", [0, 7])
+@pytest.mark.parametrize("seed", range(40))
+def test_nobody_who_fits_is_left_out(seed, now_s):
+    """A second window at once, behind the one that opened, would start nobody."""
+    world = random_world(seed, arrays=False)
+    plan = decide(world, order="fcfs")
+    started = set(plan.job[plan.start_s == world.now_s].tolist())
+    if world.now_s % 60:
+        assert not started - set(np.flatnonzero(world.jobs.fixed).tolist())
+        return
+    behind = decide(world, order="fcfs", period_s=0)
+    assert started == set(behind.job[behind.start_s == world.now_s].tolist())
+
+
+def test_a_simulated_stream_starts_at_the_ends_of_periods_only():
+    workload = random_workload(seed=1, n_jobs=60, processors=16)
+    outcome = simulate(workload, pool_of(16), Decider(build(PRESETS["tjap-annealing"])).decide)
+    assert (outcome.schedule.start_s % 60 == 0).all()
+    assert not outcome.refusals
+
+
+class TestWaitingPeriods:
+    def order(self, now_s, *jobs):
+        snapshot = a_snapshot(nodes=9, jobs=list(jobs), now_s=now_s)()
+        policy = build(parse_policy({"order": "waiting-periods"}))
+        return (policy.order.order(snapshot) + 1).tolist()
+
+    def test_more_periods_first_then_fewer_nodes_then_earlier(self):
+        jobs = [
+            a_job(1, submit_s=130), a_job(5, submit_s=59), a_job(3, submit_s=65),
+            a_job(2, submit_s=119), a_job(2, submit_s=61),
+        ]  # fmt: skip
+        assert self.order(180, *jobs) == [2, 5, 4, 3, 1]
+
+    def test_who_could_not_run_did_not_wait(self):
+        held = a_job(1, submit_s=0, eligible_s=170)
+        assert self.order(180, held, a_job(9, submit_s=100)) == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("stage", "key", "value"),
+    [("order", "period_s", 0), ("plan", "period_s", -1), ("plan", "most_jobs", 0),
+     ("plan", "depth", -1), ("plan", "array_depth", 0)],
+)  # fmt: skip
+def test_impossible_parameters_are_refused(stage, key, value):
+    name = {"order": "waiting-periods", "plan": "window"}[stage]
+    with pytest.raises(ConfigError, match=key):
+        parse_policy({stage: {"name": name, key: value}})
