@@ -5,13 +5,13 @@ Reads never wait for a cycle.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn
 
 import grpc
 
 from bridge.errors import ControllerError
-from bridge.registry import choices
+from bridge.registry import SIMULATION_ONLY, choices
 from bridge.rpc.accuracy import accuracy_reply
 from bridge.rpc.cycles import Cycles, Published
 from bridge.rpc.explain import explain, planned_jobs
@@ -131,7 +131,7 @@ class Operator(operator_pb2_grpc.OperatorServicer):  # type: ignore[misc]
         published = self._cycles.published
         return pb.PolicyReply(
             yaml=self._switch.yaml(),
-            choices=[f"{stage}: {', '.join(known)}" for stage, known in choices().items()],
+            choices=_told(choices()),
             unknown_resources=() if published is None else self._switch.unknown(published.snapshot),
         )
 
@@ -199,3 +199,13 @@ class Operator(operator_pb2_grpc.OperatorServicer):  # type: ignore[misc]
 def _refuse(context: grpc.ServicerContext, code: grpc.StatusCode, why: str) -> NoReturn:
     context.abort(code, why)
     raise AssertionError("abort raises")
+
+
+def _told(choices: Mapping[str, Sequence[str]]) -> list[str]:
+    """A line for each stage; what no service can have is marked."""
+    lines = []
+    for stage, known in choices.items():
+        only = SIMULATION_ONLY if stage == "predict" else frozenset[str]()
+        names = [f"{name} (simulation only)" if name in only else name for name in known]
+        lines.append(f"{stage}: {', '.join(names)}")
+    return lines

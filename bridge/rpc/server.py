@@ -38,7 +38,7 @@ def answering(
         try:
             return method(self, request, context)
         except BridgeError as error:
-            _log.warning("%s: %s", method.__name__, error)
+            _log.warning("%s is refused: %s", method.__name__, error)
             context.abort(code_of(error), str(error))
         except Exception as error:
             if context.code() is None:  # not an abort of the method itself

@@ -117,3 +117,23 @@ def test_ordinary_users_get_a_bounded_part_of_the_plan(
         admin=admin,
     )
     assert len(operator.Plan(pb.PlanRequest(limit=limit), None).jobs) == given
+
+
+def test_what_no_service_can_have_is_marked(decider, cycles):
+    reply = an_operator(decider, cycles).Policy(pb.PolicyRequest(), None)
+    predict = next(line for line in reply.choices if line.startswith("predict: "))
+    assert "last-two, " in predict
+    assert "oracle (simulation only)" in predict
+    with pytest.raises(ConfigError, match="simulations"):
+        PolicySwitch(PRESETS["easy"], decider).replace("{preset: easy, predict: oracle}", cycles)
+
+
+def test_a_refused_policy_is_logged_once(decider, cycles, caplog):
+    class Context:
+        def abort(self, code, text):
+            raise PermissionError(text)
+
+    asked = pb.PolicyRequest(set="nosuch")
+    with pytest.raises(PermissionError, match=r"^policy: no preset"):
+        an_operator(decider, cycles, admin=True).Policy(asked, Context())
+    assert caplog.messages[0].startswith("Policy is refused: policy: no preset 'nosuch'")
