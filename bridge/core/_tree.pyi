@@ -160,6 +160,35 @@ class Tree:
             seed: of chance.
         """
 
+    def exchange(
+        self,
+        metric: HopMetric,
+        nodes: NDArray[np.int32],
+        kind: NDArray[np.int32],
+        holder: NDArray[np.int32],
+        most: NDArray[np.int32],
+        moves: int = 20000,
+        seed: int = 0,
+    ) -> NDArray[np.int32]:
+        """Lets jobs exchange nodes that are alike, two at a time, until nobody gains.
+
+        Every job keeps as many nodes of every kind as it has, so whatever held of it holds still.
+        By annealing over exchanges, then by those that gain until there are none.
+
+        Args:
+            metric: what is paid.
+            nodes: on switches; one that stays (kind -1) may stand there several times.
+            kind: of each; nodes of one kind may change hands; -1: it stays with who has it.
+            holder: of each, a row of ``most``; -1: nobody.
+            most: (n_jobs,) leaf switches that a job may sit on; 0: any number. One that sits on
+                more stays within as many as it has.
+            moves: exchanges tried at random.
+            seed: of chance.
+
+        Returns:
+            The holders, at no higher total cost.
+        """
+
     def bound(
         self,
         metric: HopMetric,

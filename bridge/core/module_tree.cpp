@@ -11,6 +11,7 @@
 
 #include "columns.hpp"
 #include "tree.hpp"
+#include "tree_exchange.hpp"
 #include "tree_line.hpp"
 #include "tree_packing.hpp"
 #include "tree_window.hpp"
@@ -263,6 +264,41 @@ nb::tuple compact_py(const Tree &tree, const HopMetric &metric, nb::handle idle,
     return as_nodes(tree, nodes, placed.held);
 }
 
+// Holders in the order given, after the exchange.
+nb::object exchange_py(const Tree &tree, const HopMetric &metric, nb::handle nodes, nb::handle kind,
+                       nb::handle holder, nb::handle most, int64_t moves, int64_t seed) {
+    expect_levels(tree, metric);
+    const Column<int32_t> held("nodes", nodes), kinds("kind", kind), holders("holder", holder),
+        bounds("most", most);
+    held.within(0, static_cast<int32_t>(tree.n_nodes()) - 1);
+    kinds.expect_rows(held.rows(), "nodes");
+    holders.expect_rows(held.rows(), "nodes");
+    kinds.within(-1, MOST_NODES);
+    holders.within(-1, static_cast<int32_t>(bounds.rows()) - 1);
+    bounds.within(0, MOST_NODES);
+    scalar("moves", moves, 0);
+    scalar("seed", seed, 0);
+    constexpr size_t most_counts = 1U << 26;
+    if (bounds.rows() * tree.n_switches() > most_counts) {
+        refuse("most: too many jobs for a tree of " + std::to_string(tree.n_switches()) +
+               " switches");
+    }
+    std::vector<Seat> seats(held.rows());
+    for (size_t i = 0; i < seats.size(); ++i) {
+        seats[i] = {tree.leaf_of_node()[held[i]], kinds[i], holders[i]};
+        if (seats[i].leaf < 0) {
+            refuse("nodes: node " + std::to_string(held[i]) + " hangs on no switch");
+        }
+    }
+    std::vector<int32_t> found;
+    {
+        nb::gil_scoped_release release;
+        found =
+            exchange(tree, metric, seats, as_vector(bounds), {moves, static_cast<uint64_t>(seed)});
+    }
+    return nb::cast(to_numpy(std::move(found)));
+}
+
 double bound_py(const Tree &tree, const HopMetric &metric, nb::handle idle, nb::handle sizes,
                 int64_t rounds, double cost) {
     expect_levels(tree, metric);
@@ -317,6 +353,8 @@ void define_tree(nb::module_ &m) {
              "restore"_a = true, "hottest"_a = 2500.0, "coldest"_a = 2.5, "most_removed"_a = 2)
         .def("compact", &compact_py, "metric"_a, "idle"_a, "sizes"_a, "budget_ms"_a = 5.0,
              "iterations"_a = 0, "seed"_a = 0)
+        .def("exchange", &exchange_py, "metric"_a, "nodes"_a, "kind"_a, "holder"_a, "most"_a,
+             "moves"_a = 20000, "seed"_a = 0)
         .def("bound", &bound_py, "metric"_a, "idle"_a, "sizes"_a, "rounds"_a = 200, "cost"_a = 0.0);
 }
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trees of switches against oracles that go through pairs of nodes and sets of nodes one by one."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, pairwise, permutations
 
 import numpy as np
@@ -223,3 +223,111 @@ def test_all_orders_of_equal_jobs_are_one() -> None:
     for sizes in set(permutations([2, 2, 1])):
         found = sets_of(tree.compact(PAPER, ints([0, 1, 2, 3, 4]), ints(list(sizes)), 0.0))
         assert tree.costs(PAPER, *csr(found)).sum() == 2 * 2000.0
+
+
+@dataclass(frozen=True)
+class Seats:
+    """Nodes of a forest in the hands of jobs, the nodes of each kind tradable."""
+
+    fabric: Fabric
+    nodes: list[int]
+    kind: list[int]
+    holder: list[int]
+    most: list[int]
+
+    def after(self, moves: int) -> list[int]:
+        columns = (ints(self.nodes), ints(self.kind), ints(self.holder), ints(self.most))
+        found: list[int] = self.fabric.tree.exchange(PAPER, *columns, moves, 3).tolist()
+        return found
+
+    def cost(self, holder: list[int]) -> float:
+        return sum(
+            self.fabric.cost(self.held(holder, job), "paper") for job in range(len(self.most))
+        )
+
+    def held(self, holder: list[int], job: int) -> tuple[int, ...]:
+        return tuple(node for node, who in zip(self.nodes, holder, strict=True) if who == job)
+
+    def leaves(self, holder: list[int], job: int) -> int:
+        return len({self.fabric.leaf_of_node[node] for node in self.held(holder, job)})
+
+
+@st.composite
+def seats(draw: st.DrawFn) -> Seats:
+    fabric = draw(fabrics())
+    n, jobs = len(fabric.idle), draw(st.integers(1, 3))
+    kind = draw(st.lists(st.integers(-1, 1), min_size=n, max_size=n))
+    roots = sorted({fabric.path(node)[-1] for node in fabric.idle})
+    holder = [
+        draw(st.sampled_from([-1, *[j for j in range(jobs) if len(roots) == 1 or j % 2 == at]]))
+        for node in fabric.idle
+        for at in [roots.index(fabric.path(node)[-1])]
+    ]  # no job across two fabrics
+    most = draw(st.lists(st.integers(0, 3), min_size=jobs, max_size=jobs))
+    return Seats(fabric, fabric.idle, kind, holder, most)
+
+
+@given(seats(), st.sampled_from([0, 200]))
+def test_an_exchange_leaves_everybody_as_many_of_each_kind_and_costs_no_more(
+    given_: Seats, moves: int
+) -> None:
+    after = given_.after(moves)
+    before = given_.holder
+    for job in range(-1, len(given_.most)):
+        for kind in (-1, 0, 1):
+            had, has = (
+                [k for k, who in zip(given_.kind, holders, strict=True) if who == job and k == kind]
+                for holders in (before, after)
+            )
+            assert had == has
+    stay = [who for who, kind in zip(before, given_.kind, strict=True) if kind < 0]
+    assert stay == [who for who, kind in zip(after, given_.kind, strict=True) if kind < 0]
+    assert given_.cost(after) <= given_.cost(before) + 1e-6
+    for job, most in enumerate(given_.most):
+        allowed = max(most, given_.leaves(before, job)) if most else len(given_.nodes)
+        assert given_.leaves(after, job) <= allowed
+
+
+@given(seats())
+def test_no_exchange_of_two_is_left_that_gains(given_: Seats) -> None:
+    after = given_.after(0)
+    cost = given_.cost(after)
+    for a, b in combinations(range(len(after)), 2):
+        if given_.kind[a] < 0 or given_.kind[a] != given_.kind[b]:
+            continue
+        other = list(after)
+        other[a], other[b] = after[b], after[a]
+        if all(
+            not most or given_.leaves(other, job) <= max(most, given_.leaves(given_.holder, job))
+            for job, most in enumerate(given_.most)
+        ):
+            assert given_.cost(other) >= cost - 1e-6
+
+
+@given(seats())
+def test_annealing_finds_the_best_exchange_of_small_ones(given_: Seats) -> None:
+    free = replace(given_, most=[0] * len(given_.most))
+    kinds = [[at for at, kind in enumerate(free.kind) if kind == which] for which in (0, 1)]
+    if max(map(len, kinds)) > 5:
+        return
+    best = np.inf
+    for first in set(permutations([free.holder[at] for at in kinds[0]])):
+        for second in set(permutations([free.holder[at] for at in kinds[1]])):
+            holder = list(free.holder)
+            for at, who in zip(kinds[0] + kinds[1], first + second, strict=True):
+                holder[at] = who
+            best = min(best, free.cost(holder))
+    assert free.cost(free.after(3000)) == pytest.approx(best)
+
+
+def test_exchange_refuses_what_it_cannot_read() -> None:
+    tree = Tree(ints([1, -1]), ints([0, 0, -1]))
+    good = {"nodes": ints([0, 1]), "kind": ints([0, 0]), "holder": ints([0, -1]), "most": ints([0])}
+    for name, bad, word in (
+        ("nodes", ints([0, 2]), "nodes"),
+        ("kind", ints([0]), "kind"),
+        ("holder", ints([1, -1]), "holder"),
+        ("most", ints([-1]), "most"),
+    ):
+        with pytest.raises(ValueError, match=f"^{word}"):
+            tree.exchange(PAPER, **{**good, name: bad})
