@@ -15,6 +15,8 @@ Rules
        may be added to it.
     6. A job that asked for chunks of several kinds has exactly so many of each, on nodes that
        match the kind's constraint, all on one node (pack) or one on each (scatter).
+    7. Several nodes of one job are on switches of one fabric. Until it has waited for as long as
+       it wished, counted from when it became eligible, they are on as few leaf switches as it did.
 """
 
 from collections import defaultdict
@@ -58,6 +60,7 @@ def check(snapshot: Snapshot, plan: Plan) -> tuple[Violation, ...]:
     judge.starts()
     judge.nodes()
     judge.chunks()
+    judge.switches()
     judge.reservations()
     judge.usage()
     judge.licences()
@@ -244,6 +247,34 @@ class _Judge:
                 problem = "has a chunk on a node that does not match its constraint"
             if problem:
                 self.blame(np.array([row]), problem)
+
+    def switches(self) -> None:
+        """Fabrics and leaf switches: rule 7."""
+        topology, plan, jobs = self.snapshot.topology, self.plan, self.snapshot.jobs
+        if topology is None:
+            return
+        parent = topology.parent.tolist()
+        root = list(range(len(parent)))
+        for switch in range(len(parent)):
+            while parent[root[switch]] >= 0:
+                root[switch] = parent[root[switch]]
+        fabric = np.array([*root, -1], dtype=np.int64)[topology.leaf_of_node]  # -1: on none
+        several = self.rows[self.width[self.rows] > 1]
+        if (fabric < 0).any() or (fabric != fabric[0]).any():
+            nodes, owner = self._nodes_of(several)
+            first = fabric[plan.nodes[plan.indptr[several]]]
+            self.blame(several[owner[fabric[nodes] < 0]], "has several nodes, one on no switch")
+            self.blame(several[owner[fabric[nodes] != first[owner]]], "has nodes of two fabrics")
+        job = self.job[several]
+        since_s = np.maximum(jobs.eligible_s[job], jobs.begin_s[job])
+        since_s = np.where(since_s > 0, since_s, jobs.submit_s[job])
+        waits = plan.start_s[several] < since_s + jobs.switches_wait_s[job]
+        for row in several[(jobs.switches[job] > 0) & waits].tolist():
+            held = len(np.unique(topology.leaf_of_node[plan.nodes_of(row)]))
+            most = int(jobs.switches[self.job[row]])
+            if held > most:
+                text = f"is on {held} leaf switches before it has waited for {most}"
+                self.blame(np.array([row]), text)
 
     def _kinds_match(
         self, features: tuple[str, ...], nodes: NDArray[np.int32], placed: NDArray[np.int32]

@@ -2,10 +2,13 @@
 """Which nodes a job may use, when, and for how long: its alternatives and their classes.
 
 Words
-    alternative     one way to run a job: a partition and, for `[a|b]`, one of its constraints.
+    alternative     one way to run a job: a partition and, for `[a|b]`, one of its constraints; its
+                    nodes are of one fabric, where there are several (`bridge.planning.
+                    leaf_switches`), and of few leaf switches, where the job wishes that.
     class           jobs with the same eligible nodes and the same closed times share one.
     blackout        nodes closed to a class over [start, end): somebody else's reservation,
-                    announced downtime, or the time before the job's own reservation begins.
+                    announced downtime, or the time before the job's own reservation begins or it
+                    has waited long enough for its leaf switches.
 
 Rules
     1. Unusable nodes, nodes outside the partition, excluded nodes, and nodes that do not match
@@ -16,10 +19,15 @@ Rules
     4. A partition that is down, or whose bounds the job exceeds, gives no alternative.
     5. A job without a time limit gets the partition's default, else its maximum, else a year.
     6. Alternatives of a higher partition tier come first, then in the order the user named them.
+    7. A job that may have several nodes has an alternative for each fabric, the smallest first. A
+       node on no switch takes jobs that can do with one node, those in chunks left out.
+    8. A job whose wish for leaf switches is pending has an alternative for each of its unions, and
+       behind them those it has anyway, from when it has waited on.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +38,7 @@ from bridge.model.job import WidthRule
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.snapshot import Partition, Snapshot
 from bridge.planning.features import Matches, parse_features
+from bridge.planning.leaf_switches import Asked, Leaves, Load, pending, unions, waits_until_s
 from bridge.units import NEVER, UNLIMITED_S
 
 
@@ -54,9 +63,17 @@ class Eligibility:
         self._tier = [part.priority_tier for part in snapshot.partitions]
         self._masks: list[NDArray[np.bool_]] = []
         self._reservation: list[int] = []
-        self._class_of: dict[tuple[bytes, int], int] = {}
+        self._opens: list[int] = []
+        self._class_of: dict[tuple[bytes, int, int], int] = {}
         self._matching: dict[str, list[NDArray[np.bool_]]] = {}
         self._alternatives: dict[tuple[object, ...], tuple[Alternative, ...] | Reason] = {}
+        self._leaves = None if snapshot.topology is None else Leaves.of(snapshot.topology)
+        self._apart = self._leaves is not None and not self._leaves.whole
+        self._pending = pending(snapshot)
+        self._wishes = bool(self._pending.any())
+        self._until = waits_until_s(snapshot.jobs) if self._wishes else None
+        self._asked: dict[tuple[object, ...], Asked] = {}
+        self._unions: dict[tuple[object, ...], list[NDArray[np.bool_]]] = {}
 
     def alternatives(self, rows: NDArray[np.int64]) -> list[tuple[Alternative, ...] | Reason]:
         """Returns each job's alternatives, or why there are none; jobs that ask alike share them.
@@ -69,7 +86,12 @@ class Eligibility:
             jobs.partitions, jobs.features, jobs.excluded, jobs.required, jobs.reservation,
             jobs.time_limit_s, jobs.min_nodes, jobs.max_nodes, jobs.width_rule,
         )  # fmt: skip
-        keys = zip(*(column[rows].tolist() for column in asked), strict=True)
+        columns = [column[rows].tolist() for column in asked]
+        if self._apart:
+            columns.append(jobs.chunks[rows].astype(bool).tolist())
+        if self._wishes:
+            columns.append([self._wish(row) for row in rows.tolist()])
+        keys = zip(*columns, strict=True)
         known = self._alternatives
         answers = []
         for key, row in zip(keys, rows.tolist(), strict=True):
@@ -125,22 +147,101 @@ class Eligibility:
         reservation = int(jobs.reservation[row])
         if reservation >= 0:
             base &= _mask(len(base), snapshot.reservations[reservation].nodes)
+        length_s = limit_s or part.default_time_s or part.max_time_s or UNLIMITED_S
+        if self._leaves is None or width[1] == 1:
+            return [
+                Alternative(self._class(base & nodes, reservation), index, length_s, *width)
+                for nodes in matching
+            ]
         return [
-            Alternative(
-                self._class(base & nodes, reservation), index,
-                limit_s or part.default_time_s or part.max_time_s or UNLIMITED_S, *width,
-            )
+            Alternative(self._class(*where), index, length_s, *bounds)
             for nodes in matching
-        ]  # fmt: skip
+            for where, bounds in self._on_switches(row, base & nodes, width, length_s)
+        ]
 
-    def _class(self, nodes: NDArray[np.bool_], reservation: int) -> int:
-        key = (nodes.tobytes(), reservation)
+    # ------------------------------------------------------------ leaf switches and fabrics
+
+    def _wish(self, row: int) -> tuple[object, ...]:
+        """What tells jobs with pending wishes apart; jobs without one have the same."""
+        if not self._pending[row] or self._until is None:
+            return ()
+        jobs = self._snapshot.jobs
+        return (int(jobs.switches[row]), int(self._until[row]), *self._needs(row))
+
+    def _needs(self, row: int) -> tuple[object, ...]:
+        jobs = self._snapshot.jobs
+        return (
+            int(jobs.tasks[row]), int(jobs.max_tasks_per_node[row]), bool(jobs.exclusive[row]),
+            jobs.per_node[row].tobytes(), jobs.per_task[row].tobytes(),
+        )  # fmt: skip
+
+    def _on_switches(
+        self, row: int, nodes: NDArray[np.bool_], width: tuple[int, int], length_s: int
+    ) -> list[tuple[tuple[NDArray[np.bool_], int, int], tuple[int, int]]]:
+        """What a class is made of, and the width, for each way to have several nodes (7, 8)."""
+        leaves, jobs = self._leaves, self._snapshot.jobs
+        assert leaves is not None
+        reservation = int(jobs.reservation[row])
+        parts, alone = [nodes], []
+        if self._apart:
+            parts = leaves.apart(nodes)
+            lone = nodes & (leaves.of_node < 0)
+            rule = WidthRule(int(jobs.width_rule[row]))
+            if width[0] == 1 and rule.allows(1) and jobs.chunks[row] is None and lone.any():
+                alone = [((lone, reservation, 0), (1, 1))]
+            elif not parts:  # there is no way, and that is to be said
+                parts = [np.zeros_like(nodes)]
+        if not self._pending[row] or self._until is None:
+            return [((part, reservation, 0), width) for part in parts] + alone
+        few = self._unions_of(row, nodes, width[0], length_s)
+        until = int(self._until[row])
+        later = [part for part in parts if not any(np.array_equal(part, one) for one in few)]
+        return [
+            *(((one, reservation, 0), width) for one in few),
+            *alone,
+            *(((part, reservation, until), width) for part in later),
+        ]
+
+    def _unions_of(
+        self, row: int, nodes: NDArray[np.bool_], least: int, length_s: int
+    ) -> list[NDArray[np.bool_]]:
+        jobs, snapshot, leaves = self._snapshot.jobs, self._snapshot, self._leaves
+        assert leaves is not None
+        most, required = int(jobs.switches[row]), jobs.required[row]
+        needs = (least, *self._needs(row))
+        class_ = self._class(nodes, int(jobs.reservation[row]))
+        closed = self.closed(class_)
+        key = (class_, most, required, length_s if closed else 0, needs)
+        found = self._unions.get(key)
+        if found is None:
+            asked = self._asked.get(needs)
+            if asked is None:
+                asked = self._asked[needs] = self._load.asked(row, least)
+            found = self._unions[key] = unions(
+                leaves, nodes, asked, most=most, required=required, load=self._load,
+                now_s=snapshot.now_s, length_s=length_s, closed=closed,
+            )  # fmt: skip
+        return found
+
+    @cached_property
+    def _load(self) -> Load:
+        return Load(self._snapshot)
+
+    # ------------------------------------------------------------ classes
+
+    def _class(self, nodes: NDArray[np.bool_], reservation: int, opens_s: int = 0) -> int:
+        key = (nodes.tobytes(), reservation, opens_s)
         found = self._class_of.get(key)
         if found is None:
             found = self._class_of[key] = len(self._masks)
             self._masks.append(nodes)
             self._reservation.append(reservation)
+            self._opens.append(opens_s)
         return found
+
+    def opens_s(self, class_: int) -> int:
+        """From when on a job that waits for leaf switches may use a class; 0: from now."""
+        return self._opens[class_]
 
     def _nodes_matching(self, text: str) -> list[NDArray[np.bool_]]:
         found = self._matching.get(text)
@@ -160,20 +261,23 @@ class Eligibility:
     def narrowed(self, class_: int, text: str, choice: int) -> int:
         """The class of those nodes of a class that match one alternative of a constraint."""
         return self._class(
-            self._masks[class_] & self._nodes_matching(text)[choice], self._reservation[class_]
+            self._masks[class_] & self._nodes_matching(text)[choice], *self._when(class_)
         )
 
     def only(self, class_: int, nodes: Sequence[int]) -> int:
         """The class of those nodes of a class that are named."""
         named = np.zeros(len(self._snapshot.nodes), dtype=bool)
         named[list(nodes)] = True
-        return self._class(self._masks[class_] & named, self._reservation[class_])
+        return self._class(self._masks[class_] & named, *self._when(class_))
 
     def without(self, class_: int, nodes: Sequence[int]) -> int:
         """The class of those nodes of a class that are not named."""
         left = self._masks[class_].copy()
         left[list(nodes)] = False
-        return self._class(left, self._reservation[class_])
+        return self._class(left, *self._when(class_))
+
+    def _when(self, class_: int) -> tuple[int, int]:
+        return self._reservation[class_], self._opens[class_]
 
     def class_mask(self, class_: int) -> NDArray[np.bool_]:
         """(n_nodes,) bool: the nodes of a class."""
@@ -187,12 +291,14 @@ class Eligibility:
     def closed(self, class_: int) -> list[tuple[int, int, NDArray[np.bool_]]]:
         """When which nodes of a class are closed to it: start, end and (n_nodes,) bool."""
         snapshot, own = self._snapshot, self._reservation[class_]
+        opens_s = self._opens[class_]
         if own >= 0:
-            start_s = snapshot.reservations[own].start_s
-            if start_s > snapshot.now_s:
-                return [(snapshot.now_s, start_s, self._masks[class_])]
-            return []
+            opens_s = max(opens_s, snapshot.reservations[own].start_s)
         found = []
+        if opens_s > snapshot.now_s:
+            found.append((snapshot.now_s, opens_s, self._masks[class_]))
+        if own >= 0:
+            return found
         for reservation in snapshot.reservations:
             start_s = max(reservation.start_s, snapshot.now_s)
             shut = self._masks[class_] & _mask(len(snapshot.nodes), reservation.nodes)

@@ -16,6 +16,7 @@ from bridge.planning.eligibility import Alternative, Eligibility
 from bridge.planning.explanation import held_reason
 from bridge.planning.kinds import end_s as ends
 from bridge.planning.kinds import latest_start_s, too_late
+from bridge.planning.leaf_switches import pending, wish_reason
 from bridge.units import NEVER, UNPLANNED
 
 _PLANNABLE = np.array(
@@ -178,9 +179,31 @@ class Rows:
             indptr=np.concatenate(([0], np.cumsum(width))).astype(np.int64),
             nodes=nodes,
             tasks=tasks,
-            reasons=tuple(self.reasons),
+            reasons=self._told(start_s, chosen),
             groups=groups,
         )
+
+    def _told(
+        self, start_s: NDArray[np.int64], chosen: NDArray[np.int64]
+    ) -> tuple[Reason | None, ...]:
+        """The reasons, and which leaf switches rows wait for."""
+        waits = pending(self.snapshot)
+        if not waits.any():
+            return tuple(self.reasons)
+        told, alternatives = list(self.reasons), self.alternatives
+        for at in np.flatnonzero(waits[self.job[self.asked]]).tolist():
+            row = int(self.asked[at])
+            reason = told[row]
+            if start_s[row] == self.snapshot.now_s or reason is None:
+                continue
+            own = alternatives.class_[alternatives.indptr[at] : alternatives.indptr[at + 1]]
+            later = [self.eligibility.opens_s(class_) > 0 for class_ in own.tolist()]
+            told[row] = wish_reason(
+                self.snapshot, int(self.job[row]), reason,
+                impossible=all(later),
+                for_switches=later[int(chosen[at] - alternatives.indptr[at])],
+            )  # fmt: skip
+        return tuple(told)
 
 
 def gather(

@@ -306,7 +306,7 @@ class _Builder:
                 chosen += sorted(where[number])
         return WindowJob(
             submit_s=int(self.snapshot.jobs.submit_s[job]) - now_s,
-            release_s=max(booking.not_before_s(row) - now_s, 0),
+            release_s=max(booking.not_before_s(row), self._opens_s(layout)) - now_s,
             length_s=booking.length_s(row),
             units=tuple(units),
             scatter=layout.arrangement is Arrangement.SCATTER,
@@ -314,6 +314,11 @@ class _Builder:
             place_s=place.start_s - now_s,
             place=tuple(chosen),
         )
+
+    def _opens_s(self, layout: Layout) -> int:
+        """From when on the nodes of a greedy place are open to its job: it may wait for others."""
+        opens_s = self.booking.rows.eligibility.opens_s
+        return max(self.snapshot.now_s, *(opens_s(group.class_) for group in layout.groups))
 
     def _unit(
         self,

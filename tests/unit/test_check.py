@@ -9,6 +9,7 @@ import pytest
 from bridge.check import check
 from bridge.cycle import run_cycle
 from bridge.model.job import Hold, WidthRule
+from bridge.model.topology import Topology
 from bridge.ports import Memory
 from bridge.registry import build, parse_policy
 from tests.builders import a_job, a_node, a_partition, a_reservation, a_running_job, a_snapshot
@@ -143,3 +144,38 @@ def test_what_runs_already_is_not_the_plans_fault():
         snapshot, Memory(), build(parse_policy("conservative")), np.random.default_rng(0)
     )
     assert plan.start_s.tolist() == [0, 100]
+
+
+def on_switches(job, leaf_of_node, parent=(-1, -1)):
+    """Plans a job on nodes that hang nowhere, then says where they do hang."""
+    snapshot = a_snapshot(jobs=[job])()
+    plan = run_cycle(
+        snapshot, Memory(), build(parse_policy("conservative")), np.random.default_rng(0)
+    )
+    topology = Topology(
+        tuple("ab"), np.array(parent, dtype=np.int32), np.array(leaf_of_node, dtype=np.int32)
+    )
+    return [v.text for v in check(dataclasses.replace(snapshot, topology=topology), plan)]
+
+
+@pytest.mark.parametrize(
+    ("leaf_of_node", "says"),
+    [
+        ((0, 0, 1, 1), []),
+        ((0, 1, 0, 1), ["has nodes of two fabrics"]),
+        ((0, -1, 0, 1), ["has several nodes, one on no switch"]),
+        ((-1, -1, 0, 1), ["has several nodes, one on no switch"]),
+    ],
+)
+def test_a_job_has_nodes_of_one_fabric(leaf_of_node, says):
+    assert on_switches(a_job(2), leaf_of_node) == says
+
+
+def test_leaf_switches_are_counted_until_the_job_has_waited():
+    three = (0, 0, 2, 2)
+    parent = (1, -1, 1)
+    few = "is on 2 leaf switches before it has waited for 1"
+    assert on_switches(a_job(4, switches=1, switches_wait_s=9), three, parent) == [few]
+    assert on_switches(a_job(4, switches=1, switches_wait_s=0), three, parent) == []
+    assert on_switches(a_job(4, switches=2, switches_wait_s=9), three, parent) == []
+    assert on_switches(a_job(2, switches=1, switches_wait_s=9), three, parent) == []

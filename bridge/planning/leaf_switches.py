@@ -1,0 +1,352 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which leaf switches a job may be on together: `--switches=N@time`, and several fabrics.
+
+Words
+    wish      to be on at most N leaf switches (`JobTable.switches`) of one fabric.
+    pending   a wish that is waited for: until so long after its job became eligible
+              (`JobTable.switches_wait_s`), then any nodes will do.
+    union     leaf switches, N of them at most, whose nodes a job with a pending wish may use.
+    units     what is counted on nodes: tasks, or nodes where the job counts no tasks.
+
+Rules
+    1. Jobs that cannot have two nodes have no wish. Without a topology nobody has.
+    2. The wait is counted from when the job became eligible: its begin time, its dependencies.
+    3. A job with a pending wish starts on a union now, or anywhere once it has waited. Of all
+       unions the `MOST_UNIONS` are tried that have room first, by what runs and what is announced
+       closed; of those the ones with least room to spare. With one leaf switch wished for and no
+       more than `MOST_UNIONS` there, that is all there are.
+    4. Nodes on no switch are no part of any fabric: they take jobs of one node only.
+
+Deviates: Slurm counts from the first time it looks at the job, and (topology/tree) tries only the
+switches its best-fit comes upon.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.model.job import JobTable
+from bridge.model.reasons import Reason, ReasonCode
+from bridge.model.snapshot import Snapshot
+from bridge.model.topology import Topology
+from bridge.units import format_instant
+
+MOST_UNIONS = 16
+"""Sets of leaf switches that one job tries."""
+
+_MOST_INSTANTS = 48
+
+Closed = Iterable[tuple[int, int, NDArray[np.bool_]]]
+"""When which nodes are closed: start, end and (n_nodes,) bool."""
+
+
+def waits_until_s(jobs: JobTable) -> NDArray[np.int64]:
+    """(n_jobs,) from when on any nodes will do; 0: from the beginning."""
+    since = np.maximum(jobs.eligible_s, jobs.begin_s)
+    since = np.where(since > 0, since, jobs.submit_s)
+    wishes = (jobs.switches > 0) & (jobs.max_nodes > 1)
+    until: NDArray[np.int64] = np.where(wishes, since + jobs.switches_wait_s, 0)
+    return until
+
+
+def pending(snapshot: Snapshot) -> NDArray[np.bool_]:
+    """(n_jobs,) which jobs have a wish that is waited for."""
+    if snapshot.topology is None or not snapshot.jobs.switches.any():
+        return np.zeros(len(snapshot.jobs), dtype=bool)
+    waits: NDArray[np.bool_] = waits_until_s(snapshot.jobs) > snapshot.now_s
+    return waits
+
+
+def next_change_s(snapshot: Snapshot) -> int | None:
+    """When the next wait for leaf switches ends; None: nobody waits for any."""
+    waits = pending(snapshot)
+    return int(waits_until_s(snapshot.jobs)[waits].min()) if waits.any() else None
+
+
+def wish_reason(
+    snapshot: Snapshot, job: int, reason: Reason, *, impossible: bool, for_switches: bool
+) -> Reason:
+    """The reason of a job that waits, with the leaf switches it waits for.
+
+    Args:
+        snapshot: in which its wish is pending.
+        job: row of `snapshot.jobs`.
+        reason: why it does not start now, of its nodes whatever their switches.
+        impossible: no leaf switches, so few as it wishes, can hold it.
+        for_switches: it starts when it has waited for them; else as soon as there is room on them.
+    """
+    jobs = snapshot.jobs
+    number = int(jobs.switches[job])
+    switches = f"{number} leaf switch" + ("es" if number != 1 else "")
+    until = format_instant(int(waits_until_s(jobs)[job]))
+    if reason.code is ReasonCode.PRIORITY or (
+        reason.code is ReasonCode.RESERVATION and not for_switches
+    ):
+        return Reason(reason.code, f"{reason.text}; waits for {switches} until {until}")
+    if reason.code not in (ReasonCode.RESOURCES, ReasonCode.RESERVATION):
+        return reason
+    if impossible:
+        text = f"no {switches} can hold it: waits until {until}, then takes any nodes"
+        return Reason(ReasonCode.RESOURCES, text)
+    return Reason(
+        ReasonCode.RESOURCES, f"waits for room on {switches} until {until}, then takes any nodes"
+    )
+
+
+@dataclass(frozen=True)
+class Leaves:
+    """The leaf switches of a topology that have nodes, numbered anew.
+
+    Attributes:
+        of_node: (n_nodes,) each node's; -1: on no switch.
+        above: (n_leaves,) the switch above; -1: none.
+        fabric: (n_leaves,) which fabric each belongs to, from 0.
+    """
+
+    of_node: NDArray[np.int64]
+    above: NDArray[np.int64]
+    fabric: NDArray[np.int64]
+
+    @staticmethod
+    @lru_cache(maxsize=4)
+    def of(topology: Topology) -> "Leaves":
+        """Those of a topology; made once."""
+        used = np.unique(topology.leaf_of_node[topology.leaf_of_node >= 0])
+        root = used.astype(np.int64)
+        while len(root) and (higher := topology.parent[root] >= 0).any():
+            root = np.where(higher, topology.parent[root], root)
+        of_node = np.searchsorted(used, topology.leaf_of_node).astype(np.int64)
+        of_node[topology.leaf_of_node < 0] = -1
+        _, fabric = np.unique(root, return_inverse=True)
+        return Leaves(of_node, topology.parent[used].astype(np.int64), fabric.astype(np.int64))
+
+    @property
+    def n_fabrics(self) -> int:
+        """How many fabrics there are."""
+        return int(self.fabric.max(initial=-1)) + 1
+
+    @property
+    def whole(self) -> bool:
+        """Whether any nodes may serve one job: one fabric, and every node in it."""
+        return self.n_fabrics == 1 and bool((self.of_node >= 0).all())
+
+    def fabric_of_node(self) -> NDArray[np.int64]:
+        """(n_nodes,) each node's fabric; -1: on no switch."""
+        if not len(self.fabric):
+            return np.full(len(self.of_node), -1, dtype=np.int64)
+        return np.where(self.of_node >= 0, self.fabric[self.of_node], -1)
+
+    def apart(self, mask: NDArray[np.bool_]) -> list[NDArray[np.bool_]]:
+        """The nodes of each fabric, of those given; the fewest first."""
+        fabric = self.fabric_of_node()
+        parts = [mask & (fabric == each) for each in range(self.n_fabrics)]
+        return sorted((part for part in parts if part.any()), key=np.count_nonzero)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a job needs of the nodes of a union.
+
+    Attributes:
+        units: all together.
+        nodes: at least.
+        on_idle, on_free: (n_nodes,) units that a node holds when idle, and beside what runs now.
+    """
+
+    units: int
+    nodes: int
+    on_idle: NDArray[np.int64]
+    on_free: NDArray[np.int64]
+
+
+class Load:
+    """What runs on the nodes of a snapshot, as far as it matters for unions."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        nodes, running = snapshot.nodes, snapshot.running
+        self._free = nodes.capacity.astype(np.int64).copy()
+        np.subtract.at(self._free, running.nodes, running.use)
+        whole = np.repeat(running.exclusive, np.diff(running.indptr))
+        self._free[running.nodes[whole]] = -1
+        self._idle = np.ones(len(nodes), dtype=bool)
+        self._idle[running.nodes] = False
+        ends = np.repeat(np.maximum(running.end_s, snapshot.now_s + 1), np.diff(running.indptr))
+        self.release_s = np.full(len(nodes), snapshot.now_s, dtype=np.int64)
+        np.maximum.at(self.release_s, running.nodes, ends)
+
+    def asked(self, job: int, min_nodes: int) -> Asked:
+        """What a job needs, and what of it nodes can give.
+
+        Args:
+            job: row of the snapshot's jobs.
+            min_nodes: that it needs.
+        """
+        snapshot, jobs = self._snapshot, self._snapshot.jobs
+        idle = _units(snapshot.nodes.capacity, jobs, job)
+        free = np.where(self._idle, idle, 0)
+        if not jobs.exclusive[job]:
+            free = np.minimum(_units(self._free, jobs, job), idle)
+        return Asked(int(jobs.tasks[job]) or min_nodes, min_nodes, idle, free)
+
+
+def _units(room: NDArray[np.int64], jobs: JobTable, job: int) -> NDArray[np.int64]:
+    """(n_nodes,) how many units of a job so much room holds."""
+    left = room - jobs.per_node[job]
+    tasks = int(jobs.tasks[job])
+    fits = (left >= 0).all(axis=1)
+    if not tasks:
+        return fits.astype(np.int64)
+    want = jobs.per_task[job]
+    most = np.full(len(room), int(jobs.max_tasks_per_node[job]) or tasks, dtype=np.int64)
+    if (want > 0).any():
+        each = left[:, want > 0] // want[want > 0]
+        most = np.minimum(most, each.min(axis=1))
+    units: NDArray[np.int64] = np.where(fits, np.clip(most, 0, tasks), 0)
+    return units
+
+
+def unions(
+    leaves: Leaves,
+    mask: NDArray[np.bool_],
+    asked: Asked,
+    *,
+    most: int,
+    required: Sequence[int],
+    load: Load,
+    now_s: int,
+    length_s: int,
+    closed: Closed,
+) -> list[NDArray[np.bool_]]:
+    """Finds unions that can hold a job, as (n_nodes,) bool, the most promising first.
+
+    Args:
+        leaves: of the topology.
+        mask: (n_nodes,) that the job may use.
+        asked: what it needs.
+        most: leaf switches at most.
+        required: nodes that it must have.
+        load: what runs.
+        now_s: now.
+        length_s: how long the job takes.
+        closed: times in which nodes are closed.
+    """
+    fixed = np.unique(leaves.of_node[list(required)])
+    if len(fixed) > most or (fixed < 0).any() or len(np.unique(leaves.fabric[fixed])) > 1:
+        return []
+    free, release_s = np.where(mask, asked.on_free, 0), load.release_s.copy()
+    for start_s, end_s, shut in closed:
+        if start_s < now_s + length_s:
+            free[shut], release_s[shut] = 0, np.maximum(release_s[shut], end_s)
+    idle = np.where(mask, asked.on_idle, 0)
+    rooms = _Rooms(leaves, free, idle, release_s, now_s)
+    found: dict[tuple[int, ...], tuple[int, int]] = {}
+    for fabric in range(leaves.n_fabrics):
+        members = np.flatnonzero((leaves.fabric == fabric) & rooms.ever)
+        if len(fixed) and leaves.fabric[fixed[0]] != fabric:
+            continue
+        for union, when, spare in rooms.choose(members, fixed, most, asked):
+            found.setdefault(union, (when, spare))
+    ranked = sorted(found, key=lambda union: (found[union], union))[:MOST_UNIONS]
+    return [mask & np.isin(leaves.of_node, union) for union in ranked]
+
+
+class _Rooms:
+    """How many units, and nodes, there are on every leaf switch at some instants."""
+
+    def __init__(
+        self,
+        leaves: Leaves,
+        free: NDArray[np.int64],
+        idle: NDArray[np.int64],
+        release_s: NDArray[np.int64],
+        now_s: int,
+    ) -> None:
+        self._leaves = leaves
+        more = idle > free
+        instants = np.unique(release_s[more])
+        instants = instants[instants > now_s]
+        if len(instants) > _MOST_INSTANTS:
+            picks = np.linspace(0, len(instants) - 1, _MOST_INSTANTS).round().astype(int)
+            instants = instants[picks]
+        shape = (len(instants) + 1, len(leaves.fabric))
+        on = leaves.of_node >= 0
+        at = np.searchsorted(instants, release_s) + 1
+        self.units = np.zeros(shape, dtype=np.int64)
+        self.nodes = np.zeros(shape, dtype=np.int64)
+        np.add.at(self.units[0], leaves.of_node[on], free[on])
+        np.add.at(self.nodes[0], leaves.of_node[on], free[on] > 0)
+        later = on & more
+        where = (np.minimum(at[later], shape[0] - 1), leaves.of_node[later])
+        np.add.at(self.units, where, (idle - free)[later])
+        np.add.at(self.nodes, where, free[later] == 0)
+        self.units, self.nodes = self.units.cumsum(axis=0), self.nodes.cumsum(axis=0)
+        self.ever = self.units[-1] > 0
+
+    def choose(
+        self, members: NDArray[np.int64], fixed: NDArray[np.int64], most: int, asked: Asked
+    ) -> list[tuple[tuple[int, ...], int, int]]:
+        """Unions within one fabric: their leaf switches, when they have room, what is to spare.
+
+        One is sought around every leaf switch, at the first instant at which there is one.
+        """
+        others = members[~np.isin(members, fixed)]
+        left = most - len(fixed)
+        if not left or len(others) <= left:
+            whole = np.sort(np.concatenate((fixed, others[:left])))
+            enough = self._enough(whole[np.newaxis, :], asked)[:, 0]
+            return [self._found(whole, int(enough.argmax()), asked)] if enough.any() else []
+        base_units = self.units[:, fixed].sum(axis=1, keepdims=True)
+        base_nodes = self.nodes[:, fixed].sum(axis=1, keepdims=True)
+        enough = (base_units + _best(self.units[:, others], left) >= asked.units) & (
+            base_nodes + _best(self.nodes[:, others], left) >= asked.nodes
+        )
+        possible = np.flatnonzero(enough.any(axis=0))
+        first = enough.argmax(axis=0)
+        found = []
+        for seed in possible.tolist():
+            when = int(first[seed])
+            rest, centre = np.delete(others, seed), others[seed]
+            for more in self._beside(rest, int(centre), left - 1, when):
+                union = np.sort(np.concatenate((fixed, [centre], more)))
+                if self._enough(union[np.newaxis, :], asked)[when, 0]:
+                    break
+            found.append(self._found(union, when, asked))
+        return found
+
+    def _enough(self, unions: NDArray[np.int64], asked: Asked) -> NDArray[np.bool_]:
+        """(n_instants, n_unions)."""
+        enough: NDArray[np.bool_] = (self.units[:, unions].sum(axis=2) >= asked.units) & (
+            self.nodes[:, unions].sum(axis=2) >= asked.nodes
+        )
+        return enough
+
+    def _beside(
+        self, rest: NDArray[np.int64], centre: int, count: int, when: int
+    ) -> Iterator[NDArray[np.int64]]:
+        """What may be joined to a leaf switch: its neighbours, else those with most room."""
+        units, above = self.units[when, rest], self._leaves.above
+        yield rest[np.lexsort((-units, above[rest] != above[centre]))][:count]
+        yield rest[np.argsort(-units, kind="stable")][:count]
+
+    def _found(
+        self, union: NDArray[np.int64], when: int, asked: Asked
+    ) -> tuple[tuple[int, ...], int, int]:
+        spare = int(self.units[when, union].sum()) - asked.units
+        return tuple(union.tolist()), when, spare
+
+
+def _best(amounts: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """(n_instants, n) the largest sum of `count` columns of which this is one."""
+    ranked = -np.sort(-amounts, axis=1)
+    without = ranked[:, : count - 1].sum(axis=1, keepdims=True)
+    if count == 1:
+        return amounts
+    among = amounts >= ranked[:, count - 2 : count - 1]
+    best: NDArray[np.int64] = np.where(
+        among, without + ranked[:, count - 1 : count], without + amounts
+    )
+    return best

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every plan policy must obey where there are switches: fabrics, and `--switches=N@time`."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from bridge.check import check
+from bridge.cycle import run_cycle
+from bridge.model.reasons import ReasonCode
+from bridge.model.topology import Topology, regular
+from bridge.ports import Memory
+from bridge.registry import build, choices, parse_policy
+from bridge.units import NEVER
+from tests.builders import a_job, a_running_job, a_snapshot, gantt
+from tests.worlds import random_world
+
+PLANS = choices()["plan"]
+SEEDS = range(25)
+
+
+def two_fabrics(n_nodes, seed=0):
+    """Leaf switches of unequal size below two roots; one node in ten hangs on none."""
+    rng = np.random.default_rng(seed)
+    parent = np.array([4, 4, 5, 5, -1, -1], dtype=np.int32)
+    leaf = np.sort(rng.integers(0, 4, n_nodes)).astype(np.int32)
+    leaf[rng.random(n_nodes) < 0.1] = -1
+    return Topology(("a", "b", "c", "d", "east", "west"), parent, leaf)
+
+
+def with_switches(snapshot, topology, seed=0):
+    """The same world below switches; half of the jobs wish for some."""
+    rng, n = np.random.default_rng([seed, 7]), len(snapshot.jobs)
+    wishes = np.where(rng.random(n) < 0.5, rng.integers(1, 3, n), 0)
+    jobs = dataclasses.replace(
+        snapshot.jobs,
+        switches=wishes.astype(np.int32),
+        switches_wait_s=rng.choice([0, 20, 70, 1000], n),
+    )
+    return dataclasses.replace(snapshot, jobs=jobs, topology=topology)
+
+
+def decide(snapshot, plan, memory=None, place="sequential"):
+    policy = build(parse_policy({"order": "fcfs", "plan": plan, "place": place}))
+    return run_cycle(snapshot, memory or Memory(), policy, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("plan", PLANS)
+class TestEveryPlanPolicy:
+    @pytest.mark.parametrize("seed", SEEDS)
+    def test_fabrics_and_wishes_are_kept(self, plan, seed):
+        world = random_world(seed)
+        world = with_switches(world, two_fabrics(len(world.nodes), seed), seed)
+        made = decide(world, plan)
+        assert check(world, made) == (), f"seed {seed}\n{gantt(world, made)}"
+
+    @pytest.mark.parametrize("seed", SEEDS)
+    def test_chunks_too(self, plan, seed):
+        world = random_world(seed, chunks=True)
+        world = with_switches(world, two_fabrics(len(world.nodes), seed), seed)
+        made = decide(world, plan)
+        assert check(world, made) == (), f"seed {seed}\n{gantt(world, made)}"
+
+    @pytest.mark.parametrize("seed", SEEDS)
+    def test_the_next_cycle_keeps_them_too(self, plan, seed):
+        world = random_world(seed)
+        world = with_switches(world, two_fabrics(len(world.nodes), seed), seed)
+        memory = Memory()
+        decide(world, plan, memory)
+        for now_s in (15, 40, 90):
+            later = dataclasses.replace(world, now_s=now_s, generation=world.generation + now_s)
+            made = decide(later, plan, memory)
+            assert check(later, made) == (), f"seed {seed}\n{gantt(later, made)}"
+
+
+def four_and_four(*jobs, busy=(2, 3, 6, 7), end_s=1000, now_s=0):
+    """Two leaf switches of four nodes, half of each idle."""
+    running = [a_running_job((node,), end_s) for node in busy]
+    world = a_snapshot(nodes=8, running=running, jobs=jobs, now_s=now_s)()
+    return dataclasses.replace(world, topology=regular(8, 4))
+
+
+@pytest.mark.parametrize("plan", ["easy", "conservative", "openccs", "search"])
+@pytest.mark.parametrize("place", ["sequential", "compact"])
+class TestAWish:
+    def test_what_fits_on_one_switch_starts_there(self, plan, place):
+        world = four_and_four(a_job(2, switches=1, switches_wait_s=60), busy=(0, 1, 2, 4, 5))
+        made = decide(world, plan, place=place)
+        assert made.start_s[0] == 0
+        assert made.nodes_of(0).tolist() == [6, 7]
+
+    def test_it_waits_and_then_takes_anything(self, plan, place):
+        job = a_job(4, switches=1, switches_wait_s=60)
+        world = four_and_four(job)
+        made = decide(world, plan, place=place)
+        assert made.start_s[0] == 60
+        reason = made.reasons[0]
+        assert reason.code is ReasonCode.RESOURCES
+        assert reason.text.startswith("waits for room on 1 leaf switch until ")
+        later = dataclasses.replace(world, now_s=60)
+        assert decide(later, plan, place=place).start_s[0] == 60
+
+    def test_a_switch_that_is_free_before_is_taken(self, plan, place):
+        world = four_and_four(a_job(4, switches=1, switches_wait_s=60), end_s=30)
+        made = decide(world, plan, place=place)
+        assert made.start_s[0] == 30
+        assert made.nodes_of(0).tolist() in ([0, 1, 2, 3], [4, 5, 6, 7])
+
+    def test_two_switches_are_enough_for_two(self, plan, place):
+        made = decide(four_and_four(a_job(4, switches=2, switches_wait_s=60)), plan, place=place)
+        assert made.start_s[0] == 0
+
+    def test_what_no_switch_can_hold_waits_nevertheless(self, plan, place):
+        made = decide(four_and_four(a_job(6, switches=1, switches_wait_s=60), busy=()), plan)
+        assert made.start_s[0] == 60
+        assert made.reasons[0].text.startswith("no 1 leaf switch can hold it: waits until ")
+
+    def test_the_wait_begins_when_the_job_is_eligible(self, plan, place):
+        job = a_job(4, switches=1, switches_wait_s=60, submit_s=900, eligible_s=970)
+        made = decide(four_and_four(job, now_s=1000, end_s=9000), plan, place=place)
+        assert made.start_s[0] == 1030
+
+    def test_without_a_topology_nobody_waits(self, plan, place):
+        world = dataclasses.replace(
+            four_and_four(a_job(4, switches=1, switches_wait_s=60)), topology=None
+        )
+        assert decide(world, plan, place=place).start_s[0] == 0
+
+    def test_others_go_first_meanwhile(self, plan, place):
+        world = four_and_four(
+            a_job(4, switches=1, switches_wait_s=60, id="1"), a_job(2, limit_s=50, id="2")
+        )
+        made = decide(world, plan, place=place)
+        assert made.start_s.tolist() == [60, 0]
+
+    def test_a_job_never_has_nodes_of_two_fabrics(self, plan, place):
+        world = four_and_four(a_job(4))
+        apart = Topology(("a", "b"), np.array([-1, -1], np.int32), world.topology.leaf_of_node)
+        made = decide(dataclasses.replace(world, topology=apart), plan, place=place)
+        assert made.start_s[0] == 1000
+
+    def test_one_that_no_fabric_holds_never_runs(self, plan, place):
+        world = four_and_four(a_job(5), busy=())
+        apart = Topology(("a", "b"), np.array([-1, -1], np.int32), world.topology.leaf_of_node)
+        made = decide(dataclasses.replace(world, topology=apart), plan, place=place)
+        assert made.start_s[0] == NEVER
+        assert made.reasons[0].code is ReasonCode.NEVER
