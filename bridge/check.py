@@ -34,7 +34,7 @@ from bridge.planning.features import parse_features
 from bridge.units import NEVER, UNLIMITED_S, UNPLANNED
 
 _WHOLE = 1 << 30  # seats of a node: an exclusive holder takes all of them, a shared one takes one
-_MAY_PLAN = (Hold.NONE, Hold.BEGIN_TIME, Hold.RESERVATION)
+_MAY_PLAN = np.isin(np.arange(256), (Hold.NONE, Hold.BEGIN_TIME, Hold.RESERVATION))
 _FIXED_GRACE_S = 60
 _LARGEST_SPAN_S = 1 << 40
 
@@ -108,13 +108,21 @@ class _Judge:
         none = np.zeros((len(plan.nodes), 0), dtype=np.int32)
         self._groups = plan.groups if plan.groups is not None else none
 
+    def _of_several_kinds(self) -> list[int]:
+        """Rows with a start whose jobs ask for chunks of several kinds."""
+        if not self._mixed.any():
+            return []
+        rows: list[int] = self.rows[self._mixed[self.job[self.rows]]].tolist()
+        return rows
+
     def blame(self, rows: NDArray[np.intp] | NDArray[np.int64], text: str) -> None:
         for row in np.unique(rows).tolist() if len(rows) else ():
             self.found.append(Violation(row, str(self.snapshot.jobs.id[self.job[row]]), text))
 
     def jobs_have_rows(self) -> None:
         jobs = self.snapshot.jobs
-        starts = np.bincount(self.job[self.plan.starts_now], minlength=len(jobs))
+        now = self.plan.start_s == self.plan.now_s
+        starts = np.bincount(self.job[now], minlength=len(jobs))
         rows = np.bincount(self.job, minlength=len(jobs))
         for job in np.flatnonzero(rows == 0).tolist():
             self.found.append(Violation(-1, str(jobs.id[job]), "has no row in the plan"))
@@ -126,15 +134,15 @@ class _Judge:
             self.found.append(Violation(-1, str(jobs.id[job]), text))
         without = ~self.has_start
         self.blame(np.flatnonzero(without & (self.width > 0)), "has nodes but no start")
-        for row in np.flatnonzero(self.plan.start_s != self.plan.now_s).tolist():
-            if self.plan.reasons[row] is None:
+        for row, reason in enumerate(self.plan.reasons):
+            if reason is None and not now[row]:
                 self.blame(np.array([row]), "waits without a reason")
 
     def starts(self) -> None:
         snapshot, plan, jobs, rows = self.snapshot, self.plan, self.snapshot.jobs, self.rows
         job, start_s, end_s = self.job[rows], plan.start_s[rows], plan.end_s[rows]
         self.blame(rows[start_s < snapshot.now_s], "starts in the past")
-        self.blame(rows[~np.isin(jobs.hold[job], _MAY_PLAN)], "is held back, yet planned")
+        self.blame(rows[~_MAY_PLAN[jobs.hold[job]]], "is held back, yet planned")
         waits = (jobs.hold[job] == Hold.BEGIN_TIME) & (start_s < jobs.begin_s[job])
         self.blame(rows[waits], "starts before its begin time")
         part = plan.partition[rows]
@@ -223,7 +231,7 @@ class _Judge:
     def chunks(self) -> None:
         """Chunks of several kinds: rule 6."""
         plan, jobs = self.plan, self.snapshot.jobs
-        for row in self.rows[self._mixed[self.job[self.rows]]].tolist():
+        for row in self._of_several_kinds():
             asked = jobs.chunks[self.job[row]]
             kinds, place = asked.request.kinds, asked.request.place
             own = slice(int(plan.indptr[row]), int(plan.indptr[row + 1]))
@@ -263,8 +271,10 @@ class _Judge:
         if (fabric < 0).any() or (fabric != fabric[0]).any():
             nodes, owner = self._nodes_of(several)
             first = fabric[plan.nodes[plan.indptr[several]]]
-            self.blame(several[owner[fabric[nodes] < 0]], "has several nodes, one on no switch")
-            self.blame(several[owner[fabric[nodes] != first[owner]]], "has nodes of two fabrics")
+            alone = fabric[nodes] < 0
+            self.blame(several[owner[alone]], "has several nodes, one on no switch")
+            apart = ~alone & (first[owner] >= 0) & (fabric[nodes] != first[owner])
+            self.blame(several[owner[apart]], "has nodes of two fabrics")
         job = self.job[several]
         since_s = np.maximum(jobs.eligible_s[job], jobs.begin_s[job])
         since_s = np.where(since_s > 0, since_s, jobs.submit_s[job])
@@ -291,7 +301,7 @@ class _Judge:
         plan, jobs = self.plan, self.snapshot.jobs
         job = self.job[self.row_of]
         want: NDArray[np.int64] = jobs.per_node[job] + jobs.per_task[job] * plan.tasks[:, None]
-        for row in self.rows[self._mixed[self.job[self.rows]]].tolist():
+        for row in self._of_several_kinds():
             asked = jobs.chunks[self.job[row]]
             own = slice(int(plan.indptr[row]), int(plan.indptr[row + 1]))
             n_kinds = min(len(asked.wants), self._groups.shape[1])
@@ -328,6 +338,8 @@ class _Judge:
 
     def reservations(self) -> None:
         plan, snapshot, jobs = self.plan, self.snapshot, self.snapshot.jobs
+        if not snapshot.reservations:
+            return
         own = jobs.reservation[self.job[self.row_of]]
         start_s, end_s = plan.start_s[self.row_of], plan.end_s[self.row_of]
         for index, reservation in enumerate(snapshot.reservations):

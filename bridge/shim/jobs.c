@@ -115,6 +115,18 @@ static int64_t least_time_s(const job_record_t *job)
     return job->time_limit == NO_VAL || job->time_limit == INFINITE ? 60 : 0;
 }
 
+// On how many leaf switches the job wants to be at most (--switches); 0: on any number.
+static uint32_t switches(const job_record_t *job)
+{
+    return job->req_switch == NO_VAL ? 0 : job->req_switch;
+}
+
+// How long it waits for that, as Slurm has bounded it (max_switch_wait).
+static uint32_t switches_wait_s(const job_record_t *job)
+{
+    return switches(job) && job->wait4switch != NO_VAL ? job->wait4switch : 0;
+}
+
 uint64_t job_version(const job_record_t *job)
 {
     const job_details_t *details = job->details;
@@ -140,6 +152,7 @@ uint64_t job_version(const job_record_t *job)
     hash_text(&hash, job->tres_per_socket);
     hash_text(&hash, job->tres_per_task);
     hash_number(&hash, (uint64_t)deadline_s(job));
+    hash_number(&hash, (uint64_t)switches(job) << 32 | switches_wait_s(job));
     hash_malleable(&hash, job);
     return hash_end(hash);
 }
@@ -296,6 +309,8 @@ static pb_request_t *request_message(arena_t *arena, const job_record_t *job)
     request->reservation = arena_text(arena, job->resv_name);
     request->contiguous = details->contiguous != 0;
     request->fixed_start = job_option(job, "fixed-start") != NULL;
+    request->switches = switches(job);
+    request->switches_wait_s = switches_wait_s(job);
     set_malleable(arena, request, job);
     set_chunks(arena, request, job);
     return request;

@@ -137,7 +137,7 @@ static verdict_t judge_uses(const job_record_t *job, const pb_start_t *start, bi
 
 typedef struct {
     bitstr_t *required, *excluded;
-    uint32_t min_nodes, max_nodes, time_limit, state_reason, task_dist;
+    uint32_t min_nodes, max_nodes, time_limit, state_reason, task_dist, req_switch;
     uint16_t *tasks;
     char *state_desc;
     part_record_t *part;
@@ -157,6 +157,7 @@ static void narrow(job_record_t *job, part_record_t *part, bitstr_t *nodes, uint
                      .state_reason = job->state_reason,
                      .state_desc = xstrdup(job->state_desc),
                      .task_dist = details->task_dist,
+                     .req_switch = job->req_switch,
                      .tasks = *compat_tasks_on_nodes(details),
                      .part = job->part_ptr,
                      .features_use = details->features_use,
@@ -173,6 +174,10 @@ static void narrow(job_record_t *job, part_record_t *part, bitstr_t *nodes, uint
         details->task_dist = (details->task_dist & ~SLURM_DIST_STATE_BASE) | SLURM_DIST_ARBITRARY;
         *compat_tasks_on_nodes(details) = tasks;
     }
+    // The service has counted leaf switches, and how long the job waited for few: Slurm, which
+    // would begin to count with this very start, is not to refuse the nodes.
+    job->req_switch = 0;
+    job->best_switch = true;
     if (job->deadline && job->deadline != NO_VAL) {
         uint32_t minutes = (uint32_t)MAX(0, (job->deadline - time(NULL)) / 60);
         uint32_t limit = job->time_limit;
@@ -198,6 +203,7 @@ static void restore_rest(job_record_t *rest, const kept_t *kept)
         details->task_dist = kept->task_dist;
         *compat_tasks_on_nodes(details) = NULL; // the started record's
     }
+    rest->req_switch = kept->req_switch;
     rest->time_limit = kept->time_limit;
     if (rest->part_ptr != kept->part) {
         rest->part_ptr = kept->part;
@@ -216,6 +222,7 @@ static void restore(job_record_t *job, kept_t *kept, bool started)
     details->max_nodes = kept->max_nodes;
     details->task_dist = kept->task_dist;
     *compat_tasks_on_nodes(details) = kept->tasks;
+    job->req_switch = kept->req_switch;
     if (!started) {
         job->time_limit = kept->time_limit;
         details->features_use = kept->features_use;
