@@ -22,6 +22,7 @@ COMMANDS: Final = {
     "plan": ("plan", "plan", "Show what starts when and where."),
     "explain": ("explain", "explain", "Explain why a job waits, or when and where it starts."),
     "accuracy": ("accuracy", "accuracy", "Show how announced starts came true."),
+    "topology": ("topology", "app", "Draw the switches and who is on them; check a file of them."),
     "policy": ("policy", "app", "Show or change the policy."),
     "reserve": ("reserve", "reserve", "Make an advance reservation (administrators)."),
     "unreserve": ("reserve", "unreserve", "Remove a reservation (administrators)."),

@@ -499,6 +499,13 @@ class OperatorClient:
         )
         return reply
 
+    def topology(self) -> operator_pb2.TopologyReply:
+        """The switches, and who is on them."""
+        reply: operator_pb2.TopologyReply = self._call(
+            self._stub.Topology, operator_pb2.TopologyRequest()
+        )
+        return reply
+
     def policy(self, replacement: str = "") -> operator_pb2.PolicyReply:
         """The policy; with a replacement (preset or YAML) it is exchanged first."""
         reply: operator_pb2.PolicyReply = self._call(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operators and users may ask: status, plan, explain, policy, accuracy; reserve, record.
+"""What operators and users may ask: status, plan, explain, topology, policy, accuracy; and orders.
 
 Reads never wait for a cycle.
 """
@@ -18,6 +18,7 @@ from bridge.rpc.explain import explain, planned_jobs
 from bridge.rpc.nearest import NearestChanges
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.rpc.pb import operator_pb2_grpc
+from bridge.rpc.places import topology_reply
 from bridge.rpc.policy_switch import PolicySwitch
 from bridge.rpc.reservations import reserve, unreserve
 from bridge.rpc.server import answering
@@ -122,6 +123,13 @@ class Operator(operator_pb2_grpc.OperatorServicer):  # type: ignore[misc]
                 f"no job '{shown}' is waiting or running (ended, or not yet reported)",
             )
         return reply
+
+    @answering
+    def Topology(  # noqa: N802, D102
+        self, request: pb.TopologyRequest, context: grpc.ServicerContext
+    ) -> pb.TopologyReply:
+        del request
+        return topology_reply(self._published(context), 0 if self._admin else MOST_READ)
 
     @answering
     def Policy(self, request: pb.PolicyRequest, context: grpc.ServicerContext) -> pb.PolicyReply:  # noqa: N802, D102

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.core import Tree
 from bridge.model.job import Ending, Hold, WidthRule
 from bridge.model.plan import Plan
 from bridge.model.resources import LoweredChunks
@@ -34,6 +35,7 @@ def _faults(snapshot: Snapshot, plan: Plan) -> Iterator[Fault]:
     yield from _nodes(snapshot)
     # What follows counts nodes, partitions, licences: so these first.
     yield from _places(snapshot)
+    yield from _switches(snapshot)
     yield from _jobs(snapshot)
     yield from _running(snapshot)
     for each in fields(snapshot.ended):
@@ -75,6 +77,20 @@ def _places(snapshot: Snapshot) -> Iterator[Fault]:
         if len(kept.licences) not in (0, len(snapshot.licences)):
             yield f"snapshot.reservations[{i}].licences", "does not fit the snapshot's licences"
         yield from _amounts(f"snapshot.reservations[{i}].licences", kept.licences)
+
+
+def _switches(snapshot: Snapshot) -> Iterator[Fault]:
+    if (topology := snapshot.topology) is None:
+        return
+    count = len(topology.names)
+    yield from _length("snapshot.topology.parent", topology.parent, count)
+    yield from _length("snapshot.topology.leaf_of_node", topology.leaf_of_node, len(snapshot.nodes))
+    if len(set(topology.names)) < count:
+        yield "snapshot.topology.names", "names a switch twice"
+    try:
+        Tree(topology.parent, topology.leaf_of_node)
+    except ValueError as error:
+        yield "snapshot.topology", str(error)
 
 
 def _jobs(snapshot: Snapshot) -> Iterator[Fault]:

@@ -200,12 +200,28 @@ def read_topology(path: Path, nodes: Sequence[str] | None = None) -> Topology:
     Raises:
         ConfigError: the file cannot be read, or says something impossible.
     """
+    text = _text(path)
+    named = _named(str(path), text) if nodes is None else nodes
+    return parse_topology(text, named, file=str(path))
+
+
+def named_nodes(path: Path) -> list[str]:
+    """The nodes that a topology.conf file names, in its order.
+
+    Raises:
+        ConfigError: the file cannot be read, or is none.
+    """
+    return _named(str(path), _text(path))
+
+
+def _named(file: str, text: str) -> list[str]:
+    reader = _Reader(file, text)
+    reader.read()
+    return list(dict.fromkeys(name for switch in reader.switches for name in switch.nodes))
+
+
+def _text(path: Path) -> str:
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError("topology", f"cannot be read: {error}", file=str(path)) from None
-    if nodes is None:
-        reader = _Reader(str(path), text)
-        reader.read()
-        nodes = list(dict.fromkeys(name for switch in reader.switches for name in switch.nodes))
-    return parse_topology(text, nodes, file=str(path))

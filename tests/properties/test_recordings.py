@@ -118,6 +118,12 @@ def test_any_other_value_anywhere_is_refused_or_planned_without_a_crash(seed, ch
             "snapshot.jobs.tasks: has 1 rows where",
         ),
         (lambda d: d["snapshot"]["jobs"].update(colour=[1]), "snapshot.jobs.colour: is an unknown"),
+        (
+            lambda d: d["snapshot"].update(
+                topology={"names": ["a", "b"], "parent": [1, 0], "leaf_of_node": []}
+            ),
+            "snapshot.topology",
+        ),
         (lambda d: d.update(seed=-1), "seed: must be 0 or more"),
         (lambda d: d["memory"].update(kept_plan="eA=="), "memory.kept_plan: cannot be used"),
     ],

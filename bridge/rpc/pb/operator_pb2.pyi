@@ -197,6 +197,42 @@ class Change(_message.Message):
     free_pools: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, start_s: _Optional[int] = ..., time_limit_s: _Optional[int] = ..., nodes: _Optional[int] = ..., tasks: _Optional[int] = ..., chunks: _Optional[int] = ..., partition: _Optional[str] = ..., options: _Optional[str] = ..., text: _Optional[str] = ..., free_pools: _Optional[_Iterable[str]] = ...) -> None: ...
 
+class TopologyRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class TopologyReply(_message.Message):
+    __slots__ = ("now_s", "switches", "nodes", "jobs")
+    NOW_S_FIELD_NUMBER: _ClassVar[int]
+    SWITCHES_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    now_s: int
+    switches: _containers.RepeatedCompositeFieldContainer[SwitchAbove]
+    nodes: _containers.RepeatedCompositeFieldContainer[NodePlace]
+    jobs: _containers.RepeatedCompositeFieldContainer[PlannedJob]
+    def __init__(self, now_s: _Optional[int] = ..., switches: _Optional[_Iterable[_Union[SwitchAbove, _Mapping]]] = ..., nodes: _Optional[_Iterable[_Union[NodePlace, _Mapping]]] = ..., jobs: _Optional[_Iterable[_Union[PlannedJob, _Mapping]]] = ...) -> None: ...
+
+class SwitchAbove(_message.Message):
+    __slots__ = ("name", "parent")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    PARENT_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    parent: int
+    def __init__(self, name: _Optional[str] = ..., parent: _Optional[int] = ...) -> None: ...
+
+class NodePlace(_message.Message):
+    __slots__ = ("name", "leaf", "usable", "state")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    LEAF_FIELD_NUMBER: _ClassVar[int]
+    USABLE_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    leaf: int
+    usable: bool
+    state: str
+    def __init__(self, name: _Optional[str] = ..., leaf: _Optional[int] = ..., usable: bool = ..., state: _Optional[str] = ...) -> None: ...
+
 class PolicyRequest(_message.Message):
     __slots__ = ("set",)
     SET_FIELD_NUMBER: _ClassVar[int]

@@ -60,6 +60,11 @@ class OperatorStub(object):
                 request_serializer=schedbridge_dot_v1_dot_operator__pb2.AccuracyRequest.SerializeToString,
                 response_deserializer=schedbridge_dot_v1_dot_operator__pb2.AccuracyReply.FromString,
                 _registered_method=True)
+        self.Topology = channel.unary_unary(
+                '/schedbridge.v1.Operator/Topology',
+                request_serializer=schedbridge_dot_v1_dot_operator__pb2.TopologyRequest.SerializeToString,
+                response_deserializer=schedbridge_dot_v1_dot_operator__pb2.TopologyReply.FromString,
+                _registered_method=True)
         self.Reserve = channel.unary_unary(
                 '/schedbridge.v1.Operator/Reserve',
                 request_serializer=schedbridge_dot_v1_dot_operator__pb2.ReserveRequest.SerializeToString,
@@ -116,6 +121,13 @@ class OperatorServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Topology(self, request, context):
+        """The switches above the nodes and who is on them, as of the last cycle.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Reserve(self, request, context):
         """Administrators: finds nodes for a reservation and has the controller make it. Waits until the
         controller has called. FAILED_PRECONDITION: it did not and nothing will be done, or it refused.
@@ -166,6 +178,11 @@ def add_OperatorServicer_to_server(servicer, server):
                     servicer.Accuracy,
                     request_deserializer=schedbridge_dot_v1_dot_operator__pb2.AccuracyRequest.FromString,
                     response_serializer=schedbridge_dot_v1_dot_operator__pb2.AccuracyReply.SerializeToString,
+            ),
+            'Topology': grpc.unary_unary_rpc_method_handler(
+                    servicer.Topology,
+                    request_deserializer=schedbridge_dot_v1_dot_operator__pb2.TopologyRequest.FromString,
+                    response_serializer=schedbridge_dot_v1_dot_operator__pb2.TopologyReply.SerializeToString,
             ),
             'Reserve': grpc.unary_unary_rpc_method_handler(
                     servicer.Reserve,
@@ -318,6 +335,33 @@ class Operator(object):
             '/schedbridge.v1.Operator/Accuracy',
             schedbridge_dot_v1_dot_operator__pb2.AccuracyRequest.SerializeToString,
             schedbridge_dot_v1_dot_operator__pb2.AccuracyReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Topology(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/schedbridge.v1.Operator/Topology',
+            schedbridge_dot_v1_dot_operator__pb2.TopologyRequest.SerializeToString,
+            schedbridge_dot_v1_dot_operator__pb2.TopologyReply.FromString,
             options,
             channel_credentials,
             insecure,

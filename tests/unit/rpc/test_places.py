@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What everybody may see of the switches and who is on them."""
+
+import pytest
+
+from bridge.loop import Decider
+from bridge.registry import PRESETS, build
+from bridge.rpc import operators
+from bridge.rpc.announcements import Announcements
+from bridge.rpc.cycles import Cycles
+from bridge.rpc.operators import Operator, PolicySwitch
+from bridge.rpc.pb import operator_pb2 as pb
+from bridge.rpc.session import Session
+from bridge.rpc.switches import Switches
+from tests.unit.rpc.worlds import a_full, a_hello, a_job, a_running_job, some_nodes
+
+
+@pytest.fixture
+def ask(tmp_path):
+    """Runs a cycle, then asks as an administrator or as anybody."""
+    path = tmp_path / "topology.conf"
+    path.write_text("SwitchName=a Nodes=n[0-1]\nSwitchName=b Nodes=n2\nSwitchName=t Switches=a,b")
+
+    def asked(*jobs, admin=False, switches=True):
+        decider = Decider(build(PRESETS["easy"]))
+        cycles = Cycles(
+            decider.decide,
+            session=Session(10, Switches(path).above) if switches else Session(),
+            announcements=Announcements(),
+            service="test",
+            policy=lambda: "easy",
+        )
+        cycles.greet(a_hello())
+        nodes = [*some_nodes(3), *some_nodes(4, usable=False)[3:]]
+        cycles.run(a_full(jobs, nodes=nodes))
+        operator = Operator(
+            cycles,
+            PolicySwitch(PRESETS["easy"], decider),
+            service="test",
+            failures=lambda: 0,
+            admin=admin,
+        )
+        return operator.Topology(pb.TopologyRequest(), None)
+
+    return asked
+
+
+def test_switches_nodes_and_jobs(ask):
+    reply = ask(a_running_job("5", "n[0,2]"), a_job("7"))
+    assert [(one.name, one.parent) for one in reply.switches] == [("a", 2), ("b", 2), ("t", -1)]
+    assert [(node.name, node.leaf, node.usable) for node in reply.nodes] == [
+        ("n0", 0, True), ("n1", 0, True), ("n2", 1, True), ("n3", -1, False),
+    ]  # fmt: skip
+    assert [(job.job_id, job.nodes, job.running) for job in reply.jobs] == [
+        ("5", "n[0,2]", True), ("7", "n1", False),
+    ]  # fmt: skip
+
+
+def test_without_a_topology_there_are_nodes_and_jobs(ask):
+    reply = ask(a_running_job("5", "n0"), switches=False)
+    assert not reply.switches
+    assert {node.leaf for node in reply.nodes} == {-1}
+    assert len(reply.jobs) == 1
+
+
+@pytest.mark.parametrize(("admin", "given"), [(True, 3), (False, 2)])
+def test_ordinary_users_get_a_bounded_part(ask, monkeypatch, admin, given):
+    monkeypatch.setattr(operators, "MOST_READ", 2)
+    jobs = [a_running_job("5", "n0"), a_running_job("6", "n1"), a_job("7")]
+    assert len(ask(*jobs, admin=admin).jobs) == given
+
+
+def test_waiting_jobs_are_not_told(ask):
+    reply = ask(a_running_job("5", "n[0-2]"), a_job("7"))
+    assert [job.job_id for job in reply.jobs] == ["5"]
