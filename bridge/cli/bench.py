@@ -348,7 +348,9 @@ def placement(
     ] = None,
     placers: Annotated[
         str,
-        typer.Option(help="By commas; behind an @ the moves of annealing, the ms of compact."),
+        typer.Option(
+            help="By commas; behind an @ moves of annealing, ms of compact, s of solvers."
+        ),
     ] = "sequential,annealing,contiguous-exact,compact",
     metric: Annotated[
         Metric, typer.Option(help="Hops as the paper defines them, or as its code counts them.")

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from bridge.errors import ConfigError, TraceError
 from bridge.model.topology import Topology, regular
+from bridge.planning.contiguous_program import BySolver, by_cp_sat, by_scip
 from bridge.planning.fabric import Fabric, Metric, NodeSets
 from bridge.policies.place.annealing import Annealing
 from bridge.policies.place.compact import Compact
@@ -44,11 +45,14 @@ def _sequential(
 PLACERS: Final[dict[str, Callable[[int | None], Place]]] = {
     "sequential": lambda _: _sequential,
     "contiguous-exact": lambda _: ContiguousExact().arrange,
+    "contiguous-cp-sat": lambda limit: BySolver(by_cp_sat, float(limit or 0)).arrange,
+    "contiguous-scip": lambda limit: BySolver(by_scip, float(limit or 0)).arrange,
     "annealing": lambda effort: Annealing(effort=effort or 500).arrange,
     "annealing-published": lambda effort: Annealing(effort=effort or 500, published=True).arrange,
     "compact": lambda budget: Compact(budget_ms=5.0 if budget is None else budget).arrange,
 }
-"""By name; what stands behind an @ is `effort`, for `compact` its budget in ms."""
+"""By name; what stands behind an @ is `effort`, for `compact` its budget in ms, for the 0-1 program
+by a solver its time limit in s."""
 
 
 @dataclass(frozen=True)

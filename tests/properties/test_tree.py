@@ -99,7 +99,7 @@ def ints(values: list[int]) -> np.ndarray:
     return np.array(values, dtype=np.int32)
 
 
-@given(fabrics(), st.data())
+@given(st.deferred(lambda: st.one_of(fabrics(), tall_fabrics())), st.data())
 @pytest.mark.parametrize(("name", "metric"), METRICS)
 def test_cost_from_counts_is_the_cost_pair_by_pair(
     name: str, metric: HopMetric, fabric: Fabric, data: st.DataObject
@@ -108,16 +108,40 @@ def test_cost_from_counts_is_the_cost_pair_by_pair(
     assert fabric.tree.costs(metric, *csr([nodes]))[0] == pytest.approx(fabric.cost(nodes, name))
 
 
-@given(fabrics(), st.data())
-def test_one_job_gets_the_best_set_there_is(fabric: Fabric, data: st.DataObject) -> None:
+@st.composite
+def tall_fabrics(draw: st.DrawFn, most_nodes: int = 10) -> Fabric:
+    """Three or four levels, unequal switches of unequal heights, one fabric or two."""
+    widths = [draw(st.integers(2, 4)), 3, 2][: draw(st.integers(2, 3))]
+    widths.append(draw(st.integers(1, 2)))
+    first = [sum(widths[:level]) for level in range(len(widths))]
+    parent = []
+    for level, width in enumerate(widths[:-1]):
+        for _ in range(width):  # most hang one level up, some anywhere above
+            above = (
+                level + 1 if draw(st.booleans()) else draw(st.integers(level + 1, len(first) - 1))
+            )
+            parent.append(first[above] + draw(st.integers(0, widths[above] - 1)))
+    parent += [-1] * widths[-1]
+    with_nodes = [v for v in range(len(parent)) if v not in parent]
+    n_nodes = draw(st.integers(2, most_nodes))
+    leaf_of_node = [draw(st.sampled_from(with_nodes)) for _ in range(n_nodes)]
+    idle = sorted(draw(st.sets(st.integers(0, n_nodes - 1), min_size=2)))
+    return Fabric(parent, leaf_of_node, idle)
+
+
+@given(st.one_of(fabrics(), tall_fabrics()), st.data())
+@pytest.mark.parametrize(("name", "metric"), METRICS)
+def test_one_job_gets_the_best_set_there_is(
+    name: str, metric: HopMetric, fabric: Fabric, data: st.DataObject
+) -> None:
     size = data.draw(st.integers(1, len(fabric.idle)))
-    (found,) = sets_of(fabric.tree.compact(PAPER, ints(fabric.idle), ints([size]), 0.0))
+    (found,) = sets_of(fabric.tree.compact(metric, ints(fabric.idle), ints([size]), 0.0))
     assert_legal(fabric, [size], [found])
-    best = min(fabric.cost(nodes, "paper") for nodes in combinations(fabric.idle, size))
+    best = min(fabric.cost(nodes, name) for nodes in combinations(fabric.idle, size))
     if best == np.inf:
         assert found == ()
     else:
-        assert fabric.cost(found, "paper") == pytest.approx(best)
+        assert fabric.cost(found, name) == pytest.approx(best)
 
 
 def contiguous_sets(idle: list[int], sizes: list[int]) -> list[list[tuple[int, ...]]]:
@@ -135,7 +159,7 @@ def contiguous_sets(idle: list[int], sizes: list[int]) -> list[list[tuple[int, .
     return ways
 
 
-@given(fabrics(), st.data())
+@given(st.one_of(fabrics(), tall_fabrics(8)), st.data())
 @pytest.mark.parametrize(("name", "metric"), METRICS)
 def test_contiguous_is_exact(
     name: str, metric: HopMetric, fabric: Fabric, data: st.DataObject
