@@ -9,10 +9,10 @@ from bridge.check import check
 from bridge.errors import InvalidPlan
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
-from bridge.model.topology import Arranged
-from bridge.planning.arranging import Arranger, delays, propose, require
+from bridge.planning.arranging import arrange
 from bridge.planning.believing import believe, real_starts, told
-from bridge.planning.fabric import Fabric
+from bridge.planning.conditions import HasConditions
+from bridge.planning.fabric import Arranger
 from bridge.ports import Memory, Policy
 
 
@@ -37,21 +37,21 @@ def run_cycle(snapshot: Snapshot, memory: Memory, policy: Policy, rng: np.random
     kept, memory.arranged = memory.kept_plan, None
     plan = policy.plan.plan(believed, order, preference, memory, rng)
 
-    # 5. Arrange: on which nodes do those that start now sit together?
+    # 5. Arrange: on which nodes do those that start together sit? Nobody starts later for it.
     if believed.topology is not None and isinstance(policy.place, Arranger):
-        fabric = Fabric.of(believed.topology)
-        proposal = propose(believed, plan, fabric, policy.place, rng)
-        arranged = Arranged(proposal.jobs, proposal.before, proposal.after)
-        if proposal.rows:
-            first, memory.kept_plan = memory.kept_plan, kept
-            asked = require(believed, plan, proposal)
-            again = policy.plan.plan(asked, order, preference, memory, rng)
-            if delays(plan, again):
-                memory.kept_plan = first
-                arranged = Arranged(proposal.jobs, proposal.before, proposal.before, refused=True)
-            else:
-                plan = again
-        memory.arranged = arranged
+
+        def again(asked: Snapshot) -> Plan:
+            memory.kept_plan = kept
+            return policy.plan.plan(asked, order, preference, memory, rng)
+
+        free_pools = (
+            policy.plan.conditions.rules.free_pools
+            if isinstance(policy.plan, HasConditions)
+            else ()
+        )
+        plan = arrange(
+            believed, plan, policy.place, memory, rng, free_pools=free_pools, again=again
+        )
 
     # 6. Check: nobody trusts a plan. What starts now must be legal whatever it takes.
     violations = check(believed, plan)

@@ -1,60 +1,107 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which nodes the jobs that start in one cycle get, all of them together.
+"""Which nodes the jobs of a plan get, all of them together.
 
 Words
     window    jobs of two nodes or more that start now, and may be placed on the same idle nodes.
 
 Rules
-    1. The plan stage has said who starts now. Jobs of one node, tasks of arrays, and jobs that
-       named their nodes or asked for chunks stay where it put them.
-    2. A window's nodes are those it has in the plan, and all others that are idle now, open to its
+    1. The plan stage has said who starts when. First jobs trade nodes that are alike, which changes
+       no start (`bridge.planning.trading`).
+    2. What trading cannot reach is proposed: sets across nodes of several kinds, and on nodes that
+       other jobs share. Jobs of one node, tasks of arrays, and jobs that named their nodes or asked
+       for chunks stay where they are here.
+    3. A window's nodes are those it has in the plan, and all others that are idle now, open to its
        jobs until their end, and on a switch. Jobs that hold whole nodes and may use the same ones
        form one window; each job that shares nodes is one of its own, on nodes that can hold what it
        has on each.
-    3. Windows of more nodes go first. A window whose new sets cost no less keeps what it has.
-    4. The new sets are handed to the plan stage as nodes that the jobs require, and everything is
-       planned again around them. If any job then started later than it would have, the first plan
-       stays: nobody waits for somebody else's hops.
+    4. Windows of more nodes go first. A window whose new sets cost no less keeps what it has, and
+       so does one in which a job would sit on more leaf switches than it allows, and than it does.
+    5. The new sets are handed to the plan stage as nodes that the jobs require, and everything is
+       planned again around them, and trades again. If any job then started later than it would
+       have, or the jobs that start now paid no less, the first plan stays: nobody waits for
+       somebody else's hops.
 """
 
 import dataclasses
 import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.model.limits import FreePool
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
+from bridge.model.topology import Arranged
 from bridge.planning.eligibility import Eligibility
-from bridge.planning.fabric import Fabric, NodeSets
+from bridge.planning.fabric import Arranger, Fabric, csr
+from bridge.planning.kept_plan import KeptPlan
+from bridge.planning.trading import Ground, kinds, trade
+from bridge.ports import Memory
 from bridge.units import NEVER, UNPLANNED
 
 
-@runtime_checkable
-class Arranger(Protocol):
-    """A place policy that also places the jobs that start together, on a tree of switches."""
+def arrange(
+    snapshot: Snapshot,
+    plan: Plan,
+    place: Arranger,
+    memory: Memory,
+    rng: np.random.Generator,
+    *,
+    free_pools: Sequence[FreePool],
+    again: Callable[[Snapshot], Plan],
+) -> Plan:
+    """Gives the jobs of a plan cheaper nodes; nobody starts later.
 
-    def arrange(
-        self,
-        fabric: Fabric,
-        idle: NDArray[np.int32],
-        sizes: NDArray[np.int32],
-        rng: np.random.Generator,
-    ) -> NodeSets:
-        """Finds node sets for a window of jobs.
+    Args:
+        snapshot: the world as it is believed.
+        plan: who starts when, and where so far.
+        place: finds node sets.
+        memory: what was made of it is noted there; the plan that is kept follows.
+        rng: chance.
+        free_pools: that the plan stage obeys.
+        again: plans everything again.
+    """
+    assert snapshot.topology is not None, "who arranges has switches"
+    fabric = Fabric.of(snapshot.topology)
+    ground = Ground(snapshot, fabric, kinds(snapshot, fabric, free_pools), place, rng)
+    rows = plan.starts_now[np.diff(plan.indptr)[plan.starts_now] > 1]
+    before = _paid(fabric, plan, rows)
+    source, best = plan, trade(ground, plan)
+    after = _paid(fabric, best.plan, rows)
+    proposal = propose(ground, best.plan)
+    refused = False
+    if proposal.rows:
+        kept, promised = memory.kept_plan, memory.planned_start_s
+        other = again(require(snapshot, best.plan, proposal))
+        refused = delays(plan, other)
+        if not refused:
+            traded = trade(ground, other)
+            paid = _paid(fabric, traded.plan, rows)
+            if _sum(paid) < _sum(after):
+                source, best, after = other, traded, paid
+        if source is plan:
+            memory.kept_plan, memory.planned_start_s = kept, promised
+    if isinstance(memory.kept_plan, KeptPlan):
+        ids = snapshot.jobs.id[source.job]
+        memory.kept_plan = memory.kept_plan.moved(ids, source, best.image)
+    counted = np.isfinite(before) & np.isfinite(after)
+    memory.arranged = Arranged(
+        len(rows), float(before[counted].sum()), float(after[counted].sum()), refused
+    )
+    return best.plan
 
-        Args:
-            fabric: the switches, and what hops across them cost.
-            idle: nodes on switches, ascending.
-            sizes: (n_jobs,) nodes that each job wants.
-            rng: the only source of chance.
 
-        Returns:
-            Sets of idle nodes, none twice, none across two fabrics; a job that found no place has
-            none.
-        """
+def _paid(fabric: Fabric, plan: Plan, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+    """What some rows pay for their nodes."""
+    return fabric.costs(csr([plan.nodes_of(row) for row in rows.tolist()]))
+
+
+def _sum(paid: NDArray[np.float64]) -> tuple[int, float]:
+    """Jobs across fabrics first, then what the others pay."""
+    finite = np.isfinite(paid)
+    return int(np.count_nonzero(~finite)), float(paid[finite].sum())
 
 
 @dataclass(frozen=True)
@@ -64,54 +111,51 @@ class Proposal:
     Attributes:
         rows: of the plan.
         nodes: for each of them, ascending.
-        before, after: what the windows cost in the plan, and with these nodes.
-        jobs: in windows, moved or not.
     """
 
     rows: tuple[int, ...]
     nodes: tuple[NDArray[np.int32], ...]
-    before: float
-    after: float
-    jobs: int
 
 
-def propose(
-    snapshot: Snapshot, plan: Plan, fabric: Fabric, place: Arranger, rng: np.random.Generator
-) -> Proposal:
-    """Finds cheaper nodes for the jobs that start now.
-
-    Args:
-        snapshot: the world as it is believed.
-        plan: who starts now, and where so far.
-        fabric: the switches.
-        place: finds node sets.
-        rng: its chance.
-    """
-    windows = _windows(snapshot, plan, fabric)
+def propose(ground: Ground, plan: Plan) -> Proposal:
+    """Finds cheaper nodes for the jobs that start now, beyond what trading finds."""
+    snapshot, kind = ground.snapshot, ground.kind
     rows: list[int] = []
     nodes: list[NDArray[np.int32]] = []
-    before = after = 0.0
-    jobs = 0
+    if not _movable(snapshot, plan).any():
+        return Proposal((), ())
     room = _Room(snapshot, plan)
-    for window in windows:
+    for window in _windows(snapshot, plan, ground.fabric):
         now = [plan.nodes_of(row) for row in window.rows]
-        old = float(fabric.costs(_csr(now)).sum())
         room.leave(window.rows)
         idle = np.flatnonzero(room.holds(window) & window.open).astype(np.int32)
-        sizes = np.array([len(held) for held in now], dtype=np.int32)
-        indptr, found = place.arrange(fabric, idle, sizes, rng)
-        new = float(fabric.costs((indptr, found)).sum())
-        placed = bool(np.array_equal(np.diff(indptr), sizes))
-        sets = [found[a:b] for a, b in itertools.pairwise(indptr)]
-        better = placed and new < old
-        if better:
-            rows += window.rows
-            nodes += sets
-        room.enter(window.rows, sets if better else now)
-        before += old
-        after += new if better else old
-        jobs += len(window.rows)
-    return Proposal(tuple(rows), tuple(nodes), before, after, jobs)
+        sets = now
+        if window.use is not None or (kind[idle] != kind[idle[:1]]).any():
+            most = snapshot.jobs.switches[plan.job[list(window.rows)]]
+            sets = _cheaper(ground, most, now, idle)
+            if sets is not now:
+                rows += window.rows
+                nodes += sets
+        room.enter(window.rows, sets)
+    return Proposal(tuple(rows), tuple(nodes))
+
+
+def _cheaper(
+    ground: Ground, most: NDArray[np.int32], now: list[NDArray[np.int32]], idle: NDArray[np.int32]
+) -> list[NDArray[np.int32]]:
+    """New sets for a window whose jobs may sit on so many leaf switches, or those it has."""
+    fabric = ground.fabric
+    old = fabric.costs(csr(now)).sum()
+    sizes = np.array([len(held) for held in now], dtype=np.int32)
+    indptr, found = ground.place.arrange(fabric, idle, sizes, ground.rng)
+    if not np.array_equal(np.diff(indptr), sizes) or fabric.costs((indptr, found)).sum() >= old:
+        return now
+    sets = [found[a:b] for a, b in itertools.pairwise(indptr)]
+    legal = all(
+        fabric.within(int(bound), new, held)
+        for bound, new, held in zip(most, sets, now, strict=True)
+    )
+    return sets if legal else now
 
 
 def require(snapshot: Snapshot, plan: Plan, proposal: Proposal) -> Snapshot:
@@ -149,16 +193,19 @@ class _Window:
     use: NDArray[np.int64] | None
 
 
-def _windows(snapshot: Snapshot, plan: Plan, fabric: Fabric) -> list[_Window]:
-    jobs = snapshot.jobs
-    starting = plan.starts_now
-    widths = np.diff(plan.indptr)
+def _movable(snapshot: Snapshot, plan: Plan) -> NDArray[np.bool_]:
+    """Which of the rows that start now rule 2 leaves."""
+    jobs, starting = snapshot.jobs, plan.starts_now
     job = plan.job[starting]
-    movable = (widths[starting] > 1) & (jobs.array_tasks[job] == 0)
-    movable &= ~jobs.chunks[job].astype(bool) & ~jobs.required[job].astype(bool)
-    starting = starting[movable]
-    if not len(starting):
-        return []
+    movable: NDArray[np.bool_] = np.diff(plan.indptr)[starting] > 1
+    movable &= (jobs.array_tasks[job] == 0) & ~jobs.chunks[job].astype(bool)
+    movable &= ~jobs.required[job].astype(bool)
+    return movable
+
+
+def _windows(snapshot: Snapshot, plan: Plan, fabric: Fabric) -> list[_Window]:
+    jobs, widths = snapshot.jobs, np.diff(plan.indptr)
+    starting = plan.starts_now[_movable(snapshot, plan)]
     eligibility = Eligibility(snapshot)
     on_switch = fabric.topology.leaf_of_node >= 0
     together: dict[tuple[bytes, int], tuple[list[int], NDArray[np.bool_]]] = {}
@@ -242,8 +289,3 @@ class _Room:
         self._holders[nodes] += sign
         if snapshot.jobs.exclusive[job] or snapshot.partitions[partition].exclusive:
             self._whole[nodes] += sign
-
-
-def _csr(sets: list[NDArray[np.int32]]) -> NodeSets:
-    indptr = np.cumsum([0, *map(len, sets)], dtype=np.int64)
-    return indptr, np.concatenate(sets) if sets else np.zeros(0, dtype=np.int32)

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +69,45 @@ class Fabric:
         """What each job pays, as (n_jobs,) float64; infinite across fabrics."""
         return self.tree.costs(self.metric, *sets)
 
+    def leaves(self, nodes: NDArray[np.int32]) -> int:
+        """How many leaf switches nodes are on."""
+        return len(np.unique(self.topology.leaf_of_node[nodes]))
+
+    def within(self, most: int, new: NDArray[np.int32], old: NDArray[np.int32]) -> bool:
+        """Whether a job that may sit on so many leaf switches (0: any) may move."""
+        return most == 0 or self.leaves(new) <= max(most, self.leaves(old))
+
+
+@runtime_checkable
+class Arranger(Protocol):
+    """A place policy that also places the jobs that start together, on a tree of switches."""
+
+    def arrange(
+        self,
+        fabric: Fabric,
+        idle: NDArray[np.int32],
+        sizes: NDArray[np.int32],
+        rng: np.random.Generator,
+    ) -> NodeSets:
+        """Finds node sets for a window of jobs.
+
+        Args:
+            fabric: the switches, and what hops across them cost.
+            idle: nodes on switches, ascending.
+            sizes: (n_jobs,) nodes that each job wants.
+            rng: the only source of chance.
+
+        Returns:
+            Sets of idle nodes, none twice, none across two fabrics; a job that found no place has
+            none.
+        """
+
+
+def csr(sets: list[NDArray[np.int32]]) -> NodeSets:
+    """Sets one after the other."""
+    indptr = np.cumsum([0, *map(len, sets)], dtype=np.int64)
+    return indptr, np.concatenate(sets) if sets else np.zeros(0, dtype=np.int32)
+
 
 def in_groups(
     place: Callable[[NDArray[np.int32], NDArray[np.int32]], NodeSets],
@@ -93,5 +133,4 @@ def in_groups(
         for i, job in enumerate(group.tolist()):
             sets[job] = nodes[indptr[i] : indptr[i + 1]]
         idle = np.ascontiguousarray(idle[~np.isin(idle, nodes)])
-    indptr = np.cumsum([0, *map(len, sets)], dtype=np.int64)
-    return indptr, np.concatenate(sets)
+    return csr(sets)

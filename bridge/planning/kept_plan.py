@@ -7,13 +7,14 @@ little-endian int32 and int64. Whatever else is found is refused whole, with the
 
 import json
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bridge.core import Blocked
+from bridge.model.plan import Plan
 from bridge.model.resources import Arrangement
 from bridge.planning.booking import Kept
 from bridge.planning.layouts import Group, Layout
@@ -36,6 +37,32 @@ class KeptPlan:
 
     names: tuple[str, ...]
     places: dict[str, Kept]
+
+    def moved(self, ids: NDArray[np.object_], plan: Plan, image: NDArray[np.int32]) -> "KeptPlan":
+        """The same with the jobs of a plan on other nodes.
+
+        Args:
+            ids: (n_rows,) of the jobs.
+            plan: where they lie here.
+            image: (nnz,) where each of its node entries went.
+        """
+        width = np.diff(plan.indptr)
+        changed = np.repeat(np.arange(len(plan)), width)[image != plan.nodes]
+        places = dict(self.places)
+        for row in np.unique(changed).tolist():
+            place = places.get(ids[row])
+            if place is None or place.start_s != plan.start_s[row]:
+                continue
+            own = slice(int(plan.indptr[row]), int(plan.indptr[row + 1]))
+            to = image[own][np.searchsorted(plan.nodes[own], place.nodes)]
+            order = np.lexsort((place.groups, to))
+            places[ids[row]] = replace(
+                place,
+                nodes=to[order],
+                groups=place.groups[order],
+                chunks=place.chunks[order],
+            )
+        return KeptPlan(self.names, places)
 
 
 def to_bytes(plan: KeptPlan) -> bytes:

@@ -9,8 +9,8 @@ import pytest
 from bridge.check import check
 from bridge.cycle import run_cycle
 from bridge.model.topology import Topology, fat_tree, regular
-from bridge.planning.arranging import Arranger, delays
-from bridge.planning.fabric import Fabric
+from bridge.planning.arranging import delays
+from bridge.planning.fabric import Arranger, Fabric
 from bridge.ports import Memory
 from bridge.registry import build, choices, parse_policy
 from tests.builders import a_job, a_running_job, a_snapshot

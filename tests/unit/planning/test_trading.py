@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes that are alike are traded; starts, and all that binds jobs, stay as they are."""
+
+import dataclasses
+import random
+
+import numpy as np
+import pytest
+
+from bridge.check import check
+from bridge.cycle import run_cycle
+from bridge.model.topology import regular
+from bridge.planning.fabric import Fabric, csr
+from bridge.planning.rules import lower, stranded
+from bridge.planning.rules_text import parse_rules
+from bridge.planning.trading import Ground, kinds, trade
+from bridge.policies.place.compact import Compact
+from bridge.policies.place.sequential import Sequential
+from bridge.ports import Memory
+from bridge.registry import build, parse_policy
+from tests.builders import a_job, a_node, a_reservation, a_running_job, a_snapshot
+
+POOLS = {
+    "free_pools": [{"name": "mine", "nodes": {"names": "n[1,4]"}, "access": [{"users": ["no"]}]}]
+}
+
+
+def a_world(seed, chunks=False):
+    """Two dozen nodes of one kind or of two, about half of them busy, and jobs of every sort."""
+    dice = random.Random(seed)
+    several, n = seed % 3 == 0, 24
+    nodes = [a_node(features=("big",) * (several and dice.random() < 0.4)) for _ in range(n)]
+    busy = [at for at in range(n) if dice.random() < 0.5]
+    running = [
+        a_running_job((at,), dice.choice((50, 50, 100, 150)), shared=dice.random() < 0.2, cpus=2)
+        for at in busy
+    ]
+    running += [a_running_job((at,), 50, shared=True, cpus=1) for at in busy if at % 7 == 0]
+    jobs = []
+    for _ in range(dice.randint(4, 14)):
+        array = dice.choice((0, 0, 0, 3))
+        job = a_job(
+            nodes=dice.choice((1, 1, 2, 3, 4, 6)),
+            limit_s=dice.choice((50, 50, 100, 200)),
+            shared=dice.random() < 0.3,
+            cpus=dice.choice((1, 2, 3)),
+            features=dice.choice(("", "", "big")) if several else "",
+            licences=(dice.choice((0, 0, 1)),),
+            required=(dice.randrange(n),) if dice.random() < 0.1 else (),
+            excluded=(dice.randrange(n),) if dice.random() < 0.1 else (),
+            array_tasks=array,
+            array_startable=array,
+        )
+        if chunks and several and dice.random() < 0.5:
+            place = dice.choice(("free", "scatter:excl", "free:excl"))
+            job = a_job(chunks=f"{dice.randint(1, 2)}:big=true+3:ncpus=3,place={place}")
+        jobs.append(job)
+    reservations = [a_reservation((2, 3), 120, 200)] if seed % 4 == 0 else []
+    world = a_snapshot(
+        nodes=nodes, jobs=jobs, running=running, reservations=reservations, licences=[("x", 2)]
+    )()
+    return dataclasses.replace(world, topology=regular(n, 3, 12))
+
+
+def ground(snapshot, rules=None, place=None):
+    fabric = Fabric.of(snapshot.topology)
+    pools = parse_rules(rules, "rules").free_pools
+    kind = kinds(snapshot, fabric, pools)
+    place = place or Compact(budget_ms=0, effort=30)
+    return Ground(snapshot, fabric, kind, place, np.random.default_rng(0))
+
+
+def planned(snapshot, plan="conservative", rules=None):
+    spec = {"plan": plan if rules is None else {"name": plan, "rules": rules}}
+    policy = build(parse_policy({**spec, "place": "sequential"}))
+    return run_cycle(snapshot, Memory(), policy, np.random.default_rng(0))
+
+
+def hops(snapshot, plan, rows):
+    costs = Fabric.of(snapshot.topology).costs(csr([plan.nodes_of(row) for row in rows]))
+    return costs[np.isfinite(costs)].sum()
+
+
+@pytest.mark.parametrize("rules", [None, POOLS], ids=["free", "pools"])
+@pytest.mark.parametrize("chunks", [False, True], ids=["nodes", "chunks"])
+@pytest.mark.parametrize("plan", ["easy", "conservative", "openccs"])
+@pytest.mark.parametrize("seed", range(40))
+def test_no_start_changes_and_the_plan_stays_legal(seed, plan, chunks, rules):
+    snapshot = a_world(seed, chunks)
+    before = planned(snapshot, plan, rules)
+    traded = trade(ground(snapshot, rules), before)
+    after = traded.plan
+    for column in ("job", "start_s", "end_s", "partition", "indptr"):
+        assert np.array_equal(getattr(before, column), getattr(after, column))
+    assert after.reasons == before.reasons
+    assert check(snapshot, after) == ()
+    lowered = lower(parse_rules(rules, "rules"), snapshot, 10**6)
+    assert stranded(lowered, before) == []
+    assert stranded(lowered, after) == []
+    now = before.starts_now.tolist()
+    assert hops(snapshot, after, now) <= hops(snapshot, before, now) + 1e-6
+    for row in range(len(before)):
+        own = slice(before.indptr[row], before.indptr[row + 1])
+        assert sorted(traded.image[own]) == after.nodes_of(row).tolist()
+
+
+def test_much_is_traded():
+    """The test above would say little if nothing could move."""
+    moved = saved = 0
+    for seed in range(60):
+        snapshot = a_world(seed, chunks=True)
+        before = planned(snapshot)
+        after = trade(ground(snapshot), before).plan
+        rows = np.flatnonzero(np.diff(before.indptr)).tolist()
+        moved += not np.array_equal(before.nodes, after.nodes)
+        saved += hops(snapshot, after, rows) < hops(snapshot, before, rows)
+    assert moved > 40
+    assert saved > 40
+
+
+def a_tree(world, *levels):
+    return dataclasses.replace(world, topology=regular(len(world.nodes), *levels))
+
+
+def switches(plan, row, per_leaf=4):
+    return sorted(set((plan.nodes_of(row) // per_leaf).tolist()))
+
+
+def traded(snapshot, rules=None):
+    return trade(ground(snapshot, rules), planned(snapshot, rules=rules)).plan
+
+
+class TestWhoTrades:
+    def test_tasks_of_an_array_get_a_switch_each(self):
+        """One node is busy: three nodes and the next one are on two switches."""
+        jobs = [a_job(nodes=4, array_tasks=2, array_startable=2)]
+        world = a_snapshot(nodes=12, running=[a_running_job((0,), 1000)], jobs=jobs)()
+        plan = traded(a_tree(world, 4))
+        assert [switches(plan, row) for row in range(2)] == [[1], [2]]
+
+    def test_a_job_of_one_node_fills_the_smallest_hole(self):
+        running = [a_running_job((4, 5, 6), 1000)]
+        plan = traded(a_tree(a_snapshot(nodes=8, running=running, jobs=[a_job()])(), 4))
+        assert plan.nodes_of(0).tolist() == [7]
+
+    def test_it_makes_room_for_a_wide_one(self):
+        jobs = [a_job(nodes=1), a_job(nodes=4)]
+        plan = traded(a_tree(a_snapshot(nodes=8, jobs=jobs)(), 4))
+        assert switches(plan, 1) in ([0], [1])
+        assert switches(plan, 0) != switches(plan, 1)
+
+    def test_announced_starts_are_arranged_too(self):
+        """All nodes are busy until 100; then jobs of 2 and 4 nodes start."""
+        running = [a_running_job(tuple(range(8)), 100)]
+        jobs = [a_job(nodes=2), a_job(nodes=4)]
+        plan = traded(a_tree(a_snapshot(nodes=8, running=running, jobs=jobs)(), 4))
+        assert plan.start_s.tolist() == [100, 100]
+        assert [len(switches(plan, row)) for row in range(2)] == [1, 1]
+
+    def test_what_is_announced_on_a_node_moves_with_it(self):
+        """Whoever follows the traded jobs finds as many nodes as before."""
+        jobs = [a_job(nodes=2), a_job(nodes=4), a_job(nodes=8, limit_s=50), a_job(nodes=2)]
+        snapshot = a_tree(a_snapshot(nodes=8, jobs=jobs)(), 4)
+        before, after = planned(snapshot), traded(snapshot)
+        assert not np.array_equal(before.nodes, after.nodes)
+        assert check(snapshot, after) == ()
+
+    def test_chunks_of_two_kinds_move_among_nodes_of_theirs(self):
+        """A big node is on every switch; the plain nodes come to the one that it is on."""
+        nodes = [a_node(features=("big",) * (at % 4 == 3)) for at in range(12)]
+        job = a_job(chunks="1:big=true+3:ncpus=4,place=scatter:excl")
+        running = [a_running_job((0, 3), 1000)]
+        snapshot = a_tree(a_snapshot(nodes=nodes, running=running, jobs=[job])(), 4)
+        before, after = planned(snapshot), traded(snapshot)
+        assert len(switches(before, 0)) > 1
+        assert len(switches(after, 0)) == 1
+        assert check(snapshot, after) == ()
+
+    def test_a_job_that_names_its_node_keeps_it(self):
+        jobs = [a_job(nodes=2, required=(3,)), a_job(nodes=3)]
+        snapshot = a_tree(a_snapshot(nodes=8, jobs=jobs)(), 4)
+        plan = traded(snapshot)
+        assert 3 in plan.nodes_of(0)
+        assert check(snapshot, plan) == ()
+
+
+class TestWhoDoesNot:
+    def test_nodes_that_a_pool_names_are_not_like_others(self):
+        world = a_tree(a_snapshot(nodes=6, jobs=[a_job()])(), 2)
+        names = list(world.nodes.names)
+        rules = {"free_pools": [{"name": "p", "nodes": {"names": names[1]}, "access": []}]}
+        kind = ground(world, rules).kind
+        assert len(set(kind.tolist())) == 2
+        assert np.count_nonzero(kind == kind[1]) == 1
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            {"nodes": [a_node(), a_node(cpus=8)]},
+            {"nodes": [a_node(), a_node(features=("x",))]},
+            {"nodes": [a_node(), a_node(weight=2)]},
+            {"nodes": 2, "reservations": [a_reservation((1,), 50, 60)]},
+            {"nodes": 2, "jobs": [a_job(excluded=(1,))]},
+        ],
+        ids=["capacity", "features", "weight", "reservation", "named"],
+    )
+    def test_nodes_that_differ(self, other):
+        kind = ground(a_tree(a_snapshot(**other)(), 2)).kind
+        assert kind[0] != kind[1]
+
+    def test_nodes_of_two_fabrics_differ(self):
+        world = a_snapshot(nodes=4)()
+        one = regular(4, 2)
+        apart = dataclasses.replace(one, names=one.names[:2], parent=np.array([-1, -1], np.int32))
+        kind = ground(dataclasses.replace(world, topology=apart)).kind
+        assert len(set(kind.tolist())) == 2
+
+
+def with_switches(snapshot, *most):
+    jobs = dataclasses.replace(
+        snapshot.jobs,
+        switches=np.array(most, np.int32),
+        switches_wait_s=np.full(len(most), 10**6, np.int64),
+    )
+    return dataclasses.replace(snapshot, jobs=jobs)
+
+
+class OnePerSwitch(Sequential):
+    """Spreads jobs, and says that this is cheap."""
+
+    def arrange(self, fabric, idle, sizes, rng):
+        leaf = fabric.topology.leaf_of_node[idle]
+        order = np.argsort(np.array([np.sum(leaf[:at] == leaf[at]) for at in range(len(leaf))]))
+        nodes = idle[order[: sizes.sum()]]
+        return csr([np.sort(part) for part in np.split(nodes, np.cumsum(sizes)[:-1])])
+
+
+class TestSwitches:
+    @pytest.mark.parametrize("seed", range(30))
+    def test_a_job_never_sits_on_more_than_it_may_or_did(self, seed):
+        world = a_world(seed)
+        dice = np.random.default_rng(seed)
+        snapshot = with_switches(world, *dice.integers(0, 3, len(world.jobs)).tolist())
+        before = planned(world)
+        after = trade(ground(snapshot), before).plan
+        leaves = Fabric.of(snapshot.topology).leaves
+        for row in np.flatnonzero(np.diff(before.indptr) > 1).tolist():
+            most = int(snapshot.jobs.switches[before.job[row]])
+            if most:
+                bound = max(most, leaves(before.nodes_of(row)))
+                assert leaves(after.nodes_of(row)) <= bound
+
+    def test_sets_on_more_switches_are_refused_for_those_who_mind_alone(self):
+        """Three levels: two nodes in one pod's two switches cost less than in two pods' one."""
+        snapshot = with_switches(a_tree(a_snapshot(nodes=8, jobs=[a_job(nodes=2)])(), 2), 1)
+        before = planned(snapshot)
+        after = trade(ground(snapshot, place=OnePerSwitch()), before).plan
+        assert switches(after, 0, 2) == switches(before, 0, 2) == [0]
+
+
+def test_a_plan_that_is_kept_follows():
+    """The same snapshot again: everybody lies where the cycle before put him."""
+    running = [a_running_job(tuple(range(8)), 100)]
+    jobs = [a_job(nodes=2), a_job(nodes=4), a_job(nodes=3, limit_s=50)]
+    snapshot = a_tree(a_snapshot(nodes=8, running=running, jobs=jobs)(), 4)
+    place = {"name": "compact", "budget_ms": 0, "effort": 30}
+    policy = build(parse_policy({"plan": "openccs", "place": place}))
+    memory = Memory()
+    first = run_cycle(snapshot, memory, policy, np.random.default_rng(0))
+    for row in range(3):
+        kept = memory.kept_plan.places[snapshot.jobs.id[first.job[row]]]
+        assert kept.nodes.tolist() == first.nodes_of(row).tolist()
+    again = run_cycle(snapshot, memory, policy, np.random.default_rng(0))
+    assert again.start_s.tolist() == first.start_s.tolist()
+    assert again.nodes.tolist() == first.nodes.tolist()
