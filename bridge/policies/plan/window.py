@@ -8,7 +8,8 @@ Words
 Rules
     1. Where a period ends, jobs are taken in the given order; who does not fit beside what runs
        and those taken before is passed over, and takes no place from those behind it.
-    2. At most `most_jobs` start in one window.
+    2. At most `most_jobs` start in one window; without `pass_over` the first that does not fit ends
+       it.
     3. Between two windows nothing starts. Who would be in the next one, were nothing to change, is
        announced for it, so that somebody asks again then. That is done with the first question
        after that instant: a controller is seldom on the second.
@@ -21,8 +22,9 @@ Rules
 Source: Lan et al. (see `bridge.planning.fabric`), section III-C: a window every period, the order
 being `waiting-periods`.
 Deviates: the public code ends a window at the first job that does not fit, and at five
-(`most_jobs: 5`); the paper says "as many as possible". Who comes on the second that a window opens
-may be in it.
+(`pass_over: false`, `most_jobs: 5`); the paper says "as many as possible". Who comes on the second
+that a window opens may be in it. In the order of submission, with a period of 0 s and without
+`pass_over`, this is first come, first served without backfilling.
 """
 
 import dataclasses
@@ -78,6 +80,7 @@ class Windows:
     Attributes:
         period_s: from one window to the next; 0: every cycle is one.
         most_jobs: in one window; None: no bound.
+        pass_over: whether others go before who does not fit.
         depth: so many jobs that wait for longer are told a start; None: all.
         array_depth: tasks of one array planned at a time.
         rules: limits and FreePools, as the section `planning` of the configuration has them.
@@ -86,6 +89,7 @@ class Windows:
 
     period_s: int = 60
     most_jobs: int | None = None
+    pass_over: bool = True
     depth: int | None = 1
     array_depth: int = 1000
     rules: dict[str, Any] | None = None
@@ -155,6 +159,8 @@ class Windows:
         room = len(plan) if self.most_jobs is None else self.most_jobs
         when = format_instant(at_s)
         full = Reason(ReasonCode.PRIORITY, f"the window at {when} has its {room} jobs")
+        behind = Reason(ReasonCode.PRIORITY, "waits for those before it to start")
+        over = False
         for job, start_s, reason in zip(plan.job.tolist(), plan.start_s, plan.reasons, strict=True):
             if not candidate[job]:
                 continue
@@ -163,11 +169,12 @@ class Windows:
                 later = at_s > now_s and reason.can_ever_run
                 none = Reason(reason.code, f"no room in the window at {when}")
                 waits.setdefault(job, none if later else reason)
-            elif room:
+                over |= not self.pass_over and reason.can_ever_run
+            elif over or not room:
+                waits.setdefault(job, behind if over else full)
+            else:
                 tasks[job] += 1
                 room -= 1
-            else:
-                waits.setdefault(job, full)
         return _Selection(at_s, tasks, waits)
 
     def _book(

@@ -15,7 +15,7 @@ from bridge.registry import PRESETS, build, parse_policy
 from bridge.rpc.announcements import wake_after_s
 from bridge.sim.engine import simulate
 from bridge.sim.system import pool_of
-from bridge.units import UNPLANNED
+from bridge.units import NEVER, UNPLANNED
 from tests.builders import a_job, a_running_job, a_snapshot, gantt
 from tests.workloads import random_workload
 from tests.worlds import random_world
@@ -56,6 +56,14 @@ class TestAtTheEndOfAPeriod:
         assert sorted(starts(plan).values()) == [120, 120, 180]
         assert reason(plan, 3).code is ReasonCode.PRIORITY
         assert "has its 2 jobs" in reason(plan, 3).text
+
+    def test_first_come_first_served(self):
+        jobs = [a_job(2), a_job(9), a_job(4, limit_s=50), a_job(1)]
+        plan = decide(
+            a_snapshot(nodes=4, jobs=jobs, now_s=7)(), order="fcfs", period_s=0, pass_over=False
+        )
+        assert starts(plan) == {1: 7, 2: NEVER, 3: 107, 4: UNPLANNED}  # nobody waits for the second
+        assert reason(plan, 4).text == "waits for those before it to start"
 
     def test_tasks_of_an_array_count_each(self):
         jobs = [a_job(1, array_tasks=5, array_startable=5)]
