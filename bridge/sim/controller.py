@@ -256,12 +256,17 @@ class Controller:
             Jobs, ascending, and the earliest later start that the plan has for each. Nothing, if
             the plan is stale or cannot be read.
         """
+        nobody = np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.int64)
         if _broken(plan, self._shown_s) is not None:
-            return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.int64)
+            return nobody
         rows = plan.planned
         rows = rows[(plan.job[rows] >= 0) & (plan.job[rows] < len(self._shown))]
-        jobs = np.array(self._shown, dtype=np.intp)[plan.job[rows]]
+        if not len(rows):
+            return nobody
+        jobs = np.array([self._shown[at] for at in plan.job[rows].tolist()], dtype=np.intp)
         start_s = plan.start_s[rows]
+        if len(rows) == 1:  # EASY announces no more
+            return jobs, start_s
         order = np.lexsort((start_s, jobs))
         jobs, start_s = jobs[order], start_s[order]
         first = np.diff(jobs, prepend=-1) > 0
