@@ -81,6 +81,11 @@ class ChildSolver:
         elif self._replaced and self._spare is None:
             self._spare = self._new()
 
+    def wait_ready(self, most_s: float) -> None:
+        """Waits for the process, if one was started, to be ready: for those with time for that."""
+        if self._child is not None:
+            self._child.wait_ready(time.monotonic() + most_s)
+
     def close(self) -> None:
         """Ends the process."""
         _kill_all(self._living)

@@ -30,14 +30,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from bridge.cli.policies import budgeted, read_policy, with_budget
-from bridge.cli.solvers import a_solver
+from bridge.cli.solvers import a_solver, rerun_warm
 from bridge.errors import ConfigError
 from bridge.model.policy import PolicySpec
-from bridge.ports import Solver
 from bridge.registry import describe
 from bridge.sim.judging import MEASURES, Verdict, judge
 from bridge.sim.recordings import Recording, find_recordings, read_recording
-from bridge.sim.rerun import completed, rerun
+from bridge.sim.rerun import completed
+from bridge.solving import ChildSolver
 
 __all__ = ["MEASURES"]
 
@@ -123,7 +123,7 @@ def compare(
     with ExitStack() as stack:
         solvers = {one.name: stack.enter_context(a_solver()) for one in policies}
         for one in policies:  # what is loaded or started once shall not be counted
-            rerun(instances[0], one.spec, seed=seed, solver=solvers[one.name])
+            rerun_warm(instances[0], one.spec, seed=seed, solver=solvers[one.name])
         bars = stack.enter_context(
             Progress(
                 TextColumn("{task.description}"),
@@ -145,9 +145,9 @@ def compare(
 
 
 def _result(
-    recording: Recording, group: str, entry: Entry, seed: int, solver: Solver | None
+    recording: Recording, group: str, entry: Entry, seed: int, solver: ChildSolver
 ) -> Result:
-    again = rerun(recording, entry.spec, seed=seed, solver=solver)
+    again = rerun_warm(recording, entry.spec, seed=seed, solver=solver)
     snapshot, done = recording.snapshot, again.memory.dispatched
     return Result(
         instance=recording.name,

@@ -12,7 +12,7 @@ import typer
 
 from bridge.cli.asking import when
 from bridge.cli.policies import read_policy
-from bridge.cli.solvers import a_solver
+from bridge.cli.solvers import a_solver, rerun_warm
 from bridge.errors import RecordingError
 from bridge.model.plan import Plan
 from bridge.model.policy import PolicySpec
@@ -21,7 +21,8 @@ from bridge.report.ascii import LETTERS, ascii_gantt
 from bridge.sim.anonymous import Pseudonyms
 from bridge.sim.judging import Verdict, judge
 from bridge.sim.recordings import Recording, find_recordings, read_recording, write_recording
-from bridge.sim.rerun import Moved, Rerun, completed, moved, rerun
+from bridge.sim.rerun import Moved, Rerun, completed, moved
+from bridge.solving import ChildSolver
 from bridge.units import NEVER, UNPLANNED, format_duration
 
 _MOST_NODES, _MOST_JOBS, _MOST_SHOWN = 40, len(LETTERS), 20
@@ -57,14 +58,15 @@ def replay(
     """Plan recorded cycles again; show which starts differ, and how good either plan is."""
     spec = read_policy(policy) if policy is not None else None
     found: list[_Compared] = []
-    for path in _paths(files):
-        recording = read_recording(path)
-        if anonymise is not None:
-            recording = _copy(recording, anonymise, found)
-        compared = _compare(recording, spec, seed)
-        found.append(compared)
-        if not as_json:
-            _show(compared)
+    with a_solver() as solver:
+        for path in _paths(files):
+            recording = read_recording(path)
+            if anonymise is not None:
+                recording = _copy(recording, anonymise, found)
+            compared = _compare(recording, spec, seed, solver)
+            found.append(compared)
+            if not as_json:
+                _show(compared)
     if as_json:
         print(json.dumps({"replays": [_figures(one) for one in found]}))
     elif len(found) > 1:
@@ -94,10 +96,11 @@ def _copy(recording: Recording, directory: Path, done: Sequence[_Compared]) -> R
     return nameless
 
 
-def _compare(recording: Recording, spec: PolicySpec | None, seed: int | None) -> _Compared:
+def _compare(
+    recording: Recording, spec: PolicySpec | None, seed: int | None, solver: ChildSolver
+) -> _Compared:
     chosen = spec or recording.policy
-    with a_solver() as solver:
-        again = rerun(recording, chosen, seed=seed, solver=solver)
+    again = rerun_warm(recording, chosen, seed=seed, solver=solver)
     snapshot = recording.snapshot
     return _Compared(
         recording,
@@ -128,8 +131,15 @@ def _figures(one: _Compared) -> dict[str, object]:
         "replayed": one.after.plain(),
         "decision_ms": one.again.decision_ms,
         "failed": one.again.failed,
+        "fallback": _fallback(one),
         "notes": list(plan.notes),
     }
+
+
+def _fallback(one: _Compared) -> str:
+    """Why a dispatcher's greedy plan served (`bridge.model.answer`); empty: it did not."""
+    done = one.again.memory.dispatched
+    return "" if done is None else done.fallback
 
 
 def _show(one: _Compared) -> None:
@@ -155,6 +165,8 @@ def _show(one: _Compared) -> None:
         form = ",.2f" if isinstance(before[name], float) else ","
         print(f"  {label:<24}{before[name]:>16{form}}{after[name]:>16{form}}")
     print(f"  {'decision, ms':<24}{'':>16}{one.again.decision_ms:>16,.1f}")
+    if why := _fallback(one):
+        print(f"  {'the greedy plan serves':<24}{'':>16}{why:>16}")
     for note in one.again.plan.notes:
         print(f"  note: {note}")
     _show_moved(one.moved, snapshot)

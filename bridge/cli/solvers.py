@@ -4,15 +4,32 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from bridge.ports import Solver
+from bridge.model.answer import STARTING
+from bridge.model.policy import PolicySpec
+from bridge.sim.recordings import Recording
+from bridge.sim.rerun import Rerun, rerun
 from bridge.solving import ChildSolver
+
+_MOST_STARTING_S = 60.0
 
 
 @contextmanager
-def a_solver() -> Iterator[Solver]:
+def a_solver() -> Iterator[ChildSolver]:
     """A killable solver; its process starts when the first model comes, and ends with the block."""
     solver = ChildSolver()
     try:
         yield solver
     finally:
         solver.close()
+
+
+def rerun_warm(
+    recording: Recording, spec: PolicySpec, *, seed: int | None, solver: ChildSolver
+) -> Rerun:
+    """Plans a recorded cycle again; if its solver was not ready, once more when it is."""
+    again = rerun(recording, spec, seed=seed, solver=solver)
+    done = again.memory.dispatched
+    if done is not None and done.fallback == STARTING:
+        solver.wait_ready(_MOST_STARTING_S)
+        again = rerun(recording, spec, seed=seed, solver=solver)
+    return again

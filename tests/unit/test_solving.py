@@ -141,6 +141,15 @@ def test_a_process_that_is_not_ready_is_not_waited_for_beyond_the_budget():
     solver.close()
 
 
+def test_who_has_time_waits_until_it_is_ready():
+    solver = ChildSolver()
+    solver.wait_ready(0.0)  # nothing was started: nothing to wait for
+    assert solver.solve(Ask(small(), 0.05, 0.0, 1)).problem == STARTING
+    solver.wait_ready(60.0)
+    assert solver.solve(Ask(small(), 10.0, 0.0, 1)).proved
+    solver.close()
+
+
 def test_closing_leaves_no_process(solver):
     solver.solve(Ask(nasty(), 0.2, 0.0, 1))
     solver.warm_up()

@@ -97,6 +97,16 @@ def test_a_replay_with_another_policy_shows_what_moves(schedbridge, recorded):
     assert "Malinowsky" in out
 
 
+def test_a_replay_waits_until_its_solver_is_ready(schedbridge, recorded, tmp_path):
+    policy = tmp_path / "p.yaml"
+    policy.write_text("preset: hcp19\nplan: {name: hcp19, budget_ms: 300}\n")
+    code, out, _ = schedbridge("replay", recorded, "--policy", policy, "--json")
+    assert code == 0
+    reasons = [one["fallback"] for one in json.loads(out)["replays"]]
+    assert len(reasons) == 3
+    assert "starting" not in reasons
+
+
 def test_a_small_system_is_drawn(schedbridge, tmp_path):
     system = tmp_path / "system.yaml"
     system.write_text(DESCRIPTION)
