@@ -11,7 +11,7 @@ from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
 from bridge.planning.arranging import arrange
 from bridge.planning.believing import believe, real_starts, told
-from bridge.planning.conditions import HasConditions
+from bridge.planning.conditions import Conditions, HasConditions
 from bridge.planning.fabric import Arranger
 from bridge.ports import Memory, Policy
 
@@ -34,24 +34,13 @@ def run_cycle(snapshot: Snapshot, memory: Memory, policy: Policy, rng: np.random
     preference = policy.place.preference(believed)
 
     # 4. Plan: when and where does every job start?
-    kept, memory.arranged = memory.kept_plan, None
     plan = policy.plan.plan(believed, order, preference, memory, rng)
 
-    # 5. Arrange: on which nodes do those that start together sit? Nobody starts later for it.
+    # 5. Arrange: on which nodes do those that start together sit? No start changes.
+    memory.arranged = None
     if believed.topology is not None and isinstance(policy.place, Arranger):
-
-        def again(asked: Snapshot) -> Plan:
-            memory.kept_plan = kept
-            return policy.plan.plan(asked, order, preference, memory, rng)
-
-        free_pools = (
-            policy.plan.conditions.rules.free_pools
-            if isinstance(policy.plan, HasConditions)
-            else ()
-        )
-        plan = arrange(
-            believed, plan, policy.place, memory, rng, free_pools=free_pools, again=again
-        )
+        held_to = policy.plan.conditions if isinstance(policy.plan, HasConditions) else Conditions()
+        plan = arrange(believed, plan, policy.place, memory, rng, conditions=held_to)
 
     # 6. Check: nobody trusts a plan. What starts now must be legal whatever it takes.
     violations = check(believed, plan)

@@ -39,13 +39,11 @@ class Arranged:
         jobs: looked at.
         before: hops they would have cost where the plan stage had put them.
         after: hops they cost.
-        refused: cheaper sets were found, but somebody else would have started later.
     """
 
     jobs: int
     before: float
     after: float
-    refused: bool = False
 
 
 def regular(n_nodes: int, *per_level: int) -> Topology:

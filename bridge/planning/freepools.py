@@ -123,9 +123,9 @@ class LoweredFreePools:
                 continue
             if pool.nodes is not None:
                 self._closing.append(pool)
-                members = _members(pool.nodes, snapshot, amounts)
+                inside = members(pool.nodes, snapshot, amounts)
                 access = ", or ".join(str(one) for one in pool.access)
-                closures.append(Closure(pool.name, members, opened, access))
+                closures.append(Closure(pool.name, inside, opened, access))
                 continue
             column = amounts.column(pool.resource)
             if column is None:
@@ -240,8 +240,8 @@ def _gates(
             yield Gate(at, conditions)
 
 
-def _members(nodes: NodeSet, snapshot: Snapshot, amounts: Amounts) -> NDArray[np.bool_]:
-    """Which nodes are meant; a resource that the cluster does not have is on none."""
+def members(nodes: NodeSet, snapshot: Snapshot, amounts: Amounts) -> NDArray[np.bool_]:
+    """(n_nodes,) which nodes are meant; a resource that the cluster does not have is on none."""
     table = snapshot.nodes
     meant = np.ones(len(table), dtype=bool)
     if nodes.names:

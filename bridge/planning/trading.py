@@ -28,11 +28,11 @@ import dataclasses
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.model.limits import FreePool
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
 from bridge.planning.fabric import Arranger, Fabric, csr
@@ -44,14 +44,14 @@ MOVES = 5000
 
 
 def kinds(
-    snapshot: Snapshot, fabric: Fabric, free_pools: Sequence[FreePool] = ()
+    snapshot: Snapshot, fabric: Fabric, spoken_of: Sequence[NDArray[np.bool_]] = ()
 ) -> NDArray[np.int64]:
     """(n_nodes,) numbers that are equal for nodes that are alike.
 
     Args:
         snapshot: the world.
         fabric: its switches.
-        free_pools: that may name nodes.
+        spoken_of: (n_nodes,) bool each, by rules of the site.
     """
     nodes, jobs = snapshot.nodes, snapshot.jobs
     known: dict[frozenset[str], int] = {}
@@ -65,16 +65,11 @@ def kinds(
         np.where(leaf >= 0, fabric.tree.root[leaf], -1) if len(fabric.tree.root) else leaf,
     ]
     named: dict[bytes, NDArray[np.int64]] = {}
-    index = nodes.index
-    lists: list[NDArray[np.int32] | list[int]] = [
+    lists: list[NDArray[Any] | list[int]] = [
         *(part.nodes for part in snapshot.partitions),
         *(reservation.nodes for reservation in snapshot.reservations),
         *(list(each) for each in {*jobs.required, *jobs.excluded} if each),
-        *(
-            [index[name] for name in pool.nodes.names if name in index]
-            for pool in free_pools
-            if pool.nodes is not None and pool.nodes.names
-        ),
+        *map(np.flatnonzero, spoken_of),
     ]
     for members in lists:
         mask = np.zeros(len(nodes), dtype=np.int64)
@@ -108,36 +103,16 @@ class Ground:
     rng: np.random.Generator
 
 
-@dataclass(frozen=True)
-class Traded:
-    """A plan after the trade.
+class Market:
+    """A plan's node entries, and where each is at present.
 
     Attributes:
-        plan: with the new nodes.
-        image: (nnz,) where each node entry of the plan that was given went, in that plan's order.
+        given: the plan, legal.
+        image: (nnz,) the node of each of its entries.
     """
 
-    plan: Plan
-    image: NDArray[np.int32]
-
-
-def trade(ground: Ground, plan: Plan) -> Traded:
-    """Lets the jobs of a legal plan trade nodes."""
-    wide_s = np.unique(plan.start_s[np.diff(plan.indptr) > 1])
-    times = wide_s[wide_s > plan.now_s][:MOST_TIMES].tolist()
-    if len(plan.starts_now):
-        times = [plan.now_s, *times]
-    market = _Market(ground, plan)
-    for at_s in times:
-        market.trade(at_s)
-    return Traded(market.plan(), market.image)
-
-
-class _Market:
-    """A plan's node entries, and where each is at present."""
-
     def __init__(self, ground: Ground, plan: Plan) -> None:
-        self._ground, self._plan, self._fabric = ground, plan, ground.fabric
+        self._ground, self.given, self._fabric = ground, plan, ground.fabric
         snapshot, running = ground.snapshot, ground.snapshot.running
         self._leaf = ground.fabric.topology.leaf_of_node
         self._n_nodes = len(snapshot.nodes)
@@ -152,7 +127,7 @@ class _Market:
 
     def plan(self) -> Plan:
         """The plan with the nodes as they are now."""
-        plan = self._plan
+        plan = self.given
         if np.array_equal(self.image, plan.nodes):
             return plan
         order = np.lexsort((self.image, self._row))
@@ -160,6 +135,32 @@ class _Market:
         return dataclasses.replace(
             plan, nodes=self.image[order], tasks=plan.tasks[order], groups=groups
         )
+
+    def nodes_of(self, row: int) -> NDArray[np.int32]:
+        """Where a row is."""
+        given = self.given
+        return np.sort(self.image[given.indptr[row] : given.indptr[row + 1]])
+
+    def later(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Where somebody is to start later, and when."""
+        later = self._start_s > self.given.now_s
+        return self.image[later], self._start_s[later]
+
+    def put(self, row: int, nodes: NDArray[np.int32]) -> None:
+        """Moves one row to other nodes, and nobody else; what it has on one goes as a whole."""
+        own = slice(int(self.given.indptr[row]), int(self.given.indptr[row + 1]))
+        image = self.image[own]
+        gone = ~np.isin(image, nodes)
+        image[gone] = nodes[~np.isin(nodes, image)]
+
+    def trade_all(self) -> None:
+        """Those that start now trade, then those of the next announced instants."""
+        given = self.given
+        wide_s = np.unique(given.start_s[np.diff(given.indptr) > 1])
+        if len(given.starts_now):
+            self.trade(given.now_s)
+        for at_s in wide_s[wide_s > given.now_s][:MOST_TIMES].tolist():
+            self.trade(at_s)
 
     def trade(self, at_s: int) -> None:
         """Those that start at an instant trade."""
@@ -248,7 +249,7 @@ class _Market:
         nodes = np.flatnonzero(free).astype(np.int32)
         fixed = here[~free[self.image[here]] & (self._leaf[self.image[here]] >= 0)]
         rows = np.unique(self._row[here])
-        number = np.full(len(self._plan) + 1, -1, dtype=np.int32)  # the last one is nobody's
+        number = np.full(len(self.given) + 1, -1, dtype=np.int32)  # the last one is nobody's
         number[rows] = np.arange(len(rows))
         found = self._fabric.tree.exchange(
             self._fabric.metric,

@@ -10,10 +10,12 @@ import pytest
 from bridge.check import check
 from bridge.cycle import run_cycle
 from bridge.model.topology import regular
+from bridge.planning.arranging import _spoken_of
+from bridge.planning.conditions import Conditions
 from bridge.planning.fabric import Fabric, csr
 from bridge.planning.rules import lower, stranded
 from bridge.planning.rules_text import parse_rules
-from bridge.planning.trading import Ground, kinds, trade
+from bridge.planning.trading import Ground, Market, kinds
 from bridge.policies.place.compact import Compact
 from bridge.policies.place.sequential import Sequential
 from bridge.ports import Memory
@@ -64,10 +66,16 @@ def a_world(seed, chunks=False):
 
 def ground(snapshot, rules=None, place=None):
     fabric = Fabric.of(snapshot.topology)
-    pools = parse_rules(rules, "rules").free_pools
-    kind = kinds(snapshot, fabric, pools)
+    conditions = Conditions(rules=parse_rules(rules, "rules"))
+    kind = kinds(snapshot, fabric, _spoken_of(snapshot, conditions))
     place = place or Compact(budget_ms=0, effort=30)
     return Ground(snapshot, fabric, kind, place, np.random.default_rng(0))
+
+
+def trade(ground, plan):
+    market = Market(ground, plan)
+    market.trade_all()
+    return market
 
 
 def planned(snapshot, plan="conservative", rules=None):
@@ -89,7 +97,7 @@ def test_no_start_changes_and_the_plan_stays_legal(seed, plan, chunks, rules):
     snapshot = a_world(seed, chunks)
     before = planned(snapshot, plan, rules)
     traded = trade(ground(snapshot, rules), before)
-    after = traded.plan
+    after = traded.plan()
     for column in ("job", "start_s", "end_s", "partition", "indptr"):
         assert np.array_equal(getattr(before, column), getattr(after, column))
     assert after.reasons == before.reasons
@@ -110,7 +118,7 @@ def test_much_is_traded():
     for seed in range(60):
         snapshot = a_world(seed, chunks=True)
         before = planned(snapshot)
-        after = trade(ground(snapshot), before).plan
+        after = trade(ground(snapshot), before).plan()
         rows = np.flatnonzero(np.diff(before.indptr)).tolist()
         moved += not np.array_equal(before.nodes, after.nodes)
         saved += hops(snapshot, after, rows) < hops(snapshot, before, rows)
@@ -127,7 +135,7 @@ def switches(plan, row, per_leaf=4):
 
 
 def traded(snapshot, rules=None):
-    return trade(ground(snapshot, rules), planned(snapshot, rules=rules)).plan
+    return trade(ground(snapshot, rules), planned(snapshot, rules=rules)).plan()
 
 
 class TestWhoTrades:
@@ -242,7 +250,7 @@ class TestSwitches:
         dice = np.random.default_rng(seed)
         snapshot = with_switches(world, *dice.integers(0, 3, len(world.jobs)).tolist())
         before = planned(world)
-        after = trade(ground(snapshot), before).plan
+        after = trade(ground(snapshot), before).plan()
         leaves = Fabric.of(snapshot.topology).leaves
         for row in np.flatnonzero(np.diff(before.indptr) > 1).tolist():
             most = int(snapshot.jobs.switches[before.job[row]])
@@ -254,7 +262,7 @@ class TestSwitches:
         """Three levels: two nodes in one pod's two switches cost less than in two pods' one."""
         snapshot = with_switches(a_tree(a_snapshot(nodes=8, jobs=[a_job(nodes=2)])(), 2), 1)
         before = planned(snapshot)
-        after = trade(ground(snapshot, place=OnePerSwitch()), before).plan
+        after = trade(ground(snapshot, place=OnePerSwitch()), before).plan()
         assert switches(after, 0, 2) == switches(before, 0, 2) == [0]
 
 

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs move across kinds of nodes where nobody else needs them; nothing else changes."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from bridge.check import check
+from bridge.cycle import run_cycle
+from bridge.model.topology import regular
+from bridge.planning.fabric import Fabric
+from bridge.planning.rules import lower, stranded
+from bridge.planning.rules_text import parse_rules
+from bridge.ports import Memory
+from bridge.registry import build, parse_policy
+from tests.builders import a_job, a_node, a_reservation, a_running_job, a_snapshot
+from tests.unit.planning.test_trading import a_tree, a_world, hops, switches, with_switches
+
+RULES = {
+    "limits": [{"user": "*", "resource": "cpus", "items": 60}],
+    "free_pools": [
+        {"name": "named", "nodes": {"names": ["n3", "n9"]}, "access": [{"users": ["nobody"]}]},
+        {"name": "big", "nodes": {"features": "big"}, "access": [{"time": "< 90s"}]},
+    ],
+}
+
+
+def decided(snapshot, place="compact", plan="conservative", memory=None, **parameters):
+    places = {"compact": {"name": "compact", "budget_ms": 0, "effort": 30}}
+    spec = {"plan": {"name": plan, **parameters}, "place": places.get(place, place)}
+    policy = build(parse_policy(spec))
+    return run_cycle(snapshot, memory or Memory(), policy, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("parameters", [{}, {"rules": RULES}], ids=["free", "rules"])
+@pytest.mark.parametrize("plan", ["conservative", "openccs", "search"])
+@pytest.mark.parametrize("seed", range(40))
+def test_no_start_changes_and_the_plan_stays_legal(seed, plan, parameters):
+    if plan == "search":
+        parameters = {**parameters, "budget_ms": 0, "effort": 300}
+    snapshot = a_world(3 * seed, chunks=seed % 2 == 0)
+    before = decided(snapshot, "sequential", plan, **parameters)
+    memory = Memory()
+    after = decided(snapshot, "compact", plan, memory, **parameters)
+    for column in ("job", "start_s", "end_s", "partition", "indptr"):
+        assert np.array_equal(getattr(before, column), getattr(after, column))
+    assert before.reasons == after.reasons
+    assert check(snapshot, after) == ()
+    lowered = lower(parse_rules(parameters.get("rules"), "rules"), snapshot, 10**6)
+    assert stranded(lowered, after) == []
+    now = before.starts_now.tolist()
+    assert memory.arranged.before == pytest.approx(hops(snapshot, before, now))
+    assert memory.arranged.after == pytest.approx(hops(snapshot, after, now))
+    assert memory.arranged.after <= memory.arranged.before
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_nodes_keep_what_is_protected(seed):
+    """A world in which protection lets as much start as before is left as it was."""
+    nodes = [a_node(gpus=1 if at % 3 == 0 else 0) for at in range(12)]
+    dice = np.random.default_rng(seed)
+    jobs = [
+        a_job(nodes=int(dice.integers(1, 5)), shared=True, cpus=int(dice.integers(1, 5)))
+        for _ in range(6)
+    ]
+    snapshot = a_tree(a_snapshot(nodes=nodes, jobs=jobs)(), 4)
+    parameters = {"protect": {"gpu": {"cpus": 2}}}
+    after = decided(snapshot, **parameters)
+    assert check(snapshot, after) == ()
+    used = np.zeros(12, dtype=np.int64)
+    for row in after.starts_now.tolist():
+        used[after.nodes_of(row)] += snapshot.jobs.per_node[after.job[row], 0]
+    assert (used[::3] <= 2).all()
+
+
+class TestWhoMoves:
+    def test_to_a_switch_with_nodes_of_another_kind(self):
+        """Plain nodes are left on two switches; with a large one they are enough on one."""
+        nodes = [a_node(cpus=8 if at == 4 else 4) for at in range(8)]
+        running = [a_running_job((0, 1, 2), 1000)]
+        jobs = [a_job(nodes=4)]
+        snapshot = a_tree(a_snapshot(nodes=nodes, running=running, jobs=jobs)(), 4)
+        assert switches(decided(snapshot, "sequential"), 0) == [0, 1]
+        assert switches(decided(snapshot), 0) == [1]
+
+    def test_not_where_somebody_is_to_start_meanwhile(self):
+        """The large node is announced to the job that needs it."""
+        nodes = [a_node(cpus=8 if at == 4 else 4) for at in range(9)]
+        running = [a_running_job((0, 1, 2), 1000), a_running_job((8,), 50)]
+        jobs = [a_job(nodes=4), a_job(nodes=2, cpus=8, limit_s=10, shared=True)]
+        nodes[8] = a_node(cpus=8)
+        snapshot = a_tree(a_snapshot(nodes=nodes, running=running, jobs=jobs)(), 4)
+        before = decided(snapshot, "sequential")
+        after = decided(snapshot)
+        assert before.start_s.tolist() == after.start_s.tolist()
+        assert check(snapshot, after) == ()
+
+    def test_jobs_that_share_nodes(self):
+        """Two of four cores are free on nodes 0, 2, 4 and 5: the last two share a switch."""
+        running = [a_running_job((1, 3), 1000, shared=True, cpus=3)]
+        job = a_job(nodes=2, shared=True, cpus=2)
+        snapshot = a_tree(a_snapshot(nodes=6, running=running, jobs=[job])(), 2)
+        assert decided(snapshot).nodes_of(0).tolist() in ([4, 5], [2, 4], [0, 2])
+        assert len(switches(decided(snapshot), 0, 2)) == 1
+
+    def test_onto_nodes_that_others_share(self):
+        """Half of each of 2 and 3 is used; 0 is full: the switch of 2 and 3 has room for both."""
+        running = [
+            a_running_job((0,), 1000, shared=True, cpus=4),
+            a_running_job((2, 3), 1000, shared=True, cpus=2),
+        ]
+        job = a_job(nodes=2, shared=True, cpus=2)
+        snapshot = a_tree(a_snapshot(nodes=4, running=running, jobs=[job])(), 2)
+        assert decided(snapshot, "sequential").nodes_of(0).tolist() == [1, 2]
+        assert decided(snapshot).nodes_of(0).tolist() == [2, 3]
+
+    def test_tasks_of_an_array(self):
+        nodes = [a_node(cpus=8 if at in (4, 11) else 4) for at in range(12)]
+        jobs = [a_job(nodes=4, array_tasks=2, array_startable=2)]
+        running = [a_running_job((0, 1, 2), 1000)]
+        snapshot = a_tree(a_snapshot(nodes=nodes, running=running, jobs=jobs)(), 4)
+        plan = decided(snapshot)
+        assert sorted(switches(plan, row)[0] for row in range(2)) == [1, 2]
+
+    def test_nobody_enters_reserved_nodes_that_begin_before_its_end(self):
+        nodes = [a_node() for _ in range(8)]
+        running = [a_running_job((0, 1, 2), 1000)]
+        kept = [a_reservation((7,), 50, 60)]
+        world = a_snapshot(nodes=nodes, running=running, jobs=[a_job(nodes=4)], reservations=kept)
+        plan = decided(a_tree(world(), 4))
+        assert plan.nodes_of(0).tolist() == [3, 4, 5, 6]
+
+    def test_it_enters_them_if_they_begin_after_it(self):
+        nodes = [a_node() for _ in range(8)]
+        running = [a_running_job((0, 1, 2), 1000)]
+        kept = [a_reservation((7,), 100, 160)]
+        world = a_snapshot(nodes=nodes, running=running, jobs=[a_job(nodes=4)], reservations=kept)
+        plan = decided(a_tree(world(), 4))
+        assert plan.nodes_of(0).tolist() == [4, 5, 6, 7]
+
+
+def test_a_job_moves_to_no_more_switches_than_it_may():
+    """Two switches under one pod pay less than two far apart; a third would pay less still."""
+    for seed in range(30):
+        world = a_world(3 * seed)
+        dice = np.random.default_rng(seed)
+        snapshot = with_switches(world, *dice.integers(0, 3, len(world.jobs)).tolist())
+        before, after = decided(snapshot, "sequential"), decided(snapshot)
+        leaves = Fabric.of(snapshot.topology).leaves
+        for row in before.starts_now.tolist():
+            most = int(snapshot.jobs.switches[before.job[row]])
+            if most and len(before.nodes_of(row)) > 1:
+                assert leaves(after.nodes_of(row)) <= max(most, leaves(before.nodes_of(row)))
+
+
+def test_a_job_across_two_fabrics_is_brought_together():
+    world = a_snapshot(nodes=8, running=[a_running_job((0, 1, 2), 1000)], jobs=[a_job(nodes=4)])()
+    one = regular(8, 4)
+    apart = dataclasses.replace(one, names=one.names[:2], parent=np.array([-1, -1], np.int32))
+    plan = decided(dataclasses.replace(world, topology=apart))
+    assert switches(plan, 0) == [1]
