@@ -273,6 +273,7 @@ def main() -> None:
     given = parser.parse_args()
     workload = workload_from(read_swf(given.trace))
     workload = workload if given.jobs is None else workload.first(given.jobs)
+    log = {"log": given.trace.name.split(".")[0], "jobs": len(workload)}
     columns = (
         workload.submit_s, workload.runtime_s, workload.time_limit_s, workload.processors,
         workload.processors_total,
@@ -283,7 +284,8 @@ def main() -> None:
         ("shortest-first", UNLIMITED, workload.time_limit_s),
     ):
         found = replay_counts(*columns, depth, order)
-        print(json.dumps({name: figures(workload, found.start, found.decision_ns / 1e6)}))
+        told = figures(workload, found.start, found.decision_ns / 1e6)
+        print(json.dumps(log | {"policy": name} | told), flush=True)
     for predictor in given.predict or ["time-limit"]:
         name, _, rest = predictor.partition(",")
         foreseen = {"name": name} | _setting(rest)
@@ -293,8 +295,8 @@ def main() -> None:
             run = Searched(workload, spec, Search(**settings))
             run.patience, run.salt, run.compare = given.patience, given.salt, given.compare
             run.to_the_end()
-            told = {"search": settings, "predict": foreseen} | run.told()
-            print(json.dumps(told), flush=True)
+            told = {"policy": "search", "plan": settings, "predict": foreseen} | run.told()
+            print(json.dumps(log | told), flush=True)
 
 
 if __name__ == "__main__":
