@@ -111,7 +111,11 @@ def parse_policy(value: str | Mapping[str, object]) -> PolicySpec:
         raise ConfigError("policy.preset", f"no preset {preset!r}; there are {', '.join(PRESETS)}")
     base = PRESETS[preset]
     stages = {
-        stage: _parse_stage(stage, value[stage]) if stage in value else getattr(base, stage)
+        stage: _parse_stage(
+            stage, value[stage], getattr(base, stage) if "preset" in value else None
+        )
+        if stage in value
+        else getattr(base, stage)
         for stage in _ALGORITHMS
     }
     placing = [stage for stage in _ALGORITHMS if stage != "predict"]
@@ -124,13 +128,19 @@ def parse_policy(value: str | Mapping[str, object]) -> PolicySpec:
     return spec
 
 
-def _parse_stage(stage: str, value: object) -> StageSpec:
+def _parse_stage(stage: str, value: object, usual: StageSpec | None = None) -> StageSpec:
+    """One stage; parameters without a name are those of the `usual` algorithm, the preset's."""
+    if usual is not None and isinstance(value, Mapping) and "name" not in value:
+        value = {"name": usual.name, **usual.parameters, **value}
     if isinstance(value, str):
         spec = StageSpec(value)
     elif isinstance(value, Mapping) and isinstance(value.get("name"), str):
         spec = StageSpec(str(value["name"]), {k: v for k, v in value.items() if k != "name"})
     else:
-        raise ConfigError(f"policy.{stage}", "must be a name, or a mapping with a name")
+        raise ConfigError(
+            f"policy.{stage}",
+            "must be a name, or a mapping with a name (or beside a preset, without)",
+        )
     _check_known(stage, spec)
     return spec
 

@@ -40,5 +40,16 @@ def test_any_stage_can_be_exchanged():
     assert (spec.order.name, spec.plan.name) == ("fcfs", "conservative")
 
 
+def test_parameters_beside_a_preset_need_no_name():
+    spec = parse_policy({"preset": "search", "plan": {"budget_ms": 20}})
+    assert spec.plan.name == "search"
+    assert build(spec).plan.budget_ms == 20
+    assert parse_policy(describe(spec)) == spec
+    with pytest.raises(ConfigError, match=r"policy\.plan\.budget_ms"):
+        parse_policy({"preset": "search", "plan": {"budget_ms": -4}})
+    with pytest.raises(ConfigError, match="with a name"):
+        parse_policy({"plan": {"depth": 3}})
+
+
 def test_choices_name_every_stage():
     assert set(choices()) == {"preset", "order", "plan", "place", "predict"}
