@@ -30,6 +30,7 @@ COMMANDS: Final = {
     "record": ("record", "record", "Record cycles, from the service or from a simulation."),
     "replay": ("replay", "replay", "Plan recorded cycles again, and compare."),
     "demo": ("demo", "demo", "Watch the service plan a real trace."),
+    "train": ("train", "app", "Train the networks that place jobs (needs PyTorch)."),
     "bench": ("bench", "app", "Time the planning kernels."),
 }
 

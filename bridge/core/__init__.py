@@ -10,6 +10,7 @@ every kernel keeps (half-open intervals, depth, saturation at ``NEVER``) stand i
 * ``replay_counts``: a whole trace through the same rules, in one call.
 * ``UsageVector``: used or free items of one resource over time (the RUSV of OpenCCS).
 * ``Tree``: switches; what jobs pay for hops across them, and node sets that pay little.
+* ``RepairNetwork``: a network that says where annealing puts jobs back.
 * ``search_orders``: the order of jobs whose plan costs least.
 * ``HostlistFolder``: sets of node indices as Slurm hostlists.
 * ``pack_nodes`` and ``unpack_nodes``: the bitsets in which node sets are given.
@@ -29,6 +30,7 @@ from bridge.core._core import (
     HostlistFolder,
     NodePlan,
     OrderFound,
+    RepairNetwork,
     Replay,
     Select,
     Stopped,
@@ -60,6 +62,7 @@ __all__ = [
     "HostlistFolder",
     "NodePlan",
     "OrderFound",
+    "RepairNetwork",
     "Replay",
     "Select",
     "Stopped",

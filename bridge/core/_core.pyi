@@ -39,6 +39,7 @@ from bridge.core._orders import Stopwatch as Stopwatch
 from bridge.core._orders import search_orders as search_orders
 from bridge.core._tree import HopMetric as HopMetric
 from bridge.core._tree import Tree as Tree
+from bridge.core._tree_neural import RepairNetwork as RepairNetwork
 from bridge.core._usage import Stores as Stores
 from bridge.core._usage import UsageVector as UsageVector
 

@@ -20,4 +20,7 @@ void define_usage(nanobind::module_ &m);
 // Adds Tree and HopMetric.
 void define_tree(nanobind::module_ &m);
 
+// Adds RepairNetwork.
+void define_neural(nanobind::module_ &m);
+
 } // namespace bridge

@@ -11,6 +11,8 @@
 
 #include "columns.hpp"
 #include "tree.hpp"
+#include "tree_anneal.hpp"
+#include "tree_arguments.hpp"
 #include "tree_exchange.hpp"
 #include "tree_line.hpp"
 #include "tree_packing.hpp"
@@ -18,12 +20,6 @@
 
 namespace bridge {
 namespace {
-
-constexpr int32_t MOST_NODES = 1 << 24;
-
-std::vector<int32_t> as_vector(const Column<int32_t> &column) {
-    return {column.data(), column.data() + column.rows()};
-}
 
 nb::ndarray<nb::numpy, double, nb::ndim<1>> doubles(std::vector<double> values) {
     return to_numpy(std::move(values));
@@ -42,52 +38,12 @@ HopMetric make_metric(nb::handle hops, int64_t unit, bool ordered, bool floored)
     return {{column.data(), column.data() + column.rows()}, unit, ordered, floored};
 }
 
-void expect_levels(const Tree &tree, const HopMetric &metric) {
-    if (static_cast<int32_t>(metric.hops.size()) <= tree.highest_level()) {
-        refuse("metric: has hops for " + std::to_string(metric.hops.size()) +
-               " levels, but the tree has " + std::to_string(tree.highest_level() + 1));
-    }
-}
-
-// Idle nodes on switches, each once, in the order given.
-std::vector<int32_t> idle_nodes(const Tree &tree, nb::handle idle) {
-    const Column<int32_t> column("idle", idle);
-    column.within(0, static_cast<int32_t>(tree.n_nodes()) - 1);
-    std::vector<uint8_t> seen(tree.n_nodes(), 0);
-    for (size_t i = 0; i < column.rows(); ++i) {
-        if (tree.leaf_of_node()[column[i]] < 0) {
-            refuse("idle: node " + std::to_string(column[i]) + " hangs on no switch");
-        }
-        if (seen[column[i]]++) {
-            refuse("idle: node " + std::to_string(column[i]) + " stands there twice");
-        }
-    }
-    return as_vector(column);
-}
-
-std::vector<int32_t> job_sizes(nb::handle sizes) {
-    const Column<int32_t> column("sizes", sizes);
-    column.within(1, MOST_NODES);
-    return as_vector(column);
-}
-
 std::vector<int32_t> idle_by_leaf(const Tree &tree, const std::vector<int32_t> &idle) {
     std::vector<int32_t> counts(tree.n_switches(), 0);
     for (const int32_t node : idle) {
         ++counts[tree.leaf_of_node()[node]];
     }
     return counts;
-}
-
-nb::tuple as_csr(const std::vector<std::vector<int32_t>> &sets) {
-    std::vector<int64_t> indptr(1, 0);
-    std::vector<int32_t> nodes;
-    for (const auto &set : sets) {
-        nodes.insert(nodes.end(), set.begin(), set.end());
-        std::sort(nodes.begin() + indptr.back(), nodes.end());
-        indptr.push_back(static_cast<int64_t>(nodes.size()));
-    }
-    return nb::make_tuple(to_numpy(std::move(indptr)), to_numpy(std::move(nodes)));
 }
 
 // On each switch the first idle nodes, in the order given, job by job.
@@ -145,32 +101,6 @@ nb::object costs_py(const Tree &tree, const HopMetric &metric, nb::handle indptr
     return nb::cast(doubles(std::move(costs)));
 }
 
-// Sets of nodes; a run across two fabrics is no place.
-nb::tuple from_positions(const Tree &tree, const IdleLine &line, const LinePlacement &placed) {
-    std::vector<std::vector<int32_t>> sets;
-    for (const auto &positions : placed) {
-        sets.emplace_back();
-        bool together = true;
-        for (const int32_t i : positions) {
-            sets.back().push_back(line.nodes[i]);
-            together = together && tree.root()[tree.leaf_of_node()[line.nodes[i]]] ==
-                                       tree.root()[tree.leaf_of_node()[sets.back()[0]]];
-        }
-        if (!together) {
-            sets.back().clear();
-        }
-    }
-    return as_csr(sets);
-}
-
-IdleLine line_of(const Tree &tree, nb::handle idle) {
-    IdleLine line{idle_nodes(tree, idle)};
-    if (!std::is_sorted(line.nodes.begin(), line.nodes.end())) {
-        refuse("idle: must ascend");
-    }
-    return line;
-}
-
 nb::tuple sequential_py(const Tree &tree, nb::handle idle, nb::handle sizes) {
     const IdleLine line = line_of(tree, idle);
     return from_positions(tree, line, line_sequential(line, job_sizes(sizes)));
@@ -195,19 +125,13 @@ nb::tuple anneal_py(const Tree &tree, const HopMetric &metric, nb::handle idle, 
     expect_levels(tree, metric);
     const IdleLine line = line_of(tree, idle);
     const std::vector<int32_t> wanted = job_sizes(sizes);
-    scalar("iterations", iterations, 0);
-    scalar("seed", seed, 0);
-    if (!(coldest > 0 && hottest >= coldest)) {
-        refuse("coldest: must be more than 0 and no more than hottest");
-    }
-    const AnnealEffort effort{
-        iterations, static_cast<int32_t>(scalar("most_removed", most_removed, 1, 1 << 20)),
-        hottest,    coldest,
-        restore,    static_cast<uint64_t>(seed)};
+    const AnnealEffort effort =
+        anneal_effort(iterations, seed, restore, hottest, coldest, most_removed);
     LinePlacement placed;
     {
         nb::gil_scoped_release release;
-        placed = line_anneal(tree, metric, line, wanted, effort);
+        AnywhereChooser anywhere;
+        placed = line_anneal(tree, metric, line, wanted, effort, anywhere);
     }
     return from_positions(tree, line, placed);
 }

@@ -6,7 +6,6 @@
 #include <limits>
 #include <map>
 #include <numeric>
-#include <random>
 #include <stdexcept>
 #include <string>
 
@@ -41,18 +40,6 @@ class Costs {
             add(line_.nodes[i], -1);
         }
         return costs;
-    }
-
-    double of(const std::vector<int32_t> &positions) {
-        begin();
-        for (const int32_t i : positions) {
-            add(line_.nodes[i], +1);
-        }
-        const double total = cost();
-        for (const int32_t i : positions) {
-            add(line_.nodes[i], -1);
-        }
-        return total;
     }
 
   private:
@@ -230,89 +217,6 @@ LinePlacement line_exact(const Tree &tree, const HopMetric &metric, const IdleLi
         starts[k].pop_back();
     }
     return placed;
-}
-
-LinePlacement line_anneal(const Tree &tree, const HopMetric &metric, const IdleLine &line,
-                          const std::vector<int32_t> &sizes, const AnnealEffort &effort) {
-    LinePlacement now = line_sequential(line, sizes);
-    const size_t n_jobs = sizes.size();
-    if (n_jobs == 0 || std::accumulate(sizes.begin(), sizes.end(), size_t{0}) > line.nodes.size()) {
-        return now;
-    }
-    Costs costs(tree, metric, line);
-    std::mt19937_64 random(effort.seed);
-    std::uniform_real_distribution<double> chance(0, 1);
-    std::vector<double> paid(n_jobs);
-    std::vector<uint8_t> busy(line.nodes.size(), 0);
-    for (size_t j = 0; j < n_jobs; ++j) {
-        paid[j] = costs.of(now[j]);
-        for (const int32_t i : now[j]) {
-            busy[i] = 1;
-        }
-    }
-    double cost = std::accumulate(paid.begin(), paid.end(), 0.0), least = cost;
-    LinePlacement best = now, before;
-    std::vector<double> paid_before;
-    std::vector<int32_t> jobs(n_jobs), idle;
-    std::iota(jobs.begin(), jobs.end(), 0);
-    const double cooling = -std::log(effort.hottest / effort.coldest);
-    const auto most =
-        std::min<size_t>(n_jobs, static_cast<size_t>(std::max(effort.most_removed, 1)));
-    for (int64_t t = 0; t < effort.iterations; ++t) {
-        const double heat = effort.hottest * std::exp(cooling * static_cast<double>(t) /
-                                                      static_cast<double>(effort.iterations));
-        const size_t removed = 1 + random() % most;
-        for (size_t i = 0; i < removed; ++i) {
-            std::swap(jobs[i], jobs[i + random() % (n_jobs - i)]);
-        }
-        std::sort(jobs.begin(), jobs.begin() + static_cast<ptrdiff_t>(removed),
-                  [&](int32_t a, int32_t b) {
-                      return sizes[a] != sizes[b] ? sizes[a] > sizes[b] : a < b;
-                  });
-        before = now;
-        paid_before = paid;
-        const double cost_before = cost;
-        for (size_t i = 0; i < removed; ++i) {
-            for (const int32_t position : now[jobs[i]]) {
-                busy[position] = 0;
-            }
-            cost -= paid[jobs[i]];
-        }
-        for (size_t i = 0; i < removed; ++i) {
-            const int32_t job = jobs[i];
-            idle.clear();
-            for (size_t position = 0; position < busy.size(); ++position) {
-                if (busy[position] == 0) {
-                    idle.push_back(static_cast<int32_t>(position));
-                }
-            }
-            const size_t first = random() % idle.size();
-            for (int32_t k = 0; k < sizes[job]; ++k) {
-                now[job][k] = idle[(first + k) % idle.size()];
-                busy[now[job][k]] = 1;
-            }
-            paid[job] = costs.of(now[job]);
-            cost += paid[job];
-        }
-        if (cost < least) {
-            least = cost;
-            best = now;
-        }
-        const bool accepted =
-            cost < cost_before || chance(random) < std::exp((cost_before - cost) / heat);
-        if (!accepted && effort.restore) {
-            now = before;
-            paid = paid_before;
-            std::fill(busy.begin(), busy.end(), 0);
-            for (const auto &positions : now) {
-                for (const int32_t position : positions) {
-                    busy[position] = 1;
-                }
-            }
-            cost = cost_before;
-        }
-    }
-    return best;
 }
 
 } // namespace bridge

@@ -29,17 +29,4 @@ LinePlacement line_sequential(const IdleLine &line, const std::vector<int32_t> &
 LinePlacement line_exact(const Tree &tree, const HopMetric &metric, const IdleLine &line,
                          const std::vector<int32_t> &sizes, int64_t most_states = int64_t{1} << 12);
 
-struct AnnealEffort {
-    int64_t iterations = 500;
-    int32_t most_removed = 2;
-    double hottest = 2500, coldest = 2.5; // of the paper, table I
-    bool restore = true;                  // false: a rejected move stays, as in the published code
-    uint64_t seed = 0;
-};
-
-// The dynamic strategy (DCAS) by simulated annealing: a random number of jobs is taken out and put
-// back, largest first, each at a random place of the sequence of what is idle then.
-LinePlacement line_anneal(const Tree &tree, const HopMetric &metric, const IdleLine &line,
-                          const std::vector<int32_t> &sizes, const AnnealEffort &effort);
-
 } // namespace bridge

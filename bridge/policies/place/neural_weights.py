@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The six networks that choose where a job is put back (table II), and their weights in a file.
+
+A network reads a state of 4 rows of Q numbers (see `STATE` below) and gives Q numbers, one for each
+node that the job could begin at; softmax over the nodes that exist makes them chances.
+
+STATE
+    0   the switch of each node: numbered from 0 by where the view goes on under another, / NUMBERS
+    1   the switch above it (the pod), likewise
+    2   nodes that the job wants, / the largest job
+    3   nodes that the jobs still out want on average, / the largest job
+
+Deviates: the paper divides identifications by the highest one, so that neighbouring switches of a
+large cluster differ by almost nothing; ours do not depend on how large the tree is. Table II's
+parameter counts of the FCNs are those of five rows (its program also feeds whether a node is idle,
+which it always is); with the four of its text they are fewer. Those of the CNNs fit neither.
+
+A file is an .npz: `network` (its name) and arrays `0`, `1`, ...: weights and biases by turns, from
+the first layer on, float32. Convolutions are (out, in, width), linear layers (out, in).
+"""
+
+import zipfile
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.core import RepairNetwork
+from bridge.errors import ConfigError
+
+Q: Final = 100
+"""Nodes that a network sees."""
+CHANNELS: Final = 4
+NUMBERS: Final = 5.0
+"""What numbers of switches are divided by."""
+LARGEST: Final = 40
+"""Nodes of the largest job that the networks were trained with."""
+MOST_BYTES: Final = 16 << 20
+SHIPPED: Final = Path(__file__).parent / "weights"
+
+Weights = list[NDArray[np.float32]]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A network of table II.
+
+    Attributes:
+        convolutions: (channels, width, stride) each; tanh between them.
+        hidden: width of each linear layer but the last.
+        bent: whether there is a tanh between linear layers. The CNNs of the table have none.
+    """
+
+    convolutions: tuple[tuple[int, int, int], ...]
+    hidden: tuple[int, ...]
+    bent: bool
+
+    def layers(self, outputs: int = Q) -> list[tuple[int, ...]]:
+        """Shapes of the weights, from the first layer on; a bias is as long as the first number."""
+        shapes: list[tuple[int, ...]] = []
+        channels, length = CHANNELS, Q
+        for out, width, stride in self.convolutions:
+            shapes.append((out, channels, width))
+            channels, length = out, (length - width) // stride + 1
+        inputs = channels * length
+        for out in (*self.hidden, outputs):
+            shapes.append((out, inputs))
+            inputs = out
+        return shapes
+
+    def parameters(self) -> int:
+        """Numbers to be learnt, of the actor."""
+        return sum(int(np.prod(shape)) + shape[0] for shape in self.layers())
+
+
+NETWORKS: Final = {
+    "fcn-1": Shape((), (64, 64), True),
+    "fcn-2": Shape((), (64, 64, 64), True),
+    "fcn-3": Shape((), (96, 64), True),
+    "cnn-1": Shape(((4, 10, 1), (4, 5, 2)), (256,), False),
+    "cnn-2": Shape(((8, 10, 1), (4, 5, 2)), (256,), False),
+    "cnn-3": Shape(((16, 10, 1), (8, 5, 2)), (256,), False),
+}
+
+
+def write_weights(path: Path, network: str, weights: Weights) -> None:
+    """Writes a file of weights.
+
+    Args:
+        path: where to.
+        network: its name.
+        weights: weights and biases by turns.
+    """
+    arrays = {str(i): np.asarray(array, dtype=np.float32) for i, array in enumerate(weights)}
+    with path.open("wb") as file:
+        np.savez_compressed(file, network=np.array(network), **arrays)  # type: ignore[arg-type]
+
+
+def read_weights(path: Path) -> tuple[str, Weights]:
+    """Reads a file of weights.
+
+    Returns:
+        The network's name, and weights and biases by turns.
+
+    Raises:
+        ConfigError: it cannot be read, or does not hold one of the networks.
+    """
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise ConfigError("weights", f"{path}: larger than any network's file")
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+        raise ConfigError("weights", f"{path}: no file of weights: {error}") from None
+    network = str(arrays.pop("network", ""))
+    if network not in NETWORKS:
+        known = ", ".join(NETWORKS)
+        raise ConfigError("weights", f"{path}: holds no network of these: {known}")
+    shapes = [each for layer in NETWORKS[network].layers() for each in (layer, layer[:1])]
+    weights: Weights = []
+    for i, shape in enumerate(shapes):
+        array = arrays.pop(str(i), None)
+        if array is None or array.shape != shape or array.dtype != np.float32:
+            raise ConfigError("weights", f"{path}: array {i} is not float32 of shape {shape}")
+        if not np.isfinite(array).all():
+            raise ConfigError("weights", f"{path}: array {i} holds numbers that are not finite")
+        weights.append(array)
+    if arrays:
+        raise ConfigError("weights", f"{path}: holds arrays that {network} has no use for")
+    return network, weights
+
+
+def folded(network: str, weights: Weights) -> Weights:
+    """The same function in fewer steps: linear layers with nothing between them are one."""
+    shape = NETWORKS[network]
+    if shape.bent:
+        return weights
+    first = 2 * len(shape.convolutions)
+    matrix, bias = weights[first].astype(np.float64), weights[first + 1].astype(np.float64)
+    for i in range(first + 2, len(weights), 2):
+        matrix, bias = weights[i] @ matrix, weights[i] @ bias + weights[i + 1]
+    return [*weights[:first], matrix.astype(np.float32), bias.astype(np.float32)]
+
+
+def network_of(network: str, weights: Weights) -> RepairNetwork:
+    """The core's network of some weights."""
+    shape = NETWORKS[network]
+    return RepairNetwork(
+        [np.ascontiguousarray(array) for array in folded(network, weights)],
+        [stride for _, _, stride in shape.convolutions],
+    )
+
+
+@lru_cache(maxsize=16)
+def shipped(network: str) -> RepairNetwork:
+    """A network with the weights that come with the package.
+
+    Raises:
+        ConfigError: there is no such network.
+    """
+    if network not in NETWORKS:
+        raise ConfigError("network", f"no network '{network}'; there are {', '.join(NETWORKS)}")
+    return network_of(*read_weights(SHIPPED / f"{network}.npz"))
+
+
+@lru_cache(maxsize=16)
+def from_file(path: Path) -> RepairNetwork:
+    """A network with the weights of a file.
+
+    Raises:
+        ConfigError: there are none in it.
+    """
+    return network_of(*read_weights(path))

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A whole training of a network that puts jobs back: rounds, held-out windows, checkpoints.
+
+Words
+    step       one decision that was learnt from.
+    round      as in `bridge.training.ppo`.
+    lessons    the first part of the steps: the network is told what every choice would have cost
+               (`Learner.lesson`). The rest is proximal policy optimisation.
+    held out   windows that nothing is learnt from; what annealing by the network makes of them,
+               against one job after the other, is the `cost` of the learning curve.
+
+Rules
+    1. The out-directory holds `checkpoint.pt` (all that is needed to go on), `weights.npz` (what
+       inference reads), `curve.json` and `curve.svg`. They are written anew every minute, and at
+       the end, each in one move.
+    2. A training that was stopped goes on where its last checkpoint was, on other windows of the
+       same stream.
+
+Deviates: the paper trains by proximal policy optimisation alone (part 0 of lessons).
+"""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+
+from bridge.core import RepairNetwork
+from bridge.errors import ConfigError
+from bridge.planning.fabric import Fabric, Metric
+from bridge.policies.place.neural_weights import network_of, write_weights
+from bridge.training.curve import draw
+from bridge.training.environment import Boards
+from bridge.training.ppo import Learner, Settings
+from bridge.training.windows import Window, paper_fabric, stream
+
+CHECKPOINT_S: Final = 60.0
+_HELD_OUT_SEED: Final = 1_000_000  # of streams that no training draws
+_HELD_OUT_MOVES: Final = 100
+_ROUNDS_BETWEEN: Final = 20
+
+
+@dataclass(frozen=True)
+class Course:
+    """What is to be done.
+
+    Attributes:
+        network: of table II.
+        steps: decisions to learn from.
+        lessons: part of them that are lessons.
+        boards: windows practised on at once.
+        streams: of either tree, a hundred minutes each.
+        seed: of all chance.
+    """
+
+    network: str = "cnn-3"
+    steps: int = 2_000_000
+    lessons: float = 0.6
+    boards: int = 512
+    streams: int = 20
+    seed: int = 0
+
+
+@dataclass
+class Progress:
+    """How far a training is.
+
+    Attributes:
+        steps: done.
+        spent_s: seconds spent on them.
+        curve: rows of steps, reward, entropy, divergence, and now and then cost.
+    """
+
+    steps: int = 0
+    spent_s: float = 0.0
+    curve: list[dict[str, float]] = field(default_factory=list)
+
+
+def windows(course: Course) -> list[Window]:
+    """What a course practises on."""
+    made = []
+    for metric in Metric:
+        fabric = paper_fabric(metric)
+        for number in range(course.streams):
+            made += list(stream(fabric, course.seed * 1000 + number, 100))
+    return made
+
+
+class HeldOut:
+    """Windows that nothing is learnt from."""
+
+    def __init__(self) -> None:
+        self._cases: list[tuple[Fabric, Window]] = []
+        for metric in Metric:
+            fabric = paper_fabric(metric)
+            some = list(stream(fabric, _HELD_OUT_SEED, 100))[10::2]
+            self._cases += [(fabric, window) for window in some]
+        self._first = self._total(
+            lambda case, fabric: fabric.tree.sequential(case.idle, case.sizes)
+        )
+
+    def cost(self, network: RepairNetwork) -> float:
+        """What annealing by a network costs, against one job after the other."""
+        return (
+            self._total(
+                lambda one, fabric: network.anneal(
+                    fabric.tree, fabric.metric, one.idle, one.sizes, _HELD_OUT_MOVES, 1
+                )[0]
+            )
+            / self._first
+        )
+
+    def _total(self, place: Callable[[Window, Fabric], Any]) -> float:
+        return sum(float(fabric.costs(place(case, fabric)).sum()) for fabric, case in self._cases)
+
+
+def train(
+    course: Course,
+    out: Path,
+    *,
+    resume: bool = False,
+    settings: Settings | None = None,
+    tell: Callable[[Progress], None] = lambda _: None,
+) -> Progress:
+    """Trains a network.
+
+    Args:
+        course: what is to be done.
+        out: directory for what comes of it.
+        resume: go on with the training that is in it.
+        settings: how to learn.
+        tell: called after every round.
+
+    Raises:
+        ConfigError: the directory holds another training, or none to go on with.
+    """
+    settings = settings or Settings()
+    learner = Learner(course.network, settings, course.seed)
+    progress = Progress()
+    checkpoint = out / "checkpoint.pt"
+    if resume:
+        progress = _restore(checkpoint, learner, course)
+    elif checkpoint.exists():
+        raise ConfigError(
+            "--out", f"{out} holds a training; --resume goes on with it, or name another directory"
+        )
+    out.mkdir(parents=True, exist_ok=True)
+    boards = Boards(windows(course), course.boards, hash((course.seed, progress.steps)) % 2**32)
+    held_out = HeldOut()
+    began = time.monotonic() - progress.spent_s
+    saved = time.monotonic()
+    rounds = len(progress.curve)
+    while progress.steps < course.steps:
+        done = progress.steps / course.steps
+        teach = done < course.lessons
+        result = learner.lesson(boards, done) if teach else learner.learn(boards, done)
+        progress.steps += result.decisions
+        row = {"steps": float(progress.steps), **asdict(result)}
+        del row["decisions"]
+        rounds += 1
+        if rounds % _ROUNDS_BETWEEN == 1 or progress.steps >= course.steps:
+            row["cost"] = held_out.cost(network_of(course.network, learner.weights()))
+        progress.curve.append(row)
+        progress.spent_s = time.monotonic() - began
+        tell(progress)
+        if time.monotonic() - saved > CHECKPOINT_S or progress.steps >= course.steps:
+            _save(out, learner, course, progress)
+            saved = time.monotonic()
+    return progress
+
+
+def _save(out: Path, learner: Learner, course: Course, progress: Progress) -> None:
+    """Writes all files, each in one move."""
+
+    def moved(name: str, write: Callable[[Path], object]) -> None:
+        part = out / f"{name}.part"
+        write(part)
+        part.replace(out / name)
+
+    kept = {
+        "learner": learner.state(),
+        "course": asdict(course),
+        "steps": progress.steps,
+        "spent_s": progress.spent_s,
+        "curve": progress.curve,
+    }
+    moved("checkpoint.pt", lambda path: torch.save(kept, path))
+    moved("weights.npz", lambda path: write_weights(path, course.network, learner.weights()))
+    summary = {"course": asdict(course), "spent_s": round(progress.spent_s, 1)}
+    rows = [{key: round(value, 5) for key, value in row.items()} for row in progress.curve]
+    text = json.dumps({**summary, "curve": rows})
+    moved("curve.json", lambda path: path.write_text(text, encoding="utf-8"))
+    moved("curve.svg", lambda path: draw({course.network: progress.curve}, path))
+
+
+def _restore(checkpoint: Path, learner: Learner, course: Course) -> Progress:
+    """Puts a learner where a checkpoint was.
+
+    Raises:
+        ConfigError: there is none, or it is of another network.
+    """
+    try:
+        kept = torch.load(checkpoint, weights_only=True)
+        if kept["course"]["network"] != course.network:
+            raise ConfigError(
+                "--network", f"{checkpoint} is of {kept['course']['network']}, not {course.network}"
+            )
+        learner.resume(kept["learner"])
+        return Progress(int(kept["steps"]), float(kept["spent_s"]), list(kept["curve"]))
+    except FileNotFoundError:
+        raise ConfigError("--resume", f"there is no {checkpoint} to go on with") from None
+    except ConfigError:
+        raise
+    except Exception as error:  # whatever unpickling of a file that is none may raise
+        raise ConfigError("--resume", f"{checkpoint} is no checkpoint: {error}") from None

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Windows to practise on: what the TJAP paper's stream leaves to place, period by period.
+
+Rules
+    1. Jobs want U[1, 40] nodes for U[10, 1800] s and come U[5, 30] s apart, all whole numbers.
+    2. Every 60 s those of most waiting periods go first, then those of fewer nodes; as many are
+       taken, one after the other, as fit into what is idle, five of more than one node at most.
+       Jobs of one node take the first idle node, as in the public code, and are no part of it.
+    3. The window is placed at random by one of three placers, so that what is idle later looks as
+       it does behind a good placer, a fair one and a poor one.
+    4. A system starts empty; its first windows show long idle stretches, the later ones holes.
+
+Source: Lan et al., section VI-A, and the generator of its public code (intervals between arrivals
+are not in the paper).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.model.topology import regular
+from bridge.planning.fabric import Fabric, Metric
+
+NODES = 1000
+PERIOD_S = 60
+MOST_JOBS = 5
+SWITCH = 10
+PODS = {Metric.PAPER: 100, Metric.CODE: 40}
+"""Nodes below a pod, in the paper's text and in its program."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """What is to be placed, and where there is room.
+
+    Attributes:
+        leaf: (n_idle,) int32: the switch of each idle node, by ascending node.
+        pod: (n_idle,) int32: the switch above that.
+        sizes: (n_jobs,) int32: nodes wanted.
+        idle: (n_idle,) int32: the nodes themselves.
+    """
+
+    leaf: NDArray[np.int32]
+    pod: NDArray[np.int32]
+    sizes: NDArray[np.int32]
+    idle: NDArray[np.int32]
+
+
+def paper_fabric(metric: Metric) -> Fabric:
+    """The thousand nodes of the paper: switches of ten, pods as the metric's source has them."""
+    return Fabric.of(regular(NODES, SWITCH, PODS[metric]), metric)
+
+
+def stream(fabric: Fabric, seed: int, periods: int) -> Iterator[Window]:
+    """The windows of one stream, from an empty system on.
+
+    Args:
+        fabric: of a thousand nodes.
+        seed: of all chance.
+        periods: how many periods pass; some bring no window.
+    """
+    rng = np.random.default_rng(seed)
+    until_s = np.zeros(NODES, dtype=np.int64)  # when each node falls idle
+    queue: list[list[int]] = []  # [minus periods waited, nodes, run time in s]
+    arrival_s = int(rng.integers(5, 31))
+    for period in range(1, periods + 1):
+        now_s = period * PERIOD_S
+        while arrival_s < now_s:
+            queue.append([0, int(rng.integers(1, 41)), int(rng.integers(10, 1801))])
+            arrival_s += int(rng.integers(5, 31))
+        queue.sort(key=lambda job: (job[0], job[1]))
+        idle = np.flatnonzero(until_s <= now_s).astype(np.int32)
+        taken, room = 0, len(idle)
+        for _, nodes, _ in queue:
+            several = sum(job[1] > 1 for job in queue[: taken + 1])
+            if nodes > room or several > MOST_JOBS:
+                break
+            taken, room = taken + 1, room - nodes
+        chosen, queue = queue[:taken], queue[taken:]
+        for job in queue:
+            job[0] -= 1
+        for job in (job for job in chosen if job[1] == 1):
+            until_s[idle[0]] = now_s + job[2]
+            idle = idle[1:]
+        chosen = [job for job in chosen if job[1] > 1]
+        if not chosen:
+            continue
+        sizes = np.array([job[1] for job in chosen], dtype=np.int32)
+        leaf = fabric.topology.leaf_of_node[idle]
+        yield Window(leaf, fabric.topology.parent[leaf], sizes, idle)
+        indptr, nodes_of = _placed(fabric, idle, sizes, rng)
+        for row, job in enumerate(chosen):
+            until_s[nodes_of[indptr[row] : indptr[row + 1]]] = now_s + job[2]
+
+
+def _placed(
+    fabric: Fabric, idle: NDArray[np.int32], sizes: NDArray[np.int32], rng: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Sets by a placer drawn at random."""
+    draw = rng.random()
+    if draw < 0.2:
+        return fabric.tree.sequential(idle, sizes)
+    if draw < 0.6:
+        return fabric.tree.contiguous(fabric.metric, idle, sizes)
+    return fabric.tree.anneal(fabric.metric, idle, sizes, 500, int(rng.integers(1 << 31)))
