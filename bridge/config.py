@@ -107,6 +107,29 @@ class OperatorSection(_Section):
     )
 
 
+class TopologySection(_Section):
+    """The switches above the nodes. `topology: FILE` is short for the file alone."""
+
+    file: Path | None = Field(
+        default=None,
+        description="The cluster's topology.conf, for --switches, fabrics, and place policies that "
+        "look at switches; null: nothing is known of switches.",
+    )
+    wait_s: int = Field(
+        default=0,
+        ge=0,
+        le=31_536_000,
+        description="So many seconds at most every job of several nodes that says nothing of "
+        "--switches waits for as few leaf switches as could hold it; 0: nobody does.",
+    )
+
+    @model_validator(mode="after")
+    def _switches_known(self) -> Self:
+        if self.wait_s and self.file is None:
+            raise ValueError("wait_s needs the file: nothing is known of switches")
+        return self
+
+
 class MetricsSection(_Section):
     """Prometheus metrics."""
 
@@ -168,11 +191,7 @@ class ServiceConfig(_Section):
         default="slurm-like",
         description=f"A preset ({', '.join(PRESETS)}) or a mapping of stages, see below.",
     )
-    topology: Path | None = Field(
-        default=None,
-        description="The cluster's topology.conf, for place policies that look at switches; null: "
-        "nothing is known of switches.",
-    )
+    topology: TopologySection = Field(default_factory=TopologySection)
     planning: PlanningSection = Field(default_factory=PlanningSection)
     metrics: MetricsSection = Field(default_factory=MetricsSection)
     memory: MemorySection = Field(default_factory=MemorySection)
@@ -190,6 +209,11 @@ class ServiceConfig(_Section):
     @classmethod
     def _empty_section(cls, value: Any) -> Any:
         return {} if value is None else value  # "metrics:" with nothing below it
+
+    @field_validator("topology", mode="before")
+    @classmethod
+    def _file_alone(cls, value: Any) -> Any:
+        return value if isinstance(value, dict | TopologySection) else {"file": value}
 
     @field_validator("policy")
     @classmethod

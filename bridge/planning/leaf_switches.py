@@ -43,12 +43,17 @@ Closed = Iterable[tuple[int, int, NDArray[np.bool_]]]
 """When which nodes are closed: start, end and (n_nodes,) bool."""
 
 
+def since_s(jobs: JobTable) -> NDArray[np.int64]:
+    """(n_jobs,) from when on jobs wait for leaf switches: when they became eligible."""
+    since: NDArray[np.int64] = np.maximum(jobs.eligible_s, jobs.begin_s)
+    known: NDArray[np.int64] = np.where(since > 0, since, jobs.submit_s)
+    return known
+
+
 def waits_until_s(jobs: JobTable) -> NDArray[np.int64]:
     """(n_jobs,) from when on any nodes will do; 0: from the beginning."""
-    since = np.maximum(jobs.eligible_s, jobs.begin_s)
-    since = np.where(since > 0, since, jobs.submit_s)
     wishes = (jobs.switches > 0) & (jobs.max_nodes > 1)
-    until: NDArray[np.int64] = np.where(wishes, since + jobs.switches_wait_s, 0)
+    until: NDArray[np.int64] = np.where(wishes, since_s(jobs) + jobs.switches_wait_s, 0)
     return until
 
 
@@ -199,7 +204,7 @@ def _units(room: NDArray[np.int64], jobs: JobTable, job: int) -> NDArray[np.int6
     tasks = int(jobs.tasks[job])
     fits = (left >= 0).all(axis=1)
     if not tasks:
-        return fits.astype(np.int64)
+        return np.where(fits, 1, 0)
     want = jobs.per_task[job]
     most = np.full(len(room), int(jobs.max_tasks_per_node[job]) or tasks, dtype=np.int64)
     if (want > 0).any():

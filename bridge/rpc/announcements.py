@@ -30,6 +30,7 @@ from bridge.accuracy import Announced
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.snapshot import Snapshot
+from bridge.planning.leaf_switches import next_change_s
 from bridge.rpc.hostlist import NodeIndex
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.uses import chunk_uses
@@ -332,8 +333,8 @@ def plain(text: str) -> str:
 def wake_after_s(snapshot: Snapshot, plan: Plan, retry_s: int | None, again_s: int) -> int:
     """When the controller should call again even if nothing changes; 0: whenever it likes.
 
-    That is at the next planned start, begin time, edge of a reservation or retry of a refused
-    start, and when announcements are due that were put off.
+    That is at the next planned start, begin time, edge of a reservation, end of a wait for leaf
+    switches or retry of a refused start, and when announcements are due that were put off.
     """
     now_s = snapshot.now_s
     instants: list[int] = [] if retry_s is None else [retry_s]
@@ -349,4 +350,6 @@ def wake_after_s(snapshot: Snapshot, plan: Plan, retry_s: int | None, again_s: i
         edge for item in snapshot.reservations for edge in (item.start_s, item.end_s)
     ]
     instants += [edge for edge in edges if edge > now_s]
+    if (waited_s := next_change_s(snapshot)) is not None:
+        instants.append(waited_s)
     return min(max(min(instants) - now_s, 1), 86_400) if instants else 0

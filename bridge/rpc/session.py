@@ -28,6 +28,7 @@ from bridge.model.job import NONE_ENDED, EndedTable, Ending, JobTable, RunningTa
 from bridge.model.node import CPUS, MEMORY_MIB
 from bridge.model.snapshot import Partition, Reservation, Snapshot
 from bridge.model.topology import Topology
+from bridge.planning.implied_switches import imply
 from bridge.rpc.hostlist import NodeIndex
 from bridge.rpc.jobs import PendingJobs, RunningJobs
 from bridge.rpc.lowering import MAX_AMOUNT, MAX_COUNT, Layout, Lowered, lower
@@ -69,14 +70,17 @@ class Session:
         self,
         retry_s: int = 30,
         switches: Callable[[Sequence[str]], Topology | None] = lambda _: None,
+        switches_wait_s: int = 0,
     ) -> None:
         """Nothing is known yet.
 
         Args:
             retry_s: after this long a refused start is tried again.
             switches: what is above nodes of these names.
+            switches_wait_s: how long jobs that say nothing of leaf switches wait for few of them.
         """
-        self._switches = switches
+        self._switches, self._wait_s = switches, switches_wait_s
+        self._warned = False
         self.epoch = 0
         self.generation = 0
         self.full_requests = 0
@@ -425,23 +429,24 @@ class Session:
             rows = self._pending.rows_of(self._refusals, serials)
             jobs = self._refusals.overlay(jobs, rows, changes=self._changes, now_s=self.now_s)
         nodes = self._nodes.table()
-        return (
-            Snapshot(
-                now_s=self.now_s,
-                generation=self.generation,
-                resources=self._nodes.resources,
-                nodes=nodes,
-                jobs=jobs,
-                running=self._running_table,
-                partitions=self._partitions,
-                reservations=self._reservations,
-                licences=tuple(self._layout.licences),
-                licence_total=self._licence_total,
-                ended=self.ended,
-                topology=self._switches(nodes.names),
-            ),
-            serials,
+        snapshot = Snapshot(
+            now_s=self.now_s,
+            generation=self.generation,
+            resources=self._nodes.resources,
+            nodes=nodes,
+            jobs=jobs,
+            running=self._running_table,
+            partitions=self._partitions,
+            reservations=self._reservations,
+            licences=tuple(self._layout.licences),
+            licence_total=self._licence_total,
+            ended=self.ended,
+            topology=self._switches(nodes.names),
         )
+        if snapshot.topology is None and not self._warned and jobs.switches.any():
+            self._warned = True
+            _log.warning("a job asks for --switches: ignored, as nothing is known of switches")
+        return imply(snapshot, self._wait_s), serials
 
 
 def _ended_table(messages: Sequence[pb.EndedJob]) -> EndedTable:

@@ -24,6 +24,7 @@ from bridge.model.job import NONE_ENDED, EndedTable, Ending, JobTable, RunningTa
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Reservation, Snapshot
 from bridge.planning.features import parse_features
+from bridge.planning.implied_switches import imply
 from bridge.sim.requests import requests
 from bridge.sim.system import System
 from bridge.sim.workload import Workload
@@ -194,7 +195,7 @@ class Controller:
         """Tells what is now. The rows of its job table are `waiting`, in that order."""
         self._generation += 1
         self._shown, self._shown_s = list(self.waiting), now_s
-        return Snapshot(
+        snapshot = Snapshot(
             now_s=now_s,
             generation=self._generation,
             resources=self.system.resources,
@@ -208,6 +209,7 @@ class Controller:
             ended=self._ended_table(),
             topology=self.system.topology,
         )
+        return imply(snapshot, self.system.wait_s)
 
     def _ended_table(self) -> EndedTable:
         """What ended since the last call."""

@@ -31,6 +31,7 @@ from bridge.accuracy import PROMISE, Promises, Starts
 from bridge.measures import Schedule
 from bridge.model.job import Ending
 from bridge.model.plan import Plan
+from bridge.planning.leaf_switches import next_change_s
 from bridge.ports import Decide
 from bridge.sim.controller import Allocation, Controller, Refusal
 from bridge.sim.faults import Fault, FaultKind
@@ -323,7 +324,10 @@ class _Run:
         decision_ms = (time.perf_counter() - began) * 1e3
         self.decision_ms.append(decision_ms)
         takes_s = decision_ms / 1e3 if self.decision_s is None else self.decision_s
-        due = _Due(plan, now_s, now_s + int(takes_s), takes_s % 1.0, self.failures > failed)
+        due = _Due(
+            plan, now_s, now_s + int(takes_s), takes_s % 1.0, self.failures > failed,
+            next_change_s(snapshot),
+        )  # fmt: skip
         if due.at_s > now_s:
             self.due = due
             return 0
@@ -341,6 +345,8 @@ class _Run:
             self.lag_s[started] = due.lag_s
         self._listen(plan, started, now_s)
         self.wake_s = _earliest_planned(plan, now_s)
+        if due.again_s is not None:
+            self.wake_s = max(min(self.wake_s, due.again_s), now_s)
         if len(controller.refusals) > refused or due.failed:
             self.wake_s = min(self.wake_s, now_s + RETRY_S)
         if self.observe is not None:
@@ -385,6 +391,7 @@ class _Due:
         at_s: when it is carried out.
         lag_s: the part of a second that it comes later.
         failed: the fallback made it.
+        again_s: when a wait for leaf switches ends; None: there is none.
     """
 
     plan: Plan
@@ -392,6 +399,7 @@ class _Due:
     at_s: int
     lag_s: float
     failed: bool
+    again_s: int | None
 
 
 def _earliest_planned(plan: Plan, now_s: int) -> int:

@@ -18,7 +18,8 @@ A description, with every key there is:
       - {name: large, queues: [3], priority_tier: 2, exclusive: true}
     use_memory: true                # hold jobs to the memory the trace says they asked for
     whole_nodes: false              # jobs never share a node
-    topology: topology.conf         # its switches, as Slurm's file has them; beside this file
+    topology: topology.conf         # its switches, as Slurm's file has them; beside this file; or
+                                    # {file: topology.conf, wait_s: 300}: how long jobs wait for few
     trace:                          # where this machine's log differs from the format
       memory_unit: B                # of requested memory: KiB (as the format says), B, MiB
       memory_per: node              # it is asked for on each processor (the format), or node
@@ -58,6 +59,7 @@ class System:
         whole_nodes: jobs never share a node.
         dialect: where the machine's log differs from the format.
         topology: the switches above the nodes; None: nothing is known of them.
+        wait_s: how long jobs that say nothing of leaf switches wait for few of them.
     """
 
     name: str
@@ -70,6 +72,7 @@ class System:
     whole_nodes: bool = False
     dialect: Dialect = SWF
     topology: Topology | None = None
+    wait_s: int = 0
 
     @property
     def processors(self) -> int:
@@ -138,6 +141,11 @@ class _TraceText(_Strict):
     nodes_field: Annotated[int, Field(ge=19)] | None = None
 
 
+class _TopologyText(_Strict):
+    file: str
+    wait_s: _Amount = 0
+
+
 class _Description(_Strict):
     name: str = "described system"
     nodes: Annotated[list[_NodeGroup], Field(min_length=1)]
@@ -145,7 +153,7 @@ class _Description(_Strict):
     use_memory: bool = False
     whole_nodes: bool = False
     trace: _TraceText = _TraceText()
-    topology: str | None = None
+    topology: _TopologyText | str | None = None
 
 
 def read_system(path: Path) -> System:
@@ -173,7 +181,9 @@ def read_system(path: Path) -> System:
         raise ConfigError(error.key, error.problem, file=str(path)) from None
     if text.topology is None:
         return system
-    return replace(system, topology=read_topology(path.parent / text.topology, system.nodes.names))
+    above = _TopologyText(file=text.topology) if isinstance(text.topology, str) else text.topology
+    topology = read_topology(path.parent / above.file, system.nodes.names)
+    return replace(system, topology=topology, wait_s=above.wait_s)
 
 
 def _system(text: _Description) -> System:

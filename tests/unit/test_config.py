@@ -34,7 +34,8 @@ PROBLEMS = {
     "unknown section": ("polcy: x", ["f.yaml: polcy: unknown key; there are controller, "]),
     "unknown key": ("controller: {sokket: x}", ["controller.sokket: unknown key; there are "]),
     "no section": ("controller: 3", ["controller: must be a section of keys, not 3"]),
-    "no file name": ("topology: 5", ["topology: must be a file's name, not 5"]),
+    "no file name": ("topology: 5", ["topology.file: must be a file's name, not 5"]),
+    "wait for nothing": ("topology: {wait_s: 60}", ["topology: wait_s needs the file"]),
     "no list": ("planning: {limits: 3}", ["planning.limits: must be a list, not 3"]),
     "no number": ("controller: {retry_s: soon}", ["controller.retry_s: ", "not 'soon'"]),
     "too small": ("controller: {retry_s: 0}", ["controller.retry_s: ", "not 0"]),
@@ -101,6 +102,13 @@ def test_files_that_cannot_be_read(tmp_path):
     (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ConfigError, match="no text file"):
         load(tmp_path / "bytes")
+
+
+def test_a_topology_is_a_file_or_more():
+    assert parse("topology: /etc/t.conf", "f").topology.file == Path("/etc/t.conf")
+    assert parse("topology: null", "f").topology.file is None
+    known = parse("topology: {file: /etc/t.conf, wait_s: 300}", "f").topology
+    assert (known.file, known.wait_s) == (Path("/etc/t.conf"), 300)
 
 
 # ------------------------------------------------------------------ docs/CONFIG.md
