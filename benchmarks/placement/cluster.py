@@ -242,6 +242,12 @@ def table(found: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def _keep(path: Path, name: str, entry: dict[str, Any]) -> None:
+    """Writes an entry into the file; others that are there stay."""
+    body = json.loads(path.read_text()) if path.exists() else {}
+    path.write_text(json.dumps({**body, name: entry}, indent=1) + "\n")
+
+
 def _say(text: str) -> None:
     print(f"{datetime.now(UTC):%H:%M:%S} {text}", file=sys.stderr, flush=True)
 
@@ -255,7 +261,7 @@ def main() -> int:
     parser.add_argument("--load", type=float, default=0.85, help="offered, as a share of all nodes")
     parser.add_argument("--opponents", nargs="+", choices=names, default=names)
     parser.add_argument("--name", default="tp", help="stem of the clusters' names")
-    parser.add_argument("--json", type=Path, help="write the figures there, after every run")
+    parser.add_argument("--json", type=Path, help="write there after every run; other loads stay")
     given = parser.parse_args()
     opponents = [one for one in OPPONENTS if one.name in given.opponents]
     runs: dict[str, list[list[dict[str, Any]]]] = {one.name: [] for one in opponents}
@@ -277,16 +283,15 @@ def main() -> int:
         found = {name: figures(results) for name, results in runs.items()}
         print(table(found), flush=True)
         if given.json:
-            body = {
+            entry = {
                 "date": f"{datetime.now(UTC):%Y-%m-%d}",
                 "commit": commit,
                 "machine": {"cpus": os.cpu_count(), "python": platform.python_version()},
                 "load_average_5min": loads,
-                "nodes": NODES, "jobs": given.jobs, "load": given.load,
-                "first_seed": given.first_seed,
+                "nodes": NODES, "jobs": given.jobs, "first_seed": given.first_seed,
                 "opponents": found,
             }  # fmt: skip
-            given.json.write_text(json.dumps(body, indent=1) + "\n")
+            _keep(given.json, f"load {given.load:g}", entry)
     return 0
 
 
