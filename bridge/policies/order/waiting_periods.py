@@ -6,7 +6,8 @@ Words
             since the job could run for all that it asks of time and others.
 
 Rules
-    1. Larger NWP first. 2. Then fewer nodes. 3. Then earlier submission, then the table's order.
+    1. Larger NWP first. 2. Then fewer nodes, and among jobs that leave their number open fewer
+       tasks. 3. Then earlier submission, then the table's order.
 
 Source: Lan et al. (see `bridge.planning.fabric`), section III-C.
 Deviates: the paper counts up at each decision a job is not part of. Counted by the clock it is the
@@ -41,5 +42,5 @@ class WaitingPeriods:
         jobs = snapshot.jobs
         since_s = np.minimum(np.maximum(jobs.submit_s, jobs.eligible_s), snapshot.now_s)
         periods = snapshot.now_s // self.period_s - since_s // self.period_s
-        keys = (jobs.submit_s, jobs.min_nodes, -periods)
+        keys = (jobs.submit_s, jobs.tasks, jobs.min_nodes, -periods)
         return np.lexsort(keys).astype(np.int64, copy=False)

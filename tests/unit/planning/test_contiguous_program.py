@@ -34,7 +34,7 @@ def cost(fabric, solve, idle, sizes, limit_s=0.0):
 @pytest.mark.parametrize("metric", Metric)
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_bundled_windows(solver, metric):
-    """The smaller ones; benchmarks/placement/cross_check.py does all of them."""
+    """The smaller ones; benchmarks/placement/windows.py --solvers does all of them."""
     if solver == "scip":
         pytest.importorskip("pyscipopt")
     fabric = fabric_for(metric, None, WINDOWS)

@@ -157,6 +157,9 @@ class TestWaitingPeriods:
         ]  # fmt: skip
         assert self.order(180, *jobs) == [2, 5, 4, 3, 1]
 
+    def test_tasks_tell_jobs_apart_that_leave_their_nodes_open(self):
+        assert self.order(60, a_job(1, tasks=30), a_job(1, tasks=4)) == [2, 1]
+
     def test_who_could_not_run_did_not_wait(self):
         held = a_job(1, submit_s=0, eligible_s=170)
         assert self.order(180, held, a_job(9, submit_s=100)) == [2, 1]

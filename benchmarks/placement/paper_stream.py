@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The paper's stream of jobs, and the windows that come of it.
+
+Words
+    window    what is idle at the end of a period, and the jobs of two nodes or more that are to
+              start there together.
+    driver    the placer whose placements go on to be what runs when the next window comes.
+
+Rules, those of the paper's section VI-A and of its public code where the paper says nothing
+    1. Jobs come 5 to 30 s apart (the code), run for 10 to 1,800 s, and want 1 to 40 nodes; all
+       uniform in whole numbers. They are believed to run for as long as they do.
+    2. All 1,000 nodes are idle when an epoch begins. At the end of each period ended jobs leave and
+       the jobs of the period join the queue; if there were neither, nothing happens.
+    3. More waiting periods first, then fewer nodes. The first that does not fit ends the window,
+       and so does the sixth of two nodes or more (the code).
+    4. Jobs of one node have the first idle nodes when the window is placed. A lone job that wants
+       all that is idle is no window.
+"""
+
+import heapq
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.planning.fabric import NodeSets
+
+NODES = 1000
+PERIOD_S = 60
+MOST_JOBS = 5
+RUN_S = (10, 1800)
+WIDTH = (1, 40)
+APART_S = (5, 30)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Jobs as columns, by submission."""
+
+    submit_s: NDArray[np.int64]
+    run_s: NDArray[np.int64]
+    nodes: NDArray[np.int64]
+
+
+def draw(rng: np.random.Generator, n_jobs: int) -> Stream:
+    """Draws so many jobs (rule 1)."""
+
+    def uniform(bounds: tuple[int, int]) -> NDArray[np.int64]:
+        return rng.integers(*bounds, n_jobs, endpoint=True)
+
+    return Stream(np.cumsum(uniform(APART_S)), uniform(RUN_S), uniform(WIDTH))
+
+
+@dataclass(frozen=True)
+class Window:
+    """One instance of the placement problem."""
+
+    idle: NDArray[np.int32]
+    sizes: NDArray[np.int32]
+
+
+Drive = Callable[[Window], NodeSets]
+
+
+@dataclass
+class _Waiting:
+    run_s: int
+    nodes: int
+    periods: int = 0
+
+
+def windows(stream: Stream, drive: Drive, count: int) -> Iterator[Window]:
+    """Goes through an epoch until so many windows have been placed.
+
+    Args:
+        stream: more jobs than the windows take.
+        drive: places each window.
+        count: of windows.
+    """
+    idle = np.ones(NODES, dtype=bool)
+    ends: list[tuple[int, int, NDArray[np.int32]]] = []
+    queue: list[_Waiting] = []
+    now_s, joined, started = int(stream.submit_s[0]), 0, 0
+
+    def start(job: _Waiting, nodes: NDArray[np.int32]) -> None:
+        nonlocal started
+        started += 1
+        idle[nodes] = False
+        heapq.heappush(ends, (now_s + job.run_s, started, nodes))
+
+    while count:
+        now_s += PERIOD_S
+        news = False
+        while ends and ends[0][0] <= now_s:
+            idle[heapq.heappop(ends)[2]] = news = True
+        first, joined = joined, int(np.searchsorted(stream.submit_s, now_s))
+        assert joined < len(stream.submit_s), "the stream is too short"
+        queue += [
+            _Waiting(int(stream.run_s[job]), int(stream.nodes[job])) for job in range(first, joined)
+        ]
+        if not queue or not (news or joined > first):
+            continue
+        jobs, queue = _select(queue, int(idle.sum()))
+        wide = [job for job in jobs if job.nodes > 1]
+        if wide and not (len(jobs) == 1 and wide[0].nodes == idle.sum()):
+            sizes = np.array([job.nodes for job in wide], dtype=np.int32)
+            window = Window(np.flatnonzero(idle).astype(np.int32), sizes)
+            yield window
+            count -= 1
+            indptr, nodes = drive(window)
+            assert np.array_equal(np.diff(indptr), sizes), "the driver places all"
+            for job, a, b in zip(wide, indptr[:-1], indptr[1:], strict=True):
+                start(job, nodes[a:b])
+            jobs = [job for job in jobs if job.nodes == 1]
+        for job in jobs:
+            start(job, np.flatnonzero(idle)[: job.nodes].astype(np.int32))
+
+
+def _select(queue: list[_Waiting], room: int) -> tuple[list[_Waiting], list[_Waiting]]:
+    """Splits the queue in those of the window, and those who wait for one more period (rule 3)."""
+    queue = sorted(queue, key=lambda job: (-job.periods, job.nodes))
+    wide = end = 0
+    while end < len(queue):
+        nodes = queue[end].nodes
+        if nodes > room or (nodes > 1 and wide == MOST_JOBS):
+            break
+        room -= nodes
+        wide += nodes > 1
+        end += 1
+    for job in queue[end:]:
+        job.periods += 1
+    return queue[:end], queue[end:]

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figure 6 of the paper: how long a period should be, against first come first served and EASY.
+
+All of it runs through the cycle of the product and its simulator: the machine is the paper's tree,
+the policies are those a site would write down. A method is a policy; an epoch is a stream of jobs
+on an empty machine, the same for all methods.
+"""
+
+import dataclasses
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from paper_stream import NODES, Stream, draw
+
+from bridge.cli.bench_placement import fabric_for
+from bridge.loop import Decider
+from bridge.model.snapshot import Partition
+from bridge.planning.fabric import Fabric, Metric
+from bridge.registry import build, choices, parse_policy
+from bridge.sim.engine import Outcome, simulate
+from bridge.sim.system import System, pool_of
+from bridge.sim.workload import Workload
+
+PERIODS_S = (10, 20, 30, 40, 50, 60)
+PLACES: dict[str, dict[str, Any]] = {
+    "annealing": {"name": "annealing"},
+    "neural": {"name": "neural"},
+    "compact": {"name": "compact", "budget_ms": 0, "effort": 1000},
+}
+"""By moves and steps, not by time: the same figures on any machine."""
+
+
+def methods() -> dict[str, dict[str, Any]]:
+    """All methods, as policies."""
+    first = {"name": "window", "period_s": 0, "pass_over": False}
+    known = {
+        "fcfs": {"order": "fcfs", "plan": first, "place": "sequential"},
+        "easy": {"order": "fcfs", "plan": "easy", "place": "sequential"},
+    }
+    for name, place in PLACES.items():
+        if name not in choices()["place"]:
+            continue
+        known[f"easy, {name}"] = {"order": "fcfs", "plan": "easy", "place": place}
+        for period_s in PERIODS_S:
+            known[f"{period_s} s, {name}"] = {
+                "order": {"name": "waiting-periods", "period_s": period_s},
+                "plan": {"name": "window", "period_s": period_s},
+                "place": place,
+            }
+    # The windows of the public code: five jobs, and none goes before one that does not fit.
+    for period_s in PERIODS_S:
+        known[f"{period_s} s, as the public code"] = {
+            "order": {"name": "waiting-periods", "period_s": period_s},
+            "plan": {"name": "window", "period_s": period_s, "most_jobs": 5, "pass_over": False},
+            "place": {"name": "annealing", "published": True},
+        }
+    return known
+
+
+def machine(fabric: Fabric) -> System:
+    """Nodes that jobs hold whole, on the paper's tree."""
+    pool = pool_of(NODES)
+    every = Partition("all", np.arange(NODES, dtype=np.int32), exclusive=True)
+    return dataclasses.replace(
+        pool, name="the paper's tree", partitions=(every,), topology=fabric.topology
+    )
+
+
+def workload(stream: Stream) -> Workload:
+    """The stream as a trace would have it."""
+    n = len(stream.submit_s)
+    unknown = np.full(n, -1, dtype=np.int64)
+    return Workload(
+        name="the paper's stream",
+        processors_total=NODES,
+        id=np.array([str(job + 1) for job in range(n)], dtype=object),
+        submit_s=stream.submit_s,
+        runtime_s=stream.run_s,
+        time_limit_s=stream.run_s,
+        processors=stream.nodes,
+        memory_kib=np.zeros(n, dtype=np.int64),
+        user=unknown,
+        group=unknown,
+        executable=unknown,
+        queue=unknown,
+        row=np.arange(n),
+        left_out={},
+    )
+
+
+def run(metric: Metric, *, epochs: int, n_jobs: int, seed: int) -> Iterator[tuple[str, Any]]:
+    """Runs all methods on all epochs.
+
+    Yields:
+        A method, with the mean cost of a job and the mean wait, s, of each epoch, and over all.
+    """
+    fabric = fabric_for(metric, None, [])
+    system = machine(fabric)
+    streams = [
+        workload(draw(np.random.default_rng((seed, 6, epoch)), n_jobs)) for epoch in range(epochs)
+    ]
+    for name, policy in methods().items():
+        costs, waits, spent = [], [], []
+        for epoch, jobs in enumerate(streams):
+            outcome = simulate(
+                jobs, system, Decider(build(parse_policy(policy)), seed=epoch).decide
+            )
+            assert not outcome.refusals
+            costs.append(_cost(fabric, outcome))
+            waits.append(float((outcome.schedule.start_s - jobs.submit_s).mean()))
+            spent.append(float(outcome.decision_ms.mean()))
+        yield (
+            name,
+            {
+                "cost": round(float(np.mean(costs)), 1),
+                "wait_s": round(float(np.mean(waits)), 1),
+                "decision_ms": round(float(np.mean(spent)), 2),
+                "costs": [round(cost, 1) for cost in costs],
+                "waits_s": [round(wait, 1) for wait in waits],
+            },
+        )
+
+
+def _cost(fabric: Fabric, outcome: Outcome) -> float:
+    sets = [np.sort(outcome.nodes[a:b]) for a, b in pairwise(outcome.indptr)]
+    costs = fabric.costs((outcome.indptr, np.concatenate(sets).astype(np.int32)))
+    assert np.isfinite(costs).all()
+    return float(costs.mean())

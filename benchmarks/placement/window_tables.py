@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables III and IV of the paper: placers, and solvers, on the same windows."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from paper_stream import Window, draw, windows
+
+from bridge.cli.bench_placement import PLACERS, Place, fabric_for
+from bridge.planning.contiguous_program import BySolver, by_scip
+from bridge.planning.fabric import Fabric, Metric, NodeSets
+
+WANTED = {
+    "sequential": ("sequential", None),
+    "sa-500-published": ("annealing-published", 500),
+    "sa-500": ("annealing", 500),
+    "sa-1000-published": ("annealing-published", 1000),
+    "sa-1000": ("annealing", 1000),
+    "nsa-500": ("neural", 500),
+    "contiguous-exact": ("contiguous-exact", None),
+    "compact-5ms": ("compact", 5),
+}
+"""Column to placer of `bench placement` and the number behind its @."""
+
+SOLVED = ("contiguous-exact", "nsa-500", "compact-5ms")
+"""Columns that stand beside the solver."""
+
+
+def columns() -> dict[str, Place]:
+    """All placers there are; who is not built is left out."""
+    return {
+        column: PLACERS[name](number)
+        for column, (name, number) in WANTED.items()
+        if name in PLACERS
+    }
+
+
+@dataclass
+class Tally:
+    """Sums over windows."""
+
+    cost: float = 0.0
+    seconds: float = 0.0
+    jobs: int = 0
+    left_out: int = 0
+    windows: int = 0
+
+    def add(self, fabric: Fabric, window: Window, sets: NodeSets, seconds: float) -> float:
+        """Judges one placement; returns what it costs."""
+        indptr, nodes = sets
+        taken = set(nodes.tolist())
+        assert len(taken) == len(nodes)
+        assert taken <= set(window.idle.tolist())
+        widths = np.diff(indptr)
+        assert ((widths == window.sizes) | (widths == 0)).all()
+        cost = float(fabric.costs(sets).sum())
+        self.cost += cost
+        self.seconds += seconds
+        self.windows += 1
+        self.jobs += len(window.sizes)
+        self.left_out += int((widths == 0).sum())
+        return cost
+
+    def mean(self) -> dict[str, float]:
+        """Cost and seconds of a window; the share of jobs that were not placed."""
+        return {
+            "cost": round(self.cost / self.windows, 1),
+            "seconds": round(self.seconds / self.windows, 5),
+            "left_out": round(self.left_out / self.jobs, 4),
+        }
+
+
+@dataclass
+class Epoch:
+    """What one epoch gives: by column, in all windows, and in those that were solved."""
+
+    table3: dict[str, Tally] = field(default_factory=dict)
+    table4: dict[str, Tally] = field(default_factory=dict)
+
+
+def run(
+    metric: Metric,
+    *,
+    epochs: int,
+    count: int,
+    solve: int,
+    limit_s: float,
+    cap_s: float,
+    seed: int,
+    driver: str,
+    tell: Callable[[str], None],
+) -> dict[str, Any]:
+    """Runs all epochs.
+
+    Args:
+        metric: of hops, with the tree that goes with it.
+        epochs: each with a stream of its own.
+        count: windows of an epoch.
+        solve: so many of them are solved by SCIP, too, evenly spread.
+        limit_s: its time limit.
+        cap_s: where it proves nothing until then, it is run again with this limit; 0: none.
+        seed: of streams and placers.
+        driver: the column whose placements go on.
+        tell: is told after each epoch.
+    """
+    fabric = fabric_for(metric, None, [])
+    placers = columns()
+    done: list[Epoch] = []
+    for number in range(epochs):
+        epoch = Epoch()
+        rng = np.random.default_rng((seed, number))
+        picked = {int((k + 0.5) * count / solve) for k in range(solve)}
+        for at, (window, found) in enumerate(
+            _windows(fabric, placers, driver, rng, count=count, tallies=epoch.table3)
+        ):
+            if at in picked:
+                for name in (name for name in SOLVED if name in found):
+                    tally = epoch.table4.setdefault(name, Tally())
+                    tally.add(fabric, window, *found[name])
+                _solve(fabric, window, epoch.table4, limit_s, cap_s)
+        done.append(epoch)
+        tell(f"{metric.value}: epoch {number + 1} of {epochs}")
+    return {
+        "driver": driver,
+        "windows": epochs * count,
+        "table3": _table([epoch.table3 for epoch in done]),
+        "table4": _table([epoch.table4 for epoch in done]) if solve else None,
+        "solved": epochs * solve,
+    }
+
+
+def _windows(
+    fabric: Fabric,
+    placers: dict[str, Place],
+    driver: str,
+    rng: np.random.Generator,
+    *,
+    count: int,
+    tallies: dict[str, Tally],
+) -> Iterator[tuple[Window, dict[str, tuple[NodeSets, float]]]]:
+    """Each window with what all placers make of it."""
+    found: dict[str, tuple[NodeSets, float]] = {}
+    stream = draw(rng, 20 * count + 100)
+    for window in windows(stream, lambda _: found[driver][0], count):
+        found.clear()
+        for name, place in placers.items():
+            began = time.perf_counter()
+            sets = place(fabric, window.idle, window.sizes, rng)
+            found[name] = sets, time.perf_counter() - began
+            tallies.setdefault(name, Tally()).add(fabric, window, *found[name])
+        yield window, dict(found)
+
+
+def _solve(
+    fabric: Fabric, window: Window, tallies: dict[str, Tally], limit_s: float, cap_s: float
+) -> None:
+    """The paper's program by SCIP with a time limit, and again without if that proved nothing."""
+    rng = np.random.default_rng(0)
+    began = time.perf_counter()
+    sets = BySolver(by_scip, limit_s).arrange(fabric, window.idle, window.sizes, rng)
+    spent = time.perf_counter() - began
+    tallies.setdefault("scip-limited", Tally()).add(fabric, window, sets, spent)
+    if spent >= limit_s:
+        began = time.perf_counter()
+        sets = BySolver(by_scip, cap_s).arrange(fabric, window.idle, window.sizes, rng)
+        spent = time.perf_counter() - began
+    tallies.setdefault("scip", Tally()).add(fabric, window, sets, spent)
+
+
+def _table(epochs: list[dict[str, Tally]]) -> dict[str, Any]:
+    rows = [{name: tally.mean() for name, tally in one.items()} for one in epochs]
+    mean = {
+        name: {
+            key: round(float(np.mean([row[name][key] for row in rows])), 5)
+            for key in ("cost", "seconds", "left_out")
+        }
+        for name in rows[0]
+    }
+    return {"epochs": rows, "mean": mean}

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""All placers on the same windows, under both metrics, with a bound: `schedbridge bench placement`.
+
+`windows.py [FILE.jsonl] [--solvers SECONDS] [--json OUT]`: without a file the bundled sample.
+`--solvers` adds the paper's 0-1 program by CP-SAT and by SCIP, each so long for a window: second
+and third opinions on `contiguous-exact`. Where a window of the file states a `cost` by name, as the
+bundled ones do, it is counted how many are met exactly.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bridge.cli import bench_placement as bench
+from bridge.planning.fabric import Metric
+
+OUT = Path(__file__).parents[1] / "results" / "placement-windows.json"
+NAMES = (
+    "sequential", "annealing-published@500", "annealing@500", "annealing-published@1000",
+    "annealing@1000", "neural@500", "contiguous-exact", "compact@5",
+)  # fmt: skip
+RECORDED = {"sequential": "sequential", "contiguous-exact": "scas_optimum"}
+"""Placer to the name of what the file states, under the metric `code`."""
+
+
+def main() -> None:
+    """Measures, writes, and prints a table for each metric."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("file", nargs="?", type=Path, default=bench.SAMPLE)
+    parser.add_argument("--solvers", type=int, default=0, help="seconds for a window; 0: none")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", type=Path, default=OUT)
+    asked = parser.parse_args()
+    names = [name for name in NAMES if name.partition("@")[0] in bench.PLACERS]
+    if asked.solvers:
+        names += [f"contiguous-cp-sat@{asked.solvers}", f"contiguous-scip@{asked.solvers}"]
+    placers = bench.parse_placers(",".join(names))
+    instances = list(bench.read_instances(asked.file))
+    lines = filter(str.strip, asked.file.read_text().splitlines())
+    stated = [json.loads(line).get("cost", {}) for line in lines]
+    result: dict[str, Any] = {"windows": len(instances)}
+    for metric in Metric:
+        fabric = bench.fabric_for(metric, None, instances)
+        measured = bench.measure(fabric, instances, placers, seed=asked.seed, bound=True)
+        rows = measured["instances"]
+        totals: dict[str, Any] = measured["placers"]
+        for name in names:
+            spent = np.array([row[name]["ms"] for row in rows])
+            totals[name]["ms_p99"] = round(float(np.percentile(spent, 99)), 3)
+            totals[name]["at_optimum"] = sum(
+                row[name]["cost"] is not None
+                and abs(row[name]["cost"] - row["contiguous-exact"]["cost"]) < 1e-3
+                for row in rows
+            )
+        if metric is Metric.CODE:
+            for name, known in RECORDED.items():
+                totals[name]["as_recorded"] = sum(
+                    row[name]["cost"] == cost.get(known)
+                    for row, cost in zip(rows, stated, strict=True)
+                )
+        totals["compact@5"]["above_contiguous"] = sum(
+            row["compact@5"]["cost"] > row["contiguous-exact"]["cost"] + 1e-3 for row in rows
+        )
+        result[metric.value] = totals
+        print(_table(metric, totals, len(rows)), flush=True)
+    asked.json.write_text(json.dumps(result, indent=1) + "\n")
+    print(f"written to {asked.json}", file=sys.stderr)
+
+
+def _table(metric: Metric, totals: dict[str, Any], count: int) -> str:
+    lines = [
+        f"Metric `{metric.value}`, {count} windows:",
+        "",
+        "| placer | cost | to sequential | at the contiguous optimum | ms: mean | 99 % | most |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, row in totals.items():
+        cells = [name, f"{row['cost']:,.0f}", f"{row['to_first']:.4f}"]
+        if "ms_mean" in row:
+            cells += [str(row["at_optimum"])]
+            cells += [f"{row[key]:.3f}" for key in ("ms_mean", "ms_p99", "ms_max")]
+        else:
+            cells += ["–"] * 4
+        lines.append("| " + " | ".join(cells) + " |")
+    notes = [
+        f"{name}: {row['as_recorded']} of {count} cost what the file says"
+        for name, row in totals.items()
+        if "as_recorded" in row
+    ]
+    above = totals["compact@5"]["above_contiguous"]
+    notes.append(f"compact@5: {above} above contiguous-exact")
+    return "\n".join([*lines, "", *notes, ""])
+
+
+if __name__ == "__main__":
+    main()
