@@ -10,7 +10,8 @@ What is compared is read from Slurm's own records: which nodes each job got, and
 Jobs hold whole nodes: U[1, 16] of them for U[2, 40] s (the paper's stream, U[1, 40] nodes of 1,000
 for U[10, 1800] s, made small: from one node to as many as hang below four leaf switches, or below
 one pod). They arrive at random with an offered load of `--load`. All have a time limit of one
-minute, Slurm's shortest. A run of 150 jobs takes about nine minutes; runs need Docker
+minute, Slurm's shortest. With `bridge-wait` jobs wait up to ten seconds for as few leaf switches as
+could hold them; `-flat` are those that know no switches. A run of 150 jobs takes about nine minutes; runs need Docker
 (`scripts/docker-engine`), the images of `scripts/cluster build`, and this package.
 """
 
@@ -51,12 +52,14 @@ class Opponent:
         scheduler: of `scripts/cluster`.
         options: what `up` is told besides.
         policy: the service's, as YAML; empty: there is no service.
+        wait_s: of the service's `topology`.
     """
 
     name: str
     scheduler: str
     options: tuple[str, ...] = _TREE
     policy: str = ""
+    wait_s: int = 0
 
 
 OPPONENTS = (
@@ -64,6 +67,7 @@ OPPONENTS = (
     Opponent("slurm-tuned", "backfill-tuned", ("--no-bridge", *_TREE)),
     Opponent("slurm-tuned-flat", "backfill-tuned", ("--no-bridge",)),
     Opponent("bridge", "bridge", policy="{preset: easy, place: compact}"),
+    Opponent("bridge-wait", "bridge", policy="{preset: easy, place: compact}", wait_s=10),
     Opponent("bridge-flat", "bridge", policy="easy"),
 )
 
@@ -104,6 +108,10 @@ def run(opponent: Opponent, jobs: list[Job], name: str) -> list[dict[str, Any]]:
         if opponent.policy:
             text = (ROOT / "slurm_conf/bridge.yaml").read_text()
             config.write(re.sub(r"(?m)^policy:.*$", f"policy: {opponent.policy}", text))
+            if opponent.wait_s:
+                config.write(
+                    f"topology: {{file: /etc/slurm/topology.conf, wait_s: {opponent.wait_s}}}\n"
+                )
             config.flush()
             options += ["--service-config", config.name]
         with Stand(name, opponent.scheduler, NODES, _say, options=options) as stand:
@@ -260,6 +268,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=150, help="of a run")
     parser.add_argument("--load", type=float, default=0.85, help="offered, as a share of all nodes")
     parser.add_argument("--opponents", nargs="+", choices=names, default=names)
+    parser.add_argument("--note", default="", help="told behind the load, to keep entries apart")
     parser.add_argument("--name", default="tp", help="stem of the clusters' names")
     parser.add_argument("--json", type=Path, help="write there after every run; other loads stay")
     given = parser.parse_args()
@@ -291,7 +300,7 @@ def main() -> int:
                 "nodes": NODES, "jobs": given.jobs, "first_seed": given.first_seed,
                 "opponents": found,
             }  # fmt: skip
-            _keep(given.json, f"load {given.load:g}", entry)
+            _keep(given.json, f"load {given.load:g}{given.note and f', {given.note}'}", entry)
     return 0
 
 

@@ -99,10 +99,14 @@ def _service_config(site: Site, path: Path) -> str:
         raise Trouble(f"--service-config: {error}") from None
     if not (site.topology and site.bridge):
         return text
-    if re.search(r"^topology:(?!\s*(null|~)?\s*$)", text, re.MULTILINE):
-        raise Trouble("--topology: the service's configuration names another topology")
-    text = re.sub(r"^topology:.*\n?", "", text, flags=re.MULTILINE)
-    return f"{text.rstrip()}\ntopology: /etc/slurm/{site.topology_file}\n"
+    path_inside = f"/etc/slurm/{site.topology_file}"
+    said = re.search(r"^topology:((?:.*)(?:\n[ \t]+.*)*)\n?", text, re.MULTILINE)
+    if said is None or said[1].strip() in ("", "null", "~"):
+        head = text if said is None else text[: said.start()] + text[said.end() :]
+        return f"{head.rstrip()}\ntopology: {path_inside}\n"
+    if not re.search(rf"(?<![\w/.-]){re.escape(path_inside)}(?![\w/.-])", said[1]):
+        raise Trouble(f"--topology: the service's configuration names another than {path_inside}")
+    return text
 
 
 def _need_cgroups() -> None:

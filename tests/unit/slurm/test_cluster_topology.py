@@ -72,9 +72,15 @@ def test_what_cannot_be(tmp_path: Path) -> None:
         Site(topology="tree", topology_for="bridge", bridge=False, scheduler="backfill")
     own = tmp_path / "bridge.yaml"
     own.write_text("topology: /etc/mine.conf\n")
-    with pytest.raises(Trouble, match="names another topology"):
+    with pytest.raises(Trouble, match="names another than"):
         life._service_config(Site(topology="tree"), own)
     own.write_text("topology: null\npolicy: easy\n")
     assert life._service_config(Site(topology="tree"), own) == (
         "policy: easy\ntopology: /etc/slurm/topology.conf\n"
     )
+    kept = "topology:\n  file: /etc/slurm/topology.conf\n  wait_s: 30\npolicy: easy\n"
+    own.write_text(kept)
+    assert life._service_config(Site(topology="tree"), own) == kept
+    own.write_text("topology:\n  file: /etc/slurm/topology.conf.old\n")
+    with pytest.raises(Trouble, match="names another"):
+        life._service_config(Site(topology="tree"), own)
