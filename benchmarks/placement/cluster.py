@@ -11,8 +11,9 @@ Jobs hold whole nodes: U[1, 16] of them for U[2, 40] s (the paper's stream, U[1,
 for U[10, 1800] s, made small: from one node to as many as hang below four leaf switches, or below
 one pod). They arrive at random with an offered load of `--load`. All have a time limit of one
 minute, Slurm's shortest. With `bridge-wait` jobs wait up to ten seconds for as few leaf switches as
-could hold them; `-flat` are those that know no switches. A run of 150 jobs takes about nine minutes; runs need Docker
-(`scripts/docker-engine`), the images of `scripts/cluster build`, and this package.
+could hold them; `-flat` are those that know no switches. A run of 150 jobs takes about nine
+minutes; runs need Docker (`scripts/docker-engine`), the images of `scripts/cluster build`, and this
+package.
 """
 
 import argparse
