@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What came of the paper's experiment, as tables and a plot beside the paper's figures.
 
-The paper's means are those of its tables III and IV, which follow the metric `code`. It has figure 6 as a plot only: the means here
-are those of the files its public code keeps of these runs.
+The paper's means are those of its tables III and IV, which follow the metric `code`. It has figure
+6 as a plot only: the means here are those of the files its public code keeps of these runs.
 """
 
 from pathlib import Path

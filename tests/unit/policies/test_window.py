@@ -11,7 +11,7 @@ from bridge.loop import Decider
 from bridge.model.job import Hold
 from bridge.model.reasons import ReasonCode
 from bridge.ports import Memory
-from bridge.registry import PRESETS, build, parse_policy
+from bridge.registry import build, parse_policy
 from bridge.rpc.announcements import wake_after_s
 from bridge.sim.engine import simulate
 from bridge.sim.system import pool_of
@@ -137,10 +137,51 @@ def test_nobody_who_fits_is_left_out(seed, now_s):
     assert started == set(behind.job[behind.start_s == world.now_s].tolist())
 
 
-def test_a_simulated_stream_starts_at_the_ends_of_periods_only():
-    workload = random_workload(seed=1, n_jobs=60, processors=16)
-    outcome = simulate(workload, pool_of(16), Decider(build(PRESETS["tjap-annealing"])).decide)
-    assert (outcome.schedule.start_s % 60 == 0).all()
+def naive_windows(workload, period_s, most, pass_over):
+    """When each job starts, as plainly as can be: on counts, at the ends of periods."""
+    n, free, now_s = len(workload), workload.processors_total, 0
+    start_s, ends, waiting, last = np.zeros(n, dtype=np.int64), [], [], 0
+    while (start_s == 0).any():
+        now_s += period_s
+        free += sum(width for end_s, width in ends if end_s <= now_s)
+        ends = [(end_s, width) for end_s, width in ends if end_s > now_s]
+        while last < n and workload.submit_s[last] <= now_s:
+            waiting.append(last)
+            last += 1
+        waiting.sort(
+            key=lambda job: (
+                int(workload.submit_s[job]) // period_s, workload.processors[job],
+                workload.submit_s[job], job,
+            )
+        )  # fmt: skip
+        taken = []
+        for job in waiting:
+            if len(taken) == most:
+                break
+            if workload.processors[job] <= free:
+                free -= workload.processors[job]
+                ends.append((now_s + workload.runtime_s[job], workload.processors[job]))
+                start_s[job] = now_s
+                taken.append(job)
+            elif not pass_over:
+                break
+        waiting = [job for job in waiting if job not in taken]
+    return start_s
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(("period_s", "most", "pass_over"), [(60, None, True), (30, 5, False)])
+def test_a_simulated_stream_is_what_a_naive_one_is(seed, period_s, most, pass_over):
+    workload = random_workload(seed, n_jobs=80, processors=16)
+    parameters = {"period_s": period_s, "most_jobs": most, "pass_over": pass_over}
+    policy = {
+        "order": {"name": "waiting-periods", "period_s": period_s},
+        "plan": {"name": "window", **parameters},
+        "place": "sequential",
+    }
+    outcome = simulate(workload, pool_of(16), Decider(build(parse_policy(policy))).decide)
+    expected = naive_windows(workload, period_s, most, pass_over)
+    assert outcome.schedule.start_s.tolist() == expected.tolist()
     assert not outcome.refusals
 
 
