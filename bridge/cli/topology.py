@@ -7,9 +7,12 @@
 | `*.cycle.json.gz` | of the recording, or `--file` | its jobs, and those that it starts |
 | `*.yaml` | of a simulated system, or `--file` | nobody |
 | anything else | a topology.conf (Slurm's tree and block plugins) | nobody |
+
+`--file` alone, where there is no service, shows its switches with nobody on them.
 """
 
 import json
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -18,6 +21,7 @@ import numpy as np
 import typer
 
 from bridge.cli.asking import ConfigOption, JsonOption, SocketOption, ask, console, shown, when
+from bridge.config import OperatorSection
 from bridge.errors import ConfigError, RequestError
 from bridge.model.topology import Topology
 from bridge.report.occupancy import Occupancy, Placed
@@ -29,7 +33,9 @@ from bridge.sim.recordings import read_recording
 from bridge.sim.system import read_system
 from bridge.slurm.topology_conf import named_nodes, read_topology
 
-app = typer.Typer(add_completion=False, help="The switches, and who is on them.")
+app = typer.Typer(
+    add_completion=False, help="The switches, and who is on them.", no_args_is_help=True
+)
 
 _WIDTH = 80
 _MOST_NAMED = 8
@@ -75,7 +81,7 @@ def show(
 
         schedbridge topology show                     # the living cluster
         schedbridge topology show --svg tree.svg      # the same, drawn
-        schedbridge topology show /etc/slurm/topology.conf
+        schedbridge topology show --file topology.conf
         schedbridge topology show one.cycle.json.gz --file planned.conf
 
     A simulated system is drawn empty; for jobs on it, record it first:
@@ -195,6 +201,9 @@ def _view(
 ) -> _View:
     kind = _kind(source)
     try:
+        if source is None and file is not None and _nobody_asked(config, socket):
+            print("no service here: the switches alone", file=sys.stderr)
+            return _alone(file)
         if source is None:
             return _living(file, config, socket)
         if kind == "recording":
@@ -210,8 +219,17 @@ def _view(
         raise ConfigError("topology", str(error), file=str(source or "the service")) from None
     if file is not None:
         raise ConfigError("--file", f"{source} describes switches itself: give one of them")
-    names = named_nodes(source)
-    return _View(str(source), Occupancy.of(read_topology(source, names), names))
+    return _alone(source)
+
+
+def _alone(file: Path) -> _View:
+    names = named_nodes(file)
+    return _View(str(file), Occupancy.of(read_topology(file, names), names))
+
+
+def _nobody_asked(config: Path | None, socket: Path | None) -> bool:
+    """Whether no service was named, and there is none where one is by default."""
+    return config is None and socket is None and not OperatorSection().socket.exists()
 
 
 def _kind(source: Path | None) -> str:

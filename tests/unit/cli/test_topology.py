@@ -79,6 +79,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Published]]:
         yield Service()
 
     monkeypatch.setattr(module, "ask", ask)
+    monkeypatch.setattr(module, "_nobody_asked", lambda _config, _socket: False)
     return known
 
 
@@ -88,6 +89,19 @@ def test_a_file_alone(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert out.splitlines()[1:5] == [
         "8 nodes: 8 idle", "top  8 idle", " left   ....", " right  ....",
     ]  # fmt: skip
+
+
+def test_a_file_where_there_is_no_service(
+    conf: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SCHEDBRIDGE_SOCKET", raising=False)
+    monkeypatch.setattr(module.OperatorSection().socket.__class__, "exists", lambda _: False)
+    code, out, err = run(capsys, "show", "--file", conf)
+    assert code == 0
+    assert "8 nodes: 8 idle" in out
+    assert err == "no service here: the switches alone\n"
+    code, out, err = run(capsys, "show", "--file", conf, "--socket", tmp_path / "none")
+    assert (code, out, len(err.splitlines())) == (1, "", 1)
 
 
 def test_the_living_service(
