@@ -50,6 +50,7 @@ def main() -> None:
         "--driver", help="the column that goes on; default: nsa-500, or sa-500 without a network"
     )
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--resume", action="store_true", help="lengths: go on with the next epoch")
     parser.add_argument("--json", type=Path, default=RESULTS / "placement-experiment.json")
     parser.add_argument("--plot", type=Path, default=RESULTS / "placement-experiment.svg")
     asked = parser.parse_args()
@@ -98,11 +99,16 @@ def _run(
         own["tables"] |= {"limit_s": asked.limit_s, "cap_s": asked.cap_s}
         save()
         return
-    own["lengths"] = {"epochs": asked.epochs, "jobs": asked.jobs, "methods": {}}
-    steps = window_lengths.run(metric, epochs=asked.epochs, n_jobs=asked.jobs, seed=asked.seed)
-    for method, row in steps:
-        own["lengths"]["methods"][method] = row
-        tell(f"{metric.value}: {method}: {row['cost']:,.0f}, {row['wait_s']} s")
+    setting = {"jobs": asked.jobs, "seed": asked.seed}
+    known = own.get("lengths", {})
+    done = known["epochs"] if asked.resume and setting.items() <= known.items() else []
+    for number in range(len(done), asked.epochs):
+        row = {}
+        steps = window_lengths.epoch(metric, number, n_jobs=asked.jobs, seed=asked.seed)
+        for method, row[method] in steps:
+            tell(f"{metric.value}, epoch {number + 1}, {method}: {row[method]}")
+        done.append(row)
+        own["lengths"] = {**setting, "epochs": done, "mean": window_lengths.mean(done)}
         save()
 
 

@@ -115,13 +115,13 @@ def _table4(metric: str, tables: dict[str, Any]) -> str:
 def _lengths(metric: str, lengths: dict[str, Any]) -> str:
     theirs = metric == "code"
     lines = [
-        f"Figure 6, metric `{metric}`, {lengths['epochs']} epochs of {lengths['jobs']} jobs:",
+        f"Figure 6, metric `{metric}`, {len(lengths['epochs'])} epochs of {lengths['jobs']} jobs:",
         "",
         "| method | cost of a job | mean wait, s |"
         + (" public code: cost | wait, s |" if theirs else ""),
         "|---|---|---|" + ("---|---|" if theirs else ""),
     ]
-    for name, row in lengths["methods"].items():
+    for name, row in lengths["mean"].items():
         line = f"| {name} | {row['cost']:,.0f} | {row['wait_s']:.0f} |"
         if theirs:
             known = PAPER_LENGTHS.get(name)
@@ -132,9 +132,7 @@ def _lengths(metric: str, lengths: dict[str, Any]) -> str:
 
 def plot(result: dict[str, Any], path: Path) -> None:
     """Cost and wait by the length of a period, for each metric there is."""
-    known = [
-        (metric, own["lengths"]["methods"]) for metric, own in result.items() if "lengths" in own
-    ]
+    known = [(metric, own["lengths"]["mean"]) for metric, own in result.items() if "lengths" in own]
     if not known:
         return
     figure, axes = plt.subplots(len(known), 2, figsize=(9, 3.4 * len(known)), squeeze=False)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A dispatcher with its solver's process in a living service."""
+"""Policies of another kind in a living service: solvers in processes of their own, and windows."""
 
 import psutil
 import pytest
 
+from bridge.loop import Decider
+from bridge.registry import PRESETS, build
 from bridge.rpc.client import RemoteDecider
 from bridge.sim.engine import simulate
 from bridge.sim.system import pool_of
@@ -36,3 +38,20 @@ def test_a_service_dispatches_and_counts(preset):
         assert plans + sum(fallbacks.values()) == len(outcome.decision_ms)
         assert fallbacks["crash"] == fallbacks["infeasible"] == 0
         assert set(psutil.Process().children()) <= before  # its process has gone with it
+
+
+def test_a_service_starts_jobs_at_the_ends_of_periods():
+    """What a controller is told is what the cycle decides: it asks again when a window opens."""
+    workload = random_workload(8, n_jobs=40, processors=12)
+    preset = "tjap-annealing"
+    with (
+        a_home() as home,
+        a_service(home, policy=preset) as service,
+        RemoteDecider(controller_of(home)) as remote,
+    ):
+        outcome = simulate(workload, pool_of(12), remote.decide)
+        assert service._decider.failures == 0
+    alone = simulate(workload, pool_of(12), Decider(build(PRESETS[preset])).decide)
+    assert outcome.schedule.start_s.tolist() == alone.schedule.start_s.tolist()
+    assert (outcome.schedule.start_s % 60 == 0).all()
+    assert not outcome.refusals
