@@ -11,8 +11,8 @@ Rules
        starts change.
     2. Jobs that hold whole nodes and may use the same ones are tried together first, on nodes that
        are free until the last of them ends; then each by itself, wide ones first.
-    3. Sets that cost no less are not used, nor those on more leaf switches than a job allows, and
-       has.
+    3. Sets that cost no less are not used, nor those on more leaf switches than a job waits for,
+       and has.
     4. Jobs of one node, those that named nodes, and those that asked for chunks of several kinds
        stay; and nobody enters nodes that FreePools or protections speak of.
 """
@@ -110,7 +110,7 @@ def _movers(
                 open_ = open_ & ~closed
         use = _use(snapshot, plan, row)
         open_ = open_ & (snapshot.nodes.capacity >= use).all(axis=1)
-        whole, most = _whole(snapshot, plan, row), int(snapshot.jobs.switches[plan.job[row]])
+        whole, most = _whole(snapshot, plan, row), int(market.most[row])
         if whole and not _unlike(ground.kind[open_]) and open_[held].all():
             continue  # it has traded with all of them
         found.append(_Mover(row, open_, whole, use, end_s, most))

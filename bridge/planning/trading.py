@@ -20,8 +20,9 @@ Rules
        large holes stay for large jobs. They pay no hops wherever they are.
     5. Jobs with nodes of several kinds, or with some that are shared with jobs that run, exchange
        single nodes with everybody while that gains (`bridge.core.Tree.exchange`).
-    6. A job that bounds its switches never sits on more of them than it may, or than it did. Nodes
-       that such a job is to have later are not traded before.
+    6. A job that starts while it waits for few leaf switches never sits on more of them than it
+       wishes, or than it did. Where a trade would bring one there that starts later, all that is
+       planned for such jobs stays, and the trade is made without it.
 """
 
 import dataclasses
@@ -36,6 +37,7 @@ from numpy.typing import NDArray
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
 from bridge.planning.fabric import Arranger, Fabric, csr
+from bridge.planning.leaf_switches import waits_until_s
 
 MOST_TIMES = 3
 """Announced instants that are looked at in one cycle."""
@@ -109,6 +111,7 @@ class Market:
     Attributes:
         given: the plan, legal.
         image: (nnz,) the node of each of its entries.
+        most: (n_rows,) leaf switches that each may sit on; 0: any number.
     """
 
     def __init__(self, ground: Ground, plan: Plan) -> None:
@@ -120,7 +123,8 @@ class Market:
         width = np.diff(plan.indptr)
         self._row = np.repeat(np.arange(len(plan)), width)
         self._start_s, self._end_s = plan.start_s[self._row], plan.end_s[self._row]
-        self._most = np.where(width > 1, snapshot.jobs.switches[plan.job], 0).astype(np.int32)
+        wishes = (width > 1) & (plan.start_s < waits_until_s(snapshot.jobs)[plan.job])
+        self.most = np.where(wishes, snapshot.jobs.switches[plan.job], 0).astype(np.int32)
         held_s = np.repeat(np.maximum(running.end_s, snapshot.now_s + 1), np.diff(running.indptr))
         self._running_s = np.zeros(self._n_nodes, dtype=np.int64)
         np.maximum.at(self._running_s, running.nodes, held_s)
@@ -164,9 +168,23 @@ class Market:
 
     def trade(self, at_s: int) -> None:
         """Those that start at an instant trade."""
+        image = self.image.copy()
+        self._trade(at_s, ())
+        wishing = np.flatnonzero((self.most > 0) & (self.given.start_s > at_s))
+        if any(self._scattered(row, image) for row in wishing.tolist()):
+            self.image = image
+            self._trade(at_s, image[np.isin(self._row, wishing)])
+
+    def _scattered(self, row: int, image: NDArray[np.int32]) -> bool:
+        """Whether a row is on too many leaf switches, having been where `image` says."""
+        own = slice(int(self.given.indptr[row]), int(self.given.indptr[row + 1]))
+        return not self._fabric.within(int(self.most[row]), self.image[own], image[own])
+
+    def _trade(self, at_s: int, stay: Sequence[int] | NDArray[np.int32]) -> None:
+        """Those that start at an instant trade, but for some nodes."""
         free = (self._running_s <= at_s) & (self._leaf >= 0)
         free[self.image[(self._start_s < at_s) & (self._end_s > at_s)]] = False
-        free[self.image[(self._start_s > at_s) & (self._most[self._row] > 0)]] = False
+        free[list(stay)] = False
         here = np.flatnonzero(self._start_s == at_s)
         nodes = self.image[here]
         free[np.bincount(nodes, minlength=self._n_nodes) > 1] = False  # who shares one stays there
@@ -203,7 +221,7 @@ class Market:
         wide = [row for row in held if len(held[row]) > 1]
         pinned = [row for row in np.unique(there).tolist() if row in mixed]
         left = idle[~np.isin(there, pinned)] if pinned else idle
-        sets = self._sets(left, [held[row] for row in wide], self._most[wide]) if wide else []
+        sets = self._sets(left, [held[row] for row in wide], self.most[wide]) if wide else []
         single = [row for row in held if len(held[row]) == 1]
         holder[left] = -1
         for row, nodes in zip(wide, sets, strict=True):
@@ -256,7 +274,7 @@ class Market:
             np.concatenate((nodes, self.image[fixed])),
             np.concatenate((self._ground.kind[nodes], np.full(len(fixed), -1))).astype(np.int32),
             np.concatenate((number[holder[nodes]], number[self._row[fixed]])),
-            self._most[rows],
+            self.most[rows],
             MOVES,
             int(self._ground.rng.integers(1 << 62)),
         )[: len(nodes)]
