@@ -13,7 +13,8 @@ Rules
     2. The wait is counted from when the job became eligible: its begin time, its dependencies.
     3. A job with a pending wish starts on a union now, or anywhere once it has waited. Of all
        unions the `MOST_UNIONS` are tried that have room first, by what runs and what is announced
-       closed; of those the ones with least room to spare. With one leaf switch wished for and no
+       closed; of those the ones that hang below fewest switches, and then those with least room to
+       spare. With one leaf switch wished for and no
        more than `MOST_UNIONS` there, that is all there are.
     4. Nodes on no switch are no part of any fabric: they take jobs of one node only.
 
@@ -248,15 +249,18 @@ def unions(
             free[shut], release_s[shut] = 0, np.maximum(release_s[shut], end_s)
     idle = np.where(mask, asked.on_idle, 0)
     rooms = _Rooms(leaves, free, idle, release_s, now_s)
-    found: dict[tuple[int, ...], tuple[int, int]] = {}
+    found: dict[tuple[int, ...], tuple[int, int, int]] = {}
     for fabric in range(leaves.n_fabrics):
-        members = np.flatnonzero((leaves.fabric == fabric) & rooms.ever)
         if len(fixed) and leaves.fabric[fixed[0]] != fabric:
             continue
-        for union, when, spare in rooms.choose(members, fixed, most, asked):
-            found.setdefault(union, (when, spare))
+        members = np.flatnonzero((leaves.fabric == fabric) & rooms.ever)
+        for union, rank in rooms.choose(members, fixed, most, asked):
+            found.setdefault(union, rank)
     ranked = sorted(found, key=lambda union: (found[union], union))[:MOST_UNIONS]
-    return [mask & np.isin(leaves.of_node, union) for union in ranked]
+    chosen = np.zeros((len(ranked), len(leaves.fabric) + 1), dtype=bool)
+    for at, union in enumerate(ranked):
+        chosen[at, list(union)] = True
+    return [mask & those[leaves.of_node] for those in chosen]  # -1, on no switch: the last, no one
 
 
 class _Rooms:
@@ -293,8 +297,8 @@ class _Rooms:
 
     def choose(
         self, members: NDArray[np.int64], fixed: NDArray[np.int64], most: int, asked: Asked
-    ) -> list[tuple[tuple[int, ...], int, int]]:
-        """Unions within one fabric: their leaf switches, when they have room, what is to spare.
+    ) -> Iterator[tuple[tuple[int, ...], tuple[int, int, int]]]:
+        """Unions within one fabric, with when they have room, below how many switches, and spare.
 
         One is sought around every leaf switch, at the first instant at which there is one.
         """
@@ -302,46 +306,62 @@ class _Rooms:
         left = most - len(fixed)
         if not left or len(others) <= left:
             whole = np.sort(np.concatenate((fixed, others[:left])))
-            enough = self._enough(whole[np.newaxis, :], asked)[:, 0]
-            return [self._found(whole, int(enough.argmax()), asked)] if enough.any() else []
-        base_units = self.units[:, fixed].sum(axis=1, keepdims=True)
-        base_nodes = self.nodes[:, fixed].sum(axis=1, keepdims=True)
-        enough = (base_units + _best(self.units[:, others], left) >= asked.units) & (
-            base_nodes + _best(self.nodes[:, others], left) >= asked.nodes
+            if (enough := self._enough(whole, asked)).any():
+                union = tuple(whole.tolist())
+                yield union, self._rank(union, int(enough.argmax()), asked)
+            return
+        has_units, has_nodes = self.units[:, fixed].sum(axis=1), self.nodes[:, fixed].sum(axis=1)
+        enough = (has_units[:, None] + _best(self.units[:, others], left) >= asked.units) & (
+            has_nodes[:, None] + _best(self.nodes[:, others], left) >= asked.nodes
         )
-        possible = np.flatnonzero(enough.any(axis=0))
-        first = enough.argmax(axis=0)
-        found = []
-        for seed in possible.tolist():
-            when = int(first[seed])
-            rest, centre = np.delete(others, seed), others[seed]
-            for more in self._beside(rest, int(centre), left - 1, when):
-                union = np.sort(np.concatenate((fixed, [centre], more)))
-                if self._enough(union[np.newaxis, :], asked)[when, 0]:
-                    break
-            found.append(self._found(union, when, asked))
-        return found
+        possible, first = np.flatnonzero(enough.any(axis=0)), enough.argmax(axis=0)
+        above = self._leaves.above[others]
+        unions: set[tuple[int, ...]] = set()
+        for when in np.unique(first[possible]).tolist():
+            seeds = possible[first[possible] == when]
+            near = has_units[when] + _best_among(self.units[when, others], above, left)[seeds]
+            spare = near - asked.units
+            for seed in seeds[np.lexsort((spare, spare < 0))].tolist():
+                union = self._around(others, seed, fixed, left, when=when, asked=asked)
+                if union not in unions:
+                    yield union, self._rank(union, when, asked)
+                    unions.add(union)
+                if len(unions) == MOST_UNIONS:
+                    return
 
-    def _enough(self, unions: NDArray[np.int64], asked: Asked) -> NDArray[np.bool_]:
-        """(n_instants, n_unions)."""
-        enough: NDArray[np.bool_] = (self.units[:, unions].sum(axis=2) >= asked.units) & (
-            self.nodes[:, unions].sum(axis=2) >= asked.nodes
+    def _around(
+        self,
+        others: NDArray[np.int64],
+        seed: int,
+        fixed: NDArray[np.int64],
+        left: int,
+        *,
+        when: int,
+        asked: Asked,
+    ) -> tuple[int, ...]:
+        """A leaf switch with its neighbours, if they have room enough, else with the roomiest."""
+        rest, centre, above = np.delete(others, seed), others[seed], self._leaves.above
+        units = self.units[when, rest]
+        for order in (np.lexsort((-units, above[rest] != above[centre])), np.argsort(-units)):
+            union = np.concatenate((fixed, [centre], rest[order[: left - 1]]))
+            if self._enough(union, asked, when).all():
+                break
+        return tuple(np.sort(union).tolist())
+
+    def _enough(
+        self, union: NDArray[np.int64], asked: Asked, when: int | None = None
+    ) -> NDArray[np.bool_]:
+        """Whether a union has room, at one instant or at each of them."""
+        at = slice(None) if when is None else slice(when, when + 1)
+        enough: NDArray[np.bool_] = (self.units[at, union].sum(axis=1) >= asked.units) & (
+            self.nodes[at, union].sum(axis=1) >= asked.nodes
         )
         return enough
 
-    def _beside(
-        self, rest: NDArray[np.int64], centre: int, count: int, when: int
-    ) -> Iterator[NDArray[np.int64]]:
-        """What may be joined to a leaf switch: its neighbours, else those with most room."""
-        units, above = self.units[when, rest], self._leaves.above
-        yield rest[np.lexsort((-units, above[rest] != above[centre]))][:count]
-        yield rest[np.argsort(-units, kind="stable")][:count]
-
-    def _found(
-        self, union: NDArray[np.int64], when: int, asked: Asked
-    ) -> tuple[tuple[int, ...], int, int]:
-        spare = int(self.units[when, union].sum()) - asked.units
-        return tuple(union.tolist()), when, spare
+    def _rank(self, union: tuple[int, ...], when: int, asked: Asked) -> tuple[int, int, int]:
+        members = list(union)
+        apart = len(np.unique(self._leaves.above[members]))
+        return when, apart, int(self.units[when, members].sum()) - asked.units
 
 
 def _best(amounts: NDArray[np.int64], count: int) -> NDArray[np.int64]:
@@ -354,4 +374,22 @@ def _best(amounts: NDArray[np.int64], count: int) -> NDArray[np.int64]:
     best: NDArray[np.int64] = np.where(
         among, without + ranked[:, count - 1 : count], without + amounts
     )
+    return best
+
+
+def _best_among(
+    amounts: NDArray[np.int64], group: NDArray[np.int64], count: int
+) -> NDArray[np.int64]:
+    """(n,) for each the largest sum of at most `count` of its group of which it is one."""
+    order = np.lexsort((-amounts, group))
+    ranked, where = amounts[order], group[order]
+    fresh = np.concatenate(([True], where[1:] != where[:-1]))
+    first = np.flatnonzero(fresh)[np.cumsum(fresh) - 1]
+    last = np.append(np.flatnonzero(fresh)[1:], len(order))[np.cumsum(fresh) - 1]
+    sums = np.concatenate(([0], ranked.cumsum()))
+    among = np.arange(len(order)) - first < count
+    top = sums[np.minimum(first + count, last)] - sums[first]
+    rest = sums[np.minimum(first + count - 1, last)] - sums[first]
+    best = np.empty_like(amounts)
+    best[order] = np.where(among, top, ranked + rest)
     return best
