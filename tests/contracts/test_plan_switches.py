@@ -146,3 +146,16 @@ class TestAWish:
         made = decide(dataclasses.replace(world, topology=apart), plan, place=place)
         assert made.start_s[0] == NEVER
         assert made.reasons[0].code is ReasonCode.NEVER
+
+
+@pytest.mark.parametrize("plan", ["easy", "conservative", "openccs"])
+@pytest.mark.parametrize("seed", range(40))
+def test_what_is_arranged_keeps_them(plan, seed):
+    """Fabrics and wishes, whoever moves nodes about, and in the cycles that follow."""
+    world = random_world(seed, chunks=seed % 2 == 0)
+    world = with_switches(world, two_fabrics(len(world.nodes), seed), seed)
+    place, memory = {"name": "compact", "budget_ms": 0, "effort": 20}, Memory()
+    for now_s in (0, 15, 40, 90):
+        later = dataclasses.replace(world, now_s=now_s, generation=world.generation + now_s)
+        made = decide(later, plan, memory, place=place)
+        assert check(later, made) == (), f"seed {seed}\n{gantt(later, made)}"
