@@ -9,11 +9,18 @@ What is compared is read from Slurm's own records: which nodes each job got, and
 
 Jobs hold whole nodes: U[1, 16] of them for U[2, 40] s (the paper's stream, U[1, 40] nodes of 1,000
 for U[10, 1800] s, made small: from one node to as many as hang below four leaf switches, or below
-one pod). They arrive at random with an offered load of `--load`. All have a time limit of one
-minute, Slurm's shortest. With `bridge-wait` jobs wait up to ten seconds for as few leaf switches as
-could hold them; `-flat` are those that know no switches. A run of 150 jobs takes about nine
-minutes; runs need Docker (`scripts/docker-engine`), the images of `scripts/cluster build`, and this
-package.
+one pod). They arrive at random with an offered load of `--load` (inf: all at once). All have a time
+limit of one minute, Slurm's shortest. A run of 150 jobs takes about nine minutes; runs need Docker
+(`scripts/docker-engine`), the images of `scripts/cluster build`, and this package.
+
+| opponent | |
+|---|---|
+| `slurm` | sched/backfill with its defaults, topology/tree |
+| `slurm-tuned` | the same, looking every second (`slurm_conf/backfill-tuned.conf`) |
+| `bridge` | preset `easy`, place `compact`; Slurm's topology/tree stays switched on |
+| `bridge-wait` | jobs wait up to ten seconds for as few leaf switches as could hold them |
+| `bridge-window` | jobs start every third second only, together |
+| `-flat` | without switches |
 """
 
 import argparse
@@ -69,6 +76,11 @@ OPPONENTS = (
     Opponent("slurm-tuned-flat", "backfill-tuned", ("--no-bridge",)),
     Opponent("bridge", "bridge", policy="{preset: easy, place: compact}"),
     Opponent("bridge-wait", "bridge", policy="{preset: easy, place: compact}", wait_s=10),
+    Opponent(
+        "bridge-window",
+        "bridge",
+        policy="{order: waiting-periods, plan: {name: window, period_s: 3}, place: compact}",
+    ),
     Opponent("bridge-flat", "bridge", policy="easy"),
 )
 
