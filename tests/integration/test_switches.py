@@ -2,6 +2,7 @@
 """`sbatch --switches=N@time` on a real cluster: two leaf switches of four nodes each."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -128,3 +129,51 @@ def test_the_tasks_of_an_array_keep_the_wish(two: Cluster) -> None:
     assert set(where[1]) <= set(RIGHT)
     assert two.job(f"{array}_3")["JobState"] == "PENDING"
     assert two.job(f"{array}_3")["Switches"] == "1@00:05:00"
+
+
+@contextmanager
+def known(cluster: Cluster, topology: str, wait_s: int = 0) -> Iterator[None]:
+    """The service, not Slurm, knows these switches, and lets all jobs wait so long for few."""
+    config, file = "/etc/schedbridge/bridge.yaml", "/etc/schedbridge/switches.conf"
+    kept = cluster.inside("service", "cat", config)
+    cluster.inside("service", "sh", "-c", f"echo '{topology}' > {file}")
+    other = f"topology: {{file: {file}, wait_s: {wait_s}}}"
+    cluster.inside("service", "sed", "-i", f"s#^topology:.*#{other}#", config)
+    cluster.script("restart", "service")
+    try:
+        yield
+    finally:
+        cluster.inside("service", "sh", "-c", f"cat > {config} <<'EOF'\n{kept}\nEOF")
+        cluster.script("restart", "service")
+
+
+def test_a_site_may_let_all_jobs_wait(two: Cluster) -> None:
+    with known(two, TOPOLOGY, wait_s=20):
+        blocked(two, "n1", "n5")
+        job = wide(two, 4)
+        two.wait_for(
+            "the reason",
+            lambda: "waits for room on 1 leaf switch" in two.run("schedbridge", "explain", job),
+            15,
+        )
+        two.wait_state(job, "RUNNING", timeout_s=90)
+        assert waited_s(two, job) >= 20
+        assert "Switches" not in two.job(job)
+
+
+def test_no_job_has_nodes_of_two_fabrics(two: Cluster) -> None:
+    """Without a switch over both, four nodes are never two and two."""
+    apart = "\n".join(line for line in TOPOLOGY.splitlines() if "top" not in line)
+    with known(two, apart):
+        blockers = blocked(two, "n1", "n5")
+        job = wide(two, 4)
+        small = two.sbatch("-N3", "--exclusive", "-t5", run="sleep 2")
+        two.wait_state(small, "COMPLETED")
+        assert two.state(job) == "PENDING"
+        never = wide(two, 5)
+        two.wait_for(
+            "the reason", lambda: "can hold it" in two.run("schedbridge", "explain", never), 20
+        )
+        two.run("scancel", never, blockers[0])
+        two.wait_state(job, "RUNNING")
+        assert nodes_of(two, job) == LEFT
