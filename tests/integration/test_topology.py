@@ -157,9 +157,9 @@ def test_everybody_may_look_and_nothing_is_told_of_waiting_jobs(empty: Cluster) 
     assert "64 nodes, 16 leaf switches of 4, 3 levels" in checked
 
 
-def test_a_node_that_is_down_is_shown(empty: Cluster) -> None:
-    empty.root("scontrol", "update", "NodeName=n64", "State=DOWN", "Reason=test")
-    empty.wait_for("n64 down", lambda: shown(empty)["down"] == 1)
+def test_a_drained_node_is_shown_and_not_used(empty: Cluster) -> None:
+    empty.root("scontrol", "update", "NodeName=n64", "State=DRAIN", "Reason=test")
+    empty.wait_for("n64 drained", lambda: shown(empty)["down"] == 1)
     assert "  leaf16  ...!" in empty.run("schedbridge", "topology", "show")
     job = submit(empty, 16)
     empty.wait_state(job, "RUNNING")
