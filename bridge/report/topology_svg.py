@@ -14,6 +14,7 @@ Rules
 import colorsys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import isinf
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
@@ -24,6 +25,8 @@ _SIZES: Final = ((150, 26.0), (600, 16.0), (3000, 11.0), (1 << 62, 7.0))
 _MOST_IN_ROW: Final = 48
 _GAP, _PAD, _LINE = 12.0, 9.0, 15.0
 _LEGEND: Final = 24
+_COLUMN: Final = 450
+"""Jobs in the legend, and how wide one of its two columns is."""
 _STRIPES: Final = 6
 _STYLE: Final = """
 text { font: 12px system-ui, "Segoe UI", "DejaVu Sans", sans-serif; fill: #24292f; }
@@ -216,13 +219,14 @@ def topology_svg(occupancy: Occupancy, title: str) -> str:
         boxes.append(sheet.frame("on no switch", occupancy.count(stray).text, inside, 0))
     tree = _flow(boxes, wide)
     legend = _legend(occupancy)
-    width = max(tree.width, 760.0 if legend[1] else 420.0) + 2 * _GAP
+    width = max(tree.width, 2.0 * _COLUMN if legend[1] else _COLUMN) + 2 * _GAP
     tree.draw(_GAP, 64, 0.0)
     top = 64 + tree.height + 24
     height = top + legend[0] + _GAP
     all_nodes = occupancy.count(range(count))
     words = f"{count:,} nodes: {all_nodes.text}; {len(occupancy.jobs):,} jobs; "
-    words += f"{len(occupancy.topology):,} switches in {occupancy.levels} levels"
+    words += f"{len(occupancy.topology):,} switches in {occupancy.levels} "
+    words += "levels" if occupancy.levels > 1 else "level"
     words += f", {len(roots)} fabrics" if len(roots) > 1 else ""
     return "\n".join(
         [
@@ -249,7 +253,7 @@ def _legend(occupancy: Occupancy) -> tuple[float, str]:
     rows = -(-len(jobs) // 2)
     out = ['<text class="name" x="0" y="0">Jobs, the largest first</text>']
     for at, job in enumerate(jobs):
-        how, x, y = occupancy.compactness[at], at // rows * 380, 12 + at % rows * 18
+        how, x, y = occupancy.compactness[at], at // rows * _COLUMN, 12 + at % rows * 18
         text = f"{job.id} {_short(job.name, 16)} of {_short(job.user, 12)}"
         more = _spread(len(job.nodes), how) + ("" if job.running else ", starts now")
         out.append(
@@ -271,7 +275,9 @@ def _spread(nodes: int, how: Compactness) -> str:
     if nodes == 1:
         return "1 node"
     switches = "1 leaf switch" if how.leaf_switches == 1 else f"{how.leaf_switches} leaf switches"
-    return f"{nodes:,} nodes, {switches}, {hops_text(how)} hops"
+    apart = how.hops is not None and isinf(how.hops)
+    far = ", across fabrics" if apart else f", {hops_text(how)} hops" if how.hops else ""
+    return f"{nodes:,} nodes, {switches}{far}"
 
 
 def _short(name: str, most: int) -> str:
