@@ -52,13 +52,6 @@ _NAME = "window"
 
 
 @dataclass(frozen=True)
-class _Due:
-    """What is carried over: jobs were announced for a window at this instant."""
-
-    at_s: int
-
-
-@dataclass(frozen=True)
 class _Selection:
     """What is known of a window.
 
@@ -123,19 +116,20 @@ class Windows:
     ) -> Plan:
         """Plans all pending jobs; see `bridge.ports.PlanPolicy`."""
         del rng  # greedy
-        due = memory.kept_plan
-        at_s = self._opens_s(snapshot.now_s, due.at_s if isinstance(due, _Due) else NEVER)
+        known, ids = memory.planned_start_s, snapshot.jobs.id.tolist()
+        due_s = min((known[job] for job in ids if job in known), default=NEVER) if known else NEVER
+        at_s = self._opens_s(snapshot.now_s, due_s)
         try:
             selection = self._select(snapshot, order, preference, at_s)
             plan = self._book(snapshot, order, preference, selection)
         except ValueError as error:
             raise PolicyError(_NAME, str(error)) from error
-        announced = at_s > snapshot.now_s and selection.tasks
-        memory.kept_plan = _Due(at_s) if announced else None
+        ahead = selection.tasks if at_s > snapshot.now_s else ()
+        memory.planned_start_s = {ids[job]: at_s for job in ahead}
         return plan
 
     def _opens_s(self, now_s: int, due_s: int) -> int:
-        """When the next window opens: now, or later."""
+        """When the next window opens: now, or later; `due_s`: jobs were announced for one then."""
         if not self.period_s or now_s % self.period_s == 0 or now_s >= due_s:
             return now_s
         return self._next_s(now_s)

@@ -100,6 +100,14 @@ class TestBetween:
         # and once only
         assert starts(decide(a_snapshot(nodes=2, jobs=[a_job(2)], now_s=63)(), memory)) == {1: 120}
 
+    def test_what_was_announced_is_all_that_a_restart_needs_to_know(self):
+        memory = Memory()
+        decide(a_snapshot(nodes=2, jobs=[a_job(2)], now_s=59)(), memory)
+        saved = Memory(dict(memory.planned_start_s))
+        assert starts(decide(a_snapshot(nodes=2, jobs=[a_job(2)], now_s=62)(), saved)) == {1: 62}
+        others = Memory({"gone": 60})
+        assert starts(decide(a_snapshot(nodes=2, jobs=[a_job(2)], now_s=62)(), others)) == {1: 120}
+
     def test_nobody_announced_nothing_late(self):
         memory = Memory()
         decide(a_snapshot(nodes=2, now_s=59)(), memory)
