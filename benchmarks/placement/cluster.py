@@ -245,20 +245,26 @@ def _sets(sets: list[list[int]]) -> tuple[Any, Any]:
 
 
 def table(found: dict[str, Any]) -> str:
-    """Markdown: one line for each opponent, the first one's cost being 1."""
+    """Markdown: one line for each opponent; hops to the first one's, mean and range over runs."""
     lines = [
-        "| | hops, to `slurm` | to the least possible | hops per pair | leaf switches per job "
-        "| jobs across pods | mean wait, s | p90 wait, s | makespan, s |",
+        "| | hops, to the first (range) | to the least possible | hops per pair "
+        "| leaf switches per job | jobs across pods | mean wait, s | p90 wait, s | makespan, s |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
-    first = next(iter(found.values()))["mean"]["cost"]
+    first = next(iter(found.values()))
     for name, one in found.items():
         mean = one["mean"]
+        shares = [
+            mine["cost"] / other["cost"]
+            for mine, other in zip(one["runs"], first["runs"], strict=True)
+        ]
         lines.append(
-            f"| `{name}` | {mean['cost'] / first:.3f} | {mean['cost'] / mean['least_cost']:.3f} "
-            f"| {mean['hops_per_pair']:.2f} | {mean['leaf_switches']:.2f} "
-            f"({mean['least_leaf_switches']:.2f} needed) | {100 * mean['across_pods']:.0f} % "
-            f"| {mean['wait_mean_s']:.1f} | {mean['wait_p90_s']:.1f} | {mean['makespan_s']:.0f} |"
+            f"| `{name}` | {mean['cost'] / first['mean']['cost']:.3f} "
+            f"({min(shares):.3f} to {max(shares):.3f}) "
+            f"| {mean['cost'] / mean['least_cost']:.3f} | {mean['hops_per_pair']:.2f} "
+            f"| {mean['leaf_switches']:.2f} ({mean['least_leaf_switches']:.2f} needed) "
+            f"| {100 * mean['across_pods']:.0f} % | {mean['wait_mean_s']:.1f} "
+            f"| {mean['wait_p90_s']:.1f} | {mean['makespan_s']:.0f} |"
         )
     return "\n".join(lines)
 
@@ -283,8 +289,15 @@ def main() -> int:
     parser.add_argument("--opponents", nargs="+", choices=names, default=names)
     parser.add_argument("--note", default="", help="told behind the load, to keep entries apart")
     parser.add_argument("--name", default="tp", help="stem of the clusters' names")
-    parser.add_argument("--json", type=Path, help="write there after every run; other loads stay")
+    parser.add_argument("--json", type=Path, help="write there after each run; other loads stay")
+    parser.add_argument("--show", type=Path, help="print the tables of such a file, no more")
     given = parser.parse_args()
+    if given.show:
+        for name, entry in json.loads(given.show.read_text()).items():
+            print(
+                f"{name}, {len(entry['load_average_5min'])} runs\n\n{table(entry['opponents'])}\n"
+            )
+        return 0
     opponents = [one for one in OPPONENTS if one.name in given.opponents]
     runs: dict[str, list[list[dict[str, Any]]]] = {one.name: [] for one in opponents}
     commit = subprocess.run(
