@@ -66,7 +66,7 @@ class Market {
 
   private:
     static constexpr double GAIN = 1e-9;           // less is rounding
-    static constexpr size_t MOST_PAIRS = 1U << 20; // looked at in one round of the descent
+    static constexpr size_t MOST_PAIRS = 1U << 17; // looked at in one round of the descent
     static constexpr int MOST_ROUNDS = 50;
 
     std::vector<Seat> seats_;

@@ -41,7 +41,7 @@ from bridge.planning.leaf_switches import waits_until_s
 
 MOST_TIMES = 3
 """Announced instants that are looked at in one cycle."""
-MOVES = 5000
+MOVES = 50_000
 """Exchanges that are tried for jobs with nodes of several kinds."""
 
 
