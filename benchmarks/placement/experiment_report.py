@@ -59,7 +59,7 @@ def _table3(metric: str, tables: dict[str, Any]) -> str:
     lines = [
         f"Table III, metric `{metric}`, {tables['windows']} windows, driven by {tables['driver']}:",
         "",
-        "| placer | cost | to sequential | ms |"
+        "| placer | cost | to sequential | ms of CPU |"
         + (" paper: cost | to sequential | ms |" if theirs else ""),
         "|---|---|---|---|" + ("---|---|---|" if theirs else ""),
     ]
