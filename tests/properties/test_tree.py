@@ -6,7 +6,7 @@ from itertools import combinations, pairwise, permutations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.core import HopMetric, Tree
@@ -99,6 +99,7 @@ def ints(values: list[int]) -> np.ndarray:
     return np.array(values, dtype=np.int32)
 
 
+@settings(deadline=None)
 @given(st.deferred(lambda: st.one_of(fabrics(), tall_fabrics())), st.data())
 @pytest.mark.parametrize(("name", "metric"), METRICS)
 def test_cost_from_counts_is_the_cost_pair_by_pair(
@@ -129,6 +130,7 @@ def tall_fabrics(draw: st.DrawFn, most_nodes: int = 10) -> Fabric:
     return Fabric(parent, leaf_of_node, idle)
 
 
+@settings(deadline=None)
 @given(st.one_of(fabrics(), tall_fabrics()), st.data())
 @pytest.mark.parametrize(("name", "metric"), METRICS)
 def test_one_job_gets_the_best_set_there_is(
@@ -159,6 +161,7 @@ def contiguous_sets(idle: list[int], sizes: list[int]) -> list[list[tuple[int, .
     return ways
 
 
+@settings(deadline=None)
 @given(st.one_of(fabrics(), tall_fabrics(8)), st.data())
 @pytest.mark.parametrize(("name", "metric"), METRICS)
 def test_contiguous_is_exact(
@@ -175,6 +178,7 @@ def test_contiguous_is_exact(
         assert sum(fabric.cost(nodes, name) for nodes in found) == pytest.approx(best)
 
 
+@settings(deadline=None)
 @given(fabrics(), st.data())
 @pytest.mark.parametrize(("name", "metric"), METRICS)
 def test_compact_is_legal_and_between_its_bound_and_contiguous(
@@ -193,6 +197,7 @@ def test_compact_is_legal_and_between_its_bound_and_contiguous(
             assert tree.bound(metric, idle, ints(sizes), 50, cost) <= cost + 1e-6
 
 
+@settings(deadline=None)
 @given(fabrics(most_nodes=7), st.data())
 def test_the_bound_holds_for_every_placement(fabric: Fabric, data: st.DataObject) -> None:
     sizes = data.draw(st.lists(st.integers(1, 3), min_size=1, max_size=2))
@@ -210,6 +215,7 @@ def test_the_bound_holds_for_every_placement(fabric: Fabric, data: st.DataObject
         assert bound <= best + 1e-6
 
 
+@settings(deadline=None)
 @given(fabrics(), st.data(), st.booleans())
 def test_annealing_is_legal_and_the_same_for_the_same_seed(
     fabric: Fabric, data: st.DataObject, restore: bool
@@ -223,6 +229,7 @@ def test_annealing_is_legal_and_the_same_for_the_same_seed(
     assert sets_of(found) == sets_of(again)
 
 
+@settings(deadline=None)
 @given(fabrics())
 def test_levels_and_roots(fabric: Fabric) -> None:
     tree = fabric.tree
@@ -231,6 +238,7 @@ def test_levels_and_roots(fabric: Fabric) -> None:
         assert tree.root[leaf] == fabric.path(node)[-1]
 
 
+@settings(deadline=None)
 @given(fabrics())
 def test_sequential_takes_the_first(fabric: Fabric) -> None:
     sizes = [1, len(fabric.idle), 1]
@@ -291,6 +299,7 @@ def seats(draw: st.DrawFn) -> Seats:
     return Seats(fabric, fabric.idle, kind, holder, most)
 
 
+@settings(deadline=None)
 @given(seats(), st.sampled_from([0, 200]))
 def test_an_exchange_leaves_everybody_as_many_of_each_kind_and_costs_no_more(
     given_: Seats, moves: int
@@ -312,6 +321,7 @@ def test_an_exchange_leaves_everybody_as_many_of_each_kind_and_costs_no_more(
         assert given_.leaves(after, job) <= allowed
 
 
+@settings(deadline=None)
 @given(seats())
 def test_no_exchange_of_two_is_left_that_gains(given_: Seats) -> None:
     after = given_.after(0)
@@ -328,6 +338,7 @@ def test_no_exchange_of_two_is_left_that_gains(given_: Seats) -> None:
             assert given_.cost(other) >= cost - 1e-6
 
 
+@settings(deadline=None)
 @given(seats())
 def test_annealing_finds_the_best_exchange_of_small_ones(given_: Seats) -> None:
     free = replace(given_, most=[0] * len(given_.most))
