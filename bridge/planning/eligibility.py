@@ -38,7 +38,7 @@ from bridge.model.job import WidthRule
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.snapshot import Partition, Snapshot
 from bridge.planning.features import Matches, parse_features
-from bridge.planning.leaf_switches import Asked, Leaves, Load, pending, unions, waits_until_s
+from bridge.planning.leaf_switches import Asked, Leaves, Load, announced_until_s, pending, unions
 from bridge.units import NEVER, UNLIMITED_S
 
 
@@ -71,9 +71,9 @@ class Eligibility:
         self._apart = self._leaves is not None and not self._leaves.whole
         self._pending = pending(snapshot)
         self._wishes = bool(self._pending.any())
-        self._until = waits_until_s(snapshot.jobs) if self._wishes else None
+        self._until = announced_until_s(snapshot) if self._wishes else None
         self._asked: dict[tuple[object, ...], Asked] = {}
-        self._unions: dict[tuple[object, ...], list[NDArray[np.bool_]]] = {}
+        self._unions: dict[tuple[object, ...], list[int]] = {}
 
     def alternatives(self, rows: NDArray[np.int64]) -> list[tuple[Alternative, ...] | Reason]:
         """Returns each job's alternatives, or why there are none; jobs that ask alike share them.
@@ -154,9 +154,9 @@ class Eligibility:
                 for nodes in matching
             ]
         return [
-            Alternative(self._class(*where), index, length_s, *bounds)
+            Alternative(class_, index, length_s, *bounds)
             for nodes in matching
-            for where, bounds in self._on_switches(row, base & nodes, width, length_s)
+            for class_, bounds in self._on_switches(row, base & nodes, width, length_s)
         ]
 
     # ------------------------------------------------------------ leaf switches and fabrics
@@ -177,8 +177,8 @@ class Eligibility:
 
     def _on_switches(
         self, row: int, nodes: NDArray[np.bool_], width: tuple[int, int], length_s: int
-    ) -> list[tuple[tuple[NDArray[np.bool_], int, int], tuple[int, int]]]:
-        """What a class is made of, and the width, for each way to have several nodes (7, 8)."""
+    ) -> list[tuple[int, tuple[int, int]]]:
+        """The class and the width of each way to have several nodes (7, 8)."""
         leaves, jobs = self._leaves, self._snapshot.jobs
         assert leaves is not None
         reservation = int(jobs.reservation[row])
@@ -188,28 +188,30 @@ class Eligibility:
             lone = nodes & (leaves.of_node < 0)
             rule = WidthRule(int(jobs.width_rule[row]))
             if width[0] == 1 and rule.allows(1) and jobs.chunks[row] is None and lone.any():
-                alone = [((lone, reservation, 0), (1, 1))]
+                alone = [(self._class(lone, reservation), (1, 1))]
             elif not parts:  # there is no way, and that is to be said
                 parts = [np.zeros_like(nodes)]
         if not self._pending[row] or self._until is None:
-            return [((part, reservation, 0), width) for part in parts] + alone
+            return [(self._class(part, reservation), width) for part in parts] + alone
         few = self._unions_of(row, nodes, width[0], length_s)
         until = int(self._until[row])
-        later = [part for part in parts if not any(np.array_equal(part, one) for one in few)]
+        later = [part for part in parts if self._class(part, reservation) not in few]
         return [
-            *(((one, reservation, 0), width) for one in few),
+            *((class_, width) for class_ in few),
             *alone,
-            *(((part, reservation, until), width) for part in later),
+            *((self._class(part, reservation, until), width) for part in later),
         ]
 
     def _unions_of(
         self, row: int, nodes: NDArray[np.bool_], least: int, length_s: int
-    ) -> list[NDArray[np.bool_]]:
+    ) -> list[int]:
+        """The classes of a job's unions; jobs that need alike share them."""
         jobs, snapshot, leaves = self._snapshot.jobs, self._snapshot, self._leaves
         assert leaves is not None
         most, required = int(jobs.switches[row]), jobs.required[row]
         needs = (least, *self._needs(row))
-        class_ = self._class(nodes, int(jobs.reservation[row]))
+        reservation = int(jobs.reservation[row])
+        class_ = self._class(nodes, reservation)
         closed = self.closed(class_)
         key = (class_, most, required, length_s if closed else 0, needs)
         found = self._unions.get(key)
@@ -217,10 +219,11 @@ class Eligibility:
             asked = self._asked.get(needs)
             if asked is None:
                 asked = self._asked[needs] = self._load.asked(row, least)
-            found = self._unions[key] = unions(
+            masks = unions(
                 leaves, nodes, asked, most=most, required=required, load=self._load,
                 now_s=snapshot.now_s, length_s=length_s, closed=closed,
             )  # fmt: skip
+            found = self._unions[key] = [self._class(mask, reservation) for mask in masks]
         return found
 
     @cached_property

@@ -38,6 +38,9 @@ from bridge.units import format_instant
 MOST_UNIONS = 16
 """Sets of leaf switches that one job tries."""
 
+MOST_INSTANTS = 64
+"""Instants at which waits end that are told apart in announcements."""
+
 _MOST_INSTANTS = 48
 
 Closed = Iterable[tuple[int, int, NDArray[np.bool_]]]
@@ -66,6 +69,20 @@ def pending(snapshot: Snapshot) -> NDArray[np.bool_]:
     return waits
 
 
+def announced_until_s(snapshot: Snapshot) -> NDArray[np.int64]:
+    """(n_jobs,) as `waits_until_s`, but of `MOST_INSTANTS` different instants at most.
+
+    Later ones than real stand in announcements only: who has waited is pending no more.
+    """
+    until, waits = waits_until_s(snapshot.jobs), pending(snapshot)
+    instants = np.unique(until[waits])
+    if len(instants) > MOST_INSTANTS:
+        at = np.linspace(0, len(instants) - 1, MOST_INSTANTS).round().astype(int)
+        instants = instants[at]
+    until[waits] = instants[np.searchsorted(instants, until[waits])]
+    return until
+
+
 def next_change_s(snapshot: Snapshot) -> int | None:
     """When the next wait for leaf switches ends; None: nobody waits for any."""
     waits = pending(snapshot)
@@ -73,21 +90,19 @@ def next_change_s(snapshot: Snapshot) -> int | None:
 
 
 def wish_reason(
-    snapshot: Snapshot, job: int, reason: Reason, *, impossible: bool, for_switches: bool
+    reason: Reason, number: int, until_s: int, *, impossible: bool, for_switches: bool
 ) -> Reason:
     """The reason of a job that waits, with the leaf switches it waits for.
 
     Args:
-        snapshot: in which its wish is pending.
-        job: row of `snapshot.jobs`.
         reason: why it does not start now, of its nodes whatever their switches.
+        number: of leaf switches it wishes for.
+        until_s: as long as it waits for them.
         impossible: no leaf switches, so few as it wishes, can hold it.
         for_switches: it starts when it has waited for them; else as soon as there is room on them.
     """
-    jobs = snapshot.jobs
-    number = int(jobs.switches[job])
     switches = f"{number} leaf switch" + ("es" if number != 1 else "")
-    until = format_instant(int(waits_until_s(jobs)[job]))
+    until = format_instant(until_s)
     if reason.code is ReasonCode.PRIORITY or (
         reason.code is ReasonCode.RESERVATION and not for_switches
     ):

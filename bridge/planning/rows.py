@@ -16,7 +16,7 @@ from bridge.planning.eligibility import Alternative, Eligibility
 from bridge.planning.explanation import held_reason
 from bridge.planning.kinds import end_s as ends
 from bridge.planning.kinds import latest_start_s, too_late
-from bridge.planning.leaf_switches import pending, wish_reason
+from bridge.planning.leaf_switches import pending, waits_until_s, wish_reason
 from bridge.units import NEVER, UNPLANNED
 
 _PLANNABLE = np.array(
@@ -190,6 +190,7 @@ class Rows:
         waits = pending(self.snapshot)
         if not waits.any():
             return tuple(self.reasons)
+        until, wishes = waits_until_s(self.snapshot.jobs), self.snapshot.jobs.switches
         told, alternatives = list(self.reasons), self.alternatives
         for at in np.flatnonzero(waits[self.job[self.asked]]).tolist():
             row = int(self.asked[at])
@@ -199,7 +200,7 @@ class Rows:
             own = alternatives.class_[alternatives.indptr[at] : alternatives.indptr[at + 1]]
             later = [self.eligibility.opens_s(class_) > 0 for class_ in own.tolist()]
             told[row] = wish_reason(
-                self.snapshot, int(self.job[row]), reason,
+                reason, int(wishes[self.job[row]]), int(until[self.job[row]]),
                 impossible=all(later),
                 for_switches=later[int(chosen[at] - alternatives.indptr[at])],
             )  # fmt: skip
