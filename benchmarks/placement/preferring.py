@@ -31,7 +31,7 @@ from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
 from bridge.model.topology import regular
 from bridge.planning.fabric import Fabric
-from bridge.ports import Memory
+from bridge.ports import Memory, Preference, Selection
 from bridge.registry import build, parse_policy
 from bridge.sim.engine import Outcome, simulate
 from bridge.sim.swf import read_swf
@@ -44,6 +44,8 @@ PLACES: dict[str, Any] = {
     "annealing": "annealing",
     "compact": {"name": "compact", "budget_ms": 0, "effort": 100},
 }
+RENUMBERED = "renumbered "
+"""`sequential` on nodes of the same weight in another order, by seed: what chance alone does."""
 
 
 @dataclass(frozen=True)
@@ -76,11 +78,11 @@ CASES = {
     "paper": Case("", 2000, (10, 100)),
     "metacentrum": Case(
         "METACENTRUM-wagap-2013.swf.gz",
-        2000,
+        700,
         (4, 16),
         system="METACENTRUM-wagap-2013-used.yaml",
         parts=6,
-        places=("weighted",),
+        places=("renumbered 1", "renumbered 2", "weighted"),
     ),
 }
 
@@ -90,6 +92,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--case", action="append", choices=CASES, help="default: all")
     parser.add_argument("--traces", type=Path, default=Path("traces"), help="where the logs are")
+    parser.add_argument("--place", action="append", help="these alone; default: all of the case")
     parser.add_argument("--jobs", type=int, help="of each case at most")
     parser.add_argument("--json", type=Path, help="results are put there, beside what there is")
     parser.add_argument("--table", type=Path, help="print a result, and nothing else")
@@ -101,14 +104,14 @@ def main() -> None:
     if options.json and options.json.exists():
         found = json.loads(options.json.read_text())["cases"]
     for name in options.case or CASES:
-        found[name] = compared(CASES[name], options.traces, options.jobs)
+        found[name] = compared(CASES[name], options.traces, options.jobs, options.place)
         if options.json:
             text = {"machine": f"{platform.machine()}, Python {platform.python_version()}"}
             options.json.write_text(json.dumps({**text, "cases": found}, indent=1) + "\n")
         print(table({name: found[name]}), flush=True)
 
 
-def compared(case: Case, traces: Path, most: int | None) -> dict[str, Any]:
+def compared(case: Case, traces: Path, most: int | None, only: list[str] | None) -> dict[str, Any]:
     """One case under all placers."""
     workload, system = prepared(case, traces)
     count = min(case.jobs or len(workload), most or len(workload))
@@ -116,6 +119,8 @@ def compared(case: Case, traces: Path, most: int | None) -> dict[str, Any]:
     rows: dict[str, Any] = {}
     first: list[Outcome] = []
     for place, spec in {**PLACES, **{name: name for name in case.places}}.items():
+        if only and place not in only:
+            continue
         run = Run(case, system, spec)
         outcomes = [run.simulated(one) for one in parts]
         first = first or outcomes
@@ -174,11 +179,28 @@ def paper_stream(n_jobs: int, seed: int) -> Workload:
     )
 
 
+@dataclass(frozen=True)
+class Renumbered:
+    """Takes the first nodes that can hold the job, in an order of its own."""
+
+    seed: int
+
+    def preference(self, snapshot: Snapshot) -> Preference:
+        """Lower weight first, then by chance."""
+        by_chance = np.random.default_rng(self.seed).permutation(len(snapshot.nodes))
+        rank = np.empty(len(snapshot.nodes), dtype=np.int32)
+        rank[np.lexsort((by_chance, snapshot.nodes.weight))] = np.arange(len(rank), dtype=np.int32)
+        return Preference(Selection.SEQUENTIAL, rank)
+
+
 class Run:
     """Simulates under one placer, and counts what it takes."""
 
     def __init__(self, case: Case, system: System, place: Any) -> None:
-        self._policy = build(parse_policy({"order": "fcfs", "plan": case.plan, "place": place}))
+        number = str(place).removeprefix(RENUMBERED)
+        known = "sequential" if number != str(place) else place
+        policy = build(parse_policy({"order": "fcfs", "plan": case.plan, "place": known}))
+        self._policy = policy if known is place else replace(policy, place=Renumbered(int(number)))
         assert system.topology is not None
         self._system, self._fabric = system, Fabric.of(system.topology)
         self._cpu_ms: list[float] = []

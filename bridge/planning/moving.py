@@ -13,7 +13,9 @@ Rules
        are free until the last of them ends; then each by itself, wide ones first.
     3. Sets that cost no less are not used, nor those on more leaf switches than a job waits for,
        and has.
-    4. Jobs of one node, those that named nodes, and those that asked for chunks of several kinds
+    4. Nobody moves to nodes of more weight than the heaviest he has, and a job that shares nodes
+       not to more idle ones than it has: few hops are not paid for with expensive or empty nodes.
+    5. Jobs of one node, those that named nodes, and those that asked for chunks of several kinds
        stay; and nobody enters nodes that FreePools or protections speak of.
 """
 
@@ -61,7 +63,8 @@ class _Mover:
     """A job that may move.
 
     Attributes:
-        open: (n_nodes,) bool: eligible, not closed before its end, on a switch, and large enough.
+        open: (n_nodes,) bool: eligible, not closed before its end, on a switch, large enough, and
+            of no more weight.
         whole: it holds whole nodes.
         use: (R,) the most it has on one of its nodes.
         most: leaf switches that it may sit on; 0: any number.
@@ -76,7 +79,7 @@ class _Mover:
 
 
 def _movable(snapshot: Snapshot, plan: Plan) -> NDArray[np.bool_]:
-    """Which of the rows that start now rule 4 leaves."""
+    """Which of the rows that start now rule 5 leaves."""
     jobs, starting = snapshot.jobs, plan.starts_now
     job = plan.job[starting]
     movable: NDArray[np.bool_] = np.diff(plan.indptr)[starting] > 1
@@ -108,7 +111,8 @@ def _movers(
         for start_s, until_s, closed in eligibility.closed(alternative.class_):
             if start_s < end_s and until_s > plan.now_s:
                 open_ = open_ & ~closed
-        use = _use(snapshot, plan, row)
+        use, weight = _use(snapshot, plan, row), snapshot.nodes.weight
+        open_ = open_ & (weight <= weight[held].max())
         open_ = open_ & (snapshot.nodes.capacity >= use).all(axis=1)
         whole, most = _whole(snapshot, plan, row), int(market.most[row])
         if whole and not _unlike(ground.kind[open_]) and open_[held].all():
@@ -145,6 +149,8 @@ def _try(ground: Ground, market: Market, room: "_Room", movers: list[_Mover]) ->
     last_s = max(mover.end_s for mover in movers)
     free = movers[0].open & room.holds(movers[0], last_s)
     if len(movers) == 1:
+        if not movers[0].whole and not room.idle(held[0]):
+            free &= ~room.is_idle
         free[held[0]] = movers[0].open[held[0]]  # its own are free as long as it needs them
     idle = np.flatnonzero(free).astype(np.int32)
     sizes = np.array([len(nodes) for nodes in held], dtype=np.int32)
@@ -157,6 +163,7 @@ def _try(ground: Ground, market: Market, room: "_Room", movers: list[_Mover]) ->
             and fabric.costs((indptr, found)).sum() < old
             and all(
                 fabric.within(mover.most, new, had)
+                and (mover.whole or room.idle(new) <= room.idle(had))
                 for mover, new, had in zip(movers, proposed, held, strict=True)
             )
         ):
@@ -190,10 +197,20 @@ class _Room:
         """(n_nodes,) which nodes have room for a job until an instant."""
         room = self._until_s >= until_s
         if mover.whole:
-            room &= self._holders == 0
+            room &= self.is_idle
         else:
             room &= (self._whole == 0) & (self._free >= mover.use).all(axis=1)
         return room
+
+    @property
+    def is_idle(self) -> NDArray[np.bool_]:
+        """(n_nodes,) which nodes nobody has now."""
+        idle: NDArray[np.bool_] = self._holders == 0
+        return idle
+
+    def idle(self, nodes: NDArray[np.int32]) -> int:
+        """How many of some nodes nobody has now."""
+        return int(np.count_nonzero(self._holders[nodes] == 0))
 
     def leave(self, movers: list[_Mover], held: list[NDArray[np.int32]]) -> None:
         """Takes jobs from nodes."""

@@ -34,6 +34,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.model.job import JobTable
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
 from bridge.planning.fabric import Arranger, Fabric, csr
@@ -65,12 +66,12 @@ def kinds(
         nodes.weight,
         nodes.usable,
         np.where(leaf >= 0, fabric.tree.root[leaf], -1) if len(fabric.tree.root) else leaf,
+        _named(jobs, len(nodes)),
     ]
     named: dict[bytes, NDArray[np.int64]] = {}
     lists: list[NDArray[Any] | list[int]] = [
         *(part.nodes for part in snapshot.partitions),
         *(reservation.nodes for reservation in snapshot.reservations),
-        *(list(each) for each in {*jobs.required, *jobs.excluded} if each),
         *map(np.flatnonzero, spoken_of),
     ]
     for members in lists:
@@ -84,6 +85,19 @@ def kinds(
             both = kind * (int(values.max()) + 1) + values
             kind = np.unique(both, return_inverse=True)[1].astype(np.int64)
     return kind
+
+
+def _named(jobs: JobTable, n_nodes: int) -> NDArray[np.int64]:
+    """(n_nodes,) numbers that are equal for nodes that the same lists of jobs name."""
+    lists: dict[int, list[int]] = {}
+    for number, names in enumerate({*jobs.required, *jobs.excluded}):
+        for node in names:
+            lists.setdefault(node, []).append(number)
+    known: dict[tuple[int, ...], int] = {}
+    column = np.zeros(n_nodes, dtype=np.int64)
+    for node, numbers in lists.items():
+        column[node] = known.setdefault(tuple(numbers), len(known) + 1)
+    return column
 
 
 @dataclass(frozen=True)

@@ -115,6 +115,22 @@ class TestWhoMoves:
         assert decided(snapshot, "sequential").nodes_of(0).tolist() == [1, 2]
         assert decided(snapshot).nodes_of(0).tolist() == [2, 3]
 
+    def test_not_to_nodes_of_more_weight(self):
+        nodes = [a_node(weight=2 if at == 4 else 1) for at in range(8)]
+        running = [a_running_job((0, 1, 2), 1000)]
+        snapshot = a_tree(a_snapshot(nodes=nodes, running=running, jobs=[a_job(nodes=4)])(), 4)
+        assert 4 not in decided(snapshot).nodes_of(0).tolist()
+
+    def test_not_from_used_nodes_to_idle_ones(self):
+        """One CPU is left on 0 and on 2; 4 and 5 are idle and on one switch."""
+        running = [
+            a_running_job((0, 2), 1000, shared=True, cpus=3),
+            a_running_job((1, 3), 1000, shared=True, cpus=4),
+        ]
+        job = a_job(nodes=2, shared=True, cpus=1)
+        snapshot = a_tree(a_snapshot(nodes=6, running=running, jobs=[job])(), 2)
+        assert decided(snapshot).nodes_of(0).tolist() == [0, 2]
+
     def test_tasks_of_an_array(self):
         nodes = [a_node(cpus=8 if at in (4, 11) else 4) for at in range(12)]
         jobs = [a_job(nodes=4, array_tasks=2, array_startable=2)]
