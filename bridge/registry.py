@@ -46,6 +46,7 @@ _ALGORITHMS: Final[Mapping[str, Mapping[str, tuple[str, Mapping[str, object]]]]]
         "compact": ("place.compact:Compact", {}),
         "contiguous-exact": ("place.contiguous:ContiguousExact", {}),
         "annealing": ("place.annealing:Annealing", {}),
+        "neural": ("place.neural:Neural", {}),
     },
     "predict": {
         "time-limit": ("predict.time_limit:TimeLimit", {}),
@@ -73,6 +74,7 @@ PRESETS: Final[Mapping[str, PolicySpec]] = MappingProxyType(
             _preset("pcp20", "slurm", "pcp20", "best-fit"),
             _preset("search", "slurm", "search", "best-fit"),
             _preset("tjap-annealing", "waiting-periods", "window", "annealing"),
+            _preset("tjap-neural", "waiting-periods", "window", "neural"),
         )
     }
 )

@@ -25,6 +25,8 @@ from bridge.planning.fabric import Fabric, Metric, NodeSets
 from bridge.policies.place.annealing import Annealing
 from bridge.policies.place.compact import Compact
 from bridge.policies.place.contiguous import ContiguousExact
+from bridge.policies.place.neural import Neural
+from bridge.policies.place.neural_weights import NETWORKS
 
 Place = Callable[[Fabric, NDArray[np.int32], NDArray[np.int32], np.random.Generator], NodeSets]
 
@@ -49,8 +51,17 @@ PLACERS: Final[dict[str, Callable[[int | None], Place]]] = {
     "contiguous-scip": lambda limit: BySolver(by_scip, float(limit or 0)).arrange,
     "annealing": lambda effort: Annealing(effort=effort or 500).arrange,
     "annealing-published": lambda effort: Annealing(effort=effort or 500, published=True).arrange,
+    "neural": lambda effort: Neural(effort=effort or 500).arrange,
     "compact": lambda budget: Compact(budget_ms=5.0 if budget is None else budget).arrange,
 }
+PLACERS.update(
+    {
+        f"neural-{network}": lambda effort, network=network: (  # type: ignore[misc]
+            Neural(effort=effort or 500, network=network).arrange
+        )
+        for network in NETWORKS
+    }
+)
 """By name; what stands behind an @ is `effort`, for `compact` its budget in ms, for the 0-1 program
 by a solver its time limit in s."""
 

@@ -46,6 +46,8 @@ def placement(  # noqa: PLR0917 - options, by name
         float,
         typer.Option(min=0, max=1, help="Part of them with all costs told; 0: as in the paper."),
     ] = 0.6,
+    rate: Annotated[float, typer.Option(min=1e-6, max=1, help="Of learning, at first.")] = 1e-3,
+    batch: Annotated[int, typer.Option(min=1, max=65536, help="Decisions to a step.")] = 1024,
     boards: Annotated[int, typer.Option(min=2, max=65536, help="Windows at once.")] = 512,
     seed: Annotated[int, typer.Option(min=0, max=2**31, help="Of all chance.")] = 0,
     threads: Annotated[int, typer.Option(min=1, help="For PyTorch.")] = 1,
@@ -58,6 +60,7 @@ def placement(  # noqa: PLR0917 - options, by name
 
     from bridge.policies.place.neural_weights import NETWORKS  # noqa: PLC0415
     from bridge.training.placement import Course, train  # noqa: PLC0415
+    from bridge.training.ppo import Settings  # noqa: PLC0415
 
     if network not in NETWORKS:
         raise ConfigError("--network", f"no network '{network}'; there are {', '.join(NETWORKS)}")
@@ -80,7 +83,8 @@ def placement(  # noqa: PLR0917 - options, by name
             if "cost" in row:
                 bar.update(task, cost=row["cost"])
 
-        learnt = train(course, out, resume=resume, tell=tell)
+        settings = Settings(rate=rate, critic_rate=2 * rate, batch=batch)
+        learnt = train(course, out, resume=resume, settings=settings, tell=tell)
     last = learnt.curve[-1] if learnt.curve else {}
     result = {
         "network": network,

@@ -2,7 +2,6 @@
 #include "tree_neural.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -24,36 +23,51 @@ constexpr size_t LANES = 8, CHANNELS = 4;
     throw std::invalid_argument("layers: layer " + std::to_string(layer) + " " + why);
 }
 
-// tanh, to some 2e-7: 1 - 2 / (exp(2x) + 1).
-BRIDGE_WIDE void bend(float *values, size_t n) {
-    for (size_t i = 0; i < n; ++i) {
-        float x = values[i];
-        x = x < -9.0f ? -9.0f : x;
-        x = x > 9.0f ? 9.0f : x;
-        const float t = x * 2.88539008f; // 2 / ln 2: exp(2x) = 2^t
-        const float shifted = t + 12582912.0f;
-        const float f = t - (shifted - 12582912.0f);
-        int32_t exponent;
+// As many numbers as are computed side by side, on any machine; and their bits.
+typedef float Vector __attribute__((vector_size(LANES * sizeof(float))));
+typedef int32_t Bits __attribute__((vector_size(LANES * sizeof(float))));
+
+inline void load(Vector &vector, const float *from) {
+    std::memcpy(&vector, from, sizeof vector);
+}
+
+// values[i] = 2^(values[i] * scale), for what lies within 100 of 0 after scaling, to some 2e-7 of
+// it; n is a multiple of LANES.
+BRIDGE_WIDE void powers_of_two(float *values, size_t n, float scale) {
+    for (size_t i = 0; i < n; i += LANES) {
+        Vector t;
+        load(t, values + i);
+        t *= scale;
+        const Vector low = Vector{} - 100.0f, high = Vector{} + 100.0f;
+        t = t < low ? low : t;
+        t = t > high ? high : t;
+        const Vector shifted = t + 12582912.0f; // whole numbers are the last bits now
+        const Vector f = t - (shifted - 12582912.0f);
+        Bits exponent;
         std::memcpy(&exponent, &shifted, sizeof exponent);
-        exponent = (exponent - 0x4B400000 + 127) * (1 << 23);
-        float power;
+        exponent = (exponent - (0x4B400000 - 127)) << 23;
+        Vector power;
         std::memcpy(&power, &exponent, sizeof power);
-        float p = 1.54035304e-4f; // ln(2)^6 / 6! and so on: 2^f for |f| <= 1/2
-        p = p * f + 1.33335581e-3f;
+        Vector p = 1.54035304e-4f * f + 1.33335581e-3f; // ln(2)^6 / 6! and so on, for |f| <= 1/2
         p = p * f + 9.61812911e-3f;
         p = p * f + 5.55041087e-2f;
         p = p * f + 2.40226507e-1f;
         p = p * f + 6.93147181e-1f;
         p = p * f + 1.0f;
-        values[i] = 1.0f - 2.0f / (p * power + 1.0f);
+        p *= power;
+        std::memcpy(values + i, &p, sizeof p);
     }
 }
 
-// As many numbers as are computed side by side, on any machine.
-typedef float Vector __attribute__((vector_size(LANES * sizeof(float))));
-
-inline void load(Vector &vector, const float *from) {
-    std::memcpy(&vector, from, sizeof vector);
+// tanh: 1 - 2 / (exp(2x) + 1); n is a multiple of LANES.
+BRIDGE_WIDE void bend(float *values, size_t n) {
+    powers_of_two(values, n, 2.88539008f); // 2 / ln 2
+    for (size_t i = 0; i < n; i += LANES) {
+        Vector power;
+        load(power, values + i);
+        power = 1.0f - 2.0f / (power + 1.0f);
+        std::memcpy(values + i, &power, sizeof power);
+    }
 }
 
 // sums[o] += x[i] * weights[i][o] over n inputs and some outputs, a multiple of LANES.
@@ -340,9 +354,13 @@ const float *NeuralChooser::chances(const Repair &repair, size_t offset, size_t 
             : static_cast<float>(static_cast<double>(repair.others) / repair.n_others / largest_);
     network_.run(view_, scratch_.data(), out_.data());
     const float highest = *std::max_element(out_.data(), out_.data() + n);
+    for (float &number : out_) {
+        number -= highest;
+    }
+    powers_of_two(out_.data(), out_.size(), static_cast<float>(1.44269504 / effort_.warmth));
     float sum = 0;
     for (size_t i = 0; i < n; ++i) {
-        sum += static_cast<float>(std::exp((out_[i] - highest) / effort_.warmth));
+        sum += out_[i];
         sums_.push_back(sum);
     }
     return sums_.data() + found->second;

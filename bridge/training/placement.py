@@ -52,7 +52,7 @@ class Course:
         steps: decisions to learn from.
         lessons: part of them that are lessons.
         boards: windows practised on at once.
-        streams: of either tree, a hundred minutes each.
+        streams: of either tree, a hundred minutes each, at most: one for every 50,000 steps.
         seed: of all chance.
     """
 
@@ -84,7 +84,7 @@ def windows(course: Course) -> list[Window]:
     made = []
     for metric in Metric:
         fabric = paper_fabric(metric)
-        for number in range(course.streams):
+        for number in range(min(course.streams, 1 + course.steps // 50_000)):
             made += list(stream(fabric, course.seed * 1000 + number, 100))
     return made
 
@@ -215,4 +215,5 @@ def _restore(checkpoint: Path, learner: Learner, course: Course) -> Progress:
     except ConfigError:
         raise
     except Exception as error:  # whatever unpickling of a file that is none may raise
-        raise ConfigError("--resume", f"{checkpoint} is no checkpoint: {error}") from None
+        why = str(error).partition("\n")[0]
+        raise ConfigError("--resume", f"{checkpoint} is no checkpoint: {why}") from None

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The dynamic contiguous strategy (DCAS) by annealing that a network guides (NSA).
+
+Rules
+    1. As `bridge.policies.place.annealing`, except that a network says where a job taken out goes
+       back: it sees the row of what is idle then, what the job wants, and what those want that are
+       still out, and gives a chance to each node that the job could begin at.
+    2. It sees 100 nodes. Where more are idle, the view begins at a random multiple of 50 and goes
+       on at the head of the row, so that every node can be chosen.
+    3. States come again while a window is annealed, more and more often as it cools: what the
+       network said is remembered until the window is placed.
+    4. Now and then (`wander`) a job is put back anywhere, as in plain annealing: what the network
+       thinks impossible is tried, too.
+
+The networks, and what they see: `bridge.policies.place.neural_weights`; their training:
+`schedbridge train placement`, docs/NEURAL.md.
+
+Source: Lan et al. (see `bridge.planning.fabric`), algorithm 1 with the learnt repair, table II.
+Deviates: the paper shows the network the first 100 idle nodes and never uses others (`first: true`
+does so); it never wanders (`wander: 0`) and divides logits by nothing (`warmth: 1`); the public
+code does not undo rejected moves (`published: true`).
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.core import RepairNetwork
+from bridge.errors import ConfigError
+from bridge.planning.fabric import Fabric, NodeSets
+from bridge.policies.place.annealing import Annealing
+from bridge.policies.place.neural_weights import LARGEST, NUMBERS, from_file, shipped
+
+
+@dataclass(frozen=True)
+class Neural(Annealing):
+    """Places a window by annealing that a network guides.
+
+    Attributes:
+        network: which one of those that come with the package.
+        weights: a file of weights to use instead; empty: none.
+        warmth: logits are divided by it.
+        wander: part of the jobs that are put anywhere.
+        first: never look beyond the first 100 idle nodes.
+    """
+
+    network: str = "cnn-3"
+    weights: str = ""
+    warmth: float = 1.5
+    wander: float = 0.2
+    first: bool = False
+    _network: RepairNetwork = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.warmth > 0:
+            raise ConfigError("warmth", f"must be more than 0, not {self.warmth}")
+        if not 0 <= self.wander <= 1:
+            raise ConfigError("wander", f"must be from 0 to 1, not {self.wander}")
+        chosen = from_file(Path(self.weights)) if self.weights else shipped(self.network)
+        object.__setattr__(self, "_network", chosen)
+
+    def arrange(
+        self,
+        fabric: Fabric,
+        idle: NDArray[np.int32],
+        sizes: NDArray[np.int32],
+        rng: np.random.Generator,
+    ) -> NodeSets:
+        """Returns node sets for jobs that start together, as an `Arranger` does."""
+        sets, _, _ = self._network.anneal(
+            fabric.tree,
+            fabric.metric,
+            idle,
+            sizes,
+            self.effort,
+            int(rng.integers(1 << 62)),
+            restore=not self.published,
+            hottest=float(self.hottest),
+            coldest=float(self.coldest),
+            most_removed=self.most_removed,
+            warmth=float(self.warmth),
+            wander=float(self.wander),
+            rotate=not self.first,
+            largest=float(LARGEST),
+            numbers=NUMBERS,
+        )
+        return sets

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The networks that put jobs back: the core against NumPy, files of weights, the placer."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from bridge.core import RepairNetwork
+from bridge.errors import ConfigError
+from bridge.model.topology import Topology, regular
+from bridge.planning.fabric import Fabric
+from bridge.policies.place.annealing import Annealing
+from bridge.policies.place.neural import Neural
+from bridge.policies.place.neural_weights import (
+    CHANNELS,
+    NETWORKS,
+    SHIPPED,
+    Q,
+    folded,
+    network_of,
+    read_weights,
+    shipped,
+    write_weights,
+)
+
+
+def naive(network, weights, state):
+    """Table II, layer by layer."""
+    shape = NETWORKS[network]
+    rows, x = iter(weights), state.astype(np.float64)
+    for i, (out, width, stride) in enumerate(shape.convolutions):
+        w, b = next(rows), next(rows)
+        x = np.tanh(x) if i else x
+        places = range(0, x.shape[1] - width + 1, stride)
+        x = np.array([[(w[o] * x[:, p : p + width]).sum() + b[o] for p in places]
+                      for o in range(out)])  # fmt: skip
+    x = x.ravel()
+    for i in range(len(shape.hidden) + 1):
+        x = np.tanh(x) if i and shape.bent else x
+        x = next(rows) @ x + next(rows)
+    return x
+
+
+def random_weights(network, seed):
+    rng = np.random.default_rng(seed)
+    shapes = [each for layer in NETWORKS[network].layers() for each in (layer, layer[:1])]
+    return [(rng.normal(size=shape) * 0.2).astype(np.float32) for shape in shapes]
+
+
+def a_state(rng, n):
+    leaf = (np.cumsum(rng.random(n) < 0.3) / 5).astype(np.float32)
+    pod = (np.cumsum(rng.random(n) < 0.1) / 5).astype(np.float32)
+    state = np.zeros((CHANNELS, Q), np.float32)
+    state[:, :n] = np.stack([leaf, pod, np.full(n, 0.4), np.full(n, 0.7)])
+    return state, leaf, pod
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("n", [1, 9, 50, 93, 100])
+def test_the_core_computes_what_table_two_says(network, n):
+    weights = random_weights(network, n)
+    state, leaf, pod = a_state(np.random.default_rng(n), n)
+    found = network_of(network, weights).numbers(leaf, pod, 0.4, 0.7)
+    assert np.allclose(found, naive(network, weights, state)[:n], atol=2e-5)
+
+
+@pytest.mark.parametrize(("network", "count"), [("fcn-1", 36324), ("cnn-3", 117372)])
+def test_parameters_are_those_of_the_layers(network, count):
+    assert NETWORKS[network].parameters() == count
+
+
+def test_folding_leaves_one_linear_layer():
+    weights = random_weights("cnn-3", 0)
+    assert [array.shape for array in folded("cnn-3", weights)[4:]] == [(100, 352), (100,)]
+    assert len(folded("fcn-1", random_weights("fcn-1", 0))) == 6
+
+
+@pytest.mark.parametrize(
+    ("arrays", "strides", "problem"),
+    [
+        ([(100, 400), (100,)], [], None),
+        ([(100, 400)], [], "arrays"),
+        ([(99, 400), (99,)], [], "layer 0 does not give 100"),
+        ([(100, 401), (100,)], [], "layer 0 does not fit"),
+        ([(100, 400), (99,)], [], "layer 0 lacks weights"),
+        ([(4, 4, 10), (4,)], [1], "no linear one"),
+        ([(4, 4, 101), (4,), (100, 4), (100,)], [1], "layer 0 does not fit"),
+        ([(4, 4, 10), (4,), (100, 364), (100,)], [0], "strides"),
+        ([(4, 4, 10), (4,), (100, 364), (100,)], [1], None),
+    ],
+)
+def test_layers_that_do_not_fit_are_refused(arrays, strides, problem):
+    made = [np.zeros(shape, np.float32) for shape in arrays]
+    if problem is None:
+        RepairNetwork(made, strides)
+        return
+    with pytest.raises(ValueError, match=problem):
+        RepairNetwork(made, strides)
+
+
+def test_a_view_counts_switches_as_it_comes_to_them():
+    """Two switches of two nodes below each pod; the view begins at the third idle node."""
+    tree = Fabric.of(regular(8, 2, 4)).tree
+    leaf, pod = RepairNetwork.view(tree, np.array([0, 1, 3, 4, 5], np.int32), 2, 1.0)
+    assert leaf.tolist() == [0, 1, 1, 2, 2]
+    assert pod.tolist() == [0, 1, 1, 2, 2]
+
+
+class TestFiles:
+    @pytest.mark.parametrize("network", NETWORKS)
+    def test_those_that_come_with_the_package_are_whole(self, network):
+        name, weights = read_weights(SHIPPED / f"{network}.npz")
+        assert name == network
+        assert len(weights) == 2 * len(NETWORKS[network].layers())
+        assert shipped(network) is shipped(network)
+
+    def test_what_is_written_is_read(self, tmp_path):
+        weights = random_weights("cnn-1", 0)
+        write_weights(tmp_path / "w.npz", "cnn-1", weights)
+        network, found = read_weights(tmp_path / "w.npz")
+        assert network == "cnn-1"
+        assert all(map(np.array_equal, weights, found))
+
+    @pytest.mark.parametrize(
+        ("change", "problem"),
+        [
+            (lambda w: w[:-1], "array 5 is not float32 of shape"),
+            (lambda w: [*w, w[0]], "no use for"),
+            (lambda w: [w[1], *w[1:]], "array 0 is not"),
+            (lambda w: [w[0] * np.nan, *w[1:]], "not finite"),
+        ],
+    )
+    def test_wrong_arrays_are_refused(self, tmp_path, change, problem):
+        write_weights(tmp_path / "w.npz", "fcn-1", change(random_weights("fcn-1", 0)))
+        with pytest.raises(ConfigError, match=problem):
+            read_weights(tmp_path / "w.npz")
+
+    @pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"nothing", b"\x93NUMPY"])
+    def test_what_is_no_file_of_weights_is_refused(self, tmp_path, content):
+        (tmp_path / "w.npz").write_bytes(content)
+        with pytest.raises(ConfigError, match=r"w\.npz"):
+            Neural(weights=str(tmp_path / "w.npz"))
+
+    def test_pickles_are_not_opened(self, tmp_path):
+        np.savez(tmp_path / "w.npz", network=np.array([object()], dtype=object))
+        with pytest.raises(ConfigError, match="weights"):
+            read_weights(tmp_path / "w.npz")
+
+    def test_other_networks_are_not_known(self):
+        with pytest.raises(ConfigError, match="cnn-4"):
+            Neural(network="cnn-4")
+
+
+def a_window(seed, idle=90):
+    rng = np.random.default_rng(seed)
+    nodes = np.sort(rng.choice(1000, idle, replace=False)).astype(np.int32)
+    return nodes, np.array([20, 15, 10, 5], np.int32)
+
+
+FABRIC = Fabric.of(regular(1000, 10, 100))
+
+
+def total(placer, seed=0):
+    return sum(
+        FABRIC.costs(placer.arrange(FABRIC, *a_window(i), np.random.default_rng((seed, i)))).sum()
+        for i in range(12)
+    )
+
+
+def test_what_was_learnt_helps():
+    """At equal moves the network beats places drawn at random, and one that knows nothing."""
+    learnt = total(Neural(effort=150))
+    assert learnt < total(Annealing(effort=150))
+    ignorant = Neural(effort=150)
+    zero = [np.zeros_like(array) for array in random_weights("cnn-3", 0)]
+    object.__setattr__(ignorant, "_network", network_of("cnn-3", zero))
+    assert learnt < total(ignorant)
+
+
+def test_a_network_that_knows_nothing_is_plain_annealing():
+    """All chances are equal, so over many windows costs are alike."""
+    zero = network_of("fcn-1", [np.zeros_like(a) for a in random_weights("fcn-1", 0)])
+    ignorant = dataclasses.replace(Neural(effort=300, network="fcn-1"), wander=0.0)
+    object.__setattr__(ignorant, "_network", zero)
+    few = [total(ignorant, seed) / total(Annealing(effort=300), seed) for seed in range(3)]
+    assert 0.98 < np.mean(few) < 1.02
+
+
+def test_states_that_come_again_are_remembered():
+    idle, sizes = a_window(1)
+    network = shipped("cnn-3")
+    _, asked, remembered = network.anneal(FABRIC.tree, FABRIC.metric, idle, sizes, 400, 1)
+    assert 400 <= asked <= 800
+    assert asked / 3 < remembered < asked
+
+
+@pytest.mark.parametrize(("first", "found"), [(False, True), (True, False)])
+def test_where_more_are_idle_than_it_sees_all_can_be_chosen(first, found):
+    """Three idle nodes on each of 99 switches, and at the end, beyond the view, one whole."""
+    idle = np.concatenate([np.arange(990).reshape(99, 10)[:, :3].ravel(), np.arange(990, 1000)])
+    sizes = np.array([10], np.int32)
+    placer = Neural(effort=300, first=first, wander=0.0, warmth=50.0)
+    _, nodes = placer.arrange(FABRIC, idle.astype(np.int32), sizes, np.random.default_rng(0))
+    assert (nodes.tolist() == list(range(990, 1000))) is found
+
+
+def test_deep_flat_and_single_trees_are_placed_on():
+    for topology in (
+        regular(200, 200),
+        regular(64, 2, 4, 8, 16, 32),
+        Topology(("a",), np.array([-1], np.int32), np.zeros(120, np.int32)),
+    ):
+        fabric = Fabric.of(topology)
+        n = len(topology.leaf_of_node)
+        sizes = np.array([n // 2, n // 4], np.int32)
+        indptr, nodes = Neural(effort=50).arrange(
+            fabric, np.arange(n, dtype=np.int32), sizes, np.random.default_rng(0)
+        )
+        assert np.diff(indptr).tolist() == sizes.tolist()
+        assert len(set(nodes.tolist())) == len(nodes)
