@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.session import Session
 from bridge.rpc.switches import Switches
-from tests.unit.rpc.worlds import a_full, a_hello, some_nodes
+from tests.unit.rpc.worlds import NOW_S, a_delta, a_full, a_hello, a_job, a_request, some_nodes
 
 NODES = ("n1", "n2")
 
@@ -47,3 +48,36 @@ def test_a_session_tells_cycles_of_it(tmp_path: Path) -> None:
     assert topology is not None
     assert topology.leaf_of_node.tolist() == [0, 0, 1, 1]
     assert session.snapshot()[0].topology is topology
+
+
+def asking(switches: int) -> pb.Job:
+    wait_s = 300 if switches else 0
+    wide = a_request(min_nodes=2, max_nodes=2, switches=switches, switches_wait_s=wait_s)
+    return a_job("7", request=wide, eligible_s=NOW_S)
+
+
+def test_what_jobs_ask_for_is_warned_of_once_where_no_switch_is_known(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    session = Session()
+    session.greet(a_hello())
+    assert session.apply(a_full([asking(1)], some_nodes(4)))
+    for _ in range(2):
+        jobs = session.snapshot()[0].jobs
+        assert (jobs.switches.tolist(), jobs.switches_wait_s.tolist()) == ([1], [300])
+    assert caplog.text.count("--switches: ignored") == 1
+
+
+def test_a_site_lets_jobs_wait_that_say_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "topology.conf"
+    path.write_text(
+        "SwitchName=a Nodes=n[0-1]\nSwitchName=b Nodes=n[2-3]\nSwitchName=t Switches=a,b"
+    )
+    session = Session(switches=Switches(path).above, switches_wait_s=60)
+    session.greet(a_hello())
+    assert session.apply(a_full([asking(0)], some_nodes(4)))
+    jobs = session.snapshot()[0].jobs
+    assert (jobs.switches.tolist(), jobs.switches_wait_s.tolist()) == ([1], [60])
+    assert session.apply(a_delta(1, jobs=[asking(2)]))
+    jobs = session.snapshot()[0].jobs
+    assert (jobs.switches.tolist(), jobs.switches_wait_s.tolist()) == ([2], [300])

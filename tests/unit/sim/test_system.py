@@ -170,6 +170,12 @@ def test_switches_stand_in_a_file_beside(tmp_path):
     topology = described(tmp_path, text).topology
     assert topology is not None
     assert topology.leaf_of_node.tolist() == [0, 1, -1]
+    waiting = text.replace("topology.conf", "{file: topology.conf, wait_s: 60}")
+    system = described(tmp_path, waiting)
+    assert system.wait_s == 60
+    assert system.topology is not None
+    with pytest.raises(ConfigError, match="wait_s"):
+        described(tmp_path, text.replace("topology.conf", "{file: topology.conf, wait_s: -1}"))
     (tmp_path / "topology.conf").write_text("SwitchName=a Nodes=a Nodes=b")
     with pytest.raises(ConfigError, match=r"topology\.conf: line 1: a key stands there twice"):
         described(tmp_path, text)
