@@ -218,7 +218,10 @@ def _with(snapshot: Snapshot, wish: Wish) -> Snapshot:
         before, more = getattr(snapshot.jobs, field.name), getattr(job, field.name)
         columns[field.name] = np.concatenate((before, more))
     return dataclasses.replace(
-        snapshot, partitions=(*snapshot.partitions, partition), jobs=JobTable(**columns)
+        snapshot,
+        partitions=(*snapshot.partitions, partition),
+        jobs=JobTable(**columns),
+        topology=None,  # a reservation may lie across fabrics: its jobs may not
     )
 
 

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where reservations find room, and who is in their way."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 from bridge.cycle import run_cycle
 from bridge.errors import ConfigError, RequestError
 from bridge.model.snapshot import Reservation
+from bridge.model.topology import Topology
 from bridge.planning.chunks import parse_request
 from bridge.planning.reserving import Wish, find_room
 from bridge.ports import Memory
@@ -28,6 +31,12 @@ def room(snapshot, start_s=0, duration_s=100, **wish):
 def test_free_nodes_are_taken():
     found = room(a_snapshot(nodes=4)(), nodes=3)
     assert (found.nodes.tolist(), found.planned, found.running) == ([0, 1, 2], (), ())
+
+
+def test_a_reservation_may_lie_across_fabrics():
+    apart = Topology(tuple("ab"), np.array([-1, -1], np.int32), np.array([0, 1, -1], np.int32))
+    snapshot = dataclasses.replace(a_snapshot(nodes=3)(), topology=apart)
+    assert room(snapshot, nodes=3).nodes.tolist() == [0, 1, 2]
 
 
 def test_running_jobs_stay_and_are_named_with_the_next_room():
