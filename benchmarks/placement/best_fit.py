@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`compact` against a best fit like that of Slurm's topology/tree, with the same starts for both.
+
+On real clusters (`cluster.py`) schedulers start jobs at different instants, so what their placement
+is worth is mixed with what they found idle. Here all nodes are alike and held whole: who starts
+when does not depend on where, so one EASY schedule serves all placers and only sets differ.
+
+The best fit, as Slurm's Topology Guide describes it in words: below the lowest switch that has
+enough idle nodes (of several the fullest), the leaf switch that holds what is still wanted most
+tightly, else the one with the most idle nodes, and so on.
+
+    python benchmarks/placement/best_fit.py --json
+"""
+
+import argparse
+import heapq
+import json
+import random
+import sys
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.model.topology import Topology, fat_tree, regular
+from bridge.planning.fabric import Fabric
+
+Nodes = NDArray[np.int32]
+Place = Callable[[Fabric, Nodes, int], Nodes]
+
+SHORTEST_S, LONGEST_S, LIMIT_S = 2, 40, 60
+TREES: dict[str, tuple[Topology, int]] = {
+    "64 nodes, leaf switches of 4, pods of 16; jobs of 1 to 16": (fat_tree(8, 64), 16),
+    "1,000 nodes, leaf switches of 10, pods of 100; jobs of 1 to 40": (regular(1000, 10, 100), 40),
+}
+
+
+def first(fabric: Fabric, idle: Nodes, size: int) -> Nodes:
+    """The first idle nodes by name."""
+    return fabric.tree.sequential(idle, np.array([size], np.int32))[1]
+
+
+def compact(fabric: Fabric, idle: Nodes, size: int) -> Nodes:
+    """The least hops for one job; of equals what leaves the largest holes."""
+    return fabric.tree.compact(fabric.metric, idle, np.array([size], np.int32))[1]
+
+
+def best_fit(fabric: Fabric, idle: Nodes, size: int) -> Nodes:
+    """The tightest switch, and in it the tightest leaf switches."""
+    parent, level = fabric.topology.parent, fabric.tree.level
+    below: dict[int, list[int]] = {}
+    leaf_of = fabric.topology.leaf_of_node
+    for node in idle.tolist():
+        switch = int(leaf_of[node])
+        while switch >= 0:
+            below.setdefault(switch, []).append(node)
+            switch = int(parent[switch])
+    _, _, lowest = min(
+        (int(level[switch]), len(nodes), switch)
+        for switch, nodes in below.items()
+        if len(nodes) >= size
+    )
+    leaves: dict[int, list[int]] = {}
+    for node in below[lowest]:
+        leaves.setdefault(int(leaf_of[node]), []).append(node)
+    taken: list[int] = []
+    while (wanted := size - len(taken)) > 0:
+        tight = [(len(nodes), leaf) for leaf, nodes in leaves.items() if len(nodes) >= wanted]
+        leaf = min(tight)[1] if tight else max(leaves, key=lambda at: (len(leaves[at]), -at))
+        taken += leaves.pop(leaf)[:wanted]
+    return np.array(sorted(taken), dtype=np.int32)
+
+
+PLACERS: dict[str, Place] = {"best-fit": best_fit, "compact": compact, "first": first}
+
+
+def easy(jobs: list[tuple[float, int, int]], nodes: int) -> Iterator[tuple[float, int, int]]:
+    """Yields (time, job, +1 or -1) for every start and end under EASY, in order.
+
+    Args:
+        jobs: when each comes, how many nodes it wants, how long it runs, s; all say `LIMIT_S`.
+        nodes: of the machine.
+    """
+    idle, coming, waiting = nodes, 0, []
+    ends: list[tuple[float, int, float]] = []  # when, which job, and by its limit at the latest
+    while coming < len(jobs) or waiting or ends:
+        now = min(jobs[coming][0] if coming < len(jobs) else np.inf, ends[0][0] if ends else np.inf)
+        while ends and ends[0][0] <= now:
+            _, job, _ = heapq.heappop(ends)
+            idle += jobs[job][1]
+            yield now, job, -1
+        while coming < len(jobs) and jobs[coming][0] <= now:
+            waiting.append(coming)
+            coming += 1
+        shadow, spare, blocked = np.inf, 0, False
+        for job in list(waiting):
+            _, size, length_s = jobs[job]
+            if blocked and (size > idle or (now + LIMIT_S > shadow and size > spare)):
+                continue
+            if size > idle:
+                blocked, free = True, idle
+                for latest, running in sorted((end[2], end[1]) for end in ends):
+                    free += jobs[running][1]
+                    if free >= size:
+                        shadow, spare = latest, free - size
+                        break
+                continue
+            if blocked and now + LIMIT_S > shadow:
+                spare -= size
+            waiting.remove(job)
+            idle -= size
+            heapq.heappush(ends, (now + length_s, job, now + LIMIT_S))
+            yield now, job, 1
+
+
+def measure(
+    topology: Topology, largest: int, load: float, jobs: int, seed: int
+) -> dict[str, object]:
+    """Hops and leaf switches of every placer on one schedule, to those of the best fit."""
+    chance, at_s, stream = random.Random(seed), 0.0, []
+    nodes = len(topology.leaf_of_node)
+    mean_node_s = (1 + largest) / 2 * (SHORTEST_S + LONGEST_S) / 2
+    for _ in range(jobs):
+        size, length_s = chance.randint(1, largest), chance.randint(SHORTEST_S, LONGEST_S)
+        stream.append((at_s, size, length_s))
+        at_s += chance.expovariate(nodes * load / mean_node_s)
+    events = list(easy(stream, nodes))
+    fabric = Fabric.of(topology)
+    found: dict[str, tuple[float, float]] = {}
+    for name, place in PLACERS.items():
+        idle, held, cost, leaves, wide = np.ones(nodes, dtype=bool), {}, 0.0, 0, 0
+        for _, job, step in events:
+            if step < 0:
+                idle[held.pop(job)] = True
+                continue
+            size = stream[job][1]
+            sets = place(fabric, np.flatnonzero(idle).astype(np.int32), size)
+            if len(sets) != size or not idle[sets].all():
+                raise AssertionError(f"{name} gave {len(sets)} nodes for {size}, or busy ones")
+            held[job] = sets
+            idle[sets] = False
+            if size > 1:
+                cost += float(fabric.costs((np.array([0, size]), sets))[0])
+                leaves += len(np.unique(topology.leaf_of_node[sets]))
+                wide += 1
+        found[name] = (cost, leaves / wide)
+    base = found["best-fit"][0]
+    return {
+        name: {"hops": round(cost / base, 4), "leaf_switches": round(leaves, 3)}
+        for name, (cost, leaves) in found.items()
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--jobs", type=int, default=2000)
+    parser.add_argument("--loads", type=float, nargs="+", default=[0.6, 0.85])
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    rows = [
+        {
+            "tree": tree,
+            "load": load,
+            **measure(topology, largest, load, given.jobs, given.seed),
+        }
+        for tree, (topology, largest) in TREES.items()
+        for load in given.loads
+    ]
+    if given.json:
+        print(json.dumps(rows, indent=1))
+        return 0
+    for row in rows:
+        shown = ", ".join(f"{name} {row[name]}" for name in PLACERS)
+        print(f"{row['tree']}, load {row['load']}: {shown}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
