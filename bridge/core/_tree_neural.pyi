@@ -76,6 +76,7 @@ class RepairNetwork:
         most_removed: int = 2,
         warmth: float = 1.0,
         wander: float = 0.0,
+        since: float = 0.0,
         rotate: bool = True,
         largest: float = 40.0,
         numbers: float = 5.0,
@@ -95,6 +96,7 @@ class RepairNetwork:
             most_removed: jobs taken out at once, at most.
             warmth: logits are divided by it: below 1 the likely gets likelier.
             wander: part of the jobs that are put anywhere, without asking.
+            since: part of the moves that pass before the network is asked at all.
             rotate: where more than 100 nodes are idle, begin the view at a random multiple of 50;
                 False: only the first 100 are ever chosen, as in the paper.
             largest: nodes of the largest job the network knows; sizes are divided by it, or by the

@@ -72,7 +72,8 @@ nb::tuple view_py(const Tree &tree, nb::handle idle, int64_t first, double numbe
 nb::tuple anneal_py(const RepairNetwork &network, const Tree &tree, const HopMetric &metric,
                     nb::handle idle, nb::handle sizes, int64_t iterations, int64_t seed,
                     bool restore, double hottest, double coldest, int64_t most_removed,
-                    double warmth, double wander, bool rotate, double largest, double numbers) {
+                    double warmth, double wander, double since, bool rotate, double largest,
+                    double numbers) {
     expect_levels(tree, metric);
     const IdleLine line = line_of(tree, idle);
     const std::vector<int32_t> wanted = job_sizes(sizes);
@@ -84,6 +85,9 @@ nb::tuple anneal_py(const RepairNetwork &network, const Tree &tree, const HopMet
     if (!(wander >= 0 && wander <= 1)) {
         refuse("wander: must be from 0 to 1");
     }
+    if (!(since >= 0 && since <= 1)) {
+        refuse("since: must be from 0 to 1");
+    }
     if (!(largest > 0 && numbers > 0)) {
         refuse("largest, numbers: must be more than 0");
     }
@@ -92,7 +96,7 @@ nb::tuple anneal_py(const RepairNetwork &network, const Tree &tree, const HopMet
     {
         nb::gil_scoped_release release;
         NeuralChooser chooser(tree, line, wanted, network,
-                              {warmth, wander, rotate, largest, numbers});
+                              {warmth, wander, since, rotate, largest, numbers});
         placed = line_anneal(tree, metric, line, wanted, effort, chooser);
         asked = chooser.asked();
         remembered = chooser.remembered();
@@ -116,8 +120,8 @@ void define_neural(nb::module_ &m) {
         .def_static("view", &view_py, "tree"_a, "idle"_a, "first"_a, "numbers"_a = 5.0)
         .def("anneal", &anneal_py, "tree"_a, "metric"_a, "idle"_a, "sizes"_a, "iterations"_a,
              "seed"_a, "restore"_a = true, "hottest"_a = 2500.0, "coldest"_a = 2.5,
-             "most_removed"_a = 2, "warmth"_a = 1.0, "wander"_a = 0.0, "rotate"_a = true,
-             "largest"_a = 40.0, "numbers"_a = 5.0);
+             "most_removed"_a = 2, "warmth"_a = 1.0, "wander"_a = 0.0, "since"_a = 0.0,
+             "rotate"_a = true, "largest"_a = 40.0, "numbers"_a = 5.0);
 }
 
 } // namespace bridge

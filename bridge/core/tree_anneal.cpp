@@ -182,8 +182,12 @@ LinePlacement line_anneal(const Tree &tree, const HopMetric &metric, const IdleL
         for (size_t i = 0; i < removed; ++i) {
             const int32_t job = jobs[i];
             others -= sizes[job];
-            const Repair repair{window.idle(), window.key(), sizes[job], others,
-                                static_cast<int32_t>(removed - i - 1)};
+            const Repair repair{window.idle(),
+                                window.key(),
+                                sizes[job],
+                                others,
+                                static_cast<int32_t>(removed - i - 1),
+                                static_cast<double>(t) / static_cast<double>(effort.iterations)};
             window.put_back(job, chooser.first(repair, random));
         }
         if (window.cost() < least) {

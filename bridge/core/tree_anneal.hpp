@@ -25,6 +25,7 @@ struct Repair {
     int32_t size;
     int64_t others;   // nodes that the jobs still out want, and how many those are
     int32_t n_others; //
+    double done;      // part of the moves that is over
 };
 
 // Says where jobs are put back.

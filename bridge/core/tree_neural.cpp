@@ -314,7 +314,8 @@ NeuralChooser::NeuralChooser(const Tree &tree, const IdleLine &line,
 size_t NeuralChooser::first(const Repair &repair, std::mt19937_64 &random) {
     std::uniform_real_distribution<double> chance(0, 1);
     const size_t idle = repair.idle.size();
-    if (idle == 1 || (effort_.wander > 0 && chance(random) < effort_.wander)) {
+    if (idle == 1 || repair.done < effort_.since ||
+        (effort_.wander > 0 && chance(random) < effort_.wander)) {
         return random() % idle;
     }
     // Views begin half a view after each other, so that all idle nodes are in the middle of one.

@@ -64,6 +64,7 @@ class RepairNetwork {
 struct NeuralEffort {
     double warmth = 1;   // logits are divided by it
     double wander = 0;   // part of the jobs that are put anywhere, without asking
+    double since = 0;    // part of the moves that pass before it is asked at all
     bool rotate = true;  // false: only the first VIEW idle nodes can be chosen, as in the paper
     double largest = 40; // nodes of the largest job the network was trained with
     double numbers = 5;  // what numbers of switches are divided by

@@ -9,16 +9,18 @@ Rules
        on at the head of the row, so that every node can be chosen.
     3. States come again while a window is annealed, more and more often as it cools: what the
        network said is remembered until the window is placed.
-    4. Now and then (`wander`) a job is put back anywhere, as in plain annealing: what the network
-       thinks impossible is tried, too.
+    4. In the first half of the moves (`since`) the network is not asked: while it is hot states
+       hardly come again, and almost anything is accepted. Later, too, a job is now and then
+       (`wander`) put back anywhere: what the network thinks impossible is tried.
 
 The networks, and what they see: `bridge.policies.place.neural_weights`; their training:
 `schedbridge train placement`, docs/NEURAL.md.
 
 Source: Lan et al. (see `bridge.planning.fabric`), algorithm 1 with the learnt repair, table II.
 Deviates: the paper shows the network the first 100 idle nodes and never uses others (`first: true`
-does so); it never wanders (`wander: 0`) and divides logits by nothing (`warmth: 1`); the public
-code does not undo rejected moves (`published: true`).
+does so); it is asked from the first move on (`since: 0`), never wanders (`wander: 0`) and divides
+logits by nothing (`warmth: 1`); the public code does not undo rejected moves (`published: true`).
+The paper's choice is CNN-3. Ours, FCN-1, is as good a guide for half the time: docs/NEURAL.md.
 """
 
 from dataclasses import dataclass, field
@@ -43,13 +45,15 @@ class Neural(Annealing):
         weights: a file of weights to use instead; empty: none.
         warmth: logits are divided by it.
         wander: part of the jobs that are put anywhere.
+        since: part of the moves that pass before the network is asked at all.
         first: never look beyond the first 100 idle nodes.
     """
 
-    network: str = "cnn-3"
+    network: str = "fcn-1"
     weights: str = ""
-    warmth: float = 1.5
+    warmth: float = 1.3
     wander: float = 0.2
+    since: float = 0.5
     first: bool = False
     _network: RepairNetwork = field(init=False, repr=False, compare=False)
 
@@ -59,6 +63,8 @@ class Neural(Annealing):
             raise ConfigError("warmth", f"must be more than 0, not {self.warmth}")
         if not 0 <= self.wander <= 1:
             raise ConfigError("wander", f"must be from 0 to 1, not {self.wander}")
+        if not 0 <= self.since <= 1:
+            raise ConfigError("since", f"must be from 0 to 1, not {self.since}")
         chosen = from_file(Path(self.weights)) if self.weights else shipped(self.network)
         object.__setattr__(self, "_network", chosen)
 
@@ -83,6 +89,7 @@ class Neural(Annealing):
             most_removed=self.most_removed,
             warmth=float(self.warmth),
             wander=float(self.wander),
+            since=float(self.since),
             rotate=not self.first,
             largest=float(LARGEST),
             numbers=NUMBERS,

@@ -9,7 +9,7 @@ import pytest
 from bridge.core import RepairNetwork
 from bridge.errors import ConfigError
 from bridge.model.topology import Topology, regular
-from bridge.planning.fabric import Fabric
+from bridge.planning.fabric import Fabric, Metric
 from bridge.policies.place.annealing import Annealing
 from bridge.policies.place.neural import Neural
 from bridge.policies.place.neural_weights import (
@@ -23,6 +23,7 @@ from bridge.policies.place.neural_weights import (
     shipped,
     write_weights,
 )
+from bridge.training.windows import paper_fabric, stream
 
 
 def naive(network, weights, state):
@@ -152,44 +153,46 @@ class TestFiles:
             Neural(network="cnn-4")
 
 
-def a_window(seed, idle=90):
-    rng = np.random.default_rng(seed)
-    nodes = np.sort(rng.choice(1000, idle, replace=False)).astype(np.int32)
-    return nodes, np.array([20, 15, 10, 5], np.int32)
-
-
-FABRIC = Fabric.of(regular(1000, 10, 100))
+FABRIC = paper_fabric(Metric.PAPER)
+WINDOWS = list(stream(FABRIC, 7_000_000, 60))[20:]
 
 
 def total(placer, seed=0):
-    return sum(
-        FABRIC.costs(placer.arrange(FABRIC, *a_window(i), np.random.default_rng((seed, i)))).sum()
-        for i in range(12)
+    """What the windows of a stream that nobody practised on cost altogether."""
+    sets = (
+        placer.arrange(FABRIC, window.idle, window.sizes, np.random.default_rng((seed, i)))
+        for i, window in enumerate(WINDOWS)
     )
+    return sum(FABRIC.costs(each).sum() for each in sets)
 
 
-def test_what_was_learnt_helps():
-    """At equal moves the network beats places drawn at random, and one that knows nothing."""
-    learnt = total(Neural(effort=150))
-    assert learnt < total(Annealing(effort=150))
-    ignorant = Neural(effort=150)
-    zero = [np.zeros_like(array) for array in random_weights("cnn-3", 0)]
-    object.__setattr__(ignorant, "_network", network_of("cnn-3", zero))
-    assert learnt < total(ignorant)
+def ignorant(placer):
+    """The same with a network that gives every node the same chance."""
+    zero = [np.zeros_like(array) for array in random_weights(placer.network, 0)]
+    made = dataclasses.replace(placer, wander=0.0)
+    object.__setattr__(made, "_network", network_of(placer.network, zero))
+    return made
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_what_was_learnt_helps(network):
+    """At equal moves it beats places drawn at random, and a network that knows nothing."""
+    placer = Neural(effort=150, network=network, since=0.0)
+    learnt = np.mean([total(placer, seed) for seed in range(2)])
+    assert learnt < np.mean([total(Annealing(effort=150), seed) for seed in range(2)])
+    assert learnt < np.mean([total(ignorant(placer), seed) for seed in range(2)])
 
 
 def test_a_network_that_knows_nothing_is_plain_annealing():
     """All chances are equal, so over many windows costs are alike."""
-    zero = network_of("fcn-1", [np.zeros_like(a) for a in random_weights("fcn-1", 0)])
-    ignorant = dataclasses.replace(Neural(effort=300, network="fcn-1"), wander=0.0)
-    object.__setattr__(ignorant, "_network", zero)
-    few = [total(ignorant, seed) / total(Annealing(effort=300), seed) for seed in range(3)]
-    assert 0.98 < np.mean(few) < 1.02
+    blank = ignorant(Neural(effort=300, since=0.0))
+    ratios = [total(blank, seed) / total(Annealing(effort=300), seed) for seed in range(3)]
+    assert 0.98 < np.mean(ratios) < 1.02
 
 
 def test_states_that_come_again_are_remembered():
-    idle, sizes = a_window(1)
-    network = shipped("cnn-3")
+    idle, sizes = WINDOWS[-1].idle, WINDOWS[-1].sizes
+    network = shipped("fcn-1")
     _, asked, remembered = network.anneal(FABRIC.tree, FABRIC.metric, idle, sizes, 400, 1)
     assert 400 <= asked <= 800
     assert asked / 3 < remembered < asked
@@ -200,7 +203,7 @@ def test_where_more_are_idle_than_it_sees_all_can_be_chosen(first, found):
     """Three idle nodes on each of 99 switches, and at the end, beyond the view, one whole."""
     idle = np.concatenate([np.arange(990).reshape(99, 10)[:, :3].ravel(), np.arange(990, 1000)])
     sizes = np.array([10], np.int32)
-    placer = Neural(effort=300, first=first, wander=0.0, warmth=50.0)
+    placer = Neural(effort=300, first=first, wander=0.0, since=0.0, warmth=50.0)
     _, nodes = placer.arrange(FABRIC, idle.astype(np.int32), sizes, np.random.default_rng(0))
     assert (nodes.tolist() == list(range(990, 1000))) is found
 
