@@ -115,13 +115,11 @@ def epoch(metric: Metric, number: int, *, n_jobs: int, seed: int) -> Iterator[tu
 
 
 def mean(epochs: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Over epochs, by method."""
+    """Over epochs, of the methods that all have."""
     return {
-        name: {
-            key: round(float(np.mean([one[name][key] for one in epochs])), 2)
-            for key in epochs[0][name]
-        }
-        for name in epochs[0]
+        name: {key: round(float(np.mean([one[name][key] for one in epochs])), 2) for key in row}
+        for name, row in epochs[0].items()
+        if all(name in one for one in epochs)
     }
 
 
