@@ -3,13 +3,13 @@
 """What waiting for few leaf switches gains in hops, and what it costs in time.
 
 `waiting.py [--case paper,kth] [--wait 0,60,300] [--traces DIR] [--json FILE] [--plot FILE.svg]`:
-each case is simulated whole under EASY backfilling and `compact`, every job that may have several
+each case is simulated under EASY backfilling and `compact`, every job that may have several
 nodes waiting so many seconds at most for as few leaf switches as could hold it (`topology:
 {wait_s: ...}`). 0 is `prefer`: nobody waits. What the file has already is not simulated again.
 
 Cases
     paper   the TJAP paper's stream on 1,000 nodes: 10 on a leaf switch, 100 in a pod.
-    kth     the whole log of KTH-SP2 (100 nodes) below made-up leaf switches of 16.
+    kth     the log of KTH-SP2 (100 nodes) below made-up leaf switches of 16.
 
 Hops of a pair are 2 below one leaf switch and 2 more for each level above; a job's are the mean
 over its pairs, and the tables' the mean over all jobs of two nodes or more. `compact` is bounded by
@@ -40,6 +40,7 @@ from bridge.sim.system import System, pool_of
 from bridge.sim.workload import Workload, workload_from
 
 RESULTS = Path(__file__).parents[1] / "results"
+DOCS = Path(__file__).parents[2] / "docs"
 WAITS_S = (0, 60, 300, 900, 3600, 14400)
 POLICY = {
     "order": "fcfs",
@@ -132,7 +133,7 @@ def table(cases: dict[str, list[dict[str, Any]]]) -> str:
     for case, rows in cases.items():
         for row in rows:
             lines.append(
-                f"| {TITLES[case]} | {row['wait_s']:,} | {row['hops_of_a_pair']:.3f} "
+                f"| {TITLES[case]}, {row['jobs']:,} | {row['wait_s']:,} | {row['hops_of_a_pair']:.3f} "
                 f"| {row['on_fewest']:.1%} | {row['mean_wait_s']:,.0f} "
                 f"| {row['mean_wait_of_several_s']:,.0f} | {row['mean_bounded_slowdown']:.1f} "
                 f"| {row['last_end_s'] / 3600:,.1f} |"
@@ -176,7 +177,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, help="the first ones only")
     parser.add_argument("--traces", type=Path, default=Path("traces"), help="where the log is")
     parser.add_argument("--json", type=Path, default=RESULTS / "placement-waiting.json")
-    parser.add_argument("--plot", type=Path, default=RESULTS / "placement-waiting.svg")
+    parser.add_argument("--plot", type=Path, default=DOCS / "waiting.svg")
     asked = parser.parse_args()
     cases = [case for case in asked.case.split(",") if case != "none"]
     if unknown := set(cases) - set(TITLES):
