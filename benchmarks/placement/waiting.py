@@ -133,7 +133,8 @@ def table(cases: dict[str, list[dict[str, Any]]]) -> str:
     for case, rows in cases.items():
         for row in rows:
             lines.append(
-                f"| {TITLES[case]}, {row['jobs']:,} | {row['wait_s']:,} | {row['hops_of_a_pair']:.3f} "
+                f"| {TITLES[case]}, {row['jobs']:,} | {row['wait_s']:,} "
+                f"| {row['hops_of_a_pair']:.3f} "
                 f"| {row['on_fewest']:.1%} | {row['mean_wait_s']:,.0f} "
                 f"| {row['mean_wait_of_several_s']:,.0f} | {row['mean_bounded_slowdown']:.1f} "
                 f"| {row['last_end_s'] / 3600:,.1f} |"
