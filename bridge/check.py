@@ -259,7 +259,8 @@ class _Judge:
     def switches(self) -> None:
         """Fabrics and leaf switches: rule 7."""
         topology, plan, jobs = self.snapshot.topology, self.plan, self.snapshot.jobs
-        if topology is None:
+        several = self.rows[self.width[self.rows] > 1]
+        if topology is None or not len(several):
             return
         parent = topology.parent.tolist()
         root = list(range(len(parent)))
@@ -267,7 +268,6 @@ class _Judge:
             while parent[root[switch]] >= 0:
                 root[switch] = parent[root[switch]]
         fabric = np.array([*root, -1], dtype=np.int64)[topology.leaf_of_node]  # -1: on none
-        several = self.rows[self.width[self.rows] > 1]
         if (fabric < 0).any() or (fabric != fabric[0]).any():
             nodes, owner = self._nodes_of(several)
             first = fabric[plan.nodes[plan.indptr[several]]]

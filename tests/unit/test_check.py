@@ -12,6 +12,7 @@ from bridge.model.job import Hold, WidthRule
 from bridge.model.topology import Topology
 from bridge.ports import Memory
 from bridge.registry import build, parse_policy
+from bridge.units import NEVER
 from tests.builders import a_job, a_node, a_partition, a_reservation, a_running_job, a_snapshot
 
 WORLD = {
@@ -169,6 +170,14 @@ def on_switches(job, leaf_of_node, parent=(-1, -1)):
 )
 def test_a_job_has_nodes_of_one_fabric(leaf_of_node, says):
     assert on_switches(a_job(2), leaf_of_node) == says
+
+
+def test_a_cluster_without_nodes_has_no_fabrics():
+    none = np.zeros(0, dtype=np.int32)
+    topology = Topology(("a",), np.array([-1], dtype=np.int32), none)
+    world = dataclasses.replace(a_snapshot(nodes=0, jobs=[a_job(2)])(), topology=topology)
+    policy = build(parse_policy("easy"))
+    assert run_cycle(world, Memory(), policy, np.random.default_rng(0)).start_s.tolist() == [NEVER]
 
 
 def test_leaf_switches_are_counted_until_the_job_has_waited():
