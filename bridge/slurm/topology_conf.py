@@ -49,6 +49,7 @@ class _Reader:
     def __init__(self, file: str, text: str) -> None:
         self.file, self.text = file, text
         self.switches: list[_Switch] = []
+        self.described: set[str] = set()
         self.sizes: list[int] = []
         self.blocks = False
 
@@ -57,7 +58,7 @@ class _Reader:
 
     def lines(self) -> Iterator[tuple[int, list[tuple[str, str]]]]:
         begun, at = "", 0
-        for number, raw in enumerate(self.text.splitlines(), 1):
+        for number, raw in enumerate([*self.text.splitlines(), ""], 1):  # the end ends a line, too
             line = raw.split("#", 1)[0].rstrip()
             at = at or number
             if line.endswith("\\"):
@@ -100,7 +101,7 @@ class _Reader:
     def _sizes(self, line: int, text: str) -> list[int]:
         sizes: list[int] = []
         for word in text.split(","):
-            if not word.isdigit() or int(word) < 1:
+            if not word.isdecimal() or int(word) < 1:
                 raise self.refuse(line, f"'{word}' is no number of nodes")
             if sizes and (int(word) % sizes[-1] or int(word) <= sizes[-1]):
                 raise self.refuse(line, f"block size {word} is no multiple of {sizes[-1]}")
@@ -116,8 +117,9 @@ class _Reader:
         if ("nodes" in values) == ("switches" in values):
             raise self.refuse(line, f"{values[kind]} needs either Nodes or Switches")
         for name in names:
-            if any(name == known.name for known in self.switches):
+            if name in self.described:
                 raise self.refuse(line, f"{name} is described twice")
+            self.described.add(name)
             switch = _Switch(name, line)
             if "nodes" in values:
                 switch.nodes = self.expand(line, values["nodes"])

@@ -39,6 +39,10 @@ def test_a_tree() -> None:
     assert leaves(TREE) == ["s1", "s1", "s2", "s2", None, None]
 
 
+def test_a_line_that_goes_on_behind_the_last_is_read() -> None:
+    assert leaves("SwitchName=a Nodes=n1\nSwitchName=b Nodes=n2 \\")[:2] == ["a", "b"]
+
+
 def test_nodes_of_other_clusters_are_left_out() -> None:
     assert leaves("SwitchName=s Nodes=x[1-9],n3") == [None, None, "s", None, None, None]
 
@@ -73,6 +77,7 @@ def test_blocks() -> None:
         ("SwitchName=a Nodes=n[1-", "line 1: 'n[1-' is no list of names"),
         ("SwitchName=a Nodes=n1\nSwitchName=a Nodes=n2", "line 2: a is described twice"),
         ("SwitchName=a Nodes=n1\nSwitchName=b Nodes=n1", "line 2: b: n1 hangs on a already"),
+        ("BlockName=a Nodes=n1\nBlockSizes=\u00b2", "line 2: '\u00b2' is no number of nodes"),
         ("SwitchName=t Switches=a", "line 1: t: there is no switch a"),
         (
             "SwitchName=a Nodes=n1\nSwitchName=t Switches=a\nSwitchName=u Switches=a",
