@@ -43,6 +43,7 @@ from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.snapshot import Snapshot
 from bridge.planning.conditions import Conditions, check_protection
 from bridge.planning.decoder import Decoder
+from bridge.planning.leaf_switches import since_s, waits_until_s
 from bridge.planning.rows import plannable
 from bridge.planning.rules_text import parse_rules
 from bridge.ports import Memory, Preference
@@ -144,7 +145,7 @@ class Windows:
         jobs, now_s = snapshot.jobs, snapshot.now_s
         candidate = _candidates(jobs, at_s)
         if at_s > now_s:  # then or not at all: so nobody keeps a place that would be later
-            jobs = _starting_at(jobs, candidate, at_s)
+            jobs = _starting_at(jobs, candidate, at_s, now_s)
         decoder = self._decoder(dataclasses.replace(snapshot, jobs=jobs), order, preference)
         decoder.decode(depth=0)
         plan = decoder.plan(_NAME)
@@ -188,8 +189,8 @@ class Windows:
             startable[job] = min(int(startable[job]), count)
         changed = dataclasses.replace(jobs, array_startable=startable)
         if at_s > now_s:
-            changed = _starting_at(changed, chosen, at_s)
-        changed = _not_before(changed, candidate & ~chosen, self._next_s(at_s))
+            changed = _starting_at(changed, chosen, at_s, now_s)
+        changed = _not_before(changed, candidate & ~chosen, self._next_s(at_s), now_s)
         order = np.concatenate((order[chosen[order]], order[~chosen[order]]))
         decoder = self._decoder(dataclasses.replace(snapshot, jobs=changed), order, preference)
         decoder.decode(depth=self.depth)
@@ -214,17 +215,24 @@ def _candidates(jobs: JobTable, at_s: int) -> NDArray[np.bool_]:
     return about
 
 
-def _starting_at(jobs: JobTable, which: NDArray[np.bool_], at_s: int) -> JobTable:
+def _starting_at(jobs: JobTable, which: NDArray[np.bool_], at_s: int, now_s: int) -> JobTable:
     """The jobs, some of them with a fixed start."""
-    return dataclasses.replace(
-        jobs, fixed=jobs.fixed | which, begin_s=np.where(which, at_s, jobs.begin_s)
-    )
+    changed = _beginning(jobs, np.where(which, at_s, jobs.begin_s), now_s)
+    return dataclasses.replace(changed, fixed=jobs.fixed | which)
 
 
-def _not_before(jobs: JobTable, which: NDArray[np.bool_], at_s: int) -> JobTable:
+def _not_before(jobs: JobTable, which: NDArray[np.bool_], at_s: int, now_s: int) -> JobTable:
     """The jobs, some of them not to begin before an instant."""
+    begin_s = np.where(which, np.maximum(jobs.begin_s, at_s), jobs.begin_s)
+    hold = np.where(which, Hold.BEGIN_TIME, jobs.hold).astype(np.int8)
+    return dataclasses.replace(_beginning(jobs, begin_s, now_s), hold=hold)
+
+
+def _beginning(jobs: JobTable, begin_s: NDArray[np.int64], now_s: int) -> JobTable:
+    """The jobs with other begin times, which wait for leaf switches no longer for that."""
+    changed, until_s = dataclasses.replace(jobs, begin_s=begin_s), waits_until_s(jobs)
     return dataclasses.replace(
-        jobs,
-        hold=np.where(which, Hold.BEGIN_TIME, jobs.hold).astype(np.int8),
-        begin_s=np.where(which, np.maximum(jobs.begin_s, at_s), jobs.begin_s),
+        changed,
+        switches=np.where(until_s > now_s, jobs.switches, 0).astype(np.int32),
+        switches_wait_s=np.maximum(until_s - since_s(changed), 0),
     )

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Windows: who starts at the end of a period, and who waits for the next."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from bridge.errors import ConfigError
 from bridge.loop import Decider
 from bridge.model.job import Hold
 from bridge.model.reasons import ReasonCode
+from bridge.model.topology import regular
 from bridge.ports import Memory
 from bridge.registry import build, parse_policy
 from bridge.rpc.announcements import wake_after_s
@@ -119,6 +122,13 @@ class TestBetween:
         assert starts(plan) == {1: 70, 2: 120, 3: 120}
         plan = decide(a_snapshot(nodes=4, jobs=jobs, now_s=70)())
         assert starts(plan)[1] == 70
+
+    @pytest.mark.parametrize(("eligible_s", "start_s"), [(5, 120), (75, 120), (95, 180)])
+    def test_leaf_switches_are_waited_for_from_when_the_job_could_run(self, eligible_s, start_s):
+        job = a_job(4, switches=1, switches_wait_s=40, submit_s=5, eligible_s=eligible_s)
+        world = a_snapshot(nodes=4, jobs=[job], now_s=100)()
+        world = dataclasses.replace(world, topology=regular(4, 2, 4))
+        assert starts(decide(world)) == {1: start_s}
 
     def test_a_begin_time_behind_the_window_is_not_its_business(self):
         jobs = [a_job(2, begin_s=130, hold=Hold.BEGIN_TIME), a_job(4, submit_s=3)]
