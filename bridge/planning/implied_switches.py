@@ -62,7 +62,8 @@ class _Least:
                 found.append(0)
                 continue
             key = (
-                answer, int(jobs.tasks[row]), int(jobs.max_tasks_per_node[row]),
+                tuple((one.class_, one.min_nodes) for one in answer),
+                int(jobs.tasks[row]), int(jobs.max_tasks_per_node[row]),
                 jobs.per_node[row].tobytes(), jobs.per_task[row].tobytes(),
             )  # fmt: skip
             if key not in known:

@@ -10,7 +10,7 @@ import pytest
 from bridge.model.topology import Topology, regular
 from bridge.planning.eligibility import Eligibility
 from bridge.planning.implied_switches import imply
-from bridge.planning.leaf_switches import MOST_UNIONS, Leaves, next_change_s, waits_until_s
+from bridge.planning.leaf_switches import MOST_UNIONS, Leaves, Load, next_change_s, waits_until_s
 from tests.builders import a_job, a_node, a_partition, a_reservation, a_running_job, a_snapshot
 
 
@@ -166,6 +166,14 @@ class TestImplied:
         parts = [a_partition("small", range(12)), a_partition("other", range(12, 18))]
         world = on(topology, job, nodes=18, partitions=parts)
         assert imply(world, 300).jobs.switches.tolist() == [switches]
+
+    def test_jobs_that_differ_in_time_alone_are_looked_at_once(self, monkeypatch):
+        looked, asked = [], Load.asked
+        monkeypatch.setattr(Load, "asked", lambda *of: looked.append(of) or asked(*of))
+        jobs = [a_job(5, limit_s=limit_s) for limit_s in range(100, 110)]
+        world = dataclasses.replace(a_snapshot(nodes=12, jobs=jobs)(), topology=regular(12, 4))
+        assert imply(world, 300).jobs.switches.tolist() == [2] * 10
+        assert len(looked) == 1
 
     def test_for_so_long_only(self):
         world = on(regular(12, 4), a_job(2, submit_s=5, eligible_s=10), now_s=40)
