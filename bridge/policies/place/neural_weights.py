@@ -19,7 +19,10 @@ A file is an .npz: `network` (its name) and arrays `0`, `1`, ...: weights and bi
 the first layer on, float32. Convolutions are (out, in, width), linear layers (out, in).
 """
 
+import struct
+import tokenize
 import zipfile
+import zlib
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -39,7 +42,14 @@ NUMBERS: Final = 5.0
 LARGEST: Final = 40
 """Nodes of the largest job that the networks were trained with."""
 MOST_BYTES: Final = 16 << 20
+"""Of all arrays of a file, unpacked."""
 SHIPPED: Final = Path(__file__).parent / "weights"
+
+_UNREADABLE: Final = (
+    OSError, ValueError, EOFError, MemoryError, RuntimeError, SyntaxError, KeyError,
+    struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
+"""What broken archives, and headers that lie, end with."""
 
 Weights = list[NDArray[np.float32]]
 
@@ -109,11 +119,12 @@ def read_weights(path: Path) -> tuple[str, Weights]:
         ConfigError: it cannot be read, or does not hold one of the networks.
     """
     try:
-        if path.stat().st_size > MOST_BYTES:
-            raise ConfigError("weights", f"{path}: larger than any network's file")
+        with zipfile.ZipFile(path) as packed:
+            if sum(entry.file_size for entry in packed.infolist()) > MOST_BYTES:
+                raise ConfigError("weights", f"{path}: larger than any network's file")
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-    except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+    except _UNREADABLE as error:
         raise ConfigError("weights", f"{path}: no file of weights: {error}") from None
     network = str(arrays.pop("network", ""))
     if network not in NETWORKS:
@@ -166,9 +177,8 @@ def shipped(network: str) -> RepairNetwork:
     return network_of(*read_weights(SHIPPED / f"{network}.npz"))
 
 
-@lru_cache(maxsize=16)
 def from_file(path: Path) -> RepairNetwork:
-    """A network with the weights of a file.
+    """A network with the weights that a file has now.
 
     Raises:
         ConfigError: there are none in it.

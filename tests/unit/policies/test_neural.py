@@ -2,6 +2,7 @@
 """The networks that put jobs back: the core against NumPy, files of weights, the placer."""
 
 import dataclasses
+import zipfile
 
 import numpy as np
 import pytest
@@ -14,10 +15,12 @@ from bridge.policies.place.annealing import Annealing
 from bridge.policies.place.neural import Neural
 from bridge.policies.place.neural_weights import (
     CHANNELS,
+    MOST_BYTES,
     NETWORKS,
     SHIPPED,
     Q,
     folded,
+    from_file,
     network_of,
     read_weights,
     shipped,
@@ -142,6 +145,46 @@ class TestFiles:
         (tmp_path / "w.npz").write_bytes(content)
         with pytest.raises(ConfigError, match=r"w\.npz"):
             Neural(weights=str(tmp_path / "w.npz"))
+
+    def test_arrays_are_bounded_unpacked(self, tmp_path):
+        np.savez_compressed(tmp_path / "w.npz", network=np.zeros(MOST_BYTES, np.int8))
+        assert (tmp_path / "w.npz").stat().st_size < MOST_BYTES / 100
+        with pytest.raises(ConfigError, match="larger than any"):
+            read_weights(tmp_path / "w.npz")
+
+    def test_headers_may_lie_and_single_arrays_are_no_files_of_weights(self, tmp_path):
+        with zipfile.ZipFile(tmp_path / "lie.npz", "w") as packed, packed.open("0.npy", "w") as to:
+            header = {"descr": "<f4", "fortran_order": False, "shape": (10**13,)}
+            np.lib.format.write_array_header_1_0(to, header)
+        np.save(tmp_path / "single.npy", np.zeros(3))
+        for name in ("lie.npz", "single.npy"):
+            with pytest.raises(ConfigError, match=name):
+                read_weights(tmp_path / name)
+
+    def test_broken_files_are_refused_in_words(self, tmp_path):
+        """Wherever bytes are changed: the file is refused, or read all the same."""
+        whole, dice = (SHIPPED / "fcn-1.npz").read_bytes(), np.random.default_rng(0)
+        refused = 0
+        for at in range(150):
+            broken = bytearray(whole)
+            places = (slice(0, 200), slice(-700, None), slice(None))[at % 3]
+            part = np.frombuffer(broken[places], np.uint8).copy()
+            part[dice.integers(len(part), size=4)] = dice.integers(256, size=4)
+            broken[places] = part.tobytes()
+            (tmp_path / "w.npz").write_bytes(broken)
+            try:
+                read_weights(tmp_path / "w.npz")
+            except ConfigError:
+                refused += 1
+        assert refused > 100
+
+    def test_a_file_is_read_anew(self, tmp_path):
+        leaf = np.linspace(0, 1, 5, dtype=np.float32)
+        said = []
+        for seed in range(2):
+            write_weights(tmp_path / "w.npz", "fcn-1", random_weights("fcn-1", seed))
+            said.append(from_file(tmp_path / "w.npz").numbers(leaf, leaf, 1.0, 0.0))
+        assert not np.array_equal(*said)
 
     def test_pickles_are_not_opened(self, tmp_path):
         np.savez(tmp_path / "w.npz", network=np.array([object()], dtype=object))
