@@ -19,6 +19,9 @@ namespace {
 
 constexpr size_t LANES = 8, CHANNELS = 4;
 
+// Chances of states; then all are forgotten. 16 MiB.
+constexpr size_t MOST_REMEMBERED = size_t{1} << 22;
+
 [[noreturn]] void misfit(size_t layer, const std::string &why) {
     throw std::invalid_argument("layers: layer " + std::to_string(layer) + " " + why);
 }
@@ -342,6 +345,10 @@ const float *NeuralChooser::chances(const Repair &repair, size_t offset, size_t 
         key ^= key >> 29;
     }
     ++asked_;
+    if (sums_.size() > MOST_REMEMBERED) {
+        sums_.clear();
+        where_.clear();
+    }
     const auto [found, fresh] = where_.try_emplace(key, sums_.size());
     if (!fresh) {
         ++remembered_;

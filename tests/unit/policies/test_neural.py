@@ -2,6 +2,8 @@
 """The networks that put jobs back: the core against NumPy, files of weights, the placer."""
 
 import dataclasses
+import subprocess
+import sys
 import zipfile
 
 import numpy as np
@@ -265,3 +267,24 @@ def test_deep_flat_and_single_trees_are_placed_on():
         )
         assert np.diff(indptr).tolist() == sizes.tolist()
         assert len(set(nodes.tolist())) == len(nodes)
+
+
+def test_what_is_remembered_is_bounded():
+    """Of three hundred thousand states; by itself, since peaks of memory are a process's."""
+    code = """
+import resource
+import numpy as np
+from bridge.model.topology import regular
+from bridge.planning.fabric import Fabric
+from bridge.policies.place.neural import Neural
+fabric, idle = Fabric.of(regular(1000, 10, 100)), np.arange(1000, dtype=np.int32)
+sizes = np.arange(5, 15, dtype=np.int32)
+peaks = []
+for moves in (100, 200_000):
+    placer = Neural(effort=moves, since=0.0, wander=0.0)
+    placer.arrange(fabric, idle, sizes, np.random.default_rng(0))
+    peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+print(peaks[1] - peaks[0])
+"""
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(said.stdout) < 64 << 10  # KiB
