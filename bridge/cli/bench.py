@@ -378,9 +378,17 @@ def placement(
         print(json.dumps(result))
         return
     print(f"{len(windows)} windows, metric {metric}:")
+    counted = result["counted"]
     for name, total in result["placers"].items():
         spent = f"{total['ms_mean']:10.3f} ms a window" if "ms_mean" in total else ""
-        print(f"  {name:22} {total['cost']:15,.0f}  {total['to_first']:.4f}{spent}")
+        if total.get("placed", len(windows)) < len(windows):
+            spent += f", {total['placed']} placed"
+        cost = (
+            f"{total['cost']:15,.0f}  {total['to_first']:.4f}" if counted else f"{'-':>15}  {'':6}"
+        )
+        print(f"  {name:22} {cost}{spent}")
+    if counted < len(windows):
+        print(f"costs are of the {counted} windows that all placers could place")
     if left_out := sum(one.left_out for one in windows):
         print(
             f"{left_out} jobs left out: with those before them they want more nodes than are idle"

@@ -66,6 +66,9 @@ PLACERS.update(
 by a solver its time limit in s."""
 
 
+_NUMBERLESS: Final = {"sequential", "contiguous-exact"}
+
+
 @dataclass(frozen=True)
 class Instance:
     """A window: which nodes are idle, which jobs are to be placed."""
@@ -77,7 +80,7 @@ class Instance:
 
 
 def read_instances(path: Path) -> Iterator[Instance]:
-    """Reads windows, one JSON object a line.
+    """Reads windows, one JSON object a line; there is one at least.
 
     Raises:
         TraceError: a line is not what it should be; says which and why.
@@ -86,6 +89,13 @@ def read_instances(path: Path) -> Iterator[Instance]:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise TraceError(str(path), None, f"cannot be read: {error}") from None
+    if not text.strip():
+        raise TraceError(
+            str(path),
+            None,
+            "has no window; write one a line: "
+            '{"id": "a", "idle_nodes": [0, 1, 2], "job_sizes": [2]}',
+        )
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
@@ -151,6 +161,8 @@ def parse_placers(text: str) -> dict[str, Place]:
         if name not in PLACERS:
             raise ConfigError("--placers", f"no placer '{name}'; there are {', '.join(PLACERS)}")
         good = number.isascii() and number.isdigit() and len(number) < len(str(MOST_EFFORT)) + 1
+        if at and name in _NUMBERLESS:
+            raise ConfigError("--placers", f"'{word}': {name} takes no number")
         if at and not (good and 0 < int(number) <= MOST_EFFORT):
             raise ConfigError(
                 "--placers", f"'{word}': behind the @ stands a number from 1 to {MOST_EFFORT:,}"
@@ -213,12 +225,16 @@ def measure(
             known = float(least) if np.isfinite(least) else 0.0
             row["bound"] = fabric.tree.bound(fabric.metric, one.idle, one.sizes, 200, known)
         rows.append(row)
-    return {"instances": rows, "placers": _totals(rows, list(placers), bound=bound)}
-
-
-def _totals(rows: list[dict[str, Any]], names: list[str], *, bound: bool) -> dict[str, Any]:
-    """Sums over the instances that every placer placed whole."""
+    names = list(placers)
     whole = [row for row in rows if all(row[name]["cost"] is not None for name in names)]
+    totals = _totals(rows, whole, names, bound=bound)
+    return {"instances": rows, "counted": len(whole), "placers": totals}
+
+
+def _totals(
+    rows: list[dict[str, Any]], whole: list[dict[str, Any]], names: list[str], *, bound: bool
+) -> dict[str, Any]:
+    """Sums of costs over the instances that every placer placed whole, of times over all."""
     first = sum(row[names[0]]["cost"] for row in whole)
     totals: dict[str, Any] = {}
     for name in names:

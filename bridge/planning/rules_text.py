@@ -18,8 +18,6 @@ from datetime import date, datetime, timedelta
 from typing import Annotated, Any, Self
 from zoneinfo import ZoneInfo
 
-from ClusterShell.NodeSet import NodeSet as HostSet
-from ClusterShell.NodeSet import NodeSetException
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -31,6 +29,7 @@ from pydantic import (
 )
 
 from bridge.errors import ConfigError, RequestError
+from bridge.model import hostlist
 from bridge.model.limits import (
     ALWAYS,
     COUNTED,
@@ -139,9 +138,11 @@ def hostnames(texts: Sequence[str]) -> tuple[str, ...]:
     found: list[str] = []
     for text in texts:
         try:
-            nodes = HostSet(text)
-        except NodeSetException as error:
-            raise ValueError(f"'{text}' is no hostlist; write one as n[1-8],big1") from error
+            nodes = hostlist.expand(text)
+        except ValueError as error:
+            raise ValueError(
+                f"'{text}' is no hostlist: {error}; write one as n[1-8],big1"
+            ) from None
         if len(nodes) + len(found) > MOST_NODES:
             raise ValueError(f"names more than {MOST_NODES} nodes")
         found.extend(nodes)

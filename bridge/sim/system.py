@@ -36,11 +36,11 @@ from typing import Annotated, Literal
 
 import numpy as np
 import yaml
-from ClusterShell.NodeSet import NodeSet, NodeSetException
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from bridge.errors import ConfigError
+from bridge.model import hostlist
 from bridge.model.node import NodeTable
 from bridge.model.snapshot import Partition
 from bridge.model.topology import Topology
@@ -230,8 +230,8 @@ def _system(text: _Description) -> System:
 
 def _expand(key: str, text: str) -> list[str]:
     try:
-        members = [str(name) for name in NodeSet(text)]
-    except NodeSetException as error:
+        members = hostlist.expand(text)
+    except ValueError as error:
         raise ConfigError(key, f"'{text}' is not a node set: {error}") from None
     if not members:
         raise ConfigError(key, "names no node")

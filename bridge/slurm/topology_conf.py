@@ -25,9 +25,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from ClusterShell.NodeSet import NodeSet, NodeSetException
 
 from bridge.errors import ConfigError
+from bridge.model import hostlist
 from bridge.model.topology import Topology
 
 _KEYS = {
@@ -77,8 +77,8 @@ class _Reader:
 
     def expand(self, line: int, text: str) -> list[str]:
         try:
-            return [str(name) for name in NodeSet(text)]
-        except NodeSetException as error:
+            return hostlist.expand(text)
+        except ValueError as error:
             raise self.refuse(line, f"'{text}' is no list of names: {error}") from None
 
     def read(self) -> None:

@@ -54,6 +54,7 @@ def test_any_topology(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
+        ("", "windows: has no window"),
         ("{", "windows:1: no JSON"),
         ("[]", "windows:1: must be an object"),
         ('{"job_sizes": [1]}', "windows:1: idle_nodes: a list of whole numbers is missing"),
@@ -93,8 +94,33 @@ def test_who_does_not_fit_is_left_out_and_counted(
 
 
 @pytest.mark.parametrize(
-    "placers", ["best", "compact@x", "compact@\u00b2", "compact@9" + "9" * 20, ","]
+    "placers", ["best", "compact@x", "compact@\u00b2", "compact@9" + "9" * 20, ",", "sequential@5"]
 )
 def test_placers_that_do_not_exist(placers: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert bench("--placers", placers) == 1
     assert "--placers" in capsys.readouterr().err
+
+
+def test_windows_that_one_cannot_place_are_not_summed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Sequential goes across fabrics, which is no placement: costs are compared without it."""
+    topology = tmp_path / "topology.conf"
+    topology.write_text("SwitchName=a Nodes=x[0-3]\nSwitchName=b Nodes=y[0-3]\n")
+    path = tmp_path / "windows"
+    across = '{"idle_nodes": [2, 3, 4, 5, 6], "job_sizes": [3]}\n'
+    path.write_text(across + '{"idle_nodes": [0, 1], "job_sizes": [2]}')
+    asked = ("--instances", str(path), "--topology", str(topology))
+    asked += ("--placers", "sequential,compact")
+    assert bench(*asked, "--json") == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["counted"] == 1
+    assert result["instances"][0]["sequential"]["cost"] is None
+    assert [result["placers"][name]["placed"] for name in ("sequential", "compact")] == [1, 2]
+    assert bench(*asked) == 0
+    out = capsys.readouterr().out
+    assert "1 placed" in out
+    assert "costs are of the 1 windows" in out
+    path.write_text(across)
+    assert bench(*asked) == 0
+    assert " - " in capsys.readouterr().out

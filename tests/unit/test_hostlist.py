@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lists of names: what Slurm reads is read, all else is refused before it costs anything."""
+
+import pytest
+
+from bridge.model.hostlist import MOST_NAMES, expand
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("n1", ["n1"]),
+        ("n[08-11],big1", ["big1", "n08", "n09", "n10", "n11"]),
+        ("n[1-2,4],n4", ["n1", "n2", "n4"]),
+        ("r[1-2]-n[1-2].x_y", ["r1-n1.x_y", "r1-n2.x_y", "r2-n1.x_y", "r2-n2.x_y"]),
+        ("", []),
+    ],
+)
+def test_slurms_lists(text: str, names: list[str]) -> None:
+    assert expand(text) == names
+
+
+@pytest.mark.parametrize("text", ["@all", "n[1-4]&n2", "n[1-8/2]", "n1!n2", "n*", "n1 n2", "n[1-"])
+def test_what_only_clustershell_reads_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"no place|missing"):
+        expand(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "n[0-99999999999]",
+        f"n[0-{MOST_NAMES}]",
+        "n[0-999999999999999999999999999]",
+        "r[0-1999]n[0-1999]",
+        "n[0-600000],m[0-600000]",
+    ],
+)
+def test_too_many_names_are_refused_at_once(text: str) -> None:
+    with pytest.raises(ValueError, match="more than"):
+        expand(text)
