@@ -13,7 +13,11 @@ _log = logging.getLogger(__name__)
 
 
 class Switches:
-    """Reads a file for a session; what cannot be read is no topology, and the log says why."""
+    """Reads a file for a session. The log says what is wrong with it.
+
+    While it cannot be read (it may be half written) what it said before holds, for the same nodes:
+    nobody gets nodes of two fabrics meanwhile. If it never could be, there is no topology.
+    """
 
     def __init__(self, path: Path) -> None:
         """Nothing is read yet.
@@ -32,16 +36,18 @@ class Switches:
         except OSError:
             changed_ns = -1
         if self._known is None or self._known[0] is not nodes or self._known[1] != changed_ns:
+            same = self._known is not None and self._known[0] is nodes
             self._known = (nodes, changed_ns)
-            self._topology = self._read(nodes)
+            self._topology = self._read(nodes, self._topology if same else None)
         return self._topology
 
-    def _read(self, nodes: Sequence[str]) -> Topology | None:
+    def _read(self, nodes: Sequence[str], before: Topology | None) -> Topology | None:
         try:
             topology = read_topology(self._path, nodes)
         except ConfigError as error:
-            _log.error("%s; jobs are placed without a topology", error)
-            return None
+            meanwhile = "jobs are placed without a topology" if before is None else "the last holds"
+            _log.error("%s; %s", error, meanwhile)
+            return before
         missing = int((topology.leaf_of_node < 0).sum())
         if missing:
             _log.warning("%s: %d of %d nodes are on no switch", self._path, missing, len(nodes))

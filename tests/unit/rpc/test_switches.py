@@ -38,6 +38,27 @@ def test_a_bad_file_is_no_topology(tmp_path: Path, caplog: pytest.LogCaptureFixt
     assert "jobs are placed without a topology" in caplog.text
 
 
+def test_what_it_said_holds_while_it_cannot_be_read(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "topology.conf"
+    path.write_text("SwitchName=a Nodes=n1\nSwitchName=b Nodes=n2")
+    switches = Switches(path)
+    first = switches.above(NODES)
+    assert first is not None
+    path.write_text("SwitchName=a Nodes=n1\nSwitchName=b Nod")
+    os.utime(path, ns=(1, 1))
+    assert switches.above(NODES) is first
+    path.unlink()
+    assert switches.above(NODES) is first
+    assert "the last holds" in caplog.text
+    assert switches.above(("n1", "n2", "n3")) is None
+    path.write_text("SwitchName=a Nodes=n[1-2]")
+    again = switches.above(NODES)
+    assert again is not None
+    assert again.leaf_of_node.tolist() == [0, 0]
+
+
 def test_a_session_tells_cycles_of_it(tmp_path: Path) -> None:
     path = tmp_path / "topology.conf"
     path.write_text("SwitchName=a Nodes=n[0-1]\nSwitchName=b Nodes=n[2-3]")
