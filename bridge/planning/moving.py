@@ -13,8 +13,9 @@ Rules
        are free until the last of them ends; then each by itself, wide ones first.
     3. Sets that cost no less are not used, nor those on more leaf switches than a job waits for,
        and has.
-    4. Nobody moves to nodes of more weight than the heaviest he has, and a job that shares nodes
-       not to more idle ones than it has: few hops are not paid for with expensive or empty nodes.
+    4. Nobody moves to nodes of more weight than the heaviest he has, or that have more GPUs and
+       the like than his have and he does not want; and a job that shares nodes not to more idle
+       ones than it has: few hops are not paid for with expensive or empty nodes.
     5. Jobs of one node, those that named nodes, and those that asked for chunks of several kinds
        stay; and nobody enters nodes that FreePools or protections speak of.
 """
@@ -25,6 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.model.node import MEMORY_MIB
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility import Eligibility
@@ -68,6 +70,8 @@ class _Mover:
         whole: it holds whole nodes.
         use: (R,) the most it has on one of its nodes.
         most: leaf switches that it may sit on; 0: any number.
+        had: (R,) of the generic resources that it does not want, all that its nodes have; of the
+            others as much as can be.
     """
 
     row: int
@@ -76,6 +80,7 @@ class _Mover:
     use: NDArray[np.int64]
     end_s: int
     most: int
+    had: NDArray[np.int64]
 
 
 def _movable(snapshot: Snapshot, plan: Plan) -> NDArray[np.bool_]:
@@ -112,12 +117,15 @@ def _movers(
             if start_s < end_s and until_s > plan.now_s:
                 open_ = open_ & ~closed
         use, weight = _use(snapshot, plan, row), snapshot.nodes.weight
+        capacity = snapshot.nodes.capacity
+        unwanted = (use == 0) & (np.arange(len(use)) > MEMORY_MIB)
+        had = np.where(unwanted, capacity[held].sum(axis=0), NEVER)
         open_ = open_ & (weight <= weight[held].max())
-        open_ = open_ & (snapshot.nodes.capacity >= use).all(axis=1)
+        open_ = open_ & (capacity >= use).all(axis=1) & (capacity <= had).all(axis=1)
         whole, most = _whole(snapshot, plan, row), int(market.most[row])
         if whole and not _unlike(ground.kind[open_]) and open_[held].all():
             continue  # it has traded with all of them
-        found.append(_Mover(row, open_, whole, use, end_s, most))
+        found.append(_Mover(row, open_, whole, use, end_s, most, had))
     width = np.diff(plan.indptr)
     return sorted(found, key=lambda mover: (-int(width[mover.row]), mover.row))
 
@@ -143,6 +151,7 @@ def _use(snapshot: Snapshot, plan: Plan, row: int) -> NDArray[np.int64]:
 def _try(ground: Ground, market: Market, room: "_Room", movers: list[_Mover]) -> None:
     """Moves some jobs that may use the same nodes, if there are cheaper ones."""
     fabric, rows = ground.fabric, [mover.row for mover in movers]
+    capacity = ground.snapshot.nodes.capacity
     held = [market.nodes_of(row) for row in rows]
     old = fabric.costs(csr(held)).sum()
     room.leave(movers, held)
@@ -164,6 +173,7 @@ def _try(ground: Ground, market: Market, room: "_Room", movers: list[_Mover]) ->
             and all(
                 fabric.within(mover.most, new, had)
                 and (mover.whole or room.idle(new) <= room.idle(had))
+                and (capacity[new].sum(axis=0) <= mover.had).all()
                 for mover, new, had in zip(movers, proposed, held, strict=True)
             )
         ):

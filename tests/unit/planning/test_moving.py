@@ -121,6 +121,19 @@ class TestWhoMoves:
         snapshot = a_tree(a_snapshot(nodes=nodes, running=running, jobs=[a_job(nodes=4)])(), 4)
         assert 4 not in decided(snapshot).nodes_of(0).tolist()
 
+    @pytest.mark.parametrize(("wanted", "others", "nodes"), [(0, 0, 2), (1, 0, 4), (0, 4, 4)])
+    def test_not_to_gpus_that_it_does_not_want(self, wanted, others, nodes):
+        """Four GPUs on each of 4 to 7, all idle; of the rest, with as many or none, 0 and 1 run."""
+        cluster = [a_node(gpus=4 if 4 <= at < 8 else others, cpus=8 - at // 4) for at in range(12)]
+        running = [a_running_job((at,), 1000) for at in (0, 1)]
+        job = a_job(nodes=2 if wanted else 4, gpus=wanted)
+        snapshot = a_tree(a_snapshot(nodes=cluster, running=running, jobs=[job])(), 4)
+        held = decided(snapshot, "sequential").nodes_of(0)
+        assert held.tolist() == ([4, 5] if wanted else [2, 3, 4, 5])
+        moved = decided(snapshot).nodes_of(0)
+        assert len(switches(decided(snapshot), 0)) == 1
+        assert np.isin(moved, range(4, 8)).sum() <= nodes
+
     def test_not_from_used_nodes_to_idle_ones(self):
         """One CPU is left on 0 and on 2; 4 and 5 are idle and on one switch."""
         running = [
