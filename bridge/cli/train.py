@@ -86,18 +86,19 @@ def placement(  # noqa: PLR0917 - options, by name
         settings = Settings(rate=rate, critic_rate=2 * rate, batch=batch)
         learnt = train(course, out, resume=resume, settings=settings, tell=tell)
     last = learnt.curve[-1] if learnt.curve else {}
+    cost = next((row["cost"] for row in reversed(learnt.curve) if "cost" in row), None)
     result = {
         "network": network,
         "steps": learnt.steps,
         "spent_s": round(learnt.spent_s, 1),
         "reward": last.get("reward"),
-        "cost_to_sequential": last.get("cost"),
+        "cost_to_sequential": cost,
         "weights": str(out / "weights.npz"),
     }
     if as_json:
         print(json.dumps(result))
-    elif last:
+    elif cost is not None:
         print(
             f"{network}: {learnt.steps:,} decisions in {learnt.spent_s:.0f} s, held-out windows at "
-            f"{last['cost']:.4f} of sequential; weights in {result['weights']}"
+            f"{cost:.4f} of sequential; weights in {result['weights']}"
         )

@@ -135,7 +135,9 @@ def train(
         tell: called after every round.
 
     Raises:
-        ConfigError: the directory holds another training, or none to go on with.
+        ConfigError: the directory holds another training, or none to go on with, or cannot be
+            written.
+        KeyboardInterrupt: somebody wants it to end; what was learnt is kept, to be gone on with.
     """
     settings = settings or Settings()
     learner = Learner(course.network, settings, course.seed)
@@ -147,8 +149,32 @@ def train(
         raise ConfigError(
             "--out", f"{out} holds a training; --resume goes on with it, or name another directory"
         )
-    out.mkdir(parents=True, exist_ok=True)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "checkpoint.pt.part").touch()
+        (out / "checkpoint.pt.part").unlink()
+    except OSError as error:
+        raise ConfigError("--out", f"{out} cannot be written: {error.strerror}") from None
     boards = Boards(windows(course), course.boards, hash((course.seed, progress.steps)) % 2**32)
+    try:
+        _learn(course, out, learner, boards, progress, tell=tell)
+    except KeyboardInterrupt:
+        if progress.curve:
+            _save(out, learner, course, progress)
+        raise
+    return progress
+
+
+def _learn(
+    course: Course,
+    out: Path,
+    learner: Learner,
+    boards: Boards,
+    progress: Progress,
+    *,
+    tell: Callable[[Progress], None],
+) -> None:
+    """Round by round, with a checkpoint every minute and at the end."""
     held_out = HeldOut()
     began = time.monotonic() - progress.spent_s
     saved = time.monotonic()
@@ -169,7 +195,6 @@ def train(
         if time.monotonic() - saved > CHECKPOINT_S or progress.steps >= course.steps:
             _save(out, learner, course, progress)
             saved = time.monotonic()
-    return progress
 
 
 def _save(out: Path, learner: Learner, course: Course, progress: Progress) -> None:
@@ -215,5 +240,5 @@ def _restore(checkpoint: Path, learner: Learner, course: Course) -> Progress:
     except ConfigError:
         raise
     except Exception as error:  # whatever unpickling of a file that is none may raise
-        why = str(error).partition("\n")[0]
-        raise ConfigError("--resume", f"{checkpoint} is no checkpoint: {why}") from None
+        why = type(error).__name__  # PyTorch's words tell how to run what is in the file
+        raise ConfigError("--resume", f"{checkpoint} is no checkpoint ({why})") from None

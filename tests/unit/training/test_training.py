@@ -70,6 +70,32 @@ def test_mistakes_are_one_line(tmp_path, capsys):
         assert error.count("\n") == 1
     assert train("--out", str(tmp_path / "none"), *SMALL, "--resume") == 1
     assert "to go on with" in capsys.readouterr().err
+    assert train("--out", str(tmp_path / "checkpoint.pt"), *SMALL) == 1
+    assert "checkpoint.pt cannot be written" in capsys.readouterr().err
+
+
+@needs_torch
+def test_who_interrupts_keeps_what_was_learnt(tmp_path, capsys, monkeypatch):
+    from bridge.training import placement
+
+    rounds = []
+
+    def interrupting(self, boards, done, real=placement.Learner.lesson):
+        if rounds:
+            raise KeyboardInterrupt
+        rounds.append(done)
+        return real(self, boards, done)
+
+    asked = ("--out", str(tmp_path), "--network", "fcn-1", "--boards", "16", "--json")
+    with monkeypatch.context() as patched:
+        patched.setattr(placement.Learner, "lesson", interrupting)
+        assert train(*asked, "--steps", "100000") == 130
+    assert read_weights(tmp_path / "weights.npz")[0] == "fcn-1"
+    capsys.readouterr()
+    assert train(*asked, "--steps", "1", "--resume") == 0
+    said = json.loads(capsys.readouterr().out)
+    assert 0 < said["steps"] < 100000
+    assert 0.5 < said["cost_to_sequential"] < 1.1
 
 
 @needs_torch
