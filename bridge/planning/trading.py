@@ -68,23 +68,30 @@ def kinds(
         np.where(leaf >= 0, fabric.tree.root[leaf], -1) if len(fabric.tree.root) else leaf,
         _named(jobs, len(nodes)),
     ]
-    named: dict[bytes, NDArray[np.int64]] = {}
     lists: list[NDArray[Any] | list[int]] = [
         *(part.nodes for part in snapshot.partitions),
         *(reservation.nodes for reservation in snapshot.reservations),
         *map(np.flatnonzero, spoken_of),
     ]
-    for members in lists:
-        mask = np.zeros(len(nodes), dtype=np.int64)
-        mask[members] = 1
-        named[mask.tobytes()] = mask
+    inside = np.zeros((len(nodes), len(lists)), dtype=bool)
+    for at, members in enumerate(lists):
+        inside[members, at] = True
+    columns.append(_rows_apart(np.packbits(inside, axis=1)))
     kind = np.zeros(len(nodes), dtype=np.int64)
-    for column in (*columns, *named.values()):
+    for column in columns:
         if len(column) and (column != column[0]).any():
             values = np.unique(column, return_inverse=True)[1].astype(np.int64)
             both = kind * (int(values.max()) + 1) + values
             kind = np.unique(both, return_inverse=True)[1].astype(np.int64)
     return kind
+
+
+def _rows_apart(rows: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """(n,) numbers that are equal for equal rows."""
+    if not rows.size:
+        return np.zeros(len(rows), dtype=np.int64)
+    whole = np.ascontiguousarray(rows).view(f"V{rows.shape[1]}").ravel()
+    return np.unique(whole, return_inverse=True)[1].astype(np.int64)
 
 
 def _named(jobs: JobTable, n_nodes: int) -> NDArray[np.int64]:

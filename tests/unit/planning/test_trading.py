@@ -20,7 +20,7 @@ from bridge.policies.place.compact import Compact
 from bridge.policies.place.sequential import Sequential
 from bridge.ports import Memory
 from bridge.registry import build, parse_policy
-from tests.builders import a_job, a_node, a_reservation, a_running_job, a_snapshot
+from tests.builders import a_job, a_node, a_partition, a_reservation, a_running_job, a_snapshot
 
 POOLS = {
     "free_pools": [{"name": "mine", "nodes": {"names": "n[1,4]"}, "access": [{"users": ["no"]}]}]
@@ -87,6 +87,28 @@ def planned(snapshot, plan="conservative", rules=None):
 def hops(snapshot, plan, rows):
     costs = Fabric.of(snapshot.topology).costs(csr([plan.nodes_of(row) for row in rows]))
     return costs[np.isfinite(costs)].sum()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_nodes_are_alike_if_the_same_lists_name_them(seed):
+    """Of partitions and reservations, more than fit into a byte; and of the site's rules."""
+    dice, n = np.random.default_rng(seed), 40
+    odds = dice.choice((0.1, 0.9, 1.0), 14)
+    lists = [np.flatnonzero(np.repeat(dice.random(n // 4) < p, 4)) for p in odds]
+    lists += lists[:3]
+    snapshot = a_snapshot(
+        nodes=n,
+        jobs=[a_job(2)],
+        partitions=[a_partition(f"p{at}", nodes) for at, nodes in enumerate(lists[:9])],
+        reservations=[a_reservation(nodes, 10, 20) for nodes in lists[9:]],
+    )()
+    spoken_of = np.repeat(dice.random(n // 2) < 0.5, 2)
+    fabric = Fabric.of(regular(n, 4))
+    kind = kinds(dataclasses.replace(snapshot, topology=fabric.topology), fabric, [spoken_of])
+    naive = [(spoken_of[at], *(at in nodes for nodes in lists)) for at in range(n)]
+    for one in range(n):
+        for other in range(one):
+            assert (kind[one] == kind[other]) == (naive[one] == naive[other])
 
 
 @pytest.mark.parametrize("rules", [None, POOLS], ids=["free", "pools"])
