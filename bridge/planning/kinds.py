@@ -25,9 +25,10 @@ SPARE_S = 60
 is late by less does not break it."""
 
 
-def fixed_start_s(jobs: JobTable) -> NDArray[np.int64]:
-    """(n_jobs,) the instant at which a job is to start exactly; 0: at any time."""
-    return np.where(jobs.fixed, np.where(jobs.begin_s > 0, jobs.begin_s, jobs.eligible_s), 0)
+def fixed_start_s(jobs: JobTable, job: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(n,) the instants at which some rows of the table are to start exactly; 0: at any time."""
+    begin_s = jobs.begin_s[job]
+    return np.where(jobs.fixed[job], np.where(begin_s > 0, begin_s, jobs.eligible_s[job]), 0)
 
 
 def latest_start_s(
@@ -46,7 +47,7 @@ def latest_start_s(
     if deadline_s.any():
         latest = np.where(deadline_s > 0, deadline_s - shortest_s(jobs, job, time_limit_s), latest)
     if jobs.fixed.any():
-        fixed_s = fixed_start_s(jobs)[job]
+        fixed_s = fixed_start_s(jobs, job)
         until = np.where(fixed_s > now_s, fixed_s, fixed_s + FIXED_GRACE_S)
         latest = np.where(fixed_s > 0, np.minimum(latest, until), latest)
     return latest
@@ -92,7 +93,8 @@ def too_late(
         now_s: a bound that is behind is met by nothing but a change of the job.
         code: of what keeps it from an earlier start.
     """
-    fixed_s, deadline_s = int(fixed_start_s(jobs)[job]), int(jobs.deadline_s[job])
+    fixed_s = int(fixed_start_s(jobs, np.array([job]))[0])
+    deadline_s = int(jobs.deadline_s[job])
     text, over = "", False
     if fixed_s:
         text = f"{MISSED[0]} {format_instant(fixed_s)} as fixed"
