@@ -202,9 +202,9 @@ class Service:
         known = config.topology
         if known.file is None:
             return Session(config.controller.retry_s)
-        return Session(
-            config.controller.retry_s, Switches(known.file).above, switches_wait_s=known.wait_s
-        )
+        switches = Switches(known.file)
+        switches.warn()
+        return Session(config.controller.retry_s, switches.above, switches_wait_s=known.wait_s)
 
     def _recorded(self, min_queue: int, wait_s: float) -> tuple[bytes, int] | None:
         """The next cycle with such a queue, as a file; written in the thread of whoever asked."""

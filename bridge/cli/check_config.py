@@ -2,6 +2,7 @@
 """`schedbridge check-config FILE`: is this configuration right, and what does it come to?"""
 
 import json
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +12,7 @@ import yaml
 from bridge.cli.asking import JsonOption
 from bridge.config import ConfigProblems, load, to_mapping
 from bridge.errors import ConfigError
+from bridge.slurm.topology_conf import read_topology
 
 
 def check_config(
@@ -21,10 +23,12 @@ def check_config(
     """Check a configuration file; print it with all defaults filled in.
 
     Exit code 1 and one line per problem if something is wrong. Users, directories and addresses
-    are looked at when the service starts.
+    are looked at when the service starts; of a topology.conf that is not here, or not sound, a
+    line warns.
     """
     try:
-        found = to_mapping(load(file))
+        config = load(file)
+        found = to_mapping(config)
     except ConfigError as error:
         if not as_json:
             raise
@@ -32,6 +36,14 @@ def check_config(
         listed = [{"file": p.file, "key": p.key, "problem": p.problem} for p in problems]
         print(json.dumps({"ok": False, "problems": listed}, indent=2))
         raise typer.Exit(1) from None
+    if config.topology.file is not None:
+        try:
+            read_topology(config.topology.file)
+        except ConfigError as error:
+            print(
+                f"warning: {error}; without it jobs are placed as if there were no switches",
+                file=sys.stderr,
+            )
     if as_json:
         print(json.dumps({"ok": True, "config": found}, indent=2))
     elif not quiet:

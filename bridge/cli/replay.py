@@ -151,7 +151,7 @@ def _show(one: _Compared) -> None:
     for key, text in recording.origin.items():
         print(f"  {key}: {text}")
     print(f"  {'':<24}{'recorded':>16}{'replayed':>16}")
-    print(f"  {'policy':<24}{recording.policy.name:>16}{one.spec.name:>16}")
+    print(f"  {'policy':<24}{recording.policy.name:>16} {one.spec.name:>15}")
     before, after = one.before.plain(), one.after.plain()
     for label, name in (
         ("jobs with a start", "rows"),

@@ -29,6 +29,13 @@ class Switches:
         self._known: tuple[Sequence[str], int] | None = None
         self._topology: Topology | None = None
 
+    def warn(self) -> None:
+        """Says in the log if the file is of no use as yet: before a controller has called."""
+        try:
+            read_topology(self._path)
+        except ConfigError as error:
+            _log.warning("%s; until that is mended jobs are placed without a topology", error)
+
     def above(self, nodes: Sequence[str]) -> Topology | None:
         """The switches above these nodes; None: the file says nothing that can be used."""
         try:

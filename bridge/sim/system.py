@@ -112,8 +112,8 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-_Positive = Annotated[int, Field(ge=1)]
-_Amount = Annotated[int, Field(ge=0)]
+_Positive = Annotated[int, Field(ge=1, le=2**31 - 1)]
+_Amount = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 
 class _NodeGroup(_Strict):
@@ -173,7 +173,7 @@ def read_system(path: Path) -> System:
         text = _Description.model_validate(data)
     except ValidationError as error:
         first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
+        key = ".".join(str(part) for part in first["loc"] if part != _TopologyText.__name__)
         raise ConfigError(key or "system", first["msg"], file=str(path)) from None
     try:
         system = _system(text)

@@ -127,6 +127,16 @@ def test_check_config_names_every_problem(capsys, tmp_path):
     assert {problem["key"] for problem in found["problems"]} == {"policy", "log.level"}
 
 
+def test_check_config_warns_of_a_topology_that_is_not_here(capsys, tmp_path):
+    file, switches = tmp_path / "b.yaml", tmp_path / "topology.conf"
+    file.write_text(f"topology: {switches}")
+    code, out, err = call(capsys, "check-config", file, "--json")
+    assert (code, json.loads(out)["ok"]) == (0, True)
+    assert err.startswith(f"warning: {switches}: ")
+    switches.write_text("SwitchName=a Nodes=n1")
+    assert call(capsys, "check-config", file, "--quiet") == (0, "", "")
+
+
 def test_check_config_of_no_file(capsys, tmp_path):
     code, _, err = call(capsys, "check-config", tmp_path / "none")
     assert code == 1

@@ -102,3 +102,14 @@ def test_a_site_lets_jobs_wait_that_say_nothing(tmp_path: Path) -> None:
     assert session.apply(a_delta(1, jobs=[asking(2)]))
     jobs = session.snapshot()[0].jobs
     assert (jobs.switches.tolist(), jobs.switches_wait_s.tolist()) == ([2], [300])
+
+
+def test_a_file_that_is_of_no_use_is_told_before_anybody_calls(tmp_path, caplog):
+    path = tmp_path / "topology.conf"
+    Switches(path).warn()
+    assert "cannot be read" in caplog.text
+    assert "without a topology" in caplog.text
+    caplog.clear()
+    path.write_text("SwitchName=a Nodes=n[1-4]")
+    Switches(path).warn()
+    assert not caplog.text

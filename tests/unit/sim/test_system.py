@@ -82,6 +82,7 @@ def test_names_of_a_pool_sort_like_their_numbers():
             "nodes: [{names: a, cpus: 1}]\npartitions: [{name: p, nodes: b}]",
             r"partitions\.0\.nodes: no node b is described",
         ),
+        ("nodes: [{names: a, cpus: 99999999999999999999}]", r"nodes\.0\.cpus: .*less than"),
         ("nodes: [", "is not YAML"),
         ("just words", "system: "),
     ],
@@ -174,8 +175,11 @@ def test_switches_stand_in_a_file_beside(tmp_path):
     system = described(tmp_path, waiting)
     assert system.wait_s == 60
     assert system.topology is not None
-    with pytest.raises(ConfigError, match="wait_s"):
-        described(tmp_path, text.replace("topology.conf", "{file: topology.conf, wait_s: -1}"))
+    for wrong in (-1, 10**20):
+        with pytest.raises(ConfigError, match=r"topology\.wait_s: Input should be"):
+            described(
+                tmp_path, text.replace("topology.conf", f"{{file: topology.conf, wait_s: {wrong}}}")
+            )
     (tmp_path / "topology.conf").write_text("SwitchName=a Nodes=a Nodes=b")
     with pytest.raises(ConfigError, match=r"topology\.conf: line 1: a key stands there twice"):
         described(tmp_path, text)
