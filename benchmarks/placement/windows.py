@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from bridge.cli import bench_placement as bench
+from bridge.errors import BridgeError
 from bridge.planning.fabric import Metric
 
-OUT = Path(__file__).parents[1] / "results" / "placement-windows.json"
 NAMES = (
     "sequential", "annealing-published@500", "annealing@500", "annealing-published@1000",
     "annealing@1000", "neural@500", "contiguous-exact", "compact@5",
@@ -36,13 +36,16 @@ def main() -> None:
     parser.add_argument("file", nargs="?", type=Path, default=bench.SAMPLE)
     parser.add_argument("--solvers", type=int, default=0, help="seconds for a window; 0: none")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--json", type=Path, default=OUT)
+    parser.add_argument("--json", type=Path, help="write all figures there")
     asked = parser.parse_args()
     names = [name for name in NAMES if name.partition("@")[0] in bench.PLACERS]
     if asked.solvers:
         names += [f"contiguous-cp-sat@{asked.solvers}", f"contiguous-scip@{asked.solvers}"]
     placers = bench.parse_placers(",".join(names))
-    instances = list(bench.read_instances(asked.file))
+    try:
+        instances = list(bench.read_instances(asked.file))
+    except BridgeError as error:
+        sys.exit(f"windows.py: {error}")
     lines = filter(str.strip, asked.file.read_text().splitlines())
     stated = [json.loads(line).get("cost", {}) for line in lines]
     result: dict[str, Any] = {"windows": len(instances)}
@@ -70,8 +73,9 @@ def main() -> None:
         )
         result[metric.value] = totals
         print(_table(metric, totals, len(rows)), flush=True)
-    asked.json.write_text(json.dumps(result, indent=1) + "\n")
-    print(f"written to {asked.json}", file=sys.stderr)
+    if asked.json:
+        asked.json.write_text(json.dumps(result, indent=1) + "\n")
+        print(f"written to {asked.json}", file=sys.stderr)
 
 
 def _table(metric: Metric, totals: dict[str, Any], count: int) -> str:
