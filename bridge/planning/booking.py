@@ -16,7 +16,7 @@ Rules
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -252,7 +252,8 @@ class Booking:
         """
         rows: list[tuple[int, int, int, Kept | None]] = []  # asked, candidate, request, place
         begin = []
-        for at, place, start_s in zip(asked.tolist(), kept, start.tolist(), strict=True):
+        for at, lay, start_s in zip(asked.tolist(), kept, start.tolist(), strict=True):
+            place = self._renumbered(at, lay)
             candidate = int(self._first[at]) + place.alternative
             if candidate >= self._first[at + 1] or self._refusals[candidate] is not None:
                 continue
@@ -324,6 +325,15 @@ class Booking:
             term_mode=self._terms.mode[take],
         )
         return done
+
+    def _renumbered(self, at: int, place: Kept) -> Kept:
+        """The place, by the alternative that has its nodes now: leaf switches are chosen anew."""
+        first, opens_s = int(self._first[at]), self.rows.eligibility.opens_s
+        for number in sorted(range(int(self._first[at + 1]) - first), key=place.alternative.__ne__):
+            now = self._still(first + number, place)
+            if now and all(opens_s(group.class_) <= place.start_s for group in now.groups):
+                return replace(place, alternative=number)
+        return place
 
     def _still(self, candidate: int, place: Kept) -> Layout | None:
         """The layout that a kept place has now, if its nodes are still there for it."""

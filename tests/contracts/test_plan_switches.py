@@ -13,7 +13,7 @@ from bridge.model.topology import Topology, regular
 from bridge.ports import Memory
 from bridge.registry import build, choices, parse_policy
 from bridge.units import NEVER
-from tests.builders import a_job, a_running_job, a_snapshot, gantt
+from tests.builders import a_job, a_node, a_running_job, a_snapshot, gantt
 from tests.worlds import random_world
 
 PLANS = choices()["plan"]
@@ -146,6 +146,23 @@ class TestAWish:
         made = decide(dataclasses.replace(world, topology=apart), plan, place=place)
         assert made.start_s[0] == NEVER
         assert made.reasons[0].code is ReasonCode.NEVER
+
+
+def test_a_promise_stands_when_leaf_switches_are_ranked_anew():
+    """The first has one switch, the second the other; then it is the other that is free first."""
+    jobs = [a_job(4, switches=1, switches_wait_s=1000), a_job(4, features="b")]
+    nodes = [a_node(features=("b",) * (at > 3)) for at in range(8)]
+    memory = Memory()
+    for end_s in (100, 90):
+        running = [a_running_job((0, 1, 2, 3), 100), a_running_job((4, 5, 6, 7), end_s)]
+        world = a_snapshot(nodes=nodes, running=running, jobs=jobs, now_s=100 - end_s)()
+        made = decide(
+            dataclasses.replace(world, topology=regular(8, 4)),
+            {"name": "openccs", "keep_plan": True},
+            memory,
+        )
+    assert made.start_s.max() <= 100
+    assert made.nodes_of(0).tolist() == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("plan", ["easy", "conservative", "openccs"])
