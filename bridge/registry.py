@@ -20,6 +20,7 @@ from bridge.errors import ConfigError
 from bridge.model.policy import PolicySpec, StageSpec
 from bridge.ports import Policy
 
+_MOST: Final = 2**31 - 1
 _ALGORITHMS: Final[Mapping[str, Mapping[str, tuple[str, Mapping[str, object]]]]] = {
     # stage -> name -> (class, parameters that the name stands for)
     "order": {
@@ -265,3 +266,5 @@ def _check_kind(where: str, value: object, annotation: str) -> None:
     )
     if not fits:
         raise ConfigError(where, f"must be {' or '.join(wanted)}, not {value!r}")
+    if isinstance(value, int) and not -_MOST <= value <= _MOST:  # what the core's numbers hold
+        raise ConfigError(where, f"must lie between -{_MOST} and {_MOST}")

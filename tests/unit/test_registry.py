@@ -25,6 +25,8 @@ def test_every_preset_is_built_and_read_back(name):
         ({"plan": {"name": "easy", "depth": "deep"}}, "policy.plan.depth", "int"),
         ({"plan": {"name": "easy", "depth": -1}}, "policy.plan.depth", "0 or more"),
         ({"plan": {"name": "easy", "depth": True}}, "policy.plan.depth", "int"),
+        ({"place": {"name": "compact", "effort": 2**31}}, "policy.place.effort", "between"),
+        ({"plan": {"name": "window", "period_s": 10**30}}, "policy.plan.period_s", "between"),
         ({"order": {"name": "fcfs", "x": 1}}, "policy.order.x", "none"),
     ],
 )
