@@ -22,6 +22,7 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from bridge.cli.bench_placement import Instance, fabric_for, read_instances
+from bridge.errors import BridgeError
 from bridge.planning.fabric import Fabric, Metric, NodeSets
 from bridge.policies.place.compact import Compact
 
@@ -171,4 +172,7 @@ def solved(
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except BridgeError as error:
+        sys.exit(f"optimum.py: {error}")

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.errors import BridgeError
 from bridge.loop import Decider
 from bridge.measures import bounded_slowdown, wait_s
 from bridge.model.plan import Plan
@@ -293,4 +294,7 @@ def table(cases: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except BridgeError as error:
+        sys.exit(f"preferring.py: {error}")
