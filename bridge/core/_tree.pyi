@@ -148,8 +148,8 @@ class Tree:
 
         One job's best set is found exactly, by max-plus programmes over counts per switch; equals
         leave the largest holes. All orders are tried for up to five jobs, then neighbourhoods until
-        a bound is reached. Never worse than ``contiguous`` for up to eight jobs on up to 4,000 idle
-        nodes.
+        a bound is reached. Never worse than ``sequential``, nor, for up to eight jobs, than
+        ``contiguous`` where that is quick (some hundred idle nodes).
 
         Args:
             metric: what is paid.

@@ -14,6 +14,7 @@
 #include "tree_anneal.hpp"
 #include "tree_arguments.hpp"
 #include "tree_exchange.hpp"
+#include "tree_known.hpp"
 #include "tree_line.hpp"
 #include "tree_packing.hpp"
 #include "tree_window.hpp"
@@ -136,29 +137,6 @@ nb::tuple anneal_py(const Tree &tree, const HopMetric &metric, nb::handle idle, 
     return from_positions(tree, line, placed);
 }
 
-// The best contiguous sets as counts by switch, where they are cheap to have: nothing that the
-// search ends with is worse than these.
-std::vector<LeafCounts> contiguous_counts(const Tree &tree, const HopMetric &metric,
-                                          std::vector<int32_t> idle,
-                                          const std::vector<int32_t> &sizes) {
-    constexpr size_t most_jobs = 8, most_nodes = 4000;
-    if (sizes.size() > most_jobs || sizes.size() < 2 || idle.size() > most_nodes) {
-        return {};
-    }
-    std::sort(idle.begin(), idle.end());
-    const IdleLine line{std::move(idle)};
-    std::vector<LeafCounts> counts;
-    for (const auto &positions : line_exact(tree, metric, line, sizes)) {
-        counts.emplace_back();
-        std::vector<int32_t> leaves;
-        for (const int32_t i : positions) {
-            leaves.push_back(tree.leaf_of_node()[line.nodes[i]]);
-        }
-        counts.back() = counted(std::move(leaves));
-    }
-    return counts;
-}
-
 nb::tuple compact_py(const Tree &tree, const HopMetric &metric, nb::handle idle, nb::handle sizes,
                      double budget_ms, int64_t iterations, int64_t seed) {
     expect_levels(tree, metric);
@@ -177,7 +155,15 @@ nb::tuple compact_py(const Tree &tree, const HopMetric &metric, nb::handle idle,
     {
         nb::gil_scoped_release release;
         const auto began = std::chrono::steady_clock::now();
-        const std::vector<LeafCounts> known = contiguous_counts(tree, metric, nodes, wanted);
+        std::vector<int32_t> ascending = nodes;
+        std::sort(ascending.begin(), ascending.end());
+        Deadline until;
+        if (budget_ms > 0) { // half of it at most, so that something is left to search in
+            until = began + std::chrono::microseconds(
+                                static_cast<int64_t>(std::min(budget_ms * 500, 1e15)));
+        }
+        const std::vector<LeafCounts> known =
+            known_placement(tree, metric, ascending, wanted, until);
         const std::chrono::duration<double, std::milli> spent =
             std::chrono::steady_clock::now() - began;
         if (budget_ms > 0) {

@@ -104,7 +104,8 @@ LinePlacement line_sequential(const IdleLine &line, const std::vector<int32_t> &
 }
 
 LinePlacement line_exact(const Tree &tree, const HopMetric &metric, const IdleLine &line,
-                         const std::vector<int32_t> &sizes, int64_t most_states) {
+                         const std::vector<int32_t> &sizes, int64_t most_states,
+                         std::optional<std::chrono::steady_clock::time_point> until) {
     const auto m = static_cast<int32_t>(line.nodes.size());
     LinePlacement placed(sizes.size());
     if (std::accumulate(sizes.begin(), sizes.end(), int64_t{0}) > m) {
@@ -156,6 +157,9 @@ LinePlacement line_exact(const Tree &tree, const HopMetric &metric, const IdleLi
         }
         if (promise >= found) {
             continue;
+        }
+        if (cut > 0 && until && std::chrono::steady_clock::now() >= *until) {
+            break;
         }
         // best[i][state]: least cost of the jobs in `state` on the first i positions from the cut.
         std::fill(best.begin(), best.end(), INF);

@@ -8,8 +8,9 @@ Rules
     3. The jobs of a window are placed in every order for up to five of them; then a few at a time
        are taken out and put back, half of the time under random prices of pods, while that makes
        nothing worse.
-    4. The best contiguous placement of up to eight jobs on up to 4,000 idle nodes is known before
-       the search begins: what is returned is no worse.
+    4. A contiguous placement is known before the search begins: the best of up to eight jobs where
+       that is quick to have, of more jobs four at a time, or else one job after the other. What is
+       returned is no worse.
 
 Source: ours. The exact programmes rest on the cost being a constant less the weighted squares of
 the counts; the neighbourhoods are those of large-neighbourhood search (Shaw, CP 1998).

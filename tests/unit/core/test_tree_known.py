@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Windows of many jobs: `compact` is no worse than the contiguous placements it begins with."""
+
+import numpy as np
+import pytest
+
+from bridge.model.topology import regular
+from bridge.planning.fabric import Fabric, in_groups
+
+
+@pytest.mark.parametrize("budget_ms", [0.0, 0.5])
+@pytest.mark.parametrize("seed", range(6))
+def test_many_jobs_are_placed_no_worse_than_as_runs(seed, budget_ms):
+    rng = np.random.default_rng(seed)
+    fabric = Fabric.of(regular(400, 8, 40))
+    idle = np.sort(rng.choice(400, 300, replace=False)).astype(np.int32)
+    sizes = rng.integers(1, 21, size=20).astype(np.int32)
+    tree, metric = fabric.tree, fabric.metric
+    found = fabric.costs(tree.compact(metric, idle, sizes, budget_ms)).sum()
+    assert found <= fabric.costs(tree.sequential(idle, sizes)).sum()
+    if not budget_ms:  # no clock ends the programme
+
+        def runs(left, some):
+            return tree.contiguous(metric, left, some)
+
+        assert found <= fabric.costs(in_groups(runs, idle, sizes, 4)).sum()
+
+
+@pytest.mark.parametrize("jobs", [2, 5, 8])
+def test_up_to_eight_jobs_are_placed_no_worse_than_the_best_runs(jobs):
+    rng = np.random.default_rng(jobs)
+    fabric = Fabric.of(regular(400, 8, 40))
+    idle = np.sort(rng.choice(400, 200, replace=False)).astype(np.int32)
+    sizes = rng.integers(1, 21, size=jobs).astype(np.int32)
+    tree, metric = fabric.tree, fabric.metric
+    exact = fabric.costs(tree.contiguous(metric, idle, sizes)).sum()
+    assert fabric.costs(tree.compact(metric, idle, sizes, 0.5)).sum() <= exact
+
+
+def test_jobs_that_runs_would_put_across_fabrics_find_a_place():
+    two = regular(8, 4)
+    apart = Fabric.of(type(two)(two.names[:2], np.array([-1, -1], np.int32), two.leaf_of_node))
+    idle, sizes = np.arange(8, dtype=np.int32), np.array([3, 4], np.int32)
+    assert np.isfinite(apart.costs(apart.tree.compact(apart.metric, idle, sizes, 0.0))).all()
