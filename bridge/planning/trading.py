@@ -44,6 +44,8 @@ MOST_TIMES = 3
 """Announced instants that are looked at in one cycle."""
 MOVES = 50_000
 """Exchanges that are tried for jobs with nodes of several kinds."""
+MOST_COUNTS = 1 << 26
+"""Jobs times switches beyond which nothing is exchanged: the core keeps so many counts."""
 
 
 def kinds(
@@ -288,6 +290,8 @@ class Market:
         nodes = np.flatnonzero(free).astype(np.int32)
         fixed = here[~free[self.image[here]] & (self._leaf[self.image[here]] >= 0)]
         rows = np.unique(self._row[here])
+        if len(rows) * len(self._fabric.topology) > MOST_COUNTS:
+            return
         number = np.full(len(self.given) + 1, -1, dtype=np.int32)  # the last one is nobody's
         number[rows] = np.arange(len(rows))
         found = self._fabric.tree.exchange(

@@ -303,3 +303,28 @@ def test_a_plan_that_is_kept_follows():
     again = run_cycle(snapshot, memory, policy, np.random.default_rng(0))
     assert again.start_s.tolist() == first.start_s.tolist()
     assert again.nodes.tolist() == first.nodes.tolist()
+
+
+@pytest.mark.parametrize(("most", "asked"), [(0, False), (1 << 26, True)])
+def test_the_core_is_asked_for_exchanges_it_can_hold(monkeypatch, most, asked):
+    class Noted:
+        exchanged = False
+
+        def __init__(self, tree):
+            self._tree = tree
+
+        def __getattr__(self, name):
+            Noted.exchanged |= name == "exchange"
+            return getattr(self._tree, name)
+
+    snapshot = a_world(3, chunks=True)
+    before = planned(snapshot)
+    monkeypatch.setattr("bridge.planning.trading.MOST_COUNTS", most)
+    land = ground(snapshot)
+    land = dataclasses.replace(
+        land, fabric=dataclasses.replace(land.fabric, tree=Noted(land.fabric.tree))
+    )
+    after = trade(land, before).plan()
+    assert Noted.exchanged == asked
+    assert np.array_equal(before.start_s, after.start_s)
+    assert check(snapshot, after) == ()
