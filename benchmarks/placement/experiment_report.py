@@ -84,9 +84,10 @@ def _table3(metric: str, tables: dict[str, Any]) -> str:
 def _table4(metric: str, tables: dict[str, Any]) -> str:
     mean, theirs = tables["table4"]["mean"], metric == "code"
     best = mean["contiguous-exact"]["cost"]
+    again = f"{tables['cap_s']:g} s" if tables["cap_s"] else "to the end"
     lines = [
         f"Table IV, metric `{metric}`, {tables['solved']} windows, SCIP's limit "
-        f"{tables['limit_s']:g} s, and {tables['cap_s'] or 'no'} s where that proved nothing:",
+        f"{tables['limit_s']:g} s, and {again} where that proved nothing:",
         "",
         "| | cost | to the best | not placed | s |"
         + (" paper: cost | to the best | not placed | s |" if theirs else ""),
