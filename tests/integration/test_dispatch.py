@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 
 import pytest
 
@@ -126,6 +127,25 @@ def test_a_job_sits_below_one_switch(switched: Cluster) -> None:
         hops = metric(switched, "schedbridge_hops_total")
         assert 0 < hops['when="after"'] < hops['when="before"']
         switched.run("scancel", small, job)
+
+
+@pytest.mark.parametrize("placer", ["annealing", "neural"])
+def test_jobs_start_together_at_the_ends_of_periods(switched: Cluster, placer: str) -> None:
+    """Two of four nodes each: whoever starts in a window, each has a switch to itself."""
+    period_s = 6
+    with policy(switched, preset=f"tjap-{placer}", plan={"period_s": period_s}):
+        told = f"window+{placer}"
+        switched.wait_for("the policy", lambda: told in switched.run("schedbridge", "status"))
+        jobs = [switched.sbatch("-N4", "--exclusive", "-t5", run="sleep 60") for _ in range(2)]
+        for job in jobs:
+            switched.wait_state(job, "RUNNING")
+        held = {tuple(expand(switched.job(job)["NodeList"])) for job in jobs}
+        assert held == {("n1", "n2", "n3", "n4"), ("n5", "n6", "n7", "n8")}
+        for job in jobs:
+            started = datetime.fromisoformat(switched.job(job)["StartTime"])
+            assert started.second % period_s <= 1  # a minute has whole periods
+        switched.run("scancel", *jobs)
+        switched.wait_empty(60)
 
 
 def test_a_living_cycle_is_recorded_and_planned_again(cluster: Cluster) -> None:
