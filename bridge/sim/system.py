@@ -183,6 +183,10 @@ def read_system(path: Path) -> System:
         return system
     above = _TopologyText(file=text.topology) if isinstance(text.topology, str) else text.topology
     topology = read_topology(path.parent / above.file, system.nodes.names)
+    if (topology.leaf_of_node < 0).all():
+        node = system.nodes.names[0]
+        problem = f"{above.file} names none of the nodes ({node}, ...)"
+        raise ConfigError("topology", problem, file=str(path))
     return replace(system, topology=topology, wait_s=above.wait_s)
 
 

@@ -35,6 +35,8 @@ from bridge.planning.fabric import Fabric, NodeSets
 from bridge.policies.place.annealing import Annealing
 from bridge.policies.place.neural_weights import LARGEST, NUMBERS, from_file, shipped
 
+DEFAULT = "fcn-1"
+
 
 @dataclass(frozen=True)
 class Neural(Annealing):
@@ -49,7 +51,7 @@ class Neural(Annealing):
         first: never look beyond the first 100 idle nodes.
     """
 
-    network: str = "fcn-1"
+    network: str = DEFAULT
     weights: str = ""
     warmth: float = 1.3
     wander: float = 0.2
@@ -65,6 +67,8 @@ class Neural(Annealing):
             raise ConfigError("wander", f"must be from 0 to 1, not {self.wander}")
         if not 0 <= self.since <= 1:
             raise ConfigError("since", f"must be from 0 to 1, not {self.since}")
+        if self.weights and self.network != DEFAULT:
+            raise ConfigError("network", "the file of weights says which one: give one of the two")
         chosen = from_file(Path(self.weights)) if self.weights else shipped(self.network)
         object.__setattr__(self, "_network", chosen)
 

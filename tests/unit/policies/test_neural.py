@@ -288,3 +288,11 @@ print(peaks[1] - peaks[0])
 """
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert int(said.stdout) < 64 << 10  # KiB
+
+
+def test_a_file_of_weights_and_a_network_are_not_both_named(tmp_path):
+    file = tmp_path / "w.npz"
+    write_weights(file, "cnn-1", random_weights("cnn-1", 0))
+    assert Neural(weights=str(file)).network == "fcn-1"
+    with pytest.raises(ConfigError, match="network"):
+        Neural(weights=str(file), network="cnn-3")

@@ -183,3 +183,9 @@ def test_switches_stand_in_a_file_beside(tmp_path):
     (tmp_path / "topology.conf").write_text("SwitchName=a Nodes=a Nodes=b")
     with pytest.raises(ConfigError, match=r"topology\.conf: line 1: a key stands there twice"):
         described(tmp_path, text)
+
+
+def test_switches_of_other_nodes_are_refused(tmp_path):
+    (tmp_path / "topology.conf").write_text("SwitchName=a Nodes=x[1-4]")
+    with pytest.raises(ConfigError, match=r"topology: .*names none of the nodes \(a, \.\.\.\)"):
+        described(tmp_path, "nodes: [{names: 'a,b,c', cpus: 1}]\ntopology: topology.conf")
