@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.planning.fabric import NodeSets
+from bridge.sim.workload import Workload
 
 NODES = 1000
 PERIOD_S = 60
@@ -50,6 +51,28 @@ def draw(rng: np.random.Generator, n_jobs: int) -> Stream:
         return rng.integers(*bounds, n_jobs, endpoint=True)
 
     return Stream(np.cumsum(uniform(APART_S)), uniform(RUN_S), uniform(WIDTH))
+
+
+def workload(stream: Stream) -> Workload:
+    """The stream as a trace would have it."""
+    n = len(stream.submit_s)
+    unknown = np.full(n, -1, dtype=np.int64)
+    return Workload(
+        name="the paper's stream",
+        processors_total=NODES,
+        id=np.array([str(job + 1) for job in range(n)], dtype=object),
+        submit_s=stream.submit_s,
+        runtime_s=stream.run_s,
+        time_limit_s=stream.run_s,
+        processors=stream.nodes,
+        memory_kib=np.zeros(n, dtype=np.int64),
+        user=unknown,
+        group=unknown,
+        executable=unknown,
+        queue=unknown,
+        row=np.arange(n),
+        left_out={},
+    )
 
 
 @dataclass(frozen=True)

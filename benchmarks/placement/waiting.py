@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from paper_stream import NODES, draw
+from paper_stream import draw, workload
 
 from bridge.loop import Decider
 from bridge.measures import bounded_slowdown, wait_s
@@ -63,24 +63,9 @@ def prepared(case: str, traces: Path, n_jobs: int | None) -> tuple[Workload, Sys
 
 
 def stream(n_jobs: int, seed: int = 1) -> Workload:
-    """The paper's stream as a workload."""
-    drawn, unknown = draw(np.random.default_rng(seed), n_jobs), np.full(n_jobs, -1, np.int64)
-    return Workload(
-        name=TITLES["paper"],
-        processors_total=NODES,
-        id=np.array([str(at + 1) for at in range(n_jobs)], dtype=object),
-        submit_s=1 + drawn.submit_s,
-        runtime_s=drawn.run_s,
-        time_limit_s=drawn.run_s,
-        processors=drawn.nodes,
-        memory_kib=np.zeros(n_jobs, dtype=np.int64),
-        user=unknown,
-        group=unknown,
-        executable=unknown,
-        queue=unknown,
-        row=np.arange(n_jobs),
-        left_out={},
-    )
+    """The paper's stream, from the first second on."""
+    drawn = draw(np.random.default_rng(seed), n_jobs)
+    return workload(replace(drawn, submit_s=1 + drawn.submit_s))
 
 
 def measured(workload: Workload, system: System, patience_s: int) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from paper_stream import NODES, Stream, draw
+from paper_stream import NODES, draw, workload
 
 from bridge.cli.bench_placement import fabric_for
 from bridge.loop import Decider
@@ -21,7 +21,6 @@ from bridge.planning.fabric import Fabric, Metric
 from bridge.registry import build, choices, parse_policy
 from bridge.sim.engine import Outcome, simulate
 from bridge.sim.system import System, pool_of
-from bridge.sim.workload import Workload
 
 PERIODS_S = (10, 20, 30, 40, 50, 60)
 PLACES: dict[str, dict[str, Any]] = {
@@ -65,28 +64,6 @@ def machine(fabric: Fabric) -> System:
     every = Partition("all", np.arange(NODES, dtype=np.int32), exclusive=True)
     return dataclasses.replace(
         pool, name="the paper's tree", partitions=(every,), topology=fabric.topology
-    )
-
-
-def workload(stream: Stream) -> Workload:
-    """The stream as a trace would have it."""
-    n = len(stream.submit_s)
-    unknown = np.full(n, -1, dtype=np.int64)
-    return Workload(
-        name="the paper's stream",
-        processors_total=NODES,
-        id=np.array([str(job + 1) for job in range(n)], dtype=object),
-        submit_s=stream.submit_s,
-        runtime_s=stream.run_s,
-        time_limit_s=stream.run_s,
-        processors=stream.nodes,
-        memory_kib=np.zeros(n, dtype=np.int64),
-        user=unknown,
-        group=unknown,
-        executable=unknown,
-        queue=unknown,
-        row=np.arange(n),
-        left_out={},
     )
 
 
