@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real clusters side by side: the bridge, Slurm's backfill as it comes, and well tuned.
 
-usage: benchmarks/cluster.py [latency] [throughput] [deep] [options]
+usage: benchmarks/cluster.py [latency] [throughput] [array] [mixed] [deep] [options]
 
 Every part runs on the same number of real slurmds for each scheduler, in one run on one machine;
 see benchmarks/README.md for what is measured and how. Prints JSON (or writes it with --json);
@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from cluster_bench import deep, latency, throughput
+from cluster_bench import deep, latency, rates, throughput
 from cluster_bench.meters import machine, wait_quiet
 from cluster_bench.stand import CPUS_PER_NODE, BenchError, Stand
 
-PARTS = ("latency", "throughput", "deep")
+PARTS = ("latency", "throughput", "array", "mixed", "deep")
 SCHEDULERS = ("backfill", "backfill-tuned", "bridge")
 Result = dict[str, object]
 
@@ -67,14 +67,15 @@ def positive(text: str) -> int:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=(__doc__ or "").split("\n\n", maxsplit=1)[0],
-        epilog="The whole run takes about 35 minutes on two CPUs, --quick about 6.",
+        epilog="The whole run takes about 50 minutes on two CPUs, --quick about 9.",
     )
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)} (all)")
     parser.add_argument("--schedulers", type=schedulers, default=list(SCHEDULERS))
-    parser.add_argument("--nodes", type=positive, default=64, help="for latency and throughput")
+    parser.add_argument("--nodes", type=positive, default=64, help="of all parts but deep")
     parser.add_argument("--jobs", type=positive, help="short jobs of throughput (2000)")
+    parser.add_argument("--tasks", type=positive, help="of the array, and of mixed (1000)")
     parser.add_argument("--latency-jobs", type=positive, help="jobs of a latency round (60)")
-    parser.add_argument("--repeats", type=positive, help="rounds of latency and throughput (3)")
+    parser.add_argument("--repeats", type=positive, help="rounds of all parts but deep (3)")
     parser.add_argument(
         "--deep", type=deep_queue, action="append", metavar="JOBSxNODES",
         help="deep queues, repeatable (1000x256 and 10000x1000)",
@@ -100,6 +101,7 @@ def arguments() -> argparse.Namespace:
     quick = chosen.quick
     chosen.parts = chosen.parts or list(PARTS)
     chosen.jobs = chosen.jobs or (400 if quick else 2000)
+    chosen.tasks = chosen.tasks or (300 if quick else 1000)
     chosen.latency_jobs = chosen.latency_jobs or (30 if quick else 60)
     chosen.repeats = chosen.repeats or (1 if quick else 3)
     chosen.deep = chosen.deep or (
@@ -134,8 +136,8 @@ def attempt(label: Result, measure: Callable[[], Result], patience_s: float) -> 
 
 
 def small_cluster(options: argparse.Namespace, scheduler: str) -> Iterator[Result]:
-    """Latency and throughput, which share a cluster."""
-    parts = [part for part in PARTS[:2] if part in options.parts]
+    """All parts but the deep queues, on one cluster."""
+    parts = [part for part in PARTS if part in options.parts and part != "deep"]
     if not parts:
         return
     try:
@@ -143,21 +145,25 @@ def small_cluster(options: argparse.Namespace, scheduler: str) -> Iterator[Resul
             for part in parts:
                 for repeat in range(options.repeats):
                     label: Result = {"part": part, "scheduler": scheduler, "repeat": repeat}
-                    measure: Callable[[], Result] = (
-                        partial(
-                            latency.measure, stand,
-                            jobs=options.latency_jobs, seed=options.seed + repeat,
-                        )
-                        if part == "latency"
-                        else partial(
-                            throughput.measure, stand,
-                            jobs=options.jobs, bound_s=60 + options.jobs / 8,
-                        )
-                    )  # fmt: skip
-                    yield attempt(label, measure, options.patience_s)
+                    yield attempt(
+                        label, measurement(options, part, repeat, stand), options.patience_s
+                    )
     except (BenchError, OSError) as error:
         yield {"part": "cluster", "scheduler": scheduler, "error": str(error)}
         say(f"{scheduler}: {error}")
+
+
+def measurement(
+    options: argparse.Namespace, part: str, repeat: int, stand: Stand
+) -> Callable[[], Result]:
+    """One round of a part; rounds differ in their seed."""
+    seed = options.seed + repeat
+    if part == "latency":
+        return partial(latency.measure, stand, jobs=options.latency_jobs, seed=seed)
+    if part == "throughput":
+        return partial(throughput.measure, stand, jobs=options.jobs, bound_s=60 + options.jobs / 8)
+    submissions = (rates.array if part == "array" else rates.mixed)(options.tasks, seed)
+    return partial(rates.measure, stand, submissions, bound_s=60 + options.tasks / 2)
 
 
 def deep_queues(options: argparse.Namespace, scheduler: str) -> Iterator[Result]:

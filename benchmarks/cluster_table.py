@@ -82,6 +82,8 @@ def rows(results: list[Result]) -> list[tuple[str, str, str, Callable[[list[Resu
         lambda r: rounds(pick(r, "jobs_per_s"), 1))  # fmt: skip
     add("throughput", "… controller (+ service) CPU per job", "≤ Slurm's",
         lambda r: rounds(pick(r, "controller_ms_per_job"), 1) + " ms")  # fmt: skip
+    for part, title in (("array", "tasks of an array a second"), ("mixed", "mixed jobs a second")):
+        add(part, title, "≥ Slurm's", lambda r: rounds(pick(r, "jobs_per_s"), 1))
     for jobs, nodes in dict.fromkeys(
         (r["jobs"], r["nodes"]) for r in results if r["part"] == "deep" and "nodes" in r
     ):

@@ -31,7 +31,7 @@ from bridge.sim.foreseen import Counted, Running
 from bridge.sim.swf import read_swf
 from bridge.sim.system import pool_of
 from bridge.sim.workload import Workload, workload_from
-from bridge.units import BOUND_S, NEVER
+from bridge.units import BOUND_S, NEVER, STEPS_PER_MS
 
 
 class Searched(Counted):
@@ -142,7 +142,7 @@ class Searched(Counted):
                 columns,
                 unit_indptr=np.arange(len(jobs) + 1, dtype=np.int64),
                 weight=whole, due=due_s, orders=orders, lead=lead,
-                effort=effort, budget_us=self.search.budget_ms * 1000, patience=patience,
+                effort=effort, steps=self.search.budget_ms * STEPS_PER_MS, patience=patience,
                 seed=now_s + self.salt,
             )  # fmt: skip
 

@@ -22,10 +22,12 @@ import numpy as np
 
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
+from bridge.model.site import NO_RULES
 from bridge.model.snapshot import Snapshot
 from bridge.rpc.announcements import Announcements
 from bridge.rpc.cycles import Cycles
-from bridge.rpc.gate import Gate
+from bridge.rpc.gate import Gate, Peers
+from bridge.rpc.listening import UnixListener
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.pb import scheduler_pb2_grpc
 from bridge.rpc.server import SCHEDULER, Server, add_scheduler
@@ -145,13 +147,16 @@ def calls(request: pb.CycleRequest, changes: list[pb.CycleRequest]) -> dict[str,
         announcements=Announcements(1_000_000),
         service="benchmark",
         policy=lambda: "none",
+        site=lambda: NO_RULES,
     )
     with tempfile.TemporaryDirectory() as home:
         private, public = str(Path(home) / "s"), Path(home) / "g"
         server = Server("controller", workers=4, message_mib=256)
         server.start(add_scheduler(cycles), [SCHEDULER], socket=private)
         own = os.geteuid()
-        gate = Gate(public, "gate", lambda uid: private if uid == own else None)
+        listener = UnixListener(public, "gate")
+        peers = Peers(lambda uid: private if uid == own else None)
+        gate = Gate(listener.socket, "gate", peers)
         gate.start()
         options = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
         with (
@@ -187,6 +192,7 @@ def calls(request: pb.CycleRequest, changes: list[pb.CycleRequest]) -> dict[str,
                     float(np.quantile(np.array(values), 0.95)), 3
                 )
         gate.close()
+        listener.close()
         server.stop(0)
     return found
 

@@ -22,7 +22,7 @@ Rules
 Pure and deterministic: the service and the simulator keep their records by it.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -215,6 +215,9 @@ class Waiting:
 
     def __contains__(self, job_id: object) -> bool:
         return job_id in self._row
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._row)
 
     def __getitem__(self, job_id: str) -> tuple[str, Promise]:
         """Partition and promise of a waiting job."""

@@ -17,6 +17,8 @@ Rules
        match the kind's constraint, all on one node (pack) or one on each (scatter).
     7. Several nodes of one job are on switches of one fabric. Until it has waited for as long as
        it wished, counted from when it became eligible, they are on as few leaf switches as it did.
+    8. The rules of the site: limits, FreePools, protections, and licences that
+       reservations keep (`bridge.check_rules`).
 """
 
 from collections import defaultdict
@@ -25,10 +27,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.check_rules import broken_rules
 from bridge.errors import RequestError
 from bridge.model.job import Hold, WidthRule
 from bridge.model.plan import Plan
 from bridge.model.resources import Arrangement
+from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.features import parse_features
 from bridge.units import NEVER, UNLIMITED_S, UNPLANNED
@@ -51,7 +55,7 @@ class Violation:
         return f"job {self.job_id}: {self.text}" if self.job_id else self.text
 
 
-def check(snapshot: Snapshot, plan: Plan) -> tuple[Violation, ...]:
+def check(snapshot: Snapshot, site: Site, plan: Plan) -> tuple[Violation, ...]:
     """Returns what is illegal about a plan; empty if nothing is. O(n log n) in nodes planned."""
     if problem := _malformed(snapshot, plan):
         return (Violation(-1, "", problem),)
@@ -64,6 +68,7 @@ def check(snapshot: Snapshot, plan: Plan) -> tuple[Violation, ...]:
     judge.reservations()
     judge.usage()
     judge.licences()
+    judge.rules(site)
     return tuple(judge.found)
 
 
@@ -153,8 +158,15 @@ class _Judge:
         max_s = np.array([p.max_time_s or NEVER for p in snapshot.partitions] + [NEVER])
         asked_s = jobs.time_limit_s[job]
         length_s = np.where(asked_s > 0, asked_s, default_s[part])
+        least_s = jobs.least_time_s[job]
+        length_s = np.where(least_s > 0, np.minimum(length_s, max_s[part]), length_s)
         length_s = self._cut(rows, length_s)
-        self.blame(rows[end_s - start_s != length_s], "is not planned for its time limit")
+        lasts_s = end_s - start_s
+        # Where it may be cut without a deadline any limit from the least on will do.
+        cut = (least_s > 0) & (jobs.deadline_s[job] == 0)
+        cut &= (least_s <= lasts_s) & (lasts_s < length_s)
+        length_s = np.where(cut, lasts_s, length_s)
+        self.blame(rows[lasts_s != length_s], "is not planned for its time limit")
         self.blame(rows[length_s > max_s[part]], "exceeds the partition's time limit")
 
     def _cut(self, rows: NDArray[np.intp], length_s: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -341,6 +353,8 @@ class _Judge:
         if not snapshot.reservations:
             return
         own = jobs.reservation[self.job[self.row_of]]
+        elsewhere = [at for at, one in enumerate(snapshot.reservations) if one.anywhere]
+        at_home = (own >= 0) & ~np.isin(own, elsewhere)
         start_s, end_s = plan.start_s[self.row_of], plan.end_s[self.row_of]
         for index, reservation in enumerate(snapshot.reservations):
             inside = np.zeros(len(snapshot.nodes), dtype=bool)
@@ -349,9 +363,10 @@ class _Judge:
             mine = own == index
             overlap = (start_s < reservation.end_s) & (end_s > reservation.start_s)
             self.blame(
-                self.row_of[(own < 0) & within & overlap],
+                self.row_of[~at_home & within & overlap],
                 f"uses nodes of reservation {reservation.name}",
             )
+            within |= reservation.anywhere
             wrong = ~within | (start_s < reservation.start_s) | (start_s >= reservation.end_s)
             self.blame(self.row_of[mine & wrong], f"leaves its reservation {reservation.name}")
 
@@ -408,6 +423,11 @@ class _Judge:
             n_present=len(present),
         )
         self.blame(users[over], "oversubscribes a licence")
+
+    def rules(self, site: Site) -> None:
+        """The rules of the site: rule 8."""
+        for row, text in broken_rules(self.snapshot, site, self.plan):
+            self.blame(np.array([row]), text)
 
 
 def _with_seats(amount: NDArray[np.int64], seats: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -466,8 +486,10 @@ def _oversubscribed(
     when = np.concatenate((begin, end))
     where = np.concatenate((key, key)).astype(np.int64)
     order = np.argsort((where << 43) | (when << 2) | rank)
-    used = np.cumsum(np.concatenate((amount, -amount))[order], axis=0)
+    change = np.concatenate((amount, -amount))[order]
+    used = np.cumsum(change, axis=0)
     judged = (order >= n_present) & (order < n)
-    over = judged & (used > capacity[where[order]]).any(axis=1)
+    # Who takes nothing of what running jobs oversubscribe adds nothing to it.
+    over = judged & ((used > capacity[where[order]]) & (change > 0)).any(axis=1)
     result: NDArray[np.intp] = np.unique(order[over]) - n_present
     return result

@@ -23,10 +23,17 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from bridge import files, yaml_text
 from bridge.errors import ConfigError
 from bridge.model.policy import PolicySpec
 from bridge.planning.rules_text import PlanningSection
 from bridge.registry import PRESETS, describe, for_living, parse_policy
+
+MOST_USERS = 1000
+"""Users or certificates in one list."""
+
+MOST_PROBLEMS = 20
+"""Lines of what is wrong; the rest is counted."""
 
 MAX_SOCKET_PATH = 107
 """Longest path of a Unix socket that Linux takes, in bytes."""
@@ -64,6 +71,7 @@ class TlsSection(_Section):
     key: Path = Field(description="PEM file of its private key.")
     subjects: tuple[str, ...] = Field(
         min_length=1,
+        max_length=MOST_USERS,
         description="Common names or DNS alternative names of the controllers that may call.",
     )
 
@@ -78,6 +86,7 @@ class ControllerSection(_Section):
     users: tuple[str | int, ...] | None = Field(
         default=None,
         min_length=1,
+        max_length=MOST_USERS,
         description="Users that may call, by name or number. Default: slurm (if there is one), "
         "root, and the user the service runs as.",
     )
@@ -102,6 +111,7 @@ class OperatorSection(_Section):
     )
     admins: tuple[str | int, ...] = Field(
         default=(),
+        max_length=MOST_USERS,
         description="Users that may change the policy, besides root and the user the service "
         "runs as.",
     )
@@ -178,7 +188,10 @@ class LimitsSection(_Section):
         description="Most decisions in one reply; the rest comes with the next.",
     )
     connections_per_user: int = Field(
-        default=16, ge=1, le=1000, description="Connections a user may hold to one socket."
+        default=256,
+        ge=1,
+        le=1000,
+        description="Connections a user may hold to `operator.socket`.",
     )
 
 
@@ -247,7 +260,10 @@ class ConfigProblems(ConfigError):
         super().__init__(first.key, first.problem, file=first.file)
 
     def __str__(self) -> str:
-        return "\n".join(str(problem) for problem in self.problems)
+        shown = [str(problem) for problem in self.problems[:MOST_PROBLEMS]]
+        if more := len(self.problems) - len(shown):
+            shown.append(f"{self.file}: and {more} more problems")
+        return "\n".join(shown)
 
 
 def load(path: Path) -> ServiceConfig:
@@ -258,7 +274,7 @@ def load(path: Path) -> ServiceConfig:
         ConfigProblems: it says something impossible.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = files.read_text(path)
     except UnicodeDecodeError as error:
         raise ConfigError("", "is no text file (UTF-8)", file=str(path)) from error
     except OSError as error:
@@ -274,14 +290,9 @@ def parse(text: str, file: str) -> ServiceConfig:
         ConfigProblems: it says something impossible.
     """
     try:
-        data = yaml.load(text, Loader=_UniqueKeys)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"line {mark.line + 1}, column {mark.column + 1}" if mark is not None else ""
-        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-        raise ConfigError(where, f"no valid YAML: {problem}", file=file) from error
-    except RecursionError as error:
-        raise ConfigError("", "no valid YAML: nested too deeply", file=file) from error
+        data = yaml_text.load(text)
+    except yaml_text.NoYaml as error:
+        raise ConfigError(error.where, f"no valid YAML: {error.problem}", file=file) from error
     if data is None:
         data = {}
     if not isinstance(data, dict):
@@ -290,22 +301,6 @@ def parse(text: str, file: str) -> ServiceConfig:
         return ServiceConfig.model_validate(data)
     except ValidationError as error:
         raise ConfigProblems([_problem(item, file) for item in error.errors()]) from error
-
-
-class _UniqueKeys(yaml.SafeLoader):
-    """YAML in which a key that is there twice is an error, not a silent choice."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
-        for key_node, _ in node.value:
-            key = getattr(key_node, "value", None)
-            if isinstance(key, str) and key != "<<":
-                if key in seen:
-                    raise yaml.constructor.ConstructorError(
-                        None, None, f"key '{key}' is there twice", key_node.start_mark
-                    )
-                seen.add(key)
-        return super().construct_mapping(node, deep)
 
 
 def _problem(item: Any, file: str) -> ConfigError:
@@ -327,6 +322,11 @@ def _problem(item: Any, file: str) -> ConfigError:
             message = f"must be a section of keys, not {given!r:.60}"
         case "path_type":
             message = f"must be a file's name, not {given!r:.60}"
+        case "too_long":
+            most = item["ctx"]["max_length"]
+            message = f"has more than the {most} entries that are possible"
+        case "string_too_long":
+            message = f"is longer than {item['ctx']['max_length']} characters"
         case "tuple_type":
             message = f"must be a list, not {given!r:.60}"
         case _:

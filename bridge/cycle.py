@@ -2,29 +2,67 @@
 """One scheduling cycle: snapshot in, plan out. Nothing here touches the world."""
 
 import dataclasses
+from dataclasses import dataclass
 
 import numpy as np
 
 from bridge.check import check
 from bridge.errors import InvalidPlan
 from bridge.model.plan import Plan
+from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
+from bridge.model.topology import Arranged
 from bridge.planning.arranging import arrange
-from bridge.planning.believing import believe, real_starts, told
-from bridge.planning.conditions import Conditions, HasConditions
+from bridge.planning.believing import believe, cautious, real_starts, told
 from bridge.planning.fabric import Arranger
-from bridge.ports import Memory, Policy
+from bridge.ports import Context, Environment, Policy, State, Telemetry
 
 
-def run_cycle(snapshot: Snapshot, memory: Memory, policy: Policy, rng: np.random.Generator) -> Plan:
-    """Decides everything about one snapshot.
+@dataclass(frozen=True)
+class CycleResult:
+    """What one cycle comes to.
+
+    Attributes:
+        plan: checked.
+        state: for the next cycle, if this plan serves.
+        telemetry: for those who count.
+    """
+
+    plan: Plan
+    state: State
+    telemetry: Telemetry
+
+
+def run_cycle(
+    snapshot: Snapshot,
+    site: Site,
+    state: State,
+    policy: Policy,
+    rng: np.random.Generator,
+    *,
+    environment: Environment | None = None,
+) -> CycleResult:
+    """Decides everything about one snapshot; changes none of its arguments but the chance.
+
+    Args:
+        snapshot: the world.
+        site: what every plan is held to.
+        state: as the last plan that served left it.
+        policy: one choice per stage.
+        rng: the only source of chance.
+        environment: solver and oracle; None: neither.
 
     Raises:
         PolicyError: a stage failed.
         InvalidPlan: the plan breaks a rule; it must not be used.
     """
+    context = Context(site, state, rng, environment or Environment())
+
     # 1. Predict: how long will it run? What is believed of that can do no harm.
-    prediction = policy.predict.predict(snapshot, memory)
+    foreseen = policy.predict.predict(snapshot, context)
+    prediction = foreseen.prediction
+    if prediction is not None:
+        prediction = cautious(snapshot, prediction, site.rules, site.cron_s)
     believed = snapshot if prediction is None else believe(snapshot, prediction)
 
     # 2. Order: who is considered first?
@@ -34,20 +72,24 @@ def run_cycle(snapshot: Snapshot, memory: Memory, policy: Policy, rng: np.random
     preference = policy.place.preference(believed)
 
     # 4. Plan: when and where does every job start?
-    plan = policy.plan.plan(believed, order, preference, memory, rng)
+    planned = policy.plan.plan(believed, order, preference, context)
 
     # 5. Arrange: on which nodes do those that start together sit? No start changes.
-    memory.arranged = None
+    arranged: Arranged | None = None
     if believed.topology is not None and isinstance(policy.place, Arranger):
-        held_to = policy.plan.conditions if isinstance(policy.plan, HasConditions) else Conditions()
-        plan = arrange(believed, plan, policy.place, memory, rng, conditions=held_to)
+        planned, arranged = arrange(believed, planned, policy.place, site, rng)
 
     # 6. Check: nobody trusts a plan. What starts now must be legal whatever it takes.
-    violations = check(believed, plan)
+    plan = planned.plan
+    violations = check(believed, site, plan)
     if prediction is not None and not violations:
         if len(plan.starts_now):
-            violations = check(snapshot, real_starts(snapshot, plan))
+            violations = check(snapshot, site, real_starts(snapshot, plan))
         plan = told(plan, prediction)
     if violations:
         raise InvalidPlan(policy.name, violations)
-    return dataclasses.replace(plan, policy=policy.name)
+    return CycleResult(
+        dataclasses.replace(plan, policy=policy.name),
+        State(planned.promises, {**state.learnt, **foreseen.learnt}),
+        Telemetry(planned.dispatched, arranged),
+    )

@@ -11,25 +11,46 @@ Only what changed is written; what a predictor forgot is deleted.
 import json
 import logging
 import sqlite3
+from collections.abc import Mapping
+from dataclasses import replace
 
-from bridge.ports import Memory
+from bridge.model.layers import Layers
+from bridge.model.learnt import Learnt
+from bridge.ports import State
 
 _log = logging.getLogger(__name__)
 
 Lessons = dict[tuple[str, str], list[int] | None]
 """Predictor and key, and what is known under it; None: nothing any more."""
 
+_MOST = 2**53
+"""What is beyond is no number of seconds, nor of jobs."""
+
 SCHEMA = """CREATE TABLE IF NOT EXISTS learnt (predictor TEXT NOT NULL, key TEXT NOT NULL,
     value TEXT NOT NULL, PRIMARY KEY (predictor, key));"""
 
 
-def fresh(memory: Memory) -> Lessons:
-    """What changed since the last call; predictors may go on learning in another thread."""
-    found: Lessons = {}
-    for predictor, learnt in list(memory.at_hand.items()):
-        while learnt.unsaved:
-            key = learnt.unsaved.pop()
-            found[predictor, key] = learnt.known.get(key)
+def fresh(state: State, saved: State) -> Lessons:
+    """What is known otherwise than it was saved."""
+    return {
+        (predictor, key): value
+        for predictor, learnt in state.learnt.items()
+        for key, value in learnt.known.since(saved.learnt_by(predictor).known).items()
+    }
+
+
+def everything(state: State) -> Lessons:
+    """All that is known."""
+    return fresh(state, State())
+
+
+def join(learnt: Mapping[str, Learnt], late: Mapping[str, Learnt]) -> dict[str, Learnt]:
+    """What is known, with what a file knew that was opened late; what was learnt since is newer."""
+    found = {**late, **learnt}
+    for predictor in late.keys() & learnt.keys():
+        own = learnt[predictor]
+        known = {**late[predictor].known, **own.known}
+        found[predictor] = replace(own, known=Layers(known), guesses={})
     return found
 
 
@@ -50,14 +71,16 @@ def read_lessons(database: sqlite3.Connection) -> dict[str, dict[str, list[int]]
     found: dict[str, dict[str, list[int]]] = {}
     damaged = 0
     for predictor, key, text in database.execute(
-        "SELECT predictor, key, value FROM learnt ORDER BY rowid"
+        "SELECT CAST(predictor AS BLOB), CAST(key AS BLOB), CAST(value AS BLOB) FROM learnt"
+        " ORDER BY rowid"
     ):
         try:
             value = [int(number) for number in json.loads(text)]
-        except (ValueError, TypeError):
+            names = predictor.decode(), key.decode()
+        except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
             value = []
-        if value:
-            found.setdefault(str(predictor), {})[str(key)] = value
+        if value and all(abs(number) <= _MOST for number in value):
+            found.setdefault(names[0], {})[names[1]] = value
         else:
             damaged += 1
     if damaged:

@@ -9,20 +9,24 @@
 | place | which nodes first? | bridge/policies/place |
 
 An implementation is a small frozen object: its parameters are constructor arguments, its state
-is none. What must be carried from cycle to cycle lives in `Memory`.
+is none. What it must know besides comes as a `Context`; what is to be carried to the next cycle is
+returned (`Planned.promises`, `Foreseen.learnt`) and becomes the next `State` if the plan is legal.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.core import Alarm
 from bridge.model.answer import Answer, Dispatched
+from bridge.model.learnt import Learnt
 from bridge.model.plan import Plan
 from bridge.model.prediction import Prediction
+from bridge.model.site import NO_RULES, Site
 from bridge.model.snapshot import Snapshot
 from bridge.model.topology import Arranged
 
@@ -43,55 +47,11 @@ class Preference:
 
     Attributes:
         selection: the rule by which nodes are picked.
-        rank: (n_nodes,) int32; nodes of lower rank first, ties by index.
+        rank: (n_nodes,) int32; nodes of lower rank first, then by the rule, then by index.
     """
 
     selection: Selection
     rank: NDArray[np.int32]
-
-
-MOST_KNOWN = 200_000
-"""Keys that a predictor knows at most; what has not changed for longest is forgotten first."""
-
-
-@dataclass
-class Learnt:
-    """What one predictor has learnt, and what it has at hand.
-
-    Attributes:
-        known: key to whole numbers, what changed last at the end; part of `Memory.learnt`.
-        running: job id to start and believed run time of the jobs that run; part of
-            `Memory.followed`.
-        unsaved: keys of `known` that changed since they were saved.
-        traits: job id to what the predictor knows it by, of the jobs that run.
-        waiting: likewise of those that waited in the last snapshot.
-        table: the job table that `waiting` is of.
-        guesses: what was made of `known`, for each user.
-        judged, under: ended jobs that were predicted, and those of them that ran for longer.
-        off_s, accuracy: sums of abs(believed - actual), s, and of smaller / larger of the two.
-    """
-
-    known: dict[str, list[int]]
-    running: dict[str, list[int]]
-    unsaved: set[str] = field(default_factory=set)
-    traits: dict[str, Any] = field(default_factory=dict)
-    waiting: dict[str, Any] = field(default_factory=dict)
-    table: object = None
-    guesses: dict[str, dict[Any, int]] = field(default_factory=dict)
-    judged: int = 0
-    under: int = 0
-    off_s: int = 0
-    accuracy: float = 0.0
-
-    def learn(self, key: str, value: list[int]) -> None:
-        """Puts a value in place of what was known."""
-        self.known.pop(key, None)
-        self.known[key] = value
-        self.unsaved.add(key)
-        if len(self.known) > MOST_KNOWN:
-            oldest = next(iter(self.known))
-            del self.known[oldest]
-            self.unsaved.add(oldest)
 
 
 @dataclass(frozen=True)
@@ -125,60 +85,135 @@ class Solver(Protocol):
     def elapsed_s(self) -> float:
         """Wall-clock time since it began."""
 
+    def alarm(self, left_s: float) -> Alarm | None:
+        """Rings so many seconds from now on; None: there is no clock here."""
+
     def solve(self, ask: Ask) -> Answer:
         """Returns the best solution that came in time; never raises for want of one."""
 
 
-@dataclass
-class Memory:
-    """What policies carry between cycles; kept by the service, empty in a fresh simulation.
+@dataclass(frozen=True)
+class Promises:
+    """What a plan stage has announced, and is reminded of in the next cycle.
 
     Attributes:
-        planned_start_s: job id to the start announced last; lets a policy keep its word.
-        kept_plan: the last plan in the policy's own terms; saved if it is a
+        by: name of the plan stage; what another one announced binds nobody.
+        start_s: job id to the start announced.
+        kept_plan: the plan in the stage's own terms; saved if it is a
             `bridge.planning.kept_plan.KeptPlan`.
-        learnt: predictor to what it has learnt of run times.
-        followed: predictor to job id to start and believed run time, s, of the jobs that run; not
-            saved.
-        at_hand: predictor to what it makes of these two; not saved.
-        run_s: job id to what it will really take, s; known in simulations only, else None.
-        solver: where models are solved; None: in this process, with effort alone. Not saved.
-        dispatched: what the dispatcher of the last cycle did; None: there was none. Not saved.
-        arranged: what the place stage made of the jobs that started last. Not saved.
     """
 
-    planned_start_s: dict[str, int] = field(default_factory=dict)
+    by: str = ""
+    start_s: Mapping[str, int] = field(default_factory=dict)
     kept_plan: object = None
-    learnt: dict[str, dict[str, list[int]]] = field(default_factory=dict)
-    followed: dict[str, dict[str, list[int]]] = field(default_factory=dict)
-    at_hand: dict[str, Learnt] = field(default_factory=dict)
-    run_s: Mapping[str, int] | None = None
-    solver: Solver | None = None
-    dispatched: Dispatched | None = None
-    arranged: Arranged | None = None
+
+
+NO_PROMISES = Promises()
+
+
+@dataclass(frozen=True)
+class State:
+    """What a policy carries from one cycle to the next; replaced, never changed.
+
+    Attributes:
+        promises: of the plan stage, as of the last plan that served.
+        learnt: predictor to what it has learnt of run times.
+    """
+
+    promises: Promises = NO_PROMISES
+    learnt: Mapping[str, Learnt] = field(default_factory=dict)
 
     def learnt_by(self, predictor: str) -> Learnt:
-        """What a predictor has learnt, to be read and changed."""
-        found = self.at_hand.get(predictor)
-        if found is None:
-            known = self.learnt.setdefault(predictor, {})
-            found = Learnt(known, self.followed.setdefault(predictor, {}))
-            self.at_hand[predictor] = found
-        return found
+        """What a predictor has learnt so far."""
+        found = self.learnt.get(predictor)
+        return Learnt() if found is None else found
+
+    def promised_by(self, stage: str) -> Promises:
+        """What a plan stage has announced; nothing if another one has."""
+        return self.promises if self.promises.by in ("", stage) else NO_PROMISES
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What stages may use of the world around them; no part of any state.
+
+    Attributes:
+        solver: where models are solved; None: in this process, with effort alone.
+        run_s: job id to what it will really take, s; known in simulations only, else None.
+    """
+
+    solver: Solver | None = None
+    run_s: Mapping[str, int] | None = None
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a cycle tells its stages beside the snapshot.
+
+    Attributes:
+        site: what holds for every plan.
+        state: as the last plan that served left it.
+        rng: the only source of chance.
+        environment: solver and oracle.
+    """
+
+    site: Site = NO_RULES
+    state: State = field(default_factory=State)
+    rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
+    environment: Environment = field(default_factory=Environment)
+
+
+@dataclass(frozen=True)
+class Foreseen:
+    """What a predict stage returns.
+
+    Attributes:
+        prediction: None: jobs take their time limits.
+        learnt: what is known now, by predictor; those left out know what they knew.
+    """
+
+    prediction: Prediction | None = None
+    learnt: Mapping[str, Learnt] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What a plan stage returns.
+
+    Attributes:
+        promises: to be reminded of in the next cycle; nothing of what was before is kept.
+        dispatched: what its dispatcher did; None: it has none.
+    """
+
+    plan: Plan
+    promises: Promises = NO_PROMISES
+    dispatched: Dispatched | None = None
+
+
+@dataclass(frozen=True)
+class Telemetry:
+    """What one cycle did, for those who count; no cycle reads it.
+
+    Attributes:
+        dispatched: what the dispatcher did; None: there is none.
+        arranged: what the place stage made of the jobs that start now; None: nothing.
+        set_aside: waiting jobs that were left out, because planning fails with them.
+    """
+
+    dispatched: Dispatched | None = None
+    arranged: Arranged | None = None
+    set_aside: int = 0
 
 
 class PredictPolicy(Protocol):
     """How long jobs will run."""
 
-    def predict(self, snapshot: Snapshot, memory: Memory) -> Prediction | None:
+    def predict(self, snapshot: Snapshot, context: Context) -> Foreseen:
         """Learns from `snapshot.ended`, and predicts.
 
         Args:
             snapshot: the world.
-            memory: `learnt` is updated.
-
-        Returns:
-            None: jobs take their time limits.
+            context: what was known before, and more.
 
         Raises:
             PolicyError: nothing can be predicted; the cycle falls back to the conservative plan.
@@ -207,17 +242,15 @@ class PlanPolicy(Protocol):
         snapshot: Snapshot,
         order: NDArray[np.int64],
         preference: Preference,
-        memory: Memory,
-        rng: np.random.Generator,
-    ) -> Plan:
+        context: Context,
+    ) -> Planned:
         """Plans all pending jobs in the given order.
 
         Args:
             snapshot: the world; its times are what is believed of them.
             order: (n_jobs,) int64 rows of `snapshot.jobs`.
             preference: how to pick nodes.
-            memory: what was carried over; may be updated.
-            rng: the only source of chance.
+            context: what the site demands, what was announced before, chance, and a solver.
 
         Raises:
             PolicyError: the policy failed; the cycle falls back to the conservative plan.

@@ -12,6 +12,7 @@ A policy is written as the name of a preset, or as a mapping:
 
 import dataclasses
 import importlib
+import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
@@ -21,6 +22,11 @@ from bridge.model.policy import PolicySpec, StageSpec
 from bridge.ports import Policy
 
 _MOST: Final = 2**31 - 1
+_LONGEST_NAME: Final = 200
+_LONGEST_WAIT_MS: Final = 3600 * 1000
+"""The largest bridge_silence_s of the plugin."""
+_SHARES: Final[Mapping[str, float]] = {"plan": 0.6, "place": 0.2}
+"""Of the time that a controller waits: how much a stage may take."""
 _ALGORITHMS: Final[Mapping[str, Mapping[str, tuple[str, Mapping[str, object]]]]] = {
     # stage -> name -> (class, parameters that the name stands for)
     "order": {
@@ -70,9 +76,9 @@ PRESETS: Final[Mapping[str, PolicySpec]] = MappingProxyType(
             _preset("easy", "fcfs", "easy", "sequential"),
             _preset("conservative", "fcfs", "conservative", "sequential"),
             _preset("openccs", "slurm", "openccs", "weighted"),
-            _preset("pcp19", "slurm", "pcp19", "best-fit"),
-            _preset("hcp19", "slurm", "hcp19", "best-fit"),
-            _preset("pcp20", "slurm", "pcp20", "best-fit"),
+            _preset("pcp19", "slowdown", "pcp19", "best-fit"),
+            _preset("hcp19", "slowdown", "hcp19", "best-fit"),
+            _preset("pcp20", "slowdown", "pcp20", "best-fit"),
             _preset("search", "slurm", "search", "best-fit"),
             _preset("tjap-annealing", "waiting-periods", "window", "annealing"),
             _preset("tjap-neural", "waiting-periods", "window", "neural"),
@@ -80,6 +86,14 @@ PRESETS: Final[Mapping[str, PolicySpec]] = MappingProxyType(
     }
 )
 """What can be run by one name."""
+
+SITE_RULES: Final[Mapping[str, str]] = {
+    "rules": "limits and FreePools are no longer a policy's: they belong in the section 'planning'"
+    " of the configuration (outside of a service: in the file of --site)",
+    "protect": "protections are no longer a policy's: they belong in the section 'planning' of the"
+    " configuration, as 'protect' (outside of a service: in the file of --site)",
+}
+"""What plan policies took once and the site states now, and what is said to who still gives it."""
 
 SIMULATION_ONLY: Final = frozenset({"oracle"})
 """Predictors that no service can have."""
@@ -101,17 +115,21 @@ def parse_policy(value: str | Mapping[str, object]) -> PolicySpec:
     """
     if isinstance(value, str):
         if value not in PRESETS:
-            raise ConfigError("policy", f"no preset '{value}'; there are {', '.join(PRESETS)}")
+            raise ConfigError("policy", f"no preset '{value:.60}'; there are {', '.join(PRESETS)}")
         return PRESETS[value]
     if not isinstance(value, Mapping):
-        raise ConfigError("policy", f"must be a preset's name or a mapping, not {value!r}")
+        raise ConfigError("policy", f"must be a preset's name or a mapping, not {value!r:.60}")
     known = {"name", "preset", *_ALGORITHMS}
     for key in value:
         if key not in known:
-            raise ConfigError(f"policy.{key}", f"unknown key; there are {', '.join(sorted(known))}")
+            raise ConfigError(
+                f"policy.{key!s:.60}", f"unknown key; there are {', '.join(sorted(known))}"
+            )
     preset = value.get("preset", "slurm-like")
     if not isinstance(preset, str) or preset not in PRESETS:
-        raise ConfigError("policy.preset", f"no preset {preset!r}; there are {', '.join(PRESETS)}")
+        raise ConfigError(
+            "policy.preset", f"no preset {preset!r:.60}; there are {', '.join(PRESETS)}"
+        )
     base = PRESETS[preset]
     stages = {
         stage: _parse_stage(
@@ -126,7 +144,12 @@ def parse_policy(value: str | Mapping[str, object]) -> PolicySpec:
     default_name = base.name if same else "+".join(stages[stage].name for stage in placing)
     if stages["predict"] != base.predict:
         default_name += "+" + stages["predict"].name
-    spec = PolicySpec(str(value.get("name", default_name)), **stages)
+    name = str(value.get("name", default_name))
+    if len(name) > _LONGEST_NAME or not name.isprintable():
+        raise ConfigError(
+            "policy.name", f"must be at most {_LONGEST_NAME} characters that can be printed"
+        )
+    spec = PolicySpec(name, **stages)
     build(spec)
     return spec
 
@@ -151,7 +174,7 @@ def _parse_stage(stage: str, value: object, usual: StageSpec | None = None) -> S
 def _check_known(stage: str, spec: StageSpec) -> None:
     if spec.name not in _ALGORITHMS[stage]:
         names = ", ".join(_ALGORITHMS[stage])
-        raise ConfigError(f"policy.{stage}", f"no algorithm '{spec.name}'; there are {names}")
+        raise ConfigError(f"policy.{stage}", f"no algorithm '{spec.name:.60}'; there are {names}")
 
 
 def describe(spec: PolicySpec) -> dict[str, object]:
@@ -179,12 +202,54 @@ def build(spec: PolicySpec) -> Policy:
     )
 
 
+def budgets_ms(spec: PolicySpec) -> dict[str, float]:
+    """The wall-clock budget of each stage that has one."""
+    found = {}
+    for stage in _SHARES:
+        chosen: StageSpec = getattr(spec, stage)
+        known = {each.name: each.default for each in dataclasses.fields(_load(stage, chosen))}  # type: ignore[arg-type]
+        if "budget_ms" in known:
+            given = {**_ALGORITHMS[stage][chosen.name][1], **chosen.parameters}
+            found[stage] = float(given.get("budget_ms", known["budget_ms"]))  # type: ignore[arg-type]
+    return found
+
+
+def within(spec: PolicySpec, patience_s: float) -> tuple[PolicySpec, list[str]]:
+    """The policy with budgets that a controller can wait for, and what was made shorter.
+
+    Args:
+        spec: as wished.
+        patience_s: how long the controller waits for an answer.
+    """
+    told = []
+    for stage, budget_ms in budgets_ms(spec).items():
+        most_ms = max(int(patience_s * 1000 * _SHARES[stage]), 1)
+        if budget_ms <= most_ms:
+            continue
+        told.append(
+            f"{stage}.budget_ms is {budget_ms:g}, but the controller waits for {patience_s:.1f} s "
+            f"(bridge_silence_s): {most_ms} is used"
+        )
+        chosen: StageSpec = getattr(spec, stage)
+        shorter = StageSpec(chosen.name, {**chosen.parameters, "budget_ms": most_ms})
+        spec = dataclasses.replace(spec, **{stage: shorter})  # type: ignore[arg-type]
+    return spec, told
+
+
 def for_living(spec: PolicySpec) -> PolicySpec:
     """The policy, if it can decide for a real cluster.
 
     Raises:
-        ConfigError: one of its algorithms needs what only a simulation knows.
+        ConfigError: one of its algorithms needs what only a simulation knows, or more time than
+            any controller waits.
     """
+    for stage, budget_ms in budgets_ms(spec).items():
+        if budget_ms > _SHARES[stage] * _LONGEST_WAIT_MS:
+            raise ConfigError(
+                f"policy.{stage}.budget_ms",
+                f"no controller waits so long: must be at most "
+                f"{int(_SHARES[stage] * _LONGEST_WAIT_MS)}, and well below bridge_silence_s",
+            )
     if spec.predict.name in SIMULATION_ONLY:
         raise ConfigError(
             "policy.predict",
@@ -203,18 +268,6 @@ def predicting(spec: PolicySpec, predictor: str) -> PolicySpec:
     chosen = _parse_stage("predict", predictor)
     name = spec.name if chosen == spec.predict else f"{spec.name}+{predictor}"
     return dataclasses.replace(spec, name=name, predict=chosen)
-
-
-def with_rules(spec: PolicySpec, rules: Mapping[str, object]) -> PolicySpec:
-    """The policy under a site's limits and FreePools, if its plan stage takes and states none."""
-    if (
-        not rules
-        or "rules" in spec.plan.parameters
-        or "rules" not in _parameters("plan", spec.plan)
-    ):
-        return spec
-    plan = StageSpec(spec.plan.name, {**spec.plan.parameters, "rules": dict(rules)})
-    return dataclasses.replace(spec, plan=plan)
 
 
 def _parameters(stage: str, spec: StageSpec) -> dict[str, object]:
@@ -236,7 +289,9 @@ def _build_stage(stage: str, spec: StageSpec) -> Any:
     implied = _ALGORITHMS[stage][spec.name][1]
     made, allowed = _load(stage, spec), _parameters(stage, spec)
     for key, value in spec.parameters.items():
-        where = f"policy.{stage}.{key}"
+        where = f"policy.{stage}.{key!s:.60}"
+        if stage == "plan" and key in SITE_RULES:
+            raise ConfigError(where, SITE_RULES[key])
         if key not in allowed:
             names = ", ".join(allowed) or "none"
             raise ConfigError(where, f"{spec.name} has no such parameter; it has {names}")
@@ -254,7 +309,6 @@ def _check_kind(where: str, value: object, annotation: str) -> None:
         "float": (int, float),
         "bool": bool,
         "str": str,
-        "dict[str, typing.Any]": Mapping,
         "None": type(None),
     }
     wanted = [part.strip().removeprefix("<class '").removesuffix("'>") for part in
@@ -265,6 +319,8 @@ def _check_kind(where: str, value: object, annotation: str) -> None:
         if kind in kinds
     )
     if not fits:
-        raise ConfigError(where, f"must be {' or '.join(wanted)}, not {value!r}")
+        raise ConfigError(where, f"must be {' or '.join(wanted)}, not {value!r:.60}")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ConfigError(where, "must be a finite number")
     if isinstance(value, int) and not -_MOST <= value <= _MOST:  # what the core's numbers hold
         raise ConfigError(where, f"must lie between -{_MOST} and {_MOST}")

@@ -7,8 +7,10 @@
 | controller.tls.address | certificates of controller.tls.subjects | Scheduler, health |
 | operator.socket | every user | Operator without changes, health, reflection |
 | operator.socket | operator.admins | all of Operator |
+| metrics.address | whoever can reach it | the page /metrics |
 
-The gates listen at these; the gRPC servers behind them at sockets in a private directory.
+The gates listen at these; the gRPC servers behind them at sockets in a private directory. Operators
+and metrics are answered by a process of their own (`bridge.rpc.operator_process`).
 """
 
 import gc
@@ -18,37 +20,57 @@ import os
 import signal
 import socket
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 from bridge.accuracy import Changes
 from bridge.config import ServiceConfig
-from bridge.errors import ConfigError
+from bridge.errors import BridgeError
 from bridge.loop import Decider
-from bridge.model.answer import Dispatched
+from bridge.model.plan import Plan
 from bridge.model.policy import PolicySpec
 from bridge.model.snapshot import Snapshot
 from bridge.planning.kept_plan import KeptPlan
-from bridge.registry import build, with_rules
+from bridge.ports import Environment
+from bridge.registry import build
 from bridge.rpc.announcements import Announcements
 from bridge.rpc.cycles import CycleReport, Cycles, Observer
-from bridge.rpc.gate import Gate, default_controllers, prepare_directory, user_ids
-from bridge.rpc.operators import Operator
+from bridge.rpc.directories import prepare_directory
+from bridge.rpc.gate import Bounds, Gate, Peers, Policy, affordable, raise_descriptor_limit
+from bridge.rpc.listening import UnixListener, listen_tcp
+from bridge.rpc.operator_process import Answers, Desk, OperatorProcess, Settings
 from bridge.rpc.policy_switch import PolicySwitch
-from bridge.rpc.server import OPERATOR, SCHEDULER, Server, add_operator, add_scheduler
+from bridge.rpc.server import SCHEDULER, Server, add_scheduler
 from bridge.rpc.session import Session
 from bridge.rpc.switches import Switches
+from bridge.rpc.tls import Certificates, RefusingServer
+from bridge.rpc.users import default_controllers, user_ids
+from bridge.signals import Ended, Signals, leave
 from bridge.sim.recorder import Recorder, Tap
 from bridge.sim.recordings import encode
 from bridge.solving import ChildSolver
 from bridge.starts import Kept
 from bridge.store import Store
 from bridge.telemetry import Metrics
+from bridge.watchdog import Watchdog
 
 _log = logging.getLogger(__name__)
 
-GRACE_S = 10.0
+OVERTIME_S = 60.0
+"""A policy that plans for longer is interrupted: the controller has fallen back long since."""
+
+GRACE_S = 5.0
+
+READY_S = 60.0
+"""How long the operators' process may take to start before the service says that it is ready."""
+
+_MOST_CONTROLLERS = 128
+"""Connections to each of the controller's gates; far below the descriptors `select` can take."""
+_KEPT_DESCRIPTORS = 40
+"""For memory, solver, log, the private channel and what else the service opens."""
 
 
 def version() -> str:
@@ -78,9 +100,12 @@ class Service:
         self._config = config
         self._reread = reread
         self._stopped = False
-        self._spec: PolicySpec = with_rules(config.policy_spec, config.planning.plain())
+        self._spec: PolicySpec = config.policy_spec
         self._name = f"schedbridge {version()}"
-        self._servers: list[Server] = []
+        self._server: Server | None = None
+        self._strangers: RefusingServer | None = None
+        self._operators: OperatorProcess | None = None
+        self._listening: list[UnixListener | socket.socket] = []
         self._gates: list[Gate] = []
         self._private: tempfile.TemporaryDirectory[str] | None = None
         self._metrics = Metrics(version(), self._spec.name)
@@ -103,6 +128,7 @@ class Service:
 
     def _start(self) -> None:
         config = self._config
+        raise_descriptor_limit()
         controllers = (
             default_controllers()
             if config.controller.users is None
@@ -117,63 +143,102 @@ class Service:
             config.operator.socket.parent, "operator.socket", owners=[os.geteuid()], private=False
         )
         self._private = tempfile.TemporaryDirectory(prefix="schedbridge-")  # mode 0700
-        inner = Path(self._private.name)
-        controller, reader, admin = (str(inner / name) for name in ("c", "r", "a"))
+        controller = str(Path(self._private.name) / "c")
 
-        # The gates first: they find out whether another service lives here.
-        limit = config.limits.connections_per_user
-        for key, path, route in (
-            (
-                "controller.socket",
-                config.controller.socket,
-                lambda uid: controller if uid in controllers else None,
-            ),
-            (
-                "operator.socket",
-                config.operator.socket,
-                lambda uid: admin if uid in admins else reader,
-            ),
-        ):
-            gate = Gate(path, key, route, per_user=limit, refused=self._metrics.gate_refused)
-            self._gates.append(gate)
+        # The sockets first: that shows whether another service lives here.
+        at_controllers = self._listen(config.controller.socket, "controller.socket")
+        # The operators' process of a service that was killed ends a moment after it.
+        at_operators = self._listen(config.operator.socket, "operator.socket", patience_s=2.0)
+        at_tls = at_metrics = None
+        certificates = None
+        if config.controller.tls is not None:
+            strangers = str(Path(self._private.name) / "strangers")
+            certificates = Certificates(config.controller.tls, controller, strangers)
+            self._strangers = RefusingServer(strangers)
+            at_tls = self._listen_tcp(config.controller.tls.address, "controller.tls")
+        if config.metrics.address is not None:
+            at_metrics = self._listen_tcp(config.metrics.address, "metrics.address")
 
         cycles = self._brain()
-        size = config.limits.message_mib
-        self._serve("controller", 8, size).start(
-            add_scheduler(cycles), [SCHEDULER], socket=controller
+        operators = OperatorProcess(
+            Answers(self._desk(cycles)),
+            Settings(
+                admins=tuple(sorted(admins)),
+                per_user=config.limits.connections_per_user,
+                private=self._private.name,
+                log_level=config.log.level,
+                log_format=config.log.format,
+            ),
+            operators=at_operators.socket,
+            metrics=at_metrics,
         )
-        if config.controller.tls is not None:
-            self._serve("controller.tls", 8, size).start(
-                add_scheduler(cycles), [SCHEDULER], tls=config.controller.tls
-            )
-        for name, at, may_change in (("reader", reader, False), ("admin", admin, True)):
-            servicer = Operator(
-                cycles,
-                self._switch,
-                service=self._name,
-                failures=lambda: self._decider.failures,
-                accuracy=self._store.accuracy if self._store is not None else Kept,
-                admin=may_change,
-                record=self._recorded,
-            )
-            self._serve(name, 4, 1).start(add_operator(servicer), [OPERATOR], socket=at)
-        if config.metrics.address is not None:
-            self._metrics.serve(config.metrics.address)
+        self._operators = operators
+        operators.start()
+
+        size = config.limits.message_mib
+        self._server = Server("controller", workers=8, message_mib=size)
+        self._server.start(add_scheduler(cycles), [SCHEDULER], socket=controller)
+        self._open(
+            at_controllers.socket,
+            "controller.socket",
+            Peers(lambda uid: controller if uid in controllers else None),
+        )
+        if certificates is not None and at_tls is not None:
+            self._open(at_tls, "controller.tls", certificates)
         for gate in self._gates:
             gate.start()
+        if not operators.ready.wait(READY_S):
+            _log.error("operators are not answered yet; the controller is")
+
+    def _listen(self, path: Path, key: str, patience_s: float = 0.0) -> UnixListener:
+        listener = UnixListener(path, key, patience_s=patience_s)
+        self._listening.append(listener)
+        return listener
+
+    def _listen_tcp(self, address: str, key: str) -> socket.socket:
+        listener = listen_tcp(address, key)
+        self._listening.append(listener)
+        return listener
+
+    def _open(self, listener: socket.socket, key: str, policy: Policy) -> None:
+        """A gate for controllers: each has its own share of the descriptors."""
+        doors = 1 if self._config.controller.tls is None else 2
+        bounds = Bounds(total=affordable(_MOST_CONTROLLERS, _KEPT_DESCRIPTORS, doors))
+        refused = self._metrics.gate_refused
+        self._gates.append(Gate(listener, key, policy, bounds=bounds, refused=refused))
+
+    def _desk(self, cycles: Cycles) -> Desk:
+        store = self._store
+        return Desk(
+            cycles=cycles,
+            switch=self._switch,
+            service=self._name,
+            failures=lambda: self._decider.failures,
+            accuracy=store.accuracy if store is not None else Kept,
+            record=self._recorded,
+            metrics=self._metrics.page,
+            refused=self._metrics.gate_refused,
+        )
 
     def _brain(self) -> Cycles:
         config = self._config
         self._store = Store(
             config.memory.path, keep_days=config.memory.keep_days, told=self._promises_changed
         )
-        self._decider = Decider(build(self._spec), self._store.memory())
-        self._decider.memory.solver = self._solver
+        self._decider = Decider(
+            build(self._spec),
+            self._store.state(),
+            site=config.planning.site(),
+            environment=Environment(solver=self._solver),
+            clock=time.monotonic,
+            guard=Watchdog(OVERTIME_S),
+        )
+        self._store.watch(lambda: self._decider.state)
         self._switch = PolicySwitch(
             config.policy_spec,
             self._decider,
             changed=self._metrics.policy,
-            rules=config.planning.plain(),
+            planning=config.planning.plain(),
         )
         self._reader = _Reader(self._switch)
         observers: tuple[Observer, ...] = (
@@ -183,16 +248,26 @@ class Service:
         )
         recorder = Recorder(
             self._decider,
-            lambda: self._switch.spec,
+            lambda: (self._switch.spec, self._switch.planning),
             wanted=self._tap.wanted,
             keep=self._tap.keep,
         )
+        store = self._store
+        self._metrics.watch("memory_up", lambda: float(not store.problem))
+
+        def decide(snapshot: Snapshot) -> Plan:
+            self._switch.bear(self.cycles.patience_s if self.cycles is not None else 0.0)
+            self._decider.state = store.catch_up(self._decider.state)
+            return recorder.decide(snapshot)
+
         self.cycles = Cycles(
-            recorder.decide,
+            decide,
             session=self._session(config),
             announcements=Announcements(config.limits.decisions),
             service=self._name,
             policy=self._switch.name,
+            site=lambda: self._decider.site,
+            telemetry=lambda: self._decider.telemetry,
             observers=observers,
         )
         return self.cycles
@@ -223,22 +298,22 @@ class Service:
             if record.promise is not None:
                 metrics.started(record.partition, record.at_s - record.promise.last_start_s)
 
-    def _serve(self, name: str, workers: int, message_mib: int) -> Server:
-        server = Server(name, workers=workers, message_mib=message_mib)
-        self._servers.append(server)
-        return server
-
     def stop(self, grace_s: float = GRACE_S) -> None:
         """Says NOT_SERVING, finishes the running cycle, removes the sockets, saves the memory."""
         if self._stopped:
             return
         self._stopped = True
         self._tap.close()
-        for server in self._servers:
-            server.stop(grace_s)
+        if self._operators is not None:
+            self._operators.stop()
+        if self._server is not None:
+            self._server.stop(grace_s)
+        if self._strangers is not None:
+            self._strangers.stop()
         for gate in self._gates:
             gate.close()
-        self._metrics.stop()
+        for listener in self._listening:
+            listener.close()
         self._solver.close()
         if self._store is not None:
             self._store.close()
@@ -246,37 +321,41 @@ class Service:
             self._private.cleanup()
 
     def run(self) -> None:
-        """Serves until SIGTERM or SIGINT.
+        """Serves until SIGTERM or SIGINT, and then ends the process.
 
         Raises:
             ConfigError: see `start`.
         """
-        # A signal may be delivered to any thread, and Python's handlers run in the main one, which
-        # that does not wake. The descriptor is written to whichever thread it is.
-        heard, told = socket.socketpair()
-        told.setblocking(False)
-        signal.set_wakeup_fd(told.fileno())
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, lambda *_: None)
+        signals = Signals()
         # Tables of 100 k jobs are many objects and no cycles: looking for garbage among them at
         # Python's default pace costs a tenth of the time and the slowest cycles.
         gc.set_threshold(50_000, 20, 50)
-        self.start()
+        try:
+            self.start()
+            signals.starting = False
+        except Ended as ended_by:
+            _log.info("stopping after %s, before it had started", ended_by)
+            self._leave()
         _log.info(
             "%s serves policy %s; controllers at %s, operators at %s",
             self._name, self._spec.name, self._config.controller.socket,
             self._config.operator.socket,
         )  # fmt: skip
         notify("READY=1")
-        while (ended_by := signal.Signals(heard.recv(1)[0])) is signal.SIGHUP:
+        while (came := signals.next()) is signal.SIGHUP:
             self.reload()
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # a second Ctrl-C is heeded
-        _log.info("stopping after %s", ended_by.name)
+        _log.info("stopping after %s", came.name)
         notify("STOPPING=1")
         self.stop()
+        self._leave()
+
+    def _leave(self) -> NoReturn:
+        if self.cycles is not None and self.cycles.lock.locked():
+            _log.warning("a cycle that did not end is left behind")
+        leave(0)
 
     def reload(self) -> None:
-        """Reads the configuration again and puts its limits and FreePools in force.
+        """Reads the configuration again and puts its section `planning` in force.
 
         Everything else needs a restart. A wrong configuration changes nothing.
         """
@@ -286,8 +365,11 @@ class Service:
         try:
             config = self._reread()
             told = self._switch.obey(config.planning.plain(), self.cycles)
-        except ConfigError as error:
+        except BridgeError as error:
             _log.error("the configuration was not read again: %s", error)
+            return
+        except Exception:  # a bug here must not end the service
+            _log.exception("the configuration was not read again")
             return
         for sentence in told:
             _log.warning("stranded by the new rules, planned anew: %s", sentence)
@@ -304,13 +386,6 @@ class _Meter:
     def __init__(self, metrics: Metrics, decider: Decider) -> None:
         self._metrics = metrics
         self._decider = decider
-        self._last: Dispatched | None = None
-
-    def _dispatched(self, done: Dispatched | None) -> None:
-        """Each dispatch is noted once: a policy that dispatches nothing leaves the last one."""
-        if done is not None and done is not self._last:
-            self._metrics.dispatched(done)
-        self._last = done
 
     def cycle(self, report: CycleReport) -> None:
         metrics = self._metrics
@@ -333,10 +408,12 @@ class _Meter:
         metrics.set("jobs_running", len(snapshot.running))
         metrics.set("nodes", len(snapshot.nodes))
         metrics.set("nodes_usable", int(snapshot.nodes.usable.sum()))
-        self._dispatched(self._decider.memory.dispatched)
-        if (arranged := self._decider.memory.arranged) is not None:
+        metrics.set("jobs_set_aside", report.telemetry.set_aside)
+        if (dispatched := report.telemetry.dispatched) is not None:
+            metrics.dispatched(dispatched)
+        if (arranged := report.telemetry.arranged) is not None:
             metrics.arranged(arranged.before, arranged.after)
-        for predictor, learnt in list(self._decider.memory.at_hand.items()):
+        for predictor, learnt in self._decider.state.learnt.items():
             metrics.run_times(
                 predictor, (learnt.judged, learnt.under, learnt.off_s, learnt.accuracy)
             )
@@ -347,7 +424,7 @@ class _Keeper:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        saved = store.memory().kept_plan
+        saved = store.state().promises.kept_plan
         self._saved = saved if isinstance(saved, KeptPlan) else None
 
     def cycle(self, report: CycleReport) -> None:

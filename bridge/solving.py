@@ -32,6 +32,7 @@ from queue import SimpleQueue
 
 import numpy as np
 
+from bridge.core import ClockAlarm
 from bridge.model.answer import CRASH, INFEASIBLE, STARTING, TIMEOUT, Answer
 from bridge.ports import Ask
 
@@ -72,6 +73,10 @@ class ChildSolver:
     def elapsed_s(self) -> float:
         """Wall-clock time since it began."""
         return time.monotonic() - self._began
+
+    def alarm(self, left_s: float) -> ClockAlarm:
+        """An alarm by the wall clock."""
+        return ClockAlarm(max(0, round(left_s * 1e6)))
 
     def warm_up(self) -> None:
         """Starts the process, without waiting for it."""

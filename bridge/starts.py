@@ -10,8 +10,11 @@
 Rules
     1. Only whoever owns the connection calls; every function here is plain SQL.
     2. A start is told by job and instant: reported again, it is known already.
-    3. Rows leave by the controller's clock, but never by an instant that has not come yet: a clock
-       that jumped ahead must not empty the tables. `MOST_ROWS` bounds each table whatever happens.
+    3. Rows leave by the controller's clock, but never by an instant that has not come yet, and a
+       part at a time: a clock that jumped ahead must not empty the tables. `MOST_ROWS` bounds each
+       table whatever happens.
+    4. A row in which a number or a name has become something else is read as 0 and as what can be
+       made of the name: it must not cost the others.
 """
 
 import sqlite3
@@ -27,8 +30,16 @@ from bridge.accuracy import FIELDS, Promise, Record, Starts
 from bridge.measures import StartAccuracy
 from bridge.units import DAY_S
 
+MOST_S: Final = 2**40
+"""No instant is later."""
+
 MOST_ROWS: Final = 2_000_000
 """Most starts that are kept: about 250 MB on disk, and four seconds to judge them."""
+
+LEAVING: Final = 50
+LEAST_LEAVING: Final = 10
+"""What becomes too old within an hour is one row in 24 * keep_days; these leave room for a service
+that was away for some days."""
 
 PERIODS: Final[Mapping[str, int | None]] = {
     "hour": 3600,
@@ -56,6 +67,7 @@ CREATE INDEX IF NOT EXISTS started_at ON started (start_s);
 CREATE INDEX IF NOT EXISTS gone_at ON gone (gone_s);
 """
 _COLUMNS: Final = ", ".join(FIELDS)
+_NUMBERS: Final = " AND ".join(f"typeof({name}) = 'integer'" for name in FIELDS)
 _MARKS: Final = ", ".join("?" * len(FIELDS))
 _ROW: Final = np.dtype(
     [
@@ -127,9 +139,16 @@ def upgrade(database: sqlite3.Connection) -> None:
 
 
 def kept_promises(database: sqlite3.Connection) -> list[tuple[str, str, Promise]]:
-    """Job id, partition and promise of every waiting job that has one."""
-    rows = database.execute(f"SELECT job_id, partition, {_COLUMNS} FROM promise")
-    return [(job_id, partition, Promise(*promise)) for job_id, partition, *promise in rows]
+    """Job id, partition and promise of every waiting job that has one; what is none is left out."""
+    rows = database.execute(
+        f"SELECT CAST(job_id AS BLOB), CAST(partition AS BLOB), {_COLUMNS} FROM promise"
+        f" WHERE {_NUMBERS} AND min({_COLUMNS}) >= 0 AND max({_COLUMNS}) <= {MOST_S}"
+    )
+    return [
+        (job_id.decode(errors="replace"), partition.decode(errors="replace"), Promise(*promise))
+        for job_id, partition, *promise in rows
+        if job_id and partition is not None
+    ]
 
 
 def keep_promises(
@@ -170,14 +189,24 @@ def is_known(database: sqlite3.Connection, job_id: str, start_s: int) -> bool:
 
 def latest_s(database: sqlite3.Connection) -> int:
     """The latest start recorded; 0: none."""
-    return int(database.execute("SELECT max(start_s) FROM started").fetchone()[0] or 0)
+    found = database.execute("SELECT max(start_s) FROM started WHERE typeof(start_s) = 'integer'")
+    return int(found.fetchone()[0] or 0)
 
 
 def prune(database: sqlite3.Connection, now_s: int, keep_days: int) -> None:
-    """Removes what is older than so many days, and the oldest rows beyond `MOST_ROWS`."""
+    """Removes what is older than so many days, and the oldest rows beyond `MOST_ROWS`.
+
+    A part at a time, the oldest first: of a clock that leapt ahead the tables lose `LEAST_LEAVING`
+    rows or one in `LEAVING` an hour, not all.
+    """
     before_s = min(now_s, int(time.time())) - keep_days * DAY_S
     for table, at in (("started", "start_s"), ("gone", "gone_s")):
-        database.execute(f"DELETE FROM {table} WHERE {at} < ?", (before_s,))
+        (count,) = database.execute(f"SELECT count(*) FROM {table}").fetchone()
+        database.execute(
+            f"DELETE FROM {table} WHERE rowid IN"
+            f" (SELECT rowid FROM {table} WHERE {at} < ? ORDER BY {at} LIMIT ?)",
+            (before_s, max(LEAST_LEAVING, count // LEAVING)),
+        )
         database.execute(
             f"DELETE FROM {table} WHERE rowid <= (SELECT max(rowid) FROM {table}) - ?",
             (MOST_ROWS,),
@@ -214,15 +243,18 @@ def _read(database: sqlite3.Connection) -> tuple[list[str], NDArray[np.void]]:
 
     SQLite lets go of Python's lock at every row, so other threads hardly notice.
     """
-    codes: dict[str, int] = {}
+    codes: dict[bytes | None, int] = {}
     found = database.execute(
-        "SELECT partition, start_s, coalesce(first_start_s, 0), coalesce(last_start_s, 0),"
-        " coalesce(changes, 0), coalesce(later_s, 0), coalesce(earlier_s, 0) FROM started"
+        "SELECT CAST(partition AS BLOB), "
+        + ", ".join(f"CAST(coalesce({name}, 0) AS INTEGER)" for name in (_ROW.names or ())[1:])
+        + " FROM started"
     )
     rows = np.fromiter(
         ((codes.setdefault(name, len(codes)), *numbers) for name, *numbers in found), dtype=_ROW
     )
-    return list(codes), rows[np.argsort(rows["start_s"], kind="stable")]
+    return [(name or b"").decode(errors="replace") for name in codes], rows[
+        np.argsort(rows["start_s"], kind="stable")
+    ]
 
 
 def _lines(
@@ -233,11 +265,14 @@ def _lines(
     names: Sequence[str],
     rows: NDArray[np.void],
 ) -> list[Line]:
-    gone = dict(
-        database.execute(
-            "SELECT partition, count(*) FROM gone WHERE gone_s >= ? GROUP BY partition", (from_s,)
-        ).fetchall()
-    )
+    gone_in = [
+        ((name or b"").decode(errors="replace"), count)
+        for name, count in database.execute(
+            "SELECT CAST(partition AS BLOB), count(*) FROM gone WHERE gone_s >= ? GROUP BY 1",
+            (from_s,),
+        )
+    ]
+    gone = {name: sum(n for other, n in gone_in if other == name) for name, _ in gone_in}
     if not len(rows) and not gone:
         return []
     lines = [_line(period, "", rows, sum(gone.values()))]

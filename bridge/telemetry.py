@@ -7,6 +7,7 @@
 | schedbridge_cycle_seconds | histogram | report received to reply written |
 | schedbridge_plan_seconds | histogram | of it, planning |
 | schedbridge_jobs_pending, _jobs_running | gauge | jobs in the last snapshot |
+| schedbridge_jobs_set_aside | gauge | waiting jobs left out, because planning fails with them |
 | schedbridge_nodes, _nodes_usable | gauge | nodes in the last snapshot |
 | schedbridge_decisions_total{kind} | counter | decisions sent: start, planned_start, pending |
 | schedbridge_fates_total{outcome, code} | counter | what became of them |
@@ -19,7 +20,7 @@
 | schedbridge_run_time_error_seconds_total{predictor} | counter | sum of abs(predicted - actual) |
 | schedbridge_run_time_accuracy_total{predictor} | counter | sum of smaller / larger of the two |
 | schedbridge_hops_total{when} | counter | hop cost of started jobs, before and after arranging |
-| schedbridge_solver_gap | gauge | of the last dispatch: (found - bound) / found over its window |
+| schedbridge_solver_gap | gauge | (found - bound) / found over the last window; NaN: unknown |
 | schedbridge_solver_window_jobs | gauge | jobs in that window |
 | schedbridge_solver_saved_ratio | gauge | (greedy - found) / greedy of its objective |
 | schedbridge_solver_plans_total | counter | cycles in which the solver's plan served |
@@ -27,6 +28,7 @@
 | schedbridge_solver_killed_total | counter | solvers ended because they overran |
 | schedbridge_gate_refusals_total{socket, reason} | counter | connections turned away |
 | schedbridge_controller_up | gauge | 1 while the controller called within the last minute |
+| schedbridge_memory_up | gauge | 1 while the memory's file is in use, or none is wanted |
 | schedbridge_controller_fallbacks, _controller_fallback_seconds | gauge | Slurm on its own |
 | schedbridge_controller_lock_ms | gauge | longest lock of the plugin since its last call |
 | schedbridge_controller_round_trip_ms | gauge | the last call, seen by the controller |
@@ -35,14 +37,14 @@
 import json
 import logging
 import sys
-import threading
 import time
-from typing import Any
-from wsgiref.simple_server import WSGIServer
+from collections import Counter as Counted
+from collections.abc import Callable
+from math import nan
+from typing import Any, TextIO
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from bridge.errors import ConfigError
 from bridge.model.answer import Dispatched
 
 _BUCKETS_S = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
@@ -50,6 +52,38 @@ _ERROR_BUCKETS_S = (
     -14_400, -3600, -600, -60, -10, -1, 0, 1, 10, 60, 600, 3600, 14_400, 86_400
 )  # fmt: skip
 _UP_S = 60
+
+
+_LONGEST_LINE = 4000
+_MOST_LINES = 200
+"""Of a traceback."""
+
+_BURST, _A_SECOND = 200, 5.0
+"""Lines of one kind in the log: so many at once, and so many a second from then on."""
+
+
+def one_line(text: str) -> str:
+    """Text in which nothing can be mistaken for the end of a line, or for orders to a terminal."""
+    if len(text) > _LONGEST_LINE:
+        text = text[:_LONGEST_LINE] + "..."
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
+    )
+
+
+class TextFormatter(logging.Formatter):
+    """One line for each record; those of a traceback are marked, so that none looks like one."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Writes one record."""
+        head = f"{self.formatTime(record)} {record.levelname} {record.name}: "
+        lines = [head + one_line(record.getMessage())]
+        if record.exc_info:
+            trace = self.formatException(record.exc_info).splitlines()
+            lines += ["    | " + one_line(line) for line in trace[-_MOST_LINES:]]
+        return "\n".join(lines)
 
 
 class JsonFormatter(logging.Formatter):
@@ -61,11 +95,46 @@ class JsonFormatter(logging.Formatter):
             "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S%z"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": record.getMessage()[:_LONGEST_LINE],
         }
         if record.exc_info:
-            entry["exception"] = self.formatException(record.exc_info)
-        return json.dumps(entry, ensure_ascii=False)
+            trace = self.formatException(record.exc_info).splitlines()
+            entry["exception"] = "\n".join(line[:_LONGEST_LINE] for line in trace[-_MOST_LINES:])
+        text = json.dumps(entry, ensure_ascii=False)
+        if text.isprintable():
+            return text
+        # Signs that JSON leaves as they are, and that end a line for some readers.
+        return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)
+
+
+class BoundedHandler(logging.StreamHandler[TextIO]):
+    """Writes the log; of lines of one kind (one text, whatever is put into it) only so many."""
+
+    def __init__(
+        self, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        super().__init__(stream)
+        self._clock = clock
+        self._left: dict[tuple[str, str], tuple[float, float]] = {}
+        self._omitted: Counted[tuple[str, str]] = Counted()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Writes one record, or counts it."""
+        kind, now = (record.name, str(record.msg)), self._clock()
+        left, then = self._left.get(kind, (float(_BURST), now))
+        left = min(float(_BURST), left + (now - then) * _A_SECOND)
+        if left < 1:
+            self._left[kind] = (left, now)
+            self._omitted[kind] += 1
+            return
+        if len(self._left) > 10_000:  # texts that were not made of a pattern
+            self._left.clear()
+        self._left[kind] = (left - 1, now)
+        if omitted := self._omitted.pop(kind, 0):
+            text = "%d lines like the next one were left out"
+            told = (record.name, record.levelno, record.pathname, record.lineno, text, (omitted,))
+            super().emit(logging.LogRecord(*told, None))
+        super().emit(record)
 
 
 def start_logging(level: str, form: str) -> None:
@@ -75,12 +144,8 @@ def start_logging(level: str, form: str) -> None:
         level: "debug", "info", "warning" or "error".
         form: "text" or "json".
     """
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(
-        JsonFormatter()
-        if form == "json"
-        else logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
-    )
+    handler = BoundedHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
@@ -92,8 +157,6 @@ class Metrics:
 
     def __init__(self, version: str, policy: str) -> None:
         self.registry = CollectorRegistry()
-        self._server: WSGIServer | None = None
-        self._thread: threading.Thread | None = None
         self._last_call = float("-inf")
         registry = self.registry
         self._build = Gauge("schedbridge_build_info", "1", ["version", "policy"], registry=registry)
@@ -116,11 +179,13 @@ class Metrics:
             for name, text in (
                 ("jobs_pending", "Waiting jobs in the last snapshot"),
                 ("jobs_running", "Jobs that hold nodes in the last snapshot"),
+                ("jobs_set_aside", "Waiting jobs left out, because planning fails with them"),
                 ("nodes", "Nodes in the last snapshot"),
                 ("nodes_usable", "Usable nodes in the last snapshot"),
                 ("solver_gap", "(found - bound) / found over the last dispatch's window"),
                 ("solver_window_jobs", "Jobs in the last dispatch's window"),
                 ("solver_saved_ratio", "(greedy - found) / greedy of its objective"),
+                ("memory_up", "1 while the file memory.path is in use, or none is wanted"),
                 ("controller_fallbacks", "Times the controller fell back to its own scheduler"),
                 ("controller_fallback_seconds", "Seconds it spent there"),
                 ("controller_lock_ms", "Longest lock of the plugin since its last call"),
@@ -215,8 +280,7 @@ class Metrics:
         """Notes what a dispatcher did."""
         self.set("solver_window_jobs", done.jobs)
         self.set("solver_saved_ratio", 1 - done.found / done.greedy if done.greedy > 0 else 0.0)
-        if done.gap is not None:
-            self.set("solver_gap", done.gap)
+        self.set("solver_gap", nan if done.gap is None else done.gap)
         self._killed.inc(done.killed)
         if done.fallback:
             self._unsolved.labels(done.fallback).inc()
@@ -257,32 +321,18 @@ class Metrics:
             counter.labels(predictor).inc(now - before)
         self._run_times_seen[predictor] = sums
 
-    def gate_refused(self, socket: str, reason: str) -> None:
-        """Notes a connection turned away."""
-        self._gate.labels(socket, reason).inc()
+    def gate_refused(self, socket: str, reason: str, count: int = 1) -> None:
+        """Notes connections turned away."""
+        self._gate.labels(socket, reason).inc(count)
 
     def set(self, name: str, value: float) -> None:
         """Sets one of the plain gauges."""
         self._gauges[name].set(value)
 
-    def serve(self, address: str) -> None:
-        """Serves /metrics.
+    def watch(self, name: str, value: Callable[[], float]) -> None:
+        """Has one of the plain gauges asked for when somebody looks."""
+        self._gauges[name].set_function(value)
 
-        Raises:
-            ConfigError: the address cannot be listened at.
-        """
-        host, _, port = address.rpartition(":")
-        try:
-            self._server, self._thread = start_http_server(
-                int(port), host.strip("[]"), registry=self.registry
-            )
-        except OSError as error:
-            reason = error.strerror or str(error)
-            raise ConfigError("metrics.address", f"cannot listen at {address}: {reason}") from error
-
-    def stop(self) -> None:
-        """Stops serving."""
-        if self._server is not None and self._thread is not None:
-            self._server.shutdown()
-            self._server.server_close()
-            self._thread.join(timeout=5)
+    def page(self) -> bytes:
+        """The page /metrics."""
+        return generate_latest(self.registry)

@@ -4,7 +4,8 @@
 Instants are Unix seconds, durations seconds, both int64. Intervals are half open.
 """
 
-from datetime import datetime
+from datetime import datetime, tzinfo
+from math import isfinite
 from typing import Final
 
 NEVER: Final = 2**63 - 1
@@ -21,13 +22,66 @@ UNLIMITED_S: Final = 365 * DAY_S
 """What a job without a time limit is planned with. A year keeps every planned instant sane."""
 
 
-def format_instant(at_s: int) -> str:
-    """Writes an instant in local time, as Slurm's commands do: `2026-11-21T09:30:00`."""
-    return datetime.fromtimestamp(at_s).strftime("%Y-%m-%dT%H:%M:%S")
+STEPS_PER_MS: Final = 1_000_000
+"""Steps of a kernel that count as a millisecond of work, on any machine: a budget of work is the
+same everywhere, and takes about as long where the documents' figures were measured."""
+
+_CYCLE_YEARS: Final = 400
+_CYCLE_S: Final = 146_097 * DAY_S
+"""After 400 years the calendar repeats itself, days of the week included."""
+
+_CALENDAR_S: Final = (DAY_S, 253_402_128_000)
+"""Between these `datetime` knows every instant in every timezone: 1970-01-02, 9999-12-30."""
+
+
+def _in_calendar(at_s: int) -> tuple[int, int]:
+    """An instant that `datetime` knows, and how many years later the given one is."""
+    at_s = int(at_s)
+    if _CALENDAR_S[0] <= at_s < _CALENDAR_S[1]:
+        return at_s, 0
+    cycles = (at_s - _CYCLE_S) // _CYCLE_S
+    return at_s - cycles * _CYCLE_S, cycles * _CYCLE_YEARS
+
+
+def local_time(at_s: int, zone: tzinfo | None = None) -> datetime:
+    """The wall clock at an instant, in this machine's timezone or in a given one.
+
+    Of an instant beyond the years that `datetime` knows, everything is right but the year.
+    """
+    return datetime.fromtimestamp(_in_calendar(at_s)[0], zone)
+
+
+def format_instant(at_s: int, form: str = "%Y-%m-%dT%H:%M:%S") -> str:
+    """Writes an instant in local time, as Slurm's commands do: `2026-11-21T09:30:00`.
+
+    Every number has a text, whatever its year: times come from users and from other programs.
+    `NEVER` is the word `never`. Nothing else in the package formats instants.
+
+    Args:
+        at_s: any integer.
+        form: as `strftime` has it.
+    """
+    if at_s == NEVER:
+        return "never"
+    there, later = local_time(at_s), _in_calendar(at_s)[1]
+    return there.strftime(form.replace("%Y", f"{there.year + later:04d}"))
+
+
+def format_clock(at_s: int, now_s: int) -> str:
+    """Writes an instant as a time of today, or with its day: `09:30:00`, `2026-11-22 09:30`."""
+    day = "%Y-%m-%d"
+    if format_instant(at_s, day) == format_instant(now_s, day):
+        return format_instant(at_s, "%H:%M:%S")
+    return format_instant(at_s, f"{day} %H:%M")
 
 
 def format_duration(duration_s: float) -> str:
-    """Writes a duration as people read it: `45 s`, `12 min`, `3 h 20 min`, `2 d 4 h`."""
+    """Writes a duration as people read it: `45 s`, `12 min`, `3 h 20 min`, `2 d 4 h`.
+
+    What is no finite number is `unknown`.
+    """
+    if not isfinite(duration_s):
+        return "unknown"
     seconds = round(duration_s)
     if seconds < 60:
         return f"{seconds} s"

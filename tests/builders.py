@@ -63,6 +63,7 @@ class a_job:  # noqa: N801
     eligible_s: int | None = None
     switches: int = 0
     switches_wait_s: int = 0
+    controller_chooses: bool = False
     chunks: str = ""
     """A request in chunks, in place of nodes, tasks and amounts; shared unless it says excl."""
 
@@ -194,6 +195,7 @@ class a_snapshot:  # noqa: N801
             fixed=_ints([job.fixed for job in jobs], bool),
             switches=_ints([job.switches for job in jobs], np.int32),
             switches_wait_s=_ints([job.switches_wait_s for job in jobs]),
+            controller_chooses=_ints([job.controller_chooses for job in jobs], bool),
         )
 
     def _asking_in_chunks(self, table: JobTable, nodes: NodeTable) -> JobTable:

@@ -32,7 +32,7 @@ from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
 from bridge.model.topology import regular
 from bridge.planning.fabric import Fabric
-from bridge.ports import Memory, Preference, Selection
+from bridge.ports import Preference, Selection
 from bridge.registry import build, parse_policy
 from bridge.sim.engine import Outcome, simulate
 from bridge.sim.swf import read_swf
@@ -209,7 +209,7 @@ class Run:
 
     def simulated(self, workload: Workload) -> Outcome:
         """One part."""
-        decider = Decider(self._policy, Memory())
+        decider = Decider(self._policy)
 
         def decide(snapshot: Snapshot) -> Plan:
             began = time.process_time()

@@ -32,7 +32,6 @@ from bridge.loop import Decider
 from bridge.measures import bounded_slowdown, wait_s
 from bridge.model.topology import regular
 from bridge.planning.fabric import Fabric
-from bridge.ports import Memory
 from bridge.registry import build, parse_policy
 from bridge.sim.engine import Outcome, simulate
 from bridge.sim.swf import read_swf
@@ -70,7 +69,7 @@ def stream(n_jobs: int, seed: int = 1) -> Workload:
 
 def measured(workload: Workload, system: System, patience_s: int) -> dict[str, Any]:
     """The figures of one simulation."""
-    decider = Decider(build(parse_policy(POLICY)), Memory())
+    decider = Decider(build(parse_policy(POLICY)))
     outcome = simulate(workload, replace(system, wait_s=patience_s), decider.decide)
     assert decider.failures == 0, "every plan is legal"
     assert system.topology is not None

@@ -2,8 +2,8 @@
 """What the commands that ask a running service have in common: where it is, and how to print."""
 
 import json
+import os
 import time
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,7 +16,10 @@ from bridge.config import OperatorSection, load
 from bridge.errors import ConfigError
 from bridge.rpc.client import OperatorClient
 from bridge.rpc.pb import operator_pb2 as pb
-from bridge.units import format_duration
+from bridge.units import format_duration, format_instant
+
+MOST = 2**32 - 1
+"""The largest number that a question to the service can hold."""
 
 ConfigOption = Annotated[
     Path | None,
@@ -43,7 +46,7 @@ def ask(config: Path | None, socket: Path | None) -> OperatorClient:
     path = socket
     if path is None:
         path = load(config).operator.socket if config is not None else OperatorSection().socket
-    if not path.exists():
+    if not os.path.lexists(path):
         raise ConfigError(
             "", f"no service at {path}: start it with 'schedbridge serve', or say --socket PATH"
         )
@@ -88,7 +91,7 @@ def when(at_s: int) -> str:
     """An instant as local time; empty for none."""
     if at_s == 0:
         return ""
-    return datetime.fromtimestamp(at_s).strftime("%Y-%m-%d %H:%M:%S")
+    return format_instant(at_s, "%Y-%m-%d %H:%M:%S")
 
 
 def until(at_s: int, now_s: int) -> str:

@@ -311,6 +311,9 @@ def dispatch(
     min_queue: Annotated[
         int, typer.Option(min=0, help="Only instances with so many waiting jobs.")
     ] = 1,
+    by_work: Annotated[
+        bool, typer.Option("--work", help="Budgets are of counted work, not of the clock.")
+    ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Of all chance.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -321,10 +324,10 @@ def dispatch(
     if objective not in bench_dispatch.MEASURES:
         known = ", ".join(bench_dispatch.MEASURES)
         raise ConfigError("objective", f"there is no '{objective}'; there are {known}")
-    entries = bench_dispatch.entries(policies, budget_ms)
+    entries = bench_dispatch.entries(policies, budget_ms, by_work=by_work)
     cycles, groups = bench_dispatch.load_instances(instances or bench_dispatch.bundled(), min_queue)
     before = bench_dispatch.machine()
-    results = bench_dispatch.compare(cycles, groups, entries, seed)
+    results = bench_dispatch.compare(cycles, groups, entries, seed, by_work=by_work)
     figures = bench_dispatch.summary(results, entries, objective)
     figures["machine"] = {"before": before, "after": bench_dispatch.machine()}
     if as_json:

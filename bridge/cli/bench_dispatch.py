@@ -12,6 +12,10 @@ snapshot to checked plan, on this machine as loaded as it is; its load is in the
 | relative | objective / the best of this run, instance by instance, mean over instances |
 | best of | on how many instances no other policy of this run was better (by a millionth) |
 | decision_ms | wall-clock time of a cycle |
+| cpu_ms | CPU time of a cycle in this process; with budgets of work that is all of it |
+
+With budgets of work (`by_work`) no clock and no process are handed to a policy: what it finds is
+the same on any machine at any load.
 """
 
 import os
@@ -36,7 +40,7 @@ from bridge.model.policy import PolicySpec
 from bridge.registry import describe
 from bridge.sim.judging import MEASURES, Verdict, judge
 from bridge.sim.recordings import Recording, find_recordings, read_recording
-from bridge.sim.rerun import completed
+from bridge.sim.rerun import Rerun, completed, rerun
 from bridge.solving import ChildSolver
 
 __all__ = ["MEASURES"]
@@ -77,6 +81,7 @@ class Result:
     policy: str
     verdict: Verdict
     decision_ms: float
+    cpu_ms: float
     failed: bool
     fallback: str
     gap: float | None
@@ -91,7 +96,7 @@ def bundled() -> Path:
     return Path(str(files("bridge.sim").joinpath("data", "instances")))
 
 
-def entries(policies: str, budget_ms: int) -> list[Entry]:
+def entries(policies: str, budget_ms: int, *, by_work: bool = False) -> list[Entry]:
     """The policies of a list such as `easy,search@50,pcp20`.
 
     Raises:
@@ -101,7 +106,7 @@ def entries(policies: str, budget_ms: int) -> list[Entry]:
     for text in (word.strip() for word in policies.split(",") if word.strip()):
         name, own_ms = budgeted(text)
         spec = read_policy(name)
-        wished = with_budget(spec, own_ms or budget_ms)
+        wished = with_budget(spec, own_ms or budget_ms, work=by_work)
         if wished is None and own_ms is not None:
             raise ConfigError("policies", f"'{text}': {name} has no budget; leave the @ out")
         shown = spec.name if wished is None else f"{spec.name}@{own_ms or budget_ms}"
@@ -115,15 +120,22 @@ def entries(policies: str, budget_ms: int) -> list[Entry]:
 
 
 def compare(
-    instances: Sequence[Recording], groups: Sequence[str], policies: Sequence[Entry], seed: int
+    instances: Sequence[Recording],
+    groups: Sequence[str],
+    policies: Sequence[Entry],
+    seed: int,
+    *,
+    by_work: bool = False,
 ) -> list[Result]:
     """Has every policy plan every instance; shows progress on a terminal."""
     results: list[Result] = []
     console = Console(stderr=True)
     with ExitStack() as stack:
-        solvers = {one.name: stack.enter_context(a_solver()) for one in policies}
+        solvers = {
+            one.name: None if by_work else stack.enter_context(a_solver()) for one in policies
+        }
         for one in policies:  # what is loaded or started once shall not be counted
-            rerun_warm(instances[0], one.spec, seed=seed, solver=solvers[one.name])
+            _rerun(instances[0], one, seed, solvers[one.name])
         bars = stack.enter_context(
             Progress(
                 TextColumn("{task.description}"),
@@ -144,11 +156,17 @@ def compare(
     return results
 
 
+def _rerun(recording: Recording, entry: Entry, seed: int, solver: ChildSolver | None) -> Rerun:
+    if solver is None:
+        return rerun(recording, entry.spec, seed=seed)
+    return rerun_warm(recording, entry.spec, seed=seed, solver=solver)
+
+
 def _result(
-    recording: Recording, group: str, entry: Entry, seed: int, solver: ChildSolver
+    recording: Recording, group: str, entry: Entry, seed: int, solver: ChildSolver | None
 ) -> Result:
-    again = rerun_warm(recording, entry.spec, seed=seed, solver=solver)
-    snapshot, done = recording.snapshot, again.memory.dispatched
+    again = _rerun(recording, entry, seed, solver)
+    snapshot, done = recording.snapshot, again.telemetry.dispatched
     return Result(
         instance=recording.name,
         group=group,
@@ -156,8 +174,9 @@ def _result(
         running=len(snapshot.running),
         nodes=len(snapshot.nodes),
         policy=entry.name,
-        verdict=judge(snapshot, completed(snapshot, again.plan, entry.spec)),
+        verdict=judge(snapshot, completed(snapshot, again.plan, entry.spec, recording.planning)),
         decision_ms=again.decision_ms,
+        cpu_ms=again.cpu_ms,
         failed=again.failed,
         fallback=done.fallback if done is not None else "",
         gap=done.gap if done is not None else None,
@@ -225,7 +244,7 @@ def _figures(own: Sequence[Result], everybody: Iterable[Result], objective: str)
         key = one.group, one.instance
         best[key] = min(best.get(key, float("inf")), one.objective(objective))
     relative = [_ratio(one.objective(objective), best[one.group, one.instance]) for one in own]
-    times = [one.decision_ms for one in own]
+    times, cpu = [one.decision_ms for one in own], [one.cpu_ms for one in own]
     gaps = [one.gap for one in own if one.gap is not None]
     return {
         "mean": statistics.fmean(one.objective(objective) for one in own),
@@ -237,6 +256,7 @@ def _figures(own: Sequence[Result], everybody: Iterable[Result], objective: str)
             "p90": float(np.percentile(times, 90)),
             "max": max(times),
         },
+        "cpu_ms": {"mean": statistics.fmean(cpu), "max": max(cpu)},
         "failed": sum(one.failed for one in own),
         "fallbacks": dict(Counter(one.fallback for one in own if one.fallback)),
         "gap_mean": statistics.fmean(gaps) if gaps else None,

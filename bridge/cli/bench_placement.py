@@ -18,6 +18,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge import files
 from bridge.errors import ConfigError, TraceError
 from bridge.model.topology import Topology, regular
 from bridge.planning.contiguous_program import BySolver, by_cp_sat, by_scip
@@ -79,6 +80,9 @@ class Instance:
     left_out: int
 
 
+MOST_BYTES = 64 << 20
+
+
 def read_instances(path: Path) -> Iterator[Instance]:
     """Reads windows, one JSON object a line; there is one at least.
 
@@ -86,7 +90,7 @@ def read_instances(path: Path) -> Iterator[Instance]:
         TraceError: a line is not what it should be; says which and why.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = files.read_text(path, MOST_BYTES)
     except (OSError, UnicodeDecodeError) as error:
         raise TraceError(str(path), None, f"cannot be read: {error}") from None
     if not text.strip():

@@ -5,14 +5,19 @@ Exit codes: 0 done; 1 it could not be done (the service does not answer, a file 
 one line per problem on standard error; 2 wrong usage.
 """
 
+import contextlib
 import importlib
 import importlib.metadata
+import io
 import os
 import sys
 from collections.abc import Sequence
 from typing import Final
 
 from bridge.errors import BridgeError
+
+_LONGEST: Final = 800
+"""Characters of a line that says what is wrong: a file may be one word of megabytes."""
 
 COMMANDS: Final = {
     # name: (module of bridge.cli, function or typer app in it, one line for --help)
@@ -38,23 +43,51 @@ COMMANDS: Final = {
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command; a user's mistake is one line, never a traceback."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # users' words may have signs it cannot show
+        sys.stdout.reconfigure(errors="replace")
+    try:
+        _main(words)
+        sys.stdout.flush()  # what cannot be written is found out here, not when Python ends
+    except SystemExit:
+        try:
+            sys.stdout.flush()
+        except OSError as error:
+            sys.exit(_unwritten(error))
+        raise
+    except BridgeError as error:
+        sys.exit(_fail(str(error), 1))
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except OSError as error:
+        sys.exit(_unwritten(error))
+    except UnicodeEncodeError as error:
+        sys.exit(_fail(f"'{error.object[:64]}' is no text (UTF-8)", 1))
+    except MemoryError:
+        sys.exit(_fail("there is not enough memory for this", 1))
+
+
+def _main(words: list[str]) -> None:
     if not words or words[0] in ("-h", "--help"):
         print(usage(), end="")
         sys.exit(0 if words else 2)
     if words[0] in ("-V", "--version"):
         print(f"schedbridge {_version()}")
-        return
-    if words[0] not in COMMANDS:
+    elif words[0] not in COMMANDS:
         sys.exit(_fail(f"no command '{words[0]}'; there are {', '.join(COMMANDS)}", 2))
-    try:
+    else:
         _run(words[0], words[1:])
-    except BridgeError as error:
-        sys.exit(_fail(str(error), 1))
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except BrokenPipeError:  # e.g. `schedbridge plan | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+
+
+def _unwritten(error: OSError) -> int:
+    """Exit code for what the system refused; nobody is told whose `head` has seen enough."""
+    to_output = error.filename is None
+    if to_output:  # else Python tries to write it once more when it ends
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(error, BrokenPipeError):
+        return 1
+    where = "cannot write" if to_output else str(error.filename)
+    return _fail(f"{where}: {error.strerror or error}", 1)
 
 
 def _version() -> str:
@@ -85,14 +118,17 @@ def _run(name: str, arguments: list[str]) -> None:
     found = getattr(importlib.import_module(f"bridge.cli.{module}"), attribute)
     app = found
     if not isinstance(found, typer.Typer):
-        app = typer.Typer(add_completion=False)
+        app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
         app.command(name)(found)
     app(args=arguments, prog_name=f"schedbridge {name}")
 
 
 def _fail(message: str, code: int) -> int:
     for line in message.splitlines():
-        print(f"schedbridge: {line}", file=sys.stderr)
+        shown = "".join(sign if sign.isprintable() else "?" for sign in line[:_LONGEST])
+        end = "..." if len(line) > _LONGEST else ""
+        with contextlib.suppress(OSError):  # nobody reads that either
+            print(f"schedbridge: {shown}{end}", file=sys.stderr)
     return code
 
 

@@ -7,6 +7,7 @@ import typer
 from rich.table import Table
 
 from bridge.cli.asking import (
+    MOST,
     ConfigOption,
     JsonOption,
     SocketOption,
@@ -21,7 +22,8 @@ from bridge.cli.asking import (
 
 def plan(
     limit: Annotated[
-        int, typer.Option("--limit", "-n", help="At most so many jobs; 0: all.", min=0)
+        int,
+        typer.Option("--limit", "-n", help="At most so many jobs; 0: all.", min=0, max=MOST),
     ] = 50,
     config: ConfigOption = None,
     socket: SocketOption = None,

@@ -3,12 +3,25 @@
 
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
+from typing import Annotated, Any
 
-import yaml
+import typer
 
+from bridge import files, yaml_text
 from bridge.errors import ConfigError
 from bridge.model.policy import PolicySpec, StageSpec
+from bridge.planning.rules_text import parse_site
 from bridge.registry import PRESETS, build, parse_policy
+
+SiteOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Limits, FreePools and protections: a service's configuration, or its section"
+        " 'planning' alone (YAML).",
+    ),
+]
+_SECTIONS = {"planning", "policy", "controller", "operator"}
 
 
 def read_policy(value: str) -> PolicySpec:
@@ -25,18 +38,49 @@ def read_policy(value: str) -> PolicySpec:
             "policy", f"'{value}' is no preset ({', '.join(PRESETS)}) and no file either"
         )
     try:
-        return parse_policy(yaml.safe_load(path.read_text(encoding="utf-8")))
+        return parse_policy(yaml_text.load(files.read_text(path)))
     except OSError as error:
         raise ConfigError("", f"cannot be read: {error.strerror}", file=value) from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        problem = " ".join(str(error).split())
-        raise ConfigError("", f"is not YAML: {problem}", file=value) from None
+    except (yaml_text.NoYaml, UnicodeDecodeError) as error:
+        raise ConfigError("", f"is not YAML: {error}", file=value) from None
     except ConfigError as error:
         raise ConfigError(error.key, error.problem, file=value) from None
 
 
-def with_budget(spec: PolicySpec, budget_ms: int) -> PolicySpec | None:
-    """The policy with a wall-clock budget and no other; None if its plan stage has none to set.
+def read_planning(path: Path | None) -> dict[str, Any]:
+    """What a site demands of every plan, from a YAML file; nothing without one.
+
+    The file is a service's configuration, of which only the section `planning` counts, or that
+    section alone.
+
+    Raises:
+        ConfigError: it cannot be read, or says something impossible.
+    """
+    if path is None:
+        return {}
+    try:
+        value = yaml_text.load(files.read_text(path))
+    except OSError as error:
+        raise ConfigError("", f"cannot be read: {error.strerror}", file=str(path)) from None
+    except (yaml_text.NoYaml, UnicodeDecodeError) as error:
+        raise ConfigError("", f"is not YAML: {error}", file=str(path)) from None
+    if not isinstance(value, dict):
+        raise ConfigError("", "must be the section 'planning' of a configuration", file=str(path))
+    inner = value.get("planning", {}) if _SECTIONS & value.keys() else value
+    try:
+        parse_site(inner)
+    except ConfigError as error:
+        raise ConfigError(error.key, error.problem, file=str(path)) from None
+    return dict(inner or {})
+
+
+def with_budget(spec: PolicySpec, budget_ms: int, *, work: bool = False) -> PolicySpec | None:
+    """The policy with a budget and no other; None if its plan stage has none to set.
+
+    Args:
+        spec: the policy.
+        budget_ms: of the clock.
+        work: of counted work instead, which is the same on any machine at any load.
 
     Raises:
         ConfigError: it cannot have that budget.
@@ -46,7 +90,10 @@ def with_budget(spec: PolicySpec, budget_ms: int) -> PolicySpec | None:
     if "budget_ms" not in known:
         return None
     # A bound of deterministic effort would end it early, on a quick machine most of all.
-    wished = {"budget_ms": budget_ms} | ({"effort": 0} if "effort" in known else {})
+    wished: dict[str, float] = {"budget_ms": budget_ms}
+    if "effort" in known:
+        solver = work and hasattr(stage, "solve")  # its effort counts seconds
+        wished["effort"] = budget_ms / 1000 if solver else 0
     plan = StageSpec(spec.plan.name, {**spec.plan.parameters, **wished})
     budgeted = replace(spec, plan=plan)
     build(budgeted)

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from bridge import files
 from bridge.cli.asking import ConfigOption, JsonOption, SocketOption, ask, print_json, shown
 from bridge.errors import ConfigError
 from bridge.rpc.pb import operator_pb2 as pb
@@ -36,7 +37,7 @@ def set_policy(
     text = value
     if path.suffix or "/" in value:
         try:
-            text = path.read_text(encoding="utf-8")
+            text = files.read_text(path)
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "no text file"
             raise ConfigError("", reason, file=value) from error

@@ -17,12 +17,13 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from bridge.cli.asking import ConfigOption, SocketOption
-from bridge.cli.policies import read_policy
+from bridge.cli.asking import MOST, ConfigOption, SocketOption
+from bridge.cli.policies import SiteOption, read_planning, read_policy
 from bridge.errors import ConfigError, RecordingError
 from bridge.loop import Decider
 from bridge.model.snapshot import Snapshot
-from bridge.ports import Decide, Memory
+from bridge.planning.rules_text import parse_site
+from bridge.ports import Decide, Environment
 from bridge.registry import build, predicting
 from bridge.sim.anonymous import Pseudonyms
 from bridge.sim.engine import simulate
@@ -55,7 +56,7 @@ def record(
     out: Annotated[Path, typer.Option(help="Directory for the files; made if it is not there.")],
     cycles: Annotated[int, typer.Option(min=1, help="At most so many cycles.")] = 10,
     min_queue: Annotated[
-        int, typer.Option(min=0, help="Only cycles with at least so many waiting jobs.")
+        int, typer.Option(min=0, max=MOST, help="Only cycles with at least so many waiting jobs.")
     ] = 1,
     anonymise: Annotated[
         bool,
@@ -88,6 +89,7 @@ def record(
     jobs: Annotated[int | None, typer.Option(min=1, help="Only the first N jobs.")] = None,
     load: Annotated[float, typer.Option(min=0.01, max=10.0, help="Of a made-up stream.")] = 0.9,
     seed: Annotated[int, typer.Option(min=0, help="Of all chance.")] = 0,
+    site: SiteOption = None,
     patience_s: Annotated[
         int, typer.Option("--patience", min=1, help="Wait so many seconds for each living cycle.")
     ] = 600,
@@ -97,11 +99,11 @@ def record(
     """Record cycles, to plan them again (replay), compare policies (bench) or report a bug."""
     files = _Files(out, cycles, Pseudonyms() if anonymise else None)
     if trace is None and system is None:
-        if at or every > 1 or jobs is not None or procs is not None or predict is not None:
+        if at or every > 1 or {jobs, procs, predict, site} != {None}:
             raise ConfigError(
                 "",
-                "--at, --every, --jobs, --procs and --predict are for simulations: say --trace"
-                " or --system, too",
+                "--at, --every, --jobs, --procs, --predict and --site are for simulations: say"
+                " --trace or --system, too",
             )
         from bridge.cli.record_live import record_live  # noqa: PLC0415 (needs gRPC)
 
@@ -113,7 +115,10 @@ def record(
     spec = read_policy(policy) if predict is None else predicting(read_policy(policy), predict)
     workload = world.workload
     truth = dict(zip(workload.id.tolist(), workload.runtime_s.tolist(), strict=True))
-    decider = Decider(build(spec), Memory(run_s=truth), seed=seed)
+    planning = read_planning(site)
+    decider = Decider(
+        build(spec), seed=seed, site=parse_site(planning), environment=Environment(run_s=truth)
+    )
     wanted = _Chosen(int(world.workload.submit_s[0]), min_queue, every, sorted(at or []))
     number = 0
 
@@ -125,7 +130,7 @@ def record(
         if number == cycles or wanted.over:
             raise _Enough
 
-    decide: Decide = Recorder(decider, lambda: spec, wanted=wanted, keep=keep).decide
+    decide: Decide = Recorder(decider, lambda: (spec, planning), wanted=wanted, keep=keep).decide
     console = Console(stderr=True)
     with console.status(f"simulating {len(world.workload):,} jobs ...") as status:
 

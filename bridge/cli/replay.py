@@ -2,7 +2,7 @@
 """`schedbridge replay`: recorded cycles planned again, and held against what was recorded."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 from bridge.cli.asking import when
-from bridge.cli.policies import read_policy
+from bridge.cli.policies import SiteOption, read_planning, read_policy
 from bridge.cli.solvers import a_solver, rerun_warm
 from bridge.errors import RecordingError
 from bridge.model.plan import Plan
@@ -46,6 +46,7 @@ def replay(
     policy: Annotated[
         str | None, typer.Option(help="A preset or a YAML file; else the recorded policy.")
     ] = None,
+    site: SiteOption = None,
     seed: Annotated[
         int | None, typer.Option(min=0, help="Of all chance; else the recorded one.")
     ] = None,
@@ -57,13 +58,14 @@ def replay(
 ) -> None:
     """Plan recorded cycles again; show which starts differ, and how good either plan is."""
     spec = read_policy(policy) if policy is not None else None
+    planning = read_planning(site) if site is not None else None
     found: list[_Compared] = []
     with a_solver() as solver:
         for path in _paths(files):
             recording = read_recording(path)
             if anonymise is not None:
                 recording = _copy(recording, anonymise, found)
-            compared = _compare(recording, spec, seed, solver)
+            compared = _compare(recording, spec, seed, solver, planning)
             found.append(compared)
             if not as_json:
                 _show(compared)
@@ -97,18 +99,30 @@ def _copy(recording: Recording, directory: Path, done: Sequence[_Compared]) -> R
 
 
 def _compare(
-    recording: Recording, spec: PolicySpec | None, seed: int | None, solver: ChildSolver
+    recording: Recording,
+    spec: PolicySpec | None,
+    seed: int | None,
+    solver: ChildSolver,
+    planning: Mapping[str, object] | None,
 ) -> _Compared:
     chosen = spec or recording.policy
-    again = rerun_warm(recording, chosen, seed=seed, solver=solver)
+    again = rerun_warm(recording, chosen, seed=seed, solver=solver, planning=planning)
     snapshot = recording.snapshot
     return _Compared(
         recording,
         chosen,
         again,
         moved(snapshot, recording.plan, again.plan),
-        judge(snapshot, completed(snapshot, recording.plan, recording.policy)),
-        judge(snapshot, completed(snapshot, again.plan, chosen)),
+        judge(
+            snapshot,
+            completed(snapshot, recording.plan, recording.policy, recording.planning),
+        ),
+        judge(
+            snapshot,
+            completed(
+                snapshot, again.plan, chosen, recording.planning if planning is None else planning
+            ),
+        ),
     )
 
 
@@ -138,7 +152,7 @@ def _figures(one: _Compared) -> dict[str, object]:
 
 def _fallback(one: _Compared) -> str:
     """Why a dispatcher's greedy plan served (`bridge.model.answer`); empty: it did not."""
-    done = one.again.memory.dispatched
+    done = one.again.telemetry.dispatched
     return "" if done is None else done.fallback
 
 

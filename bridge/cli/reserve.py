@@ -31,7 +31,9 @@ def reserve(  # noqa: PLR0917 - options, by name
         str, typer.Option(help="2026-12-24T18:00, 18:00 (the next one), now, or now+2hours.")
     ],
     duration: Annotated[str, typer.Option(help="Minutes, or as 2:00:00, 1-12:00:00, 90m, 4h, 2d.")],
-    nodes: Annotated[int, typer.Option("--nodes", "-N", min=0, help="So many nodes.")] = 0,
+    nodes: Annotated[
+        int, typer.Option("--nodes", "-N", min=0, max=1_000_000, help="So many nodes.")
+    ] = 0,
     chunks: Annotated[
         str, typer.Option(help="The nodes that hold these chunks, as in 4:ncpus=8.")
     ] = "",

@@ -22,11 +22,12 @@ from rich.progress import (
 )
 
 from bridge.cli.outcomes import results_table, run_of, write_files
-from bridge.cli.policies import read_policy
+from bridge.cli.policies import SiteOption, read_planning, read_policy
 from bridge.errors import ConfigError
 from bridge.loop import Decider
 from bridge.model.policy import PolicySpec
-from bridge.ports import Memory
+from bridge.planning.rules_text import parse_site
+from bridge.ports import Environment
 from bridge.registry import build, describe, predicting
 from bridge.report.run import Run, figures
 from bridge.sim.engine import Outcome
@@ -71,9 +72,14 @@ def simulate(
     lenient: Annotated[
         bool, typer.Option("--lenient", help="Drop malformed lines instead of refusing the trace.")
     ] = False,
-    seed: Annotated[int, typer.Option(help="Source of all chance: policies and faults.")] = 0,
+    seed: Annotated[
+        int, typer.Option(help="Source of all chance: policies and faults.", min=0)
+    ] = 0,
     faults: Annotated[
-        int, typer.Option(help="Lose nodes, cancel jobs and end jobs early, N times.", min=0)
+        int,
+        typer.Option(
+            help="Lose nodes, cancel jobs and end jobs early, N times.", min=0, max=1_000_000
+        ),
     ] = 0,
     predict: Annotated[
         list[str] | None,
@@ -89,6 +95,7 @@ def simulate(
             " took here), or so many milliseconds."
         ),
     ] = "free",
+    site: SiteOption = None,
     engine: Annotated[
         Engine,
         typer.Option(help="cycle: the real cycle at every event; fast: a replay of counts."),
@@ -103,6 +110,8 @@ def simulate(
     """Replay a trace under one or more policies and compare them."""
     specs = _named([read_policy(value) for value in policy], predict or [])
     decision_s = _decision_s(decision_time)
+    planning = read_planning(site)
+    rules = parse_site(planning)
     if system is not None and procs is not None:
         raise ConfigError("procs", "the system description says how many there are; drop one")
     machine = read_system(system) if system is not None else None
@@ -114,7 +123,7 @@ def simulate(
     )
     machine = machine or pool_of(workload.processors_total)
     workload = workload if jobs is None else workload.first(jobs)
-    only_cycle = bool(faults) or decision_s != 0
+    only_cycle = bool(faults) or decision_s != 0 or bool(planning)
     fast = [_fast(spec, machine, engine, only_cycle=only_cycle) for spec in specs]
     outcomes: list[Outcome] = []
     runs: list[Run] = []
@@ -127,7 +136,8 @@ def simulate(
                 run = run_of(spec.name, "fast", outcome)
             else:
                 truth = dict(zip(workload.id, workload.runtime_s.tolist(), strict=True))
-                decider = Decider(build(spec), Memory(run_s=truth), seed=seed)
+                known = Environment(run_s=truth)
+                decider = Decider(build(spec), seed=seed, site=rules, environment=known)
                 blows = random_faults(seed, workload, len(machine.nodes), faults)
                 observe = _advance(bars, task)
                 outcome = run_simulation(
@@ -145,6 +155,7 @@ def simulate(
     summary = {
         **_summary(swf, workload, machine, specs, seed=seed, faults=faults),
         "decision_time": decision_time,
+        "planning": planning,
     }
     if json_output:
         print(json.dumps({**summary, "results": [figures(run) for run in runs]}))
@@ -227,7 +238,8 @@ def _fast(
         raise ConfigError(
             "engine",
             "'fast' replays order fcfs or slurm with plan easy, or conservative by time limits, on"
-            f" a pool, with free decisions and without faults; policy {spec.name} needs 'cycle'",
+            " a pool, with free decisions, without --site and faults; policy"
+            f" {spec.name} needs 'cycle'",
         )
     return None
 

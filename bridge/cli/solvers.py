@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The solver that policies are run with outside of the service."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from bridge.model.answer import STARTING
@@ -24,12 +24,17 @@ def a_solver() -> Iterator[ChildSolver]:
 
 
 def rerun_warm(
-    recording: Recording, spec: PolicySpec, *, seed: int | None, solver: ChildSolver
+    recording: Recording,
+    spec: PolicySpec,
+    *,
+    seed: int | None,
+    solver: ChildSolver,
+    planning: Mapping[str, object] | None = None,
 ) -> Rerun:
     """Plans a recorded cycle again; if its solver was not ready, once more when it is."""
-    again = rerun(recording, spec, seed=seed, solver=solver)
-    done = again.memory.dispatched
+    again = rerun(recording, spec, seed=seed, solver=solver, planning=planning)
+    done = again.telemetry.dispatched
     if done is not None and done.fallback == STARTING:
         solver.wait_ready(_MOST_STARTING_S)
-        again = rerun(recording, spec, seed=seed, solver=solver)
+        again = rerun(recording, spec, seed=seed, solver=solver, planning=planning)
     return again

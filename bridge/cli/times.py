@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from bridge.errors import RequestError
 from bridge.planning.rules_text import duration
-from bridge.units import DAY_S
+from bridge.units import DAY_S, local_time
 
 _UNITS_S = {"": 1, "second": 1, "minute": 60, "hour": 3600, "day": DAY_S, "week": 7 * DAY_S}
 _NOW = re.compile(r"now(?:\+(\d{1,9})(|second|minute|hour|day|week)s?)?")
@@ -30,7 +30,7 @@ def instant_s(text: str, now_s: int) -> int:
         return now_s + int(found[1] or 0) * _UNITS_S[found[2] or ""]
     try:
         if found := _CLOCK.fullmatch(text):
-            now = datetime.fromtimestamp(now_s)
+            now = local_time(now_s)
             hour, minute, second = (int(part or 0) for part in found.groups())
             at = now.replace(hour=hour, minute=minute, second=second, microsecond=0)
             return int((at if at > now else at + timedelta(days=1)).timestamp())

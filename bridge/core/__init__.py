@@ -12,6 +12,7 @@ every kernel keeps (half-open intervals, depth, saturation at ``NEVER``) stand i
 * ``Tree``: switches; what jobs pay for hops across them, and node sets that pay little.
 * ``RepairNetwork``: a network that says where annealing puts jobs back.
 * ``search_orders``: the order of jobs whose plan costs least.
+* ``Alarm``: what who lives by a clock hands to a kernel; kernels themselves count steps.
 * ``HostlistFolder``: sets of node indices as Slurm hostlists.
 * ``pack_nodes`` and ``unpack_nodes``: the bitsets in which node sets are given.
 """
@@ -20,11 +21,13 @@ from bridge.core._core import (
     NEVER,
     UNLIMITED,
     UNPLANNED,
+    Alarm,
     Arrangement,
     Blocked,
     Book,
     Bookings,
     BookPlan,
+    ClockAlarm,
     Decoding,
     HopMetric,
     HostlistFolder,
@@ -34,7 +37,6 @@ from bridge.core._core import (
     Replay,
     Select,
     Stopped,
-    Stopwatch,
     Stores,
     TermMode,
     Tree,
@@ -52,11 +54,13 @@ __all__ = [
     "NEVER",
     "UNLIMITED",
     "UNPLANNED",
+    "Alarm",
     "Arrangement",
     "Blocked",
     "Book",
     "BookPlan",
     "Bookings",
+    "ClockAlarm",
     "Decoding",
     "HopMetric",
     "HostlistFolder",
@@ -66,7 +70,6 @@ __all__ = [
     "Replay",
     "Select",
     "Stopped",
-    "Stopwatch",
     "Stores",
     "TermMode",
     "Tree",

@@ -134,8 +134,8 @@ class Book:
                 keeps for chunks that want it, (n_nodes, n_res) int64: chunks that do not want it
                 have no more of the others than the capacity less that, all together, and cannot
                 have such a node exclusively. (PACK: unless a chunk of the same job wants it.)
-            select: a ``Select`` code. BEST_FIT goes before rank, but not for requests of several
-                groups that want different chunks.
+            select: a ``Select`` code. Requests of several groups that want different chunks take
+                nodes as by SEQUENTIAL.
         """
     @property
     def now(self) -> int:

@@ -27,6 +27,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.core._alarm import Alarm as Alarm
+from bridge.core._alarm import ClockAlarm as ClockAlarm
 from bridge.core._book import Arrangement as Arrangement
 from bridge.core._book import Book as Book
 from bridge.core._book import Bookings as Bookings
@@ -35,7 +37,6 @@ from bridge.core._book import TermMode as TermMode
 from bridge.core._orders import Decoding as Decoding
 from bridge.core._orders import OrderFound as OrderFound
 from bridge.core._orders import Stopped as Stopped
-from bridge.core._orders import Stopwatch as Stopwatch
 from bridge.core._orders import search_orders as search_orders
 from bridge.core._tree import HopMetric as HopMetric
 from bridge.core._tree import Tree as Tree
@@ -91,10 +92,10 @@ class Select(enum.IntEnum):
     SEQUENTIAL = 0
     """Ascending ``node_rank``, then ascending index."""
     BEST_FIT = 1
-    """Shared jobs: the nodes left with the least free after the job, each resource as a share of
-    the node's capacity, summed. Exclusive jobs: the nodes of least capacity (each resource as a
-    share of the largest node's, summed), then those whose idle gap after the job is shortest.
-    Ties as in SEQUENTIAL."""
+    """Ascending ``node_rank``, and among nodes of one rank for shared jobs those left with the
+    least free after the job, each resource as a share of the node's capacity, summed; for exclusive
+    jobs those of least capacity (each resource as a share of the largest node's, summed), then
+    those whose idle gap after the job is shortest. Ties: ascending index."""
 
 class WidthRule(enum.IntEnum):
     """Which numbers of nodes a job may have."""
@@ -309,12 +310,13 @@ def plan_nodes(
     Of the alternatives the one with the earliest start wins, ties go to the first.
 
     Width: a job without tasks that starts now takes as many nodes as it may; one planned for later
-    is booked with the least it may. A job with tasks always takes the fewest nodes that hold them.
+    is booked with the least it may. A job with tasks takes, if its bounds allow, all nodes of the
+    lower ranks and the fewest of the last it needs to hold them; otherwise the fewest of all.
     Which ones: the first in ``select`` order that can be completed to a valid set, required nodes
     first. Tasks: one on every node, the rest fills the nodes in that same order.
 
     Jobs that want whole nodes out of a set that no other job treats differently are planned as
-    counts and mapped by a sweep over time as ``map_counts`` does (in ``node_rank`` order, after
+    counts and mapped by a sweep over time as ``map_counts`` does (in ``node_rank`` order, then by
     capacity for BEST_FIT): that is faster, and it never starts a job later than choosing nodes
     early would. The first job that treats the set differently fixes the nodes of those before it.
 

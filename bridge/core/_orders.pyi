@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.core._alarm import Alarm
+
 class Stopped(enum.IntEnum):
     """Why a search ended."""
 
@@ -23,15 +25,6 @@ class Stopped(enum.IntEnum):
     PATIENCE = 2
     """Nothing better was found for long."""
     BUDGET = 3
-
-class Stopwatch:
-    """Time since it was made, to keep to a budget by: nothing else may depend on it."""
-
-    def __init__(self) -> None:
-        """Begins."""
-    @property
-    def us(self) -> int:
-        """Microseconds."""
 
 class Decoding(enum.IntEnum):
     """How orders were decoded."""
@@ -73,6 +66,9 @@ class OrderFound:
     def booked(self) -> int:
         """Jobs booked in doing so."""
     @property
+    def steps(self) -> int:
+        """What that took, in steps of about a nanosecond; the same on every machine."""
+    @property
     def stopped(self) -> Stopped: ...
     @property
     def decoding(self) -> Decoding: ...
@@ -86,9 +82,10 @@ def search_orders(
     orders: NDArray[np.int32],
     lead: int,
     effort: int,
-    budget_us: int,
+    steps: int,
     patience: int,
     seed: int,
+    alarm: Alarm | None = None,
 ) -> OrderFound:
     """Look for the order of units whose plan costs least.
 
@@ -103,11 +100,12 @@ def search_orders(
         due: (n_jobs,) delay counts from here, s.
         orders: (n_orders, n_units) orders to begin with, one at least.
         lead: so many units go first, as the first order has them.
-        effort: jobs booked at most, to about 64; 0: no bound. The same effort and seed give the
-            same order everywhere, if `budget_us` is 0.
-        budget_us: microseconds; 0: no bound.
+        effort: jobs booked at most; 0: no bound.
+        steps: of the decoder at most; 0: no bound. The same effort, steps and seed give the same
+            order everywhere, if there is no alarm.
         patience: changes in a row, per unit, that cost no less before the search gives up.
         seed: of the changes.
+        alarm: ends the search when it rings; None: nothing is asked of any clock.
 
     Returns:
         Order, starts, cost and bound.

@@ -140,7 +140,7 @@ class Tree:
         metric: HopMetric,
         idle: NDArray[np.int32],
         sizes: NDArray[np.int32],
-        budget_ms: float = 5.0,
+        steps: int = 5_000_000,
         iterations: int = 0,
         seed: int = 0,
     ) -> NodeSets:
@@ -155,7 +155,7 @@ class Tree:
             metric: what is paid.
             idle: in the order in which the nodes of one switch are to be taken.
             sizes: (n_jobs,) nodes wanted.
-            budget_ms: wall clock; 0: no bound of time. With a bound of time two calls may differ.
+            steps: at most, counted, of about a nanosecond each; 0: no bound.
             iterations: of the neighbourhood search; 0: no bound of theirs. Both 0: orders only.
             seed: of chance.
         """

@@ -63,9 +63,17 @@ void sort_by_fit(const BookState &state, const Shape &shape, int64_t start, int6
         }
         scored.push_back(one);
     }
-    std::stable_sort(scored.begin(), scored.end(), [](const Scored &a, const Scored &b) {
-        return std::tie(a.first, a.second) < std::tie(b.first, b.second);
-    });
+    const auto rank = [&](const Scored &one) {
+        return state.nodes.rank(static_cast<size_t>(one.seat.position));
+    };
+    for (auto from = scored.begin(); from != scored.end();) {
+        const auto to = std::find_if(from, scored.end(),
+                                     [&](const Scored &one) { return rank(one) != rank(*from); });
+        std::stable_sort(from, to, [](const Scored &a, const Scored &b) {
+            return std::tie(a.first, a.second) < std::tie(b.first, b.second);
+        });
+        from = to;
+    }
     std::transform(scored.begin(), scored.end(), seats.begin(),
                    [](const Scored &one) { return one.seat; });
 }

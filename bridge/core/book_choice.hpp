@@ -16,9 +16,9 @@ struct Seat {
     int64_t room; // chunks, at least one
 };
 
-// Sorts seats, given in the order of nodes: for chunks that share nodes, what is left with the
-// least free beside as many chunks as fit goes first; for exclusive ones the smallest node, then
-// the one that is taken again soonest after the job.
+// Sorts seats of the same rank, given in the order of nodes: for chunks that share nodes, what is
+// left with the least free beside as many chunks as fit goes first; for exclusive ones the smallest
+// node, then the one that is taken again soonest after the job.
 void sort_by_fit(const BookState &state, const Shape &shape, int64_t start, int64_t length,
                  std::vector<Seat> &seats);
 

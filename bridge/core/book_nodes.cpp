@@ -13,11 +13,12 @@ constexpr int64_t NOTHING_KEPT = int64_t{1} << 56;
 
 BookNodes::BookNodes(size_t n_nodes, size_t n_res, const int64_t *capacity,
                      const int32_t *node_rank, const std::vector<Protection> &protections)
-    : n_res_(n_res), index_(n_nodes), position_(n_nodes), type_(n_nodes) {
+    : n_res_(n_res), rank_(n_nodes), index_(n_nodes), position_(n_nodes), type_(n_nodes) {
     std::iota(index_.begin(), index_.end(), 0);
     std::stable_sort(index_.begin(), index_.end(),
                      [&](int32_t a, int32_t b) { return node_rank[a] < node_rank[b]; });
     for (size_t p = 0; p < n_nodes; ++p) {
+        rank_[p] = node_rank[index_[p]];
         position_[static_cast<size_t>(index_[p])] = static_cast<int32_t>(p);
     }
     for (const Protection &protection : protections) {

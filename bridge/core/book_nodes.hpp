@@ -34,10 +34,11 @@ class BookNodes {
     size_t columns() const { return n_res_ + kept_.size() + 1; }
     size_t occupancy() const { return columns() - 1; }
 
-    // Whether the order is second to how well a node fits (Select::BEST_FIT).
+    // Whether nodes of one rank go by how well they fit (Select::BEST_FIT), not by index.
     bool best_fit() const { return best_fit_; }
     void set_best_fit(bool best_fit) { best_fit_ = best_fit; }
 
+    int32_t rank(size_t position) const { return rank_[position]; }
     int32_t index(size_t position) const { return index_[position]; }
     int32_t position(size_t index) const { return position_[index]; }
 
@@ -69,6 +70,7 @@ class BookNodes {
     };
     size_t n_res_;
     bool best_fit_ = false;
+    std::vector<int32_t> rank_;     // by position
     std::vector<int32_t> index_;    // by position
     std::vector<int32_t> position_; // by index
     std::vector<Kept> kept_;

@@ -196,6 +196,7 @@ NB_MODULE(_core, m) {
     m.def("replay_counts", &replay_counts_py, "submit"_a, "runtime"_a, "time_limit"_a, "count"_a,
           "capacity"_a, "depth"_a, "order"_a.none() = nb::none());
     define_plan_nodes(m);
+    define_alarm(m);
     define_search_orders(m);
     define_book(m);
     define_usage(m);

@@ -11,6 +11,9 @@ void define_plan_nodes(nanobind::module_ &m);
 // Adds Book, what it returns, and its codes.
 void define_book(nanobind::module_ &m);
 
+// Adds Alarm and ClockAlarm; before whoever takes one.
+void define_alarm(nanobind::module_ &m);
+
 // Adds search_orders, what it returns, and its codes.
 void define_search_orders(nanobind::module_ &m);
 

@@ -2,7 +2,6 @@
 // search_orders as Python sees it.
 #include "module.hpp"
 
-#include <chrono>
 #include <string>
 
 #include "columns.hpp"
@@ -24,6 +23,7 @@ struct PyOrderFound {
     double bound;
     int64_t decodes;
     int64_t booked;
+    int64_t steps;
     Stopped stopped;
     Decoding decoding;
 };
@@ -108,7 +108,7 @@ void expect_orders(const Column<int32_t> &orders, size_t n_units, size_t lead) {
 
 PyOrderFound search_orders_py(const nb::dict &problem, nb::handle unit_indptr, nb::handle weight,
                               nb::handle due, nb::handle orders, int64_t lead, int64_t effort,
-                              int64_t budget_us, int64_t patience, uint64_t seed) {
+                              int64_t steps, int64_t patience, uint64_t seed, const Alarm *alarm) {
     const NodeArguments arguments(handles_of(problem));
     const NodeProblem &nodes = arguments.problem();
     scalar("depth", nodes.depth, UNLIMITED);
@@ -126,13 +126,13 @@ PyOrderFound search_orders_py(const nb::dict &problem, nb::handle unit_indptr, n
     dues.expect_rows(nodes.n_jobs, "like tasks").at_least(0);
     scalar("lead", lead, 0, static_cast<int64_t>(n_units));
     scalar("effort", effort, 0);
-    scalar("budget_us", budget_us, 0);
+    scalar("steps", steps, 0);
     scalar("patience", patience, 0, int64_t{1} << 30);
     const Column<int32_t> order_rows("orders", orders, 2);
     expect_orders(order_rows, n_units, static_cast<size_t>(lead));
     const OrderJobs jobs{n_units,     static_cast<size_t>(lead), units.data(),     weights.data(),
                          dues.data(), order_rows.rows(),         order_rows.data()};
-    const OrderBudget budget{effort, budget_us, patience, seed};
+    const OrderBudget budget{effort, steps, patience, seed, alarm};
     OrderFound found;
     {
         nb::gil_scoped_release release;
@@ -147,21 +147,10 @@ PyOrderFound search_orders_py(const nb::dict &problem, nb::handle unit_indptr, n
             found.bound,
             found.decodes,
             found.booked,
+            found.steps,
             found.stopped,
             found.decoding};
 }
-
-// Time since it was made: what a budget is kept by, and nothing else.
-class Stopwatch {
-  public:
-    int64_t us() const {
-        using namespace std::chrono;
-        return duration_cast<microseconds>(steady_clock::now() - began_).count();
-    }
-
-  private:
-    std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
-};
 
 } // namespace
 
@@ -183,13 +172,13 @@ void define_search_orders(nb::module_ &m) {
         .def_ro("bound", &PyOrderFound::bound)
         .def_ro("decodes", &PyOrderFound::decodes)
         .def_ro("booked", &PyOrderFound::booked)
+        .def_ro("steps", &PyOrderFound::steps)
         .def_ro("stopped", &PyOrderFound::stopped)
         .def_ro("decoding", &PyOrderFound::decoding);
-    nb::class_<Stopwatch>(m, "Stopwatch").def(nb::init<>()).def_prop_ro("us", &Stopwatch::us);
     using namespace nb::literals;
     m.def("search_orders", &search_orders_py, "problem"_a, nb::kw_only(), "unit_indptr"_a,
-          "weight"_a, "due"_a, "orders"_a, "lead"_a, "effort"_a, "budget_us"_a, "patience"_a,
-          "seed"_a);
+          "weight"_a, "due"_a, "orders"_a, "lead"_a, "effort"_a, "steps"_a, "patience"_a, "seed"_a,
+          "alarm"_a = nb::none());
 }
 
 } // namespace bridge

@@ -5,7 +5,6 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <numeric>
 
@@ -138,36 +137,27 @@ nb::tuple anneal_py(const Tree &tree, const HopMetric &metric, nb::handle idle, 
 }
 
 nb::tuple compact_py(const Tree &tree, const HopMetric &metric, nb::handle idle, nb::handle sizes,
-                     double budget_ms, int64_t iterations, int64_t seed) {
+                     int64_t steps, int64_t iterations, int64_t seed) {
     expect_levels(tree, metric);
     const std::vector<int32_t> nodes = idle_nodes(tree, idle);
     const std::vector<int32_t> wanted = job_sizes(sizes);
     scalar("iterations", iterations, 0);
     scalar("seed", seed, 0);
-    if (!(budget_ms >= 0)) {
-        refuse("budget_ms: must be 0 or more");
-    }
+    scalar("steps", steps, 0, int64_t{1} << 50);
     WindowEffort effort;
-    effort.budget_ms = budget_ms;
     effort.iterations = iterations;
     effort.seed = static_cast<uint64_t>(seed);
     WindowPlacement placed;
     {
         nb::gil_scoped_release release;
-        const auto began = std::chrono::steady_clock::now();
         std::vector<int32_t> ascending = nodes;
         std::sort(ascending.begin(), ascending.end());
-        Deadline until;
-        if (budget_ms > 0) { // half of it at most, so that something is left to search in
-            until = began + std::chrono::microseconds(
-                                static_cast<int64_t>(std::min(budget_ms * 500, 1e15)));
-        }
+        // Half of it at most, so that something is left to search with.
+        int64_t summed = 0;
         const std::vector<LeafCounts> known =
-            known_placement(tree, metric, ascending, wanted, until);
-        const std::chrono::duration<double, std::milli> spent =
-            std::chrono::steady_clock::now() - began;
-        if (budget_ms > 0) {
-            effort.budget_ms = std::max(budget_ms - spent.count(), 1e-3);
+            known_placement(tree, metric, ascending, wanted, steps / 2, summed);
+        if (steps > 0) {
+            effort.steps = std::max(steps - summed, int64_t{1});
         }
         placed = compact(tree, metric, idle_by_leaf(tree, nodes), wanted, effort, known);
     }
@@ -261,7 +251,7 @@ void define_tree(nb::module_ &m) {
         .def("contiguous", &contiguous_py, "metric"_a, "idle"_a, "sizes"_a)
         .def("anneal", &anneal_py, "metric"_a, "idle"_a, "sizes"_a, "iterations"_a, "seed"_a,
              "restore"_a = true, "hottest"_a = 2500.0, "coldest"_a = 2.5, "most_removed"_a = 2)
-        .def("compact", &compact_py, "metric"_a, "idle"_a, "sizes"_a, "budget_ms"_a = 5.0,
+        .def("compact", &compact_py, "metric"_a, "idle"_a, "sizes"_a, "steps"_a = 5'000'000,
              "iterations"_a = 0, "seed"_a = 0)
         .def("exchange", &exchange_py, "metric"_a, "nodes"_a, "kind"_a, "holder"_a, "most"_a,
              "moves"_a = 20000, "seed"_a = 0)

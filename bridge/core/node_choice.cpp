@@ -78,6 +78,22 @@ int64_t width_to_take(const Want &want, const Widths &widths,
     return smallest <= available ? smallest : -1;
 }
 
+int64_t NodeChoice::width(const Want &want, const Widths &widths,
+                          const std::vector<Candidate> &candidates, bool widest) const {
+    const int64_t fewest = width_to_take(want, widths, candidates, widest);
+    if (fewest == -1 || want.tasks == 0 || want.required != nullptr ||
+        classes_.rank(candidates.front().node) == classes_.rank(candidates.back().node)) {
+        return fewest;
+    }
+    static thread_local std::vector<RankedRoom> rooms;
+    rooms.clear();
+    for (const Candidate &candidate : candidates) {
+        rooms.push_back({classes_.rank(candidate.node), candidate.room, 1});
+    }
+    return width_by_rank(widths, want.tasks, fewest, rooms);
+}
+
+// Among nodes of the same rank.
 void NodeChoice::sort_by_fit(const Want &want, std::vector<Candidate> &candidates, int64_t start,
                              int64_t end) const {
     struct Scored {
@@ -104,9 +120,16 @@ void NodeChoice::sort_by_fit(const Want &want, std::vector<Candidate> &candidate
         }
         scored.push_back({classes_.left_score(candidate.node, free.data() + 1), 0, candidate});
     }
-    std::stable_sort(scored.begin(), scored.end(), [](const Scored &a, const Scored &b) {
-        return std::tie(a.first, a.second) < std::tie(b.first, b.second);
-    });
+    for (auto from = scored.begin(); from != scored.end();) {
+        const int32_t rank = classes_.rank(from->candidate.node);
+        const auto to = std::find_if(from, scored.end(), [&](const Scored &one) {
+            return classes_.rank(one.candidate.node) != rank;
+        });
+        std::stable_sort(from, to, [](const Scored &a, const Scored &b) {
+            return std::tie(a.first, a.second) < std::tie(b.first, b.second);
+        });
+        from = to;
+    }
     for (size_t i = 0; i < scored.size(); ++i) {
         candidates[i] = scored[i].candidate;
     }

@@ -22,7 +22,7 @@ struct Chosen {
 };
 
 // The number of nodes to take out of the candidates, or -1 if no allowed set exists. With tasks
-// always the fewest; without, the most if `widest`, else the fewest.
+// the fewest; without, the most if `widest`, else the fewest.
 int64_t width_to_take(const Want &want, const Widths &widths,
                       const std::vector<Candidate> &candidates, bool widest);
 
@@ -30,6 +30,11 @@ class NodeChoice {
   public:
     NodeChoice(Select select, const NodeClasses &classes, const Timelines &timelines)
         : select_(select), classes_(classes), timelines_(timelines) {}
+
+    // As width_to_take; but with tasks nodes of higher rank are not taken to save
+    // some of lower rank. The candidates are in rank order.
+    int64_t width(const Want &want, const Widths &widths, const std::vector<Candidate> &candidates,
+                  bool widest) const;
 
     // Picks `width` of the candidates (in rank order, at least `width`, able to hold the tasks) for
     // [start, end). Ascending by node.

@@ -9,7 +9,8 @@
 
 namespace bridge {
 
-NodeClasses::NodeClasses(const NodeProblem &problem) : n_res_(problem.n_res) {
+NodeClasses::NodeClasses(const NodeProblem &problem)
+    : n_res_(problem.n_res), rank_(problem.node_rank) {
     find_types(problem);
     std::vector<int32_t> order(problem.n_nodes);
     std::iota(order.begin(), order.end(), 0);

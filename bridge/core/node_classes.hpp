@@ -18,6 +18,8 @@ class NodeClasses {
     // The nodes of a class by ascending rank, then index.
     const std::vector<int32_t> &nodes(size_t cls) const { return classes_[cls].nodes; }
 
+    int32_t rank(int32_t node) const { return rank_[node]; }
+
     // Nodes of the same type have the same capacity.
     size_t n_types() const { return type_capacity_.size(); }
     uint32_t type(int32_t node) const { return node_type_[static_cast<size_t>(node)]; }
@@ -42,6 +44,7 @@ class NodeClasses {
         std::vector<std::vector<Interval>> closed; // per node, apart and ascending; empty if none
     };
     size_t n_res_;
+    const int32_t *rank_; // by node
     std::vector<Class> classes_;
     std::vector<uint32_t> node_type_;
     std::vector<const int64_t *> type_capacity_;

@@ -226,7 +226,7 @@ bool NodePlanner::book_later(size_t job, const std::vector<Option> &options, siz
     const auto enough = static_cast<size_t>(wants_.widths(a).smallest());
     std::vector<Candidate> candidates =
         candidates_at(want, best, limit, first_will_do ? enough : SIZE_MAX);
-    const int64_t width = width_to_take(want, wants_.widths(a), candidates, false);
+    const int64_t width = choice_.width(want, wants_.widths(a), candidates, false);
     commit(job, option, best, width, std::move(candidates));
     return true;
 }

@@ -60,7 +60,8 @@ int32_t NodePlanner::make_pool(std::vector<int32_t> nodes) {
     }
     if (problem_.select == Select::BEST_FIT) {
         std::stable_sort(nodes.begin(), nodes.end(), [&](int32_t a, int32_t b) {
-            return classes_.size_score(a) < classes_.size_score(b);
+            return std::make_pair(classes_.rank(a), classes_.size_score(a)) <
+                   std::make_pair(classes_.rank(b), classes_.size_score(b));
         });
     }
     pools_.push_back(std::make_unique<NodePool>(problem_.now, std::move(nodes), held_until_,

@@ -145,7 +145,7 @@ void NodePlanner::look_at_nodes(size_t alternative, Look &look) {
     nodes.resize(kept);
     look.fit = static_cast<int64_t>(look.candidates.size());
     const Widths &widths = wants_.widths(alternative);
-    look.width = width_to_take(want, widths, look.candidates, true);
+    look.width = choice_.width(want, widths, look.candidates, true);
     if (look.width == -1) {
         look.why = width_to_take(want, widths, free_now, true) == -1   ? Blocked::NODES_BUSY
                    : width_to_take(want, widths, open_now, true) == -1 ? Blocked::BLACKOUT

@@ -12,6 +12,7 @@ namespace {
 
 constexpr size_t MOST_EXHAUSTED = 7; // units behind the lead; 5,040 orders
 constexpr uint64_t NEAR = 6;         // positions
+constexpr int64_t STEPS_BETWEEN_LOOKS = 20'000;
 constexpr Cost NO_LIMIT = Cost{1} << 120;
 constexpr Cost MISS = Cost{1} << 100; // a job without a start that could have one
 
@@ -19,11 +20,10 @@ constexpr Cost MISS = Cost{1} << 100; // a job without a start that could have o
 
 OrderSearch::OrderSearch(const NodeProblem &problem, const OrderJobs &jobs,
                          const OrderBudget &budget)
-    : problem_(problem), jobs_(jobs), budget_(budget),
-      until_(std::chrono::steady_clock::now() + std::chrono::microseconds(budget.budget_us)),
-      decoder_(make_decoder(problem)), least_start_(problem.n_jobs, NEVER),
-      least_cost_(problem.n_jobs, 0), kept_(jobs.orders, jobs.orders + jobs.n_units),
-      start_(problem.n_jobs, NEVER), excess_(jobs.n_units + 1, 0), tried_start_(problem.n_jobs),
+    : problem_(problem), jobs_(jobs), budget_(budget), decoder_(make_decoder(problem)),
+      least_start_(problem.n_jobs, NEVER), least_cost_(problem.n_jobs, 0),
+      kept_(jobs.orders, jobs.orders + jobs.n_units), start_(problem.n_jobs, NEVER),
+      excess_(jobs.n_units + 1, 0), tried_start_(problem.n_jobs),
       tried_excess_(jobs.n_units + 1, 0), random_(budget.seed) {
     stack_.reserve(jobs.n_units);
 }
@@ -50,8 +50,13 @@ uint64_t OrderSearch::below(uint64_t n) {
 }
 
 bool OrderSearch::spent() {
+    const int64_t steps = decoder_->steps();
     out_of_budget_ = out_of_budget_ || (budget_.effort > 0 && booked_ >= budget_.effort) ||
-                     (budget_.budget_us > 0 && std::chrono::steady_clock::now() >= until_);
+                     (budget_.steps > 0 && steps >= budget_.steps);
+    if (!out_of_budget_ && budget_.alarm != nullptr && steps - looked_ >= STEPS_BETWEEN_LOOKS) {
+        looked_ = steps;
+        out_of_budget_ = budget_.alarm->rung();
+    }
     return out_of_budget_;
 }
 
@@ -119,7 +124,7 @@ bool OrderSearch::book_unit(int32_t unit, Cost &excess, Cost limit, bool &moved)
         ++stack_.back().jobs;
         moved = moved || !decoder_->as_kept(job);
         excess += excess_of(job, tried_start_[job]);
-        if (excess > limit || (booked_ % 64 == 0 && limit != NO_LIMIT && spent())) {
+        if (excess > limit || (limit != NO_LIMIT && spent())) {
             return false;
         }
     }
@@ -343,6 +348,7 @@ OrderFound OrderSearch::run() {
     found.bound = std::min(found.bound, found.cost);
     found.decodes = decodes_;
     found.booked = booked_;
+    found.steps = decoder_->steps();
     return found;
 }
 

@@ -10,14 +10,15 @@
 //    Otherwise orders are changed at random, and a change that costs no more is kept.
 // 2. Of an order only what follows its first difference to the kept one is decoded; and no further
 //    than to where it costs too much, or where everything lies again as it did.
-// 3. The same problem, seed and effort give the same answer on every machine: costs are integers.
+// 3. The same problem, seed and budget give the same answer on every machine: costs are integers,
+//    and what is spent is counted. An alarm, where one is handed in, ends the search as well.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include "alarm.hpp"
 #include "node_problem.hpp"
 #include "order_search_decoder.hpp"
 
@@ -37,10 +38,11 @@ struct OrderJobs {
 };
 
 struct OrderBudget {
-    int64_t effort;    // jobs booked at most; 0: no bound
-    int64_t budget_us; // 0: no bound
-    int64_t patience;  // changes in a row, per unit, that cost no less
+    int64_t effort;   // jobs booked at most; 0: no bound
+    int64_t steps;    // of the decoder at most, of about a nanosecond each; 0: no bound
+    int64_t patience; // changes in a row, per unit, that cost no less
     uint64_t seed;
+    const Alarm *alarm; // nullptr: none
 };
 
 enum class Stopped : int8_t { BOUND = 0, EXHAUSTED = 1, PATIENCE = 2, BUDGET = 3 };
@@ -54,6 +56,7 @@ struct OrderFound {
     double bound; // no plan that books the lead first costs less
     int64_t decodes;
     int64_t booked;
+    int64_t steps;
     Stopped stopped;
     Decoding decoding;
 };
@@ -71,7 +74,6 @@ class OrderSearch {
     const NodeProblem &problem_;
     const OrderJobs &jobs_;
     const OrderBudget &budget_;
-    std::chrono::steady_clock::time_point until_;
     std::unique_ptr<OrderDecoder> decoder_;
 
     std::vector<int64_t> least_start_; // by job
@@ -101,6 +103,7 @@ class OrderSearch {
     std::vector<Cost> tried_excess_;
     int64_t decodes_ = 0;
     int64_t booked_ = 0;
+    int64_t looked_ = 0; // steps when the alarm was looked at last
     bool out_of_budget_ = false;
     uint64_t random_;
 

@@ -21,20 +21,27 @@ class Planner : public NodePlanner {
 
 class PlannerDecoder : public OrderDecoder {
   public:
-    explicit PlannerDecoder(const NodeProblem &problem) : problem_(problem) {}
+    explicit PlannerDecoder(const NodeProblem &problem)
+        : problem_(problem),
+          of_a_planner_(25'000 + 1'000 * static_cast<int64_t>(problem.n_nodes + problem.n_jobs)),
+          of_a_plan_(5'000 + 100 * static_cast<int64_t>(problem.n_nodes)) {}
 
     Decoding kind() const override { return Decoding::PLANNER; }
+    int64_t steps() const override { return steps_; }
 
     int64_t place(size_t job) override {
         if (!planner_ || planned_ > booked_.size()) {
             planner_ = std::make_unique<Planner>(problem_);
             planned_ = 0;
+            steps_ += of_a_planner_;
         }
         for (; planned_ < booked_.size(); ++planned_) {
             planner_->plan(booked_[planned_]);
+            steps_ += of_a_plan_;
         }
         booked_.push_back(job);
         ++planned_;
+        steps_ += of_a_plan_;
         return planner_->plan(job);
     }
 
@@ -63,6 +70,8 @@ class PlannerDecoder : public OrderDecoder {
     std::unique_ptr<Planner> planner_;
     std::vector<size_t> booked_;
     size_t planned_ = 0; // so many of them by `planner_`
+    int64_t of_a_planner_, of_a_plan_;
+    int64_t steps_ = 0;
 };
 
 } // namespace

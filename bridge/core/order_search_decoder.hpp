@@ -40,6 +40,8 @@ class OrderDecoder {
     virtual void put_back(size_t job) = 0;
     // Takes the job booked last back.
     virtual void undo() = 0;
+    // What was done so far, in steps of about a nanosecond: the same on every machine.
+    virtual int64_t steps() const = 0;
     // What is booked stays: from now on no start comes before the one it has behind that.
     virtual void settle() = 0;
 };

@@ -22,6 +22,7 @@ NodeGroups::NodeGroups(const NodeProblem &problem, const NodeClasses &classes,
         const auto node = static_cast<size_t>(order[place]);
         key.assign(1, classes.type(order[place]));
         key.push_back(apart ? static_cast<int64_t>(place) : 0);
+        key.push_back(problem.node_rank[node]);
         for (size_t cls = 0; cls < n_class_; ++cls) {
             const uint64_t word = problem.class_nodes[cls * problem.n_words + node / 64];
             key.push_back(static_cast<int64_t>(word >> (node % 64) & 1));
@@ -36,7 +37,7 @@ NodeGroups::NodeGroups(const NodeProblem &problem, const NodeClasses &classes,
         groups_.push_back({position, position + static_cast<uint32_t>(places.size()), group, node});
         parent_.push_back(group);
         for (size_t cls = 0; cls < n_class_; ++cls) {
-            inside_.push_back(static_cast<uint8_t>(what[2 + cls]));
+            inside_.push_back(static_cast<uint8_t>(what[3 + cls]));
         }
         lines_.copy(timelines, static_cast<size_t>(node), group);
         for (const uint32_t place : places) {

@@ -22,7 +22,7 @@ class NodeGroups {
     struct Group {
         uint32_t begin; // positions
         uint32_t end;
-        uint32_t kind; // of nodes alike at first: same classes, same capacity
+        uint32_t kind; // of nodes alike at first: same classes, capacity and rank
         int32_t node;  // one of them
         uint32_t size() const { return end - begin; }
     };

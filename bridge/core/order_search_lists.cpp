@@ -9,6 +9,11 @@
 #include "times.hpp"
 
 namespace bridge {
+namespace {
+
+constexpr int64_t OF_A_JOB = 80, OF_A_PIECE = 160; // steps: to place it, to book or unbook it
+
+} // namespace
 
 ListsDecoder::ListsDecoder(const NodeProblem &problem)
     : NodePlanner(problem), possible_(problem.n_jobs),
@@ -167,6 +172,14 @@ int64_t ListsDecoder::bound_of(uint32_t shape) const {
     return bound;
 }
 
+int64_t ListsDecoder::steps() const {
+    int64_t steps = steps_;
+    for (const OrderProfile &profile : profiles_) {
+        steps += 2 * profile.steps();
+    }
+    return steps;
+}
+
 void ListsDecoder::settle() {
     for (uint32_t shape = 0; shape < shapes_.size(); ++shape) {
         floor_[shape] = earliest_of(shapes_[shape].alternative, bound_of(shape), NEVER - 1);
@@ -241,6 +254,7 @@ bool ListsDecoder::start_at_once(size_t job, size_t alternative, Place &place) {
 }
 
 int64_t ListsDecoder::place(size_t job) {
+    steps_ += OF_A_JOB;
     Place &place = tried_[job];
     for (const size_t a : possible_[job]) {
         if (start_at_once(job, a, place)) {
@@ -316,6 +330,7 @@ void ListsDecoder::book(size_t job, const Place &place, bool kept) {
     for (const NodeGroups::Piece &piece : place.pieces) {
         want.amounts(piece.tasks, taken_.data());
         groups_->book(piece, place.start, place.end, taken_.data());
+        steps_ += OF_A_PIECE;
     }
 }
 
@@ -338,6 +353,7 @@ void ListsDecoder::undo() {
     for (const NodeGroups::Piece &piece : place.pieces) {
         want.amounts(piece.tasks, taken_.data());
         groups_->unbook(piece, place.start, place.end, taken_.data());
+        steps_ += OF_A_PIECE;
     }
     groups_->join(booked.groups);
 }

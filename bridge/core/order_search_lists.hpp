@@ -25,6 +25,7 @@ class ListsDecoder : public OrderDecoder, private NodePlanner {
     bool exact() const { return exact_; }
 
     Decoding kind() const override { return Decoding::LISTS; }
+    int64_t steps() const override;
     int64_t place(size_t job) override;
     int64_t least(size_t job) override;
     bool as_kept(size_t job) const override;
@@ -62,7 +63,8 @@ class ListsDecoder : public OrderDecoder, private NodePlanner {
         uint32_t group;
         int32_t room;          // on each of its nodes; 1 if no tasks are counted
         bool required = false; // these go first
-        int64_t first = 0;     // then by these
+        int32_t rank = 0;      // then by these
+        int64_t first = 0;
         int64_t second = 0;
     };
 
@@ -82,6 +84,7 @@ class ListsDecoder : public OrderDecoder, private NodePlanner {
     std::vector<int64_t> taken_;
     std::vector<int64_t> free_;
     std::vector<Room> rooms_;
+    int64_t steps_ = 0;
     std::vector<std::pair<int64_t, int64_t>> starts_; // when, how many nodes or tasks
 
     void find_pools();

@@ -44,14 +44,18 @@ class OrderProfile {
     }
 
     int64_t total() const { return total_; }
+    // Slots looked at so far.
+    int64_t steps() const { return steps_; }
 
     // The least that is free in [start, end).
     int64_t least(int64_t start, int64_t end) const {
-        size_t i = slot_at(start);
+        const size_t first = slot_at(start);
+        size_t i = first;
         int64_t least = free_[i];
         for (++i; i < begin_.size() && begin_[i] < end; ++i) {
             least = std::min(least, free_[i]);
         }
+        steps_ += static_cast<int64_t>(i - first);
         return least;
     }
 
@@ -62,9 +66,11 @@ class OrderProfile {
         if (start > latest) {
             return NEVER;
         }
-        for (size_t i = slot_at(from);;) {
+        const size_t first = slot_at(from);
+        for (size_t i = first;;) {
             while (free_[i] < width) {
                 if (++i == n || begin_[i] > latest) {
+                    steps_ += static_cast<int64_t>(i - first);
                     return NEVER;
                 }
                 start = begin_[i];
@@ -75,6 +81,7 @@ class OrderProfile {
                 ++j;
             }
             if (j == n || begin_[j] >= end) {
+                steps_ += static_cast<int64_t>(j - first);
                 return start;
             }
             i = j;
@@ -98,6 +105,7 @@ class OrderProfile {
         for (size_t i = first; i < last; ++i) {
             free_[i] -= width;
         }
+        steps_ += static_cast<int64_t>(last - first) + OF_A_BOOKING;
         return {static_cast<uint32_t>(first), static_cast<uint32_t>(last), cut_first, cut_last,
                 width};
     }
@@ -106,6 +114,7 @@ class OrderProfile {
         for (size_t i = booking.first; i < booking.last; ++i) {
             free_[i] += booking.width;
         }
+        steps_ += static_cast<int64_t>(booking.last - booking.first) + OF_A_BOOKING;
         if (booking.cut_last) {
             erase(booking.last);
         }
@@ -118,6 +127,8 @@ class OrderProfile {
     std::vector<int64_t> begin_;
     std::vector<int64_t> free_;
     int64_t total_ = 0;
+    static constexpr int64_t OF_A_BOOKING = 20;
+    mutable int64_t steps_ = 0;
 
     size_t slot_at(int64_t time) const {
         const int64_t *begins = begin_.data();

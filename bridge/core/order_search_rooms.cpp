@@ -9,6 +9,8 @@
 namespace bridge {
 namespace {
 
+constexpr int64_t OF_A_GROUP = 50, OF_A_ROOM = 120; // steps: to look into it, to choose of it
+
 // How many of the roomiest nodes hold the tasks; -1: not even all. `rooms` in falling order.
 template <typename Rooms, typename Count>
 int64_t fewest(const Rooms &rooms, int64_t tasks, const Count &count) {
@@ -48,6 +50,7 @@ int64_t ListsDecoder::next_fit_in(const Want &want, Need need, size_t group, int
 void ListsDecoder::find_rooms(const Want &want, int64_t start, int64_t length) {
     rooms_.clear();
     const NodeGroups &groups = *groups_;
+    steps_ += OF_A_GROUP * static_cast<int64_t>(groups.size());
     for (uint32_t g = 0; g < groups.size(); ++g) {
         const NodeGroups::Group &group = groups[g];
         const size_t type = classes_.type(group.node);
@@ -70,7 +73,7 @@ void ListsDecoder::find_rooms(const Want &want, int64_t start, int64_t length) {
     }
 }
 
-// As width_to_take.
+// As NodeChoice::width.
 int64_t ListsDecoder::width_in_rooms(const Want &want, const Widths &widths, bool widest) {
     const NodeGroups &groups = *groups_;
     int64_t available = 0;
@@ -111,7 +114,19 @@ int64_t ListsDecoder::width_in_rooms(const Want &want, const Widths &widths, boo
     }
     const int64_t width =
         next_width(std::max({fixed + more, widths.least, int64_t{1}}), widths.rule);
-    return width <= std::min({widths.most, want.tasks, available}) ? width : -1;
+    if (width > std::min({widths.most, want.tasks, available})) {
+        return -1;
+    }
+    if (want.required != nullptr) {
+        return width;
+    }
+    static thread_local std::vector<RankedRoom> ranked;
+    ranked.clear();
+    for (const Room &one : rooms_) {
+        const NodeGroups::Group &group = groups[one.group];
+        ranked.push_back({classes_.rank(group.node), one.room, group.size()});
+    }
+    return width_by_rank(widths, want.tasks, width, ranked);
 }
 
 // As next_with_width.
@@ -122,6 +137,7 @@ int64_t ListsDecoder::next_with_groups(size_t alternative, int64_t from, int64_t
     const int64_t width = wants_.widths(alternative).smallest();
     int64_t ready = 0;
     int64_t required_start = from;
+    steps_ += OF_A_GROUP * static_cast<int64_t>(groups.size());
     starts_.clear();
     for (size_t g = 0; g < groups.size(); ++g) {
         const NodeGroups::Group &group = groups[g];
@@ -168,6 +184,7 @@ int64_t ListsDecoder::next_with_rooms(size_t alternative, int64_t from, int64_t 
         missing -= int64_t{one.room} * groups[one.group].size();
     }
     missing = std::max<int64_t>(missing, 1);
+    steps_ += OF_A_GROUP * static_cast<int64_t>(groups.size());
     starts_.clear();
     size_t known = 0; // rooms_ are in the order of the groups
     for (uint32_t g = 0; g < groups.size(); ++g) {
@@ -202,6 +219,7 @@ int64_t ListsDecoder::next_with_rooms(size_t alternative, int64_t from, int64_t 
 // As NodeChoice::sort_by_fit, required nodes first; among equals by the planner's order.
 void ListsDecoder::sort_rooms(const Want &want, const Place &place) {
     const NodeGroups &groups = *groups_;
+    steps_ += OF_A_ROOM * static_cast<int64_t>(rooms_.size());
     for (Room &one : rooms_) {
         const int32_t node = groups[one.group].node;
         if (problem_.select == Select::BEST_FIT) {
@@ -218,12 +236,14 @@ void ListsDecoder::sort_rooms(const Want &want, const Place &place) {
                 one.first = classes_.left_score(node, free_.data() + 1);
             }
         }
+        one.rank = classes_.rank(node);
         one.required = want.requires_node(node);
     }
     std::sort(rooms_.begin(), rooms_.end(), [&](const Room &a, const Room &b) {
-        return std::make_tuple(!a.required, a.first, a.second,
+        return std::make_tuple(!a.required, a.rank, a.first, a.second,
                                groups.place(groups[a.group].begin)) <
-               std::make_tuple(!b.required, b.first, b.second, groups.place(groups[b.group].begin));
+               std::make_tuple(!b.required, b.rank, b.first, b.second,
+                               groups.place(groups[b.group].begin));
     });
 }
 
@@ -260,7 +280,7 @@ void ListsDecoder::choose_in_rooms(const Want &want, int64_t width, Place &place
     for (size_t run = 0; to_take > 0 && run < rooms_.size();) {
         size_t after = run + 1; // a run: rooms that only the planner's order tells apart
         while (after < rooms_.size() && rooms_[after].required == rooms_[run].required &&
-               rooms_[after].first == rooms_[run].first &&
+               rooms_[after].rank == rooms_[run].rank && rooms_[after].first == rooms_[run].first &&
                rooms_[after].second == rooms_[run].second) {
             ++after;
         }

@@ -10,7 +10,7 @@
 namespace bridge {
 namespace {
 
-// Sums that the programme may take whatever the clock says (nearly all cuts are skipped, so it
+// Sums that the programme may take whatever the bound (nearly all cuts are skipped, so it
 // takes a small part of them), and for one cut at all.
 constexpr int64_t SMALL = int64_t{1} << 25, OF_A_CUT = int64_t{1} << 19;
 
@@ -71,7 +71,7 @@ int64_t sums(std::vector<int32_t> sizes, int64_t m) {
 
 // The best runs, `most` jobs at a time; fewer sets than jobs: it would take too long.
 Sets runs(const Tree &tree, const HopMetric &metric, std::vector<int32_t> idle,
-          const std::vector<int32_t> &sizes, size_t most, Deadline until) {
+          const std::vector<int32_t> &sizes, size_t most, int64_t bound, int64_t &summed) {
     std::vector<int32_t> order(sizes.size());
     std::iota(order.begin(), order.end(), 0);
     if (sizes.size() > most) {
@@ -87,15 +87,16 @@ Sets runs(const Tree &tree, const HopMetric &metric, std::vector<int32_t> idle,
         }
         const int64_t of_a_cut = sums(group, static_cast<int64_t>(idle.size()));
         const bool small = of_a_cut * *std::max_element(group.begin(), group.end()) <= SMALL;
-        const bool late = until && std::chrono::steady_clock::now() >= *until;
-        if (!small && (!until || of_a_cut > OF_A_CUT)) {
+        const int64_t more = bound - summed;
+        const bool late = bound > 0 && more <= 0;
+        if (!small && (bound <= 0 || of_a_cut > OF_A_CUT)) {
             return {};
         }
         const IdleLine line{idle};
         const LinePlacement placed =
             late ? line_sequential(line, group)
                  : line_exact(tree, metric, line, group, int64_t{1} << 12,
-                              small && sizes.size() <= most ? Deadline{} : until);
+                              (small && sizes.size() <= most) || bound <= 0 ? 0 : more, &summed);
         std::vector<uint8_t> taken(idle.size(), 0);
         for (size_t i = first; i < end; ++i) {
             for (const int32_t position : placed[i - first]) {
@@ -118,7 +119,8 @@ Sets runs(const Tree &tree, const HopMetric &metric, std::vector<int32_t> idle,
 
 std::vector<LeafCounts> known_placement(const Tree &tree, const HopMetric &metric,
                                         const std::vector<int32_t> &idle,
-                                        const std::vector<int32_t> &sizes, Deadline until) {
+                                        const std::vector<int32_t> &sizes, int64_t sums,
+                                        int64_t &summed) {
     if (sizes.size() < 2) {
         return {}; // one job's best set is found exactly
     }
@@ -141,7 +143,7 @@ std::vector<LeafCounts> known_placement(const Tree &tree, const HopMetric &metri
         }
     };
     offer(sequential);
-    offer(runs(tree, metric, idle, sizes, sizes.size() <= 8 ? 8 : 4, until));
+    offer(runs(tree, metric, idle, sizes, sizes.size() <= 8 ? 8 : 4, sums, summed));
     return best;
 }
 

@@ -104,8 +104,8 @@ LinePlacement line_sequential(const IdleLine &line, const std::vector<int32_t> &
 }
 
 LinePlacement line_exact(const Tree &tree, const HopMetric &metric, const IdleLine &line,
-                         const std::vector<int32_t> &sizes, int64_t most_states,
-                         std::optional<std::chrono::steady_clock::time_point> until) {
+                         const std::vector<int32_t> &sizes, int64_t most_states, int64_t sums,
+                         int64_t *summed) {
     const auto m = static_cast<int32_t>(line.nodes.size());
     LinePlacement placed(sizes.size());
     if (std::accumulate(sizes.begin(), sizes.end(), int64_t{0}) > m) {
@@ -145,6 +145,7 @@ LinePlacement line_exact(const Tree &tree, const HopMetric &metric, const IdleLi
     std::vector<double> best(static_cast<size_t>(m + 1) * states);
     std::vector<int8_t> choice(static_cast<size_t>(m + 1) * states);
     double found = INF;
+    int64_t done = 0;
     std::vector<std::vector<int32_t>> starts(n_kinds);
     for (int32_t cut = 0; cut < kinds.back(); ++cut) {
         // What this cut can give at best: with cut > 0 some job covers the end and `cut` nodes of
@@ -158,9 +159,10 @@ LinePlacement line_exact(const Tree &tree, const HopMetric &metric, const IdleLi
         if (promise >= found) {
             continue;
         }
-        if (cut > 0 && until && std::chrono::steady_clock::now() >= *until) {
+        if (cut > 0 && sums > 0 && done >= sums) {
             break;
         }
+        done += states * n_kinds * m;
         // best[i][state]: least cost of the jobs in `state` on the first i positions from the cut.
         std::fill(best.begin(), best.end(), INF);
         best[0] = 0;
@@ -211,6 +213,9 @@ LinePlacement line_exact(const Tree &tree, const HopMetric &metric, const IdleLi
         if (found <= hoped) {
             break;
         }
+    }
+    if (summed != nullptr) {
+        *summed += done;
     }
     if (found >= APART) {
         return placed;

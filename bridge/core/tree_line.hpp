@@ -2,9 +2,7 @@
 // Contiguous node sets on the sequence of idle nodes: the TJAP paper's two strategies.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "tree.hpp"
@@ -27,10 +25,11 @@ LinePlacement line_sequential(const IdleLine &line, const std::vector<int32_t> &
 // The static strategy (SCAS), exactly: job starts on the sequence as it is, without overlap, of
 // least total cost. A dynamic programme over the sequence and the multiset of jobs placed so far;
 // at most one job goes on at the head, so the sequence is cut open at each place where one could.
-// Throws std::invalid_argument if the jobs' kinds make more than `most_states` multisets. `until`:
-// no cut but the first is tried after it, and the answer is the best of those that were.
+// Throws std::invalid_argument if the jobs' kinds make more than `most_states` multisets. `sums`:
+// of the programme at most, but for the first cut, and the answer is the best of the cuts that were
+// tried; 0: no bound. `summed`: where what was done is added.
 LinePlacement line_exact(const Tree &tree, const HopMetric &metric, const IdleLine &line,
                          const std::vector<int32_t> &sizes, int64_t most_states = int64_t{1} << 12,
-                         std::optional<std::chrono::steady_clock::time_point> until = std::nullopt);
+                         int64_t sums = 0, int64_t *summed = nullptr);
 
 } // namespace bridge

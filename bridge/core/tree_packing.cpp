@@ -9,6 +9,8 @@ namespace bridge {
 namespace {
 
 constexpr double NONE = -std::numeric_limits<double>::infinity();
+// Steps: of a vertex, of a switch on the way to the root; and sums that are one step.
+constexpr int64_t OF_A_VERTEX = 30, OF_A_SWITCH = 4, SUMS = 3;
 
 // joined[k] = max over i + j = k of a[i] + b[j]; `joined` begins with NONE throughout.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
@@ -76,6 +78,7 @@ void Packing::compute(int32_t vertex) {
     const Tree::Vertex &at = tree_.vertices()[vertex];
     std::vector<double> &best = best_[vertex];
     const int32_t n = length(vertex);
+    steps_ += OF_A_VERTEX + n;
     if (at.left < 0) {
         best.assign(n, 0);
     } else if (at.right < 0) {
@@ -83,6 +86,7 @@ void Packing::compute(int32_t vertex) {
     } else {
         const std::vector<double> &a = best_[at.left], &b = best_[at.right];
         best.assign(n, NONE);
+        steps_ += static_cast<int64_t>(std::min(a.size(), b.size())) * n / SUMS;
         const bool swap = a.size() > b.size(); // the longer one inside: fewer, longer runs
         const std::vector<double> &outer = swap ? b : a, &inner = swap ? a : b;
         max_plus(outer.data(), static_cast<int32_t>(outer.size()), inner.data(),
@@ -142,6 +146,7 @@ void Packing::find(int32_t n, LeafCounts &held) {
         const auto [vertex, k] = descent_.back();
         descent_.pop_back();
         const Tree::Vertex &at = tree_.vertices()[vertex];
+        steps_ += OF_A_SWITCH;
         if (k == 0) {
             continue;
         }
@@ -158,6 +163,7 @@ void Packing::find(int32_t n, LeafCounts &held) {
         double most = NONE;
         const int32_t first = std::max(0, k + 1 - static_cast<int32_t>(b.size()));
         const int32_t last = std::min(k, static_cast<int32_t>(a.size()) - 1);
+        steps_ += last - first + 1;
         for (int32_t i = first; i <= last; ++i) {
             if (a[i] + b[k - i] > most) {
                 most = a[i] + b[k - i];
@@ -173,6 +179,7 @@ void Packing::change(const LeafCounts &held, int32_t sign) {
     for (const auto &[leaf, count] : held) {
         idle_[leaf] += sign * count;
         idle_nodes_ += sign * count;
+        steps_ += 4 * OF_A_SWITCH;
         const int32_t vertex = tree_.vertex_of()[leaf];
         for (int32_t v = vertex; v >= 0; v = tree_.vertices()[v].parent) {
             below_[v] += sign * count;
@@ -192,6 +199,7 @@ void Packing::set_price(int32_t of_switch, double price) {
 double Packing::gain_of(const LeafCounts &held) const {
     double sum = 0;
     for (const auto &[leaf, count] : held) {
+        steps_ += 4 * OF_A_SWITCH;
         for (int32_t v = leaf; v >= 0; v = tree_.parent()[v]) {
             counted_[v] += count;
         }

@@ -29,6 +29,8 @@ class Packing {
     const Tree &tree() const { return tree_; }
     const std::vector<int32_t> &idle() const { return idle_; }
     int64_t idle_nodes() const { return idle_nodes_; }
+    // What was done so far, in steps of about a nanosecond: the same on every machine.
+    int64_t steps() const { return steps_; }
 
     // The weighted sum of squares of the best set of n nodes, -1 if no tree has n idle ones.
     double gain(int32_t n);
@@ -52,6 +54,7 @@ class Packing {
     int32_t most_;
     double holes_;
     int64_t idle_nodes_ = 0;
+    mutable int64_t steps_ = 0;
     double scale_ = 1; // more than any sum of squares left idle
     std::vector<std::vector<double>> best_;
     std::vector<uint8_t> stale_;

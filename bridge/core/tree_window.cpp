@@ -2,7 +2,6 @@
 #include "tree_window.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <numeric>
 #include <random>
@@ -15,7 +14,6 @@ class Search {
     Search(const Tree &tree, const HopMetric &metric, const std::vector<int32_t> &idle,
            const std::vector<int32_t> &sizes, const WindowEffort &effort)
         : tree_(tree), sizes_(sizes), effort_(effort), random_(effort.seed),
-          began_(std::chrono::steady_clock::now()),
           packing_(tree, metric, idle,
                    sizes.empty() ? 1 : *std::max_element(sizes.begin(), sizes.end())),
           now_(sizes.size()), worth_(sizes.size(), 0) {
@@ -57,7 +55,6 @@ class Search {
     const std::vector<int32_t> &sizes_;
     const WindowEffort &effort_;
     std::mt19937_64 random_;
-    std::chrono::steady_clock::time_point began_;
     Packing packing_;
     std::vector<LeafCounts> now_; // where the jobs are at present
     std::vector<double> worth_;   // gain / nodes of each
@@ -67,14 +64,7 @@ class Search {
     // A job without a place counts less than any placement could make good.
     static constexpr double UNPLACED = -1e12;
 
-    bool out_of_time() const {
-        if (effort_.budget_ms <= 0) {
-            return false;
-        }
-        const std::chrono::duration<double, std::milli> spent =
-            std::chrono::steady_clock::now() - began_;
-        return spent.count() >= effort_.budget_ms;
-    }
+    bool spent() const { return effort_.steps > 0 && packing_.steps() >= effort_.steps; }
     uint64_t below(uint64_t n) { return random_() % n; }
 
     double put(int32_t job) {
@@ -133,7 +123,7 @@ class Search {
             const double alone = packing_.gain(sizes_[left[i]]);
             hoped += alone < 0 ? UNPLACED * sizes_[left[i]] : alone / sizes_[left[i]];
         }
-        if (hoped <= found_.gain + 1e-9 || out_of_time()) {
+        if (hoped <= found_.gain + 1e-9 || spent()) {
             return;
         }
         for (size_t i = depth; i < left.size(); ++i) {
@@ -173,9 +163,8 @@ class Search {
         std::vector<LeafCounts> before(n);
         std::vector<double> worth_before(n);
         std::iota(taken.begin(), taken.end(), 0);
-        while (!out_of_time() &&
-               (effort_.iterations <= 0 || found_.iterations < effort_.iterations)) {
-            if (effort_.budget_ms <= 0 && effort_.iterations <= 0) {
+        while (!spent() && (effort_.iterations <= 0 || found_.iterations < effort_.iterations)) {
+            if (effort_.steps <= 0 && effort_.iterations <= 0) {
                 break;
             }
             const size_t k = std::min<size_t>(n, 2 + below(4));

@@ -11,7 +11,7 @@
 namespace bridge {
 
 struct WindowEffort {
-    double budget_ms = 5;   // of the wall clock; 0: no bound
+    int64_t steps = 0;      // of about a nanosecond, counted; 0: no bound
     int64_t iterations = 0; // of the neighbourhood search; 0: no bound
     uint64_t seed = 0;
     int32_t all_orders_up_to = 5; // jobs; beyond that only largest first and as given

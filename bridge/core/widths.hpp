@@ -86,4 +86,50 @@ inline int64_t width_for_tasks(const Widths &widths, int64_t tasks, int64_t fixe
     return -1;
 }
 
+// Nodes of one rank on each of which so many tasks find room (>= 1).
+struct RankedRoom {
+    int32_t rank;
+    int32_t room;
+    int64_t nodes;
+};
+
+// The smallest allowed width of a set that has all nodes of the lower ranks, and of the last rank
+// it needs the roomiest; `fewest` (of any nodes) where the bounds allow no such set. `rooms` hold
+// the tasks together and are sorted in the process.
+inline int64_t width_by_rank(const Widths &widths, int64_t tasks, int64_t fewest,
+                             std::vector<RankedRoom> &rooms) {
+    std::sort(rooms.begin(), rooms.end(), [](const RankedRoom &a, const RankedRoom &b) {
+        return a.rank != b.rank ? a.rank < b.rank : a.room > b.room;
+    });
+    int64_t available = 0;
+    for (const RankedRoom &one : rooms) {
+        available += one.nodes;
+    }
+    int64_t missing = tasks;
+    int64_t width = 0;
+    for (size_t i = 0; i < rooms.size() && missing > 0;) {
+        int64_t held = 0;
+        int64_t nodes = 0;
+        size_t after = i;
+        for (; after < rooms.size() && rooms[after].rank == rooms[i].rank; ++after) {
+            held += rooms[after].nodes * rooms[after].room;
+            nodes += rooms[after].nodes;
+        }
+        if (held < missing) {
+            missing -= held;
+            width += nodes;
+            i = after;
+            continue;
+        }
+        for (; missing > 0; ++i) {
+            const int64_t needed = (missing + rooms[i].room - 1) / rooms[i].room;
+            const int64_t taken = std::min(needed, rooms[i].nodes);
+            missing -= taken * rooms[i].room;
+            width += taken;
+        }
+    }
+    width = next_width(std::max({width, widths.least, fewest}), widths.rule);
+    return width <= std::min({widths.most, tasks, available}) ? width : fewest;
+}
+
 } // namespace bridge

@@ -4,7 +4,7 @@
 Reasons for which the greedy plan serves, as they are counted in the metrics
 
     settled     every job of the window starts as early as it may: nothing to gain
-    small       no job of the window can be said in the model
+    small       no job can be said in the model, or none of them could start now
     late        the budget was spent before the solver could be asked
     starting    the solver's process was not ready yet
     timeout     no solution came in time
@@ -14,7 +14,6 @@ Reasons for which the greedy plan serves, as they are counted in the metrics
 """
 
 from dataclasses import dataclass
-from math import isfinite
 from typing import Final
 
 import numpy as np
@@ -41,7 +40,6 @@ class Answer:
         proved: nothing better exists.
         killed: the solver overran its budget and was ended.
         problem: why there is no solution; one of the reasons above.
-        constant: what the model leaves out of its objective.
     """
 
     values: NDArray[np.int64] | None
@@ -50,15 +48,6 @@ class Answer:
     proved: bool = False
     killed: bool = False
     problem: str = ""
-    constant: float = 0.0
-
-    @property
-    def gap(self) -> float | None:
-        """How much of the cost might be saved at the most; None: unknown."""
-        cost = self.objective + self.constant
-        if self.values is None or not isfinite(self.bound):
-            return None
-        return max(0.0, (self.objective - self.bound) / cost) if cost > 0 else 0.0
 
 
 @dataclass(frozen=True)
@@ -69,7 +58,8 @@ class Dispatched:
         jobs: in the window.
         greedy: objective of the greedy plan, over the whole queue.
         found: of the plan that serves; never more.
-        gap: (solution - bound) / solution over the window; None: no solution, or no bound.
+        gap: (cost - bound) / cost of the plan that serves, over the window; None: unknown: no
+            bound was proved of all that its jobs may do.
         fallback: why the greedy plan serves; empty: it does not.
         killed: the solver overran its budget and was ended.
     """

@@ -84,6 +84,7 @@ def _no_bools() -> NDArray[np.bool_]:
 
 _OPTIONAL = (
     "deadline_s", "least_time_s", "fixed", "kill_limit_s", "switches", "switches_wait_s",
+    "controller_chooses",
 )  # fmt: skip
 """Columns that are 0 throughout where they are left out."""
 
@@ -121,7 +122,8 @@ class JobTable:
             None throughout.
         deadline_s: int64: must end by then; 0: no deadline. Left out: 0 throughout.
         least_time_s: int64: what its time limit may be cut to where it would end after its
-            deadline otherwise; 0: it may not be cut. Left out: 0 throughout.
+            deadline otherwise, or where it starts earlier for it; 0: it may not be cut. Left out: 0
+            throughout.
         fixed: bool: starts at its begin time (`begin_s`; once that has passed, `eligible_s`), not
             later. Left out: False throughout.
         kill_limit_s: int64: what it is killed after, where `time_limit_s` is only what it is
@@ -131,6 +133,8 @@ class JobTable:
             0: on any number. Left out: 0 throughout.
         switches_wait_s: int64: how long after it became eligible it waits for `switches` at most.
             Left out: 0 throughout.
+        controller_chooses: bool: it asks for more than these columns say; the controller chooses
+            its nodes when it starts. Left out: False throughout.
     """
 
     id: NDArray[np.object_]
@@ -168,6 +172,7 @@ class JobTable:
     kill_limit_s: NDArray[np.int64] = field(default_factory=_no_ints)
     switches: NDArray[np.int32] = field(default_factory=_no_counts)
     switches_wait_s: NDArray[np.int64] = field(default_factory=_no_ints)
+    controller_chooses: NDArray[np.bool_] = field(default_factory=_no_bools)
 
     def __post_init__(self) -> None:
         n_jobs = len(self.id)

@@ -23,7 +23,7 @@ a job asks for and that no limit of this consumer names."""
 JOBS, ARRAY_JOBS, TIME = "jobs", "arrayjobs", "time"
 COUNTED = (JOBS, ARRAY_JOBS)
 """What no node and no licence has: jobs themselves."""
-MEMORY = ("mem", "mem_mib")
+MEMORY = ("mem", "mem_mib", "vmem")
 """Names of memory, MiB."""
 _UNITS = ((86_400, NEVER, "d"), (3600, 24, "h"), (60, 60, "m"), (1, 60, "s"))
 

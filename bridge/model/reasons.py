@@ -23,6 +23,8 @@ class ReasonCode(IntEnum):
     BAD_REQUEST = 12
     REFUSED = 13
     OTHER = 14
+    MAINTENANCE = 15
+    NODES_DOWN = 16
 
 
 @dataclass(frozen=True, slots=True)

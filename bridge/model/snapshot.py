@@ -41,6 +41,7 @@ class Reservation:
     Attributes:
         nodes: sorted node indexes.
         licences: (L,) int64 kept for the reservation's own jobs.
+        anywhere: it keeps licences alone: its jobs may use the nodes that all may.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Reservation:
     nodes: NDArray[np.int32]
     licences: NDArray[np.int64]
     maintenance: bool = False
+    anywhere: bool = False
 
 
 @dataclass(frozen=True)

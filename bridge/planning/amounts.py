@@ -6,15 +6,16 @@ Columns: the node resources of the snapshot, its licences, "jobs", "arrayjobs".
 Rules
     1. A pending job uses its nodes times `per_node`, plus its tasks times `per_task`, plus its
        licences; with chunks of several kinds, all its chunks, and its nodes times what each needs.
-    2. A job that takes whole nodes uses their CPUs and memory: those of the average usable node of
-       its partition, rounded up, and no less than it asks for. Generic resources count only where
-       it asks for them.
+    2. A job that takes whole nodes uses their CPUs and memory, and no less than it asks for. Where
+       its nodes are not known, they are the most that so many of them can have: of those that its
+       layout may take, or of its partition. Generic resources count only where it asks for them.
     3. A running job uses what the controller says it holds.
     4. Each job, and each task of an array, is one of "jobs"; tasks are one of "arrayjobs", too.
     5. Available is what usable nodes have, and the licences this cluster may use.
 
-Source: Keller, JSSPP 2017, section 5.4 (exclusive node access: an average node counts).
-Deviates: the paper averages over all nodes, this over those of the job's partition.
+Source: Keller, JSSPP 2017, section 5.4 (exclusive node access).
+Deviates: in the paper an average node counts, wherever the job comes to lie; so a limit of 16 cores
+would let it have a node of 240. Here its own nodes count.
 """
 
 import numpy as np
@@ -25,7 +26,15 @@ from bridge.model.node import MEMORY_MIB
 from bridge.model.snapshot import Snapshot
 from bridge.units import NEVER
 
-_ALSO = {"mem": "mem_mib", "ncpus": "cpus", "cores": "cpus"}
+_ALSO = {"mem": "mem_mib", "vmem": "mem_mib", "ncpus": "cpus", "cores": "cpus"}
+
+
+def largest(capacity: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(n + 1, 2) the most CPUs, and the most memory, that 0, 1 ... n of n nodes have together."""
+    both = capacity[:, : MEMORY_MIB + 1]
+    found = np.zeros((len(both) + 1, MEMORY_MIB + 1), dtype=np.int64)
+    np.cumsum(np.sort(both, axis=0)[::-1], axis=0, out=found[1:])
+    return found
 
 
 def plain_name(name: str) -> str:
@@ -50,15 +59,12 @@ class Amounts:
         everywhere = nodes.capacity[nodes.usable].sum(axis=0)
         self.available = self._columns(everywhere)
         self._in_partition: list[NDArray[np.int64]] = []
-        average = []
+        self._largest: list[NDArray[np.int64]] = []
         for part in snapshot.partitions:
             up = nodes.capacity[part.nodes[nodes.usable[part.nodes]]]
-            total = up.sum(axis=0)
-            self._in_partition.append(self._columns(total))
-            average.append(-(-total // max(len(up), 1)))
-        shape = (len(average), len(snapshot.resources))
-        self._average = np.array(average, dtype=np.int64).reshape(shape)
-        self._whole = np.array([part.exclusive for part in snapshot.partitions], dtype=bool)
+            self._in_partition.append(self._columns(up.sum(axis=0)))
+            self._largest.append(largest(up))
+        self._whole = np.array([part.exclusive for part in snapshot.partitions] + [False])
 
     def _columns(self, resources: NDArray[np.int64]) -> NDArray[np.int64]:
         counted = np.full(2, NEVER, dtype=np.int64)
@@ -90,8 +96,19 @@ class Amounts:
         array = jobs.array_tasks[rows] > 0
         return np.column_stack((asked, jobs.licences[rows], np.ones_like(rows), array))
 
+    def takes_whole(
+        self, rows: NDArray[np.int64], partition: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """(n,) which jobs take whole nodes."""
+        whole: NDArray[np.bool_] = self._snapshot.jobs.exclusive[rows] | self._whole[partition]
+        return whole
+
     def of_jobs(
-        self, rows: NDArray[np.int64], partition: NDArray[np.int64], nodes: NDArray[np.int64]
+        self,
+        rows: NDArray[np.int64],
+        partition: NDArray[np.int64],
+        nodes: NDArray[np.int64],
+        have: NDArray[np.int64] | None = None,
     ) -> NDArray[np.int64]:
         """What pending jobs use; one task of an array counts for itself.
 
@@ -99,16 +116,32 @@ class Amounts:
             rows: (n,) rows of `snapshot.jobs`.
             partition: (n,) where each would run.
             nodes: (n,) on how many nodes.
+            have: (n, 2) CPUs and memory of these nodes, at most; None: of the largest ones of the
+                partition.
 
         Returns:
             (n, n_columns) int64.
         """
         used = self.asked(rows, nodes)
-        whole = np.flatnonzero(self._snapshot.jobs.exclusive[rows] | self._whole[partition])
+        whole = np.flatnonzero(self.takes_whole(rows, partition))
         if len(whole):
-            taken = nodes[whole][:, None] * self._average[partition[whole]]
+            if have is None:
+                taken = np.array(
+                    [
+                        table[min(count, len(table) - 1)]
+                        for table, count in (
+                            (self._largest[part], count)
+                            for part, count in zip(
+                                partition[whole].tolist(), nodes[whole].tolist(), strict=True
+                            )
+                        )
+                    ],
+                    dtype=np.int64,
+                )
+            else:
+                taken = have[whole]
             both = slice(0, MEMORY_MIB + 1)
-            used[whole, both] = np.maximum(used[whole, both], taken[:, both])
+            used[whole, both] = np.maximum(used[whole, both], taken)
         return used
 
     def _add_chunks(

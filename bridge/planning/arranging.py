@@ -9,56 +9,62 @@ Rules
     3. Jobs that start now move to cheaper nodes that nobody else needs (`bridge.planning.moving`).
 """
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from bridge.model.plan import Plan
+from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.model.topology import Arranged
 from bridge.planning.amounts import Amounts, plain_name
-from bridge.planning.conditions import Conditions
 from bridge.planning.fabric import Arranger, Fabric, csr
 from bridge.planning.freepools import members
 from bridge.planning.kept_plan import KeptPlan
 from bridge.planning.moving import move
+from bridge.planning.rules import weighs_nodes
 from bridge.planning.trading import Ground, Market, kinds
-from bridge.ports import Memory
+from bridge.ports import Planned
 
 
 def arrange(
     snapshot: Snapshot,
-    plan: Plan,
+    planned: Planned,
     place: Arranger,
-    memory: Memory,
+    site: Site,
     rng: np.random.Generator,
-    *,
-    conditions: Conditions,
-) -> Plan:
+) -> tuple[Planned, Arranged]:
     """Gives the jobs of a plan cheaper nodes.
 
     Args:
         snapshot: the world as it is believed.
-        plan: who starts when, and where so far.
+        planned: who starts when, and where so far.
         place: finds node sets.
-        memory: what was made of it is noted there; the plan that is kept follows.
+        site: whose rules may speak of nodes.
         rng: chance.
-        conditions: that the plan stage obeys.
+
+    Returns:
+        The plan, and with it the one that is kept, on other nodes; and what they save.
     """
     assert snapshot.topology is not None, "who arranges has switches"
+    plan, promises = planned.plan, planned.promises
     fabric = Fabric.of(snapshot.topology)
-    shut = _spoken_of(snapshot, conditions)
+    shut = _spoken_of(snapshot, site)
     ground = Ground(snapshot, fabric, kinds(snapshot, fabric, shut), place, rng)
     market = Market(ground, plan)
     market.trade_all()
-    move(ground, market, np.logical_or.reduce([np.zeros(len(snapshot.nodes), bool), *shut]))
+    spoken_of = np.logical_or.reduce([np.zeros(len(snapshot.nodes), bool), *shut])
+    move(ground, market, spoken_of, weighed=weighs_nodes(site.rules))
     arranged = market.plan()
-    if isinstance(memory.kept_plan, KeptPlan):
-        memory.kept_plan = memory.kept_plan.moved(snapshot.jobs.id[plan.job], plan, market.image)
+    if isinstance(promises.kept_plan, KeptPlan):
+        kept = promises.kept_plan.moved(snapshot.jobs.id[plan.job], plan, market.image)
+        promises = replace(promises, kept_plan=kept)
     wide = plan.starts_now[np.diff(plan.indptr)[plan.starts_now] > 1]
     before, after = _paid(fabric, plan, wide), _paid(fabric, arranged, wide)
     counted = np.isfinite(before)
-    memory.arranged = Arranged(len(wide), float(before[counted].sum()), float(after[counted].sum()))
-    return arranged
+    saved = Arranged(len(wide), float(before[counted].sum()), float(after[counted].sum()))
+    return replace(planned, plan=arranged, promises=promises), saved
 
 
 def _paid(fabric: Fabric, plan: Plan, rows: NDArray[np.intp]) -> NDArray[np.float64]:
@@ -66,12 +72,12 @@ def _paid(fabric: Fabric, plan: Plan, rows: NDArray[np.intp]) -> NDArray[np.floa
     return fabric.costs(csr([plan.nodes_of(row) for row in rows.tolist()]))
 
 
-def _spoken_of(snapshot: Snapshot, conditions: Conditions) -> list[NDArray[np.bool_]]:
+def _spoken_of(snapshot: Snapshot, site: Site) -> list[NDArray[np.bool_]]:
     """(n_nodes,) bool for every FreePool of nodes, and for every resource that is protected."""
-    pools = [pool.nodes for pool in conditions.rules.free_pools if pool.nodes is not None]
+    pools = [pool.nodes for pool in site.rules.free_pools if pool.nodes is not None]
     amounts = Amounts(snapshot) if pools else None
     spoken = [members(nodes, snapshot, amounts) for nodes in pools if amounts is not None]
-    for name in conditions.protect or {}:
+    for name in site.protect:
         column = plain_name(name)
         if column in snapshot.resources:
             spoken.append(snapshot.nodes.capacity[:, snapshot.resources.index(column)] > 0)

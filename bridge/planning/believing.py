@@ -16,7 +16,10 @@ Rules
        next second, as everywhere.
     4. What jobs may have (limits and FreePools that speak of time) is asked of their kill limits:
        the believed table carries them along (`JobTable.kill_limit_s`).
-    5. A start that is planned for later by what is believed says so in its reason.
+    5. The same holds for rules of the site that come into force: a job whose limit, counted from
+       now, reaches that instant is believed to take it, and a running job to end at its limit, if
+       the rule could bind it.
+    6. A start that is planned for later by what is believed says so in its reason.
 """
 
 import dataclasses
@@ -24,10 +27,12 @@ import dataclasses
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.model.limits import ALWAYS, EACH, ConsumerKind, Rules
 from bridge.model.plan import Plan
 from bridge.model.prediction import Prediction
 from bridge.model.reasons import Reason
 from bridge.model.snapshot import Snapshot
+from bridge.planning.validity import windows
 from bridge.units import NEVER, UNLIMITED_S, UNPLANNED
 
 BY_EXPECTED = "by expected run times"
@@ -55,6 +60,89 @@ def believe(snapshot: Snapshot, prediction: Prediction) -> Snapshot:
         ),
         running=dataclasses.replace(running, end_s=end_s),
     )
+
+
+def cautious(snapshot: Snapshot, prediction: Prediction, rules: Rules, cron_s: int) -> Prediction:
+    """The prediction without those that could break a rule which comes into force (rule 5).
+
+    Args:
+        snapshot: the world.
+        prediction: for its jobs.
+        rules: limits and FreePools.
+        cron_s: how far repeated validities are looked at.
+    """
+    edges = _Edges(rules, snapshot.now_s, cron_s)
+    if edges.none:
+        return prediction
+    jobs, running = snapshot.jobs, snapshot.running
+    names = [partition.name for partition in snapshot.partitions]
+    known: dict[tuple[str, str, tuple[int, ...]], int] = {}
+
+    def next_of(user: str, account: str, partitions: tuple[int, ...]) -> int:
+        key = user, account, partitions
+        if key not in known:
+            known[key] = edges.first(user, account, [names[at] for at in partitions])
+        return known[key]
+
+    _, longest_s, _ = _limits(snapshot)
+    opens_s = np.array(
+        [next_of(*key) for key in zip(jobs.user, jobs.account, jobs.partitions, strict=True)],
+        dtype=np.int64,
+    ).reshape(len(jobs))
+    held_s = np.array(
+        [
+            next_of(user, account, (part,) if part >= 0 else ())
+            for user, account, part in zip(
+                running.user, running.account, running.partition.tolist(), strict=True
+            )
+        ],
+        dtype=np.int64,
+    ).reshape(len(running))
+    return dataclasses.replace(
+        prediction,
+        run_s=np.where(snapshot.now_s + longest_s > opens_s, 0, prediction.run_s),
+        end_s=np.where(running.end_s > held_s, 0, prediction.end_s),
+    )
+
+
+class _Edges:
+    """When the rules that could bind somebody next come into force.
+
+    Attributes:
+        none: never.
+    """
+
+    def __init__(self, rules: Rules, now_s: int, cron_s: int) -> None:
+        self._first: dict[tuple[ConsumerKind, str], int] = {}
+        self._everybody = NEVER
+        for limit in rules.limits:
+            key = limit.kind, limit.name
+            self._first.setdefault(key, NEVER)
+            if limit.validity == ALWAYS:
+                continue
+            opened = windows(limit.validity, rules.timezone, now_s, now_s + cron_s)
+            # Where one ends that stood in place of "*", that comes into force.
+            self._first[key] = min(self._first[key], _next(opened.ravel(), now_s))
+        for pool in rules.free_pools:
+            if pool.validity != ALWAYS:
+                opened = windows(pool.validity, rules.timezone, now_s, now_s + cron_s)
+                self._everybody = min(self._everybody, _next(opened[:, 0], now_s))
+        self.none = min([self._everybody, *self._first.values()]) == NEVER
+
+    def first(self, user: str, account: str, partitions: list[str]) -> int:
+        """The first instant for a job of these; NEVER: none."""
+        keys = [(ConsumerKind.USER, user), (ConsumerKind.ACCOUNT, account)]
+        keys += [(ConsumerKind.PARTITION, partition) for partition in partitions]
+        own = [
+            self._first.get((kind, name), self._first.get((kind, EACH), NEVER))
+            for kind, name in keys
+        ]
+        return min(self._everybody, *own)
+
+
+def _next(instants: NDArray[np.int64], now_s: int) -> int:
+    later = instants[instants > now_s]
+    return int(later.min()) if len(later) else NEVER
 
 
 def as_planned(snapshot: Snapshot, plan: Plan) -> Snapshot:
@@ -93,7 +181,7 @@ def real_starts(snapshot: Snapshot, plan: Plan) -> Plan:
 
 
 def told(plan: Plan, prediction: Prediction) -> Plan:
-    """The plan with a word about what it believes, for its users (rule 5)."""
+    """The plan with a word about what it believes, for its users (rule 6)."""
     later = (plan.start_s != plan.now_s) & (plan.start_s != NEVER) & (plan.start_s != UNPLANNED)
     reasons, known = list(plan.reasons), dict[int, Reason]()
     for row in np.flatnonzero(later).tolist():

@@ -2,13 +2,14 @@
 """Books the rows of a cycle, in any number of passes, and gives the plan that comes of it.
 
 Words
-    candidate   one alternative of an asked row: where, how long, and its layouts.
+    candidate   one alternative of an asked row: where, how long, and its ways to lie.
     simple      a row with one candidate that can lie in one way only: booked in bulk.
 
 Rules
-    1. Of several candidates and layouts the earliest start wins, ties go to the first.
-    2. A row that starts now takes the widest of its layouts that fits now.
-    3. A row whose limits refuse all its candidates is not booked; the refusal is its reason.
+    1. Of several candidates and ways the earliest start wins, ties go to the first.
+    2. A row that starts now takes the widest of its ways that fits now and keeps all rules so.
+    3. A row counts what the way it lies in comes to (`bridge.planning.ways`). One whose limits
+       refuse all its candidates is not booked; the refusal is its reason.
     4. No row is booked where its deadline or fixed start does not allow it
        (`bridge.planning.kinds`).
     5. A late row is booked at its latest start, `SPARE_S` before its deadline left free; if there
@@ -16,76 +17,30 @@ Rules
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bridge.core import UNLIMITED, Blocked
 from bridge.model.plan import Plan
-from bridge.model.reasons import Reason, ReasonCode
+from bridge.model.site import Protection
+from bridge.planning.booked import Kept, Place
 from bridge.planning.ceilings import Mode
-from bridge.planning.cluster_book import BookTerms, ClusterBook, Protection
+from bridge.planning.cluster_book import BookTerms, ClusterBook
 from bridge.planning.freepools import Closure, Gates
-from bridge.planning.kinds import SPARE_S
+from bridge.planning.kinds import SPARE_S, asked_limit_s
 from bridge.planning.layouts import Layout, Layouts, layouts_of
 from bridge.planning.lying import Lying
 from bridge.planning.rows import Rows, gather
 from bridge.planning.rules import LoweredRules
+from bridge.planning.ways import Way, Ways
 from bridge.ports import Preference
 from bridge.units import NEVER, UNPLANNED
 
 _IMPOSSIBLE = (Blocked.NEVER_NODES, Blocked.NEVER_SIZE, Blocked.NEVER_COUNTER)
-_NO_WIDTH = Reason(ReasonCode.NEVER, "no number of nodes that it may have holds its tasks")
 _Found = tuple[int, NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]  # of Book.find
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a row that does not start now stands.
-
-    Attributes:
-        start_s: its place in the plan; NEVER: none.
-        blocked: why it does not start now.
-        ceiling: of the book, for `Blocked.COUNTER` and `NEVER_COUNTER`; -1: none.
-        partition: of the candidate that was judged.
-        nodes: that it wants there.
-        reason: its limits refuse it; otherwise None.
-        passed_over: it lies beyond the depth: only a start now was looked for.
-    """
-
-    start_s: int
-    blocked: int
-    ceiling: int
-    partition: int
-    nodes: int
-    reason: Reason | None = None
-    passed_over: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """A place in a former plan.
-
-    Attributes:
-        start_s: announced.
-        alternative: which of the job's own.
-        choice: which of the alternative's layouts, and the layout.
-        nodes, groups, chunks: as the book has them.
-        late: it is its latest start.
-        blocked, ceiling_key: why it could not start when it was given this place.
-    """
-
-    start_s: int
-    alternative: int
-    choice: int
-    layout: Layout
-    nodes: NDArray[np.int32]
-    groups: NDArray[np.int32]
-    chunks: NDArray[np.int32]
-    late: bool = False
-    blocked: int = int(Blocked.NODES_BUSY)
-    ceiling_key: str = ""
 
 
 class Booking:
@@ -123,31 +78,30 @@ class Booking:
         )
         self._book = self.cluster.book
         job = self._job[owner]
-        widths = np.array(
-            [ways.least[0].nodes if ways.least else 1 for ways in self.layouts], dtype=np.int64
+        self.ways = Ways(
+            self.layouts,
+            snapshot,
+            rows.eligibility,
+            lowered,
+            job=job,
+            partition=alternatives.partition,
+            time_limit_s=asked_limit_s(snapshot.jobs, job, alternatives.time_limit_s),
         )
-        kill_s = snapshot.jobs.kill_limit_s[job]  # rules speak of what jobs may take
-        limit_s = np.where(kill_s > 0, kill_s, alternatives.time_limit_s)
-        asked = (job, alternatives.partition, limit_s, widths)
-        terms = lowered.terms(*asked)
+        wants = job[self.ways.owner]
         self._terms = self.cluster.licences.add_terms(
-            terms, snapshot.jobs.licences[job], Mode.BOTH, snapshot.jobs.reservation[job]
+            self.ways.terms,
+            snapshot.jobs.licences[wants],
+            Mode.BOTH,
+            snapshot.jobs.reservation[wants],
         )
-        self._refusals = [
-            reason if ways.least else _NO_WIDTH
-            for reason, ways in zip(terms.reasons, self.layouts, strict=True)
-        ]
-        self._gates = lowered.closed_to(*asked)
-        self._judged: dict[tuple[int, Gates, int], tuple[Closure, ...] | None] = {}
+        self._refusals = self.ways.refusals
+        self._judged: dict[tuple[int, tuple[Gates, ...], int], tuple[Closure, ...] | None] = {}
         refused = np.array([reason is not None for reason in self._refusals], dtype=bool)
-        several = np.array(
-            [len(ways.least) != 1 or bool(ways.wider) for ways in self.layouts], dtype=bool
-        )
         self._refused = np.ones(n_asked, dtype=bool)
         self._refused[owner[~refused]] = False
         self._simple = np.diff(alternatives.indptr) == 1
-        self._simple[owner[several | refused]] = False
-        self._request = np.full(len(self.layouts), -1, dtype=np.int32)
+        self._simple[owner[~self.ways.simple | refused]] = False
+        self._request = np.full(len(self.layouts), -1, dtype=np.int32)  # of the first ways
         self._not_before = rows.not_before_s()
         self._last = rows.latest_s()
         self._mark: int | None = None
@@ -159,7 +113,7 @@ class Booking:
         self.late = np.zeros(n_asked, dtype=bool)
         self._start = np.full(n_asked, NEVER, dtype=np.int64)
         self._chosen = np.zeros(n_asked, dtype=np.int32)
-        self._layout: dict[int, Layout] = {}  # where it is not the first of the candidate
+        self._way: dict[int, Way] = {}  # where it is not the first of the candidate
         self._blocked = np.full(n_asked, Blocked.NEVER_NODES, dtype=np.int8)
         self._ceiling = np.full(n_asked, -1, dtype=np.int32)
         self._passed_over = np.zeros(n_asked, dtype=bool)
@@ -170,8 +124,8 @@ class Booking:
             for at in np.flatnonzero(~self._refused).tolist():
                 self._name_requests(at)
         else:
-            self._book.undo(self._mark)
-        self._mark = self._book.mark()
+            self.cluster.undo(self._mark)
+        self._mark = self.cluster.mark()
         self._forget()
 
     def chosen(self, *, beyond: bool = False) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -205,33 +159,44 @@ class Booking:
         """What the row says of its earliest start, s; 0: any."""
         return int(self._not_before[asked])
 
+    def start_s(self, asked: NDArray[np.intp]) -> NDArray[np.int64]:
+        """Where asked rows are booked; NEVER: they are not."""
+        found: NDArray[np.int64] = self._start[asked]
+        return found
+
+    def simple(self, asked: int) -> bool:
+        """Whether the row can lie in one way only, on one kind of nodes, for one time."""
+        return bool(self._simple[asked])
+
     def bound(self, asked: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Which rows limits, FreePools or licences bind, as they are booked."""
-        at = self._first[asked] + self._chosen[asked]
+        at = self.ways.number(self._first[asked] + self._chosen[asked])
+        for position, row in enumerate(asked.tolist()):
+            if row in self._way:
+                at[position] = self._way[row].number
         some = np.diff(self._terms.indptr)[at] > 0
-        gated = np.fromiter((bool(self._gates[c]) for c in at.tolist()), bool, len(at))
+        gated = np.fromiter((bool(self.ways.gates[way]) for way in at.tolist()), bool, len(at))
         bound: NDArray[np.bool_] = some | gated
         return bound
 
     def revoke(self, asked: NDArray[np.intp]) -> None:
         """Takes rows out of the book that are booked."""
         for at in asked.tolist():
-            self._name_requests(at)
             self._book.revoke(at)
         self._start[asked] = NEVER
         for at in asked.tolist():
-            self._layout.pop(at, None)
+            self._way.pop(at, None)
 
-    def _layout_of(self, asked: int) -> Layout:
+    def _way_of(self, asked: int) -> Way:
         """How a booked row lies."""
-        candidate = int(self._first[asked] + self._chosen[asked])
-        return self._layout.get(asked) or self.layouts[candidate].least[0]
+        return self._way.get(asked) or self.ways.first(self.candidate(asked))
 
-    def _choice_of(self, asked: int) -> tuple[int, Layout]:
-        """Which of its candidate's layouts a booked row has; the last if it is a wider one."""
-        layout = self._layout_of(asked)
-        least = self.layouts[int(self._first[asked] + self._chosen[asked])].least
-        return next((at for at, one in enumerate(least) if one is layout), len(least)), layout
+    def lies(self, asked: int) -> tuple[int, Layout]:
+        """Which of the ways for any start a booked row has, and its layout; see `Way.choice`."""
+        way = self._way.get(asked)
+        if way is None:
+            return 0, self.ways.least[self.candidate(asked)][0]
+        return way.choice, way.layout
 
     def later(self) -> NDArray[np.bool_]:
         """(n_asked,) which rows are booked at a later start than now."""
@@ -244,13 +209,15 @@ class Booking:
         """Books rows where they lay in a former plan, in the order given, as far as they fit.
 
         A row that fits there no more gets other nodes at the same time, before those behind it.
+        Who may use what a FreePool keeps may lie there beside others who had to fit first: if all
+        rows fit with those others first, they are booked so.
 
         Args:
             asked: positions in `Rows.asked`, none of them booked.
             kept: theirs.
             start: (n,) when, s.
         """
-        rows: list[tuple[int, int, int, Kept | None]] = []  # asked, candidate, request, place
+        rows: list[tuple[int, Way | None, Kept]] = []
         begin = []
         for at, lay, start_s in zip(asked.tolist(), kept, start.tolist(), strict=True):
             place = self._renumbered(at, lay)
@@ -260,12 +227,20 @@ class Booking:
             if start_s > self._last[candidate]:
                 continue
             self.late[at] = place.late
-            layout = self._still(candidate, place)
-            if layout is None:
-                rows.append((at, candidate, -1, None))
-            else:
-                rows.append((at, candidate, self._request_of(candidate, layout), place))
+            way = self._still(candidate, place)
+            if way is not None:
+                self._request_of(way)  # closed times that are written under a mark are undone
+            rows.append((at, way, place))
             begin.append(start_s)
+        counted = [way is not None and self._only_counts(way) for _, way, _ in rows]
+        if any(counted) and all(way is not None for _, way, _ in rows):
+            order = sorted(range(len(rows)), key=counted.__getitem__)
+            together, when_s = [rows[at] for at in order], [begin[at] for at in order]
+            mark = self.cluster.mark()
+            lying = [(at, way, place) for at, way, place in together if way is not None]
+            if self._book_kept(lying, when_s).all():
+                rows, begin = together, when_s
+            self.cluster.undo(mark)
         while rows:
             failed = self._keep_all(rows, begin)
             if failed is None:
@@ -276,24 +251,26 @@ class Booking:
             self.plan(at, not_before=when, latest=when)
             rows, begin = rows[failed + 1 :], begin[failed + 1 :]
 
-    def _keep_all(
-        self, rows: list[tuple[int, int, int, Kept | None]], begin: list[int]
-    ) -> int | None:
+    def _only_counts(self, way: Way) -> bool:
+        """Whether a ceiling that others must stay under does not bind it."""
+        return bool((self._terms.mode[self._terms.of(way.number)] == Mode.COUNT).any())
+
+    def _keep_all(self, rows: list[tuple[int, Way | None, Kept]], begin: list[int]) -> int | None:
         """Books all rows, or those before the first that does not fit; returns its position."""
-        mark = self._book.mark()
-        failed = next((at for at, row in enumerate(rows) if row[3] is None), len(rows))
-        done = self._book_kept(rows[:failed], begin[:failed])
+        mark = self.cluster.mark()
+        lying = [(at, way, place) for at, way, place in rows if way is not None]
+        failed = next((at for at, row in enumerate(rows) if row[1] is None), len(rows))
+        done = self._book_kept(lying[:failed], begin[:failed])
         if not done.all():
             failed = int(np.argmin(done))
-            self._book.undo(mark)
-            mark = self._book.mark()
-            self._book_kept(rows[:failed], begin[:failed])
-        self._book.keep(mark)
+            self.cluster.undo(mark)
+            mark = self.cluster.mark()
+            self._book_kept(lying[:failed], begin[:failed])
+        self.cluster.keep(mark)
         now_s = self.rows.snapshot.now_s
-        for (asked, candidate, _, place), start_s in zip(rows[:failed], begin, strict=False):
-            assert place is not None
+        for (asked, way, place), start_s in zip(lying[:failed], begin, strict=False):
             self._start[asked], self._chosen[asked] = start_s, place.alternative
-            self._layout[asked] = self.layouts[candidate].least[place.choice]
+            self._way[asked] = way
             known = self.cluster.ceiling_of_key.get(place.ceiling_key, -1)
             lapsed = place.blocked == Blocked.COUNTER and known < 0
             verdict = Blocked.NODES_BUSY if lapsed else place.blocked
@@ -301,20 +278,19 @@ class Booking:
             self._ceiling[asked] = known
         return failed if failed < len(rows) else None
 
-    def _book_kept(
-        self, rows: list[tuple[int, int, int, Kept | None]], begin: list[int]
-    ) -> NDArray[np.bool_]:
+    def _book_kept(self, rows: list[tuple[int, Way, Kept]], begin: list[int]) -> NDArray[np.bool_]:
         if not rows:
             return np.ones(0, dtype=bool)
-        places = [row[3] for row in rows if row[3] is not None]
-        at = np.array([row[1] for row in rows], dtype=np.int64)
+        places = [place for _, _, place in rows]
+        at = np.array([way.number for _, way, _ in rows], dtype=np.int64)
+        candidate = np.array([way.candidate for _, way, _ in rows], dtype=np.int64)
         indptr, take = gather(self._terms.indptr, at)
         sizes = [len(place.nodes) for place in places]
         done: NDArray[np.bool_] = self._book.book_many(
-            job=np.array([row[0] for row in rows], dtype=np.int64),
-            request=np.array([row[2] for row in rows], dtype=np.int32),
+            job=np.array([asked for asked, _, _ in rows], dtype=np.int64),
+            request=np.array([self._request_of(way) for _, way, _ in rows], dtype=np.int32),
             start=np.array(begin, dtype=np.int64),
-            length=self.rows.alternatives.time_limit_s[at],
+            length=self.rows.alternatives.time_limit_s[candidate],
             indptr=np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
             nodes=np.concatenate([place.nodes for place in places]),
             groups=np.concatenate([place.groups for place in places]),
@@ -331,21 +307,24 @@ class Booking:
         first, opens_s = int(self._first[at]), self.rows.eligibility.opens_s
         for number in sorted(range(int(self._first[at + 1]) - first), key=place.alternative.__ne__):
             now = self._still(first + number, place)
-            if now and all(opens_s(group.class_) <= place.start_s for group in now.groups):
+            if now and all(opens_s(group.class_) <= place.start_s for group in now.layout.groups):
                 return replace(place, alternative=number)
         return place
 
-    def _still(self, candidate: int, place: Kept) -> Layout | None:
-        """The layout that a kept place has now, if its nodes are still there for it."""
-        if place.choice < len(self.layouts[candidate].least):
-            layout = self.layouts[candidate].least[place.choice]
-            if layout.alike(place.layout) and all(
+    def _still(self, candidate: int, place: Kept) -> Way | None:
+        """The way that a kept place has now, if its nodes are still there for it."""
+        way = self.ways.choice(candidate, place.choice)
+        if (
+            way is not None
+            and way.layout.alike(place.layout)
+            and all(
                 self.rows.eligibility.class_mask(group.class_)[
                     place.nodes[place.groups == at]
                 ].all()
-                for at, group in enumerate(layout.groups)
-            ):
-                return layout
+                for at, group in enumerate(way.layout.groups)
+            )
+        ):
+            return way
         return None
 
     def places(self, asked: NDArray[np.intp]) -> list[Kept]:
@@ -356,7 +335,7 @@ class Booking:
             Kept(
                 starts[at],
                 int(self._chosen[row]),
-                *self._choice_of(row),
+                *self.lies(row),
                 found.nodes[offsets[at] : offsets[at + 1]],
                 found.groups[offsets[at] : offsets[at + 1]],
                 found.chunks[offsets[at] : offsets[at + 1]],
@@ -429,9 +408,11 @@ class Booking:
     ) -> int:
         """Books rows in bulk; how many of them start later than now."""
         at = self._first[asked]
-        for candidate in at[self._request[at] < 0].tolist():
-            self._request_of(candidate)
-        indptr, take = gather(self._terms.indptr, at)
+        fresh, least, gates = at[self._request[at] < 0], self.ways.least, self.ways.gates
+        numbers = self.ways.number(fresh).tolist()
+        for candidate, number in zip(fresh.tolist(), numbers, strict=True):
+            self._request[candidate] = self.cluster.request(least[candidate][0], gates[number])
+        indptr, take = gather(self._terms.indptr, self.ways.number(at))
         found = self._book.plan_many(
             job=asked.astype(np.int64),
             request=self._request[at],
@@ -462,22 +443,18 @@ class Booking:
             until = min(deadline_s - length - SPARE_S, latest_s)
             if self._refusals[candidate] is not None:
                 continue
-            terms = self._terms_of(candidate)
-            for layout in self.layouts[candidate].least:
+            for way in self.ways.to_plan(candidate):
                 after = max(begin_s, best_s + 1)
                 if until < after:
                     break
-                request = self._request_of(candidate, layout)
+                request, terms = self._request_of(way), self._terms_of(way)
                 found = self._book.find(request, length, terms, after, until, last=True)
                 if found is not None:
-                    best_s, best = found[0], (candidate, layout, terms, found)
+                    best_s, best = found[0], (way, found)
         if best is None:
             return False
-        candidate, layout, terms, found = best
-        request = self._request_of(candidate, layout)
-        self._book.book(asked, request, best_s, self._length(candidate), terms, *found[1:])
-        self._start[asked], self._chosen[asked] = best_s, candidate - first
-        self._layout[asked], self.late[asked] = layout, True
+        self._put(asked, *best)
+        self.late[asked] = True
         now = best_s == self.rows.snapshot.now_s
         self._blocked[asked] = Blocked.STARTS_NOW if now else Blocked.NODES_BUSY
         return True
@@ -488,35 +465,42 @@ class Booking:
         for candidate in range(first, end):
             if self._refusals[candidate] is not None:
                 continue
-            length, terms = self._length(candidate), self._terms_of(candidate)
-            for layout in self.layouts[candidate].least:
-                request = self._request_of(candidate, layout)
+            length = self._length(candidate)
+            for way in self.ways.to_plan(candidate):
                 until = min(latest_s, best_s - 1, int(self._last[candidate]))
+                if until < begin_s:
+                    break
+                request, terms = self._request_of(way), self._terms_of(way)
                 found = self._book.find(request, length, terms, begin_s, until)
                 if found is not None:
-                    best_s, best = found[0], (candidate, layout, terms, found)
+                    best_s, best = found[0], (way, found)
         now_s = self.rows.snapshot.now_s
         if best is None or best_s != now_s:
-            self._judge(asked, [best[0]] if best else range(first, end), begin_s, latest_s)
+            candidates = [best[0].candidate] if best else range(first, end)
+            self._judge(asked, candidates, begin_s, latest_s)
         if best is None:
             return
-        candidate, layout, terms, found = best
         if best_s == now_s:
-            layout, found = self._widest(candidate) or (layout, found)
+            best = self._widest(best[0].candidate) or best
             self._blocked[asked] = Blocked.STARTS_NOW
-        request = self._request_of(candidate, layout)
-        self._book.book(asked, request, best_s, self._length(candidate), terms, *found[1:])
-        self._start[asked], self._chosen[asked] = best_s, candidate - first
-        self._layout[asked] = layout
+        self._put(asked, *best)
+
+    def _put(self, asked: int, way: Way, found: _Found) -> None:
+        """Books a row where it was found to fit."""
+        length, terms = self._length(way.candidate), self._terms_of(way)
+        self._book.book(asked, self._request_of(way), found[0], length, terms, *found[1:])
+        self._start[asked] = found[0]
+        self._chosen[asked] = way.candidate - int(self._first[asked])
+        self._way[asked] = way
 
     def _judge(self, asked: int, candidates: Iterable[int], begin_s: int, latest_s: int) -> None:
         """Says why a row does not start now: by the first candidate that it could have some day."""
         verdicts = []
         for candidate in candidates:
             if self._refusals[candidate] is None:
-                request = self._request_of(candidate, self.layouts[candidate].least[0])
-                length, terms = self._length(candidate), self._terms_of(candidate)
-                verdict = self._book.why(request, length, terms, begin_s, latest_s)
+                way = self.ways.first(candidate)
+                request, length = self._request_of(way), self._length(candidate)
+                verdict = self._book.why(request, length, self._terms_of(way), begin_s, latest_s)
                 verdicts.append((candidate, *verdict))
                 if verdict[0] not in _IMPOSSIBLE:
                     break
@@ -524,15 +508,14 @@ class Booking:
         candidate, self._blocked[asked], self._ceiling[asked] = told
         self._chosen[asked] = candidate - self._first[asked]
 
-    def _widest(self, candidate: int) -> tuple[Layout, _Found] | None:
-        """The widest layout that fits now and its mapping; None: only the least does."""
+    def _widest(self, candidate: int) -> tuple[Way, _Found] | None:
+        """The widest way that fits now and its mapping; None: none but those for any start."""
         now_s = self.rows.snapshot.now_s
-        for layout in self.layouts[candidate].wider:
-            request = self._request_of(candidate, layout)
-            terms = self._terms_of(candidate)
+        for way in self.ways.to_start(candidate):
+            request, terms = self._request_of(way), self._terms_of(way)
             found = self._book.find(request, self._length(candidate), terms, now_s, now_s)
             if found is not None:
-                return layout, found
+                return way, found
         return None
 
     def replan(self, asked: NDArray[np.intp]) -> None:
@@ -569,9 +552,9 @@ class Booking:
         for candidate in range(int(self._first[asked]), int(self._first[asked + 1])):
             if self._refusals[candidate] is not None:
                 continue
-            length, terms = self._length(candidate), self._terms_of(candidate)
-            for layout in self.layouts[candidate].least:
-                request = self._request_of(candidate, layout)
+            length = self._length(candidate)
+            for way in self.ways.to_plan(candidate):
+                request, terms = self._request_of(way), self._terms_of(way)
                 found = self._book.find(request, length, terms, begin_s, best_s - 1)
                 if found is not None:
                     best_s, length_s = found[0], length
@@ -580,46 +563,46 @@ class Booking:
     def _replan_one(self, asked: int, latest_s: int = NEVER) -> None:
         before_s, chosen = int(self._start[asked]), int(self._chosen[asked])
         verdict = int(self._blocked[asked]), int(self._ceiling[asked])
-        layout = self._layout_of(asked)
+        way = self._way_of(asked)
         begin_s = max(int(self._not_before[asked]), self.rows.snapshot.now_s)
         latest_s = min(latest_s, before_s - 1)
         if latest_s < begin_s:
             return
         self._name_requests(asked)
-        mark = self._book.mark()
+        mark = self.cluster.mark()
         self._book.revoke(asked)
         self._start[asked] = NEVER
         self._plan_one(asked, begin_s, latest_s)
         if self._start[asked] == NEVER:
-            self._book.undo(mark)
+            self.cluster.undo(mark)
             self._start[asked], self._chosen[asked] = before_s, chosen
-            self._layout[asked] = layout
+            self._way[asked] = way
             self._blocked[asked], self._ceiling[asked] = verdict
         else:
-            self._book.keep(mark)
+            self.cluster.keep(mark)
 
     # ------------------------------------------------------------------ candidates
 
     def _length(self, candidate: int) -> int:
         return int(self.rows.alternatives.time_limit_s[candidate])
 
-    def _terms_of(self, candidate: int) -> BookTerms:
-        own = self._terms.of(candidate)
+    def _terms_of(self, way: Way) -> BookTerms:
+        own = self._terms.of(way.number)
         return self._terms.ceiling[own], self._terms.amount[own], self._terms.mode[own]
 
-    def _request_of(self, candidate: int, layout: Layout | None = None) -> int:
-        first = self.layouts[candidate].least[0]
-        if layout is not None and layout is not first:
-            return self.cluster.request(layout, self._gates[candidate])
-        if self._request[candidate] < 0:
-            self._request[candidate] = self.cluster.request(first, self._gates[candidate])
-        return int(self._request[candidate])
+    def _request_of(self, way: Way) -> int:
+        gates = self.ways.gates[way.number]
+        if way.choice:
+            return self.cluster.request(way.layout, gates)
+        if self._request[way.candidate] < 0:
+            self._request[way.candidate] = self.cluster.request(way.layout, gates)
+        return int(self._request[way.candidate])
 
     def _name_requests(self, asked: int) -> None:
-        """Makes all requests of a row: closed times that are written under a mark are undone."""
+        """Makes all requests of a row before a mark: each undoing would write them anew."""
         for candidate in range(int(self._first[asked]), int(self._first[asked + 1])):
-            for layout in (*self.layouts[candidate].least, *self.layouts[candidate].wider):
-                self._request_of(candidate, layout)
+            for way in (*self.ways.to_plan(candidate), *self.ways.to_start(candidate)):
+                self._request_of(way)
 
     # ------------------------------------------------------------------ what came of it
 
@@ -635,7 +618,7 @@ class Booking:
                     int(self._blocked[asked]),
                     int(self._ceiling[asked]),
                     int(self.rows.alternatives.partition[candidate]),
-                    self.layouts[candidate].least[0].nodes if not self._refused[asked] else 0,
+                    self._nodes_asked(asked, candidate),
                     self._refusals[candidate] if self._refused[asked] else None,
                     bool(self._passed_over[asked]),
                 ),
@@ -660,21 +643,27 @@ class Booking:
 
     def _kept_out(self, candidate: int) -> tuple[Closure, ...] | None:
         """The same for one candidate; None: no pool keeps it out. Those alike are judged once."""
-        gates, length = self._gates[candidate], self._length(candidate)
-        if not gates:
+        ways = list(self.ways.to_plan(candidate))
+        gates, length = [self.ways.gates[way.number] for way in ways], self._length(candidate)
+        if not all(gates):
             return None
-        key = id(self.layouts[candidate]), gates, length
+        key = id(self.layouts[candidate]), tuple(gates), length
         if key not in self._judged:
+            now_s = self.rows.snapshot.now_s
 
-            def fits(gates: Gates) -> bool:
-                requests = (self.cluster.request(w, gates) for w in self.layouts[candidate].least)
-                now_s = self.rows.snapshot.now_s
+            def fits(shut: Iterable[Gates]) -> bool:
+                layouts = [way.layout for way in ways]
+                requests = map(self.cluster.request, layouts, shut)
                 finds = (self._book.find(r, length, None, now_s, NEVER - 1) for r in requests)
                 return any(found is not None for found in finds)
 
-            closures = tuple(self.cluster.closures[gate.closure] for gate in gates)
-            self._judged[key] = None if fits(gates) else closures if fits(()) else ()
+            closures = tuple(self.cluster.closures[gate.closure] for gate in gates[0])
+            open_ = repeat((), len(ways))
+            self._judged[key] = None if fits(gates) else closures if fits(open_) else ()
         return self._judged[key]
+
+    def _nodes_asked(self, asked: int, candidate: int) -> int:
+        return self.layouts[candidate].least[0].nodes if not self._refused[asked] else 0
 
     def result(self, policy: str, *, beyond: bool = False) -> Plan:
         """The plan.
@@ -685,7 +674,7 @@ class Booking:
         """
         booked = np.flatnonzero(self._start != NEVER)
         found = self._book.bookings(job=booked.astype(np.int64))
-        lying = Lying([self._layout_of(row) for row in booked.tolist()], found)
+        lying = Lying([self.lies(row)[1] for row in booked.tolist()], found)
         width = np.zeros(len(self._start), dtype=np.int64)
         width[booked] = lying.width
         start, alternative = self.chosen(beyond=beyond)

@@ -156,14 +156,14 @@ def _sizes(jobs: JobTable, row: int, resources: tuple[str, ...]) -> Sizes:
         int(column[row]) for column in (jobs.min_nodes, jobs.max_nodes, jobs.tasks)
     )
     if tasks:
-        values = _thinned(np.arange(max(least, named, 1), tasks, dtype=np.int64), MOST_SIZES)
+        values = _spread(max(least, named, 1), tasks, MOST_SIZES)
         columns = {"tasks": values, "max_nodes": np.minimum(values, most)}
         return Sizes(SizeKind.TASKS, tasks, values, columns)
     rule = WidthRule(int(jobs.width_rule[row]))
-    values = np.arange(max(named, 1), least, dtype=np.int64)
+    values = _spread(max(named, 1), least, MOST_SIZES)
     if rule:
-        values = np.array([n for n in values.tolist() if rule.allows(n)], dtype=np.int64)
-    values = _thinned(values, MOST_SIZES)
+        allowed = [n for n in range(max(named, 1), least) if rule.allows(n)]
+        values = np.array(allowed, dtype=np.int64)[_spread(0, len(allowed), MOST_SIZES)]
     columns = {"min_nodes": values}
     if most == least:
         columns["max_nodes"] = values
@@ -172,7 +172,7 @@ def _sizes(jobs: JobTable, row: int, resources: tuple[str, ...]) -> Sizes:
 
 def _fewer_chunks(asked: LoweredChunks, generic: frozenset[str]) -> Sizes:
     own = max(kind.count for kind in asked.request.kinds)
-    sizes = _thinned(np.arange(1, own, dtype=np.int64), MOST_CHUNK_SIZES).tolist()
+    sizes = _spread(1, own, MOST_CHUNK_SIZES).tolist()
     possible = {
         size: fewer
         for size in sizes
@@ -205,10 +205,14 @@ def _slurm_takes(request: ChunkRequest, generic: frozenset[str]) -> bool:
     return True
 
 
-def _thinned(values: NDArray[np.int64], most: int) -> NDArray[np.int64]:
-    """At most so many of ascending values, the largest and (nearly) the smallest among them."""
-    step = max(-(-len(values) // most), 1)
-    return values[::-1][::step][::-1].copy()
+def _spread(first: int, end: int, most: int) -> NDArray[np.int64]:
+    """At most so many of the numbers from `first` on before `end`, ascending.
+
+    The largest and (nearly) the smallest are among them. What is left out is never written down:
+    a job may ask for a thousand million tasks.
+    """
+    step = max(-(-(end - first) // most), 1)
+    return np.arange(end - 1, first - 1, -step, dtype=np.int64)[::-1].copy()
 
 
 # ---------------------------------------------------------------------- words

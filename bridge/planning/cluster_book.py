@@ -10,15 +10,16 @@ Rules
     4. Classes and requests are made when they are first asked for.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bridge.core import Book, pack_nodes
-from bridge.errors import ConfigError
+from bridge.model.site import Protection
 from bridge.model.snapshot import Snapshot
+from bridge.planning.amounts import plain_name
 from bridge.planning.ceilings import Mode
 from bridge.planning.eligibility import Eligibility
 from bridge.planning.freepools import Closure, Gates
@@ -29,9 +30,6 @@ from bridge.ports import Selection
 
 BookTerms = tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int8]]
 """One job's terms as the book takes them: ceilings, amounts, modes."""
-
-Protection = Mapping[str, Mapping[str, int]]
-"""Protected resource to what each node that has it keeps for jobs that want it, by resource."""
 
 
 class ClusterBook:
@@ -59,15 +57,14 @@ class ClusterBook:
             eligibility: of the same.
             rank: (n_nodes,) nodes of lower rank first.
             lowered: limits and FreePools for this snapshot.
-            protect: see `Protection`.
+            protect: see `Protection`; what it says of resources that no node has is void.
             selection: how nodes are picked.
-
-        Raises:
-            ConfigError: `protect` names what no node has.
         """
         self._snapshot, self._eligibility, self._lowered = snapshot, eligibility, lowered
         self._classes: dict[tuple[int, tuple[int, ...]], int] = {}
         self._requests: dict[tuple[Layout, Gates], int] = {}
+        self._closed: list[tuple[int, int, int, NDArray[np.uint64]]] = []
+        self._marks: list[int] = []  # how much of it was there at each mark
         self.book = Book(
             snapshot.now_s,
             np.ascontiguousarray(snapshot.nodes.capacity),
@@ -97,6 +94,24 @@ class ClusterBook:
             term_amount=terms.amount,
             term_mode=terms.mode,
         )
+
+    def mark(self) -> int:
+        """Begins what can be undone; see `undo` and `keep`."""
+        self._marks.append(len(self._closed))
+        return self.book.mark()
+
+    def undo(self, mark: int) -> None:
+        """Takes back what was booked since a mark. Requests named since then stay, as they are."""
+        self.book.undo(mark)
+        since = self._marks[mark]
+        del self._marks[mark:]
+        for closed in self._closed[since:]:  # the book has opened them again
+            self.book.close(*closed)
+
+    def keep(self, mark: int) -> None:
+        """What was booked since a mark stays."""
+        self.book.keep(mark)
+        del self._marks[mark:]
 
     def request(self, layout: Layout, gates: Gates = ()) -> int:
         """The book's number of a layout; layouts that ask nodes for the same share it.
@@ -131,15 +146,20 @@ class ClusterBook:
             mask = self._eligibility.class_mask(class_)
             found = self.book.add_class(_bits(mask))
             for start_s, end_s, closed in self._eligibility.closed(class_):
-                self.book.close(found, start_s, end_s, _bits(closed))
+                self._close(found, start_s, end_s, closed)
             for index in shut:
                 closure = self._lowered.closures[index]
                 closed = mask & closure.nodes
                 if closed.any():
                     for start_s, end_s in closure.windows.tolist():
-                        self.book.close(found, start_s, end_s, _bits(closed))
+                        self._close(found, start_s, end_s, closed)
             self._classes[class_, shut] = found
         return found
+
+    def _close(self, class_: int, start_s: int, end_s: int, nodes: NDArray[np.bool_]) -> None:
+        closed = class_, start_s, end_s, _bits(nodes)
+        self.book.close(*closed)
+        self._closed.append(closed)
 
     @property
     def closures(self) -> tuple[Closure, ...]:
@@ -184,13 +204,12 @@ def _protections(
     capacity = snapshot.nodes.capacity
     found = []
     for resource, kept in protect.items():
-        for name in (resource, *kept):
-            if name not in column:
-                there = ", ".join(snapshot.resources)
-                raise ConfigError("protect", f"no resource '{name}'; there are {there}")
+        if plain_name(resource) not in column:
+            continue  # nobody has it: there is nothing to keep for whom
         keep = np.zeros_like(capacity)
-        having = capacity[:, column[resource]] > 0
+        having = capacity[:, column[plain_name(resource)]] > 0
         for name, amount in kept.items():
-            keep[having, column[name]] = amount
-        found.append((column[resource], np.minimum(keep, capacity)))
+            if plain_name(name) in column:
+                keep[having, column[plain_name(name)]] = amount
+        found.append((column[plain_name(resource)], np.minimum(keep, capacity)))
     return found

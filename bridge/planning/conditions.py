@@ -1,57 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a policy holds its plans to, beyond nodes and licences."""
+"""What a plan is held to, beyond nodes and licences: by the site, and by the policy itself."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-from bridge.errors import ConfigError
-from bridge.model.limits import Rules
-from bridge.planning.cluster_book import Protection
-from bridge.units import DAY_S
-
-CRON_HORIZON_S = 60 * DAY_S
-"""How far repeated validities are written out where no horizon is set."""
+from bridge.model.site import Site
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """What a policy holds its plans to, beyond nodes and licences.
+    """What a plan is held to, beyond nodes and licences.
 
     Attributes:
-        rules: limits and FreePools.
-        cron_s: how far repeated validities are looked at.
-        horizon_s: no start later than so many seconds from now; None: no bound.
-        protect: what nodes keep for jobs with a protected resource.
-        whole_queue: every row that can have a place has one, however low its priority.
+        site: limits, FreePools and protections.
+        horizon_s: the policy plans no start later than so many seconds from now; None: no bound.
+        whole_queue: the policy gives every row that can have a place one, however low its priority.
+        period_s: the policy starts jobs at multiples of it only, and keeps no later place for
+            anybody; 0: in every cycle. None: at any second, and places are kept.
+        sure: who fits beside all that is planned gets that place.
     """
 
-    rules: Rules = field(default_factory=Rules)
-    cron_s: int = CRON_HORIZON_S
+    site: Site = field(default_factory=Site)
     horizon_s: int | None = None
-    protect: Protection | None = None
     whole_queue: bool = False
+    period_s: int | None = None
+    sure: bool = True
 
 
 @runtime_checkable
 class HasConditions(Protocol):
-    """A plan stage that says under which conditions it plans."""
+    """A plan stage that says what it holds its plans to."""
 
-    @property
-    def conditions(self) -> Conditions:
-        """The same for as long as the stage lives."""
+    def conditions(self, site: Site) -> Conditions:
+        """At a site; the same for as long as the stage lives."""
 
 
-def check_protection(protect: Mapping[str, object] | None) -> None:
-    """Looks at the parameter `protect` of a plan stage.
-
-    Raises:
-        ConfigError: it is not resources to resources to amounts.
-    """
-    for resource, kept in (protect or {}).items():
-        if not isinstance(kept, Mapping) or not all(
-            isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in kept.values()
-        ):
-            raise ConfigError(
-                f"protect.{resource}", "must map resources to whole numbers, as in {cpus: 2}"
-            )
+def conditions_of(stage: object, site: Site) -> Conditions:
+    """What a plan stage holds its plans to; the site alone, if it does not say."""
+    return stage.conditions(site) if isinstance(stage, HasConditions) else Conditions(site)

@@ -33,6 +33,9 @@ class InProcess:
         """No time passes."""
         return 0.0
 
+    def alarm(self, left_s: float) -> None:
+        """There is no clock here."""
+
     def solve(self, ask: Ask) -> Answer:
         """See `bridge.ports.Solver`."""
         return run(

@@ -40,10 +40,11 @@ from bridge.model.snapshot import Snapshot
 from bridge.planning.booking import Booking
 from bridge.planning.ceilings import Mode
 from bridge.planning.conditions import Conditions
+from bridge.planning.kinds import asked_limit_s
 from bridge.planning.kinds import end_s as ends
 from bridge.planning.nodes_plan import NodesPlan
 from bridge.planning.rows import Rows, expand_arrays
-from bridge.planning.rules import LoweredRules, lower
+from bridge.planning.rules import Extent, LoweredRules, lower
 from bridge.planning.waiting import explain
 from bridge.ports import Preference
 from bridge.units import NEVER, UNPLANNED
@@ -98,25 +99,25 @@ class Decoder:
             snapshot: the world.
             order: (n_jobs,) rows of `snapshot.jobs`, as the stage order gives them.
             preference: how nodes are picked.
-            conditions: limits, FreePools, protections, horizon.
+            conditions: what the plan is held to.
             array_depth: tasks of one array planned at a time.
             by_book: let the book plan them even if `plan_nodes` could.
 
         Raises:
-            ConfigError: `conditions.protect` names what no node has.
             ValueError: a kernel refuses a column of the snapshot; the text names it.
         """
         self.rows = Rows(snapshot, expand_arrays(snapshot.jobs, order, array_depth))
         self._preference, self._conditions = preference, conditions
         self._fixed = snapshot.jobs.fixed[self.rows.job[self.rows.asked]]
-        rules = conditions.rules
+        site = conditions.site
+        bound = bool(site.rules.limits or site.rules.free_pools)
         self.by_book = bool(
             by_book
-            or conditions.protect
+            or site.protect
             or conditions.horizon_s is not None
             or _several_kinds(self.rows)
             or _reserved_licences(self.rows)
-            or (bool(rules.limits or rules.free_pools) and _binds(self._lowered, self.rows))
+            or (bound and _binds(self._lowered, self.rows))
         )
         self._nodes_plan = NodesPlan(self.rows, preference)
         self._booking = self._new_booking() if self.by_book else None
@@ -172,14 +173,15 @@ class Decoder:
 
     @cached_property
     def _lowered(self) -> LoweredRules:
-        return lower(self._conditions.rules, self.rows.snapshot, self._conditions.cron_s)
+        site = self._conditions.site
+        return lower(site.rules, self.rows.snapshot, site.cron_s)
 
     def _new_booking(self) -> Booking:
         return Booking(
             self.rows,
             self._preference,
             lowered=self._lowered,
-            protect=self._conditions.protect,
+            protect=self._conditions.site.protect,
         )
 
     def _book(
@@ -219,15 +221,24 @@ def _reserved_licences(rows: Rows) -> bool:
 
 
 def _binds(lowered: LoweredRules, rows: Rows) -> bool:
-    """Whether a limit or a FreePool bounds one of the rows at all."""
+    """Whether a limit or a FreePool bounds one of the rows at all, on any number of nodes."""
     if not len(lowered.ceilings) and not lowered.closures:
         return False
     alternatives = rows.alternatives
+    jobs = rows.snapshot.jobs
     job = np.repeat(rows.job[rows.asked], np.diff(alternatives.indptr))
-    asked = (job, alternatives.partition, alternatives.time_limit_s, alternatives.min_nodes)
-    terms = lowered.terms(*asked)
-    return (
-        bool((terms.mode != Mode.COUNT).any())
-        or any(reason is not None for reason in terms.reasons)
-        or any(lowered.closed_to(*asked))
-    )
+    limit_s = asked_limit_s(jobs, job, alternatives.time_limit_s)
+    # What is counted grows with the nodes: if neither the fewest nor the most are bound, none are.
+    least = alternatives.min_nodes
+    most = np.maximum(np.minimum(alternatives.max_nodes, len(rows.snapshot.nodes)), least)
+    shared = (jobs.tasks[job] > 0) | jobs.chunks[job].astype(bool)
+    for extent in (Extent(least, np.where(shared, 1, least)), Extent(most)):
+        asked = (job, alternatives.partition, limit_s, extent)
+        terms = lowered.terms(*asked)
+        if (
+            bool((terms.mode != Mode.COUNT).any())
+            or any(reason is not None for reason in terms.reasons)
+            or any(lowered.closed_to(*asked))
+        ):
+            return True
+    return False

@@ -15,14 +15,20 @@ Rules
        the constraint belong to no class of the job.
     2. A job without a reservation cannot use the nodes of any reservation during its time.
     3. A job with a reservation uses that reservation's nodes only, from its start on. Where
-       reservations overlap, the others do not close its nodes: the administrator allowed it.
+       reservations overlap, the others do not close its nodes: the administrator allowed it. One
+       that keeps licences alone says nothing of nodes: rule 2 goes for its jobs, too.
     4. A partition that is down, or whose bounds the job exceeds, gives no alternative.
-    5. A job without a time limit gets the partition's default, else its maximum, else a year.
+    5. A job without a time limit gets the partition's default, else its maximum, else a year. Where
+       that default exceeds the maximum the job cannot run: Slurm lets administrators lower the one
+       below the other, and holds such jobs, too.
     6. Alternatives of a higher partition tier come first, then in the order the user named them.
     7. A job that may have several nodes has an alternative for each fabric, the smallest first. A
        node on no switch takes jobs that can do with one node, those in chunks left out.
     8. A job whose wish for leaf switches is pending has an alternative for each of its unions, and
        behind them those it has anyway, from when it has waited on.
+    9. A job whose limit may be cut for its deadline never takes more than is left until then. Where
+       it may be cut and there is no deadline it has an alternative for each of some time limits,
+       the longest first: the earliest start wins.
 """
 
 from collections.abc import Iterable, Sequence
@@ -34,7 +40,7 @@ from numpy.typing import NDArray
 
 from bridge.core import pack_nodes
 from bridge.errors import RequestError
-from bridge.model.job import WidthRule
+from bridge.model.job import Hold, WidthRule
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.snapshot import Partition, Snapshot
 from bridge.planning.features import Matches, parse_features
@@ -69,6 +75,10 @@ class Eligibility:
         self._alternatives: dict[tuple[object, ...], tuple[Alternative, ...] | Reason] = {}
         self._leaves = None if snapshot.topology is None else Leaves.of(snapshot.topology)
         self._apart = self._leaves is not None and not self._leaves.whole
+        self._left_s = _left_s(snapshot)
+        self._cut = bool((self._left_s < NEVER).any())
+        jobs = snapshot.jobs
+        self._shorter = bool(((jobs.least_time_s > 0) & (jobs.deadline_s == 0)).any())
         self._pending = pending(snapshot)
         self._wishes = bool(self._pending.any())
         self._until = announced_until_s(snapshot) if self._wishes else None
@@ -89,6 +99,10 @@ class Eligibility:
         columns = [column[rows].tolist() for column in asked]
         if self._apart:
             columns.append(jobs.chunks[rows].astype(bool).tolist())
+        if self._cut:
+            columns.append(self._left_s[rows].tolist())
+        if self._cut or self._shorter:
+            columns.append(jobs.least_time_s[rows].tolist())
         if self._wishes:
             columns.append([self._wish(row) for row in rows.tolist()])
         keys = zip(*columns, strict=True)
@@ -104,7 +118,7 @@ class Eligibility:
     def _find(self, row: int) -> tuple[Alternative, ...] | Reason:
         jobs = self._snapshot.jobs
         try:
-            matching = self._nodes_matching(jobs.features[row])
+            matching = self.matching(jobs.features[row])
         except RequestError as error:
             return Reason(ReasonCode.BAD_REQUEST, f"constraint: {error}")
         parts: Iterable[int] = sorted(jobs.partitions[row], key=lambda p: -self._tier[p])
@@ -130,12 +144,19 @@ class Eligibility:
         width = _width(part, int(jobs.min_nodes[row]), int(jobs.max_nodes[row]))
         if not part.up:
             return Reason(ReasonCode.PARTITION, f"partition {part.name} is down")
-        if part.max_time_s and limit_s > part.max_time_s:
-            return Reason(ReasonCode.PARTITION, f"time limit exceeds that of partition {part.name}")
+        length_s = limit_s or part.default_time_s or part.max_time_s or UNLIMITED_S
+        asked_s = int(jobs.least_time_s[row])
+        least_s = min(asked_s, length_s) if asked_s > 0 else length_s
+        if part.max_time_s and least_s > part.max_time_s:
+            text = f"time limit exceeds that of partition {part.name}"
+            if not limit_s:
+                text = f"default {text}: state one (--time)"
+            return Reason(ReasonCode.PARTITION, text)
         if width is None:
             return Reason(ReasonCode.PARTITION, f"node count is outside partition {part.name}'s")
         rule = WidthRule(int(jobs.width_rule[row]))
-        if rule and not any(rule.allows(n) for n in range(width[0], width[1] + 1)):
+        most = min(width[1], max(width[0], len(snapshot.nodes)))
+        if rule and not any(rule.allows(n) for n in range(width[0], most + 1)):
             return Reason(
                 ReasonCode.BAD_REQUEST,
                 f"no node count from {width[0]} to {width[1]} is {rule.name.lower()}",
@@ -145,16 +166,21 @@ class Eligibility:
         if excluded:
             base[list(excluded)] = False
         reservation = int(jobs.reservation[row])
-        if reservation >= 0:
+        if reservation >= 0 and not snapshot.reservations[reservation].anywhere:
             base &= _mask(len(base), snapshot.reservations[reservation].nodes)
-        length_s = limit_s or part.default_time_s or part.max_time_s or UNLIMITED_S
+        length_s = min(length_s, part.max_time_s or length_s)
+        if self._cut:
+            length_s = max(min(length_s, int(self._left_s[row])), least_s)
+        lengths = [length_s] if jobs.deadline_s[row] else _shorter_and_shorter(length_s, least_s)
         if self._leaves is None or width[1] == 1:
             return [
                 Alternative(self._class(base & nodes, reservation), index, length_s, *width)
+                for length_s in lengths
                 for nodes in matching
             ]
         return [
             Alternative(class_, index, length_s, *bounds)
+            for length_s in lengths
             for nodes in matching
             for class_, bounds in self._on_switches(row, base & nodes, width, length_s)
         ]
@@ -246,7 +272,12 @@ class Eligibility:
         """From when on a job that waits for leaf switches may use a class; 0: from now."""
         return self._opens[class_]
 
-    def _nodes_matching(self, text: str) -> list[NDArray[np.bool_]]:
+    def matching(self, text: str) -> list[NDArray[np.bool_]]:
+        """(n_nodes,) which nodes match, for each alternative of a constraint.
+
+        Raises:
+            RequestError: it is none.
+        """
         found = self._matching.get(text)
         if found is None:
             features = self._snapshot.nodes.features
@@ -259,13 +290,11 @@ class Eligibility:
 
     def choices(self, text: str) -> int:
         """How many alternatives a constraint has that was found valid before."""
-        return len(self._nodes_matching(text))
+        return len(self.matching(text))
 
     def narrowed(self, class_: int, text: str, choice: int) -> int:
         """The class of those nodes of a class that match one alternative of a constraint."""
-        return self._class(
-            self._masks[class_] & self._nodes_matching(text)[choice], *self._when(class_)
-        )
+        return self._class(self._masks[class_] & self.matching(text)[choice], *self._when(class_))
 
     def only(self, class_: int, nodes: Sequence[int]) -> int:
         """The class of those nodes of a class that are named."""
@@ -300,7 +329,7 @@ class Eligibility:
         found = []
         if opens_s > snapshot.now_s:
             found.append((snapshot.now_s, opens_s, self._masks[class_]))
-        if own >= 0:
+        if own >= 0 and not snapshot.reservations[own].anywhere:
             return found
         for reservation in snapshot.reservations:
             start_s = max(reservation.start_s, snapshot.now_s)
@@ -332,6 +361,26 @@ def _width(part: Partition, min_nodes: int, max_nodes: int) -> tuple[int, int] |
     low = max(min_nodes, part.min_nodes, 1)
     high = min(max_nodes, part.max_nodes) if part.max_nodes else max_nodes
     return (low, high) if low <= high else None
+
+
+def _shorter_and_shorter(length_s: int, least_s: int) -> list[int]:
+    """The time limits that are tried: halves of halves, in whole minutes, down to the least."""
+    found = [length_s]
+    while (half_s := found[-1] // 120 * 60) > max(least_s, 0):
+        found.append(half_s)
+    return found if found[-1] == least_s else [*found, least_s]
+
+
+def _left_s(snapshot: Snapshot) -> NDArray[np.int64]:
+    """(n_jobs,) until the deadline, for jobs whose time limit may be cut; NEVER for others.
+
+    A start later than the earliest leaves less: what is planned then ends at the deadline, too.
+    """
+    jobs = snapshot.jobs
+    bound = (jobs.hold == Hold.BEGIN_TIME) | jobs.fixed
+    first_s = np.maximum(np.where(bound, jobs.begin_s, 0), snapshot.now_s)
+    cut = (jobs.deadline_s > 0) & (jobs.least_time_s > 0)
+    return np.where(cut, jobs.deadline_s - first_s, NEVER)
 
 
 def _mask(n_nodes: int, nodes: NDArray[np.int32]) -> NDArray[np.bool_]:

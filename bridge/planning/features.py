@@ -7,6 +7,7 @@ Rules
     2. `[a|b|c]`, as the whole expression, means: all nodes from a, or all from b, or all from c.
        It is expanded to alternatives, one expression each.
     3. Counts (`rack1*2`) and preferences are not understood and refused with their position.
+    4. Neither reading nor matching nests: an expression may be as deep as it is long.
 
 Source: sbatch(1), option --constraint.
 """
@@ -22,6 +23,7 @@ Matches = Callable[[frozenset[str]], bool]
 
 _TOKEN = re.compile(r"\s*([A-Za-z0-9_.:=+/-]+|[&|()])")
 _MAX_LENGTH = 4096
+_MAX_ALTERNATIVES = 64
 
 
 @lru_cache(maxsize=4096)
@@ -37,80 +39,92 @@ def parse_features(text: str) -> tuple[Matches, ...]:
     if len(text) > _MAX_LENGTH:
         raise RequestError(text[:40] + "...", 0, f"constraint longer than {_MAX_LENGTH} characters")
     stripped = text.strip()
-    if stripped.startswith("[") and stripped.endswith("]"):
-        offset = text.index("[") + 1
-        alternatives = []
-        for part in stripped[1:-1].split("|"):
-            alternatives.append(_Parser(text, offset, offset + len(part)).parse())
-            offset += len(part) + 1
-        return tuple(alternatives)
-    return (_Parser(text, 0, len(text)).parse(),)
+    if not (stripped.startswith("[") and stripped.endswith("]")):
+        return (_read(text, 0, len(text)),)
+    offset = text.index("[") + 1
+    alternatives: dict[str, Matches] = {}
+    for part in stripped[1:-1].split("|"):
+        if part not in alternatives:
+            if len(alternatives) == _MAX_ALTERNATIVES:
+                raise RequestError(text, offset, f"more than {_MAX_ALTERNATIVES} alternatives")
+            alternatives[part] = _read(text, offset, offset + len(part))
+        offset += len(part) + 1
+    return tuple(alternatives.values())
 
 
-class _Parser:
-    """Reads text[begin:end] by recursive descent."""
-
-    def __init__(self, text: str, begin: int, end: int) -> None:
-        self.text, self.position, self.end = text, begin, end
-
-    def parse(self) -> Matches:
-        result = self._sequence()
-        if self._peek() is not None:
-            raise self._error("unexpected ')'")
-        return result
-
-    def _sequence(self) -> Matches:
-        result = self._atom()
-        while (operator := self._peek()) in ("&", "|"):
-            self._take()
-            right = self._atom()
-            result = _both(result, right) if operator == "&" else _either(result, right)
-        return result
-
-    def _atom(self) -> Matches:
-        token = self._peek()
-        if token is None:
-            raise self._error("a feature is missing")
-        if token == "(":
-            self._take()
-            inner = self._sequence()
-            if self._peek() != ")":
-                raise self._error("')' is missing")
-            self._take()
-            return inner
-        if token in "&|)":
-            raise self._error(f"a feature is missing before '{token}'")
-        self._take()
-        return _has(token)
-
-    def _match(self) -> re.Match[str] | None:
-        if self.text[self.position : self.end].strip() == "":
-            return None
-        found = _TOKEN.match(self.text, self.position, self.end)
+def _read(text: str, begin: int, end: int) -> Matches:
+    """Reads text[begin:end] into postfix form: features, and operators behind what they join."""
+    reader = _Reader(text)
+    at = begin
+    while text[at:end].strip():
+        found = _TOKEN.match(text, at, end)
         if found is None:
-            raise self._error("counts, nested brackets and other signs are not understood")
-        return found
-
-    def _peek(self) -> str | None:
-        found = self._match()
-        return found.group(1) if found else None
-
-    def _take(self) -> None:
-        found = self._match()
-        assert found is not None
-        self.position = found.end()
-
-    def _error(self, problem: str) -> RequestError:
-        return RequestError(self.text, self.position, problem)
+            problem = "counts, nested brackets and other signs are not understood"
+            raise RequestError(text, at, problem)
+        reader.take(found.group(1), at)
+        at = found.end()
+    return _matcher(reader.finish(at))
 
 
-def _has(feature: str) -> Matches:
-    return lambda features: feature in features
+class _Reader:
+    """Takes the tokens of an expression one after the other."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._postfix: list[str] = []
+        self._waiting: list[str] = []  # operators and open parentheses
+        self._wanted = True  # a feature, or a parenthesis that stands for one, comes next
+
+    def take(self, token: str, at: int) -> None:
+        if not self._wanted:
+            self._join(token, at)
+        elif token in "&|)":
+            raise RequestError(self._text, at, f"a feature is missing before '{token}'")
+        elif token == "(":
+            self._waiting.append(token)
+        else:
+            self._postfix.append(token)
+            self._wanted = False
+
+    def _join(self, token: str, at: int) -> None:
+        if token not in ("&", "|", ")"):
+            missing = "')'" if "(" in self._waiting else "an operator"
+            raise RequestError(self._text, at, f"{missing} is missing")
+        self._settle()
+        if token != ")":
+            self._waiting.append(token)
+            self._wanted = True
+        elif self._waiting:
+            self._waiting.pop()
+        else:
+            raise RequestError(self._text, at, "unexpected ')'")
+
+    def _settle(self) -> None:
+        """Of equal rank: what stands before is joined first."""
+        if self._waiting and self._waiting[-1] != "(":
+            self._postfix.append(self._waiting.pop())
+
+    def finish(self, at: int) -> tuple[str, ...]:
+        if self._wanted:
+            raise RequestError(self._text, at, "a feature is missing")
+        self._settle()
+        if self._waiting:
+            raise RequestError(self._text, at, "')' is missing")
+        return tuple(self._postfix)
 
 
-def _both(left: Matches, right: Matches) -> Matches:
-    return lambda features: left(features) and right(features)
+def _matcher(postfix: tuple[str, ...]) -> Matches:
+    def matches(features: frozenset[str]) -> bool:
+        stack: list[bool] = []
+        for token in postfix:
+            if token == "&":
+                right = stack.pop()
+                stack[-1] = stack[-1] and right
+            elif token == "|":
+                right = stack.pop()
+                stack[-1] = stack[-1] or right
+            else:
+                stack.append(token in features)
+        return stack[0]
 
-
-def _either(left: Matches, right: Matches) -> Matches:
-    return lambda features: left(features) or right(features)
+    return matches

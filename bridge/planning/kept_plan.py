@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plan that is kept from cycle to cycle, and as bytes, over a restart.
 
-Format: a line of JSON (version, names, layouts, checksum of what follows), then columns of
-little-endian int32 and int64. Whatever else is found is refused whole, with the reason.
+Format: a line of JSON (version, names, layouts, checksum of what follows, and at its end one of
+what is before it, which earlier versions did not write), then columns of little-endian int32 and
+int64. Whatever else is found is refused whole, with the reason.
 """
 
 import json
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from bridge.core import Blocked
 from bridge.model.plan import Plan
 from bridge.model.resources import Arrangement
-from bridge.planning.booking import Kept
+from bridge.planning.booked import Kept
 from bridge.planning.layouts import Group, Layout
 
 VERSION = 1
@@ -29,6 +30,10 @@ _COLUMNS = (
 )  # fmt: skip
 """The last three have one entry for each entry of a place, the others one for each job."""
 _BY_JOB = 8
+_HEAD_CRC = b',"head_crc":'
+_MOST = 1 << 31
+_MOST_WANTED = 1 << 40
+"""Amounts and counts in layouts are smaller."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +114,8 @@ def to_bytes(plan: KeptPlan) -> bytes:
         "layouts": list(layouts),
         "ceilings": list(ceilings),
     }
-    return json.dumps(head, separators=(",", ":")).encode() + b"\n" + body
+    line = json.dumps(head, separators=(",", ":")).encode()
+    return line[:-1] + _HEAD_CRC + str(zlib.crc32(line)).encode() + b"}\n" + body
 
 
 def _layout_words(layout: Layout) -> tuple[object, ...]:
@@ -136,6 +142,9 @@ def from_bytes(value: bytes) -> KeptPlan:
         raise ValueError("it is no plan") from error
     if version != VERSION:
         raise ValueError(f"it has version {version!r}, this service writes {VERSION}")
+    before, mark, _ = line.rpartition(_HEAD_CRC)
+    if mark and zlib.crc32(before + b"}") != head.get("head_crc"):
+        raise ValueError("its checksum is wrong")
     try:
         return _read(head, body)
     except (KeyError, TypeError, IndexError, OverflowError) as error:
@@ -224,4 +233,11 @@ def _layout(arrangement: int, exclusive: bool, nodes: int, groups: list[list[Any
     )
     if not read:
         raise ValueError("it has a layout without chunks")
+    counts = [count for one in read for count in (one.count, one.most_per_node, one.tasks)]
+    if not all(0 <= count < _MOST for count in (*counts, nodes)):
+        raise ValueError("it has a layout with a number that stands for nothing")
+    if not all(0 <= amount < _MOST_WANTED for one in read for amount in one.want):
+        raise ValueError("it has a layout that wants what is nowhere")
+    if not all(-1 <= one.kind < _MOST for one in read):
+        raise ValueError("it has a layout of a kind that is none")
     return Layout(read, Arrangement(arrangement), bool(exclusive), int(nodes))

@@ -108,3 +108,18 @@ def too_late(
             text += f"; earliest end would be {format_instant(start_s + least_s)}"
         over = max(now_s, int(jobs.begin_s[job])) + least_s > deadline_s
     return Reason(ReasonCode.NEVER if over else code, text) if text else None
+
+
+def asked_limit_s(
+    jobs: JobTable, job: NDArray[np.int64], time_limit_s: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """(n,) the time limits that rules speak of: neither what is believed nor cut for a deadline.
+
+    Args:
+        jobs: the table.
+        job: (n,) rows of it.
+        time_limit_s: (n,) with which each of them is planned.
+    """
+    limit_s = np.maximum(jobs.time_limit_s[job], time_limit_s)
+    kill_s = jobs.kill_limit_s[job]
+    return np.where(kill_s > 0, kill_s, limit_s)

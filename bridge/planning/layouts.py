@@ -13,11 +13,12 @@ Rules
     3. A job with tasks and nothing needed once on every node, and no say in the number of its
        nodes, is as many free chunks as tasks.
     4. Any other job with tasks lies on the fewest nodes it may, its tasks spread evenly over them
-       (one more on the first ones): scattered chunks of one size or two.
+       (one more on the first ones): scattered chunks of one size or two. Where not even the empty
+       cluster holds them so, they are spread as evenly as its largest nodes allow.
     5. Required nodes are groups of their own: a chunk on each of them.
 
-Deviates: where rule 4 applies, layouts that are not even are not looked at; a job may be planned
-later than the earliest time at which some uneven layout fits. Of more than `MOST_WIDTHS` numbers of
+Deviates: where rule 4 applies, other layouts are not looked at; a job may be planned later than the
+earliest time at which some less even layout fits. Of more than `MOST_WIDTHS` numbers of
 nodes a job may have, so many are tried, the least and the most among them.
 """
 
@@ -159,14 +160,22 @@ def layouts(
     if not wide_enough:
         return Layouts(())
     large = _large(snapshot, eligibility.class_mask(alternative.class_), asked)
+    spread = None
     for width in wide_enough:
         if large[:width].size == width and large[width - 1] * width >= tasks:
             break
-    more, each = tasks % width, tasks // width
+        if spread is None and not required:
+            spread = _spread(tasks, large[:width].tolist(), width)
+    else:
+        if spread is not None:
+            parts = [
+                (spread.count(n), _ints(asked.per_node + n * asked.wants[0]), n)
+                for n in sorted(set(spread), reverse=True)
+            ]
+            return Layouts((_scattered(alternative.class_, None, parts, asked.exclusive),))
     parts = [
         (count, _ints(asked.per_node + n * asked.wants[0]), n)
-        for count, n in ((more, each + 1), (width - more, each))
-        if count and n
+        for count, n in even_parts(tasks, width)
     ]
     return Layouts((_scattered(alternative.class_, required, parts, asked.exclusive),))
 
@@ -204,6 +213,12 @@ def layouts_of(rows: Rows, job: NDArray[np.int64]) -> list[Layouts]:
     return found
 
 
+def even_parts(tasks: int, nodes: int) -> list[tuple[int, int]]:
+    """Tasks spread evenly over nodes: how many nodes with how many tasks, those with more first."""
+    more, each = tasks % nodes, tasks // nodes
+    return [(count, n) for count, n in ((more, each + 1), (nodes - more, each)) if count and n]
+
+
 def _large(snapshot: Snapshot, mask: NDArray[np.bool_], asked: ChunkGroups) -> NDArray[np.int64]:
     """How many tasks each node of a class holds when it is empty, most first."""
     room = snapshot.nodes.capacity[mask] - asked.per_node
@@ -215,6 +230,23 @@ def _large(snapshot: Snapshot, mask: NDArray[np.bool_], asked: ChunkGroups) -> N
     if asked.max_per_node:
         held = np.minimum(held, asked.max_per_node)
     return np.sort(held)[::-1]
+
+
+def _spread(tasks: int, room: list[int], width: int) -> list[int] | None:
+    """Tasks on each of so many nodes, as even as they have room; None if they have too little.
+
+    Args:
+        tasks: at least one on each node.
+        room: how many tasks each node holds, most first.
+        width: nodes.
+    """
+    if len(room) < width or room[-1] < 1 or sum(room) < tasks:
+        return None
+    spread, left = [], tasks
+    for nodes_left, most in zip(range(width, 0, -1), reversed(room), strict=True):
+        spread.append(min(most, left // nodes_left))
+        left -= spread[-1]
+    return spread
 
 
 def _chunks(

@@ -43,6 +43,8 @@ MOST_INSTANTS = 64
 
 _MOST_INSTANTS = 48
 
+_OF_RESERVATIONS = (ReasonCode.RESERVATION, ReasonCode.MAINTENANCE)
+
 Closed = Iterable[tuple[int, int, NDArray[np.bool_]]]
 """When which nodes are closed: start, end and (n_nodes,) bool."""
 
@@ -103,11 +105,9 @@ def wish_reason(
     """
     switches = f"{number} leaf switch" + ("es" if number != 1 else "")
     until = format_instant(until_s)
-    if reason.code is ReasonCode.PRIORITY or (
-        reason.code is ReasonCode.RESERVATION and not for_switches
-    ):
+    if reason.code is ReasonCode.PRIORITY or (reason.code in _OF_RESERVATIONS and not for_switches):
         return Reason(reason.code, f"{reason.text}; waits for {switches} until {until}")
-    if reason.code not in (ReasonCode.RESOURCES, ReasonCode.RESERVATION):
+    if reason.code not in (ReasonCode.RESOURCES, *_OF_RESERVATIONS):
         return reason
     if impossible:
         text = f"no {switches} can hold it: waits until {until}, then takes any nodes"

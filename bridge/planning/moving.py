@@ -16,6 +16,8 @@ Rules
     4. Nobody moves to nodes of more weight than the heaviest he has, or that have more GPUs and
        the like than his have and he does not want; and a job that shares nodes not to more idle
        ones than it has: few hops are not paid for with expensive or empty nodes.
+       Where limits or FreePools speak of CPUs or memory, nobody who holds whole nodes moves to
+       nodes that have more of these together: he would count more.
     5. Jobs of one node, those that named nodes, and those that asked for chunks of several kinds
        stay; and nobody enters nodes that FreePools or protections speak of.
 """
@@ -35,20 +37,21 @@ from bridge.planning.trading import Ground, Market
 from bridge.units import NEVER
 
 
-def move(ground: Ground, market: Market, shut: NDArray[np.bool_]) -> None:
+def move(ground: Ground, market: Market, shut: NDArray[np.bool_], *, weighed: bool = False) -> None:
     """Moves jobs of a market's plan that start now.
 
     Args:
         ground: what stays the same.
         market: where everybody is; jobs are moved there.
         shut: (n_nodes,) nodes that FreePools or protections speak of.
+        weighed: limits or FreePools speak of CPUs or memory.
     """
     plan, snapshot = market.given, ground.snapshot
     rows = plan.starts_now[_movable(snapshot, plan)]
     if not len(rows):
         return
     room = _Room(ground, market)
-    movers = _movers(ground, market, rows, shut)
+    movers = _movers(ground, market, rows, shut, weighed=weighed)
     together: dict[bytes, list[_Mover]] = {}
     for mover in movers:
         if mover.whole:
@@ -70,8 +73,8 @@ class _Mover:
         whole: it holds whole nodes.
         use: (R,) the most it has on one of its nodes.
         most: leaf switches that it may sit on; 0: any number.
-        had: (R,) of the generic resources that it does not want, all that its nodes have; of the
-            others as much as can be.
+        had: (R,) of the generic resources that it does not want, and of what is weighed, all that
+            its nodes have; of the others as much as can be.
     """
 
     row: int
@@ -95,7 +98,12 @@ def _movable(snapshot: Snapshot, plan: Plan) -> NDArray[np.bool_]:
 
 
 def _movers(
-    ground: Ground, market: Market, rows: NDArray[np.intp], shut: NDArray[np.bool_]
+    ground: Ground,
+    market: Market,
+    rows: NDArray[np.intp],
+    shut: NDArray[np.bool_],
+    *,
+    weighed: bool,
 ) -> list[_Mover]:
     """The jobs that may move, wide ones first."""
     snapshot, plan = ground.snapshot, market.given
@@ -119,6 +127,8 @@ def _movers(
         use, weight = _use(snapshot, plan, row), snapshot.nodes.weight
         capacity = snapshot.nodes.capacity
         unwanted = (use == 0) & (np.arange(len(use)) > MEMORY_MIB)
+        if weighed and _whole(snapshot, plan, row):
+            unwanted[: MEMORY_MIB + 1] = True
         had = np.where(unwanted, capacity[held].sum(axis=0), NEVER)
         open_ = open_ & (weight <= weight[held].max())
         open_ = open_ & (capacity >= use).all(axis=1) & (capacity <= had).all(axis=1)

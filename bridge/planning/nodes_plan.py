@@ -16,7 +16,7 @@ from bridge.core import UNLIMITED, Blocked, NodePlan, pack_nodes, plan_nodes
 from bridge.model.job import JobTable
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
-from bridge.planning.explanation import blocked_reason
+from bridge.planning.explanation import Explainer
 from bridge.planning.rows import Rows, gather
 from bridge.ports import Preference
 from bridge.units import NEVER, UNPLANNED
@@ -159,12 +159,16 @@ class NodesPlan:
             found.blocked_by[blocked], found.fit_now[blocked], found.blocked_counter[blocked],
             rows.snapshot.jobs.tasks[rows.job[rows.asked[position]]],
         )  # fmt: skip
-        known: dict[tuple[int, ...], Reason] = {}
-        keys = zip(*(c.tolist() for c in columns), strict=True)
-        for n, (one, key) in enumerate(zip(position.tolist(), keys, strict=True)):
+        known: dict[tuple[object, ...], Reason] = {}
+        explainer = Explainer(rows.snapshot, rows.eligibility)
+        jobs = rows.job[rows.asked[position]]
+        verdicts = zip(*(c.tolist() for c in columns), strict=True)
+        told = zip(position.tolist(), jobs.tolist(), verdicts, explainer.alike(jobs), strict=True)
+        for n, (one, job, verdict, alike) in enumerate(told):
+            key = (verdict, alike)
             reason = known.get(key)
             if reason is None:
-                partition, min_nodes, code, fit_now, counter, _ = key
+                partition, min_nodes, code, fit_now, counter, _ = verdict
                 if code == Blocked.TOO_LATE:
                     reason = rows.missed(
                         one,
@@ -174,9 +178,8 @@ class NodesPlan:
                     )
                     assert reason is not None
                 else:
-                    reason = blocked_reason(
-                        rows.snapshot,
-                        int(rows.job[rows.asked[one]]),
+                    reason = explainer.blocked(
+                        job,
                         partition=partition,
                         min_nodes=min_nodes,
                         blocked=Blocked(code),

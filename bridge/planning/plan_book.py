@@ -16,7 +16,8 @@ from bridge.model.resources import Arrangement
 from bridge.model.snapshot import Snapshot
 from bridge.planning.ceilings import Mode
 from bridge.planning.cluster_book import ClusterBook
-from bridge.planning.rules import LoweredRules
+from bridge.planning.kinds import asked_limit_s
+from bridge.planning.rules import Extent, LoweredRules
 from bridge.units import NEVER, UNPLANNED
 
 
@@ -53,9 +54,9 @@ def book_plan(
     at = np.flatnonzero(first)
     row = owner[at]
     lasts_s = (plan.end_s - plan.start_s)[rows]
-    kill_s = snapshot.jobs.kill_limit_s[job]
-    limit_s = np.where(kill_s > 0, kill_s, lasts_s)
-    terms = lowered.terms(job, plan.partition[rows].astype(np.int64), limit_s, width)
+    limit_s = asked_limit_s(snapshot.jobs, job, lasts_s)
+    extent = Extent.of_plan(snapshot, plan, rows)
+    terms = lowered.terms(job, plan.partition[rows].astype(np.int64), limit_s, extent)
     jobs = snapshot.jobs
     terms = cluster.licences.add_terms(terms, jobs.licences[job], Mode.BOTH, jobs.reservation[job])
     counts = np.diff(terms.indptr)

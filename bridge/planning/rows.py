@@ -129,9 +129,8 @@ class Rows:
         own = int(jobs.reservation[job])
         if own >= 0 and self.snapshot.reservations[own].end_s <= start_s < NEVER:
             name = self.snapshot.reservations[own].name
-            return Reason(
-                ReasonCode.RESERVATION, f"reservation {name} ends before the job can start"
-            )
+            # It is there, so Slurm's word for waiting for it would be wrong.
+            return Reason(code, f"reservation {name} ends before the job can start")
         return too_late(jobs, job, start_s, time_limit_s, now_s=self.snapshot.now_s, code=code)
 
     def plan(

@@ -24,13 +24,16 @@ from numpy.typing import NDArray
 
 from bridge.core import NEVER, Stores, UsageVector
 from bridge.model.limits import COUNTED, EACH, TIME, Rules
+from bridge.model.node import MEMORY_MIB
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason
+from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.amounts import Amounts, plain_name
 from bridge.planning.ceilings import UNBOUNDED, CeilingList, Ceilings, Mode, TermList, Terms
 from bridge.planning.eligibility import Eligibility
 from bridge.planning.freepools import Asked, Closure, Gates, LoweredFreePools
+from bridge.planning.kinds import asked_limit_s
 from bridge.planning.layouts import layouts
 from bridge.planning.limits import Consumers, Horizon, LoweredLimits
 from bridge.units import UNPLANNED
@@ -48,6 +51,38 @@ def unknown_resources(rules: Rules, snapshot: Snapshot) -> tuple[str, ...]:
     return tuple(sorted(name for name in names if plain_name(name) not in known))
 
 
+def unknown_to(site: Site, snapshot: Snapshot) -> tuple[str, ...]:
+    """Names the resources in all that a site demands which a cluster does not have."""
+    kept = {name for resource, keeps in site.protect.items() for name in (resource, *keeps)}
+    missing = {name for name in kept if plain_name(name) not in snapshot.resources}
+    return tuple(sorted(missing.union(unknown_resources(site.rules, snapshot))))
+
+
+@dataclass(frozen=True)
+class Extent:
+    """On which nodes jobs lie; n jobs, or ways of jobs to lie.
+
+    Attributes:
+        nodes: (n,) how many of them at most.
+        fewest: (n,) how many at least; None: as many.
+        have: (n, 2) the CPUs and the memory of these nodes, at most; for jobs that take whole
+            nodes. None: those of the largest nodes of the partition.
+    """
+
+    nodes: NDArray[np.int64]
+    fewest: NDArray[np.int64] | None = None
+    have: NDArray[np.int64] | None = None
+
+    @classmethod
+    def of_plan(cls, snapshot: Snapshot, plan: Plan, rows: NDArray[np.intp]) -> "Extent":
+        """That of some rows of a plan."""
+        width = np.diff(plan.indptr)
+        have = np.zeros((len(plan), MEMORY_MIB + 1), dtype=np.int64)
+        owner = np.repeat(np.arange(len(plan)), width)
+        np.add.at(have, owner, snapshot.nodes.capacity[plan.nodes, : MEMORY_MIB + 1])
+        return cls(width[rows], have=have[rows])
+
+
 class LoweredRules:
     """Rules, lowered for one snapshot; `lower` makes it.
 
@@ -56,6 +91,12 @@ class LoweredRules:
         running: terms of the running jobs; they only count.
         closures: nodes closed to jobs without access.
         unknown: resources in rules that this cluster does not have.
+        any: there are rules; without, nothing is added up.
+        bounds_least: a FreePool lets in who asks for much: on more nodes a job may have access that
+            it has not on few.
+        bounds_chunks: a FreePool lets chunks in.
+        weighs_nodes: rules speak of CPUs or memory, which jobs with whole nodes take as the nodes
+            have them.
     """
 
     def __init__(self, rules: Rules, snapshot: Snapshot, horizon_s: int) -> None:
@@ -78,9 +119,12 @@ class LoweredRules:
         self.ceilings: Ceilings = ceilings.done()
         self.closures: tuple[Closure, ...] = self._pools.closures
         self.unknown = unknown_resources(rules, snapshot)
-        self._any = bool(rules.limits or rules.free_pools)  # without, nothing is added up
+        self.any = bool(rules.limits or rules.free_pools)
+        self.bounds_least = self._pools.bounds_least
+        self.bounds_chunks = any(a.chunk for pool in rules.free_pools for a in pool.access)
+        self.weighs_nodes = weighs_nodes(rules)
         counted = TermList(len(snapshot.running))
-        if self._any:
+        if self.any:
             used = self._amounts.of_running()
             self._limits.count_running(counted, self._consumers.running, used)
             self._pools.count_running(counted, used)
@@ -91,38 +135,45 @@ class LoweredRules:
         rows: NDArray[np.int64],
         partition: NDArray[np.int64],
         time_limit_s: NDArray[np.int64],
-        nodes: NDArray[np.int64],
+        extent: Extent,
     ) -> Asked:
-        used = self._amounts.of_jobs(rows, partition, nodes)
+        used = self._amounts.of_jobs(rows, partition, extent.nodes, extent.have)
+        fewest = extent.nodes if extent.fewest is None else extent.fewest
         return Asked(
             who=self._consumers.of_jobs(rows, partition),
             used=used,
-            asked=self._amounts.asked(rows, nodes) if self._pools.bounds_least else used,
+            asked=self._amounts.asked(rows, fewest) if self.bounds_least else used,
             time_limit_s=time_limit_s,
         )
+
+    def takes_whole(
+        self, rows: NDArray[np.int64], partition: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """(n,) which jobs take whole nodes."""
+        return self._amounts.takes_whole(rows, partition)
 
     def terms(
         self,
         rows: NDArray[np.int64],
         partition: NDArray[np.int64],
         time_limit_s: NDArray[np.int64],
-        nodes: NDArray[np.int64],
+        extent: Extent,
     ) -> Terms:
-        """What jobs count and must stay under; one entry per job or per alternative of it.
+        """What jobs count and must stay under; one entry per job or per way of it to run.
 
         Args:
             rows: (n,) rows of `snapshot.jobs`; a row may come several times.
             partition: (n,) indexes into `snapshot.partitions`.
             time_limit_s: (n,) how long each would be booked.
-            nodes: (n,) on how many nodes.
+            extent: on which nodes.
 
         Returns:
             Their terms; with a reason for those that can never run. O(n) a rule.
         """
         terms = TermList(len(rows))
-        if not self._any:
+        if not self.any:
             return terms.done(self.ceilings)
-        asked = self._asked(rows, partition, time_limit_s, nodes)
+        asked = self._asked(rows, partition, time_limit_s, extent)
         self._limits.add_terms(terms, asked.who, asked.used, time_limit_s)
         self._pools.add_terms(terms, asked)
         return terms.done(self.ceilings)
@@ -132,12 +183,21 @@ class LoweredRules:
         rows: NDArray[np.int64],
         partition: NDArray[np.int64],
         time_limit_s: NDArray[np.int64],
-        nodes: NDArray[np.int64],
+        extent: Extent,
     ) -> list[Gates]:
         """(n,) which closures keep which jobs, or which of their chunks, out; as `terms`."""
         if not self.closures:
             return [()] * len(rows)
-        return self._pools.closed_to(self._asked(rows, partition, time_limit_s, nodes))
+        return self._pools.closed_to(self._asked(rows, partition, time_limit_s, extent))
+
+
+def weighs_nodes(rules: Rules) -> bool:
+    """Whether rules speak of CPUs or memory, of which whole nodes have more or less."""
+    names = {limit.resource for limit in rules.limits}
+    for pool in rules.free_pools:
+        names.add(pool.resource)
+        names.update(bound.what for access in pool.access for bound in access.bounds)
+    return bool({plain_name(name) for name in names} & {"cpus", "mem_mib", EACH})
 
 
 def lower(rules: Rules, snapshot: Snapshot, horizon_s: int) -> LoweredRules:
@@ -222,11 +282,10 @@ def stranded(lowered: LoweredRules, plan: Plan) -> list[Stranded]:
     rows = plan.job[planned].astype(np.int64)
     where = plan.partition[planned].astype(np.int64)
     start_s, end_s = plan.start_s[planned], plan.end_s[planned]
-    nodes = np.diff(plan.indptr)[planned]
-    kill_s = lowered.snapshot.jobs.kill_limit_s[rows]
-    limit_s = np.where(kill_s > 0, kill_s, end_s - start_s)
-    terms = lowered.terms(rows, where, limit_s, nodes)
-    closed = lowered.closed_to(rows, where, limit_s, nodes)
+    extent = Extent.of_plan(lowered.snapshot, plan, planned)
+    limit_s = asked_limit_s(lowered.snapshot.jobs, rows, end_s - start_s)
+    terms = lowered.terms(rows, where, limit_s, extent)
+    closed = lowered.closed_to(rows, where, limit_s, extent)
     sums, gatekeeper, found = Sums(lowered), _Gatekeeper(lowered, plan), []
     for at, row in enumerate(planned.tolist()):
         begin, end = int(start_s[at]), int(end_s[at])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Limits and FreePools as they are written in YAML: the section `planning`.
+"""What a site demands of every plan, as it is written in YAML: the section `planning`.
 
     timezone: Europe/Berlin
     limits:
@@ -7,12 +7,14 @@
          valid: {from: 2017-08-01, until: 2017-08-31}}
     free_pools:
       - {name: small, resource: cpus, keep: 10/20%, access: [{cpus: "< 4", time: "< 1h"}]}
+    protect: {gpu: {cpus: 2}}
 
-`PlanningSection.model_validate(mapping).rules()` gives the rules; `parse_rules` does both and
-raises a ConfigError that names the key. docs/LIMITS.md tells administrators what can be said.
+`PlanningSection.model_validate(mapping).site()` gives the site; `parse_site` does both and raises
+a ConfigError that names the key. docs/LIMITS.md tells administrators what can be said.
 """
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
 from typing import Annotated, Any, Self
@@ -46,9 +48,10 @@ from bridge.model.limits import (
     Rules,
     Validity,
 )
+from bridge.model.site import CRON_HORIZON_S, Site
 from bridge.planning.features import parse_features
-from bridge.planning.validity import check_cron
-from bridge.units import NEVER
+from bridge.planning.validity import check_cron, openings_a_day
+from bridge.units import DAY_S, NEVER
 
 _DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 _ITEMS = re.compile(r"(?:(\d+)([kmgt]?)b?)?(?:(?:^|/)(\d+(?:\.\d+)?)%)?", re.IGNORECASE)
@@ -56,7 +59,18 @@ _BOUND = re.compile(r"(<=|>=|<|>|=)?\s*([^\s<>=]+)")
 _KIB = {"k": 1, "m": 1024, "g": 1024**2, "t": 1024**3}
 _MOST = 2**40
 MOST_NODES = 100_000
-"""Most nodes that one FreePool names."""
+"""Most nodes that all FreePools name."""
+MOST_LIMITS = 1000
+MOST_POOLS = 200
+MOST_ACCESS = 100
+MOST_NAMES = 1000
+"""Users, accounts or partitions in one list."""
+MOST_CRONS = 100
+"""Different times that repeat: each is expanded in every cycle."""
+MOST_OPENINGS = 100_000
+"""Times that all rules which repeat come into force within `cron_days`: each is a step in time."""
+MOST_RESOURCES = 50
+"""Resources that one access bounds."""
 
 
 def duration(text: object) -> int:
@@ -92,8 +106,10 @@ def _plain(value: object) -> object:
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
-Duration = Annotated[str | None, BeforeValidator(_duration_text)]
-Count = Annotated[str, BeforeValidator(_plain)]
+Name = Annotated[str, Field(max_length=255)]
+Duration = Annotated[Name | None, BeforeValidator(_duration_text)]
+Count = Annotated[Name, BeforeValidator(_plain)]
+Kept = Annotated[int, Field(ge=0, lt=_MOST, strict=True)]
 
 
 def _size(number: str, suffix: str, resource: str) -> int:
@@ -141,7 +157,7 @@ def hostnames(texts: Sequence[str]) -> tuple[str, ...]:
             nodes = hostlist.expand(text)
         except ValueError as error:
             raise ValueError(
-                f"'{text}' is no hostlist: {error}; write one as n[1-8],big1"
+                f"'{text:.60}' is no hostlist: {error}; write one as n[1-8],big1"
             ) from None
         if len(nodes) + len(found) > MOST_NODES:
             raise ValueError(f"names more than {MOST_NODES} nodes")
@@ -159,7 +175,7 @@ def bounds(value: object, what: str) -> Bound:
     for part in str(value).split(","):
         found = _BOUND.fullmatch(part.strip())
         if found is None:
-            raise ValueError(f"must be a bound as '< 4', '>= 4' or '>= 4, <= 8', not {value!r}")
+            raise ValueError(f"must be a bound as '< 4', '>= 4' or '>= 4, <= 8', not {value!r:.60}")
         sign, text = found.groups()
         amount = _amount(text, what, value)
         if sign in (">", ">=", "="):
@@ -167,7 +183,7 @@ def bounds(value: object, what: str) -> Bound:
         if sign not in (">", ">="):
             most = min(most, amount - (sign == "<"))
     if least > most:
-        raise ValueError(f"'{value}' is met by nothing")
+        raise ValueError(f"'{value!s:.60}' is met by nothing")
     return Bound(what, least, most)
 
 
@@ -176,7 +192,7 @@ def _amount(text: str, what: str, value: object) -> int:
         return duration(text)
     number = re.fullmatch(r"(\d+)([kmgt]?)b?", text, re.IGNORECASE)
     if number is None:
-        raise ValueError(f"must be a bound as '< 4', '>= 4' or '>= 4, <= 8', not {value!r}")
+        raise ValueError(f"must be a bound as '< 4', '>= 4' or '>= 4, <= 8', not {value!r:.60}")
     return _size(number[1], number[2], what)
 
 
@@ -194,7 +210,9 @@ class ValidSection(_Section):
         default=None, description="Last day (all of it), or the instant at which it ends."
     )
     cron: str | None = Field(
-        default=None, description="Five fields: minute, hour, day, month, day of week."
+        default=None,
+        max_length=200,
+        description="Five fields: minute, hour, day, month, day of week.",
     )
     length: Duration = Field(
         default=None, description="How long it is in force each time that cron names."
@@ -224,6 +242,13 @@ class ValidSection(_Section):
             raise ValueError("cron and length belong together")
         if self.cron is None and self.from_ is None and self.until is None:
             raise ValueError("must say from, until, or cron and length; or leave it out: always")
+        aware = [
+            isinstance(at, datetime) and at.tzinfo is not None for at in (self.from_, self.until)
+        ]
+        if self.from_ is not None and self.until is not None and aware[0] == aware[1]:
+            stated = self.validity(ZoneInfo("UTC"))
+            if stated.start_s >= stated.end_s:
+                raise ValueError(f"ends ({self.until}) before it begins ({self.from_})")
         return self
 
     def validity(self, zone: ZoneInfo) -> Validity:
@@ -237,9 +262,12 @@ class ValidSection(_Section):
 
 
 def _instant_s(at: date | datetime, zone: ZoneInfo, *, whole_day: bool = False) -> int:
-    if not isinstance(at, datetime):
-        at = datetime.combine(at + timedelta(days=whole_day), datetime.min.time())
-    return max(int((at if at.tzinfo else at.replace(tzinfo=zone)).timestamp()), 0)
+    try:
+        if not isinstance(at, datetime):
+            at = datetime.combine(at + timedelta(days=whole_day), datetime.min.time())
+        return max(int((at if at.tzinfo else at.replace(tzinfo=zone)).timestamp()), 0)
+    except OverflowError:  # the first or the last day of the calendar
+        return 0 if at.year == 1 else NEVER
 
 
 def _always(value: object) -> object:
@@ -252,12 +280,13 @@ Valid = Annotated[ValidSection | None, BeforeValidator(_always)]
 class LimitSection(_Section):
     """What a user, an account or a partition may use."""
 
-    user: str | None = Field(default=None, description="Whom it binds; '*': each one not named.")
-    account: str | None = Field(default=None, description="As `user`.")
-    partition: str | None = Field(default=None, description="As `user`.")
+    user: Name | None = Field(default=None, description="Whom it binds; '*': each one not named.")
+    account: Name | None = Field(default=None, description="As `user`.")
+    partition: Name | None = Field(default=None, description="As `user`.")
     resource: str = Field(
         default=EACH,
         min_length=1,
+        max_length=255,
         description="cpus, mem, a generic resource, a licence, jobs, arrayjobs; '*': each that no "
         "other limit names.",
     )
@@ -304,8 +333,12 @@ def _bounds(stated: Mapping[str, object]) -> tuple[Bound, ...]:
     Raises:
         ValueError: one is wrong; it is named.
     """
+    if len(stated) > MOST_RESOURCES:
+        raise ValueError(f"bounds more than {MOST_RESOURCES} resources")
     found = []
     for what, value in sorted(stated.items()):
+        if len(what) > 255:
+            raise ValueError(f"'{what:.60}...' is no resource's name")
         try:
             found.append(bounds(value, what))
         except ValueError as error:
@@ -338,14 +371,16 @@ class AccessSection(BaseModel):
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
-    users: tuple[str, ...] | None = Field(default=None, min_length=1, description="One of these.")
-    accounts: tuple[str, ...] | None = Field(
-        default=None, min_length=1, description="One of these."
+    users: tuple[Name, ...] | None = Field(
+        default=None, min_length=1, max_length=MOST_NAMES, description="One of these."
     )
-    partitions: tuple[str, ...] | None = Field(
-        default=None, min_length=1, description="One of these."
+    accounts: tuple[Name, ...] | None = Field(
+        default=None, min_length=1, max_length=MOST_NAMES, description="One of these."
     )
-    time: str | None = Field(
+    partitions: tuple[Name, ...] | None = Field(
+        default=None, min_length=1, max_length=MOST_NAMES, description="One of these."
+    )
+    time: Name | None = Field(
         default=None, description="Bound on the time limit: '< 1h', '<= 2h', '> 12h'."
     )
     chunk: ChunkSection | None = Field(
@@ -379,9 +414,13 @@ class AccessSection(BaseModel):
 class NodesSection(_Section):
     """Nodes, by what they are; all that is stated must hold."""
 
-    names: tuple[str, ...] = Field(default=(), description="Names of nodes, or hostlists.")
-    features: str = Field(default="", description="A constraint as in sbatch: fast&ib.")
-    having: str = Field(default="", description="A resource that they have: gpu.")
+    names: tuple[str, ...] = Field(
+        default=(), max_length=MOST_NODES, description="Names of nodes, or hostlists."
+    )
+    features: str = Field(
+        default="", max_length=1000, description="A constraint as in sbatch: fast&ib."
+    )
+    having: Name = Field(default="", description="A resource that they have: gpu.")
 
     @field_validator("names", mode="before")
     @classmethod
@@ -402,23 +441,30 @@ class NodesSection(_Section):
             try:
                 parse_features(self.features)
             except RequestError as error:
-                raise ValueError(f"features: {error}") from error
+                raise ValueError(
+                    f"features: {error.problem} at character {error.position + 1}"
+                ) from error
         return self
 
 
 class FreePoolSection(_Section):
     """What is kept free for some jobs."""
 
-    name: str = Field(min_length=1, description="For people.")
+    name: str = Field(min_length=1, max_length=255, description="For people.")
     resource: str | None = Field(
-        default=None, min_length=1, description="What is kept: cpus, mem, gpu, a licence."
+        default=None,
+        min_length=1,
+        max_length=255,
+        description="What is kept: cpus, mem, gpu, a licence.",
     )
     nodes: NodesSection | None = Field(
         default=None, description="Nodes that are kept whole, instead of a resource."
     )
     keep: Count = Field(default="all", description="How many: all, 10, 20%, 10/20% (the larger).")
     access: tuple[AccessSection, ...] = Field(
-        default=(), description="Who may use them: jobs that meet one of these; default: nobody."
+        default=(),
+        max_length=MOST_ACCESS,
+        description="Who may use them: jobs that meet one of these; default: nobody.",
     )
     valid: Valid = Field(default=None, description="When; default: always.")
 
@@ -450,14 +496,27 @@ class FreePoolSection(_Section):
 
 
 class PlanningSection(_Section):
-    """Limits and FreePools of planning policies; see docs/LIMITS.md."""
+    """What holds for every plan, under every policy; see docs/LIMITS.md."""
 
     timezone: str = Field(default="UTC", description="IANA name; that of dates and of cron.")
     limits: tuple[LimitSection, ...] = Field(
-        default=(), description="What users, accounts and partitions may use, over time."
+        default=(),
+        max_length=MOST_LIMITS,
+        description="What users, accounts and partitions may use, over time.",
     )
     free_pools: tuple[FreePoolSection, ...] = Field(
-        default=(), description="What is kept free for some jobs, over time."
+        default=(), max_length=MOST_POOLS, description="What is kept free for some jobs, over time."
+    )
+    protect: dict[Name, Annotated[dict[Name, Kept], Field(max_length=MOST_RESOURCES)]] = Field(
+        default_factory=dict,
+        max_length=MOST_RESOURCES,
+        description="What nodes keep for jobs that want a resource they have: {gpu: {cpus: 2}}.",
+    )
+    cron_days: int = Field(
+        default=CRON_HORIZON_S // DAY_S,
+        ge=1,
+        le=3650,
+        description="How far ahead repeated validities (cron) are looked at, days.",
     )
 
     @field_validator("limits", "free_pools", mode="before")
@@ -465,13 +524,18 @@ class PlanningSection(_Section):
     def _empty(cls, value: object) -> object:
         return () if value is None else value
 
+    @field_validator("protect", mode="before")
+    @classmethod
+    def _nothing(cls, value: object) -> object:
+        return {} if value is None else value
+
     @field_validator("timezone")
     @classmethod
     def _known_zone(cls, value: str) -> str:
         try:
             ZoneInfo(value)
         except (KeyError, ValueError, OSError) as error:
-            raise ValueError(f"'{value}' is no timezone; say one as Europe/Berlin") from error
+            raise ValueError(f"'{value:.60}' is no timezone; say one as Europe/Berlin") from error
         return value
 
     @model_validator(mode="after")
@@ -479,11 +543,30 @@ class PlanningSection(_Section):
         names = [pool.name for pool in self.free_pools]
         for name in names:
             if names.count(name) > 1:
-                raise ValueError(f"two free_pools are called '{name}'")
+                raise ValueError(f"two free_pools are called '{name:.60}'")
+        nodes = sum(
+            len(hostnames(pool.nodes.names)) for pool in self.free_pools if pool.nodes is not None
+        )
+        if nodes > MOST_NODES:
+            raise ValueError(f"free_pools: together name more than {MOST_NODES} nodes")
+        stated = [limit.valid for limit in self.limits] + [pool.valid for pool in self.free_pools]
+        zone = ZoneInfo(self.timezone)
+        for each in stated:  # one of the two may have a timezone of its own, the other this one
+            if each is not None and (when := each.validity(zone)).start_s >= when.end_s:
+                raise ValueError(f"valid ends ({each.until}) before it begins ({each.from_})")
+        if len({(each.cron, each.length) for each in stated if each is not None}) > MOST_CRONS:
+            raise ValueError(f"has more than {MOST_CRONS} different times that repeat (cron)")
+        crons = Counter(each.cron for each in stated if each is not None and each.cron is not None)
+        openings = sum(count * openings_a_day(cron) for cron, count in crons.items())
+        if openings * self.cron_days > MOST_OPENINGS:
+            raise ValueError(
+                f"rules that repeat (cron) may come into force {openings * self.cron_days} times in"
+                f" {self.cron_days} days, more than {MOST_OPENINGS}: say a smaller cron_days"
+            )
         return self
 
     def plain(self) -> dict[str, Any]:
-        """The same as plain values that `parse_rules` takes; empty if nothing is stated."""
+        """The same as plain values that `parse_site` takes; empty if nothing is stated."""
         return self.model_dump(mode="json", by_alias=True, exclude_defaults=True)
 
     def rules(self) -> Rules:
@@ -495,19 +578,23 @@ class PlanningSection(_Section):
             timezone=self.timezone,
         )
 
+    def site(self) -> Site:
+        """The same as nouns, protections and all."""
+        return Site(self.rules(), dict(self.protect), self.cron_days * DAY_S)
 
-def parse_rules(value: Mapping[str, Any] | None, key: str = "planning") -> Rules:
-    """Reads rules from plain values, as YAML or a policy's parameters give them.
+
+def parse_site(value: Mapping[str, Any] | None, key: str = "planning") -> Site:
+    """Reads what a site demands from plain values, as YAML gives them.
 
     Args:
-        value: a mapping as the section `planning`; None: no rules.
+        value: a mapping as the section `planning`; None: nothing.
         key: what the mapping is called in messages.
 
     Raises:
         ConfigError: the first thing that is wrong, with its key.
     """
     try:
-        return PlanningSection.model_validate({} if value is None else value).rules()
+        return PlanningSection.model_validate({} if value is None else value).site()
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join([key, *(str(part) for part in first["loc"])])

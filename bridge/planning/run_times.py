@@ -27,9 +27,10 @@ from numpy.typing import NDArray
 
 from bridge.errors import ConfigError
 from bridge.model.job import EndedTable, Ending, Hold
+from bridge.model.learnt import Learning
 from bridge.model.prediction import Prediction
 from bridge.model.snapshot import Snapshot
-from bridge.ports import Learnt, Memory
+from bridge.ports import Context, Foreseen
 from bridge.units import UNLIMITED_S
 
 EXTENSIONS = ("stepwise", "second")
@@ -63,9 +64,11 @@ class Expectation(ABC):
         if self.patience_s is not None and self.patience_s < 0:
             raise ConfigError("patience_s", f"must be 0 or more, or null, not {self.patience_s}")
 
-    def predict(self, snapshot: Snapshot, memory: Memory) -> Prediction | None:
+    def predict(self, snapshot: Snapshot, context: Context) -> Foreseen:
         """Learns and predicts; see `bridge.ports.PredictPolicy`."""
-        return _predict(snapshot, memory.learnt_by(self.name), self)
+        learning = Learning(context.state.learnt_by(self.name))
+        prediction = _predict(snapshot, learning, self)
+        return Foreseen(prediction, {self.name: learning.done()})
 
     @abstractmethod
     def waiting(self, snapshot: Snapshot) -> Sequence[Any]:
@@ -80,11 +83,11 @@ class Expectation(ABC):
         """The traits of some ended jobs that were not seen before."""
 
     @abstractmethod
-    def expect(self, learnt: Learnt, trait: Any) -> int:
+    def expect(self, learnt: Learning, trait: Any) -> int:
         """The expected run time, s; 0: nothing is known."""
 
     @abstractmethod
-    def learn(self, learnt: Learnt, trait: Any, run_s: int) -> None:
+    def learn(self, learnt: Learning, trait: Any, run_s: int) -> None:
         """Takes in what a job took."""
 
 
@@ -119,7 +122,7 @@ def extended(
     return np.where(over_s >= 0, believed_s + more_s, believed_s)
 
 
-def _predict(snapshot: Snapshot, learnt: Learnt, expectation: Expectation) -> Prediction | None:
+def _predict(snapshot: Snapshot, learnt: Learning, expectation: Expectation) -> Prediction | None:
     """One cycle of a predictor: judges and learns from what ended, follows what runs, expects."""
     take_ended(snapshot.ended, learnt, expectation)
     believed_s = _follow(snapshot, learnt, expectation)
@@ -146,7 +149,7 @@ def _predict(snapshot: Snapshot, learnt: Learnt, expectation: Expectation) -> Pr
     return Prediction(expectation.name, run_s, end_s)
 
 
-def take_ended(ended: EndedTable, learnt: Learnt, expectation: Expectation) -> None:
+def take_ended(ended: EndedTable, learnt: Learning, expectation: Expectation) -> None:
     """Judges what was believed of jobs that ended, then learns from them."""
     if not len(ended):
         return
@@ -157,7 +160,7 @@ def take_ended(ended: EndedTable, learnt: Learnt, expectation: Expectation) -> N
     traits: list[Any] = [None] * len(ids)
     believed: list[int] = [0] * len(ids)
     for row, job_id in enumerate(ids):
-        seen, trait = learnt.running.pop(job_id, None), learnt.traits.pop(job_id, None)
+        seen, trait = learnt.running.pop(job_id), learnt.traits.pop(job_id)
         if seen is not None and seen[0] == start_s[row]:
             believed[row] = seen[1]
         traits[row] = _waited(learnt, job_id) if trait is None else trait
@@ -178,20 +181,20 @@ def take_ended(ended: EndedTable, learnt: Learnt, expectation: Expectation) -> N
             expectation.learn(learnt, trait, run_s[row])
 
 
-def _judge(learnt: Learnt, believed_s: int, actual_s: int) -> None:
+def _judge(learnt: Learning, believed_s: int, actual_s: int) -> None:
     learnt.judged += 1
     learnt.under += believed_s < actual_s
     learnt.off_s += abs(believed_s - actual_s)
     learnt.accuracy += min(believed_s, actual_s) / max(believed_s, actual_s, 1)
 
 
-def _follow(snapshot: Snapshot, learnt: Learnt, expectation: Expectation) -> NDArray[np.int64]:
+def _follow(snapshot: Snapshot, learnt: Learning, expectation: Expectation) -> NDArray[np.int64]:
     """(n_running,) what was believed of each running job; 0: nothing."""
     running, known = snapshot.running, learnt.running
     ids, starts = running.id.tolist(), running.start_s.tolist()
     # Of a job that has ended only the nodes that are being cleaned up are left: it says no end.
     runs = (running.end_s > 0).tolist()
-    found = [known.get(job_id, _NOTHING) for job_id in ids]
+    found = [known.get(job_id) or _NOTHING for job_id in ids]
     fresh = [row for row, seen in enumerate(found) if runs[row] and seen[0] != starts[row]]
     if fresh:
         traits = [_waited(learnt, ids[row]) for row in fresh]
@@ -203,13 +206,14 @@ def _follow(snapshot: Snapshot, learnt: Learnt, expectation: Expectation) -> NDA
             found[row] = known[ids[row]] = [starts[row], expectation.expect(learnt, own)]
     if len(known) > 2 * len(ids) + 1000:  # some left without an end being told
         still = set(ids)
-        for job_id in [job_id for job_id in known if job_id not in still]:
-            del known[job_id]
-            learnt.traits.pop(job_id, None)
+        for job_id in known.in_order():
+            if job_id not in still:
+                known.pop(job_id)
+                learnt.traits.pop(job_id)
     return np.array([seen[1] for seen in found], dtype=np.int64)
 
 
-def _waited(learnt: Learnt, job_id: str) -> Any:
+def _waited(learnt: Learning, job_id: str) -> Any:
     """The trait of a job as it waited; a task's is that of its array."""
     trait = learnt.waiting.get(job_id)
     return learnt.waiting.get(job_id.partition("_")[0]) if trait is None else trait

@@ -8,7 +8,8 @@ Rules
        on every day. Where the clock is set forward, a wall time that is left out is the moment of
        the change; where it is set back, a wall time that comes twice is its first.
     3. A cron of minutes, hours and days of the week has a period (hour, day or week): its windows
-       are found once and repeated. Others (days of a month, months) are searched day by day.
+       are found once and repeated. Of others (days of a month, months) days are searched, and the
+       times of one day repeated.
     4. Cron has the usual five fields; days of the month and days of the week that are both stated
        mean either. `mon#1` is the month's first Monday, `L` a month's last day.
 
@@ -18,7 +19,7 @@ Deviates: the paper does not say what its cron means when clocks change.
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
@@ -28,7 +29,7 @@ from numpy.typing import NDArray
 
 from bridge.core import UsageVector
 from bridge.model.limits import Validity
-from bridge.units import DAY_S, NEVER
+from bridge.units import DAY_S, NEVER, local_time
 
 HOUR_S = 3600
 WEEK_S = 7 * DAY_S
@@ -113,7 +114,7 @@ def wall_windows(cron: str, length_s: int, from_s: int, until_s: int) -> NDArray
     period = period_s(cron)
     if period is None:
         opened = UsageVector(1)
-        for at in _starts(cron, from_s, until_s):
+        for at in _starts_by_day(cron, from_s, until_s):
             opened.increment(at, at + length_s, 1)
     else:
         opened = _template(cron, length_s, period).repeat(1, from_s, until_s, period)
@@ -139,6 +140,20 @@ def _template(cron: str, length_s: int, period: int) -> UsageVector:
     return template
 
 
+def openings_a_day(cron: str) -> int:
+    """How often a cron opens on a day that it names."""
+    minutes, hours = croniter.expand(cron)[0][:2]
+    return (60 if minutes == ["*"] else len(minutes)) * (24 if hours == ["*"] else len(hours))
+
+
+def _starts_by_day(cron: str, from_s: int, until_s: int) -> Iterator[int]:
+    """The same as `_starts`, a thousand times as fast where a day has many."""
+    minute, hour, *day = cron.split()
+    times = list(_starts(f"{minute} {hour} * * *", 0, DAY_S))
+    for midnight in _starts(" ".join(("0 0", *day)), from_s // DAY_S * DAY_S, until_s):
+        yield from (at for time in times if from_s <= (at := midnight + time) < until_s)
+
+
 def _starts(cron: str, from_s: int, until_s: int) -> Iterator[int]:
     """Wall times in [from_s, until_s) that the cron names."""
     times = croniter(cron, float(from_s - 60 if from_s >= 60 else from_s - 1), ret_type=float)
@@ -161,7 +176,7 @@ def _changes(
     zone = ZoneInfo(timezone)
 
     def offset(at: int) -> int:
-        shift = datetime.fromtimestamp(at, UTC).astimezone(zone).utcoffset() or timedelta()
+        shift = local_time(at, zone).utcoffset() or timedelta()
         return int(shift.total_seconds())
 
     instants: list[int] = []

@@ -20,6 +20,7 @@ from bridge.planning.kinds import latest_start_s
 from bridge.planning.layouts import Layout, layouts
 from bridge.planning.plan_book import book_plan
 from bridge.planning.rules import lower
+from bridge.planning.ways import WholeNodes, extent_of, ways_of
 from bridge.units import NEVER, UNPLANNED
 
 MOST_POOLS = 16
@@ -59,14 +60,13 @@ class Search:
         self.variants = Variants(snapshot, job)
         self._with = self.variants.snapshot
         self._eligibility = Eligibility(self._with)
-        self._lowered = lower(conditions.rules, self._with, conditions.cron_s)
-        self._whole_queue = conditions.whole_queue
+        self._lowered = lower(conditions.site.rules, self._with, conditions.site.cron_s)
         self._cluster = ClusterBook(
             self._with,
             self._eligibility,
             np.zeros(len(snapshot.nodes), dtype=np.int32),
             lowered=self._lowered,
-            protect=conditions.protect,
+            protect=conditions.site.protect,
         )
         book_plan(self._cluster, self._lowered, self._with, plan, without=job)
         jobs = snapshot.jobs
@@ -78,7 +78,13 @@ class Search:
             self.latest_s = snapshot.now_s + conditions.horizon_s
         if (reservation := int(jobs.reservation[job])) >= 0:
             self.latest_s = min(self.latest_s, snapshot.reservations[reservation].end_s - 1)
+        if conditions.period_s is not None:
+            self.begin_s, self.latest_s = self._window(conditions.period_s)
+        if not conditions.sure:
+            self.latest_s = self.begin_s - 1
+        self._only_now = not conditions.whole_queue and conditions.period_s is None
         self._layouts: dict[tuple[int, int], tuple[Layout, ...]] = {}
+        self._nodes = WholeNodes(self._with, self._eligibility)
 
     def present_s(self, planned_s: int) -> int:
         """What is to be beaten (rule 4).
@@ -86,11 +92,15 @@ class Search:
         Args:
             planned_s: the job's start in the plan.
         """
-        refused = isinstance(self._alternatives(self.variants.plain()), Reason)
-        if planned_s == UNPLANNED:
-            beyond = not refused and not self._whole_queue
-            planned_s = self.snapshot.now_s + 1 if beyond else NEVER
+        if planned_s in (NEVER, UNPLANNED):
+            planned_s = self.snapshot.now_s + 1 if self._only_now else NEVER
         return min(planned_s, self.start_s(self.variants.plain(), planned_s))
+
+    def _window(self, period_s: int) -> tuple[int, int]:
+        """The earliest and the latest start in the next window: what is open now has passed by."""
+        now_s = self.snapshot.now_s
+        at_s = (now_s // period_s + 1) * period_s if period_s else now_s
+        return max(self.begin_s, at_s), min(self.latest_s, at_s)
 
     def limit_s(self) -> int:
         """The time limit that the job has, by its own words or its partitions'."""
@@ -161,8 +171,15 @@ class Search:
         found = self._layouts.get((row, at))
         if found is None:
             ways = layouts(self._with, self._eligibility, row, alternative)
-            found = self._layouts[row, at] = ways.least
+            whole = self._whole_nodes(row, alternative)
+            found = self._layouts[row, at] = ways_of(ways, self._lowered, whole)[0]
         return found
+
+    def _whole_nodes(self, row: int, alternative: Alternative) -> WholeNodes | None:
+        """What the job takes of nodes, where it has them whole and a rule speaks of that."""
+        one = np.array([row]), np.array([alternative.partition])
+        weighs = self._lowered.weighs_nodes and bool(self._lowered.takes_whole(*one)[0])
+        return self._nodes if weighs else None
 
     def _latest_s(self, row: int, length_s: int) -> int:
         """The latest start that horizon, reservation, deadline and fixed start allow."""
@@ -187,7 +204,7 @@ class Search:
             np.array([row], dtype=np.int64),
             np.array([alternative.partition], dtype=np.int64),
             np.array([length_s], dtype=np.int64),
-            np.array([layout.nodes], dtype=np.int64),
+            extent_of([layout], self._whole_nodes(row, alternative)),
         )
         terms = self._lowered.terms(*asked)
         if terms.reasons[0] is not None:

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 
 from bridge.core import Blocked
 from bridge.model.reasons import Reason, ReasonCode
-from bridge.planning.booking import Booking, Place
-from bridge.planning.explanation import blocked_reason
+from bridge.planning.booked import Place
+from bridge.planning.booking import Booking
+from bridge.planning.explanation import Explainer
 from bridge.planning.freepools import Closure
 from bridge.units import NEVER, format_duration, format_instant
 
@@ -36,11 +37,13 @@ class _Waiting:
     def __init__(self, booking: Booking, horizon_s: int | None) -> None:
         self._booking, self._horizon_s = booking, horizon_s
         self._rows, self._snapshot = booking.rows, booking.rows.snapshot
+        self._explainer = Explainer(self._snapshot, self._rows.eligibility)
 
     def reasons(self) -> Iterator[tuple[int, Reason]]:
-        known: dict[tuple[int, ...], Reason] = {}
+        known: dict[tuple[object, ...], Reason] = {}
         rows, jobs = self._rows, self._snapshot.jobs
         bounded = jobs.fixed | (jobs.deadline_s > 0) | (jobs.reservation >= 0)
+        alike = list(self._explainer.alike(rows.job[rows.asked]))
         for at, place in self._booking.waiting():
             row = int(rows.asked[at])
             job = int(rows.job[row])
@@ -57,7 +60,7 @@ class _Waiting:
             key = (
                 place.blocked, place.ceiling, place.partition, place.nodes,
                 int(place.start_s == NEVER), place.passed_over, int(jobs.tasks[job]),
-                job if alone else -1,
+                job if alone else -1, alike[at],
             )  # fmt: skip
             if key not in known:
                 known[key] = self._reason(job, place)
@@ -100,13 +103,7 @@ class _Waiting:
         if blocked is Blocked.COUNTER and place.ceiling >= 0:
             licence, label = cluster.ceiling_label(place.ceiling)
             if licence:
-                kept = any(
-                    reservation.licences[snapshot.licences.index(label)]
-                    for reservation in snapshot.reservations
-                    if len(reservation.licences)
-                )
-                kept_too = " or kept by a reservation" if kept else ""
-                return Reason(ReasonCode.LICENCES, f"licence {label} is in use{kept_too}")
+                return self._explainer.licence_in_use(snapshot.licences.index(label))
             until = "" if place.passed_over else " until then"
             return Reason(ReasonCode.LIMIT, f"the {label} is reached{until}")
         if nowhere and self._horizon_s is not None and blocked not in JUDGED_ALONE:
@@ -116,17 +113,12 @@ class _Waiting:
             )
         if blocked is Blocked.NODES_BUSY and nowhere:
             blocked = Blocked.NEVER_NODES  # not even on the emptied system
-        if blocked is Blocked.NODES_BUSY:
-            where = snapshot.partitions[place.partition].name
-            room = f"{place.nodes} node" + ("s" if place.nodes != 1 else "")
-            return Reason(ReasonCode.RESOURCES, f"waits for room on {room} of {where}")
-        return blocked_reason(
-            snapshot,
+        return self._explainer.blocked(
             job,
             partition=place.partition,
             min_nodes=place.nodes,
             blocked=blocked,
-            fit_now=0,
+            fit_now=None,
             counter=max(cluster.licences.licence(place.ceiling), 0),
         )
 

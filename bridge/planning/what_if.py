@@ -17,8 +17,10 @@ Rules
        longest and the largest that bring a start now, and each other partition that brings an
        earlier start. Time limits are whole steps (minutes).
     3. Two changes together are looked for only if no single one helps.
-    4. A job beyond the reservation depth has no place in the plan, and others may come before it:
-       only a start now is told, for that is taken at once.
+    4. Only what the policy keeps is told. A job beyond the reservation depth, or without any place,
+       gets none that is kept by a change: only a start now is told, for that is taken at once.
+       Where jobs start at the ends of periods, only a start in the next window is told, and none
+       where a window turns away who would fit.
     5. Of an array all tasks change alike; what is told is the start of its first one.
     6. A job that is held is not looked at.
     7. FreePools of nodes that keep the job from an earlier start come last: their access is not the
@@ -65,7 +67,7 @@ def what_if(
         snapshot: the world.
         plan: made for it.
         row: of the plan; for an array that of its earliest task.
-        conditions: of the policy that planned; None: nodes and licences only.
+        conditions: that the plan is held to; None: nodes and licences only.
         step_s: of time limits.
 
     Returns:

@@ -12,16 +12,20 @@ Words (see `bridge.planning.instance`)
 
 Rules
     1. The window is the first rows of the order that have a place, until there are `most_jobs` or
-       the next one would make it more than `most_units`.
+       the next one would make it more than `most_units`. With `startable` it is those among them
+       that could start now if nobody else waited; the others are planned around it.
     2. A row before the window's last that the models cannot say keeps its greedy place: nobody
        is overtaken unseen. These are rows with licences, a reservation, a deadline or a fixed
        start, rows that limits or FreePools bound, rows that may have more nodes than they need,
-       and rows that have nodes for themselves and several units on one.
-    3. A row with several alternatives or layouts has that of its greedy place.
+       and rows that have nodes for themselves and several units on one. Rows with a fixed start
+       keep theirs wherever they stand.
+    3. A row with several alternatives or layouts has that of its greedy place. Then, where tasks
+       may be spread over nodes in other ways, and where a row keeps its place, the window is not
+       `exact`: what is proved of its instance is not proved of its jobs.
     4. Times count from now. Amounts are divided by what divides them all.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
 from operator import floordiv
@@ -30,7 +34,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.model.resources import Arrangement
-from bridge.planning.booking import Booking, Kept
+from bridge.planning.booked import Kept
+from bridge.planning.booking import Booking
 from bridge.planning.instance import ALL, Instance, Span, Unit, Used, WindowJob, summed
 from bridge.planning.layouts import Layout
 
@@ -43,14 +48,18 @@ class Window:
 
     Attributes:
         rows: (J,) positions in `Rows.asked` of its jobs.
-        last: the first position behind the window; rows from there on are planned around it.
+        fixed: rows that keep their greedy places; all others are planned around the window.
+        exact: whatever its jobs may do, the instance says it.
+        settled: each of its jobs starts as early as it may, whatever the others do.
         nodes: (N,) node indexes of its nodes.
         kept: (J,) the jobs' greedy places as the book has them.
     """
 
     instance: Instance
     rows: tuple[int, ...]
-    last: int
+    fixed: tuple[int, ...]
+    exact: bool
+    settled: bool
     nodes: NDArray[np.int64]
     kept: tuple[Kept, ...]
 
@@ -84,6 +93,7 @@ def choose(
     *,
     most_jobs: int,
     most_units: int,
+    startable: bool = False,
     without: Collection[int] = (),
 ) -> Window | None:
     """Takes the first rows of a cycle that is planned greedily.
@@ -93,38 +103,93 @@ def choose(
         rank: (n_nodes,) nodes of lower rank first.
         most_jobs: rule 1.
         most_units: rule 1.
+        startable: rule 1.
         without: rows that keep their places.
 
     Returns:
         None: no row can be said.
     """
     rows: list[int] = []
-    chosen: list[Kept] = []
+    fixed: list[int] = []
     everyone = np.flatnonzero(booking.has_start(np.arange(len(booking.rows.asked))))
     possible = set(_expressible(booking, everyone)) - set(without)
+    present = Present(booking) if startable else None
     n_units = 0
-    for row, kept in _places(booking, everyone, 4 * most_jobs):
-        if row not in possible or not _sayable(booking, row, kept):
+    for row in everyone.tolist():
+        choice, layout = booking.lies(row)
+        if row not in possible or not _sayable(booking, row, choice, layout):
+            fixed.append(row)
             continue
-        units = sum(group.count for group in kept.layout.groups)
+        if present is not None and not present.fits(row, layout):
+            continue
+        units = sum(group.count for group in layout.groups)
         if units > most_units:  # too large for any window: it keeps its place
+            fixed.append(row)
             continue
         if n_units + units > most_units:
             break
         rows.append(row)
-        chosen.append(kept)
         n_units += units
         if len(rows) == most_jobs:
             break
     if not rows:
         return None
-    return _Builder(booking, rank, rows, chosen).window()
+    bound = booking.rows.snapshot.jobs.fixed[booking.rows.job[booking.rows.asked]]
+    fixed = [row for row in fixed if row < rows[-1] or bound[row]]
+    places = booking.places(np.array(rows, dtype=np.intp))
+    return _Builder(booking, rank, rows, places, fixed).window()
 
 
-def _places(booking: Booking, asked: NDArray[np.intp], at_once: int) -> Iterator[tuple[int, Kept]]:
-    for begin in range(0, len(asked), at_once):
-        batch = asked[begin : begin + at_once]
-        yield from zip(batch.tolist(), booking.places(batch), strict=True)
+class Present:
+    """What is free now, beside what runs."""
+
+    def __init__(self, booking: Booking) -> None:
+        self._booking, self._snapshot = booking, booking.rows.snapshot
+        snapshot, running = self._snapshot, self._snapshot.running
+        owner = np.repeat(np.arange(len(running)), np.diff(running.indptr))
+        self._free = snapshot.nodes.capacity.copy()
+        np.subtract.at(self._free, running.nodes, running.use)
+        self._free[running.nodes[running.exclusive[owner]]] = 0
+        self._open = np.ones(len(snapshot.nodes), dtype=bool)
+        for reservation in snapshot.reservations:
+            if reservation.start_s <= snapshot.now_s < reservation.end_s:
+                self._open[reservation.nodes] = False
+        self._shared = self._open.copy()
+        self._shared[running.nodes[running.exclusive[owner]]] = False
+        self._idle = self._open.copy()
+        self._idle[running.nodes] = False
+        self._known: dict[int, bool] = {}
+
+    def fits(self, row: int, layout: Layout) -> bool:
+        """Whether a row could start now on such nodes, were it alone."""
+        if self._booking.not_before_s(row) > self._snapshot.now_s:
+            return False
+        known = self._known.get(id(layout))
+        if known is None:
+            known = self._known[id(layout)] = self._fits(layout)
+        return known
+
+    def _fits(self, layout: Layout) -> bool:
+        eligibility = self._booking.rows.eligibility
+        for group, want in zip(layout.groups, layout.together(), strict=True):
+            if eligibility.opens_s(group.class_) > self._snapshot.now_s:
+                return False
+            nodes = eligibility.class_mask(group.class_)
+            nodes = nodes & (self._idle if layout.exclusive else self._shared)
+            wanted = np.array(want, dtype=np.int64)
+            here = wanted > 0
+            room = np.full(int(nodes.sum()), group.count, dtype=np.int64)
+            if here.any():
+                free = self._free[nodes][:, here]
+                room = np.minimum(room, (free // wanted[here]).min(axis=1))
+            if layout.arrangement is Arrangement.SCATTER:
+                room = np.minimum(room, 1)
+            elif group.most_per_node:
+                room = np.minimum(room, group.most_per_node)
+            needed = 1 if layout.arrangement is Arrangement.PACK else group.count
+            if int(room.sum()) < needed:
+                return False
+        return True
 
 
 def _expressible(booking: Booking, asked: NDArray[np.intp]) -> list[int]:
@@ -138,14 +203,28 @@ def _expressible(booking: Booking, asked: NDArray[np.intp]) -> list[int]:
     return found
 
 
-def _sayable(booking: Booking, row: int, kept: Kept) -> bool:
+def _sayable(booking: Booking, row: int, choice: int, layout: Layout) -> bool:
     """Whether its layout can be said (rule 2)."""
     ways = booking.layouts[booking.candidate(row)]
-    if ways.wider or kept.choice >= len(ways.least):
+    if ways.wider or choice >= len(ways.least):
         return False
-    layout = kept.layout
     alone = layout.arrangement is Arrangement.FREE and layout.exclusive
     return not alone or (len(layout.groups) == 1 and layout.groups[0].count == 1)
+
+
+def _exact(booking: Booking, row: int, layout: Layout) -> bool:
+    """Whether the row may lie in no other way than its layout says (rule 3)."""
+    if not booking.simple(row):
+        return False
+    spread = layout.arrangement is Arrangement.SCATTER and any(
+        group.tasks and group.kind < 0 for group in layout.groups
+    )
+    if not spread:
+        return True
+    at = booking.candidate(row)
+    alternatives = booking.rows.alternatives
+    widths = {int(alternatives.min_nodes[at]), int(alternatives.max_nodes[at]), layout.nodes}
+    return len(widths) == 1 and (layout.nodes == 1 or all(g.tasks == 1 for g in layout.groups))
 
 
 class _Builder:
@@ -157,9 +236,10 @@ class _Builder:
         rank: NDArray[np.int32],
         rows: list[int],
         kept: list[Kept],
+        fixed: list[int],
     ) -> None:
         self.booking, self.rank = booking, rank
-        self.rows, self.kept, self.last = rows, kept, rows[-1] + 1
+        self.rows, self.kept, self.fixed = rows, kept, fixed
         self.snapshot = booking.rows.snapshot
         masks = [
             booking.rows.eligibility.class_mask(group.class_)
@@ -212,7 +292,19 @@ class _Builder:
         instance = Instance(
             jobs, tuple(names), capacity, tuple(used), self.rank[self.nodes].astype(np.int64)
         )
-        return Window(instance, tuple(self.rows), self.last, self.nodes, tuple(self.kept))
+        now_s, placed = self.snapshot.now_s, list(zip(self.rows, self.kept, strict=True))
+        return Window(
+            instance,
+            tuple(self.rows),
+            tuple(self.fixed),
+            exact=not self.fixed
+            and all(_exact(self.booking, row, place.layout) for row, place in placed),
+            settled=all(
+                place.start_s <= max(self.booking.not_before_s(row), now_s) for row, place in placed
+            ),
+            nodes=self.nodes,
+            kept=tuple(self.kept),
+        )
 
     # ------------------------------------------------------------------ what is taken already
 
@@ -230,11 +322,8 @@ class _Builder:
             job = int(owner[entry])
             amount = self._amount(running.use[entry], exclusive=bool(running.exclusive[job]))
             spans[at[running.nodes[entry]]].append((0, int(ends[job]), amount))
-        mine = set(self.rows)
-        before = np.arange(self.last)
-        fixed = [r for r in before[booking.has_start(before)].tolist() if r not in mine]
-        rows = np.array(fixed, dtype=np.intp)
-        for row, place in zip(fixed, booking.places(rows), strict=True):
+        rows = np.array(self.fixed, dtype=np.intp)
+        for row, place in zip(self.fixed, booking.places(rows), strict=True):
             start_s = place.start_s - now_s
             end_s = start_s + booking.length_s(row)
             wants = np.array([group.want for group in place.layout.groups], dtype=np.int64)

@@ -3,7 +3,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 
 import matplotlib as mpl
@@ -15,7 +14,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from bridge.report.plots import LINE_COLOURS
-from bridge.units import DAY_S
+from bridge.units import DAY_S, local_time
 
 _TICKS = {-DAY_S: "1 day early", -3600: "1 h", -60: "1 min", 0: "0", 60: "1 min", 3600: "1 h",
           DAY_S: "1 day late"}  # fmt: skip
@@ -93,7 +92,7 @@ def _shares(axes: Axes, curves: Sequence[Curve]) -> None:
 
 
 def _over_time(axes: Axes, track: Track) -> None:
-    at = [datetime.fromtimestamp(from_s + track.step_s / 2) for from_s in track.from_s]
+    at = [local_time(from_s + track.step_s // 2) for from_s in track.from_s]
     for values, name, colour in (
         (track.p50_s, "half of the starts", LINE_COLOURS[0]),
         (track.p90_s, "90 % of them", LINE_COLOURS[1]),

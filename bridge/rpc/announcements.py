@@ -30,6 +30,7 @@ from bridge.accuracy import Announced
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.snapshot import Snapshot
+from bridge.planning.choosing import Choice, Chooser
 from bridge.planning.leaf_switches import next_change_s
 from bridge.rpc.hostlist import NodeIndex
 from bridge.rpc.pb import scheduler_pb2 as pb
@@ -48,12 +49,19 @@ _FACTS = ("version", "kind", "start_s", "partition", "nodes", "code")
 
 @dataclass(frozen=True, slots=True)
 class OpenStart:
-    """A start whose fate is not known yet."""
+    """A start whose fate is not known yet.
+
+    Attributes:
+        nodes: the first of its nodes; none: the controller chooses.
+        is_choice: it was not planned; the controller was asked to find nodes.
+    """
 
     job_id: str
     version: int
     sent_s: int
     partition: str
+    nodes: tuple[str, ...] = ()
+    is_choice: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,7 +105,12 @@ class Announcements:
         return self._open.pop(decision_id, None)
 
     def decide(
-        self, snapshot: Snapshot, serials: NDArray[np.int64], plan: Plan, nodes: NodeIndex
+        self,
+        snapshot: Snapshot,
+        serials: NDArray[np.int64],
+        plan: Plan,
+        nodes: NodeIndex,
+        chooser: Chooser | None = None,
     ) -> Decisions:
         """Compares a plan with what was announced. O(rows + nodes planned), in columns.
 
@@ -106,8 +119,9 @@ class Announcements:
             serials: (n_jobs,) ascending, names the same job in successive snapshots.
             plan: for that snapshot.
             nodes: writes the hostlists.
+            chooser: for starts whose nodes the controller chooses; None: it cannot.
         """
-        messages, counted = self._starts(snapshot, plan, nodes)
+        messages, counted = self._starts(snapshot, plan, nodes, chooser)
         n_starts = len(messages)
         row_of = _announced_rows(plan, len(snapshot.jobs))
         facts = self._facts(snapshot, plan, row_of)
@@ -138,7 +152,7 @@ class Announcements:
         return Decisions(messages, counted, again_s, promised, starting)
 
     def _starts(
-        self, snapshot: Snapshot, plan: Plan, nodes: NodeIndex
+        self, snapshot: Snapshot, plan: Plan, nodes: NodeIndex, chooser: Chooser | None
     ) -> tuple[list[pb.Decision], dict[str, int]]:
         now_s = snapshot.now_s
         self._open = {
@@ -156,10 +170,16 @@ class Announcements:
             if waiting.get((job_id, version), 0) > 0:
                 waiting[job_id, version] -= 1
                 continue
+            if chooser is not None and jobs.controller_chooses[job]:
+                choice = next(chooser.choices([job]), None)
+                if choice is not None:
+                    messages.append(self._choice(snapshot, choice, nodes, is_choice=False))
+                    continue
             held = slice(int(plan.indptr[row]), int(plan.indptr[row + 1]))
             tasks = plan.tasks[held] if jobs.tasks[job] else plan.tasks[:0]
             partition = snapshot.partitions[plan.partition[row]].name
-            self._open[self._next_id] = OpenStart(job_id, version, now_s, partition)
+            first = (nodes.names[int(plan.nodes[held.start])],)
+            self._open[self._next_id] = OpenStart(job_id, version, now_s, partition, first)
             messages.append(
                 pb.Decision(
                     id=self.take_id(),
@@ -170,10 +190,29 @@ class Announcements:
                         partition=partition,
                         tasks=tasks.tolist(),
                         uses=chunk_uses(snapshot, plan, row, nodes),
+                        time_limit_s=_cut_s(snapshot, plan, row),
                     ),
                 )
             )
         return messages, {"start": len(messages)}
+
+    def offer(self, snapshot: Snapshot, choice: Choice, nodes: NodeIndex) -> pb.Decision | None:
+        """A start whose nodes the controller chooses; None: one of the job is open."""
+        key = snapshot.jobs.id[choice.job], int(snapshot.jobs.version[choice.job])
+        if any((start.job_id, start.version) == key for start in self._open.values()):
+            return None
+        return self._choice(snapshot, choice, nodes, is_choice=True)
+
+    def _choice(
+        self, snapshot: Snapshot, choice: Choice, nodes: NodeIndex, *, is_choice: bool
+    ) -> pb.Decision:
+        jobs, partition = snapshot.jobs, snapshot.partitions[choice.partition].name
+        job_id, version = jobs.id[choice.job], int(jobs.version[choice.job])
+        self._open[self._next_id] = OpenStart(
+            job_id, version, snapshot.now_s, partition, is_choice=is_choice
+        )
+        start = pb.Start(choice=nodes.fold(choice.nodes), partition=partition)
+        return pb.Decision(id=self.take_id(), job_id=job_id, job_version=version, start=start)
 
     def take_id(self) -> int:
         """The number of the next decision."""
@@ -270,6 +309,18 @@ class Announcements:
             else np.zeros(len(serials), dtype=np.int64)
             for name, column in self._said.items()
         }
+
+
+def _cut_s(snapshot: Snapshot, plan: Plan, row: int) -> int:
+    """The time limit that a start is planned with, if it is shorter than the job's own; or 0.
+
+    Deadlines are the controller's to cut for: it does so to the second in which it starts the job.
+    """
+    jobs, job = snapshot.jobs, int(plan.job[row])
+    if not jobs.least_time_s[job] or jobs.deadline_s[job] or jobs.kill_limit_s[job]:
+        return 0
+    lasts_s, limit_s = int(plan.end_s[row] - plan.start_s[row]), int(jobs.time_limit_s[job])
+    return lasts_s if lasts_s < (limit_s or NEVER) else 0
 
 
 def _empty_facts() -> dict[str, NDArray[np.int64]]:

@@ -13,7 +13,6 @@ Rules
 """
 
 from collections.abc import Callable
-from datetime import datetime
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,25 +23,29 @@ from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.snapshot import Snapshot
 from bridge.planning.chain import Chains, Link, LinkKind
 from bridge.planning.changes import Change
+from bridge.planning.explanation import HELD_TEXT
 from bridge.planning.kinds import MISSED
 from bridge.planning.what_if import can_change
 from bridge.rpc.announcements import pending
 from bridge.rpc.cycles import Published
 from bridge.rpc.pb import operator_pb2 as pb
-from bridge.units import NEVER, UNPLANNED, format_duration
+from bridge.units import NEVER, UNPLANNED, format_clock, format_duration
 
 MOST_BLOCKERS = 20
 MOST_LINKS_TOLD = 3
 """In the sentence; the message has them all."""
 
-NOTHING_HELPS = "no shorter time limit, smaller size or other partition would let it start earlier"
+NOTHING_HELPS = (
+    "no shorter time limit, smaller size or other partition is sure to let it start earlier"
+)
 
-BUSY = "what would let it start earlier was not looked for: too many are asking, ask again"
+UNKNOWN_CHANGES = "what would let it start earlier could not be found out: see the service's log"
 
 Nearest = Callable[[Published, int], tuple[Change, ...] | None]
 
 _ADVICE = {
     ReasonCode.HELD: "release it with 'scontrol release'; but not an administrator's hold",
+    ReasonCode.NODES_DOWN: "it starts when they are back; without naming them it may start earlier",
     ReasonCode.LIMIT: "it becomes free to start when other jobs of that user or account end",
     ReasonCode.NEVER: "it can never run as it is: ask for less, or for another partition",
     ReasonCode.BAD_REQUEST: "it can never run as it is: cancel it and submit it again, corrected",
@@ -129,13 +132,13 @@ def explain(
     rows = np.flatnonzero(published.plan.job == job)
     key = np.where(published.plan.start_s[rows] == UNPLANNED, NEVER, published.plan.start_s[rows])
     row = int(rows[np.argmin(key)])
-    changes, busy = None, False
+    changes, failed = None, False
     if nearest is not None and can_change(published.snapshot, published.plan, row):
         changes = nearest(published, row)
-        busy = changes is None
+        failed = changes is None
     reply = _explain_waiting(published, job, row, changes)
-    if busy:
-        reply.lines.append(BUSY)
+    if failed:
+        reply.lines.append(UNKNOWN_CHANGES)
     return reply
 
 
@@ -182,7 +185,7 @@ def _explain_waiting(
     if missed or _needs_nodes(reason):
         blockers = _blockers(published, job, row, start_s)
     if reason is not None:
-        lines.append(f"does not start now: {reason.text}")
+        lines.append(f"does not start now: {reason.text}{_meaning(snapshot.jobs, job, reason)}")
         if advice := missed or _ADVICE.get(reason.code):
             lines.append(advice)
     if chain:
@@ -227,7 +230,7 @@ def chain_sentence(published: Published, chain: tuple[Link, ...]) -> str:
 
 def _waits_for(published: Published, link: Link) -> str:
     now_s = published.snapshot.now_s
-    when = _clock(link.until_s, now_s)
+    when = format_clock(link.until_s, now_s)
     if link.kind is LinkKind.BEGIN_TIME:
         return f"its begin time {when}"
     if link.kind is LinkKind.RESERVATION:
@@ -281,6 +284,14 @@ def _change(snapshot: Snapshot, change: Change) -> pb.Change:
     return message
 
 
+def _meaning(jobs: JobTable, job: int, reason: Reason) -> str:
+    """What a word of the controller means that `squeue` shows alone."""
+    word, hold = jobs.hold_text[job], Hold(int(jobs.hold[job]))
+    if hold not in HELD_TEXT or word != reason.text or not word.isalpha():
+        return ""
+    return f": {HELD_TEXT[hold]}"
+
+
 def _missed(jobs: JobTable, job: int, reason: Reason | None) -> str:
     """Advice for a job that misses its own fixed start or deadline; empty for others."""
     if reason is None or not reason.text.startswith(MISSED):
@@ -327,15 +338,9 @@ def _before(plan: Plan, wanted: NDArray[np.bool_], start_s: int, row: int) -> li
     return ordered
 
 
-def _clock(at_s: int, now_s: int) -> str:
-    """An instant as a time of today, or with its day."""
-    there, here = datetime.fromtimestamp(at_s), datetime.fromtimestamp(now_s)
-    return there.strftime("%H:%M:%S" if there.date() == here.date() else "%Y-%m-%d %H:%M")
-
-
 def _when(at_s: int, now_s: int) -> str:
     """An instant as people say it: `at 14:05 (in 20 min)`, with the day if it is not today."""
-    shown = _clock(at_s, now_s)
+    shown = format_clock(at_s, now_s)
     if at_s >= now_s:
         return f"at {shown} (in {format_duration(at_s - now_s)})"
     return f"{shown} ({format_duration(now_s - at_s)} ago)"

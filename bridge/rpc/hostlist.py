@@ -10,9 +10,13 @@ Rules
        ranges; a range keeps the width of its lower bound: n[8-10] is n8, n9, n10.
     2. Indexes come back ascending and once each. An unknown name is an error with its position.
     3. What folding writes, parsing reads back. Both remember nothing of the order of a text.
+    4. A text costs what it is long and what this cluster has nodes, however often it names them:
+       a range that is a run, and an item that stands there again, cost nothing more; other names
+       are counted, and too many are refused.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from itertools import product
 
 import numpy as np
@@ -24,8 +28,8 @@ from bridge.errors import RequestError
 MAX_TEXT = 1 << 20
 """Longest hostlist that is read, in characters."""
 
-MAX_CACHED = 1 << 16
-"""Texts whose indexes are remembered; queues name the same nodes again and again."""
+MAX_CACHED_BYTES = 64 << 20
+"""Of texts and their indexes that are remembered; queues name the same nodes again and again."""
 
 MAX_UNKNOWN = 10_000
 """Most nodes of another cluster that an item may name where unknown names are left out."""
@@ -34,8 +38,7 @@ _EMPTY: NDArray[np.int32] = np.empty(0, dtype=np.int32)
 _EMPTY.flags.writeable = False
 
 
-class _UnknownNode(RequestError):
-    """A well-formed hostlist names a node this cluster does not have."""
+_ITEM = re.compile(r"[^,\[\]]*(?:\[[^\[\]]*\][^,\[\]]*)*")
 
 
 class NodeIndex:
@@ -54,13 +57,16 @@ class NodeIndex:
             )
             joined[i] = not follows
         self._run = np.cumsum(joined)
-        self._cache: dict[str, NDArray[np.int32]] = {}
+        self._cache: dict[tuple[str, bool], NDArray[np.int32] | RequestError] = {}
+        self._cached_bytes = 0
 
     def __len__(self) -> int:
         return len(self.names)
 
     def parse(self, text: str, *, unknown_ok: bool = False) -> NDArray[np.int32]:
         """Returns the indexes of a hostlist's nodes, ascending; read-only.
+
+        May be called by several threads.
 
         Args:
             text: a hostlist.
@@ -71,75 +77,35 @@ class NodeIndex:
         """
         if not text:
             return _EMPTY
-        found = self._cache.get(text)
-        if found is not None:
-            return found
-        single = self.index.get(text)
-        try:
-            nodes = np.array([single], dtype=np.int32) if single is not None else self._read(text)
-        except _UnknownNode:
-            if not unknown_ok:
-                raise
-            return self._known(text)
-        nodes.flags.writeable = False
-        if len(self._cache) >= MAX_CACHED:
-            self._cache.clear()
-        self._cache[text] = nodes
-        return nodes
-
-    def _read(self, text: str) -> NDArray[np.int32]:
-        if len(text) > MAX_TEXT:
-            raise RequestError(text[:60] + "...", MAX_TEXT, "hostlist too long")
-        parts: list[NDArray[np.int32]] = []
-        for position, item in _items(text):
-            stem, _, rest = item.partition("[")
-            if not rest:
-                parts.append(np.array([self._lookup(text, position, item)], dtype=np.int32))
-            elif item.count("[") == 1 and item.endswith("]"):
-                parts.extend(self._ranges(text, position, stem, rest[:-1]))
-            else:
-                names = _expand(text, position, item, len(self.names))
-                found = [self._lookup(text, position, name) for name in names]
-                parts.append(np.array(found, dtype=np.int32))
-            if len(parts) > 64:  # a text may name everything again and again
-                parts = [np.unique(np.concatenate(parts))]
-        return np.unique(np.concatenate(parts)) if parts else _EMPTY.copy()
-
-    def _ranges(self, text: str, position: int, stem: str, body: str) -> list[NDArray[np.int32]]:
-        parts: list[NDArray[np.int32]] = []
-        for low, high in _bounds(text, position, body):
-            if len(parts) > 64:
-                parts = [np.unique(np.concatenate(parts))]
-            first = self._lookup(text, position, stem + low)
-            last = self.index.get(f"{stem}{int(high):0{len(low)}d}")
-            count = int(high) - int(low)
-            if last is not None and last - first == count and self._run[first] == self._run[last]:
-                parts.append(np.arange(first, last + 1, dtype=np.int32))
-                continue
-            if count >= len(self.names):
-                raise RequestError(_shown(text), position, "more nodes than this cluster has")
-            names = (f"{stem}{number:0{len(low)}d}" for number in range(int(low), int(high) + 1))
-            found = [self._lookup(text, position, name) for name in names]
-            parts.append(np.array(found, dtype=np.int32))
-        return parts
-
-    def _lookup(self, text: str, position: int, name: str) -> int:
-        found = self.index.get(name)
+        found = self._cache.get((text, unknown_ok))
         if found is None:
-            raise _UnknownNode(_shown(text), position, f"no node '{name[:64]}' in this cluster")
+            try:
+                found = self._read(text, unknown_ok)
+            except RequestError as error:
+                found = error
+            self._remember((text, unknown_ok), found)
+        if isinstance(found, RequestError):
+            raise found.with_traceback(None)
         return found
 
-    def _known(self, text: str) -> NDArray[np.int32]:
-        """Reads a hostlist and leaves out the names that are unknown."""
-        found: set[int] = set()
-        left = 4 * (len(self.names) + MAX_UNKNOWN)
-        for position, item in _items(text):
-            names = _expand(text, position, item, len(self.names) + MAX_UNKNOWN)
-            left -= len(names)
-            if left < 0:
-                raise RequestError(_shown(text), position, "more nodes than this cluster has")
-            found.update(self.index[name] for name in names if name in self.index)
-        return np.array(sorted(found), dtype=np.int32)
+    def _read(self, text: str, unknown_ok: bool) -> NDArray[np.int32]:
+        single = self.index.get(text)
+        if single is not None:
+            nodes = np.array([single], dtype=np.int32)
+        elif len(text) > MAX_TEXT:
+            raise RequestError(text[:60] + "...", MAX_TEXT, "hostlist too long")
+        else:
+            nodes = _Reading(self.index, self._run, text, unknown_ok).nodes()
+        nodes.flags.writeable = False
+        return nodes
+
+    def _remember(self, key: tuple[str, bool], found: NDArray[np.int32] | RequestError) -> None:
+        size = len(key[0]) + (0 if isinstance(found, RequestError) else found.nbytes) + 200
+        if self._cached_bytes + size > MAX_CACHED_BYTES:
+            self._cache.clear()
+            self._cached_bytes = 0
+        self._cached_bytes += size
+        self._cache[key] = found
 
     def fold(self, nodes: NDArray[np.int32]) -> str:
         """Writes node indexes as a hostlist."""
@@ -160,38 +126,103 @@ def _shown(text: str) -> str:
     return text if len(text) <= 64 else text[:61] + "..."
 
 
-def _items(text: str) -> list[tuple[int, str]]:
+class _Reading:
+    """Reads one text: index ranges come together, then all at once become a set (rule 4)."""
+
+    def __init__(
+        self, index: dict[str, int], run: NDArray[np.int64], text: str, unknown_ok: bool
+    ) -> None:
+        self._index, self._run, self._text = index, run, text
+        self._unknown_ok = unknown_ok
+        self._limit = len(index) + (MAX_UNKNOWN if unknown_ok else 0)
+        self._left = 4 * self._limit + MAX_UNKNOWN
+        self._first: list[int] = []
+        self._last: list[int] = []
+
+    def nodes(self) -> NDArray[np.int32]:
+        seen: set[str] = set()
+        for position, item in _items(self._text):
+            if item not in seen:
+                seen.add(item)
+                self._take(item, position)
+        marks = np.zeros(len(self._index) + 1, dtype=np.int64)
+        np.add.at(marks, np.array(self._first, dtype=np.int64), 1)
+        np.add.at(marks, np.array(self._last, dtype=np.int64) + 1, -1)
+        return np.flatnonzero(np.cumsum(marks)).astype(np.int32)
+
+    def _take(self, item: str, position: int) -> None:
+        stem, _, rest = item.partition("[")
+        if not rest:
+            self._name(item, position)
+        elif item.count("[") == 1 and item.endswith("]"):
+            for low, high in _bounds(self._text, position, rest[:-1]):
+                self._range(stem, low, high, position)
+        else:
+            names = _expand(self._text, position, item, self._limit)
+            self._spend(len(names), position)
+            for name in names:
+                self._name(name, position)
+
+    def _range(self, stem: str, low: str, high: str, position: int) -> None:
+        first = self._index.get(stem + low)
+        last = self._index.get(f"{stem}{int(high):0{len(low)}d}")
+        count = int(high) - int(low)
+        if (
+            first is not None
+            and last is not None
+            and last - first == count
+            and self._run[first] == self._run[last]
+        ):
+            self._first.append(first)
+            self._last.append(last)
+            return
+        if first is None and not self._unknown_ok:
+            self._name(stem + low, position)
+        if count >= self._limit:
+            raise RequestError(_shown(self._text), position, "more nodes than this cluster has")
+        self._spend(count + 1, position)
+        for number in range(int(low), int(high) + 1):
+            self._name(f"{stem}{number:0{len(low)}d}", position)
+
+    def _name(self, name: str, position: int) -> None:
+        found = self._index.get(name)
+        if found is not None:
+            self._first.append(found)
+            self._last.append(found)
+        elif not self._unknown_ok:
+            raise RequestError(
+                _shown(self._text), position, f"no node '{name[:64]}' in this cluster"
+            )
+
+    def _spend(self, names: int, position: int) -> None:
+        self._left -= names
+        if self._left < 0:
+            raise RequestError(
+                _shown(self._text), position, "more nodes than this cluster has, again and again"
+            )
+
+
+def _items(text: str) -> Iterator[tuple[int, str]]:
     """Splits at the commas outside brackets; gives each item with its position."""
-    if "[" not in text and "]" not in text:
-        items, start = [], 0
-        for item in text.split(","):
-            items.append((start, item))
-            start += len(item) + 1
-    else:
-        items, start, depth = [], 0, 0
-        for i, char in enumerate(text):
-            if char == "[":
-                depth += 1
-            elif char == "]":
-                depth -= 1
-            elif char == "," and depth == 0:
-                items.append((start, text[start:i]))
-                start = i + 1
-            if depth not in (0, 1):
-                raise RequestError(_shown(text), i, "brackets do not match")
-        if depth:
-            raise RequestError(_shown(text), len(text) - 1, "brackets do not match")
-        items.append((start, text[start:]))
-    for position, item in items:
-        if not item:
-            raise RequestError(_shown(text), position, "empty name in a hostlist")
-    return items
+    at = 0
+    while True:
+        found = _ITEM.match(text, at)
+        assert found is not None  # it matches nothing, too
+        end = found.end()
+        if end < len(text) and text[end] != ",":
+            raise RequestError(_shown(text), end, "brackets do not match")
+        if end == at:
+            raise RequestError(_shown(text), at, "empty name in a hostlist")
+        yield at, found.group()
+        if end == len(text):
+            return
+        at = end + 1
 
 
 def _bounds(text: str, position: int, body: str) -> list[tuple[str, str]]:
-    """Reads "001-064,070" as pairs of digits."""
+    """Reads "001-064,070" as pairs of digits, each pair once."""
     pairs = []
-    for part in body.split(","):
+    for part in dict.fromkeys(body.split(",")):
         low, dash, high = part.partition("-")
         high = high if dash else low
         plain = low.isascii() and low.isdigit() and high.isascii() and high.isdigit()

@@ -24,7 +24,8 @@ Rules
     7. Without an upper bound a job takes at most one node a unit, or just its lower bound.
     8. A job is exclusive if it says so or if any of its partitions is.
     9. A malleable job may start with any allowed width in its own bounds.
-   10. `contiguous` is left to Slurm, which enforces it when the job is started.
+   10. What these columns cannot say (`contiguous`, `controller_chooses`) is left to the
+       controller, which chooses the nodes of such a job when it starts.
    11. A job that asked in chunks asks for them alone; what Slurm holds for it must mean the same
        (as many CPUs, the same features). Chunks of one kind become units as in (3), one on each
        node (scatter), or their sum on one (pack). For several kinds the columns say what never is
@@ -36,7 +37,7 @@ and the rest of the queue goes on.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import gcd
 
 import numpy as np
@@ -50,6 +51,7 @@ from bridge.planning.chunk_groups import ClusterWords, chunk_columns, lower_chun
 from bridge.planning.chunks import parse_request
 from bridge.rpc.hostlist import NodeIndex
 from bridge.rpc.pb import scheduler_pb2 as pb
+from bridge.rpc.words import printable
 
 MAX_COUNT = 1 << 30
 """Largest number of tasks, CPUs, devices or licences that is believed."""
@@ -57,11 +59,18 @@ MAX_COUNT = 1 << 30
 MAX_NODES = 1 << 20
 """Largest number of nodes that a job may name."""
 
-MAX_AMOUNT = 1 << 50
-"""Largest amount of anything (memory in MiB) that is believed."""
+MAX_AMOUNT = 1 << 40
+"""Largest amount of anything (memory in MiB) that is believed; what two million jobs hold of it can
+still be counted."""
 
 MAX_CONSTRAINT = 4096
 """Longest constraint expression, in characters."""
+
+MAX_NODE_LIST = 1 << 16
+"""Longest list of nodes that a job may name, in characters; Slurm takes no longer one."""
+
+MAX_NAMED = 1024
+"""Most partitions, licences or generic resources that a job may name."""
 
 _WIDTH_RULES = {"": WidthRule.ANY} | {
     rule.name.lower(): rule for rule in WidthRule if rule is not WidthRule.ANY
@@ -101,7 +110,7 @@ class Layout:
         """
         unknown = ""
         for item in items:
-            name, count = item.name, min(item.count, MAX_COUNT)
+            name, count = item.name, min(item.count, MAX_AMOUNT)
             at = self.column.get(name)
             if at is None:
                 unknown = unknown or name
@@ -136,6 +145,7 @@ class Lowered:
     fixed: bool = False
     switches: int = 0
     switches_wait_s: int = 0
+    controller_chooses: bool = False
 
 
 class _Contradiction(Exception):
@@ -148,13 +158,34 @@ def lower(request: pb.Request, layout: Layout) -> Lowered:
         return _lower(request, layout)
     except (_Contradiction, RequestError) as error:
         zero = (0,) * len(layout.resources)
-        problem = str(error)
-        return Lowered(
+        problem = printable(str(error))
+        refused = Lowered(
             per_node=zero, per_task=zero, licences=(0,) * len(layout.licences), problem=problem
         )
+        return _left_to_the_controller(request, layout, refused)
+
+
+def _left_to_the_controller(request: pb.Request, layout: Layout, refused: Lowered) -> Lowered:
+    """With the nodes that the controller may try a request on that is not understood here."""
+    if request.HasField("chunks") or request.HasField("malleable"):
+        return refused
+    try:
+        return replace(
+            refused,
+            partitions=_partitions(request, layout),
+            required=tuple(layout.nodes.parse(request.required_nodes).tolist()),
+            excluded=tuple(layout.nodes.parse(request.excluded_nodes, unknown_ok=True).tolist()),
+            licences=_licences(request, layout),
+            min_nodes=min(max(request.min_nodes, 1), MAX_NODES),
+            max_nodes=MAX_NODES,
+            controller_chooses=request.controller_chooses,
+        )
+    except (_Contradiction, RequestError):
+        return refused
 
 
 def _lower(request: pb.Request, layout: Layout) -> Lowered:
+    _bounded(request)
     partitions = _partitions(request, layout)
     required = tuple(layout.nodes.parse(request.required_nodes).tolist())
     excluded = tuple(layout.nodes.parse(request.excluded_nodes, unknown_ok=True).tolist())
@@ -179,6 +210,7 @@ def _lower(request: pb.Request, layout: Layout) -> Lowered:
             fixed=request.fixed_start,
             switches=min(request.switches, MAX_NODES),
             switches_wait_s=request.switches_wait_s,
+            controller_chooses=request.controller_chooses,
         )
     low, high, rule = _width(request, len(required))
     threads = max(layout.partition_threads[p] for p in partitions)
@@ -221,7 +253,15 @@ def _lower(request: pb.Request, layout: Layout) -> Lowered:
         fixed=request.fixed_start,
         switches=min(request.switches, MAX_NODES),
         switches_wait_s=request.switches_wait_s,
+        controller_chooses=request.controller_chooses,
     )
+
+
+def _bounded(request: pb.Request) -> None:
+    if max(len(request.required_nodes), len(request.excluded_nodes)) > MAX_NODE_LIST:
+        raise _Contradiction(f"list of nodes longer than {MAX_NODE_LIST} characters")
+    if max(len(request.partitions), len(request.licences), len(request.gres_per_node)) > MAX_NAMED:
+        raise _Contradiction(f"names more than {MAX_NAMED} partitions, licences or resources")
 
 
 def _chunks(request: pb.Request, layout: Layout, threads: int) -> LoweredChunks:
@@ -265,10 +305,11 @@ def _takes_all_memory(chunks: LoweredChunks, layout: Layout) -> bool:
 
 
 def _partitions(request: pb.Request, layout: Layout) -> tuple[int, ...]:
-    known = tuple(layout.partitions[p] for p in request.partitions if p in layout.partitions)
+    named = dict.fromkeys(request.partitions)
+    known = tuple(layout.partitions[p] for p in named if p in layout.partitions)
     if not known:
-        named = ", ".join(request.partitions)[:64]
-        raise _Contradiction(f"no partition '{named}'" if named else "names no partition")
+        shown = ", ".join(named)[:64]
+        raise _Contradiction(f"no partition '{shown}'" if shown else "names no partition")
     return known
 
 

@@ -63,6 +63,8 @@ class Nodes:
         """
         if not changed and not removed:
             return False
+        if len(changed) > MAX_NODES:
+            raise SnapshotError("nodes", f"more than {MAX_NODES} nodes")
         names = [node.name for node in changed]
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
@@ -119,7 +121,7 @@ class Nodes:
         if (self.memory_mib[rows] != memory).any() or (self.threads[rows] != threads).any():
             self.renumbered += 1
         self.memory_mib[rows], self.threads[rows] = memory, threads
-        self._usable[rows] = [node.usable for node in changed]
+        self._usable[rows] = [node.usable and node.cpus > 0 for node in changed]
         self._weight[rows] = [min(node.weight, 2**31 - 1) for node in changed]
         regrouped = False
         for row, node in zip(rows.tolist(), changed, strict=True):
@@ -181,7 +183,7 @@ def _validate(node: pb.Node) -> None:
         raise SnapshotError(f"nodes[{name}]", "more than 1024 features or 256 generic resources")
     kinds = set()
     for item in node.gres:
-        if not _GRES.fullmatch(item.name) or item.count > MAX_COUNT:
+        if not _GRES.fullmatch(item.name) or item.count > MAX_AMOUNT:
             raise SnapshotError(f"nodes[{name}].gres", f"'{item.name[:64]}' is no generic resource")
         if item.name in kinds:
             raise SnapshotError(f"nodes[{name}].gres", f"'{item.name}' is there twice")

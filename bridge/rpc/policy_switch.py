@@ -1,30 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exchanges the policy, or the limits and FreePools it obeys, between two cycles."""
+"""Exchanges the policy, or what the site demands of every plan, between two cycles."""
 
+import logging
 from collections.abc import Callable, Mapping
 
 import yaml
 
+from bridge import yaml_text
 from bridge.errors import ConfigError
 from bridge.loop import Decider
 from bridge.model.policy import PolicySpec
 from bridge.model.snapshot import Snapshot
 from bridge.planning.believing import as_planned
-from bridge.planning.conditions import Conditions, HasConditions
-from bridge.planning.rules import lower, stranded, unknown_resources
-from bridge.planning.rules_text import parse_rules
-from bridge.registry import build, describe, for_living, parse_policy, with_rules
+from bridge.planning.conditions import Conditions, conditions_of
+from bridge.planning.rules import lower, stranded, unknown_to
+from bridge.planning.rules_text import parse_site
+from bridge.registry import build, describe, for_living, parse_policy, within
 from bridge.rpc.cycles import Cycles
-from bridge.units import DAY_S
 
-_HORIZON_S = 60 * DAY_S
+_log = logging.getLogger(__name__)
+
+_LONGER = 1.1
+"""A controller that waits for so much longer than was known gives a policy more time."""
 
 
 class PolicySwitch:
     """What decides from the next cycle on.
 
     Attributes:
-        spec: the policy in force, with the rules it obeys.
+        spec: the policy in force.
+        planning: what the site demands, as the section `planning` has it.
+        changes: how often either was exchanged.
     """
 
     def __init__(
@@ -33,38 +39,42 @@ class PolicySwitch:
         decider: Decider,
         changed: Callable[[str], None] = lambda _name: None,
         *,
-        rules: Mapping[str, object] | None = None,
+        planning: Mapping[str, object] | None = None,
     ) -> None:
-        """Begins with a policy that the decider has already.
+        """Begins with a policy and a site that the decider has already.
 
         Args:
             spec: as configured.
             decider: of the service.
             changed: told the name of every new policy.
-            rules: the site's limits and FreePools; for policies that take any and state none.
+            planning: what the decider's site was read from.
         """
-        self._asked = spec
-        self._rules = rules or {}
-        self.spec = with_rules(spec, self._rules)
+        self.spec = spec
+        self.planning = planning or {}
+        self.changes = 0
         self._changed = changed
         self._decider = decider
+        self._borne: tuple[PolicySpec, float] = spec, 0.0
 
     def name(self) -> str:
         """The policy's name, for people."""
         return self.spec.name
 
     def conditions(self) -> Conditions:
-        """What the policy in force holds its plans to."""
-        stage = self._decider.policy.plan
-        return stage.conditions if isinstance(stage, HasConditions) else Conditions()
+        """What plans are held to at present."""
+        return conditions_of(self._decider.policy.plan, self._decider.site)
 
     def unknown(self, snapshot: Snapshot) -> tuple[str, ...]:
-        """Resources in the limits and FreePools in force that a cluster does not have."""
-        return unknown_resources(self.conditions().rules, snapshot)
+        """Resources in the site's rules that a cluster does not have."""
+        return unknown_to(self._decider.site, snapshot)
 
     def yaml(self) -> str:
-        """The policy in force, as YAML that `set` takes."""
-        return yaml.safe_dump(describe(self.spec), sort_keys=False)
+        """The policy in force, as YAML that `set` takes; what the site demands as a comment."""
+        policy = yaml.safe_dump(describe(self.spec), sort_keys=False)
+        if not self.planning:
+            return policy
+        planning = yaml.safe_dump({"planning": dict(self.planning)}, sort_keys=False)
+        return policy + "".join(f"# {line}\n" for line in planning.splitlines())
 
     def replace(self, text: str, cycles: Cycles) -> None:
         """Puts another policy in force, from the next cycle on.
@@ -73,18 +83,40 @@ class PolicySwitch:
             ConfigError: it is no YAML, or no policy, or one for simulations only.
         """
         try:
-            value = yaml.safe_load(text)
-        except (yaml.YAMLError, RecursionError) as error:
-            raise ConfigError("policy", "is no valid YAML") from error
+            value = yaml_text.load(text)
+        except yaml_text.NoYaml as error:
+            raise ConfigError("policy", f"is no valid YAML: {error}") from error
         if isinstance(value, dict) and set(value) == {"policy"}:
             value = value["policy"]
-        self._install(for_living(parse_policy(value)), self._rules, cycles)
+        spec = for_living(parse_policy(value))
+        policy = build(spec)
+        with cycles.lock:
+            self._decider.exchange(policy)
+            self.spec = spec
+            self.changes += 1
+        self._changed(spec.name)
 
-    def obey(self, rules: Mapping[str, object], cycles: Cycles) -> list[str]:
-        """Puts other limits and FreePools in force, from the next cycle on.
+    def bear(self, patience_s: float) -> None:
+        """Holds the budgets of the policy to what the controller waits; before a cycle.
 
         Args:
-            rules: as the section `planning` of the configuration.
+            patience_s: how long that is; 0: it is not known.
+        """
+        before, known_s = self._borne
+        if not patience_s or (self.spec is before and patience_s <= known_s * _LONGER):
+            return
+        self._borne = self.spec, patience_s
+        held, told = within(self.spec, patience_s)
+        for sentence in told:
+            _log.warning("policy %s: %s", self.spec.name, sentence)
+        if told or self.spec is before:
+            self._decider.exchange(build(held))
+
+    def obey(self, planning: Mapping[str, object], cycles: Cycles) -> list[str]:
+        """Puts other rules of the site in force, from the next cycle on.
+
+        Args:
+            planning: as the section `planning` of the configuration.
             cycles: of the service.
 
         Returns:
@@ -94,19 +126,14 @@ class PolicySwitch:
         Raises:
             ConfigError: the rules are wrong; those in force stay.
         """
-        parsed = parse_rules(rules)
-        self._install(self._asked, rules, cycles)
-        if "rules" not in self.spec.plan.parameters or cycles.published is None:
+        site = parse_site(planning)
+        with cycles.lock:
+            self._decider.site = site
+            self.planning = planning
+            self.changes += 1
+        if cycles.published is None:
             return []
         plan = cycles.published.plan
         snapshot = as_planned(cycles.published.snapshot, plan)
-        found = stranded(lower(parsed, snapshot, _HORIZON_S), plan)
+        found = stranded(lower(site.rules, snapshot, site.cron_s), plan)
         return [f"job {snapshot.jobs.id[plan.job[one.row]]}: {one.text}" for one in found]
-
-    def _install(self, asked: PolicySpec, rules: Mapping[str, object], cycles: Cycles) -> None:
-        spec = with_rules(asked, rules)
-        policy = build(spec)
-        with cycles.lock:
-            self._decider.policy = policy
-            self._asked, self._rules, self.spec = asked, rules, spec
-        self._changed(spec.name)

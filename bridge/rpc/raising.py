@@ -109,6 +109,7 @@ class Messages:
             fixed_start=bool(jobs.fixed[row]),
             switches=int(jobs.switches[row]),
             switches_wait_s=int(jobs.switches_wait_s[row]),
+            controller_chooses=bool(jobs.controller_chooses[row]),
         )
 
     def _request(self, snapshot: Snapshot, row: int) -> pb.Request:
@@ -152,6 +153,7 @@ class Messages:
             fixed_start=bool(jobs.fixed[row]),
             switches=int(jobs.switches[row]),
             switches_wait_s=int(jobs.switches_wait_s[row]),
+            controller_chooses=bool(jobs.controller_chooses[row]),
         )
         if rule is not WidthRule.ANY:
             request.malleable.node_constraint = rule.name.lower()

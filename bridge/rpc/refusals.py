@@ -6,15 +6,26 @@ Rules
        changed (a job ended, a node changed), or after `retry_s`.
     2. Each refusal in a row of the same version doubles the least wait, from none over 1 s up to
        `retry_s`: a cluster in motion must not turn a refusal into a busy loop.
+    3. Nodes that were busy are no fault of the job: it is tried again after any change, and after
+       `BUSY_S` at the latest. Such refusals are not counted.
+    4. One of the nodes that were refused is avoided for `AVOID_S`, while there are others enough:
+       it may be what the model does not know of. So nodes are tried one after the other. Not so
+       where a limit is in the way of the job, not a node. The same goes for the partition, of a job
+       that named several.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bridge.model.job import Hold, JobTable
+
+BUSY_S = 1
+AVOID_S = 600
+
+Others = Callable[[JobTable, int, frozenset[str]], tuple[int, ...]]
 
 _STARTABLE = (Hold.NONE, Hold.BEGIN_TIME, Hold.RESERVATION)
 
@@ -30,6 +41,9 @@ class Refusal:
         retry_from_s: not before, whatever changes.
         retry_at_s: at the latest.
         times: refusals in a row.
+        avoid: names of nodes that it has been refused on.
+        partitions: names of those that it has been refused in.
+        avoid_until_s: until then.
     """
 
     version: int
@@ -38,6 +52,9 @@ class Refusal:
     retry_from_s: int
     retry_at_s: int
     times: int
+    avoid: frozenset[str] = frozenset()
+    partitions: frozenset[str] = frozenset()
+    avoid_until_s: int = 0
 
     def holds(self, changes: int, now_s: int) -> bool:
         """Tells whether the start is still not to be tried again."""
@@ -53,23 +70,65 @@ class Refusals:
         self.retry_s = retry_s
         self._refused: dict[str, Refusal] = {}
 
-    def add(self, job_id: str, version: int, text: str, *, changes: int, now_s: int) -> None:
-        """Notes a refusal."""
+    def add(
+        self,
+        job_id: str,
+        version: int,
+        text: str,
+        *,
+        changes: int,
+        now_s: int,
+        busy: bool = False,
+        nodes: Sequence[str] = (),
+        partition: str = "",
+    ) -> None:
+        """Notes a refusal.
+
+        Args:
+            job_id: of the job.
+            version: of it.
+            text: the controller's words.
+            changes: the cluster's count of changes.
+            now_s: the controller's clock.
+            busy: of nodes that are in use at the moment.
+            nodes: on which it was to start, if it may be for one of them.
+            partition: in which it was to start, if it may be for it.
+        """
         before = self._refused.get(job_id)
-        times = before.times + 1 if before is not None and before.version == version else 1
-        wait_s = 0 if times == 1 else min(1 << min(times - 2, 20), self.retry_s)
+        if before is not None and before.version != version:
+            before = None
+        times = before.times if before is not None else 0
+        avoid: frozenset[str] = frozenset()
+        partitions: frozenset[str] = frozenset()
+        if before is not None and now_s < before.avoid_until_s:
+            avoid, partitions = before.avoid, before.partitions
+        if busy:
+            wait_s, at_most_s = 0, BUSY_S
+        else:
+            times += 1
+            wait_s = 0 if times == 1 else min(1 << min(times - 2, 20), self.retry_s)
+            at_most_s = self.retry_s
+            avoid = avoid | set(nodes[:1])
+            partitions = partitions | ({partition} - {""})
         self._refused[job_id] = Refusal(
             version=version,
             text=text,
             changes=changes,
             retry_from_s=now_s + wait_s,
-            retry_at_s=now_s + self.retry_s,
+            retry_at_s=now_s + at_most_s,
             times=times,
+            avoid=avoid,
+            partitions=partitions,
+            avoid_until_s=now_s + AVOID_S,
         )
 
     def forget(self, job_id: str) -> None:
         """Drops a job that is gone or runs."""
         self._refused.pop(job_id, None)
+
+    def clear(self) -> None:
+        """Drops all: what was refused may be tried again."""
+        self._refused.clear()
 
     def next_retry_s(self, changes: int, now_s: int) -> int | None:
         """When the next refused start may be tried again, whatever happens until then."""
@@ -80,7 +139,14 @@ class Refusals:
         return min((at for at in times if at > now_s), default=None)
 
     def overlay(
-        self, jobs: JobTable, row_of: dict[str, int], *, changes: int, now_s: int
+        self,
+        jobs: JobTable,
+        row_of: dict[str, int],
+        *,
+        changes: int,
+        now_s: int,
+        others: Others,
+        partitions: Mapping[str, int],
     ) -> JobTable:
         """Returns the table with the refused jobs held; forgets refusals of other versions.
 
@@ -89,22 +155,39 @@ class Refusals:
             row_of: rows of the refused jobs that are pending.
             changes: the cluster's count of changes.
             now_s: the controller's clock.
+            others: the indexes of nodes by name, if a job of that row can do without them.
+            partitions: index by name.
         """
-        rows: list[int] = []
+        held: list[int] = []
+        avoiding: dict[int, tuple[int, ...]] = {}
+        left: dict[int, tuple[int, ...]] = {}
         for job_id in list(self._refused):
             refusal, row = self._refused[job_id], row_of.get(job_id)
             if row is None or int(jobs.version[row]) != refusal.version:
                 del self._refused[job_id]
-            elif refusal.holds(changes, now_s) and jobs.hold[row] in _STARTABLE:
-                rows.append(row)
-        if not rows:
+            elif jobs.hold[row] in _STARTABLE:
+                avoids = now_s < refusal.avoid_until_s
+                if refusal.partitions and avoids and len(jobs.partitions[row]) > 1:
+                    refused_in = {partitions.get(name) for name in refusal.partitions}
+                    left[row] = tuple(at for at in jobs.partitions[row] if at not in refused_in)
+                if refusal.holds(changes, now_s):
+                    held.append(row)
+                elif refusal.avoid and avoids:
+                    avoiding[row] = others(jobs, row, refusal.avoid)
+        if not held and not avoiding and not left:
             return jobs
         hold: NDArray[np.int8] = jobs.hold.copy()
-        hold_text = jobs.hold_text.copy()
-        for row in rows:
+        hold_text, excluded = jobs.hold_text.copy(), jobs.excluded.copy()
+        for row in held:
             hold[row], hold_text[row] = Hold.REFUSED, self._refused[jobs.id[row]].text
+        for row, nodes in avoiding.items():
+            excluded[row] = tuple(sorted({*excluded[row], *nodes}))
+        named = jobs.partitions.copy()
+        for row, found in left.items():
+            named[row] = found or named[row]
         columns = {name: getattr(jobs, name) for name in JobTable.__dataclass_fields__}
-        return JobTable(**(columns | {"hold": hold, "hold_text": hold_text}))
+        changed = {"hold": hold, "hold_text": hold_text, "excluded": excluded, "partitions": named}
+        return JobTable(**(columns | changed))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._refused)

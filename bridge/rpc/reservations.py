@@ -9,7 +9,8 @@ Rules
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from bridge.errors import ConfigError, ControllerError
 from bridge.model.snapshot import Snapshot
 from bridge.planning.chunks import parse_request
 from bridge.planning.reserving import Room, Wish, find_room
-from bridge.rpc.cycles import Cycles, Published
+from bridge.rpc.cycles import Published
 from bridge.rpc.explain import planned_job, running_job
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.rpc.pb import scheduler_pb2
@@ -32,14 +33,31 @@ _WHO = re.compile(r"[A-Za-z0-9_.@-]{1,64}")
 _LONGEST_S = 10 * UNLIMITED_S
 
 
+@dataclass(frozen=True)
+class Controlling:
+    """What is needed of the controller.
+
+    Attributes:
+        features: of its plugin.
+        carry_out: has it carry out an order within so many seconds, and returns the order's fate.
+    """
+
+    features: Collection[str]
+    carry_out: Callable[[scheduler_pb2.Decision, float], scheduler_pb2.Fate]
+
+
 def reserve(
-    cycles: Cycles, published: Published, request: pb.ReserveRequest, *, wait_s: float = WAIT_S
+    controller: Controlling,
+    published: Published,
+    request: pb.ReserveRequest,
+    *,
+    wait_s: float = WAIT_S,
 ) -> pb.ReserveReply:
     """Finds nodes and has the controller reserve them.
 
     Args:
-        cycles: whose controller is to do it.
-        published: its last cycle.
+        controller: is to do it.
+        published: the last cycle.
         request: what the operator asks for.
         wait_s: how long the controller may take.
 
@@ -50,7 +68,7 @@ def reserve(
     """
     wish = _wish(published, request)
     if not request.dry_run:
-        _need_feature(cycles, "reserve_licences" if request.licences else "reserve")
+        _need_feature(controller, "reserve_licences" if request.licences else "reserve")
     room = find_room(published.snapshot, published.plan, wish)
     end_s = wish.start_s + wish.duration_s
     reply = pb.ReserveReply(start_s=wish.start_s, end_s=end_s, jobs=_jobs(published, room))
@@ -76,12 +94,14 @@ def reserve(
     reply.command = _command(order)
     if request.dry_run:
         return reply
-    _carried_out(cycles, scheduler_pb2.Decision(reserve=order), wait_s)
+    _carried_out(controller, scheduler_pb2.Decision(reserve=order), wait_s)
     reply.made = True
     return reply
 
 
-def unreserve(cycles: Cycles, request: pb.UnreserveRequest, *, wait_s: float = WAIT_S) -> None:
+def unreserve(
+    controller: Controlling, request: pb.UnreserveRequest, *, wait_s: float = WAIT_S
+) -> None:
     """Has the controller remove a reservation.
 
     Raises:
@@ -89,19 +109,19 @@ def unreserve(cycles: Cycles, request: pb.UnreserveRequest, *, wait_s: float = W
         ControllerError: the controller cannot do it, does not call, or refuses.
     """
     _check_name(request.name)
-    _need_feature(cycles, "reserve")
+    _need_feature(controller, "reserve")
     order = scheduler_pb2.Unreserve(name=request.name)
-    _carried_out(cycles, scheduler_pb2.Decision(unreserve=order), wait_s)
+    _carried_out(controller, scheduler_pb2.Decision(unreserve=order), wait_s)
 
 
-def _carried_out(cycles: Cycles, decision: scheduler_pb2.Decision, wait_s: float) -> None:
-    fate = cycles.orders.carry_out(decision, wait_s)
+def _carried_out(controller: Controlling, decision: scheduler_pb2.Decision, wait_s: float) -> None:
+    fate = controller.carry_out(decision, wait_s)
     if fate.outcome != scheduler_pb2.OUTCOME_APPLIED:
         raise ControllerError(f"the controller refuses: {fate.text or fate.code}")
 
 
-def _need_feature(cycles: Cycles, feature: str) -> None:
-    if feature not in cycles.session.hello.features:
+def _need_feature(controller: Controlling, feature: str) -> None:
+    if feature not in controller.features:
         raise ControllerError(
             "the plugin in the controller is older and cannot do that: install the one of this "
             "version, or use --dry-run and scontrol"

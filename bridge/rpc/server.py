@@ -1,20 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gRPC around the cycles: the controller's servicer, health, reflection, and TLS identities."""
+"""gRPC around the cycles: the controller's servicer, health and reflection."""
 
 import functools
 import logging
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from bridge.config import TlsSection
 from bridge.errors import BridgeError, ConfigError
 from bridge.rpc.cycles import Cycles
-from bridge.rpc.pb import operator_pb2, operator_pb2_grpc, scheduler_pb2_grpc
+from bridge.rpc.pb import operator_pb2, scheduler_pb2_grpc
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.status import code_of
 
@@ -65,11 +64,11 @@ class Scheduler(scheduler_pb2_grpc.SchedulerServicer):  # type: ignore[misc]
 
     @answering
     def Cycle(self, request: pb.CycleRequest, context: grpc.ServicerContext) -> pb.CycleReply:  # noqa: N802, D102
-        return self._cycles.run(request, context.is_active)
+        return self._cycles.run(request, context.is_active, context.time_remaining())
 
 
 class Server:
-    """One gRPC server with health and, locally, reflection."""
+    """One gRPC server with health and reflection."""
 
     def __init__(self, name: str, *, workers: int, message_mib: int) -> None:
         size = message_mib << 20
@@ -88,37 +87,29 @@ class Server:
         register: Callable[[grpc.Server], None],
         services: Iterable[str],
         *,
-        socket: str | None = None,
-        tls: TlsSection | None = None,
+        socket: str,
     ) -> None:
         """Begins to serve.
 
         Args:
             register: adds the servicers.
             services: their full names.
-            socket: path of the private Unix socket to listen at; or
-            tls: where and for whom to listen on TCP.
+            socket: path of the private Unix socket to listen at.
 
         Raises:
-            ConfigError: the address is taken, or a certificate cannot be read.
+            ConfigError: it cannot be listened at.
         """
-        interceptors = (_KnownSubjects(tls.subjects),) if tls is not None else ()
-        server = grpc.server(self._pool, options=self._options, interceptors=interceptors)
+        server = grpc.server(self._pool, options=self._options)
         register(server)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         names = tuple(services)
-        if tls is None:
-            reflection.enable_server_reflection(
-                (*names, health.SERVICE_NAME, reflection.SERVICE_NAME), server
-            )
+        reflection.enable_server_reflection(
+            (*names, health.SERVICE_NAME, reflection.SERVICE_NAME), server
+        )
         try:
-            if tls is None:
-                server.add_insecure_port(f"unix:{socket}")
-            else:
-                server.add_secure_port(tls.address, _credentials(tls))
+            server.add_insecure_port(f"unix:{socket}")
         except RuntimeError as error:
-            where = socket or (tls.address if tls is not None else "")
-            raise ConfigError(self._name, f"cannot listen at {where}") from error
+            raise ConfigError(self._name, f"cannot listen at {socket}") from error
         server.start()
         self._server = server
         for service in ("", *names):
@@ -129,68 +120,10 @@ class Server:
         if self._server is None:
             return
         self._health.enter_graceful_shutdown()
-        self._server.stop(grace_s).wait()
+        self._server.stop(grace_s).wait(grace_s + 1)  # a cycle may never end
         self._pool.shutdown(wait=False)
 
 
 def add_scheduler(cycles: Cycles) -> Callable[[grpc.Server], None]:
     """Registers the controller's service."""
     return functools.partial(scheduler_pb2_grpc.add_SchedulerServicer_to_server, Scheduler(cycles))
-
-
-def add_operator(
-    servicer: operator_pb2_grpc.OperatorServicer,
-) -> Callable[[grpc.Server], None]:
-    """Registers the operators' service."""
-    return functools.partial(operator_pb2_grpc.add_OperatorServicer_to_server, servicer)
-
-
-def _credentials(tls: TlsSection) -> grpc.ServerCredentials:
-    parts = {}
-    for key in ("ca", "cert", "key"):
-        path = getattr(tls, key)
-        try:
-            parts[key] = path.read_bytes()
-        except OSError as error:
-            raise ConfigError(
-                f"controller.tls.{key}", f"cannot read {path}: {error.strerror}"
-            ) from error
-    return grpc.ssl_server_credentials(
-        [(parts["key"], parts["cert"])],
-        root_certificates=parts["ca"],
-        require_client_auth=True,
-    )
-
-
-class _KnownSubjects(grpc.ServerInterceptor):  # type: ignore[misc]
-    """Lets in only certificates whose name is configured; unary calls only."""
-
-    def __init__(self, subjects: Iterable[str]) -> None:
-        self._subjects = frozenset(subjects)
-
-    def intercept_service(self, continuation: Any, handler_call_details: Any) -> Any:
-        handler = continuation(handler_call_details)
-        if handler is None or handler.unary_unary is None:
-            return None
-        inner = handler.unary_unary
-
-        def guarded(request: Any, context: grpc.ServicerContext) -> Any:
-            identity = context.auth_context()
-            names = {
-                name.decode(errors="replace")
-                for key in ("x509_common_name", "x509_subject_alternative_name")
-                for name in identity.get(key, ())
-            }
-            if not names & self._subjects:
-                _log.warning("refused a caller with certificate %s", sorted(names))
-                context.abort(
-                    grpc.StatusCode.PERMISSION_DENIED,
-                    "this certificate may not call (controller.tls.subjects)",
-                )
-            return inner(request, context)
-
-        return grpc.unary_unary_rpc_method_handler(
-            guarded,
-            request_deserializer=handler.request_deserializer,
-            response_serializer=handler.response_serializer,
-        )

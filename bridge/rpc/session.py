@@ -2,7 +2,7 @@
 """What the service knows of one controller: its state, kept up to date by deltas.
 
 Words
-    epoch        one life of a controller; a newer one fences the older.
+    epoch        one life of a controller; `bridge.rpc.fence` says which one is listened to.
     generation   counts the controller's reports within an epoch.
 
 Rules
@@ -14,30 +14,47 @@ Rules
     3. A request that makes no sense is the user's: that job is held with a sentence that says so.
     4. An end is told with the snapshot of the report that told it, and not again.
     5. A start that the controller refused holds the job back; `bridge.rpc.refusals` says how long.
+    6. Time may run back by `SKEW_S` within an epoch; beyond, what is known is asked for anew. It
+       does not leap by `LEAP_S`, unless full reports say so for `STAYS_S`: it was wrong before.
+    7. What is odd (`bridge.rpc.oddities`) is asked for once, at most every `DOUBT_S`; what a full
+       report says is planned with. No time of a user is refused: it is brought within bounds.
 """
 
+import contextlib
+import dataclasses
 import logging
+import time
 from collections.abc import Callable, Container, Sequence
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bridge.accuracy import Began
-from bridge.errors import RequestError, SnapshotError, StaleSnapshot, UnsupportedVersion
+from bridge.errors import RequestError, SnapshotError, UnsupportedVersion
 from bridge.model.job import NONE_ENDED, EndedTable, Ending, JobTable, RunningTable
 from bridge.model.node import CPUS, MEMORY_MIB
 from bridge.model.snapshot import Partition, Reservation, Snapshot
 from bridge.model.topology import Topology
 from bridge.planning.implied_switches import imply
+from bridge.rpc.fence import Fence
 from bridge.rpc.hostlist import NodeIndex
 from bridge.rpc.jobs import PendingJobs, RunningJobs
-from bridge.rpc.lowering import MAX_AMOUNT, MAX_COUNT, Layout, Lowered, lower
-from bridge.rpc.nodes import Nodes
+from bridge.rpc.lowering import (
+    MAX_AMOUNT,
+    MAX_COUNT,
+    MAX_NODE_LIST,
+    Layout,
+    Lowered,
+    lower,
+)
+from bridge.rpc.nodes import MAX_GRES_KINDS, Nodes
+from bridge.rpc.oddities import SKEW_S, oddities
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.refusals import Refusals
+from bridge.rpc.words import printable
 from bridge.rpc.world import (
     LATEST_S,
-    MAX_WORD,
     read_licences,
     read_partitions,
     read_reservations,
@@ -48,15 +65,32 @@ _log = logging.getLogger(__name__)
 
 WIRE_VERSION = 1
 MAX_JOBS = 2_000_000
-MAX_TEXT = 200
+MAX_FEATURES = 64
+MAX_ID = 256
+MAX_ENDED = 100_000
+"""Ends that are learnt from in one report: the last ones."""
+
+LATEST_NOW_S = 32_503_680_000
+"""No controller's clock is beyond: the year 3000."""
+
+LEAP_S = 100 * UNLIMITED_S
+STAYS_S = 60
+_GAP_S = 3600
+"""No longer apart are reports of a clock that stays where it leapt to."""
+DOUBT_S = 60
+MOST_ODD = 1000
+"""Oddities that are remembered, so as not to ask for everything again because of them."""
+
+LONG = 256
+"""Texts from so many characters on are read before it is the report's turn."""
 _MAX_LOWERED = 200_000
+_MAX_LOWERED_BYTES = 64 << 20
 
 
 class Session:
     """The state of one controller, and the snapshots made of it.
 
     Attributes:
-        epoch: of the controller; 0 before its hello.
         generation: what is held; 0: nothing.
         full_requests: times everything was asked for.
         fulls: times everything was sent.
@@ -71,6 +105,7 @@ class Session:
         retry_s: int = 30,
         switches: Callable[[Sequence[str]], Topology | None] = lambda _: None,
         switches_wait_s: int = 0,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Nothing is known yet.
 
@@ -78,10 +113,11 @@ class Session:
             retry_s: after this long a refused start is tried again.
             switches: what is above nodes of these names.
             switches_wait_s: how long jobs that say nothing of leaf switches wait for few of them.
+            clock: seconds, that nobody can set; tells which controllers are silent.
         """
+        self._fence = Fence(clock)
         self._switches, self._wait_s = switches, switches_wait_s
         self._warned = False
-        self.epoch = 0
         self.generation = 0
         self.full_requests = 0
         self.fulls = 0
@@ -91,7 +127,12 @@ class Session:
         self.whole = False
         self.ended = NONE_ENDED
         self._broken = False
+        self._odd: dict[str, str] = {}
+        self._doubted_s = -DOUBT_S
+        self._clock_s: int | None = None
+        self._leapt_s = (0, 0)
         self._changes = 0
+        self.retry_s = retry_s
         self._refusals = Refusals(retry_s)
         self._clear()
 
@@ -108,21 +149,31 @@ class Session:
         self._pending = PendingJobs(2, 0)
         self._running = RunningJobs(2, 0)
         self._lowered: dict[bytes, Lowered] = {}
+        self._lowered_bytes = 0
         self._job_table: tuple[JobTable, NDArray[np.int64]] | None = None
         self._running_table: RunningTable | None = None
         self._licence_total: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self._odd_names: dict[str, str] = {}
+
+    @property
+    def epoch(self) -> int:
+        """Of the controller that is listened to; 0 before its hello."""
+        return self._fence.epoch
 
     @property
     def nodes(self) -> NodeIndex:
         """The names of the nodes."""
         return self._nodes.index
 
-    def greet(self, hello: pb.HelloRequest) -> None:
-        """Begins an epoch.
+    def greet(self, hello: pb.HelloRequest) -> bool:
+        """Begins an epoch; a hello that is repeated changes nothing.
+
+        Returns:
+            False if it is a repeated one.
 
         Raises:
             UnsupportedVersion: the controller speaks another wire.
-            StaleSnapshot: a newer controller has taken over.
+            StaleSnapshot: another controller is listened to.
             SnapshotError: the epoch is 0.
         """
         if hello.wire_version != WIRE_VERSION:
@@ -130,19 +181,18 @@ class Session:
                 f"the controller speaks wire version {hello.wire_version}, this service "
                 f"{WIRE_VERSION}: install matching versions of plugin and service"
             )
-        self._fence(hello.epoch)
         if hello.epoch == 0:
             raise SnapshotError("epoch", "must not be 0")
+        self._fence.take(hello.epoch)
+        hello = _bounded(hello)
+        if hello == self.hello:
+            return False
+        if hello.epoch != self.hello.epoch:
+            self._broken, self._odd, self._doubted_s = False, {}, -DOUBT_S
+            self._clock_s = None
         self.hello = hello
-        self.epoch = hello.epoch
-        self._broken = False
         self._clear()
-
-    def _fence(self, epoch: int) -> None:
-        if epoch < self.epoch:
-            raise StaleSnapshot(
-                f"epoch {epoch} is over: a newer controller (epoch {self.epoch}) has taken over"
-            )
+        return True
 
     def apply(self, request: pb.CycleRequest) -> bool:
         """Takes a report in.
@@ -154,22 +204,20 @@ class Session:
             StaleSnapshot: a newer controller has taken over.
             SnapshotError: even a full report contradicts itself.
         """
-        self._fence(request.epoch)
+        greeted = self._fence.admit(request.epoch)
         self.started, self.gone, self.ended = [], [], NONE_ENDED
         self.whole = full = request.base_generation == 0
-        if request.epoch != self.epoch or (
-            not full and (self.generation == 0 or request.base_generation != self.generation)
-        ):
+        if not greeted or not self.follows(request):
             return self._ask()
         try:
             if request.generation <= request.base_generation:
                 raise SnapshotError("generation", "does not grow")
-            if not 0 <= request.now_s < LATEST_S:
-                raise SnapshotError("now_s", f"{request.now_s} is no time")
+            self._check_clock(request.now_s, full)
             if full:
                 self._clear()
                 self.fulls += 1
             self._apply(request)
+            doubt = self._doubt(request, full)
         except SnapshotError as error:
             self._clear()
             if full and self._broken:
@@ -180,14 +228,80 @@ class Session:
         except BaseException:
             self._clear()  # half a report is no state
             raise
+        if doubt:
+            _log.warning("asking the controller for everything: %s", doubt)
+            self._doubted_s = request.now_s
+            self._clear()
+            return self._ask()
         self._broken = False if full else self._broken
         self.generation = request.generation
-        self.now_s = request.now_s
+        self.now_s = self._clock_s = request.now_s
+        self._fence.reported()
         return True
+
+    def follows(self, request: pb.CycleRequest) -> bool:
+        """Tells whether a report is everything, or what changed since the one taken last."""
+        base = request.base_generation
+        return request.epoch == self.epoch and (not base or base == self.generation)
+
+    def prepare(self, request: pb.CycleRequest) -> None:
+        """Reads what is long in a report; needs no turn, changes nothing but what is remembered."""
+        nodes = self._nodes.index
+        for job in request.jobs:
+            asked = job.request
+            for text, unknown_ok in ((asked.required_nodes, False), (asked.excluded_nodes, True)):
+                if LONG <= len(text) <= MAX_NODE_LIST:
+                    with contextlib.suppress(RequestError):  # it is told of when the job is taken
+                        nodes.parse(text, unknown_ok=unknown_ok)
 
     def _ask(self) -> bool:
         self.full_requests += 1
         return False
+
+    def _check_clock(self, now_s: int, full: bool) -> None:
+        """Rule 6."""
+        before_s = self._clock_s
+        if not 0 <= now_s < LATEST_NOW_S:
+            raise SnapshotError("now_s", f"{now_s} is no time")
+        if before_s is None:
+            return
+        if abs(now_s - before_s) >= LEAP_S:
+            first_s, last_s = self._leapt_s
+            if not 0 <= now_s - last_s <= _GAP_S:
+                first_s = now_s
+            self._leapt_s = first_s, now_s
+            if not full or now_s - first_s < STAYS_S:
+                raise SnapshotError("now_s", f"leaps from {before_s} to {now_s}")
+            _log.warning("the controller's clock stays at %d: at %d it was wrong", now_s, before_s)
+            before_s = now_s + LEAP_S  # nothing that is remembered is of this clock
+        else:
+            self._leapt_s = (0, 0)
+        if now_s < before_s - SKEW_S:
+            if not full:
+                raise SnapshotError("now_s", f"runs back from {before_s} to {now_s}")
+            self._refusals.clear()  # their times are those of another clock
+            self._doubted_s = now_s - DOUBT_S
+
+    def _doubt(self, request: pb.CycleRequest, full: bool) -> str:
+        """What is odd for the first time and may come of a change that was lost (rule 7)."""
+        if self._running_table is not None and not (request.nodes or request.removed_nodes):
+            return ""
+        if self._running_table is None:
+            self._running_table = self._running.table()
+        found = oddities(
+            request.now_s, self._nodes.resources, self._nodes.table(), self._running_table
+        )
+        odd = dict(islice((*self._odd_names.items(), *islice(found, MOST_ODD)), MOST_ODD))
+        fresh = [f"{field} {text}" for field, text in odd.items() if field not in self._odd]
+        if not fresh:
+            self._odd = odd
+            return ""
+        shown = "; ".join(fresh[:3]) + (f" and {len(fresh) - 3} more" if len(fresh) > 3 else "")
+        if not full and request.now_s - self._doubted_s >= DOUBT_S:
+            return shown
+        self._odd = odd
+        _log.warning("planning with what is odd: %s", shown)
+        return ""
 
     def _apply(self, request: pb.CycleRequest) -> None:
         nodes, renumbered = self._nodes, self._nodes.renumbered
@@ -223,12 +337,13 @@ class Session:
         running = [job for job in jobs if job.state != pb.JOB_STATE_PENDING]
         self._take_running(running)
         self._begin(running, held)
-        self.ended = _ended_table(request.ended)
+        self.ended = _ended_table(request.ended, request.now_s)
 
     def _refer(self) -> None:
         """Resolves names into indexes anew, after nodes or partitions changed."""
         nodes, hello = self._nodes, self.hello
-        partitions = read_partitions(self._partition_messages, nodes.index)
+        odd: dict[str, str] = {}
+        partitions = read_partitions(self._partition_messages, nodes.index, odd)
         licences = read_licences(self._licence_messages)
         layout = Layout(
             nodes=nodes.index,
@@ -250,12 +365,13 @@ class Session:
             features=nodes.features,
         )
         self._reservations = read_reservations(
-            self._reservation_messages, nodes.index, list(licences)
+            self._reservation_messages, nodes.index, list(licences), odd
         )
+        self._odd_names = odd
         self._partitions = partitions
         self._licence_total = np.array(list(licences.values()), dtype=np.int64)
         self._layout = layout
-        self._lowered = {}
+        self._lowered, self._lowered_bytes = {}, 0
         requests = self._pending.requests()
         self._pending.lower_again(
             [self._lower(request) for request in requests], len(nodes.resources), len(licences)
@@ -269,8 +385,11 @@ class Session:
     def _lower(self, request: bytes) -> Lowered:
         found = self._lowered.get(request)
         if found is None:
-            if len(self._lowered) >= _MAX_LOWERED:
+            full = self._lowered_bytes + len(request) > _MAX_LOWERED_BYTES
+            if full or len(self._lowered) >= _MAX_LOWERED:
                 self._lowered.clear()
+                self._lowered_bytes = 0
+            self._lowered_bytes += len(request)
             found = lower(pb.Request.FromString(request), self._layout)
             self._lowered[request] = found
         return found
@@ -293,26 +412,25 @@ class Session:
         lowered: list[Lowered] = []
         for job in jobs:
             job_id, version, hold = job.id, job.version, job.hold
-            times = (job.submit_s, job.eligible_s, job.begin_s)
-            limit_s, tasks = job.time_limit_s, job.array_tasks
-            bounds = (job.deadline_s, job.least_time_s)
+            tasks, least_s = job.array_tasks, max(job.least_time_s, 0)
+            times = [_time(at_s) for at_s in (job.submit_s, job.eligible_s, job.begin_s)]
+            deadline_s = _time(job.deadline_s) or (1 if job.deadline_s else 0)
             if version == 0 or not 0 <= hold <= pb.HOLD_OTHER:
                 raise SnapshotError(f"jobs[{job_id[:64]}]", "has no version or an unknown hold")
-            if min(*times, *bounds, limit_s) < 0 or max(*times, *bounds) >= LATEST_S:
-                raise SnapshotError(f"jobs[{job_id[:64]}]", "has an impossible time")
             request = job.request.SerializeToString()
             scalars.append(
                 (
                     version - (1 << 64) if version >> 63 else version,
-                    min(job.priority, (1 << 63) - 1), *times, min(limit_s, UNLIMITED_S), hold,
+                    min(job.priority, (1 << 63) - 1), *times,
+                    min(max(job.time_limit_s, 0), UNLIMITED_S), hold,
                     min(tasks, MAX_COUNT), min(job.array_startable, tasks, MAX_COUNT),
-                    *bounds,
+                    deadline_s, min(least_s, UNLIMITED_S),
                 )
             )  # fmt: skip
             words.append(
                 (
-                    _identifier(job_id), _text(job.name), _text(job.user), _text(job.account),
-                    _text(job.hold_text),
+                    _identifier(job_id), printable(job.name), printable(job.user),
+                    printable(job.account), printable(job.hold_text),
                 )
             )  # fmt: skip
             requests.append(request)
@@ -332,8 +450,8 @@ class Session:
             job_id, allocation = _identifier(job.id), job.allocation
             if job.state not in (pb.JOB_STATE_RUNNING, pb.JOB_STATE_COMPLETING):
                 raise SnapshotError(f"jobs[{job_id}].state", "is unknown")
-            start_s, end_s = allocation.start_s, allocation.end_s
-            if not (0 <= start_s < LATEST_S and 0 <= end_s < LATEST_S):
+            start_s, end_s = allocation.start_s, min(allocation.end_s, LATEST_S - 1)
+            if not (0 <= start_s < LATEST_S and end_s >= 0):
                 raise SnapshotError(f"jobs[{job_id}].allocation", "has an impossible time")
             if job.state == pb.JOB_STATE_RUNNING:
                 end_s = min(end_s or start_s + UNLIMITED_S, start_s + 10 * UNLIMITED_S)
@@ -343,7 +461,7 @@ class Session:
                     allocation.exclusive,
                 )
             )  # fmt: skip
-            words.append((job_id, _text(job.name), _text(job.user), _text(job.account)))
+            words.append((job_id, printable(job.name), printable(job.user), printable(job.account)))
             raw.append(job.SerializeToString())
             wanted = [0] * len(self._layout.licences)
             for use in allocation.licences:
@@ -380,6 +498,9 @@ class Session:
         """Nodes of an allocation, ascending, and what is held on each."""
         parts: list[NDArray[np.int32]] = []
         vectors: list[list[int]] = []
+        most = max(len(use.gres) for use in allocation.uses) if allocation.uses else 0
+        if len(allocation.uses) > max(len(self._layout.nodes), 1) or most > MAX_GRES_KINDS:
+            raise SnapshotError(f"jobs[{job_id}].allocation", "holds more kinds than there are")
         for use in allocation.uses:
             try:
                 nodes = self._layout.nodes.parse(use.nodes)
@@ -394,9 +515,7 @@ class Session:
             parts.append(nodes)
             vectors.append(vector)
         if len(parts) == 1:
-            return parts[0], np.array(vectors * len(parts[0]), dtype=np.int64).reshape(
-                len(parts[0]), -1
-            )
+            return parts[0], np.repeat(np.array(vectors, np.int64), len(parts[0]), axis=0)
         if not parts:
             return np.empty(0, np.int32), np.empty((0, len(self._layout.resources)), np.int64)
         nodes = np.concatenate(parts)
@@ -409,10 +528,42 @@ class Session:
         )
         return nodes, use_rows[order]
 
-    def refuse(self, job_id: str, version: int, text: str, now_s: int) -> None:
-        """Holds a job back whose start the controller refused (rule 5)."""
-        words = _text(text) or "the controller refused to start it"
-        self._refusals.add(job_id, version, words, changes=self._changes, now_s=now_s)
+    def refuse(
+        self,
+        job_id: str,
+        version: int,
+        text: str,
+        now_s: int,
+        *,
+        busy: bool = False,
+        nodes: Sequence[str] = (),
+        partition: str = "",
+    ) -> None:
+        """Holds a job back whose start on some nodes was refused (rule 5); busy: for a moment."""
+        words = printable(text) or "the controller refused to start it"
+        self._refusals.add(
+            job_id, version, words, changes=self._changes, now_s=now_s, busy=busy, nodes=nodes,
+            partition=partition,
+        )  # fmt: skip
+
+    def _others(self, jobs: JobTable, row: int, names: frozenset[str]) -> tuple[int, ...]:
+        """The nodes of these names, if the job can do without them; otherwise none."""
+        index = self._nodes.table().index
+        nodes = {index[name] for name in names if name in index} - set(jobs.required[row])
+        usable = self._nodes.table().usable
+        left = {
+            node
+            for partition in jobs.partitions[row]
+            for node in self._partitions[partition].nodes.tolist()
+            if usable[node]
+        }
+        left -= nodes | set(jobs.excluded[row])
+        return tuple(nodes) if len(left) >= jobs.min_nodes[row] else ()
+
+    @property
+    def changes(self) -> int:
+        """Counts what may make a start possible that was refused."""
+        return self._changes
 
     def next_retry_s(self) -> int | None:
         """When the next refused start may be tried again, whatever happens until then."""
@@ -427,7 +578,10 @@ class Session:
         jobs, serials = self._job_table
         if self._refusals:
             rows = self._pending.rows_of(self._refusals, serials)
-            jobs = self._refusals.overlay(jobs, rows, changes=self._changes, now_s=self.now_s)
+            jobs = self._refusals.overlay(
+                jobs, rows, changes=self._changes, now_s=self.now_s, others=self._others,
+                partitions=self._layout.partitions,
+            )  # fmt: skip
         nodes = self._nodes.table()
         snapshot = Snapshot(
             now_s=self.now_s,
@@ -435,7 +589,7 @@ class Session:
             resources=self._nodes.resources,
             nodes=nodes,
             jobs=jobs,
-            running=self._running_table,
+            running=_now_running(self._running_table, self.now_s),
             partitions=self._partitions,
             reservations=self._reservations,
             licences=tuple(self._layout.licences),
@@ -449,20 +603,36 @@ class Session:
         return imply(snapshot, self._wait_s), serials
 
 
-def _ended_table(messages: Sequence[pb.EndedJob]) -> EndedTable:
+def _time(at_s: int) -> int:
+    """A time that users say, within bounds; one before all times is none."""
+    return min(max(at_s, 0), LATEST_S - 1)
+
+
+def _now_running(running: RunningTable, now_s: int) -> RunningTable:
+    """With starts that are not in the future, and ends that are not before them."""
+    start_s = np.minimum(running.start_s, now_s)
+    end_s = np.where((running.end_s > 0) & (running.end_s < start_s), start_s, running.end_s)
+    if (start_s == running.start_s).all() and (end_s == running.end_s).all():
+        return running
+    return dataclasses.replace(running, start_s=start_s, end_s=end_s)
+
+
+def _ended_table(messages: Sequence[pb.EndedJob], now_s: int) -> EndedTable:
     """The jobs that ended; such that make no sense teach nothing and are left out."""
+    if len(messages) > MAX_ENDED:
+        messages = messages[-MAX_ENDED:]
     rows = [
         (
             _identifier(job.id),
-            _text(job.name),
-            _text(job.user),
+            printable(job.name),
+            printable(job.user),
             job.start_s,
             job.end_s,
             min(job.time_limit_s, UNLIMITED_S),
             job.ending if job.ending in Ending._value2member_map_ else Ending.UNKNOWN,
         )
         for job in messages
-        if 0 < job.start_s < job.end_s < LATEST_S and job.time_limit_s >= 0
+        if 0 < job.start_s < job.end_s <= now_s + SKEW_S and job.time_limit_s >= 0
     ]
     if not rows:
         return NONE_ENDED
@@ -471,16 +641,17 @@ def _ended_table(messages: Sequence[pb.EndedJob]) -> EndedTable:
     return EndedTable(*(np.array(c, dtype=k) for c, k in zip(columns, kinds, strict=True)))
 
 
+def _bounded(hello: pb.HelloRequest) -> pb.HelloRequest:
+    """A copy of which no word is long."""
+    kept = pb.HelloRequest()
+    kept.CopyFrom(hello)
+    kept.controller, kept.cluster = printable(hello.controller), printable(hello.cluster)
+    del kept.features[:]
+    kept.features.extend(printable(word) for word in hello.features[:MAX_FEATURES])
+    return kept
+
+
 def _identifier(text: str) -> str:
-    if not text or len(text) > MAX_WORD or not text.isprintable() or " " in text:
+    if not text or len(text) > MAX_ID or not text.isprintable() or " " in text:
         raise SnapshotError("jobs.id", f"'{text[:64]}' is no job id")
     return text
-
-
-def _text(text: str) -> str:
-    """Words of users: shortened and made printable rather than refused."""
-    if len(text) > MAX_TEXT:
-        text = text[: MAX_TEXT - 3] + "..."
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else "?" for char in text)

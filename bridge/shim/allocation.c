@@ -61,20 +61,30 @@ static use_t *use_like(arena_t *arena, arena_list_t *uses, const use_t *wanted)
     return use;
 }
 
+// Suspended until somebody resumes it (gang scheduling keeps the priority): Slurm gives its cores
+// to others, and keeps memory and devices for it.
+static bool has_given_cores(const job_record_t *job)
+{
+    return IS_JOB_SUSPENDED(job) && job->priority == 0;
+}
+
 // Groups the job's nodes by what is held on them; `only` leaves out nodes that are not in it.
 static void set_uses(arena_t *arena, pb_allocation_t *allocation, const job_record_t *job,
                      bitstr_t *only)
 {
     const struct job_resources *held = job->job_resrcs;
     arena_list_t uses = {0};
+    bool coreless = has_given_cores(job);
     uint32_t at = 0;
     for (bitoff_t node = compat_next_bit(held->node_bitmap, 0); node >= 0 && at < held->nhosts;
          node = compat_next_bit(held->node_bitmap, node + 1), at++) {
         if (only && !bit_test(only, node))
             continue;
-        use_t wanted = {.cpus = held->cpus ? held->cpus[at] : 0,
+        use_t wanted = {.cpus = held->cpus && !coreless ? held->cpus[at] : 0,
                         .memory_mib = held->memory_allocated ? held->memory_allocated[at] : 0};
         wanted.gres = gres_held(arena, job, at, &wanted.n_gres);
+        if (coreless && !wanted.memory_mib && !wanted.n_gres)
+            continue;
         bit_set(use_like(arena, &uses, &wanted)->nodes, node);
     }
     arena_list_t messages = {0};
@@ -102,7 +112,8 @@ pb_allocation_t *allocation_message(arena_t *arena, const job_record_t *job)
     allocation->partition = arena_text(arena, job->part_ptr ? job->part_ptr->name : NULL);
     const struct job_resources *held = job->job_resrcs;
     // Slurm starts nothing on a node that is being cleaned up.
-    allocation->exclusive = completing || (held && (held->whole_node & WHOLE_NODE_REQUIRED));
+    allocation->exclusive =
+        completing || (held && (held->whole_node & WHOLE_NODE_REQUIRED) && !has_given_cores(job));
     if (!completing)
         allocation->licences = licence_uses(arena, job->license_list, &allocation->n_licences);
     if (held && held->node_bitmap && (!completing || job->node_bitmap_cg)) {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "announce.h"
 
-#include <ctype.h>
-
 #include "nodes.h"
+#include "throttle.h"
 
 #define MAX_TEXT 160
 // Nothing is planned further ahead: a later start is a fault of the planner.
@@ -17,13 +16,18 @@ static uint32_t slurm_reason(pb_reason_t code, const job_record_t *job)
     case PB(REASON_CODE__REASON_LICENCES):
         return WAIT_LICENSES;
     case PB(REASON_CODE__REASON_RESERVATION):
+    case PB(REASON_CODE__REASON_MAINTENANCE):
         return job->resv_name ? WAIT_RESERVATION : WAIT_NODE_NOT_AVAIL;
+    case PB(REASON_CODE__REASON_NODES_DOWN):
+        return WAIT_NODE_NOT_AVAIL;
     case PB(REASON_CODE__REASON_BEGIN_TIME):
         return WAIT_TIME;
     case PB(REASON_CODE__REASON_ARRAY_LIMIT):
         return WAIT_ARRAY_TASK_LIMIT;
     case PB(REASON_CODE__REASON_PARTITION):
-        return WAIT_PART_CONFIG;
+        return job->part_ptr && job->part_ptr->state_up == PARTITION_DOWN       ? WAIT_PART_DOWN
+               : job->part_ptr && job->part_ptr->state_up == PARTITION_INACTIVE ? WAIT_PART_INACTIVE
+                                                                                : WAIT_PART_CONFIG;
     case PB(REASON_CODE__REASON_NEVER):
     case PB(REASON_CODE__REASON_BAD_REQUEST):
         return FAIL_CONSTRAINTS;
@@ -52,18 +56,55 @@ static bool slurm_knows_better(const job_record_t *job, const ledger_job_t *entr
 static char *clean(const char *text)
 {
     char line[MAX_TEXT + 1];
-    size_t n = 0;
-    for (; text[n] && n < MAX_TEXT; n++)
-        line[n] =
-            isascii((unsigned char)text[n]) && isprint((unsigned char)text[n]) ? text[n] : '?';
-    line[n] = 0;
-    return n ? xstrdup(line) : NULL;
+    return plain(line, sizeof(line), text)[0] ? xstrdup(line) : NULL;
 }
 
-static void set_reason(job_record_t *job, const pb_pending_t *pending)
+// The nodes a job names that are not available, as Slurm writes them; NULL: all are.
+static char *unavailable(const job_record_t *job)
 {
-    uint32_t reason = slurm_reason(pending->code, job);
-    char *text = clean(pending->text);
+    bitstr_t *named = job->details->req_node_bitmap;
+    if (!named || bit_super_set(named, avail_node_bitmap))
+        return NULL;
+    bitstr_t *missing = bit_alloc(bit_size(named));
+    for (bitoff_t at = 0; (at = compat_next_bit(named, at)) >= 0; at++) {
+        if (!bit_test(avail_node_bitmap, at))
+            bit_set(missing, at);
+    }
+    char *names = bitmap2node_name(missing);
+    FREE_NULL_BITMAP(missing);
+    return names;
+}
+
+// What stands beside Slurm's word: nothing where that says all, its own sentence where it has one,
+// the service's words where they say more.
+static char *sentence(uint32_t reason, const pb_pending_t *pending, const job_record_t *job)
+{
+    char *names, *text;
+    switch (reason) {
+    case WAIT_LICENSES:
+    case WAIT_RESERVATION:
+    case WAIT_TIME:
+    case WAIT_ARRAY_TASK_LIMIT:
+    case WAIT_PART_DOWN:
+    case WAIT_PART_INACTIVE:
+        return NULL;
+    case WAIT_NODE_NOT_AVAIL:
+        if (pending->code == PB(REASON_CODE__REASON_MAINTENANCE))
+            return xstrdup("ReqNodeNotAvail, Reserved for maintenance");
+        if (pending->code == PB(REASON_CODE__REASON_RESERVATION))
+            return xstrdup("ReqNodeNotAvail, May be reserved for other job");
+        names = unavailable(job);
+        text = names ? xstrdup_printf("ReqNodeNotAvail, UnavailableNodes:%s", names)
+                     : clean(pending->text);
+        xfree(names);
+        return text;
+    default:
+        return clean(pending->text);
+    }
+}
+
+static void show(job_record_t *job, uint32_t reason, char *text)
+{
     if (job->state_reason == reason && !xstrcmp(job->state_desc, text)) {
         xfree(text);
         return;
@@ -72,6 +113,26 @@ static void set_reason(job_record_t *job, const pb_pending_t *pending)
     xfree(job->state_desc);
     job->state_desc = text;
     last_job_update = time(NULL);
+}
+
+static void set_reason(job_record_t *job, const ledger_job_t *entry, const pb_pending_t *pending)
+{
+    if (pending->code == PB(REASON_CODE__REASON_REFUSED) && entry->word != WAIT_NO_REASON) {
+        // Beside another word than this one stands a sentence of Slurm's, or none.
+        if (job->state_reason != entry->word || entry->word == WAIT_RESOURCES)
+            show(job, entry->word, NULL);
+        return;
+    }
+    uint32_t reason = slurm_reason(pending->code, job);
+    show(job, reason, sentence(reason, pending, job));
+}
+
+void announce_refusal(job_record_t *job, ledger_job_t *entry, uint32_t word)
+{
+    bool shown = entry->word != WAIT_NO_REASON && job->state_reason == entry->word;
+    if (shown && entry->word != word && IS_JOB_PENDING(job) && job->priority)
+        show(job, word == WAIT_NO_REASON ? WAIT_RESOURCES : word, NULL);
+    entry->word = word;
 }
 
 static verdict_t invalid(const char *text)
@@ -110,7 +171,7 @@ verdict_t announce_start(job_record_t *job, ledger_job_t *entry, const pb_planne
     }
     entry->announced = true;
     if (planned->reason && !slurm_knows_better(job, entry, planned->reason->code))
-        set_reason(job, planned->reason);
+        set_reason(job, entry, planned->reason);
     return (verdict_t){.outcome = PB(OUTCOME__OUTCOME_APPLIED)};
 }
 
@@ -142,6 +203,6 @@ verdict_t announce_pending(job_record_t *job, ledger_job_t *entry, const pb_pend
     }
     entry->announced = misses;
     if (misses || !slurm_knows_better(job, entry, pending->code))
-        set_reason(job, pending);
+        set_reason(job, entry, pending);
     return (verdict_t){.outcome = PB(OUTCOME__OUTCOME_APPLIED)};
 }

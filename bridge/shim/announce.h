@@ -14,4 +14,7 @@ verdict_t announce_start(job_record_t *job, ledger_job_t *entry, const pb_planne
 // Withdraws what was announced and sets the reason.
 verdict_t announce_pending(job_record_t *job, ledger_job_t *entry, const pb_pending_t *pending);
 
+// Notes Slurm's word for a start that it refused (WAIT_NO_REASON: none, or it was not refused).
+void announce_refusal(job_record_t *job, ledger_job_t *entry, uint32_t word);
+
 #endif

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "apply.h"
 
+#include <stdlib.h>
+
 #include "announce.h"
 #include "jobs.h"
 #include "reserve.h"
 #include "start.h"
+#include "throttle.h"
 
 static verdict_t verdict(pb_outcome_t outcome, const char *text)
 {
@@ -46,8 +49,11 @@ static verdict_t apply_one(const pb_decision_t *decision, ledger_t *ledger)
         return verdict(PB(OUTCOME__OUTCOME_STALE), "the job is no longer pending");
     if (decision->job_version != job_version(job))
         return verdict(PB(OUTCOME__OUTCOME_STALE), "the job has changed");
-    if (decision->action_case == PB(DECISION__ACTION_START))
-        return start_job(job, decision->start);
+    if (decision->action_case == PB(DECISION__ACTION_START)) {
+        verdict_t said = start_job(job, decision->start);
+        announce_refusal(job, entry, said.word);
+        return said;
+    }
     if (decision->action_case == PB(DECISION__ACTION_PLANNED_START))
         return announce_start(job, entry, decision->planned_start);
     return announce_pending(job, entry, decision->pending);
@@ -56,9 +62,10 @@ static verdict_t apply_one(const pb_decision_t *decision, ledger_t *ledger)
 static void count(applied_t *applied, const pb_decision_t *decision, const verdict_t *said)
 {
     if (said->outcome != PB(OUTCOME__OUTCOME_APPLIED)) {
+        char job[65], text[sizeof(said->text)];
         applied->refused++;
-        debug("bridge: decision %" PRIu64 " for job %.64s not carried out: %s", decision->id,
-              decision->job_id, said->text);
+        debug("bridge: decision %" PRIu64 " for job %s not carried out: %s", decision->id,
+              plain(job, sizeof(job), decision->job_id), plain(text, sizeof(text), said->text));
     } else if (decision->action_case == PB(DECISION__ACTION_START)) {
         applied->starts++;
     } else {
@@ -66,23 +73,62 @@ static void count(applied_t *applied, const pb_decision_t *decision, const verdi
     }
 }
 
+// ---------------------------------------------------------------- numbers of decisions
+
+static int by_number(const void *a, const void *b)
+{
+    uint64_t first = *(const uint64_t *)a, second = *(const uint64_t *)b;
+    return first < second ? -1 : first > second;
+}
+
+// The numbers of a reply's decisions, ascending; to be freed.
+static uint64_t *numbers_of(const pb_cycle_reply_t *reply)
+{
+    uint64_t *numbers = calloc(reply->n_decisions, sizeof(*numbers));
+    if (!numbers)
+        abort();
+    for (size_t i = 0; i < reply->n_decisions; i++)
+        numbers[i] = reply->decisions[i]->id;
+    qsort(numbers, reply->n_decisions, sizeof(*numbers), by_number);
+    return numbers;
+}
+
+// True for a number that was said before, or is said twice in this reply: then it names nothing.
+static bool is_used(const uint64_t *numbers, size_t count, uint64_t number, uint64_t decided)
+{
+    if (number <= decided)
+        return true;
+    const uint64_t *at = bsearch(&number, numbers, count, sizeof(*numbers), by_number);
+    return (at > numbers && at[-1] == number) || (at < numbers + count - 1 && at[1] == number);
+}
+
 bool apply_reply(const pb_cycle_reply_t *reply, ledger_t *ledger, held_t *held, fates_t *fates,
-                 applied_t *applied)
+                 uint64_t *decided, applied_t *applied)
 {
     bool interrupted;
+    const uint64_t before = *decided;
     *applied = (applied_t){0};
     if (!reply->n_decisions)
         return true;
-    if (!held_take(held, HELD_APPLY))
-        return false;
-    for (size_t i = 0; i < reply->n_decisions; i++) {
-        if (!held_breathe(held, &interrupted))
-            return false;
+    uint64_t *numbers = numbers_of(reply);
+    *decided = MAX(before, numbers[reply->n_decisions - 1]);
+    bool good = held_take(held, HELD_APPLY);
+    for (size_t i = 0; good && i < reply->n_decisions; i++) {
+        good = held_breathe(held, &interrupted);
+        if (!good)
+            break;
         const pb_decision_t *decision = reply->decisions[i];
-        verdict_t said = apply_one(decision, ledger);
+        bool used = is_used(numbers, reply->n_decisions, decision->id, before);
+        applied->repeated += used;
+        verdict_t said =
+            used ? verdict(PB(OUTCOME__OUTCOME_STALE), "a decision of this number was made before")
+                 : apply_one(decision, ledger);
         count(applied, decision, &said);
         fates_add(fates, decision, said.outcome, said.code, said.text);
     }
+    free(numbers);
+    if (!good)
+        return false;
     held_give(held);
     if (applied->starts) {
         schedule_node_save(); // have locks of their own

@@ -12,10 +12,13 @@
 
 typedef struct {
     unsigned starts, announcements, refused;
+    unsigned repeated; // of the refused: those with a number that was used before
 } applied_t;
 
-// Adds a fate for each decision. False: slurmctld is shutting down; the rest is left undone.
+// Adds a fate for each decision. *decided: the greatest number of a decision that the service has
+// made so far; such numbers grow from reply to reply, and what has an old one is not carried out
+// again. False: slurmctld is shutting down; the rest is left undone.
 bool apply_reply(const pb_cycle_reply_t *reply, ledger_t *ledger, held_t *held, fates_t *fates,
-                 applied_t *applied);
+                 uint64_t *decided, applied_t *applied);
 
 #endif

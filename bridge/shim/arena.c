@@ -2,6 +2,8 @@
 #include "arena.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,12 +34,50 @@ void *arena_take(arena_t *arena, size_t bytes)
     return piece;
 }
 
+// The length of the character of UTF-8 that begins here; 0: none does.
+static size_t character(const unsigned char *at)
+{
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    size_t bytes = at[0] < 0x80 ? 1 : at[0] < 0xc2 ? 0 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : 4;
+    if (bytes < 2)
+        return bytes;
+    if (at[0] > 0xf4)
+        return 0;
+    uint32_t code = at[0] & (0x7fu >> bytes);
+    for (size_t i = 1; i < bytes; i++) {
+        if ((at[i] & 0xc0) != 0x80) // the final 0 is no continuation
+            return 0;
+        code = code << 6 | (at[i] & 0x3f);
+    }
+    bool surrogate = code >= 0xd800 && code < 0xe000;
+    return code < least[bytes] || code > 0x10ffff || surrogate ? 0 : bytes;
+}
+
+static char *readable(char *text)
+{
+    for (unsigned char *at = (unsigned char *)text; *at;) {
+        size_t bytes = character(at);
+        if (!bytes)
+            *at = '?';
+        at += bytes ? bytes : 1;
+    }
+    return text;
+}
+
 char *arena_text(arena_t *arena, const char *text)
 {
     if (!text || !*text)
         return (char *)""; // protobuf-c knows the default value by its content, not its address
     size_t bytes = strlen(text) + 1;
-    return memcpy(arena_take(arena, bytes), text, bytes);
+    return readable(memcpy(arena_take(arena, bytes), text, bytes));
+}
+
+char *arena_cut(arena_t *arena, const char *text, size_t most)
+{
+    size_t bytes = text ? strnlen(text, most) : 0;
+    if (!bytes)
+        return arena_text(arena, NULL);
+    return readable(memcpy(arena_take(arena, bytes + 1), text, bytes)); // what is taken is zeroed
 }
 
 char *arena_format(arena_t *arena, const char *format, ...)
@@ -52,7 +92,7 @@ char *arena_format(arena_t *arena, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, (size_t)length + 1, format, args);
     va_end(args);
-    return text;
+    return readable(text);
 }
 
 void arena_reset(arena_t *arena)

@@ -17,8 +17,14 @@ typedef struct {
 // machine has no memory left, as everything in slurmctld does.
 void *arena_take(arena_t *arena, size_t bytes);
 
+// Texts in here are valid UTF-8, else no peer could read the message they are part of: each byte
+// that is not becomes '?'.
+
 // A copy of text; of "" for NULL.
 char *arena_text(arena_t *arena, const char *text);
+
+// The same, cut to so many bytes.
+char *arena_cut(arena_t *arena, const char *text, size_t most);
 
 // Formats into the arena.
 char *arena_format(arena_t *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -12,6 +12,10 @@
 #define SHIM_VERSION "0.1.0"
 #define RETRY_MS 250
 #define FALLBACK_RETRY_MS 1000
+// Who was told that a newer controller has taken over asks again, in case that one is gone.
+#define FENCED_RETRY_MS 5000
+// Lines a minute of what a service or an impostor can cause.
+#define MOST_LINES 3
 // After a scan that took so long, this many times as long nothing is scanned: at most a fifth of
 // one processor goes there, however many jobs come and go.
 #define REST_FACTOR 4
@@ -35,20 +39,36 @@ void cycle_forget(cycle_t *cycle)
 
 // ---------------------------------------------------------------- silence
 
-static void note_silence(cycle_t *cycle, int64_t began_ms, const char *what, const char *why)
+typedef enum {
+    ABSENT,  // nobody answers, or not in time
+    FENCED,  // a newer controller has taken over
+    REFUSED, // what answers is not to be trusted, or makes no sense
+} silence_t;
+
+static void note_silence(cycle_t *cycle, int64_t began_ms, silence_t kind, const char *what,
+                         const char *said)
 {
-    char reason[sizeof(cycle->fallback.reason)];
+    char reason[sizeof(cycle->fallback.reason)], why[sizeof(reason)];
     int64_t now_ms = clock_ms();
-    if (!cycle->silent_since_ms) {
-        cycle->silent_since_ms = began_ms;
+    unsigned hidden;
+    plain(why, sizeof(why), said);
+    if (kind != ABSENT && throttle_allows(&cycle->refusals, MOST_LINES, now_ms, &hidden)) {
+        if (hidden)
+            error("bridge: %u more calls failed so", hidden);
+        error("bridge: %s failed: %s", what, why);
+    } else if (!cycle->silent_since_ms) {
         verbose("bridge: %s failed: %s", what, why);
     } else {
         debug("bridge: %s failed: %s", what, why);
     }
+    if (!cycle->silent_since_ms)
+        cycle->silent_since_ms = began_ms;
     cycle_forget(cycle); // who knows what of it arrived
-    cycle->retry_ms = now_ms + (cycle->fallback.active ? FALLBACK_RETRY_MS : RETRY_MS);
+    cycle->retry_ms = now_ms + (kind == FENCED           ? FENCED_RETRY_MS
+                                : cycle->fallback.active ? FALLBACK_RETRY_MS
+                                                         : RETRY_MS);
     if (now_ms - cycle->silent_since_ms >= (int64_t)cycle->settings.silence_s * 1000 - RETRY_MS) {
-        snprintf(reason, sizeof(reason), "%s: %s", what, why);
+        snprintf(reason, sizeof(reason), "%s: %.*s", what, (int)sizeof(reason) - 20, why);
         fallback_enter(&cycle->fallback, reason);
     }
 }
@@ -71,9 +91,10 @@ static unsigned timeout_ms(const cycle_t *cycle)
 
 // ---------------------------------------------------------------- calls
 
-// Packs and calls. The reply is still to be freed by its kind; NULL: `silence` was noted.
+// Packs, calls and unpacks. The reply is still to be freed by its kind; NULL: the silence was
+// noted.
 static ProtobufCMessage *call(cycle_t *cycle, const char *method, const ProtobufCMessage *request,
-                              const ProtobufCMessageDescriptor *reply_kind)
+                              bool greeting)
 {
     char problem[300];
     const unsigned char *reply;
@@ -85,23 +106,38 @@ static ProtobufCMessage *call(cycle_t *cycle, const char *method, const Protobuf
     protobuf_c_message_pack(request, framed + FRAME_BYTES);
     int64_t began_us = clock_us();
     ProtobufCMessage *message = NULL;
-    if (wire_call(cycle->wire, method, framed, bytes, timeout_ms(cycle), &reply, &reply_bytes,
-                  problem, sizeof(problem))) {
-        message = protobuf_c_message_unpack(reply_kind, NULL, reply_bytes, reply);
-        if (!message)
-            snprintf(problem, sizeof(problem), "the reply is not understood");
+    silence_t silence = REFUSED;
+    if (!wire_call(cycle->wire, method, framed, bytes, reply_most_bytes(&cycle->scale),
+                   timeout_ms(cycle), &reply, &reply_bytes, problem, sizeof(problem))) {
+        wire_failure_t failure = wire_failure(cycle->wire);
+        silence = failure == WIRE_FENCED ? FENCED : failure == WIRE_FAILED ? ABSENT : REFUSED;
+    } else if (greeting) {
+        message =
+            (ProtobufCMessage *)reply_hello(reply, reply_bytes, NULL, problem, sizeof(problem));
+    } else {
+        message = (ProtobufCMessage *)reply_cycle(&cycle->scale, reply, reply_bytes, NULL, problem,
+                                                  sizeof(problem));
     }
     free(framed);
     cycle->round_trip_ms = (double)(clock_us() - began_us) / 1000.0;
     if (!message)
-        note_silence(cycle, began_us / 1000, method, problem);
+        note_silence(cycle, began_us / 1000, silence, method, problem);
     return message;
+}
+
+static void greet(cycle_t *cycle, const pb_hello_reply_t *reply)
+{
+    char service[65], policy[65];
+    unsigned hidden;
+    if (throttle_allows(&cycle->greetings, MOST_LINES, clock_ms(), &hidden))
+        info("bridge: %s decides, policy %s", plain(service, sizeof(service), reply->service),
+             plain(policy, sizeof(policy), reply->policy));
 }
 
 static bool hello(cycle_t *cycle)
 {
-    static char *features[] = {"start", "planned_start", "pending_reason", "reserve",
-                               "reserve_licences"};
+    static char *features[] = {"start",   "planned_start",    "pending_reason",
+                               "reserve", "reserve_licences", "choice"};
     char controller[100];
     pb_hello_request_t request = SCHEDBRIDGE__V1__HELLO_REQUEST__INIT;
     if (!held_take(&cycle->held, HELD_READ))
@@ -121,20 +157,20 @@ static bool hello(cycle_t *cycle)
     request.features = features;
     request.n_features = sizeof(features) / sizeof(features[0]);
     int64_t began_ms = clock_ms();
-    pb_hello_reply_t *reply = (pb_hello_reply_t *)call(cycle, "Hello", &request.base,
-                                                       &schedbridge__v1__hello_reply__descriptor);
+    pb_hello_reply_t *reply = (pb_hello_reply_t *)call(cycle, "Hello", &request.base, true);
     xfree(cluster);
     if (!reply)
         return false;
     bool good = reply->wire_version == WIRE_VERSION && reply->service_epoch;
     if (!good) {
-        note_silence(cycle, began_ms, "Hello", "the service speaks another wire version");
+        note_silence(cycle, began_ms, REFUSED, "Hello", "the service speaks another wire version");
     } else {
         if (cycle->service_epoch != reply->service_epoch) {
-            info("bridge: %.64s decides, policy %.64s", reply->service, reply->policy);
+            greet(cycle, reply);
             fates_clear(&cycle->fates); // of decisions that nobody remembers
         }
         cycle->service_epoch = reply->service_epoch;
+        cycle->decided = 0;
         cycle->greeted = true;
         cycle->full = true;
         ledger_clear(&cycle->ledger);
@@ -163,8 +199,9 @@ static pb_cycle_reply_t *call_cycle(cycle_t *cycle, snapshot_t *snapshot)
           "%.1f ms at most",
           request.generation, cycle->full ? " (full)" : "", request.n_jobs, request.n_removed_jobs,
           request.n_nodes, request.n_fates, status.lock_ms_max);
-    return (pb_cycle_reply_t *)call(cycle, "Cycle", &request.base,
-                                    &schedbridge__v1__cycle_reply__descriptor);
+    cycle->scale = snapshot->scale;
+    cycle->scale.jobs = cycle->ledger.count;
+    return (pb_cycle_reply_t *)call(cycle, "Cycle", &request.base, false);
 }
 
 static void heed(cycle_t *cycle, const pb_cycle_reply_t *reply)
@@ -173,7 +210,8 @@ static void heed(cycle_t *cycle, const pb_cycle_reply_t *reply)
     bool known = reply->service_epoch == cycle->service_epoch;
     bool good = known && !reply->need_full && reply->generation == cycle->generation;
     if (!good && cycle->full) { // who was told everything has nothing to ask for
-        note_silence(cycle, clock_ms(), "Cycle", "the service does not take a full report");
+        note_silence(cycle, clock_ms(), REFUSED, "Cycle",
+                     "the service does not take a full report");
         cycle->greeted = known;
         return;
     }
@@ -195,8 +233,13 @@ static void heed(cycle_t *cycle, const pb_cycle_reply_t *reply)
     note_answer(cycle);
     if (reply->wake_after_s)
         cycle->tick_ms = MIN(cycle->tick_ms, clock_ms() + (int64_t)reply->wake_after_s * 1000);
-    if (!apply_reply(reply, &cycle->ledger, &cycle->held, &cycle->fates, &applied))
+    if (!apply_reply(reply, &cycle->ledger, &cycle->held, &cycle->fates, &cycle->decided, &applied))
         return;
+    if (reply->n_decisions && applied.repeated == reply->n_decisions) {
+        // A hello makes the numbers begin anew: one that was far too great locks nobody out.
+        note_silence(cycle, clock_ms(), REFUSED, "Cycle", "the service repeats its decisions");
+        return;
+    }
     if (reply->n_decisions)
         debug("bridge: %zu decisions: %u starts, %u announcements, %u not carried out; round trip "
               "%.1f ms",

@@ -11,8 +11,10 @@
 #include "fates.h"
 #include "held.h"
 #include "ledger.h"
+#include "reply.h"
 #include "settings.h"
 #include "snapshot.h"
+#include "throttle.h"
 #include "wire.h"
 
 typedef struct {
@@ -23,15 +25,18 @@ typedef struct {
     fates_t fates;
     fallback_t fallback;
 
-    uint64_t epoch;         // of this life of the plugin
+    uint64_t epoch;         // of this life of the plugin; 0: not known yet
     uint64_t service_epoch; // of the service's life; 0: none was met yet
     uint64_t generation;    // of the last call
+    uint64_t decided;       // the greatest number of a decision since the hello
+    reply_scale_t scale;    // of what it was told
     bool greeted;           // hello was said to the present service
     bool full;              // the next call carries everything
 
-    int64_t silent_since_ms; // begin of the first of the calls that failed in a row; 0: none
-    int64_t retry_ms;        // not before, while silent
-    double round_trip_ms;    // of the last call
+    int64_t silent_since_ms;        // begin of the first of the calls that failed in a row; 0: none
+    int64_t retry_ms;               // not before, while silent
+    double round_trip_ms;           // of the last call
+    throttle_t refusals, greetings; // lines about them in the log
 
     // What the next cycle waits for.
     uint64_t seen;      // events_print() before the last scan

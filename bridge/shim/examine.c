@@ -161,7 +161,8 @@ uint32_t examine_partition(job_record_t *job, part_record_t *part)
 {
     part_record_t *present = job->part_ptr;
     job->part_ptr = part;
-    uint32_t reason = (uint32_t)job_limits_check(&job, false);
+    // As backfill, which cuts time limits (--time-min): the least has to fit.
+    uint32_t reason = (uint32_t)job_limits_check(&job, true);
     job->part_ptr = present;
     // The check adjusts the request to the partition: adjust it back.
     if (present != part)
@@ -189,7 +190,9 @@ bool examine_limits(job_record_t *job, uint32_t nodes)
     if (!acct_policy_job_runnable_pre_select(job, false))
         return false;
     uint64_t tres[slurmctld_tres_cnt];
-    memcpy(tres, job->tres_req_cnt, sizeof(tres));
+    memset(tres, 0, sizeof(tres));
+    if (job->tres_req_cnt)
+        memcpy(tres, job->tres_req_cnt, sizeof(tres));
     tres[TRES_ARRAY_CPU] = job->total_cpus ? job->total_cpus : job->details->min_cpus;
     tres[TRES_ARRAY_MEM] = compat_job_memory(job, tres[TRES_ARRAY_CPU], nodes);
     tres[TRES_ARRAY_NODE] = nodes;
@@ -218,6 +221,8 @@ bool examine(job_record_t *job, ledger_job_t *entry, int64_t now_ms)
 {
     char problem[sizeof(entry->hold_text)];
     malleable_t malleable;
+    // Otherwise its reason is what the service announced, or it is to announce one.
+    bool was_held = entry->hold != PB(HOLD__HOLD_NONE);
     entry->tested_ms = now_ms;
     hold(entry, PB(HOLD__HOLD_NONE), NULL);
     keep_records(job);
@@ -250,8 +255,8 @@ bool examine(job_record_t *job, ledger_job_t *entry, int64_t now_ms)
         hold_dependent(job, entry);
         return true;
     }
-    if (job->state_reason == WAIT_ARRAY_TASK_LIMIT || job->state_reason == WAIT_RESERVATION ||
-        job->state_reason == WAIT_CLEANING)
+    if (was_held && (job->state_reason == WAIT_ARRAY_TASK_LIMIT ||
+                     job->state_reason == WAIT_RESERVATION || job->state_reason == WAIT_CLEANING))
         set_reason(job, WAIT_NO_REASON);
     if (job->deadline && job->deadline != NO_VAL && !compat_deadline_ok(job))
         return false;
@@ -270,7 +275,7 @@ bool examine(job_record_t *job, ledger_job_t *entry, int64_t now_ms)
             entry, reason == WAIT_QOS_THRES ? PB(HOLD__HOLD_LIMIT) : PB(HOLD__HOLD_PARTITION), job);
         return true;
     }
-    if (compat_reason_is_part(job->state_reason))
+    if (was_held && compat_reason_is_part(job->state_reason))
         set_reason(job, WAIT_NO_REASON);
     if (!examine_limits(job, MAX(1, job->details->min_nodes))) {
         hold_as_slurm_says(entry, PB(HOLD__HOLD_LIMIT), job);

@@ -8,6 +8,7 @@
 #include "chunks.h"
 #include "gres.h"
 #include "hash.h"
+#include "unmodelled.h"
 
 bool job_is_array_head(const job_record_t *job)
 {
@@ -105,13 +106,13 @@ static int64_t deadline_s(const job_record_t *job)
     return job->deadline == (time_t)NO_VAL ? 0 : (int64_t)job->deadline;
 }
 
-// The shortest time limit the job may be cut to at its start, for its deadline; 0: none shorter.
+// The shortest time limit the job may be cut to at its start; 0: none shorter.
 static int64_t least_time_s(const job_record_t *job)
 {
-    if (!deadline_s(job))
-        return 0;
     if (job->time_min && job->time_min != NO_VAL)
         return (int64_t)job->time_min * 60;
+    if (!deadline_s(job))
+        return 0;
     return job->time_limit == NO_VAL || job->time_limit == INFINITE ? 60 : 0;
 }
 
@@ -151,6 +152,7 @@ uint64_t job_version(const job_record_t *job)
     hash_text(&hash, job->tres_per_job);
     hash_text(&hash, job->tres_per_socket);
     hash_text(&hash, job->tres_per_task);
+    hash_number(&hash, job_is_unmodelled(job));
     hash_number(&hash, (uint64_t)deadline_s(job));
     hash_number(&hash, (uint64_t)switches(job) << 32 | switches_wait_s(job));
     hash_malleable(&hash, job);
@@ -224,6 +226,19 @@ static int64_t time_limit_s(const job_record_t *job)
             minutes = job->part_ptr->max_time;
     }
     return minutes == INFINITE || minutes == NO_VAL ? 0 : (int64_t)minutes * 60;
+}
+
+// Texts that users choose may be as long as a script. Of a name the service keeps less than this,
+// and what it cannot read for being cut holds its own job, not everybody's.
+#define MAX_NAME 256
+#define MAX_EXPRESSION 16384
+
+// The nodes that a user wrote down. A long list is said anew, each node once.
+static char *node_list(arena_t *arena, const char *text, bitstr_t *nodes)
+{
+    if (text && nodes && strnlen(text, MAX_EXPRESSION) == MAX_EXPRESSION)
+        return nodes_text(arena, nodes);
+    return arena_cut(arena, text, MAX_EXPRESSION);
 }
 
 static void set_partitions(arena_t *arena, pb_request_t *request, const job_record_t *job)
@@ -302,13 +317,14 @@ static pb_request_t *request_message(arena_t *arena, const job_record_t *job)
     request->gres_per_node = gres_per_node(arena, job, &request->n_gres_per_node);
     request->exclusive = (details->whole_node & WHOLE_NODE_REQUIRED) ||
                          !xstrcmp(slurm_conf.select_type, "select/linear");
-    request->features = arena_text(arena, details->features);
-    request->required_nodes = arena_text(arena, details->req_nodes);
-    request->excluded_nodes = arena_text(arena, details->exc_nodes);
+    request->features = arena_cut(arena, details->features, MAX_EXPRESSION);
+    request->required_nodes = node_list(arena, details->req_nodes, details->req_node_bitmap);
+    request->excluded_nodes = node_list(arena, details->exc_nodes, details->exc_node_bitmap);
     request->licences = licence_uses(arena, job->license_list, &request->n_licences);
-    request->reservation = arena_text(arena, job->resv_name);
+    request->reservation = arena_cut(arena, job->resv_name, MAX_EXPRESSION);
     request->contiguous = details->contiguous != 0;
     request->fixed_start = job_option(job, "fixed-start") != NULL;
+    request->controller_chooses = job_is_unmodelled(job);
     request->switches = switches(job);
     request->switches_wait_s = switches_wait_s(job);
     set_malleable(arena, request, job);
@@ -333,9 +349,9 @@ pb_job_t *job_message(arena_t *arena, const job_record_t *job, const ledger_job_
     message->id = job_wire_id(arena, compat_job_id(job), job->array_job_id, job->array_task_id);
     message->version = job_version(job);
     message->state = job_wire_state(job);
-    message->name = arena_text(arena, job->name);
+    message->name = arena_cut(arena, job->name, MAX_NAME);
     message->user = arena_text(arena, user_name(arena, job));
-    message->account = arena_text(arena, job->account);
+    message->account = arena_cut(arena, job->account, MAX_NAME);
     message->qos = arena_text(arena, job->qos_ptr ? job->qos_ptr->name : NULL);
     message->priority = job->priority;
     message->submit_s = details->submit_time;
@@ -390,7 +406,7 @@ pb_ended_job_t *job_ended_message(arena_t *arena, const job_record_t *job)
 {
     pb_ended_job_t *message = PB_NEW(arena, pb_ended_job_t, ended_job);
     message->id = job_wire_id(arena, compat_job_id(job), job->array_job_id, job->array_task_id);
-    message->name = arena_text(arena, job->name);
+    message->name = arena_cut(arena, job->name, MAX_NAME);
     message->user = arena_text(arena, user_name(arena, job));
     message->start_s = job->start_time;
     message->end_s = job->end_time;

@@ -20,6 +20,7 @@ typedef struct {
     int64_t tested_ms;      // when Slurm's own tests were made last
     uint8_t hold;           // what they said
     char hold_text[96];
+    uint32_t word;  // Slurm's reason for the last start that it refused; 0: it has no word for it
     bool announced; // its start_time is the bridge's announcement
     bool sent;      // the service knows it
     bool ended;     // it was told that it has ended

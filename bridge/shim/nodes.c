@@ -5,8 +5,7 @@
 #include "gres.h"
 #include "hash.h"
 #include "jobs.h"
-
-#define MAX_NAMES ((size_t)256 * 1024)
+#include "names.h"
 
 // Slurm's own judgement, but for nodes that are switched off with nobody to switch them on.
 static bool usable(const node_record_t *node)
@@ -104,10 +103,7 @@ pb_node_t *node_message(arena_t *arena, const node_record_t *node)
 bool nodes_named(const char *names, bitstr_t **nodes)
 {
     *nodes = NULL;
-    size_t length = strnlen(names, MAX_NAMES + 1);
-    if (!length || length > MAX_NAMES ||
-        strspn(names, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.[],") !=
-            length)
+    if (!names_count(names, (size_t)MAX(node_record_count, 0)))
         return false;
     char *copy = xstrdup(names); // Slurm's parser takes no const
     bool known = compat_nodes(copy, nodes) && bit_ffs(*nodes) >= 0;

@@ -14,7 +14,7 @@ uint64_t node_print(const node_record_t *node);
 pb_node_t *node_message(arena_t *arena, const node_record_t *node);
 
 // A bitmap of exactly the nodes that a hostlist from the wire names. False, and no bitmap: it is
-// empty, unreasonable, or names an unknown node.
+// empty, no hostlist, longer than the list of all nodes, or names an unknown node.
 bool nodes_named(const char *names, bitstr_t **nodes);
 
 pb_partitions_t *partitions_message(arena_t *arena);

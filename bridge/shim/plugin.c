@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "cycle.h"
+#include "epoch.h"
 #include "slurm_compat.h"
 
 #define FINI_S 5
@@ -61,6 +62,29 @@ static void open_wire(cycle_t *cycle)
         fallback_enter(&cycle->fallback, problem);
 }
 
+static void begin_epoch(cycle_t *cycle, const char *directory)
+{
+    char problem[300];
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    uint64_t now_us = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+    cycle->epoch = epoch_begin(directory, now_us, problem, sizeof(problem));
+    if (problem[0])
+        error("bridge: %s: after a clock that was set back the service will take this slurmctld "
+              "for an older one for a while",
+              problem);
+}
+
+// The service names free nodes only; where Slurm chooses, its own rules hold.
+static void complain_of_preemption(const char *type)
+{
+    if (type && type[0] && xstrcmp(type, "preempt/none"))
+        error(
+            "bridge: PreemptType=%s: no job is preempted for one whose nodes the service chooses, "
+            "only where Slurm chooses; set PreemptType=preempt/none (docs/ADMIN.md)",
+            type);
+}
+
 // Reads the settings; opens the wire if they are others than before. False: slurmctld is shutting
 // down.
 static bool configure(cycle_t *cycle)
@@ -69,9 +93,21 @@ static bool configure(cycle_t *cycle)
     const settings_t *settings = &cycle->settings;
     if (!held_take(&cycle->held, HELD_READ))
         return false;
-    settings_read(&cycle->settings, slurm_conf.sched_params, complain);
-    bool defer = xstrcasestr(slurm_conf.sched_params, "defer") != NULL;
+    char *parameters = xstrdup(slurm_conf.sched_params);
+    char *state = xstrdup(slurm_conf.state_save_location);
+    char *preempt = xstrdup(slurm_conf.preempt_type);
+    uid_t slurm_user = slurm_conf.slurm_user_id;
     held_give(&cycle->held);
+    settings_read(&cycle->settings, parameters, complain);
+    cycle->settings.slurm_user = slurm_user;
+    bool defer = xstrcasestr(parameters, "defer") != NULL;
+    if (!cycle->epoch)
+        begin_epoch(cycle, state);
+    if (!cycle->wire)
+        complain_of_preemption(preempt);
+    xfree(parameters);
+    xfree(state);
+    xfree(preempt);
     if (cycle->wire && !memcmp(&former, settings, sizeof(former)))
         return true;
     if (!defer)
@@ -116,12 +152,9 @@ static void *run(void *unused)
 
 static cycle_t *new_cycle(void)
 {
-    struct timespec now;
     cycle_t *cycle = calloc(1, sizeof(*cycle));
     if (!cycle)
         abort();
-    clock_gettime(CLOCK_REALTIME, &now);
-    cycle->epoch = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
     cycle->held.batch_ms = 5;
     cycle->full = true;
     return cycle;

@@ -3,8 +3,10 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <pwd.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,6 +76,27 @@ static void take_path(char *to, size_t size, const char *name, const char *value
         memcpy(to, value, strlen(value) + 1);
 }
 
+// A name or a number. Who is not known is not trusted.
+static void take_user(settings_t *settings, const char *value, settings_complain_t complain)
+{
+    char *end = NULL, room[16384];
+    struct passwd entry, *found = NULL;
+    errno = 0;
+    unsigned long number = isdigit((unsigned char)value[0]) ? strtoul(value, &end, 10) : 0;
+    settings->service_named = true;
+    if (end && !*end && !errno && number < UINT32_MAX)
+        settings->service_user = (uid_t)number;
+    else if (value[0] && !getpwnam_r(value, &entry, room, sizeof(room), &found) && found)
+        settings->service_user = entry.pw_uid;
+    else {
+        settings->service_named = false;
+        complain_of(complain,
+                    "SchedulerParameters: bridge_service_user=%.64s is no user of this machine; "
+                    "trusting root and SlurmUser only",
+                    value);
+    }
+}
+
 static bool valid_address(const char *address)
 {
     const char *colon = strrchr(address, ':');
@@ -97,12 +120,15 @@ static void take(settings_t *settings, const char *name, const char *value,
         take_path(settings->socket, sizeof(settings->socket), name, value, complain);
     else if (!strcmp(name, "bridge_tls_dir"))
         take_path(settings->tls_dir, sizeof(settings->tls_dir), name, value, complain);
+    else if (!strcmp(name, "bridge_service_user"))
+        take_user(settings, value, complain);
     else if (strcmp(name, "bridge_address") != 0)
-        complain_of(complain,
-                    "SchedulerParameters: %s is unknown; known are bridge_socket, bridge_address, "
-                    "bridge_tls_dir, bridge_silence_s, bridge_tick_s, bridge_batch_ms and "
-                    "bridge_poll_ms",
-                    name);
+        complain_of(
+            complain,
+            "SchedulerParameters: %.64s is unknown; known are bridge_socket, bridge_address, "
+            "bridge_tls_dir, bridge_service_user, bridge_silence_s, bridge_tick_s, "
+            "bridge_batch_ms and bridge_poll_ms",
+            name);
     else if (strlen(value) >= sizeof(settings->address) || !valid_address(value))
         complain_of(complain,
                     "SchedulerParameters: bridge_address=%.200s is not HOST:PORT; using the socket",

@@ -3,6 +3,7 @@
 //   bridge_socket=PATH       the service's Unix socket
 //   bridge_address=HOST:PORT and bridge_tls_dir=DIR   instead: TCP with mutual TLS; the directory
 //                            holds ca.pem, cert.pem and key.pem
+//   bridge_service_user=USER whose service is trusted at the socket, beside root's and SlurmUser's
 //   bridge_silence_s=N       fall back to Slurm's backfill after so many seconds without an answer
 //   bridge_tick_s=N          call the service at least this often
 //   bridge_batch_ms=N        hold Slurm's locks no longer than this at a time
@@ -10,7 +11,9 @@
 #ifndef BRIDGE_SETTINGS_H
 #define BRIDGE_SETTINGS_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #define BRIDGE_MAX_SOCKET 107 // Linux: sun_path with its final 0
 
@@ -18,6 +21,9 @@ typedef struct {
     char socket[BRIDGE_MAX_SOCKET + 1];
     char address[256]; // empty: use the socket
     char tls_dir[512];
+    uid_t slurm_user;   // SlurmUser; not one of the words
+    bool service_named; // bridge_service_user is set, to this:
+    uid_t service_user;
     unsigned silence_s;
     unsigned tick_s;
     unsigned batch_ms;
@@ -27,7 +33,8 @@ typedef struct {
 // Told of every setting that is wrong, one line each.
 typedef void (*settings_complain_t)(const char *line);
 
-// Reads the words that begin with "bridge_"; what is wrong or absent has its default.
+// Reads the words that begin with "bridge_"; what is wrong or absent has its default. Asks the
+// system for the user's number, which may take its time: call it without locks.
 void settings_read(settings_t *settings, const char *parameters, settings_complain_t complain);
 
 #endif

@@ -175,6 +175,17 @@ static inline bool compat_reason_is_limit(uint32_t reason)
 #define compat_reason_string(reason) job_reason_string(reason)
 #endif
 
+// ---------------------------------------------------------------- partitions
+static inline bool compat_limits_sockets(const part_record_t *part)
+{
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 2, 0)
+    return part->max_cpus_per_socket != INFINITE && part->max_cpus_per_socket != NO_VAL;
+#else
+    (void)part;
+    return false;
+#endif
+}
+
 // ---------------------------------------------------------------- starting jobs
 static inline int compat_select_nodes(job_record_t *job)
 {

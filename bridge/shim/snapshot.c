@@ -121,7 +121,6 @@ static bool read_jobs(snapshot_t *snapshot, ledger_t *ledger, held_t *held,
             report(snapshot, job, entry);
             continue;
         }
-        snapshot->pending++;
         note_begin(snapshot, job);
         if (!entry->sent || entry->print != job_print(job, entry, snapshot->now) ||
             examine_needed(job, entry, now_ms))
@@ -215,10 +214,13 @@ static void renumber_nodes(snapshot_t *snapshot, ledger_t *ledger)
 static void take_nodes(snapshot_t *snapshot, ledger_t *ledger)
 {
     renumber_nodes(snapshot, ledger);
+    snapshot->scale.nodes = ledger->n_nodes;
     for (size_t i = 0; i < ledger->n_nodes; i++) {
         const node_record_t *node = compat_node((int)i);
         if (!node || !node->name || IS_NODE_FUTURE(node))
             continue;
+        snapshot->scale.cpus += node->cpus_efctv;
+        snapshot->scale.name_bytes += strlen(node->name) + 1;
         uint64_t print = node_print(node);
         if (print == ledger->nodes[i])
             continue;
@@ -263,6 +265,7 @@ static bool take_machine(snapshot_t *snapshot, ledger_t *ledger, held_t *held)
 bool snapshot_take(snapshot_t *snapshot, ledger_t *ledger, held_t *held)
 {
     snapshot->now = time(NULL);
+    snapshot->scale = (reply_scale_t){0};
     return take_machine(snapshot, ledger, held) && take_jobs(snapshot, ledger, held);
 }
 

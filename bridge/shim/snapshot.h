@@ -11,6 +11,7 @@
 #include "held.h"
 #include "ledger.h"
 #include "pb.h"
+#include "reply.h"
 
 typedef struct {
     arena_t arena; // holds the request's parts until snapshot_clear()
@@ -18,7 +19,7 @@ typedef struct {
     pb_partitions_t *partitions;
     pb_reservations_t *reservations;
     pb_licences_t *licences;
-    size_t pending;
+    reply_scale_t scale; // of the cluster
     time_t now;
     // The next moment at which something changes by itself: a begin time, a reservation. 0: none.
     time_t next_s;

@@ -6,6 +6,7 @@
 #include "examine.h"
 #include "jobs.h"
 #include "nodes.h"
+#include "reservations.h"
 
 __attribute__((format(printf, 3, 4))) static verdict_t verdict(pb_outcome_t outcome, int code,
                                                                const char *format, ...)
@@ -56,9 +57,12 @@ static verdict_t judge_job(job_record_t *job, part_record_t *part)
     if (job->priority == 0)
         return REFUSED(ESLURM_JOB_HELD, "the job is held");
     uint32_t reason = examine_partition(job, part);
-    if (reason != WAIT_NO_REASON)
-        return REFUSED(ESLURM_REQUESTED_PART_CONFIG_UNAVAILABLE, "%s",
-                       compat_reason_string(reason));
+    if (reason != WAIT_NO_REASON) {
+        verdict_t said =
+            REFUSED(ESLURM_REQUESTED_PART_CONFIG_UNAVAILABLE, "%s", compat_reason_string(reason));
+        said.word = reason;
+        return said;
+    }
     if (!qos_is_valid(job)) {
         job_fail_qos(job, __func__, false);
         last_job_update = time(NULL);
@@ -132,6 +136,25 @@ static verdict_t judge_uses(const job_record_t *job, const pb_start_t *start, bi
     return APPLIED;
 }
 
+// The time limit to start the job with, in minutes: cut as the service says, and to what the
+// partition allows.
+static verdict_t judge_limit(const job_record_t *job, const part_record_t *part,
+                             const pb_start_t *start, uint32_t *minutes)
+{
+    bool may_cut = job->time_min && job->time_min != NO_VAL;
+    *minutes = job->time_limit;
+    if (start->time_limit_s) {
+        int64_t wanted = start->time_limit_s / 60;
+        if (!may_cut || wanted < job->time_min || wanted >= INFINITE)
+            return INVALID("a time limit of %lld s, which the job does not allow",
+                           (long long)start->time_limit_s);
+        *minutes = MIN(*minutes, (uint32_t)wanted);
+    }
+    if (may_cut && part->max_time != INFINITE && *minutes != NO_VAL)
+        *minutes = MIN(*minutes, MAX(part->max_time, job->time_min));
+    return APPLIED;
+}
+
 // ---------------------------------------------------------------- the request, narrowed and
 // restored
 
@@ -145,8 +168,11 @@ typedef struct {
     list_t *feature_list_use;
 } kept_t;
 
-static void narrow(job_record_t *job, part_record_t *part, bitstr_t *nodes, uint16_t *tasks,
-                   kept_t *kept)
+// Exactly the nodes; or any of them, by all that the user asked for.
+typedef enum { EXACTLY, AMONG } scope_t;
+
+static void narrow(job_record_t *job, part_record_t *part, bitstr_t *nodes, scope_t scope,
+                   uint16_t *tasks, uint32_t minutes, kept_t *kept)
 {
     job_details_t *details = job->details;
     *kept = (kept_t){.required = details->req_node_bitmap,
@@ -162,12 +188,18 @@ static void narrow(job_record_t *job, part_record_t *part, bitstr_t *nodes, uint
                      .part = job->part_ptr,
                      .features_use = details->features_use,
                      .feature_list_use = details->feature_list_use};
-    details->req_node_bitmap = bit_copy(nodes);
+    bitstr_t *required = scope == EXACTLY ? nodes : kept->required;
+    details->req_node_bitmap = required ? bit_copy(required) : NULL;
+    // Of more names than the job may have nodes some will do.
+    if (scope == AMONG && required && kept->max_nodes &&
+        (uint32_t)bit_set_count(required) > kept->max_nodes)
+        bit_and(details->req_node_bitmap, nodes);
     details->exc_node_bitmap = bit_copy(nodes);
     bit_not(details->exc_node_bitmap);
     if (kept->excluded)
         bit_or(details->exc_node_bitmap, kept->excluded);
-    details->min_nodes = details->max_nodes = (uint32_t)bit_set_count(nodes);
+    if (scope == EXACTLY)
+        details->min_nodes = details->max_nodes = (uint32_t)bit_set_count(nodes);
     details->features_use = details->features;
     details->feature_list_use = details->feature_list;
     if (tasks) {
@@ -176,14 +208,18 @@ static void narrow(job_record_t *job, part_record_t *part, bitstr_t *nodes, uint
     }
     // The service has counted leaf switches, and how long the job waited for few: Slurm, which
     // would begin to count with this very start, is not to refuse the nodes.
-    job->req_switch = 0;
-    job->best_switch = true;
+    if (scope == EXACTLY) {
+        job->req_switch = 0;
+        job->best_switch = true;
+    }
+    job->time_limit = minutes;
     if (job->deadline && job->deadline != NO_VAL) {
-        uint32_t minutes = (uint32_t)MAX(0, (job->deadline - time(NULL)) / 60);
+        time_t now = time(NULL), left = job->deadline > now ? job->deadline - now : 0;
+        uint32_t until = (uint32_t)MIN(left / 60, NO_VAL - 1);
         uint32_t limit = job->time_limit;
         if (limit == NO_VAL || limit == INFINITE)
             limit = part->default_time != NO_VAL ? part->default_time : part->max_time;
-        job->time_limit = limit == INFINITE ? minutes : MIN(limit, minutes);
+        job->time_limit = limit == INFINITE ? until : MIN(limit, until);
     }
     job->part_ptr = part;
 }
@@ -203,6 +239,7 @@ static void restore_rest(job_record_t *rest, const kept_t *kept)
         details->task_dist = kept->task_dist;
         *compat_tasks_on_nodes(details) = NULL; // the started record's
     }
+    reservations_leave(rest);
     rest->req_switch = kept->req_switch;
     rest->time_limit = kept->time_limit;
     if (rest->part_ptr != kept->part) {
@@ -234,20 +271,55 @@ static void restore(job_record_t *job, kept_t *kept, bool started)
     }
 }
 
-// Slurm gives its reason for the narrowed request: for most refusals that is no news for the user.
-static bool reason_is_telling(int code)
+// Slurm's own word for a refusal, where it is about the job. For most refusals Slurm's reason is
+// about the narrowed request and no news for the user.
+static uint32_t word_for(const job_record_t *job, int code)
 {
-    return code == ESLURM_ACCOUNTING_POLICY || code == ESLURM_BURST_BUFFER_WAIT ||
-           code == ESLURM_LICENSES_UNAVAILABLE || code == ESLURM_FED_JOB_LOCK;
+    switch (code) {
+    case ESLURM_ACCOUNTING_POLICY:
+    case ESLURM_BURST_BUFFER_WAIT:
+    case ESLURM_LICENSES_UNAVAILABLE:
+    case ESLURM_FED_JOB_LOCK:
+        return job->state_reason;
+    case ESLURM_RESERVATION_BUSY:
+    case ESLURM_RESERVATION_NOT_USABLE:
+        return job->state_reason;
+    case ESLURM_NODE_NOT_AVAIL:
+        // The nodes that are down were chosen for it; what is reserved for others is its own
+        // matter.
+        return job->state_reason == WAIT_NODE_NOT_AVAIL &&
+                       !xstrcasestr(job->state_desc, "UnavailableNodes")
+                   ? job->state_reason
+                   : WAIT_NO_REASON;
+    case ESLURM_REQUESTED_PART_CONFIG_UNAVAILABLE:
+        // Of QOS, groups and numbers of nodes it says more, of accounts nothing.
+        return job->state_reason == WAIT_QOS || job->state_reason == WAIT_ACCOUNT ||
+                       job->state_reason == WAIT_PART_NODE_LIMIT
+                   ? job->state_reason
+                   : WAIT_PART_CONFIG;
+    default:
+        return WAIT_NO_REASON;
+    }
 }
 
 static verdict_t refusal(job_record_t *job, kept_t *kept, int code)
 {
-    verdict_t said =
-        code == ESLURM_ACCOUNTING_POLICY || code == ESLURM_REQUESTED_PART_CONFIG_UNAVAILABLE
-            ? REFUSED(code, "%s: %s", slurm_strerror(code), words_for(job))
-            : REFUSED(code, "%s", slurm_strerror(code));
-    if (!reason_is_telling(code) && IS_JOB_PENDING(job) && job->priority) {
+    uint32_t word = word_for(job, code);
+    bool own = word == job->state_reason; // with Slurm's sentence, if it has one
+    verdict_t busy = verdict(PB(OUTCOME__OUTCOME_BUSY), code, "%s", slurm_strerror(code));
+    verdict_t said = word != WAIT_NO_REASON && code != ESLURM_LICENSES_UNAVAILABLE
+                         ? REFUSED(code, "%s: %s", slurm_strerror(code),
+                                   own ? words_for(job) : compat_reason_string(word))
+                     : code == ESLURM_NODES_BUSY ? busy
+                                                 : REFUSED(code, "%s", slurm_strerror(code));
+    if (code == ESLURM_ACCOUNTING_POLICY)
+        said.outcome = PB(OUTCOME__OUTCOME_LIMITED);
+    said.word = code == ESLURM_NODES_BUSY ? WAIT_RESOURCES : word;
+    if (word != WAIT_NO_REASON && !own) {
+        job->state_reason = word;
+        xfree(job->state_desc);
+        last_job_update = time(NULL);
+    } else if (word == WAIT_NO_REASON && IS_JOB_PENDING(job) && job->priority) {
         job->state_reason = kept->state_reason;
         xfree(job->state_desc);
         job->state_desc = kept->state_desc;
@@ -273,16 +345,16 @@ static void launch(job_record_t *job)
 }
 
 static verdict_t start_narrowed(job_record_t *job, part_record_t *part, bitstr_t *nodes,
-                                uint16_t *tasks)
+                                scope_t scope, uint16_t *tasks, uint32_t minutes)
 {
     kept_t kept;
     uint32_t array_job_id = job_is_array_head(job) ? job->array_job_id : 0;
     if (fed_mgr_job_lock(job))
         return REFUSED(ESLURM_FED_JOB_LOCK, "another cluster of the federation has the job");
-    narrow(job, part, nodes, tasks, &kept);
+    narrow(job, part, nodes, scope, tasks, minutes, &kept);
     (void)job_limits_check(&job, false); // adjusts the request to the partition
     job->last_sched_eval = time(NULL);
-    int code = compat_select_nodes(job);
+    int code = scope == AMONG ? reservations_select(job) : compat_select_nodes(job);
     if (array_job_id) {
         job_record_t *rest = find_job_record(array_job_id);
         if (rest && rest != job && rest->details)
@@ -301,22 +373,29 @@ static verdict_t start_narrowed(job_record_t *job, part_record_t *part, bitstr_t
 
 verdict_t start_job(job_record_t *job, const pb_start_t *start)
 {
+    if (!job->part_ptr)
+        return INVALID("the job's partition is gone");
     part_record_t *part = start->partition[0] ? find_part_record(start->partition) : job->part_ptr;
     if (!part || !examine_has_partition(job, part))
         return INVALID("the job may not use partition %.64s", start->partition);
+    scope_t scope = !start->nodes[0] && start->choice[0] ? AMONG : EXACTLY;
+    const char *names = scope == AMONG ? start->choice : start->nodes;
     bitstr_t *nodes = NULL;
-    if (!nodes_named(start->nodes, &nodes))
-        return INVALID("unknown nodes: %.100s", start->nodes);
+    if (!nodes_named(names, &nodes))
+        return INVALID("unknown nodes: %.100s", names);
     uint16_t *tasks = NULL;
-    verdict_t said = judge_count(job, (uint32_t)bit_set_count(nodes));
+    uint32_t minutes;
+    verdict_t said = judge_limit(job, part, start, &minutes);
+    if (said.outcome == PB(OUTCOME__OUTCOME_APPLIED) && scope == EXACTLY)
+        said = judge_count(job, (uint32_t)bit_set_count(nodes));
     if (said.outcome == PB(OUTCOME__OUTCOME_APPLIED) && !bit_super_set(nodes, part->node_bitmap))
-        said = INVALID("%.60s: not all nodes are in partition %.60s", start->nodes, part->name);
-    if (said.outcome == PB(OUTCOME__OUTCOME_APPLIED))
+        said = INVALID("%.60s: not all nodes are in partition %.60s", names, part->name);
+    if (said.outcome == PB(OUTCOME__OUTCOME_APPLIED) && scope == EXACTLY)
         said = judge_uses(job, start, nodes, &tasks);
     if (said.outcome == PB(OUTCOME__OUTCOME_APPLIED))
         said = judge_job(job, part);
     if (said.outcome == PB(OUTCOME__OUTCOME_APPLIED))
-        said = start_narrowed(job, part, nodes, tasks);
+        said = start_narrowed(job, part, nodes, scope, tasks, minutes);
     xfree(tasks);
     FREE_NULL_BITMAP(nodes);
     return said;

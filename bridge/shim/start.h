@@ -10,6 +10,7 @@ typedef struct {
     pb_outcome_t outcome;
     int code; // Slurm's error number
     char text[160];
+    uint32_t word; // Slurm's reason for a refusal (state_reason); WAIT_NO_REASON: it has none
 } verdict_t;
 
 // Needs HELD_APPLY. The job is pending and of the right version. Unless it starts, it is left as it

@@ -2,15 +2,25 @@
 #include "wire.h"
 
 #include <curl/curl.h>
+#include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "framing.h"
 
 #define SERVICE "schedbridge.v1.Scheduler"
+// gRPC's number for a call of a controller that another one has replaced.
+#define ABORTED 10
+// A buffer that a long reply needed is not kept for short ones.
+#define KEPT_BYTES ((size_t)1024 * 1024)
+#define QUEUE_RETRY_MS 10
 
 struct wire {
     settings_t settings;
@@ -21,6 +31,13 @@ struct wire {
     unsigned char *reply;
     size_t reply_bytes;
     size_t reply_room;
+    size_t most_bytes;
+    int64_t until_ms;
+    int connect_error;
+    wire_failure_t failure;
+    uid_t listener;       // who is not trusted
+    int file;             // the last socket
+    bool connects_itself; // libcurl does, though told that it need not
     bool overflow;
     trailers_t trailers;
     char curl_problem[CURL_ERROR_SIZE];
@@ -30,7 +47,7 @@ static size_t take_body(char *bytes, size_t size, size_t count, void *context)
 {
     wire_t *wire = context;
     size_t more = size * count;
-    if (more > FRAME_MAX_REPLY + FRAME_BYTES - wire->reply_bytes) {
+    if (more > wire->most_bytes - wire->reply_bytes) {
         wire->overflow = true;
         return 0; // libcurl gives up
     }
@@ -38,6 +55,8 @@ static size_t take_body(char *bytes, size_t size, size_t count, void *context)
         size_t room = wire->reply_room ? wire->reply_room : 64 * 1024;
         while (room < wire->reply_bytes + more)
             room *= 2;
+        if (room > wire->most_bytes)
+            room = wire->most_bytes;
         unsigned char *grown = realloc(wire->reply, room);
         if (!grown)
             return 0;
@@ -55,6 +74,106 @@ static size_t take_header(char *bytes, size_t size, size_t count, void *context)
     wire_t *wire = context;
     trailers_take(&wire->trailers, bytes, size * count);
     return size * count;
+}
+
+// ---------------------------------------------------------------- the Unix socket
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static bool is_trusted(const settings_t *settings, uid_t user)
+{
+    return user == 0 || user == settings->slurm_user ||
+           (settings->service_named && user == settings->service_user);
+}
+
+// Connects without blocking; while the listener's queue is full, tries again. 0, or an error
+// number.
+static int connect_in_time(const wire_t *wire, int file, const struct sockaddr *address,
+                           socklen_t bytes)
+{
+    while (connect(file, address, bytes)) {
+        if (errno != EAGAIN && errno != EINTR)
+            return errno;
+        if (atomic_load(&wire->interrupted) || now_ms() >= wire->until_ms)
+            return ETIMEDOUT;
+        poll(NULL, 0, QUEUE_RETRY_MS);
+    }
+    return 0;
+}
+
+// Asks the kernel who called listen() at the other end.
+static bool judge_peer(wire_t *wire)
+{
+    struct ucred peer;
+    socklen_t bytes = sizeof(peer);
+    if (getsockopt(wire->file, SOL_SOCKET, SO_PEERCRED, &peer, &bytes)) {
+        wire->connect_error = errno;
+        return false;
+    }
+    if (is_trusted(&wire->settings, peer.uid))
+        return true;
+    wire->failure = WIRE_UNTRUSTED;
+    wire->listener = peer.uid;
+    return false;
+}
+
+// libcurl asks for every socket here: it gets one that is connected, and to whom is known, before
+// it can write a byte.
+static curl_socket_t open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *address)
+{
+    wire_t *wire = context;
+    (void)purpose;
+    wire->file = socket(address->family, address->socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
+                        address->protocol);
+    if (wire->file < 0)
+        return CURL_SOCKET_BAD;
+    if (wire->connects_itself)
+        return wire->file;
+    wire->connect_error = connect_in_time(wire, wire->file, &address->addr, address->addrlen);
+    if (!wire->connect_error && judge_peer(wire))
+        return wire->file;
+    close(wire->file);
+    return CURL_SOCKET_BAD;
+}
+
+static int is_connected(void *context, curl_socket_t file, curlsocktype purpose)
+{
+    (void)context;
+    (void)file;
+    (void)purpose;
+    return CURL_SOCKOPT_ALREADY_CONNECTED;
+}
+
+#if LIBCURL_VERSION_NUM >= 0x075000
+// libcurl 7.88 connects in any case, but writes nothing before it has asked here.
+static int may_write(void *context, char *there, char *here, int port_there, int port_here)
+{
+    (void)there;
+    (void)here;
+    (void)port_there;
+    (void)port_here;
+    return judge_peer(context) ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT;
+}
+#endif
+
+static void set_socket(wire_t *wire)
+{
+    curl_easy_setopt(wire->easy, CURLOPT_UNIX_SOCKET_PATH, wire->settings.socket);
+    curl_easy_setopt(wire->easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+    curl_easy_setopt(wire->easy, CURLOPT_OPENSOCKETDATA, wire);
+#if LIBCURL_VERSION_NUM >= 0x075000
+    if (wire->connects_itself) {
+        curl_easy_setopt(wire->easy, CURLOPT_PREREQFUNCTION, may_write);
+        curl_easy_setopt(wire->easy, CURLOPT_PREREQDATA, wire);
+        return;
+    }
+#endif
+    curl_easy_setopt(wire->easy, CURLOPT_SOCKOPTFUNCTION, is_connected);
 }
 
 wire_t *wire_open(const settings_t *settings, char *problem, size_t problem_bytes)
@@ -75,6 +194,9 @@ wire_t *wire_open(const settings_t *settings, char *problem, size_t problem_byte
     if (!wire)
         abort();
     wire->settings = *settings;
+#if LIBCURL_VERSION_NUM >= 0x075000
+    wire->connects_itself = version->version_num >= 0x075800 && version->version_num < 0x080000;
+#endif
     wire->easy = curl_easy_init();
     wire->multi = curl_multi_init();
     if (!wire->easy || !wire->multi) {
@@ -82,6 +204,7 @@ wire_t *wire_open(const settings_t *settings, char *problem, size_t problem_byte
         wire_close(wire);
         return NULL;
     }
+    curl_multi_setopt(wire->multi, CURLMOPT_MAXCONNECTS, 1L);
     return wire;
 }
 
@@ -110,7 +233,7 @@ static void set_target(wire_t *wire, const char *method)
     char url[512], path[600];
     if (!settings->address[0]) {
         snprintf(url, sizeof(url), "http://localhost/%s/%s", SERVICE, method);
-        curl_easy_setopt(wire->easy, CURLOPT_UNIX_SOCKET_PATH, settings->socket);
+        set_socket(wire);
     } else {
         snprintf(url, sizeof(url), "https://%s/%s/%s", settings->address, SERVICE, method);
         snprintf(path, sizeof(path), "%s/ca.pem", settings->tls_dir);
@@ -204,13 +327,21 @@ __attribute__((format(printf, 3, 4))) static bool fail(char *problem, size_t byt
 static bool judge(wire_t *wire, CURLcode result, unsigned timeout_ms, const unsigned char **reply,
                   size_t *reply_bytes, char *problem, size_t bytes)
 {
-    if (wire->overflow)
-        return fail(problem, bytes, "the reply is too long");
+    if (wire->overflow) {
+        wire->failure = WIRE_TOO_LONG;
+        return fail(problem, bytes, "a reply of more than %zu bytes", wire->most_bytes);
+    }
+    if (wire->failure == WIRE_UNTRUSTED)
+        return fail(problem, bytes,
+                    "user %u listens at %s, who is neither root nor SlurmUser nor "
+                    "bridge_service_user: nothing was sent",
+                    (unsigned)wire->listener, wire->settings.socket);
     if (result == CURLE_OPERATION_TIMEDOUT)
         return fail(problem, bytes, "no answer within %.1f s", timeout_ms / 1000.0);
     if (result == CURLE_COULDNT_CONNECT) {
-        long error = 0;
-        curl_easy_getinfo(wire->easy, CURLINFO_OS_ERRNO, &error);
+        long error = wire->connect_error;
+        if (!error)
+            curl_easy_getinfo(wire->easy, CURLINFO_OS_ERRNO, &error);
         return fail(problem, bytes, "cannot connect to %s: %s",
                     wire->settings.address[0] ? wire->settings.address : wire->settings.socket,
                     error ? strerror((int)error) : wire->curl_problem);
@@ -224,6 +355,8 @@ static bool judge(wire_t *wire, CURLcode result, unsigned timeout_ms, const unsi
         return fail(problem, bytes, "HTTP status %ld instead of 200", http);
     if (wire->trailers.status < 0)
         return fail(problem, bytes, "the reply carries no grpc-status");
+    if (wire->trailers.status == ABORTED)
+        wire->failure = WIRE_FENCED;
     if (wire->trailers.status > 0)
         return fail(problem, bytes, "gRPC status %d: %s", wire->trailers.status,
                     wire->trailers.message[0] ? wire->trailers.message : "no message");
@@ -232,13 +365,22 @@ static bool judge(wire_t *wire, CURLcode result, unsigned timeout_ms, const unsi
 }
 
 bool wire_call(wire_t *wire, const char *method, unsigned char *framed, size_t message_bytes,
-               unsigned timeout_ms, const unsigned char **reply, size_t *reply_bytes, char *problem,
-               size_t problem_bytes)
+               size_t most_bytes, unsigned timeout_ms, const unsigned char **reply,
+               size_t *reply_bytes, char *problem, size_t problem_bytes)
 {
     if (message_bytes > UINT32_MAX - FRAME_BYTES)
         return fail(problem, problem_bytes, "the message is too long");
     frame_head(framed, (uint32_t)message_bytes);
     wire->reply_bytes = 0;
+    if (wire->reply_room > KEPT_BYTES) {
+        free(wire->reply);
+        wire->reply = NULL;
+        wire->reply_room = 0;
+    }
+    wire->most_bytes = (most_bytes < FRAME_MAX_REPLY ? most_bytes : FRAME_MAX_REPLY) + FRAME_BYTES;
+    wire->until_ms = now_ms() + timeout_ms;
+    wire->connect_error = 0;
+    wire->failure = WIRE_FAILED;
     wire->overflow = false;
     wire->trailers = (trailers_t){.status = -1};
     wire->curl_problem[0] = 0;
@@ -249,4 +391,9 @@ bool wire_call(wire_t *wire, const char *method, unsigned char *framed, size_t m
     curl_easy_reset(wire->easy); // nothing of this frame may be referred to any more
     curl_slist_free_all(headers);
     return good;
+}
+
+wire_failure_t wire_failure(const wire_t *wire)
+{
+    return wire->failure;
 }

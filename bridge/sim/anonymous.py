@@ -19,10 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.model.policy import PolicySpec, StageSpec
 from bridge.model.reasons import Reason
 from bridge.model.snapshot import Snapshot
-from bridge.ports import Memory
+from bridge.ports import Promises, State
 from bridge.sim.recordings import Recording
 
 _PEOPLE = {"user": "user", "account": "account", "name": "job"}
@@ -39,15 +38,15 @@ class Pseudonyms:
 
     def of(self, recording: Recording) -> Recording:
         """The recording without the names of people and jobs."""
-        snapshot, plan = recording.snapshot, recording.plan
+        snapshot, plan, promises = recording.snapshot, recording.plan, recording.state.promises
         reasons = tuple(
             None if reason is None else Reason(reason.code, "") for reason in plan.reasons
         )
         return replace(
             recording,
             snapshot=self._snapshot(snapshot),
-            memory=Memory(dict(recording.memory.planned_start_s)),
-            policy=self._policy(recording.policy),
+            state=State(Promises(promises.by, dict(promises.start_s))),
+            planning=self._rules(dict(recording.planning)),
             plan=replace(plan, reasons=reasons, notes=()),
             origin={key: text for key, text in recording.origin.items() if key in _SAID},
         )
@@ -86,16 +85,8 @@ class Pseudonyms:
         }
         return replace(table, **columns)
 
-    def _policy(self, spec: PolicySpec) -> PolicySpec:
-        """Limits and FreePools in the policy's parameters name users and accounts."""
-        stages: dict[str, Any] = {
-            stage.name: StageSpec(chosen.name, self._rules(dict(chosen.parameters)))
-            for stage in fields(spec)
-            if isinstance(chosen := getattr(spec, stage.name), StageSpec)
-        }
-        return replace(spec, **stages)
-
     def _rules(self, rules: dict[str, object]) -> dict[str, object]:
+        """Limits and FreePools name users and accounts."""
         return {key: self._rule(key, value) for key, value in rules.items()}
 
     def _rule(self, key: str, value: object) -> object:

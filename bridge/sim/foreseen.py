@@ -25,9 +25,10 @@ import numpy as np
 
 from bridge.accuracy import PROMISE, Promises
 from bridge.model.job import EndedTable, Ending
+from bridge.model.layers import Layers
+from bridge.model.learnt import Learning, Learnt
 from bridge.model.policy import PolicySpec
 from bridge.planning.run_times import EXTENSIONS, Expectation, extended, take_ended
-from bridge.ports import Learnt
 from bridge.registry import build
 from bridge.sim.controller import Controller
 from bridge.sim.engine import Outcome, Patience
@@ -124,13 +125,14 @@ class Counted(ABC):
         self._patience_s = getattr(predictor, "patience_s", None)
         self._only_limits = spec.predict.name == "time-limit"
         self._by_limits = self._only_limits
-        self._learnt = Learnt({}, {})
+        self._learnt = Learning(Learnt())
         self._predictor = predictor if isinstance(predictor, Expectation) else None
         if self._predictor is not None:
             controller = Controller(workload, system)
             controller.waiting = list(range(n_jobs))
             self._traits = self._predictor.waiting(controller.snapshot(0))
-            self._learnt.traits = dict(zip(self.jobs.id.tolist(), self._traits, strict=True))
+            traits = dict(zip(self.jobs.id.tolist(), self._traits, strict=True))
+            self._learnt = Learning(Learnt(traits=Layers(traits)))
 
     @abstractmethod
     def decide(self, now_s: int) -> tuple[list[Running], int]:

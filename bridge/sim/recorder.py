@@ -2,13 +2,13 @@
 """Takes recordings while cycles run, in a simulation or in the service.
 
 Rules
-    1. A recorded cycle is decided as any other; what policies remembered is copied before it.
+    1. A recorded cycle is decided as any other; the state before it is never changed.
     2. Recording never makes a cycle wait: writing the file is the business of whoever asked.
     3. While nobody asks, nothing is copied.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 
 from bridge.errors import ControllerError
@@ -16,28 +16,28 @@ from bridge.loop import Decider
 from bridge.model.plan import Plan
 from bridge.model.policy import PolicySpec
 from bridge.model.snapshot import Snapshot
-from bridge.sim.recordings import Recording, remembered
+from bridge.sim.recordings import Recording
 
 Wanted = Callable[[Snapshot], bool]
 Keep = Callable[[Recording], None]
+InForce = Callable[[], tuple[PolicySpec, Mapping[str, object]]]
+"""The policy, and what the site demands as the section `planning` has it."""
 
 
 class Recorder:
     """Decides as its decider does, and hands over the cycles that are wanted."""
 
-    def __init__(
-        self, decider: Decider, spec: Callable[[], PolicySpec], *, wanted: Wanted, keep: Keep
-    ) -> None:
+    def __init__(self, decider: Decider, in_force: InForce, *, wanted: Wanted, keep: Keep) -> None:
         """Begins to listen.
 
         Args:
             decider: that decides.
-            spec: the policy in force.
+            in_force: tells the policy in force, and what the site demands.
             wanted: tells before each cycle whether it shall be kept.
             keep: is given the recording after it.
         """
         self._decider = decider
-        self._spec = spec
+        self._in_force = in_force
         self._wanted = wanted
         self._keep = keep
 
@@ -46,9 +46,9 @@ class Recorder:
         decider = self._decider
         if not self._wanted(snapshot):
             return decider.decide(snapshot)
-        before, spec = remembered(decider.memory), self._spec()
+        before, (spec, planning) = decider.state, self._in_force()
         plan = decider.decide(snapshot)
-        self._keep(Recording(snapshot, before, spec, decider.seed, plan))
+        self._keep(Recording(snapshot, before, spec, decider.seed, plan, planning=planning))
         return plan
 
 

@@ -2,45 +2,47 @@
 """Recordings: one cycle, kept whole, so that it can be planned again by any policy at any place.
 
 Words
-    recording   snapshot, what policies remembered before the cycle, the policy, the seed, and the
-                plan that came of it.
+    recording   snapshot, the state before the cycle, the policy, what the site demands, the seed,
+                and the plan that came of it.
     file        one recording as gzipped JSON, `*.cycle.json.gz`; `zcat FILE | jq .snapshot` reads
                 it. How columns are written: `bridge.sim.tables_text`.
 
 Rules
-    1. `decode(encode(x)) == x`, column by column, but for what of a memory lives in its process
-       only: what is at hand of what was learnt, what a simulation knows of the future, the solver.
-       A kept plan is written as the service saves it (`bridge.planning.kept_plan`).
+    1. `decode(encode(x)) == x`, column by column, but for what of a state can be found anew: what
+       predictors keep at hand. A kept plan is written as the service saves it
+       (`bridge.planning.kept_plan`).
     2. Nobody trusts a file: it is data, nothing in it is run, and what does not fit the tables or
        contradicts itself is refused with file, field and problem.
     3. A file of an older version is read as long as its fields are known; one of a newer version
-       is refused.
+       is refused. In version 1 limits, FreePools and protections are parameters of the policy.
     4. The same recording gives the same bytes.
 """
 
 import gzip
 import json
-import typing
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
 
+from bridge import files
 from bridge.errors import RecordingError
 from bridge.model.job import JobTable
+from bridge.model.layers import Layers
+from bridge.model.learnt import Learnt
 from bridge.model.plan import Plan
-from bridge.model.policy import PolicySpec
+from bridge.model.policy import PolicySpec, StageSpec
 from bridge.model.resources import LoweredChunks
 from bridge.model.snapshot import Snapshot
 from bridge.planning.kept_plan import KeptPlan, from_bytes, to_bytes
-from bridge.ports import Memory
+from bridge.ports import Promises, State
 from bridge.sim.sound import unsound
 from bridge.sim.tables_text import ELEMENTS, Wrong, from_plain, to_plain
 
-FORMAT, VERSION = "schedbridge cycle", 1
+FORMAT, VERSION = "schedbridge cycle", 2
 SUFFIX = ".cycle.json.gz"
 MOST_BYTES = 2 << 30
 """Most bytes of a file's text: what claims to be more is no recording but a trap."""
@@ -55,6 +57,11 @@ ELEMENTS.update(
     }
 )
 _KEPT_PLAN: Final = "kept_plan"
+_FACTS: Final = dict[str, dict[str, list[int]]]
+_STATE: Final[Mapping[str, Any]] = {
+    "by": str, "planned_start_s": dict[str, int], "learnt": _FACTS, "followed": _FACTS,
+}  # fmt: skip
+"""Name and hint of what a file keeps of a state, besides the kept plan."""
 
 
 @dataclass(frozen=True)
@@ -63,21 +70,23 @@ class Recording:
 
     Attributes:
         snapshot: what the controller said.
-        memory: what policies remembered before the cycle.
+        state: of the policy, before the cycle.
         policy: that planned it.
         seed: of all chance; the cycle's own is drawn from it and the snapshot's generation.
         plan: what came of it.
         origin: where it comes from, for people: the trace, its acknowledgement, the system.
         path: the file it was read from; empty: none.
+        planning: what the site demands, as the section `planning` of the configuration has it.
     """
 
     snapshot: Snapshot
-    memory: Memory
+    state: State
     policy: PolicySpec
     seed: int
     plan: Plan
     origin: Mapping[str, str] = field(default_factory=dict)
     path: str = ""
+    planning: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -96,7 +105,8 @@ def encode(recording: Recording) -> bytes:
         "origin": to_plain(recording.origin, Mapping[str, str]),
         "seed": recording.seed,
         "policy": to_plain(recording.policy, PolicySpec),
-        "memory": _memory_to_plain(recording.memory),
+        "planning": to_plain(recording.planning, Mapping[str, object]),
+        "memory": _state_to_plain(recording.state),
         "snapshot": to_plain(recording.snapshot, Snapshot),
         "plan": to_plain(recording.plan, Plan),
     }
@@ -135,42 +145,17 @@ def write_recording(path: Path, recording: Recording) -> None:
         raise RecordingError(str(path), "", f"cannot be written: {error.strerror}") from None
 
 
-def _memory_to_plain(memory: Memory) -> dict[str, Any]:
-    plain = {name: to_plain(getattr(memory, name), hint) for name, hint in _remembered().items()}
-    if isinstance(memory.kept_plan, KeptPlan):
-        plain[_KEPT_PLAN] = b64encode(to_bytes(memory.kept_plan)).decode()
-    return plain
-
-
-def _remembered() -> dict[str, Any]:
-    """Name and hint of what of a memory outlives its process."""
-    hints = typing.get_type_hints(Memory)
-    return {
-        known.name: hints[known.name] for known in fields(Memory) if _outlives(hints[known.name])
+def _state_to_plain(state: State) -> dict[str, Any]:
+    promises, learnt = state.promises, state.learnt.items()
+    plain: dict[str, Any] = {
+        "by": promises.by,
+        "planned_start_s": to_plain(promises.start_s, _STATE["planned_start_s"]),
+        "learnt": to_plain({name: dict(one.known) for name, one in learnt}, _FACTS),
+        "followed": to_plain({name: dict(one.running) for name, one in learnt}, _FACTS),
     }
-
-
-def _outlives(hint: Any) -> bool:
-    """Whether a hint is made of plain things only."""
-    if hint in (int, bool, float, str):
-        return True
-    return typing.get_origin(hint) in (dict, list, tuple) and all(
-        each is Ellipsis or _outlives(each) for each in typing.get_args(hint)
-    )
-
-
-def remembered(memory: Memory) -> Memory:
-    """A copy of what outlives the process, untouched by what policies learn afterwards."""
-    made = Memory(**{name: _copied(getattr(memory, name)) for name in _remembered()})
-    if isinstance(memory.kept_plan, KeptPlan):
-        made.kept_plan = memory.kept_plan  # frozen, and made anew in every cycle
-    return made
-
-
-def _copied(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _copied(each) for key, each in value.items()}
-    return list(value) if isinstance(value, list) else value
+    if isinstance(promises.kept_plan, KeptPlan):
+        plain[_KEPT_PLAN] = b64encode(to_bytes(promises.kept_plan)).decode()
+    return plain
 
 
 # ------------------------------------------------------------ read
@@ -183,7 +168,7 @@ def read_recording(path: Path) -> Recording:
         RecordingError: it cannot be read, or is no sound recording.
     """
     try:
-        raw = path.read_bytes()
+        raw = files.read_bytes(path, MOST_BYTES)
     except OSError as error:
         raise RecordingError(str(path), "", f"cannot be read: {error.strerror}") from None
     return decode(raw, str(path))
@@ -207,15 +192,19 @@ def decode(raw: bytes, path: str = "") -> Recording:
         raise RecordingError(path, "", "is no recorded cycle: its text is no JSON") from None
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise RecordingError(path, "format", f'must be "{FORMAT}"')
-    if data.get("version") != VERSION:
+    if data.get("version") not in range(1, VERSION + 1):
         raise RecordingError(
-            path, "version", f"is {data.get('version')!r:.20}; this schedbridge reads {VERSION}"
+            path,
+            "version",
+            f"is {data.get('version')!r:.20}; this schedbridge reads 1 to {VERSION}",
         )
     try:
+        policy, planning = _policy_and_planning(data)
         recording = Recording(
             snapshot=from_plain(data.get("snapshot"), Snapshot, "snapshot"),
-            memory=_memory_from_plain(data.get("memory")),
-            policy=from_plain(data.get("policy"), PolicySpec, "policy"),
+            state=_state_from_plain(data.get("memory")),
+            policy=policy,
+            planning=planning,
             seed=from_plain(data.get("seed"), int, "seed"),
             plan=from_plain(data.get("plan"), Plan, "plan"),
             origin=from_plain(data.get("origin", {}), Mapping[str, str], "origin"),
@@ -242,18 +231,41 @@ def _inflate(raw: bytes) -> bytes:
     return text
 
 
-def _memory_from_plain(data: Any) -> Memory:
+def _state_from_plain(data: Any) -> State:
     if not isinstance(data, dict):
         raise Wrong("memory", "is missing")
-    known, made = _remembered(), Memory()
+    found: dict[str, Any] = {}
+    kept = None
     for name, value in data.items():
         if name == _KEPT_PLAN:
-            made.kept_plan = _kept_plan(value)
+            kept = _kept_plan(value)
             continue
-        if name not in known:
+        if name not in _STATE:
             raise Wrong(f"memory.{name[:40]}", "is an unknown field: from a newer version?")
-        setattr(made, name, from_plain(value, known[name], f"memory.{name}"))
-    return made
+        found[name] = from_plain(value, _STATE[name], f"memory.{name}")
+    known, running = found.get("learnt", {}), found.get("followed", {})
+    learnt = {
+        name: Learnt(Layers(known.get(name)), Layers(running.get(name)))
+        for name in {**known, **running}
+    }
+    return State(
+        Promises(found.get("by", ""), found.get("planned_start_s", {}), kept),
+        learnt,
+    )
+
+
+def _policy_and_planning(data: dict[str, Any]) -> tuple[PolicySpec, Mapping[str, object]]:
+    """The policy, and what the site demands; until version 1 the policy stated that."""
+    spec = from_plain(data.get("policy"), PolicySpec, "policy")
+    if data["version"] > 1:
+        return spec, from_plain(data.get("planning", {}), Mapping[str, object], "planning")
+    plan = dict(spec.plan.parameters)
+    rules, protect = plan.pop("rules", None), plan.pop("protect", None)
+    for key, value in (("rules", rules), ("protect", protect)):
+        if not isinstance(value, dict | None):
+            raise Wrong(f"policy.plan.{key}", "is no mapping")
+    planning = {**(rules or {}), **({"protect": protect} if protect else {})}
+    return replace(spec, plan=StageSpec(spec.plan.name, plan)), planning
 
 
 def _kept_plan(value: Any) -> KeptPlan:

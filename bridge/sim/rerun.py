@@ -14,6 +14,7 @@ Rules
 
 import dataclasses
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,10 +26,11 @@ from bridge.model.policy import PolicySpec
 from bridge.model.prediction import Prediction
 from bridge.model.snapshot import Snapshot
 from bridge.planning.believing import as_planned
+from bridge.planning.rules_text import parse_site
 from bridge.policies.plan.backfill import Backfill
-from bridge.ports import Memory, Solver
+from bridge.ports import Context, Environment, Foreseen, Solver, State, Telemetry
 from bridge.registry import build
-from bridge.sim.recordings import Recording, remembered
+from bridge.sim.recordings import Recording
 from bridge.units import UNPLANNED
 
 
@@ -38,10 +40,10 @@ class Believed:
 
     prediction: Prediction
 
-    def predict(self, snapshot: Snapshot, memory: Memory) -> Prediction | None:
+    def predict(self, snapshot: Snapshot, context: Context) -> Foreseen:
         """See `bridge.ports.PredictPolicy`."""
-        del snapshot, memory
-        return self.prediction
+        del snapshot, context
+        return Foreseen(self.prediction)
 
 
 @dataclass(frozen=True)
@@ -51,14 +53,18 @@ class Rerun:
     Attributes:
         plan: as the policy made it.
         decision_ms: wall-clock time from snapshot to plan, check included.
+        cpu_ms: CPU time of this process in it; a solver's own process is not counted.
         failed: the policy failed, and the conservative plan serves.
-        memory: as the policy left it.
+        state: as the policy left it.
+        telemetry: what its stages did.
     """
 
     plan: Plan
     decision_ms: float
+    cpu_ms: float
     failed: bool
-    memory: Memory
+    state: State
+    telemetry: Telemetry
 
 
 def rerun(
@@ -67,6 +73,7 @@ def rerun(
     *,
     seed: int | None = None,
     solver: Solver | None = None,
+    planning: Mapping[str, object] | None = None,
 ) -> Rerun:
     """Plans a recorded cycle again.
 
@@ -75,6 +82,7 @@ def rerun(
         spec: the policy; None: the recorded one.
         seed: of all chance; None: the recorded one.
         solver: for policies that need one.
+        planning: what the site demands, as the section `planning` has it; None: as recorded.
 
     Raises:
         ConfigError: the policy is none of this version's.
@@ -83,14 +91,19 @@ def rerun(
     policy = build(spec or recording.policy)
     if recording.plan.believed is not None:
         policy = dataclasses.replace(policy, predict=Believed(recording.plan.believed))
-    memory = remembered(recording.memory)
-    memory.solver = solver
-    decider = Decider(policy, memory, recording.seed if seed is None else seed)
+    decider = Decider(
+        policy,
+        recording.state,
+        recording.seed if seed is None else seed,
+        site=parse_site(recording.planning if planning is None else planning),
+        environment=Environment(solver=solver),
+    )
     if solver is not None:
         solver.begin()
-    began = time.perf_counter()
+    began, cpu = time.perf_counter(), time.process_time()
     plan = decider.decide(recording.snapshot)
-    return Rerun(plan, (time.perf_counter() - began) * 1e3, decider.failures > 0, memory)
+    wall_ms, cpu_ms = (time.perf_counter() - began) * 1e3, (time.process_time() - cpu) * 1e3
+    return Rerun(plan, wall_ms, cpu_ms, decider.failures > 0, decider.state, decider.telemetry)
 
 
 # ------------------------------------------------------------ plans, held against each other
@@ -122,13 +135,16 @@ def _starts(plan: Plan) -> dict[int, tuple[int, ...]]:
     return {job: tuple(sorted(starts)) for job, starts in found.items()}
 
 
-def completed(snapshot: Snapshot, plan: Plan, spec: PolicySpec) -> Plan:
+def completed(
+    snapshot: Snapshot, plan: Plan, spec: PolicySpec, planning: Mapping[str, object] | None = None
+) -> Plan:
     """The plan with a start for every job that can have one (rule 2).
 
     Args:
         snapshot: that was planned.
         plan: for it.
         spec: the policy that made the plan; it says which nodes are taken first.
+        planning: what the site demands, as the section `planning` has it.
     """
     open_rows = plan.start_s == UNPLANNED
     if not open_rows.any():
@@ -137,12 +153,15 @@ def completed(snapshot: Snapshot, plan: Plan, spec: PolicySpec) -> Plan:
     whole = ~np.isin(plan.job, plan.job[open_rows])
     order = np.concatenate((plan.job[~open_rows], plan.job[open_rows])).astype(np.int64)
     _, first = np.unique(order, return_index=True)
-    behind = Backfill(depth=None).plan(
-        world,
-        order[np.sort(first)],
-        build(spec).place.preference(world),
-        Memory(),
-        np.random.default_rng(0),
+    behind = (
+        Backfill(depth=None)
+        .plan(
+            world,
+            order[np.sort(first)],
+            build(spec).place.preference(world),
+            Context(parse_site(planning)),
+        )
+        .plan
     )
     return _joined(plan, whole, behind, ~np.isin(behind.job, plan.job[whole]))
 

@@ -9,7 +9,7 @@ Rules:
 2. Every data line has as many fields as the first, at least 18. Fields beyond the 18th are an
    extension of whoever made the file; they are kept as text and mean nothing here.
 3. Fields are finite numbers. All but average CPU time and memory are whole numbers. Submit times
-   are not negative.
+   are not negative, and no time is beyond `LATEST_S`.
 4. A line that breaks rule 2 or 3, and a gzip stream that stops early, is refused with its line
    number. `lenient` drops the line and counts it.
 
@@ -31,10 +31,16 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge import files
 from bridge.errors import TraceError
 
 N_FIELDS = 18
+MOST_BYTES = 2 << 30
+"""Of a trace: five times the longest log of the Parallel Workloads Archive."""
 _GZIP_MAGIC = b"\x1f\x8b"
+LATEST_S = 1 << 38
+"""No time of a trace is larger: some 8,700 years."""
+
 _LARGEST = float(2**53)
 
 
@@ -64,6 +70,7 @@ class Field(IntEnum):
 _MAY_BE_FRACTIONS = frozenset(
     (Field.AVERAGE_CPU_S, Field.USED_MEMORY_KIB, Field.REQUESTED_MEMORY_KIB)
 )
+_TIMES = [Field.SUBMIT_S, Field.WAIT_S, Field.RUNTIME_S, Field.REQUESTED_TIME_S, Field.THINK_TIME_S]
 _WHOLE = [field for field in Field if field not in _MAY_BE_FRACTIONS]
 
 
@@ -160,7 +167,7 @@ def write_swf(path: Path, header: Iterable[str], columns: NDArray[np.float64]) -
 def _read_bytes(path: str | Path, shown: str) -> tuple[bytes, str | None]:
     """The file's text, and how its gzip stream is broken, if it is."""
     try:
-        raw = Path(path).read_bytes()
+        raw = files.read_bytes(path, MOST_BYTES)
     except OSError as error:
         raise TraceError(shown, None, f"cannot be read: {error.strerror}") from None
     if not raw.startswith(_GZIP_MAGIC):
@@ -170,6 +177,8 @@ def _read_bytes(path: str | Path, shown: str) -> tuple[bytes, str | None]:
         try:
             while block := stream.read(1 << 16):
                 text += block
+                if len(text) > MOST_BYTES:
+                    return bytes(text), f"longer than {files.size(MOST_BYTES)}, unpacked"
         except EOFError:
             return bytes(text), "the gzip stream is cut off here"
         except (zlib.error, gzip.BadGzipFile):
@@ -214,6 +223,7 @@ def _parse_all(data: list[bytes]) -> NDArray[np.float64] | None:
         np.all(np.abs(columns) <= _LARGEST)  # false for nan, too
         and np.array_equal(whole, np.floor(whole))
         and np.all(columns[:, Field.SUBMIT_S] >= 0)
+        and np.all(np.abs(columns[:, _TIMES]) <= LATEST_S)
     )
     return columns if sound else None
 
@@ -264,7 +274,8 @@ def _parse_line(line: bytes, width: int) -> tuple[list[float], str | None]:
             value = float(word.replace(b"_", b"?"))  # float() reads 1_000, the format does not
         except ValueError:
             return [], f"{name} is '{shown}', not a number"
-        if not isfinite(value) or abs(value) > _LARGEST:
+        most = LATEST_S if field in _TIMES else _LARGEST
+        if not isfinite(value) or abs(value) > most:
             return [], f"{name} is '{shown}', not a possible value"
         if field not in _MAY_BE_FRACTIONS and not value.is_integer():
             return [], f"{name} is '{shown}', not a whole number"

@@ -35,10 +35,10 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
-import yaml
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from bridge import files, yaml_text
 from bridge.errors import ConfigError
 from bridge.model import hostlist
 from bridge.model.node import NodeTable
@@ -80,8 +80,22 @@ class System:
         return int(self.nodes.capacity[:, 0].sum())
 
 
+LARGEST_POOL = 1 << 22
+"""Each processor of a pool is a node with a name: there is a bound to what fits into memory."""
+
+
 def pool_of(processors: int) -> System:
-    """A pool of that many nodes of one processor (and, as Slurm assumes, 1 MiB)."""
+    """A pool of that many nodes of one processor (and, as Slurm assumes, 1 MiB).
+
+    Raises:
+        ConfigError: they are too many.
+    """
+    if processors > LARGEST_POOL:
+        raise ConfigError(
+            "procs",
+            f"a machine of {processors} processors (--procs, or MaxProcs of the trace) is larger "
+            f"than a pool may be, {LARGEST_POOL}: say --procs, or describe its nodes with --system",
+        )
     width = len(str(processors - 1))
     names = tuple(f"n{index:0{width}d}" for index in range(processors))
     capacity = np.ones((processors, 2), dtype=np.int64)
@@ -163,12 +177,11 @@ def read_system(path: Path) -> System:
         ConfigError: the file cannot be read, or a key is unknown, missing or impossible.
     """
     try:
-        data = yaml.safe_load(path.read_text())
+        data = yaml_text.load(files.read_text(path))
     except OSError as error:
         raise ConfigError("", f"cannot be read: {error.strerror}", file=str(path)) from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        problem = " ".join(str(error).split())
-        raise ConfigError("", f"is not YAML: {problem}", file=str(path)) from None
+    except (yaml_text.NoYaml, UnicodeDecodeError) as error:
+        raise ConfigError("", f"is not YAML: {error}", file=str(path)) from None
     try:
         text = _Description.model_validate(data)
     except ValidationError as error:

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from bridge.errors import ConfigError, TraceError
 from bridge.model.job import JobTable
-from bridge.sim.swf import Field, Trace
+from bridge.sim.swf import LATEST_S, Field, Trace
 
 NOT_RUN = "never ran (run time or processors <= 0)"
 TOO_LARGE = "larger than the machine"
@@ -145,7 +145,8 @@ def workload_from(
         dialect: where the trace differs from the format.
 
     Raises:
-        TraceError: no size is stated, or no job is left, or there is no such field.
+        TraceError: no size is stated, the header's begin is impossible, no job is left, or there is
+            no such field.
         ConfigError: the size is not positive.
     """
     total = machine_size(trace) if processors_total is None else processors_total
@@ -167,6 +168,8 @@ def workload_from(
     memory = np.maximum(whole[:, Field.REQUESTED_MEMORY_KIB], 0)
     memory_kib = np.ceil(memory * (_UNIT_BYTES[dialect.memory_unit] / 1024))
     origin_s = max(trace.whole_number("UnixStartTime") or 0, 1)
+    if origin_s > LATEST_S:
+        raise TraceError(trace.path, None, "UnixStartTime in the header is no possible time")
     return Workload(
         name=trace.path,
         processors_total=total,

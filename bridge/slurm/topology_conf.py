@@ -26,9 +26,14 @@ from pathlib import Path
 
 import numpy as np
 
+from bridge import files
 from bridge.errors import ConfigError
 from bridge.model import hostlist
 from bridge.model.topology import Topology
+
+MOST_BYTES = 16 << 20
+MOST_NAMES = 1_000_000
+"""Nodes and switches that all lines name together."""
 
 _KEYS = {
     "switchname": {"switchname", "nodes", "switches", "linkspeed"},
@@ -52,6 +57,7 @@ class _Reader:
         self.described: set[str] = set()
         self.sizes: list[int] = []
         self.blocks = False
+        self.names = 0
 
     def refuse(self, line: int, problem: str) -> ConfigError:
         return ConfigError(f"line {line}", problem, file=self.file)
@@ -70,27 +76,32 @@ class _Reader:
             for word in words:
                 key, equals, value = word.partition("=")
                 if not equals or not value:
-                    raise self.refuse(first, f"'{word}' is no Key=Value")
+                    raise self.refuse(first, f"'{word:.60}' is no Key=Value")
                 pairs.append((key.lower(), value))
             if pairs:
                 yield first, pairs
 
     def expand(self, line: int, text: str) -> list[str]:
         try:
-            return hostlist.expand(text)
+            found = hostlist.expand(text)
         except ValueError as error:
-            raise self.refuse(line, f"'{text}' is no list of names: {error}") from None
+            raise self.refuse(line, f"'{text:.60}' is no list of names: {error}") from None
+        self.names += len(found)
+        if self.names > MOST_NAMES:
+            raise self.refuse(line, f"with this line more than {MOST_NAMES} names")
+        return found
 
     def read(self) -> None:
         for line, pairs in self.lines():
             kind, values = pairs[0][0], dict(pairs)
             if kind not in _KEYS:
                 raise self.refuse(
-                    line, f"a line begins with SwitchName, BlockName or BlockSizes, not '{kind}'"
+                    line,
+                    f"a line begins with SwitchName, BlockName or BlockSizes, not '{kind:.60}'",
                 )
             for key, _ in pairs:
                 if key not in _KEYS[kind]:
-                    raise self.refuse(line, f"a line of {kind} has no '{key}'")
+                    raise self.refuse(line, f"a line of {kind} has no '{key:.60}'")
             if len(values) < len(pairs):
                 raise self.refuse(line, "a key stands there twice")
             if kind == "blocksizes":
@@ -224,6 +235,6 @@ def _named(file: str, text: str) -> list[str]:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return files.read_text(path, MOST_BYTES)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError("topology", f"cannot be read: {error}", file=str(path)) from None

@@ -32,7 +32,7 @@ def main(argv: list[str] | None = None) -> int:
         given.command = words[cut + 1 :]
         if given.command and given.verb != "shell":
             raise Trouble(f"{given.verb} takes no command")
-        need_engine()
+        need_engine(start=given.verb in ("up", "build"))
         if "name" in given:
             life.check_name(given.name)
         run: Command = given.run

@@ -43,16 +43,25 @@ def call(
     return subprocess.CompletedProcess(done.args, done.returncode, out, err)
 
 
-def need_engine() -> None:
+def need_engine(*, start: bool) -> None:
     """Makes sure that an engine answers.
 
+    Args:
+        start: as root, one is started if none answers, and installed if there is none.
+
     Raises:
-        Trouble: it does not.
+        Trouble: none answers.
     """
-    if shutil.which("docker") is None:
-        raise Trouble("docker is not installed: run scripts/docker-engine as root")
-    if call("version", "--format", "{{.Server.Version}}", check=False).returncode != 0:
-        raise Trouble("no Docker engine answers: run scripts/docker-engine as root")
+    installed = shutil.which("docker") is not None
+    if installed and not call("version", "--format", "{{.Server.Version}}", check=False).returncode:
+        return
+    if start and os.geteuid() == 0:
+        say("no Docker engine answers: starting one (scripts/docker-engine)")
+        if subprocess.run([str(ROOT / "scripts" / "docker-engine")], check=False).returncode == 0:
+            return
+        raise Trouble("the Docker engine could not be started")
+    lacks = "no Docker engine answers" if installed else "docker is not installed"
+    raise Trouble(f"{lacks}: run scripts/docker-engine as root")
 
 
 def become(*arguments: str) -> NoReturn:

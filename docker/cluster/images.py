@@ -12,17 +12,23 @@ import hashlib
 import io
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
+import time
 import tomllib
 from pathlib import Path
 
 from cluster.engine import ROOT, Trouble, call, say
 
 PLAIN, BUILD, CLUSTER = "schedbridge/plain", "schedbridge/build", "schedbridge/cluster"
-TARGETS = {"plain": PLAIN, "build": BUILD, "cluster": CLUSTER}
+SUITE = "schedbridge/suite"
+TARGETS = {"plain": PLAIN, "build": BUILD, "cluster": CLUSTER, "suite": SUITE}
+WHOLE = ("cluster", "suite")
+"""Those that hold the service and the plugins."""
 CACHE = ROOT / "docker" / "cache"
 LABEL = "schedbridge.image=yes"
 PYTHON = "3.13"
@@ -62,26 +68,47 @@ def build(*targets: str) -> None:
     )
     if base.returncode != 0:
         raise Trouble(base.stderr.strip().splitlines()[-1] if base.stderr else "no base image")
-    whole = "cluster" in targets
+    whole = any(target in WHOLE for target in targets)
     if whole and not (ROOT / "bridge" / "shim" / "Makefile").exists():
         raise Trouble("bridge/shim/Makefile is missing: this checkout is not complete")
     wheels = _wheels() if whole else None
-    for target in targets:
-        say(f"building image {TARGETS[target]}")
-        context = _context(wheels if target == "cluster" else None)
+    for number, target in enumerate(targets, 1):
+        say(f"image {number} of {len(targets)}: {TARGETS[target]}")
+        context = _context(wheels if target in WHOLE else None)
         command = [
             "docker", "build", "--network", "host", "--file", "docker/Dockerfile",
             "--target", target, "--tag", TARGETS[target], "-",
         ]  # fmt: skip
-        done = subprocess.run(
-            command, input=context, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
-        )
         CACHE.mkdir(exist_ok=True)
         log = CACHE / f"build-{target}.log"
-        log.write_bytes(done.stdout)
-        if done.returncode != 0:
-            tail = done.stdout.decode(errors="replace").splitlines()[-30:]
+        if _followed(command, context, log):
+            tail = log.read_text(errors="replace").splitlines()[-30:]
             raise Trouble(f"image {TARGETS[target]} was not built: see {log}", "\n".join(tail))
+
+
+def _followed(command: list[str], context: bytes, log: Path) -> int:
+    """Runs a build, its output into a file; tells each step that takes time. Returns its code."""
+    step, began = "", time.monotonic()
+    with (
+        tempfile.TemporaryFile() as given,
+        log.open("w") as written,
+    ):
+        given.write(context)
+        given.seek(0)
+        with subprocess.Popen(
+            command, stdin=given, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True, errors="replace",
+        ) as build:  # fmt: skip
+            assert build.stdout is not None
+            for line in build.stdout:
+                written.write(line)
+                written.flush()
+                if found := re.match(r"Step (\d+)/(\d+) : (.*)", line):
+                    step = f"step {found[1]} of {found[2]}: {' '.join(found[3].split())[:60]}"
+                elif step and "Running in" in line:
+                    say(f"  {step} ({time.monotonic() - began:.0f} s so far)")
+                    step = ""
+    return build.returncode
 
 
 def _context(wheels: Path | None) -> bytes:

@@ -54,8 +54,8 @@ class _Host:
     nodes: range | None = None
 
 
-def up(site: Site, service_config: Path = SERVICE_CONFIG) -> None:
-    """Starts a cluster and returns when all its nodes are idle.
+def up(site: Site, service_config: Path = SERVICE_CONFIG, image: str = "") -> None:
+    """Starts a cluster and returns when all its nodes are idle; `image`: another than its own.
 
     Raises:
         Trouble: it did not become one; what there is of it stays for a look.
@@ -70,7 +70,7 @@ def up(site: Site, service_config: Path = SERVICE_CONFIG) -> None:
         )
     if site.cgroups:
         _need_cgroups()
-    image = images.CLUSTER if site.bridge else images.PLAIN
+    image = image or (images.CLUSTER if site.bridge else images.PLAIN)
     if not images.exists(image):
         images.build("cluster" if site.bridge else "plain")
     down(site.name)  # what a broken `up` may have left: networks, volumes
@@ -174,6 +174,8 @@ def _accounts(site: Site) -> None:
         ("add", "user", ",".join(USERS), f"Account={ACCOUNT}"),
     ):
         call("exec", f"{site.name}-dbd", "sacctmgr", "-i", *words)
+    if site.accounts:
+        call("exec", "-i", f"{site.name}-dbd", "sh", "-es", stdin=site.accounts.encode())
 
 
 def _start(site: Site) -> None:
@@ -181,10 +183,13 @@ def _start(site: Site) -> None:
         nodes = [f"n{number}" for number in numbers]
         call("exec", f"{site.name}-{host}", "role", "start", "node", *nodes)
 
+    def deciders() -> None:
+        if site.bridge:  # before slurmctld, which would log that nobody answers
+            find(site.name, "service").start()
+        find(site.name, "controller").start()
+
     with ThreadPoolExecutor(4) as pool:
-        work = [pool.submit(find(site.name, "controller").start)]
-        if site.bridge:
-            work.append(pool.submit(find(site.name, "service").start))
+        work = [pool.submit(deciders)]
         work += [pool.submit(slurmds, *item) for item in site.containers().items()]
         for one in work:
             one.result()
@@ -199,14 +204,14 @@ def _wait_idle(site: Site) -> None:
     timeout_s = 90 + site.nodes * 0.3
 
     def idle() -> bool:
-        out = call("exec", f"{site.name}-login", "sinfo", "-h", "-p", "main", "-o", "%D %t",
-                   check=False).stdout  # fmt: skip
+        out = call("exec", f"{site.name}-login", "sinfo", "-h", "-p", site.everywhere,
+                   "-o", "%D %t", check=False).stdout  # fmt: skip
         return out.split() == [str(site.nodes), "idle"]
 
     if wait_for(idle, timeout_s, pause_s=0.25):
         return
-    shown = call("exec", f"{site.name}-login", "sinfo", "-N", "-p", "main", "-o", "%N %t %E",
-                 check=False).stdout  # fmt: skip
+    shown = call("exec", f"{site.name}-login", "sinfo", "-N", "-p", site.everywhere,
+                 "-o", "%N %t %E", check=False).stdout  # fmt: skip
     bad = [line.split()[0] for line in shown.splitlines()[1:] if line.split()[1] != "idle"]
     logs = [find(site.name, "controller").tail()]
     logs += [find(site.name, "node", bad[0]).tail()] if bad else []

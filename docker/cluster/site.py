@@ -16,6 +16,7 @@ import os
 import re
 import tarfile
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from cluster.engine import ROOT, Trouble
 from cluster.switches import ASIDE, FILE, READERS, plugin_of, topology_text
@@ -37,6 +38,11 @@ class Site:
     Raises:
         Trouble: at construction, where it is impossible.
     """
+
+    everywhere: ClassVar[str] = "main"
+    """The partition that holds every node."""
+    accounts: ClassVar[str] = ""
+    """Shell lines that make further accounts and QOS, before slurmctld looks for them."""
 
     name: str = "schedbridge"
     nodes: int = 4

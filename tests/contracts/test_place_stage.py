@@ -6,13 +6,11 @@ import dataclasses
 import numpy as np
 import pytest
 
-from bridge.check import check
-from bridge.cycle import run_cycle
 from bridge.model.topology import Topology, fat_tree, regular
 from bridge.planning.fabric import Arranger, Fabric
-from bridge.ports import Memory
 from bridge.registry import build, choices, parse_policy
 from tests.builders import a_job, a_running_job, a_snapshot
+from tests.cycles import Memory, check, run
 from tests.worlds import random_world
 
 PARAMETERS = {
@@ -85,10 +83,10 @@ GREEDY = ("easy", "conservative", "openccs")
 def test_cycles_are_legal_and_nobody_waits_for_hops(place, plan, seed):
     world = random_world(seed)
     topology = regular(max(len(world.nodes), 1), 2, 4)
-    before = run_cycle(world, Memory(), a_policy("sequential", plan), np.random.default_rng(0))
+    before = run(world, Memory(), a_policy("sequential", plan), np.random.default_rng(0))
     memory = Memory()
     snapshot = dataclasses.replace(world, topology=topology)
-    after = run_cycle(snapshot, memory, a_policy(place, plan), np.random.default_rng(0))
+    after = run(snapshot, memory, a_policy(place, plan), np.random.default_rng(0))
     assert check(snapshot, after) == ()
     for column in ("job", "start_s", "end_s", "partition", "indptr"):
         assert np.array_equal(getattr(before, column), getattr(after, column))
@@ -105,7 +103,7 @@ def test_two_jobs_get_a_switch_each():
     world = a_snapshot(nodes=8, jobs=[a_job(nodes=2), a_job(nodes=4)])()
     snapshot = dataclasses.replace(world, topology=regular(8, 4))
     memory = Memory()
-    plan = run_cycle(snapshot, memory, a_policy("compact"), np.random.default_rng(0))
+    plan = run(snapshot, memory, a_policy("compact"), np.random.default_rng(0))
     assert [len(set((plan.nodes_of(row) // 4).tolist())) for row in range(2)] == [1, 1]
     assert memory.arranged is not None
     assert memory.arranged.after < memory.arranged.before
@@ -118,5 +116,5 @@ def test_shared_nodes_are_taken_where_there_is_room():
     job = a_job(nodes=2, shared=True, cpus=2)
     world = a_snapshot(nodes=6, running=running, jobs=[job])()
     snapshot = dataclasses.replace(world, topology=regular(6, 2))
-    plan = run_cycle(snapshot, Memory(), a_policy("compact"), np.random.default_rng(0))
+    plan = run(snapshot, Memory(), a_policy("compact"), np.random.default_rng(0))
     assert plan.nodes_of(0).tolist() == [4, 5]

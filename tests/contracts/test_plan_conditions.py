@@ -4,13 +4,9 @@
 import numpy as np
 import pytest
 
-from bridge.check import check
-from bridge.cycle import run_cycle
 from bridge.model.reasons import ReasonCode
 from bridge.model.snapshot import Reservation
 from bridge.planning.rules import lower, stranded
-from bridge.planning.rules_text import parse_rules
-from bridge.ports import Memory
 from bridge.registry import build, choices, parse_policy
 from bridge.units import DAY_S, NEVER, UNPLANNED, format_instant
 from tests.builders import (
@@ -22,6 +18,7 @@ from tests.builders import (
     gantt,
 )
 from tests.contracts.test_plan_stage import with_bounds
+from tests.cycles import Memory, a_site, check, parse_rules, run
 from tests.worlds import random_world
 
 PLANS = choices()["plan"]
@@ -40,10 +37,11 @@ RULES = {
 PROTECT = {"gpu": {"cpus": 1, "mem_mib": 300}}
 
 
-def decide(snapshot, plan, **parameters):
+def decide(snapshot, plan, *, rules=None, protect=None, **parameters):
     policy = {"order": "fcfs", "plan": {"name": plan, **parameters}, "place": "sequential"}
-    made = run_cycle(snapshot, Memory(), build(parse_policy(policy)), np.random.default_rng(0))
-    assert check(snapshot, made) == (), gantt(snapshot, made)
+    site = a_site(rules, protect)
+    made = run(snapshot, Memory(), build(parse_policy(policy)), site=site)
+    assert check(snapshot, made, site) == (), gantt(snapshot, made)
     return made
 
 
@@ -167,7 +165,8 @@ class TestEveryPlan:
             made = decide(snapshot, plan)
             row = int(np.flatnonzero(made.job == 0)[0])
             assert made.start_s[row] == NEVER
-            assert made.reasons[row].code is ReasonCode.RESERVATION
+            assert made.reasons[row].code is ReasonCode.RESOURCES
+            assert made.reasons[row].text == "reservation maint ends before the job can start"
 
     def test_licences_that_a_reservation_keeps_are_not_there_for_others(self, plan):
         nobody, three = np.zeros(0, dtype=np.int32), np.array([3])

@@ -10,12 +10,10 @@ import sys
 import numpy as np
 import pytest
 
-from bridge.check import check
-from bridge.cycle import run_cycle
-from bridge.ports import Memory
 from bridge.registry import build, choices, parse_policy
 from bridge.units import UNPLANNED
-from tests.builders import a_running_job, a_snapshot, gantt
+from tests.builders import a_job, a_running_job, a_snapshot, gantt
+from tests.cycles import Memory, check, run
 from tests.worlds import random_world
 
 STAGES = choices()
@@ -32,8 +30,13 @@ WITHOUT_CLOCK = {"search": {"name": "search", "budget_ms": 0, "effort": 2000}}
 
 def decide(snapshot, policy, seed=0):
     plan = WITHOUT_CLOCK.get(policy["plan"], policy["plan"])
-    built = build(parse_policy({**policy, "plan": plan}))
-    return run_cycle(snapshot, Memory(), built, np.random.default_rng(seed))
+    return run_policy(snapshot, {**policy, "plan": plan}, seed)
+
+
+def run_policy(snapshot, policy, seed=0):
+    """One cycle under a policy as it is written in a configuration."""
+    built = build(parse_policy(policy))
+    return run(snapshot, Memory(), built, np.random.default_rng(seed))
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda p: "+".join(p.values()))
@@ -49,6 +52,19 @@ class TestEveryPolicy:
         snapshot = with_bounds(random_world(seed), seed)
         plan = decide(snapshot, policy)
         assert check(snapshot, plan) == (), f"seed {seed}\n{gantt(snapshot, plan)}"
+
+    @pytest.mark.parametrize("late_s", [60, 61])
+    def test_a_fixed_start_is_a_minute_late_at_most(self, policy, late_s):
+        job = a_job(2, begin_s=5000 - late_s, fixed=True)
+        plan = decide(a_snapshot(nodes=2, now_s=5000, jobs=[job])(), policy)
+        assert len(plan.starts_now) == (late_s <= 60)
+
+    @pytest.mark.parametrize("short_s", [0, 1])
+    def test_a_deadline_is_kept_to_the_second(self, policy, short_s):
+        now_s = 6000  # of a minute: a window opens
+        job = a_job(2, limit_s=100, deadline_s=now_s + 100 - short_s)
+        plan = decide(a_snapshot(nodes=2, now_s=now_s, jobs=[job])(), policy)
+        assert len(plan.starts_now) == (short_s == 0)
 
     def test_an_empty_queue_is_an_empty_plan(self, policy):
         assert len(decide(a_snapshot()(), policy)) == 0
@@ -98,8 +114,6 @@ def with_bounds(snapshot, seed):
 
 
 def random_jobs():
-    from tests.builders import a_job
-
     return [a_job(nodes=1), a_job(nodes=2), a_job(shared=True, tasks=3)]
 
 

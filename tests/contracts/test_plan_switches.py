@@ -6,14 +6,12 @@ import dataclasses
 import numpy as np
 import pytest
 
-from bridge.check import check
-from bridge.cycle import run_cycle
 from bridge.model.reasons import ReasonCode
 from bridge.model.topology import Topology, regular
-from bridge.ports import Memory
 from bridge.registry import build, choices, parse_policy
 from bridge.units import NEVER
 from tests.builders import a_job, a_node, a_running_job, a_snapshot, gantt
+from tests.cycles import Memory, check, run
 from tests.worlds import random_world
 
 PLANS = choices()["plan"]
@@ -43,7 +41,7 @@ def with_switches(snapshot, topology, seed=0):
 
 def decide(snapshot, plan, memory=None, place="sequential"):
     policy = build(parse_policy({"order": "fcfs", "plan": plan, "place": place}))
-    return run_cycle(snapshot, memory or Memory(), policy, np.random.default_rng(0))
+    return run(snapshot, memory or Memory(), policy, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("plan", PLANS)

@@ -62,22 +62,24 @@ class Impostor:
         silent: when the service fell silent.
     """
 
-    def __init__(self, cluster: Cluster, program: str, *arguments: str) -> None:
-        self.cluster = cluster
+    def __init__(
+        self, cluster: Cluster, program: str, *arguments: str, user: str = "slurm"
+    ) -> None:
+        self.cluster, self.user = cluster, user
         self.silent = Silence(0.0)
         words = shlex.join((PYTHON, f"{THERE}/{program}", *arguments))
         self.command = f"echo $$ >{PID}; exec {words} >{LOG} 2>&1"
 
     def __enter__(self) -> Self:
         cluster = self.cluster
-        cluster.inside("service", "rm", "-rf", THERE, FATES, PID)
+        cluster.inside("service", "rm", "-rf", THERE, FATES, PID, LOG)
         subprocess.run(
             ["docker", "cp", "-q", str(FAULTS), f"{cluster.name}-service:{THERE}"], check=True
         )
         with silence() as self.silent:
             cluster.script("kill", "service")
         subprocess.run(
-            ["docker", "exec", "-d", "-u", "slurm", f"{cluster.name}-service", "sh", "-c",
+            ["docker", "exec", "-d", "-u", self.user, f"{cluster.name}-service", "sh", "-c",
              self.command],
             check=True,
         )  # fmt: skip

@@ -18,6 +18,7 @@ import pytest
 
 from tests.integration.impostor import (
     FATES,
+    LOG,
     SERVE,
     SOCKET,
     Fates,
@@ -117,6 +118,11 @@ def controller_log(cluster: Cluster, from_s: float) -> list[tuple[float, str]]:
             if at_s >= from_s:
                 found.append((at_s, match[3]))
     return found
+
+
+def falls_back(cluster: Cluster, silent: Silence) -> None:
+    """Waits, however long a busy machine takes, until slurmctld says that it fell back."""
+    cluster.wait_for("the fallback", lambda: fallback_log(cluster, silent.not_before_s), 90)
 
 
 def fell_back_in_time(cluster: Cluster, silent: Silence) -> float:
@@ -238,6 +244,60 @@ def test_nonsense_makes_slurm_go_on_alone(cluster: Cluster, seed: int, kind: str
             back_s = time.time()
         stream.finished()
     assert starts_between(stream.records(), alone_s, back_s)
+
+
+def slurmctld_peak_kib(cluster: Cluster) -> int:
+    """The most memory slurmctld ever held since its start."""
+    found = cluster.inside(
+        "controller", "sh", "-c", "grep -h VmHWM /proc/$(pidof -s slurmctld)/status"
+    )
+    return int(found.split()[1])
+
+
+def test_an_absurd_reply_takes_no_memory(cluster: Cluster, seed: int) -> None:
+    """Decisions of two bytes each took sixty times as much until they were counted."""
+    before_kib, mark = slurmctld_peak_kib(cluster), time.time()
+    with own_scheduler(cluster):
+        with Impostor(cluster, "garbage.py", "absurd", SOCKET) as impostor:
+            with Stream(cluster, seed, count=10, gap_s=0.3, longest_s=2) as stream:
+                falls_back(cluster, impostor.silent)
+            cluster.wait_empty()
+        stream.finished()
+    stream.records()
+    assert slurmctld_peak_kib(cluster) - before_kib < 48 * 1024
+    said = [text for _, text in controller_log(cluster, mark) if "a reply of more than" in text]
+    assert said, "no line says why"
+    assert len(said) <= 3 * (1 + (time.time() - mark) / 60) + 1, "the log is flooded"
+
+
+def test_a_stranger_at_the_socket_is_told_nothing(cluster: Cluster, seed: int) -> None:
+    mark = time.time()
+    with own_scheduler(cluster):
+        with Impostor(cluster, "garbage.py", "stranger", SOCKET, user="root") as impostor:
+            with Stream(cluster, seed, count=10, gap_s=0.3, longest_s=2) as stream:
+                falls_back(cluster, impostor.silent)
+            cluster.wait_empty()
+            told = cluster.inside("service", "cat", LOG).split()
+        stream.finished()
+    stream.records()
+    assert len(told) > 3, "the stranger was never called"
+    assert set(told) == {"0"}, f"the stranger was told {told} bytes"
+    said = [text for _, text in controller_log(cluster, mark) if "nothing was sent" in text]
+    assert said, "no line names the stranger"
+    assert len(said) <= 3 * (1 + (time.time() - mark) / 60) + 1, "the log is flooded"
+
+
+def test_a_clock_that_was_set_back_makes_no_older_controller(cluster: Cluster) -> None:
+    """The epoch of the life before lies ahead of the clock; the service listens all the same."""
+    path = "/var/lib/slurm/state/schedbridge_epoch"
+    ahead = int(time.time() + 86_400) * 10**6
+    cluster.root("sh", "-c", f"echo {ahead} >{path}")
+    cluster.script("restart", "controller")
+    decides(cluster)
+    assert int(cluster.root("cat", path)) == ahead + 1
+    cluster.script("restart", "controller")
+    decides(cluster)
+    assert int(cluster.root("cat", path)) == ahead + 2
 
 
 def test_impossible_decisions_are_refused_one_by_one(cluster: Cluster, seed: int) -> None:

@@ -30,6 +30,27 @@ def test_a_job_runs_where_the_service_said(cluster: Cluster) -> None:
     assert sorted(records[job].nodes) == sorted(expand(announced))
 
 
+def test_a_poisonous_job_stops_no_other(cluster: Cluster) -> None:
+    """A start beyond the year 9999, and a name that is no text, are their own users' trouble."""
+    poison = cluster.sbatch(
+        "-t", "30", "--begin=2029-01-01", "--deadline=2030-01-01", run="true", user="alice"
+    )
+    cluster.root("scontrol", "update", f"JobId={poison}", "StartTime=9999-12-31T23:50")
+    name = "$(printf 'x\\377y')"
+    odd = cluster.run("sh", "-c", f'sbatch --parsable -t5 --hold -J "{name}" --wrap true')
+    try:
+        jobs = [cluster.sbatch("-n1", "-t1", run="true") for _ in range(3)]
+        for job in jobs:
+            cluster.wait_state(job, "COMPLETED")
+        log = cluster.script("logs", "controller").splitlines()
+        for job in jobs:
+            assert any(f"bridge: start JobId={job} " in line for line in log), job
+        assert cluster.process("schedbridge", "plan").returncode == 0
+        assert cluster.process("schedbridge", "explain", poison).returncode == 0
+    finally:
+        cluster.root("scancel", poison, odd)
+
+
 def test_jobs_start_in_priority_order(cluster: Cluster) -> None:
     blocker = cluster.sbatch("-N8", "--exclusive", "-t1", run="sleep 5")
     cluster.wait_state(blocker, "RUNNING")
@@ -67,7 +88,7 @@ def _promise(cluster: Cluster, job: str) -> int:
 
 
 def test_planned_starts_are_shown_and_kept(cluster: Cluster) -> None:
-    blocker = cluster.sbatch("-N8", "--exclusive", "-t2", run="sleep 15")
+    blocker = cluster.sbatch("-N8", "--exclusive", "-t5", run="sleep 200")
     cluster.wait_state(blocker, "RUNNING")
     jobs = [cluster.sbatch("-N4", "--exclusive", "-t5") for _ in range(4)]
     first = cluster.wait_for(
@@ -82,6 +103,7 @@ def test_planned_starts_are_shown_and_kept(cluster: Cluster) -> None:
     reasons = cluster.run("squeue", "-h", "-t", "PD", "-o", "%i %R")
     assert len(reasons.splitlines()) == 4
     assert "None" not in reasons
+    cluster.run("scancel", blocker)
 
 
 def _all(values: list[int]) -> list[int]:
@@ -293,10 +315,13 @@ def test_shared_nodes_and_memory(cluster: Cluster) -> None:
 
 
 def test_explain_says_why_a_job_waits(cluster: Cluster) -> None:
-    blocker = cluster.sbatch("-N8", "--exclusive", "-t1", run="sleep 6")
+    blocker = cluster.sbatch("-N8", "--exclusive", "-t5", run="sleep 200")
     cluster.wait_state(blocker, "RUNNING")
     job = cluster.sbatch("-N8", "--exclusive", "-t1")
     cluster.wait_for("a promise", lambda: _promise(cluster, job))
-    text = cluster.run("schedbridge", "explain", job)
+    text = cluster.wait_for(
+        "an answer", lambda: cluster.process("schedbridge", "explain", job).stdout
+    )
+    cluster.run("scancel", job, blocker)
     assert "8 nodes" in text
     assert blocker in text

@@ -12,6 +12,34 @@ import pytest
 from tests.integration.slurm import Cluster, expand
 from tests.integration.test_chunks import held
 
+LOG = "/var/log/slurm/schedbridge.log"
+CONFIG = "/etc/schedbridge/bridge.yaml"
+
+
+def reload(cluster: Cluster, config: str) -> None:
+    """The service reads another configuration."""
+
+    def read() -> int:
+        return int(cluster.inside("service", "sh", "-c", f"grep -c '{told}' {LOG} || true"))
+
+    told = "limits and FreePools read again"
+    before = read()
+    cluster.inside("service", "sh", "-c", f"cat > {CONFIG} <<'EOF'\n{config}\nEOF")
+    cluster.inside("service", "sh", "-c", "kill -HUP $(cat /run/slurm/schedbridge.pid)")
+    cluster.wait_for("the rules", lambda: read() > before)
+
+
+@contextmanager
+def site(cluster: Cluster, **planning: object) -> Iterator[None]:
+    """The policy openccs, under rules of the site."""
+    kept = cluster.inside("service", "cat", CONFIG)
+    with policy(cluster):
+        reload(cluster, f"{kept}\nplanning: {json.dumps(planning)}")
+        try:
+            yield
+        finally:
+            reload(cluster, kept)
+
 
 @contextmanager
 def policy(cluster: Cluster, **parameters: object) -> Iterator[None]:
@@ -151,7 +179,7 @@ def test_the_paper_s_large_node_is_for_large_chunks_and_short_jobs(cluster: Clus
         "nodes": {"names": "n8"},
         "access": [{"chunk": {"cpus": ">= 3"}}, {"time": "<= 2m"}],
     }
-    with policy(cluster, rules={"free_pools": [pool]}):
+    with site(cluster, free_pools=[pool]):
         blocker = cluster.sbatch("-N7", "--exclusive", "-t5", "-x", "n8", run="sleep 300")
         cluster.wait_state(blocker, "RUNNING")
         small = cluster.sbatch("-t3", "--chunks=1:ncpus=2", run="sleep 60")
@@ -193,7 +221,7 @@ def test_licences_of_a_reservation_are_kept_for_it(openccs: Cluster) -> None:
 
 def test_rules_about_what_there_is_not_are_told(cluster: Cluster) -> None:
     limit = {"user": "alice", "resource": "gpuu", "items": 8}
-    with policy(cluster, rules={"limits": [limit]}):
+    with site(cluster, limits=[limit]):
         cluster.wait_for(
             "status to say so",
             lambda: "does not have: gpuu" in cluster.run("schedbridge", "status"),
@@ -242,7 +270,7 @@ def test_a_free_pool_by_cron_keeps_nodes_from_long_jobs(cluster: Cluster) -> Non
         "nodes": {"names": ["n[1-8]"]},
         "valid": {"cron": f"{opens.minute} {opens.hour} * * *", "length": "30m"},
     }
-    with policy(cluster, rules={"free_pools": [pool]}):
+    with site(cluster, free_pools=[pool]):
         long = cluster.sbatch("-N2", "--exclusive", "-t60", run="sleep 300")
         short = cluster.sbatch("-N2", "--exclusive", "-t5")
         cluster.wait_state(short, "COMPLETED")
@@ -256,7 +284,7 @@ def test_a_free_pool_by_cron_keeps_nodes_from_long_jobs(cluster: Cluster) -> Non
 
 def test_a_limit_lets_jobs_run_one_after_the_other(cluster: Cluster) -> None:
     limit = {"user": "alice", "resource": "cpus", "items": 8}
-    with policy(cluster, rules={"limits": [limit]}):
+    with site(cluster, limits=[limit]):
         first = cluster.sbatch("-N2", "--exclusive", "-t2", run="sleep 300", user="alice")
         cluster.wait_state(first, "RUNNING")
         second = cluster.sbatch("-N2", "--exclusive", "-t2", run="sleep 300", user="alice")

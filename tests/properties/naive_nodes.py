@@ -245,6 +245,20 @@ class Naive:
             found.append(k)
         return found
 
+    def width_by_rank(self, job, a, start, widths):
+        """All nodes of the lower ranks, the fewest of the last that is needed; if bounds allow."""
+        if self.required(job):
+            return widths[0]
+        rooms = self.rooms(job, a, start, start + a.limit)
+        taken = held = 0
+        for rank in sorted({self.case.rank[node] for node in rooms}):
+            own = sorted((rooms[n] for n in rooms if self.case.rank[n] == rank), reverse=True)
+            if held + sum(own) >= job.tasks:
+                taken += next(k for k in range(len(own) + 1) if held + sum(own[:k]) >= job.tasks)
+                break
+            taken, held = taken + len(own), held + sum(own)
+        return next((k for k in widths if k >= taken), widths[0])
+
     def size_score(self, node):
         score = 0
         for r, amount in enumerate(self.case.capacity[node]):
@@ -272,7 +286,7 @@ class Naive:
             score = (0, 0)
             if self.case.select == Select.BEST_FIT:
                 score = self.fit_score(job, node, rooms[node], start, end)
-            return (score, self.case.rank[node], node)
+            return (self.case.rank[node], score, node)
 
         required = self.required(job)
         order = sorted(rooms, key=lambda node: (node not in required, key(node)))
@@ -319,7 +333,7 @@ class Naive:
                     best_fit = self.case.select == Select.BEST_FIT
                     order = sorted(
                         nodes,
-                        key=lambda n: (best_fit and self.size_score(n), self.case.rank[n], n),
+                        key=lambda n: (self.case.rank[n], best_fit and self.size_score(n), n),
                     )
                     self.pools.append(Pool(order, []))
             return [next(p for p in self.pools if set(p.order) == nodes) for nodes in sets]
@@ -448,6 +462,8 @@ class Naive:
                 if not widths:
                     continue
                 k = widths[-1] if start == 0 and not job.tasks else widths[0]
+                if job.tasks and not pool:
+                    k = self.width_by_rank(job, a, start, widths)
                 self.explain(j, start, fit, why if start else Blocked.STARTS_NOW)
                 self.commit(j, a, pool, start, k)
                 self.reserved += start > 0 and not job.beside

@@ -172,8 +172,8 @@ class Pair:
                 expected = [0] * self.n_res if left is None else left[0]
                 assert free[node].tolist() == expected
 
-    def image(self):
-        """Everything a book says about itself."""
+    def image(self, now=0):
+        """Everything a book says about itself from now on."""
         rows = self.book.bookings()
         return [
             *(
@@ -183,7 +183,7 @@ class Pair:
                     rows.indptr, rows.nodes, rows.groups, rows.chunks,
                 )
             ),
-            [self.book.free_at(second).tolist() for second in range(50)],
+            [self.book.free_at(second).tolist() for second in range(now, now + 50)],
             [
                 [column.tolist() for column in self.book.ceiling_use(c)]
                 for c in range(len(self.naive.ceilings))

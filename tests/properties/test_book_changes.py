@@ -85,6 +85,20 @@ class Changing(Pair):
         self.book.advance(self.now)
         assert self.book.now == self.now
 
+    def trial(self) -> None:
+        """Makes room, books others there, and takes all of it back."""
+        rng, before = self.rng, self.image(self.now)
+        mark = self.book.mark()
+        for job in rng.sample(sorted(self.naive.held), rng.randint(0, len(self.naive.held))):
+            self.book.revoke(job)
+        for at, (number, _) in enumerate(self.requests):  # a request may be there twice
+            length, terms = rng.choice(self.lengths), terms_of(self.terms())
+            if (found := self.book.find(number, length, terms, self.now)) is not None:
+                assert self.book.book(self.next_job + at, number, found[0], length, terms,
+                                      *found[1:])  # fmt: skip
+        self.book.undo(mark)
+        assert self.image(self.now) == before
+
     def replan(self) -> None:
         """Moves every job in a random order and compares each move."""
         order = sorted(self.naive.held)
@@ -239,7 +253,7 @@ def test_running_jobs_are_where_they_are(seed: int) -> None:
 def test_time_moves_on_and_nodes_close_and_open(seed: int) -> None:
     pair = Changing(random.Random(seed))
     acts = [pair.plan] * 5 + [pair.advance, pair.advance, pair.close, pair.reopen, pair.reopen]
-    acts += [pair.revoke, pair.run, pair.replan]
+    acts += [pair.revoke, pair.run, pair.replan, pair.trial]
     for _ in range(pair.rng.randint(6, 20)):
         pair.rng.choice(acts)()
     pair.check_free()

@@ -6,12 +6,12 @@ import dataclasses
 import numpy as np
 import pytest
 
-from bridge.check import check
 from bridge.planning.conditions import Conditions
 from bridge.planning.decoder import Decoder
 from bridge.ports import Preference, Selection
 from bridge.units import NEVER, UNPLANNED
 from tests.contracts.test_plan_stage import with_bounds
+from tests.cycles import check
 from tests.worlds import random_world
 
 DEPTHS = (None, 1, 3)
@@ -21,6 +21,8 @@ def decoders(snapshot, selection):
     """The same rows for both: one that chose the fast path, one that is made to use the book."""
     order = np.argsort(snapshot.jobs.submit_s, kind="stable")
     rank = np.arange(len(snapshot.nodes), dtype=np.int32)
+    if selection == Selection.BEST_FIT:
+        rank %= 3
     preference = Preference(selection, rank)
     fast = Decoder(snapshot, order, preference, Conditions())
     book = Decoder(snapshot, order, preference, Conditions(), by_book=True)

@@ -4,11 +4,12 @@
 import dataclasses
 import itertools
 import random
+from typing import Any
 
 import numpy as np
 import pytest
 
-from bridge.core import NEVER, UNLIMITED, Decoding, Stopped, plan_nodes, search_orders
+from bridge.core import NEVER, UNLIMITED, ClockAlarm, Decoding, Stopped, plan_nodes, search_orders
 from tests.properties.naive_nodes import Case, arguments
 from tests.properties.test_core_nodes import random_case
 
@@ -80,12 +81,41 @@ class Asked:
     def jobs(self, order: np.ndarray) -> np.ndarray:
         return np.concatenate([np.arange(self.indptr[u], self.indptr[u + 1]) for u in order])
 
-    def search(self, **settings: int):
-        asked = {"effort": 3000, "budget_us": 0, "patience": 20, "seed": 1} | settings
+    def search(self, **settings: Any):
+        asked = {"effort": 3000, "steps": 0, "patience": 20, "seed": 1} | settings
         return search_orders(
             self.problem, unit_indptr=self.indptr, weight=self.weight, due=self.due,
             orders=self.orders, lead=self.lead, **asked,
         )  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_steps_bound_a_search_and_nothing_else_does(seed: int) -> None:
+    """The same steps, the same answer; more of them, none that is worse; and they are kept to."""
+    rng = random.Random(seed)
+    asked = Asked.of(random_case(rng), rng, lead=0)
+    costs = []
+    for steps in (1, 20_000, 200_000, 2_000_000):
+        found, again = (asked.search(effort=0, steps=steps, patience=200) for _ in range(2))
+        assert found.order.tolist() == again.order.tolist()
+        assert (found.steps, found.decodes, found.stopped) == (
+            again.steps, again.decodes, again.stopped
+        )  # fmt: skip
+        if found.steps > steps:  # what was begun is ended: a job, or the first order
+            assert found.stopped in (Stopped.BUDGET, Stopped.BOUND, Stopped.EXHAUSTED)
+        costs.append(found.cost)
+    assert costs == sorted(costs, reverse=True)
+
+
+def test_an_alarm_that_rings_ends_a_search_with_what_there_is() -> None:
+    ended = 0
+    for seed in range(20):
+        rng = random.Random(seed)
+        asked = Asked.of(random_case(rng), rng, lead=0)
+        found = asked.search(effort=0, patience=100_000, alarm=ClockAlarm(0))
+        assert sorted(found.order.tolist()) == list(range(len(asked.indptr) - 1))
+        ended += found.stopped == Stopped.BUDGET
+    assert ended
 
 
 @pytest.mark.parametrize("seed", range(30))

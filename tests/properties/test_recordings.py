@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from bridge.errors import BridgeError, RecordingError
 from bridge.loop import Decider
-from bridge.ports import Memory
+from bridge.planning.rules_text import parse_site
+from bridge.ports import Promises, State
 from bridge.registry import PRESETS, build
 from bridge.sim.recordings import Recording, decode, encode
 from tests.alike import assert_alike
@@ -21,13 +22,12 @@ PLANNERS = ("easy", "conservative", "slurm-like", "openccs")
 
 def recorded(seed, policy="slurm-like", *, chunks=False):
     snapshot = random_world(seed, chunks=chunks)
-    memory = Memory({str(job): 100 + seed for job in range(seed % 4)})
-    plan = Decider(build(PRESETS[policy]), Memory(dict(memory.planned_start_s)), seed).decide(
-        snapshot
-    )
-    return Recording(
-        snapshot, memory, PRESETS[policy], seed, plan, {"trace": f"world {seed}", "é": "ü"}
-    )
+    state = State(Promises(policy, {str(job): 100 + seed for job in range(seed % 4)}))
+    planning = {"limits": [{"user": "*", "resource": "cpus", "items": "9"}]} if seed % 2 else {}
+    site = parse_site(planning)
+    plan = Decider(build(PRESETS[policy]), state, seed, site=site).decide(snapshot)
+    origin = {"trace": f"world {seed}", "é": "ü"}
+    return Recording(snapshot, state, PRESETS[policy], seed, plan, origin, planning=planning)
 
 
 @settings(max_examples=150, deadline=None)
@@ -43,7 +43,8 @@ def test_what_is_recorded_comes_back(seed, policy, chunks):
 @given(st.integers(0, 10**6), st.booleans())
 def test_a_recorded_cycle_gives_its_plan_again(seed, chunks):
     back = decode(encode(recorded(seed, "openccs", chunks=chunks)))
-    plan = Decider(build(back.policy), back.memory, back.seed).decide(back.snapshot)
+    site = parse_site(back.planning)
+    plan = Decider(build(back.policy), back.state, back.seed, site=site).decide(back.snapshot)
     assert_alike(plan.start_s, back.plan.start_s)
     assert_alike(plan.job, back.plan.job)
 
@@ -99,7 +100,7 @@ def test_any_other_value_anywhere_is_refused_or_planned_without_a_crash(seed, ch
 
     def use():
         back = decode(json.dumps(plain).encode(), "file")
-        Decider(build(back.policy), back.memory, back.seed).decide(back.snapshot)
+        Decider(build(back.policy), back.state, back.seed).decide(back.snapshot)
 
     said = refusal(use, BridgeError)
     assert said is None or "\n" not in said
@@ -109,7 +110,7 @@ def test_any_other_value_anywhere_is_refused_or_planned_without_a_crash(seed, ch
     ("change", "said"),
     [
         (lambda d: d.update(format="zip"), 'format: must be "schedbridge cycle"'),
-        (lambda d: d.update(version=2), "version: is 2; this schedbridge reads 1"),
+        (lambda d: d.update(version=3), "version: is 3; this schedbridge reads 1 to 2"),
         (lambda d: d.pop("snapshot"), "snapshot: is missing"),
         (lambda d: d["snapshot"].pop("now_s"), "snapshot.now_s: is missing"),
         (lambda d: d["snapshot"].update(now_s="x"), "snapshot.now_s: is 'x', not a whole number"),

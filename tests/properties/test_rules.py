@@ -17,7 +17,7 @@ from bridge.model.limits import (
     Rules,
     Validity,
 )
-from bridge.planning.rules import Sums, lower
+from bridge.planning.rules import Extent, Sums, lower
 from bridge.units import NEVER
 from tests.builders import a_job, a_node, a_partition, a_running_job, a_snapshot
 
@@ -208,7 +208,7 @@ def lowered_terms(rules: Rules, snapshot):
     table = snapshot.jobs
     rows = np.arange(len(table))
     where = np.array([parts[0] for parts in table.partitions], dtype=np.int64)
-    return lowered, lowered.terms(rows, where, table.time_limit_s, table.min_nodes)
+    return lowered, lowered.terms(rows, where, table.time_limit_s, Extent(table.min_nodes))
 
 
 @settings(max_examples=400, deadline=None)

@@ -6,7 +6,7 @@ from itertools import combinations, pairwise, permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from bridge.core import HopMetric, Tree
@@ -137,7 +137,7 @@ def test_one_job_gets_the_best_set_there_is(
     name: str, metric: HopMetric, fabric: Fabric, data: st.DataObject
 ) -> None:
     size = data.draw(st.integers(1, len(fabric.idle)))
-    (found,) = sets_of(fabric.tree.compact(metric, ints(fabric.idle), ints([size]), 0.0))
+    (found,) = sets_of(fabric.tree.compact(metric, ints(fabric.idle), ints([size]), 0))
     assert_legal(fabric, [size], [found])
     best = min(fabric.cost(nodes, name) for nodes in combinations(fabric.idle, size))
     if best == np.inf:
@@ -186,7 +186,7 @@ def test_compact_is_legal_and_between_its_bound_and_contiguous(
 ) -> None:
     sizes = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=4))
     tree, idle = fabric.tree, ints(fabric.idle)
-    found = sets_of(tree.compact(metric, idle, ints(sizes), 0.0, iterations=20))
+    found = sets_of(tree.compact(metric, idle, ints(sizes), 0, iterations=20))
     assert_legal(fabric, sizes, found)
     static = sets_of(tree.contiguous(metric, idle, ints(sizes)))
     if all(static):
@@ -253,7 +253,7 @@ def test_all_orders_of_equal_jobs_are_one() -> None:
     """Two switches of three and two idle nodes; jobs of 2, 2: one each, whoever comes first."""
     tree = Tree(ints([2, 2, -1]), ints([0, 0, 0, 1, 1]))
     for sizes in set(permutations([2, 2, 1])):
-        found = sets_of(tree.compact(PAPER, ints([0, 1, 2, 3, 4]), ints(list(sizes)), 0.0))
+        found = sets_of(tree.compact(PAPER, ints([0, 1, 2, 3, 4]), ints(list(sizes)), 0))
         assert tree.costs(PAPER, *csr(found)).sum() == 2 * 2000.0
 
 
@@ -341,6 +341,8 @@ def test_no_exchange_of_two_is_left_that_gains(given_: Seats) -> None:
 @settings(deadline=None)
 @given(seats())
 def test_annealing_finds_the_best_exchange_of_small_ones(given_: Seats) -> None:
+    # Between fabrics that are not connected no single exchange may pay, though two would.
+    assume(given_.fabric.parent.count(-1) == 1)
     free = replace(given_, most=[0] * len(given_.most))
     kinds = [[at for at, kind in enumerate(free.kind) if kind == which] for which in (0, 1)]
     if max(map(len, kinds)) > 5:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bridge.planning.cp_sat import run
-from bridge.planning.instance import Instance, Unit, WindowJob
+from bridge.planning.instance import Instance, Unit, Used, WindowJob
 from bridge.planning.window_model import whole_weights
 from bridge.policies.plan import hcp19, pcp19, pcp20
 from tests.properties.naive_window import Grid, best, small_instance
@@ -157,3 +157,11 @@ def test_what_the_units_cannot_tell_makes_no_difference(seed):
     coarse = instance.coarsened()
     assert best(coarse, weights, positions=False) == best(instance, weights, positions=False)
     assert sum(map(len, coarse.used)) <= sum(map(len, instance.used))
+
+
+def test_units_that_fit_nowhere_are_given_up():
+    """The first unit fits at once, the second never: nothing comes after which to try again."""
+    fits, never = Unit(0, (1,), (0,)), Unit(1, (9,), (0,))
+    job = WindowJob(0, 0, 10, (fits, never), False, (0, 0), 0, (0, 0))
+    instance = Instance((job,), ("cpus",), np.array([[4]]), ((Used(5, 8, (1,)),),), np.arange(1))
+    assert hcp19.allocate(instance, [0]).nodes == [None]

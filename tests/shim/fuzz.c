@@ -4,20 +4,20 @@
 #include <protobuf-c/protobuf-c.h>
 #include <time.h>
 
+#include "chunks.h"
 #include "expect.h"
 #include "fates.h"
 #include "framing.h"
+#include "ledger.h"
 #include "malleable.h"
+#include "memory.h"
+#include "names.h"
+#include "random.h"
+#include "reply.h"
 #include "settings.h"
+#include "throttle.h"
 
-static unsigned long long state;
-
-static unsigned random_below(unsigned bound) {
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return (unsigned)(state >> 33) % bound;
-}
+size_t __sanitizer_get_current_allocated_bytes(void); // of the sanitizers
 
 static void complain(const char *line) {
     EXPECT(line[0]);
@@ -92,30 +92,114 @@ static void look_at(const pb_cycle_reply_t *reply, fates_t *fates) {
     EXPECT(length < ((size_t)1 << 40));
 }
 
+// What a reader may take for a reply: protobuf-c needs some hundred bytes for two of the wire, and
+// no more than the scale of the cluster allows.
+static const reply_scale_t scale = {.jobs = 4, .nodes = 8, .cpus = 32, .name_bytes = 24};
+
 static unsigned decode(const unsigned char *bytes, size_t count) {
     unsigned understood = 0;
     fates_t fates = {0};
+    memory_t memory = {0};
+    ProtobufCAllocator allocator = MEMORY_ALLOCATOR(&memory);
+    char problem[200] = "";
     unsigned char *exact = malloc(count + 1);
     memcpy(exact, bytes, count);
-    pb_cycle_reply_t *reply = schedbridge__v1__cycle_reply__unpack(NULL, count, exact);
+    pb_cycle_reply_t *reply =
+        reply_cycle(&scale, exact, count, &allocator, problem, sizeof(problem));
+    EXPECT(!reply == (problem[0] != 0));
+    EXPECT(memory.most <= 4096 + 256 * count);
     if (reply) {
+        EXPECT(reply->n_decisions <= 2 * scale.jobs + scale.cpus + 1024);
         look_at(reply, &fates);
         EXPECT(fates.list.count == reply->n_decisions);
-        schedbridge__v1__cycle_reply__free_unpacked(reply, NULL);
+        schedbridge__v1__cycle_reply__free_unpacked(reply, &allocator);
         understood = 1;
+    } else {
+        // What is refused is not understood by protobuf-c either, or is more than was asked for.
+        EXPECT(strlen(problem) > 10);
     }
-    pb_hello_reply_t *hello = schedbridge__v1__hello_reply__unpack(NULL, count, exact);
+    pb_hello_reply_t *hello = reply_hello(exact, count, &allocator, problem, sizeof(problem));
+    EXPECT(memory.most <= 8192 + 256 * count);
     if (hello)
-        schedbridge__v1__hello_reply__free_unpacked(hello, NULL);
+        schedbridge__v1__hello_reply__free_unpacked(hello, &allocator);
+    EXPECT_NUMBER(memory.now, 0);
     const unsigned char *message;
     size_t message_bytes;
     if (!frame_open(exact, count, &message, &message_bytes))
         EXPECT(message + message_bytes == exact + count);
     trailers_t trailers = {.status = -1};
     trailers_take(&trailers, (const char *)exact, count);
+    for (const char *sign = trailers.message; *sign; sign++)
+        EXPECT(*sign >= ' ' && *sign <= '~');
     free(exact);
     fates_clear(&fates);
     return understood;
+}
+
+// Requests in chunks, hostlists and texts: of signs that mean something there, and of any.
+static void read_requests(void) {
+    static const char signs[] = "0123456789,,--[[]]n+:=gmkcpus ";
+    static const char *const words[] = {"ncpus=",      "mem=",  "1:",        "2:ncpus=4", "+",
+                                        ":mpiprocs=2", "gb",    "host=n1",   ":ngpus=1",  "scatter",
+                                        "pack",        ":excl", "free",      ":group=",   "n[1-",
+                                        "]",           ",",     "9999999999"};
+    char text[300], place[60], line[40];
+    size_t length = 0;
+    while (length + 24 < sizeof(text) && random_below(12)) {
+        if (random_below(2))
+            length += (size_t)sprintf(text + length, "%s",
+                                      words[random_below(sizeof(words) / sizeof(words[0]))]);
+        else
+            text[length++] = random_below(8) ? signs[random_below(sizeof(signs) - 1)]
+                                             : (char)(1 + random_below(255));
+    }
+    text[length] = 0;
+    snprintf(place, sizeof(place), "%s", text + random_below((unsigned)length + 1));
+    size_t most = 1 + random_below(1000), names = names_count(text, most);
+    EXPECT(names <= most);
+    EXPECT(strlen(plain(line, sizeof(line), text)) < sizeof(line));
+    arena_t arena = {0};
+    EXPECT(strlen(arena_cut(&arena, text, 30)) <= 30);
+    arena_reset(&arena);
+    static chunks_t chunks;
+    chunks_problem_t problem = {0};
+    chunks_options_t options = {.count = 0};
+    if (chunks_read(&chunks, text, random_below(2) ? place : NULL, &problem)) {
+        EXPECT(chunks.n_groups >= 1 && chunks.n_groups <= CHUNKS_MAX_GROUPS);
+        if (!chunks_lower(&chunks, random_below(2) ? "gpu,mic" : NULL, &options, &problem))
+            EXPECT(problem.words[0]);
+        (void)chunks_threads(&chunks);
+        chunks_options_free(&options);
+    } else {
+        char lines[512];
+        EXPECT(problem.words[0]);
+        chunks_point(&problem, lines, sizeof(lines));
+    }
+}
+
+static void forget(const ledger_job_t *job, void *count) {
+    EXPECT(job->job_id);
+    ++*(unsigned *)count;
+}
+
+// A ledger that lives through all rounds, while jobs with numbers of any kind come and go.
+static void keep_ledger(ledger_t *ledger) {
+    unsigned gone = 0;
+    bool made;
+    for (unsigned jobs = random_below(6); jobs; jobs--) {
+        uint32_t id = 1 + (random_below(4) ? random_below(2000) : UINT32_MAX - 1 - random_below(9));
+        ledger_job_t *entry = ledger_put(ledger, id, &made);
+        EXPECT_NUMBER(entry->job_id, id);
+        entry->scan = ledger->scan + (random_below(50) == 0);
+        EXPECT(ledger_find(ledger, id) == entry);
+    }
+    if (random_below(30) == 0) {
+        size_t before = ledger->count;
+        ledger->scan++;
+        ledger_sweep(ledger, forget, &gone);
+        EXPECT_NUMBER(ledger->count, before - gone);
+    }
+    EXPECT(ledger->room <= 16384);
 }
 
 static void read_texts(const unsigned char *bytes, size_t count) {
@@ -147,16 +231,25 @@ int main(int count, char **arguments) {
     unsigned char noise[512], *reply;
     size_t reply_bytes = real_reply(&reply);
     unsigned understood = 0;
-    state = seed * 2654435761ULL + 1;
+    ledger_t ledger = {0};
+    random_seed(seed);
     printf("fuzz: %u rounds, seed %llu\n", rounds, seed);
     fflush(stdout);
     EXPECT_NUMBER(decode(reply, reply_bytes), 1);
     for (unsigned round = 0; round < rounds; round++) {
+        if ((round + 1) % 1000000 == 0) {
+            size_t used = __sanitizer_get_current_allocated_bytes();
+            printf("fuzz: %u rounds, %zu bytes in use\n", round + 1, used);
+            fflush(stdout);
+            EXPECT(used < (size_t)64 * 1024 * 1024);
+        }
         size_t bytes = random_below(sizeof(noise));
         for (size_t i = 0; i < bytes; i++)
             noise[i] = (unsigned char)random_below(256);
         understood += decode(noise, bytes);
         read_texts(noise, bytes);
+        read_requests();
+        keep_ledger(&ledger);
         unsigned char *bent = malloc(reply_bytes);
         memcpy(bent, reply, reply_bytes);
         for (unsigned flips = 1 + random_below(4); flips; flips--)
@@ -165,6 +258,7 @@ int main(int count, char **arguments) {
         free(bent);
     }
     free(reply);
+    ledger_clear(&ledger);
     EXPECT(understood > rounds / 20); // else the fuzzing never gets past the parser
     DONE();
 }

@@ -104,10 +104,27 @@ static void a_socket_path_fills_its_room(void) {
     EXPECT_TEXT(settings.socket, "/run/schedbridge/bridge.sock");
 }
 
+static void a_user_is_named_or_numbered(void) {
+    settings_t settings = read_settings("bridge_service_user=root");
+    EXPECT(settings.service_named && settings.service_user == 0);
+    settings = read_settings("bridge_service_user=4711");
+    EXPECT(settings.service_named && settings.service_user == 4711);
+    static const char *const wrong[] = {"", "nobody-knows-me", "-1", "4294967295", "12x", "12 34"};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        char words[100];
+        snprintf(words, sizeof(words), "bridge_service_user=%s", wrong[i]);
+        settings = read_settings(words);
+        EXPECT_NUMBER(lines, 1);
+        EXPECT_SAYS(said, "no user of this machine");
+        EXPECT(!settings.service_named);
+    }
+}
+
 int main(void) {
     absent_words_have_defaults();
     all_words_are_taken();
     bad_words_are_said_and_have_defaults();
     a_socket_path_fills_its_room();
+    a_user_is_named_or_numbered();
     DONE();
 }

@@ -3,7 +3,9 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -36,7 +38,7 @@ static bool call(wire_t *wire, unsigned timeout_ms) {
     const unsigned char *reply;
     size_t bytes;
     problem[0] = 0;
-    return wire_call(wire, "Hello", framed, 3, timeout_ms, &reply, &bytes, problem,
+    return wire_call(wire, "Hello", framed, 3, FRAME_MAX_REPLY, timeout_ms, &reply, &bytes, problem,
                      sizeof(problem));
 }
 
@@ -93,6 +95,67 @@ static void a_call_is_interrupted(void) {
     close(listener);
 }
 
+// Takes what comes in, until the peer goes; the number of bytes is the exit status.
+static pid_t listen_as(uid_t user) {
+    pid_t child = fork();
+    EXPECT(child >= 0);
+    if (child)
+        return child;
+    if (user != getuid() && setuid(user))
+        _exit(255);
+    int listener = listen_at(settings.socket), got = 0;
+    chmod(settings.socket, 0777);
+    for (int calls = 0; calls < 3; calls++) {
+        char bytes[64];
+        int peer = accept(listener, NULL, NULL);
+        ssize_t more = read(peer, bytes, sizeof(bytes));
+        got += more > 0 ? (int)more : 0;
+        close(peer);
+    }
+    _exit(got);
+}
+
+static int call_three_times(pid_t child) {
+    int status;
+    wire_t *wire = open_wire();
+    while (access(settings.socket, F_OK))
+        usleep(1000);
+    for (int calls = 0; calls < 3; calls++) {
+        // Until the child listens nobody is there, which is not what is tested.
+        while (!call(wire, 30000) && strstr(problem, "cannot connect"))
+            usleep(1000);
+        EXPECT(problem[0]);
+    }
+    wire_close(wire);
+    EXPECT(waitpid(child, &status, 0) == child && WIFEXITED(status));
+    EXPECT(WEXITSTATUS(status) != 255);
+    return WEXITSTATUS(status);
+}
+
+// Who is root can be somebody else; who is not is somebody else for whom nobody else is trusted.
+static void somebody_else_listens(void) {
+    uid_t stranger = getuid() ? getuid() : 65534;
+    settings_t honest = settings;
+    unlink(settings.socket);
+    settings.slurm_user = stranger + 1;
+    EXPECT_NUMBER(call_three_times(listen_as(stranger)), 0);
+    char words[100];
+    snprintf(words, sizeof(words), "user %u listens", (unsigned)stranger);
+    EXPECT_SAYS(problem, words);
+    EXPECT_SAYS(problem, "nothing was sent");
+    unlink(settings.socket);
+    settings.slurm_user = stranger; // SlurmUser
+    EXPECT(call_three_times(listen_as(stranger)) > 0);
+    unlink(settings.socket);
+    settings = honest;
+    settings.slurm_user = stranger + 1;
+    settings.service_named = true; // bridge_service_user
+    settings.service_user = stranger;
+    EXPECT(call_three_times(listen_as(stranger)) > 0);
+    unlink(settings.socket);
+    settings = honest;
+}
+
 static const struct {
     const char *bytes;
     size_t count;
@@ -137,10 +200,12 @@ int main(void) {
     signal(SIGPIPE, SIG_IGN); // as slurmctld has it
     snprintf(parameters, sizeof(parameters), "bridge_socket=/tmp/test_wire.%d", (int)getpid());
     settings_read(&settings, parameters, complain);
+    settings.slurm_user = getuid();
     nobody_is_there();
     somebody_is_silent();
     a_call_is_interrupted();
     somebody_babbles();
+    somebody_else_listens();
     unlink(settings.socket);
     DONE();
 }

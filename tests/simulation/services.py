@@ -19,6 +19,9 @@ from bridge.config import parse
 from bridge.service import Service
 
 ROOT = Path(__file__).parents[2]
+PATIENCE_S = 300
+"""Only what hangs takes so long: tests run beside whatever else the machine does."""
+
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}
 
 
@@ -75,7 +78,12 @@ def run(*arguments, **settings):
     """Runs `schedbridge ARGUMENTS` to its end."""
     settings.setdefault("env", ENVIRONMENT)
     return subprocess.run(
-        command(*arguments), check=False, capture_output=True, text=True, timeout=60, **settings
+        command(*arguments),
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        **settings,
     )
 
 
@@ -90,12 +98,13 @@ def a_process(home, **settings):
     )
     try:
         wait_until_serving(process, controller_of(home), home / "log")
+        wait_until_serving(process, operator_of(home), home / "log")
         yield process
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
             try:
-                process.wait(20)
+                process.wait(60)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
@@ -107,14 +116,14 @@ def health(address):
     with grpc.insecure_channel(address) as channel:
         try:
             answer = health_pb2_grpc.HealthStub(channel).Check(
-                health_pb2.HealthCheckRequest(), timeout=2
+                health_pb2.HealthCheckRequest(), timeout=30
             )
         except grpc.RpcError:
             return None
     return answer.status
 
 
-def wait_until_serving(process, address, log, patience_s=30):
+def wait_until_serving(process, address, log, patience_s=PATIENCE_S):
     deadline = time.monotonic() + patience_s
     while time.monotonic() < deadline:
         assert process.poll() is None, log.read_text()

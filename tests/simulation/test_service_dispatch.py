@@ -10,7 +10,7 @@ from bridge.rpc.client import RemoteDecider
 from bridge.sim.engine import simulate
 from bridge.sim.system import pool_of
 from tests.simulation.services import a_home, a_service, controller_of
-from tests.workloads import random_workload
+from tests.workloads import a_workload, random_workload
 
 
 @pytest.mark.parametrize("preset", ["pcp19", "hcp19", "pcp20"])
@@ -38,6 +38,27 @@ def test_a_service_dispatches_and_counts(preset):
         assert plans + sum(fallbacks.values()) == len(outcome.decision_ms)
         assert fallbacks["crash"] == fallbacks["infeasible"] == 0
         assert set(psutil.Process().children()) <= before  # its process has gone with it
+
+
+@pytest.mark.parametrize("preset", ["pcp19", "hcp19", "pcp20", "search"])
+def test_the_solver_s_plan_serves_where_it_is_better(preset):
+    """Two jobs that fit beside each other for a little longer than the one that stands first."""
+    workload = a_workload([(0, 600, 600, 3), (0, 660, 660, 2), (0, 660, 660, 2)], processors=4)
+    with (
+        a_home() as home,
+        a_service(home, policy={"preset": preset, "plan": {"budget_ms": 20_000}}) as service,
+        RemoteDecider(controller_of(home)) as remote,
+    ):
+        service._solver.warm_up()
+        service._solver.wait_ready(120)
+        outcome = simulate(workload, pool_of(4), remote.decide)
+        value = service._metrics.registry.get_sample_value
+        assert value("schedbridge_solver_plans_total") >= 1
+        assert value("schedbridge_solver_saved_ratio") is not None
+        for reason in ("late", "starting", "timeout", "crash", "infeasible"):
+            assert not value("schedbridge_solver_fallbacks_total", {"reason": reason})
+        assert service._decider.failures == 0
+    assert outcome.schedule.start_s.tolist() == [660, 0, 0]
 
 
 def test_a_service_starts_jobs_at_the_ends_of_periods():

@@ -8,7 +8,7 @@ import grpc
 import pytest
 
 from bridge.rpc.pb import operator_pb2, operator_pb2_grpc, scheduler_pb2_grpc
-from tests.simulation.services import a_home, a_service, controller_of, operator_of
+from tests.simulation.services import PATIENCE_S, a_home, a_service, controller_of, operator_of
 from tests.unit.rpc.worlds import (
     NOW_S,
     a_full,
@@ -39,10 +39,12 @@ def announced(home, *, priorities, nodes=None):
     running = [a_running_job("99", names, end_s=FREE_S, exclusive=True)]
     with grpc.insecure_channel(controller_of(home)) as channel:
         stub = scheduler_pb2_grpc.SchedulerStub(channel)
-        stub.Hello(a_hello(), timeout=5)
-        stub.Cycle(a_full([*jobs, *running], nodes), timeout=5)
+        stub.Hello(a_hello(), timeout=PATIENCE_S)
+        stub.Cycle(a_full([*jobs, *running], nodes), timeout=PATIENCE_S)
     with grpc.insecure_channel(operator_of(home)) as channel:
-        plan = operator_pb2_grpc.OperatorStub(channel).Plan(operator_pb2.PlanRequest(), timeout=5)
+        plan = operator_pb2_grpc.OperatorStub(channel).Plan(
+            operator_pb2.PlanRequest(), timeout=PATIENCE_S
+        )
     return {job.job_id: (job.start_s, job.nodes) for job in plan.jobs}
 
 

@@ -10,7 +10,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from bridge.rpc.pb import scheduler_pb2_grpc
-from tests.simulation.services import a_home, a_service, controller_of
+from tests.simulation.services import PATIENCE_S, a_home, a_service, controller_of
 from tests.unit.rpc.worlds import a_full, a_hello, a_job
 
 
@@ -74,17 +74,17 @@ def test_the_named_certificate_schedules(keys, served):
     _, port = served
     with channel(keys, port, "slurmctld") as there:
         stub = scheduler_pb2_grpc.SchedulerStub(there)
-        stub.Hello(a_hello(), timeout=5)
-        assert len(stub.Cycle(a_full([a_job("1")]), timeout=5).decisions) == 1
+        stub.Hello(a_hello(), timeout=PATIENCE_S)
+        assert len(stub.Cycle(a_full([a_job("1")]), timeout=PATIENCE_S).decisions) == 1
         health = health_pb2_grpc.HealthStub(there)
-        answer = health.Check(health_pb2.HealthCheckRequest(), timeout=5)
+        answer = health.Check(health_pb2.HealthCheckRequest(), timeout=PATIENCE_S)
         assert answer.status == health_pb2.HealthCheckResponse.SERVING
 
 
 def test_another_certificate_of_the_same_authority_may_not_call(keys, served):
     _, port = served
     with channel(keys, port, "somebody") as there, pytest.raises(grpc.RpcError) as caught:
-        scheduler_pb2_grpc.SchedulerStub(there).Hello(a_hello(), timeout=5)
+        scheduler_pb2_grpc.SchedulerStub(there).Hello(a_hello(), timeout=PATIENCE_S)
     assert caught.value.code() is grpc.StatusCode.PERMISSION_DENIED
 
 
@@ -92,7 +92,7 @@ def test_another_certificate_of_the_same_authority_may_not_call(keys, served):
 def test_without_a_certificate_of_the_authority_nobody_connects(keys, served, name):
     _, port = served
     with channel(keys, port, name) as there, pytest.raises(grpc.RpcError) as caught:
-        scheduler_pb2_grpc.SchedulerStub(there).Hello(a_hello(), timeout=3)
+        scheduler_pb2_grpc.SchedulerStub(there).Hello(a_hello(), timeout=PATIENCE_S)
     assert caught.value.code() in (
         grpc.StatusCode.UNAVAILABLE,
         grpc.StatusCode.DEADLINE_EXCEEDED,
@@ -102,7 +102,7 @@ def test_without_a_certificate_of_the_authority_nobody_connects(keys, served, na
 def test_without_tls_nobody_connects(served):
     _, port = served
     with grpc.insecure_channel(f"localhost:{port}") as there, pytest.raises(grpc.RpcError):
-        scheduler_pb2_grpc.SchedulerStub(there).Hello(a_hello(), timeout=3)
+        scheduler_pb2_grpc.SchedulerStub(there).Hello(a_hello(), timeout=PATIENCE_S)
 
 
 def test_socket_and_tcp_reach_the_same_session(keys, served):
@@ -111,7 +111,7 @@ def test_socket_and_tcp_reach_the_same_session(keys, served):
         grpc.insecure_channel(controller_of(home)) as here,
         channel(keys, port, "slurmctld") as there,
     ):
-        scheduler_pb2_grpc.SchedulerStub(here).Hello(a_hello(epoch=2), timeout=5)
+        scheduler_pb2_grpc.SchedulerStub(here).Hello(a_hello(epoch=2), timeout=PATIENCE_S)
         with pytest.raises(grpc.RpcError) as caught:
-            scheduler_pb2_grpc.SchedulerStub(there).Hello(a_hello(epoch=1), timeout=5)
+            scheduler_pb2_grpc.SchedulerStub(there).Hello(a_hello(epoch=1), timeout=PATIENCE_S)
     assert caught.value.code() is grpc.StatusCode.ABORTED

@@ -6,12 +6,12 @@ import dataclasses
 import numpy as np
 import pytest
 
-from bridge.check import check
 from bridge.loop import Decider
 from bridge.registry import PRESETS, build
 from bridge.report.ascii import ascii_gantt
 from bridge.sim.engine import simulate
 from bridge.sim.system import pool_of, read_system
+from tests.cycles import check
 from tests.workloads import a_workload, quick, random_workload
 
 ALL = pytest.mark.parametrize("preset", PRESETS)

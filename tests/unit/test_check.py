@@ -6,14 +6,12 @@ import dataclasses
 import numpy as np
 import pytest
 
-from bridge.check import check
-from bridge.cycle import run_cycle
 from bridge.model.job import Hold, WidthRule
 from bridge.model.topology import Topology
-from bridge.ports import Memory
 from bridge.registry import build, parse_policy
 from bridge.units import NEVER
 from tests.builders import a_job, a_node, a_partition, a_reservation, a_running_job, a_snapshot
+from tests.cycles import Memory, check, run
 
 WORLD = {
     "nodes": [a_node(features=("x",)), a_node(), a_node(), a_node(usable=False)],
@@ -36,7 +34,7 @@ JOBS = [
 def legal():
     snapshot = a_snapshot(**WORLD, jobs=JOBS)()
     policy = build(parse_policy("conservative"))
-    return snapshot, run_cycle(snapshot, Memory(), policy, np.random.default_rng(0))
+    return snapshot, run(snapshot, Memory(), policy, np.random.default_rng(0))
 
 
 def broken(snapshot, plan, **columns):
@@ -97,9 +95,7 @@ def test_waiting_needs_a_reason(legal):
 def verdict(job, world=None, **columns):
     """Plans one job alone on idle nodes, then breaks the plan."""
     snapshot = a_snapshot(**({"nodes": 4} | (world or {})), jobs=[a_job(nodes=job.nodes)])()
-    plan = run_cycle(
-        snapshot, Memory(), build(parse_policy("conservative")), np.random.default_rng(0)
-    )
+    plan = run(snapshot, Memory(), build(parse_policy("conservative")), np.random.default_rng(0))
     asked = a_snapshot(**({"nodes": 4} | (world or {})), jobs=[job])()
     return broken(asked, plan, **columns)
 
@@ -126,14 +122,14 @@ def test_nodes_of_a_reservation_are_closed_to_others():
     world = {"reservations": [a_reservation((0,), 50, 80)], "nodes": 2}
     snapshot = a_snapshot(**world, jobs=[a_job()])()
     free = a_snapshot(nodes=2, jobs=[a_job()])()
-    plan = run_cycle(free, Memory(), build(parse_policy("conservative")), np.random.default_rng(0))
+    plan = run(free, Memory(), build(parse_policy("conservative")), np.random.default_rng(0))
     assert "uses nodes of reservation maint" in broken(snapshot, plan)
 
 
 def test_arrays_may_not_exceed_their_own_limit():
     many = a_snapshot(jobs=[a_job(array_tasks=3, array_startable=3)])()
     few = a_snapshot(jobs=[a_job(array_tasks=3, array_startable=2)])()
-    plan = run_cycle(many, Memory(), build(parse_policy("conservative")), np.random.default_rng(0))
+    plan = run(many, Memory(), build(parse_policy("conservative")), np.random.default_rng(0))
     assert "started 3 times, 2 allowed" in broken(few, plan)
 
 
@@ -141,18 +137,26 @@ def test_what_runs_already_is_not_the_plans_fault():
     """Two running jobs oversubscribe node 0; a plan that stays away from it is legal."""
     running = [a_running_job((0,), 100), a_running_job((0,), 100)]
     snapshot = a_snapshot(nodes=2, running=running, jobs=[a_job(), a_job()])()
-    plan = run_cycle(
-        snapshot, Memory(), build(parse_policy("conservative")), np.random.default_rng(0)
-    )
+    plan = run(snapshot, Memory(), build(parse_policy("conservative")), np.random.default_rng(0))
     assert plan.start_s.tolist() == [0, 100]
+
+
+def test_who_takes_nothing_of_what_is_oversubscribed_adds_nothing_to_it():
+    """A node was configured smaller under its job: its memory is gone, some CPUs are free."""
+    jobs = [a_job(shared=True, cpus=1), a_job(shared=True, cpus=1, mem_mib=1)]
+    before, after = (
+        a_snapshot(nodes=1, running=[a_running_job((0,), 100, True, 1, mem_mib)], jobs=jobs)()
+        for mem_mib in (0, 10**6)
+    )
+    plan = run(before, Memory(), build(parse_policy("conservative")), np.random.default_rng(0))
+    assert plan.start_s.tolist() == [0, 0]
+    assert [(v.row, v.text) for v in check(after, plan)] == [(1, "oversubscribes a node")]
 
 
 def on_switches(job, leaf_of_node, parent=(-1, -1)):
     """Plans a job on nodes that hang nowhere, then says where they do hang."""
     snapshot = a_snapshot(jobs=[job])()
-    plan = run_cycle(
-        snapshot, Memory(), build(parse_policy("conservative")), np.random.default_rng(0)
-    )
+    plan = run(snapshot, Memory(), build(parse_policy("conservative")), np.random.default_rng(0))
     topology = Topology(
         tuple("ab"), np.array(parent, dtype=np.int32), np.array(leaf_of_node, dtype=np.int32)
     )
@@ -177,7 +181,7 @@ def test_a_cluster_without_nodes_has_no_fabrics():
     topology = Topology(("a",), np.array([-1], dtype=np.int32), none)
     world = dataclasses.replace(a_snapshot(nodes=0, jobs=[a_job(2)])(), topology=topology)
     policy = build(parse_policy("easy"))
-    assert run_cycle(world, Memory(), policy, np.random.default_rng(0)).start_s.tolist() == [NEVER]
+    assert run(world, Memory(), policy, np.random.default_rng(0)).start_s.tolist() == [NEVER]
 
 
 def test_leaf_switches_are_counted_until_the_job_has_waited():

@@ -69,7 +69,7 @@ PROBLEMS = {
     ),
     "list": ("- 1", ["f.yaml: must be a mapping of sections"]),
     "twice": ("policy: easy\npolicy: easy", ["line 2, column 1: no valid YAML: key 'policy'"]),
-    "yaml": ("a: [1", ["f.yaml: line 1, column 6: no valid YAML: "]),
+    "yaml": ("a: [1", ["f.yaml: line 2, column 1: no valid YAML: did not find"]),
     "tab": ("controller:\n\tsocket: x", ["line 2, column 1: no valid YAML"]),
     "object": ("policy: !!python/object:os.system {}", ["no valid YAML: "]),
     "deep": ("[" * 5000, ["no valid YAML"]),

@@ -1,16 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Saboteurs: whatever a policy does, the cluster gets a legal plan and a note."""
 
+import contextlib
 import dataclasses
+import sys
+import threading
 
 import numpy as np
 import pytest
 
-from bridge.check import check
 from bridge.errors import PolicyError
-from bridge.loop import Decider
-from bridge.registry import build, parse_policy
+from bridge.loop import PATIENCE_S, Decider
+from bridge.model.site import NO_RULES
+from bridge.ports import Planned
+from bridge.registry import PRESETS, build, parse_policy
+from bridge.watchdog import Overtime, Watchdog
 from tests.builders import a_job, a_running_job, a_snapshot
+from tests.cycles import check
 
 
 class Crashes:
@@ -26,23 +32,69 @@ class GivesUp:
 class Oversubscribes:
     """Starts everything now on node 0."""
 
-    def plan(self, snapshot, order, preference, memory, rng):
-        plan = build(parse_policy("conservative")).plan.plan(
-            snapshot, order, preference, memory, rng
+    def plan(self, snapshot, order, preference, context):
+        planned = build(parse_policy("conservative")).plan.plan(
+            snapshot, order, preference, context
         )
-        return dataclasses.replace(
-            plan,
-            start_s=np.zeros_like(plan.start_s),
-            end_s=np.full_like(plan.end_s, 100),
-            nodes=np.zeros_like(plan.nodes),
+        plan = planned.plan
+        return Planned(
+            dataclasses.replace(
+                plan,
+                start_s=np.zeros_like(plan.start_s),
+                end_s=np.full_like(plan.end_s, 100),
+                nodes=np.zeros_like(plan.nodes),
+            )
         )
 
 
 class LosesJobs:
-    def plan(self, snapshot, order, preference, memory, rng):
+    def plan(self, snapshot, order, preference, context):
         return build(parse_policy("conservative")).plan.plan(
-            snapshot, order[:1], preference, memory, rng
+            snapshot, order[:1], preference, context
         )
+
+
+class Hangs:
+    """Never returns, and counts how often it was asked; its watchdog interrupts it at once."""
+
+    def __init__(self, dog):
+        self.calls, self.dog = 0, dog
+
+    def plan(self, *_):
+        self.calls += 1
+        threading.Thread(target=self.dog.interrupt, args=(threading.get_ident(),)).start()
+        while True:
+            pass
+
+
+def test_a_stage_that_never_returns_is_interrupted():
+    snapshot = a_snapshot(nodes=2, jobs=[a_job(), a_job()])()
+    dog = Watchdog(3600.0)
+    hangs = Hangs(dog)
+    policy = dataclasses.replace(build(parse_policy("easy")), plan=hangs)
+    decider = Decider(policy, guard=dog)
+    for asked in (1, 1, 1, 2, 2, 2, 2, 2, 3):  # it rests for 2 cycles, then for 4
+        plan = decider.decide(snapshot)
+        assert check(snapshot, plan) == ()
+        assert len(plan.starts_now) == 2
+        assert "it was interrupted" in plan.notes[-1]
+        assert hangs.calls == asked
+    decider.exchange(build(parse_policy("easy")))
+    assert decider.decide(snapshot).notes == ()
+
+
+def test_a_watchdog_that_came_late_strikes_nobody():
+    for _ in range(200):
+        with contextlib.suppress(Overtime), Watchdog(0.0):
+            pass
+        sum(range(100))  # where it would strike
+    # Nor is the interpreter left looking for it: under a trace it would never come back.
+    before = sys.gettrace()
+    sys.settrace(lambda *_: None)
+    try:
+        dataclasses.replace(NO_RULES)
+    finally:
+        sys.settrace(before)
 
 
 @pytest.mark.parametrize("saboteur", [Crashes(), GivesUp(), Oversubscribes(), LosesJobs()])
@@ -56,3 +108,76 @@ def test_a_saboteur_is_replaced_for_the_cycle(saboteur):
     assert decider.failures == 1
     assert plan.notes
     assert plan.start_s.tolist() == [50, 150]
+
+
+class Slow:
+    """Fails with every fourth job; every attempt costs so much work, and nothing else is time."""
+
+    def __init__(self, cost_s):
+        self.cost_s, self.spent_s, self.attempts = cost_s, 0.0, 0
+
+    def plan(self, snapshot, order, preference, context):
+        self.attempts += 1
+        self.spent_s += self.cost_s
+        assert not any(int(job_id) % 4 == 0 for job_id in snapshot.jobs.id)
+        return build(parse_policy("easy")).plan.plan(snapshot, order, preference, context)
+
+
+def after_one_cycle(slow):
+    snapshot = a_snapshot(nodes=8, jobs=[a_job(id=str(at)) for at in range(64)])()
+    decider = Decider(
+        dataclasses.replace(build(parse_policy("easy")), plan=slow), clock=lambda: slow.spent_s
+    )
+    plan = decider.decide(snapshot)
+    assert check(snapshot, plan) == ()
+    assert len(plan.starts_now) == 8
+    return plan
+
+
+@pytest.mark.parametrize("cost_s", [0.1, 0.5, 3.0])
+def test_a_slow_saboteur_is_left_when_its_time_is_up(cost_s):
+    slow, tireless = Slow(cost_s), Slow(0.0)
+    assert after_one_cycle(slow).policy == "slurm-like"
+    # The first attempt, those that fit into the time, and those that say what to do without.
+    assert slow.attempts <= 1 + PATIENCE_S / cost_s + 6
+    assert after_one_cycle(tireless).policy == "easy"
+    assert tireless.attempts > 60  # so much is left undone
+
+
+def who_is_first(between):
+    """Which of two jobs starts first: one that was announced, or a later one of more priority.
+
+    Args:
+        between: what is done to the decider between their cycles.
+    """
+    running = [a_running_job((0, 1), 50)]
+    announced = a_job(2, id="announced", priority=1)
+    decider = Decider(build(PRESETS["openccs"]))
+    decider.decide(a_snapshot(nodes=2, jobs=[announced], running=running)())
+    between(decider)
+    jobs = [announced, a_job(2, id="newcomer", priority=9)]
+    snapshot = a_snapshot(nodes=2, jobs=jobs, running=running)()
+    plan = decider.decide(snapshot)
+    return snapshot.jobs.id[plan.job[np.argmin(plan.start_s)]]
+
+
+def test_what_was_announced_binds_only_as_long_as_its_policy_is_in_force():
+    def exchange(*policies):
+        return lambda decider: [decider.exchange(build(PRESETS[name])) for name in policies]
+
+    assert who_is_first(exchange()) == "announced"
+    assert who_is_first(exchange("openccs")) == "announced"
+    assert who_is_first(exchange("easy", "openccs")) == "newcomer"
+
+
+@pytest.mark.parametrize("saboteur", [Crashes(), GivesUp(), Oversubscribes(), LosesJobs()])
+def test_a_cycle_that_fails_leaves_what_was_announced(saboteur):
+    def fail(decider):
+        good = decider.policy
+        decider.policy = dataclasses.replace(good, plan=saboteur)
+        jobs = [a_job(2, id="announced", priority=1), a_job(2, id="other")]
+        decider.decide(a_snapshot(nodes=2, jobs=jobs, running=[a_running_job((0, 1), 50)])())
+        assert decider.failures == 1
+        decider.policy = good
+
+    assert who_is_first(fail) == "announced"

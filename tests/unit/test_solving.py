@@ -66,7 +66,7 @@ def test_what_is_optimal_is_proved(solver):
     answer = solver.solve(Ask(small(), 10.0, 0.0, 1))
     assert answer.proved
     assert answer.values.tolist() == [3]
-    assert (answer.objective, answer.bound, answer.gap) == (3.0, 3.0, 0.0)
+    assert (answer.objective, answer.bound) == (3.0, 3.0)
 
 
 def test_what_cannot_be_is_said(solver):
@@ -89,19 +89,15 @@ def test_one_process_serves_many_models(solver):
     assert solver._child.process.pid == process
 
 
-def test_a_budget_is_kept_within_a_tenth_even_by_a_nasty_model(solver):
-    budget_s, model = 0.5, nasty()
-    for _ in range(10):  # the machine may be busy with something else, again and again
-        began = time.monotonic()
-        answer = solver.solve(Ask(model, budget_s, 0.0, 1))
-        took_s = time.monotonic() - began
-        assert answer.problem == TIMEOUT
-        warm(solver)
-        kept = answer.killed and took_s <= 1.1 * budget_s
-        if kept:
-            break
-    assert kept
-    assert solver.killed >= 1
+def test_who_does_not_look_at_the_clock_is_ended(solver):
+    """As in presolve, in which CP-SAT may not ask for minutes how late it is."""
+    process = solver._child.process
+    process.send_signal(signal.SIGSTOP)
+    answer = solver.solve(Ask(nasty(), 0.5, 0.0, 1))
+    assert answer.problem == TIMEOUT
+    assert (answer.killed, solver.killed) == (True, 1)
+    assert process.wait(60) == -signal.SIGKILL
+    warm(solver)
     assert solver.solve(Ask(small(), 10.0, 0.0, 1)).proved  # another process serves
 
 
@@ -111,7 +107,7 @@ def test_what_was_told_before_the_end_serves(solver):
     answer = solver.solve(Ask(endless(), 3.0, 0.0, 1))
     assert answer.killed
     assert answer.values is not None
-    assert 0 <= answer.gap <= 1
+    assert 0 <= answer.bound <= answer.objective
     assert solver._child.process.pid != process
 
 
@@ -135,9 +131,7 @@ def test_a_process_that_died_between_two_models_is_replaced(solver):
 
 def test_a_process_that_is_not_ready_is_not_waited_for_beyond_the_budget():
     solver = ChildSolver()
-    began = time.monotonic()
-    assert solver.solve(Ask(small(), 0.05, 0.0, 1)).problem == STARTING
-    assert time.monotonic() - began < 1
+    assert solver.solve(Ask(small(), 0.05, 0.0, 1)).problem == STARTING  # not the answer, later
     solver.close()
 
 

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import json
 import sqlite3
 import threading
 import time
@@ -8,9 +9,10 @@ import pytest
 
 from bridge import store as store_module
 from bridge.accuracy import Announced, Began, Happened
-from bridge.errors import ConfigError
-from bridge.store import Slow, Store
+from bridge.ports import Promises, State
+from bridge.store import Slow
 from bridge.units import DAY_S
+from tests.remembering import Store
 from tests.unit.planning.test_kept_plan import a_plan, same
 
 
@@ -44,11 +46,21 @@ def path(tmp_path):
 
 def test_what_policies_remember_survives(path):
     store = Store(path)
-    store.memory().planned_start_s["7"] = 1234
+    store.watch(lambda: State(Promises("openccs", {"7": 1234})))
     store.close()
     again = Store(path)
-    assert again.memory().planned_start_s == {"7": 1234}
+    assert again.state().promises == Promises("openccs", {"7": 1234})
     again.close()
+
+
+def test_starts_that_a_version_before_saved_are_announced_by_anybody(path):
+    Store(path).close()
+    with closing(sqlite3.connect(path)) as database, database:
+        saved = json.dumps({"planned_start_s": {"7": 1234}})
+        database.execute("INSERT OR REPLACE INTO memory VALUES ('policies', ?)", (saved,))
+    store = Store(path)
+    assert store.state().promised_by("openccs").start_s == {"7": 1234}
+    store.close()
 
 
 def test_promises_stand_beside_actual_starts(path):
@@ -226,7 +238,7 @@ def test_without_anything_there_are_no_lines(path):
 def test_without_a_path_it_is_kept_until_the_end(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     store = Store(None)
-    store.memory().planned_start_s["1"] = 2
+    store.watch(lambda: State(Promises("openccs", {"1": 2})))
     took(store, {"1": 10}, now_s=1)
     took(store, started=[("1", 12)], now_s=12)
     assert line(store).last.median_s == 2
@@ -242,7 +254,7 @@ def test_what_did_not_change_is_not_written(path):
     took(store, {"1": 100}, now_s=10)
     store.accuracy()
     written = []
-    store._database.set_trace_callback(written.append)
+    store._scribe.database.set_trace_callback(written.append)
     for now_s in range(11, 30):
         took(store, {"1": 100}, now_s=now_s)
         took(store, now_s=now_s)
@@ -255,7 +267,7 @@ def test_many_cycles_are_one_write(path, monkeypatch):
     monkeypatch.setattr(store_module, "LINGER_S", 60)
     store = Store(path)
     written = []
-    store._database.set_trace_callback(written.append)
+    store._scribe.database.set_trace_callback(written.append)
     for now_s in range(1, 200):
         took(store, {"1": 1000 + now_s}, now_s=now_s)
     store.accuracy()
@@ -271,17 +283,16 @@ def test_a_slow_disk_does_not_slow_down_cycles(path):
 
     def slow():
         held.set()
-        assert free.wait(30)
+        assert free.wait(300)
         write()
 
     store._scribe.write = slow
     took(store, {"first": 1}, now_s=1)
     store._hurry.set()
-    assert held.wait(10)
-    began = time.monotonic()
+    assert held.wait(300)
     for now_s in range(2, 500):
         took(store, {str(job): now_s + job for job in range(100)}, now_s=now_s)
-    assert time.monotonic() - began < 10  # the disk holds for longer
+    assert not free.is_set()  # the disk still holds
     with pytest.raises(Slow, match="try again later"):
         store.accuracy(timeout_s=0.05)
     askers = [threading.Thread(target=store.accuracy) for _ in range(store_module.ASKING)]
@@ -293,7 +304,7 @@ def test_a_slow_disk_does_not_slow_down_cycles(path):
         store.accuracy(timeout_s=1)
     free.set()
     for asker in askers:
-        asker.join(30)
+        asker.join(300)
     assert store.accuracy().waiting_promised == 101
     store.close()
 
@@ -371,21 +382,22 @@ def test_an_unreadable_memory_begins_anew(path, caplog):
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("INSERT INTO memory VALUES ('policies', '[1]')")
     store = Store(path)
-    assert store.memory().planned_start_s == {}
+    assert store.state().promises.start_s == {}
     assert "begin anew" in caplog.text
     store.close()
 
 
 def test_the_kept_plan_survives_with_its_nodes(path):
     store = Store(path)
-    store.memory().kept_plan = a_plan(5)
+    store.watch(lambda: State(Promises("openccs", kept_plan=a_plan(5))))
     store.close()
     again = Store(path)
-    same(again.memory().kept_plan, a_plan(5))
-    again.memory().kept_plan = None  # a policy without one has come in
+    same(again.state().promises.kept_plan, a_plan(5))
+    again.catch_up()
+    again.watch(State)  # a policy without one has come in
     again.close()
     last = Store(path)
-    assert last.memory().kept_plan is None
+    assert last.state().promises.kept_plan is None
     last.close()
 
 
@@ -402,33 +414,17 @@ def test_a_plan_that_cannot_be_read_is_refused_and_the_starts_are_kept(
     path, caplog, damage, problem
 ):
     store = Store(path)
-    store.memory().planned_start_s["7"] = 1234
-    store.memory().kept_plan = a_plan(5)
+    store.watch(lambda: State(Promises("openccs", {"7": 1234}, a_plan(5))))
     store.close()
     with closing(sqlite3.connect(path)) as database, database:
         (value,) = database.execute("SELECT value FROM memory WHERE key = 'plan'").fetchone()
         database.execute("UPDATE memory SET value = ? WHERE key = 'plan'", (damage(value),))
     again = Store(path)
-    memory = again.memory()
-    assert (memory.planned_start_s, memory.kept_plan) == ({"7": 1234}, None)
+    promises = again.state().promises
+    assert (promises.start_s, promises.kept_plan) == ({"7": 1234}, None)
     assert "the saved plan is not used: " in caplog.text
     assert problem in caplog.text
     again.close()
-
-
-def test_a_newer_file_is_refused(path):
-    Store(path).close()
-    with closing(sqlite3.connect(path)) as database:
-        database.execute("PRAGMA user_version = 3")
-    with pytest.raises(ConfigError, match="newer schedbridge"):
-        Store(path)
-    assert path.exists()
-
-
-def test_a_place_that_cannot_be_written_is_refused(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match=r"memory.path: cannot write"):
-        Store(tmp_path / "file" / "memory.sqlite")
 
 
 def test_a_report_nobody_can_read_is_logged_and_the_next_one_works(path, caplog):
@@ -446,7 +442,7 @@ def test_what_cannot_be_written_is_tried_again(path, caplog, monkeypatch):
     store.accuracy()
     with closing(sqlite3.connect(path)) as other:
         other.execute("BEGIN EXCLUSIVE")
-        store._database.execute("PRAGMA busy_timeout = 50")
+        store._scribe.database.execute("PRAGMA busy_timeout = 50")
         took(store, started=[("1", 100)], now_s=100)
         store.accuracy()
         assert "it is tried again" in caplog.text
@@ -461,17 +457,14 @@ def test_what_predictors_learnt_survives(path):
     for user, value in (("ann", [5, 7]), ("bob", [1]), ("ann", [7, 9]), ("eve", [3])):
         learnt.learn(user, value)
     store.close()
-    assert learnt.unsaved == set()
     again = Store(path)
-    memory = again.memory()
-    assert memory.learnt == {"last-two": {"bob": [1], "ann": [7, 9], "eve": [3]}}
-    learnt = memory.learnt_by("last-two")
-    del learnt.known["bob"]
-    learnt.unsaved.add("bob")
+    learnt = again.memory().learnt_by("last-two")
+    assert list(learnt.known.items()) == [("bob", [1]), ("ann", [7, 9]), ("eve", [3])]
+    learnt.forget("bob")
     learnt.learn("ann", [9, 1])
     again.close()
     once_more = Store(path)
-    assert once_more.memory().learnt == {"last-two": {"ann": [9, 1], "eve": [3]}}
+    assert once_more.state().learnt_by("last-two").known == {"ann": [9, 1], "eve": [3]}
     once_more.close()
 
 
@@ -483,6 +476,6 @@ def test_what_was_learnt_and_cannot_be_read_is_forgotten(path, caplog):
             [("ann", "[1, 2]"), ("bob", "what?"), ("eve", "7"), ("joe", "[]")],
         )
     store = Store(path)
-    assert store.memory().learnt == {"last-two": {"ann": [1, 2]}}
+    assert store.state().learnt_by("last-two").known == {"ann": [1, 2]}
     store.close()
     assert "3 facts on run times cannot be read" in caplog.text

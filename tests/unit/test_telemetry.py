@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
+import io
 import json
 import logging
+import math
 import re
 
 import pytest
@@ -8,7 +10,13 @@ from prometheus_client import generate_latest
 
 from bridge import telemetry
 from bridge.model.answer import TIMEOUT, Dispatched
-from bridge.telemetry import JsonFormatter, Metrics, start_logging
+from bridge.telemetry import (
+    BoundedHandler,
+    JsonFormatter,
+    Metrics,
+    TextFormatter,
+    start_logging,
+)
 
 
 @pytest.fixture
@@ -82,6 +90,70 @@ def test_logs_as_json():
     assert (entry["level"], entry["logger"]) == ("warning", "bridge.x")
 
 
+FORGED = (
+    "x\n2026-01-01 00:00:00,000 INFO bridge.service: all is well\r\x1b[2J\u2028\x85\u202e\U000e0001"
+)
+
+
+def a_record(message, *arguments, error=None):
+    exc_info = None if error is None else (type(error), error, error.__traceback__)
+    return logging.LogRecord("bridge.x", logging.WARNING, "f", 1, message, arguments, exc_info)
+
+
+def raised(text):
+    try:
+        raise ValueError(text)
+    except ValueError as error:
+        return error
+
+
+def lines_of(text):
+    """As the most willing reader would split them."""
+    return re.split("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]", text)
+
+
+def test_names_cannot_forge_lines_in_text():
+    line = TextFormatter().format(a_record("job %s", FORGED))
+    assert len(lines_of(line)) == 1
+    assert line.isprintable()
+    assert "\\n2026-01-01" in line
+    shown = TextFormatter().format(a_record("failed", error=raised(FORGED)))
+    first, *others = lines_of(shown)
+    assert first.endswith("bridge.x: failed")
+    assert len(others) >= 3
+    assert all(other.startswith("    | ") for other in others)
+
+
+def test_names_cannot_forge_lines_in_json():
+    line = JsonFormatter().format(a_record("job %s", FORGED, error=raised(FORGED)))
+    assert len(lines_of(line)) == 1
+    assert line.isprintable()
+    assert json.loads(line)["message"] == f"job {FORGED}"
+
+
+@pytest.mark.parametrize("formatter", [TextFormatter, JsonFormatter])
+def test_a_line_is_bounded(formatter):
+    line = formatter().format(a_record("job %s", "x" * 1_000_000, error=raised("y" * 1_000_000)))
+    assert len(line) < 20_000
+
+
+def test_one_kind_of_line_cannot_flood_the_log():
+    stream, clock = io.StringIO(), [1000.0]
+    handler = BoundedHandler(stream, lambda: clock[0])
+    handler.setFormatter(TextFormatter())
+    for number in range(40_000):
+        handler.emit(a_record("refused process %d", number))
+    handler.emit(a_record("something else"))
+    lines = stream.getvalue().splitlines()
+    assert len(lines) <= 201
+    assert lines[-1].endswith("something else")
+    clock[0] += 60
+    handler.emit(a_record("refused process %d", 1))
+    assert (
+        stream.getvalue().splitlines()[-2].endswith("39800 lines like the next one were left out")
+    )
+
+
 def test_an_exception_is_one_line_of_json():
     try:
         raise ValueError("x")
@@ -113,11 +185,12 @@ def test_only_the_wanted_severity_is_logged(form, capsys):
 def test_what_a_dispatcher_did_is_counted():
     metrics = Metrics("1", "pcp20")
     metrics.dispatched(Dispatched(10, greedy=8.0, found=6.0, gap=0.25))
+    assert metrics.registry.get_sample_value("schedbridge_solver_gap") == 0.25
     metrics.dispatched(Dispatched(7, greedy=8.0, found=8.0, fallback=TIMEOUT, killed=True))
     value = metrics.registry.get_sample_value
     assert value("schedbridge_solver_plans_total") == 1
     assert value("schedbridge_solver_fallbacks_total", {"reason": "timeout"}) == 1
     assert value("schedbridge_solver_killed_total") == 1
-    assert value("schedbridge_solver_gap") == 0.25
+    assert math.isnan(value("schedbridge_solver_gap"))  # it is not that of the dispatch before
     assert value("schedbridge_solver_window_jobs") == 7
     assert value("schedbridge_solver_saved_ratio") == 0

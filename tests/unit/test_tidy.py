@@ -46,3 +46,28 @@ def test_a_file_fits_in_the_head(path):
 def test_nothing_is_left_unfinished(path):
     unfinished = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b|raise NotImplemented" r"Error")
     assert not unfinished.search(path.read_text())
+
+
+@named([path for path in OURS if path.suffix == ".py" and path.is_relative_to(ROOT / "bridge")])
+def test_instants_are_formatted_in_one_place(path):
+    """`datetime` raises beyond the year 9999, and users may name any time."""
+    if path == ROOT / "bridge" / "units.py":
+        return
+    risky = re.compile(
+        r"\.strftime\(|\.fromtimestamp\(|\.utcfromtimestamp\(|\bctime\(|\.isoformat\("
+        r"|\.(local|gm)time\("
+    )
+    assert not risky.search(path.read_text()), "use bridge.units.format_instant or local_time"
+
+
+CLOCKS = {
+    "module_alarm.cpp",  # the alarm that services hand in
+    "replay.cpp",  # measures how long decisions take; decides nothing by it
+}
+
+
+@named([path for path in OURS if path.parent == ROOT / "bridge" / "core" and path.suffix != ".pyi"])
+def test_kernels_count_steps_and_look_at_no_clock(path):
+    """What they return is the same on any machine at any load."""
+    looks = re.search(r"<chrono>|<ctime>|_clock\b|clock_gettime|gettimeofday", path.read_text())
+    assert bool(looks) == (path.name in CLOCKS)

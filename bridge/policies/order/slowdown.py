@@ -2,10 +2,11 @@
 """Largest slowdown first: who has waited longest, measured by its own length.
 
 A job's slowdown is what it would be if it started now, (wait + d) / d with d the believed run time;
-it grows while the job waits, so nobody waits for ever. Ties by submission, then by job id.
+it grows while the job waits, so nobody waits for ever. Ties, all that have not waited among them,
+by length, shortest first, then by submission and job id.
 
 Source: the expansion factor (XFactor) of batch systems since the 1990s; as a static priority in
-Galleguillos et al., PCP'20 (see docs/DISPATCH.md).
+Galleguillos et al., PCP'20 (see docs/DISPATCH.md). Ties by length are their published code's.
 """
 
 from dataclasses import dataclass
@@ -26,4 +27,6 @@ class Slowdown:
         jobs = snapshot.jobs
         length_s = np.where(jobs.time_limit_s > 0, jobs.time_limit_s, UNLIMITED_S)
         waited_s = np.maximum(snapshot.now_s - jobs.submit_s, 0)
-        return np.lexsort((jobs.submit_s, -(waited_s / length_s))).astype(np.int64, copy=False)
+        return np.lexsort((jobs.submit_s, length_s, -(waited_s / length_s))).astype(
+            np.int64, copy=False
+        )

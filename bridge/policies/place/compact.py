@@ -16,6 +16,7 @@ Source: ours. The exact programmes rest on the cost being a constant less the we
 the counts; the neighbourhoods are those of large-neighbourhood search (Shaw, CP 1998).
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,15 +26,18 @@ from bridge.errors import ConfigError
 from bridge.planning.fabric import Fabric, NodeSets
 from bridge.policies.place.sequential import Sequential
 
+STEPS_PER_MS = 600_000
+"""Of this kernel; its steps are longer than those that `bridge.units` speaks of."""
+
 
 @dataclass(frozen=True)
 class Compact(Sequential):
     """Places a window by counts per switch.
 
     Attributes:
-        budget_ms: wall clock for one window; 0: bounded by `effort` alone.
-        effort: steps of the search; 0: bounded by time alone. With `effort` alone the same seed
-            gives the same sets anywhere.
+        budget_ms: work for one window, in `STEPS_PER_MS`: counted, so that the same seed gives the
+            same sets anywhere; 0: bounded by `effort` alone.
+        effort: changes that the search tries; 0: bounded by `budget_ms` alone.
     """
 
     budget_ms: float = 5.0
@@ -54,6 +58,5 @@ class Compact(Sequential):
     ) -> NodeSets:
         """Returns node sets for jobs that start together, as an `Arranger` does."""
         seed = int(rng.integers(1 << 62))
-        return fabric.tree.compact(
-            fabric.metric, idle, sizes, float(self.budget_ms), self.effort, seed
-        )
+        steps = math.ceil(self.budget_ms * STEPS_PER_MS)
+        return fabric.tree.compact(fabric.metric, idle, sizes, steps, self.effort, seed)

@@ -19,6 +19,7 @@ A file is an .npz: `network` (its name) and arrays `0`, `1`, ...: weights and bi
 the first layer on, float32. Convolutions are (out, in, width), linear layers (out, in).
 """
 
+import io
 import struct
 import tokenize
 import zipfile
@@ -31,6 +32,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge import files
 from bridge.core import RepairNetwork
 from bridge.errors import ConfigError
 
@@ -119,10 +121,11 @@ def read_weights(path: Path) -> tuple[str, Weights]:
         ConfigError: it cannot be read, or does not hold one of the networks.
     """
     try:
-        with zipfile.ZipFile(path) as packed:
+        raw = io.BytesIO(files.read_bytes(path, MOST_BYTES))
+        with zipfile.ZipFile(raw) as packed:
             if sum(entry.file_size for entry in packed.infolist()) > MOST_BYTES:
                 raise ConfigError("weights", f"{path}: larger than any network's file")
-        with np.load(path, allow_pickle=False) as file:
+        with np.load(raw, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
     except _UNREADABLE as error:
         raise ConfigError("weights", f"{path}: no file of weights: {error}") from None

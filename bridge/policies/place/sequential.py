@@ -15,10 +15,9 @@ from bridge.ports import Preference, Selection
 
 
 def rank_by_weight(snapshot: Snapshot) -> NDArray[np.int32]:
-    """Ranks nodes by weight, ties by index, as (n_nodes,) int32."""
-    rank = np.empty(len(snapshot.nodes), dtype=np.int32)
-    rank[np.argsort(snapshot.nodes.weight, kind="stable")] = np.arange(len(rank), dtype=np.int32)
-    return rank
+    """Ranks nodes by weight, as (n_nodes,) int32: those of one weight are of one rank."""
+    _, rank = np.unique(snapshot.nodes.weight, return_inverse=True)
+    return rank.astype(np.int32)
 
 
 @dataclass(frozen=True)

@@ -24,68 +24,49 @@ Deviates: the plan is made anew in every cycle ("compressed"), so an early end m
 start forward, not only the first one's.
 """
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.errors import ConfigError, PolicyError
-from bridge.model.limits import Rules
-from bridge.model.plan import Plan
+from bridge.errors import ConfigError
 from bridge.model.snapshot import Snapshot
-from bridge.planning.conditions import Conditions, check_protection
-from bridge.planning.decoder import Decoder
-from bridge.planning.rules_text import parse_rules
-from bridge.ports import Memory, Preference
+from bridge.planning.queue_planner import QueuePlanner
+from bridge.ports import Context, Planned, Preference
 
 
 @dataclass(frozen=True)
-class Backfill:
+class Backfill(QueuePlanner):
     """Plans each job at its earliest start; the first `depth` of them may not be delayed.
 
     Attributes:
         depth: planned starts held at a time; None: all.
         array_depth: tasks of one array planned at a time.
-        rules: limits and FreePools, as the section `planning` of the configuration has them.
-        protect: resource to what each node that has it keeps for jobs that want it, by resource:
-            `{gpu: {cpus: 2}}` keeps two CPUs of every GPU node for jobs with GPUs.
     """
 
     depth: int | None = None
-    array_depth: int = 1000
-    rules: dict[str, Any] | None = None
-    protect: dict[str, Any] | None = None
-    _rules: Rules = field(init=False, repr=False, compare=False)
+
+    name: ClassVar[str] = "backfill"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.depth is not None and self.depth < 0:
             raise ConfigError("depth", f"must be 0 or more, or null for no bound, not {self.depth}")
-        if self.array_depth < 1:
-            raise ConfigError("array_depth", f"must be 1 or more, not {self.array_depth}")
-        check_protection(self.protect)
-        object.__setattr__(self, "_rules", parse_rules(self.rules, "rules"))
 
     @property
-    def conditions(self) -> Conditions:
-        """What the plan is held to, for questions of what would be otherwise."""
-        return Conditions(rules=self._rules, protect=self.protect, whole_queue=self.depth is None)
+    def whole_queue(self) -> bool:
+        """Only without a depth."""
+        return self.depth is None
 
-    def plan(
+    def planned(
         self,
         snapshot: Snapshot,
         order: NDArray[np.int64],
         preference: Preference,
-        memory: Memory,
-        rng: np.random.Generator,
-    ) -> Plan:
-        """Plans all pending jobs; see `bridge.ports.PlanPolicy`."""
-        del memory, rng  # greedy: nothing to remember, nothing left to chance
-        try:
-            decoder = Decoder(
-                snapshot, order, preference, self.conditions, array_depth=self.array_depth
-            )
-            decoder.decode(depth=self.depth)
-            return decoder.plan("backfill")
-        except ValueError as error:
-            raise PolicyError("backfill", str(error)) from error
+        context: Context,
+    ) -> Planned:
+        """Greedily: nothing to remember, nothing left to chance."""
+        decoder = self.decoder(snapshot, order, preference, context)
+        decoder.decode(depth=self.depth)
+        return Planned(decoder.plan(self.name))

@@ -12,38 +12,41 @@ Rules
     3. What the solver found is booked by the core, which keeps all rules for all jobs. A job for
        which the model has no nodes, or those it has are not free, gets others, as early as can be.
        Then each of the window's jobs, by start, moves to an earlier place if there is one.
-    4. The rows before the window's last that it leaves out keep their greedy places.
+    4. The rows before the window's last that no model can say keep their greedy places.
     5. `budget_ms` is for the whole decision: as much as the greedy plan took is left for decoding.
-       Without a solver in memory, or with a budget of 0, there is `effort` alone, in this process.
+       Without a solver handed in, or with a budget of 0, there is `effort` alone, in this process.
     6. Only starts now are started; the others are announced, and planned anew in the next cycle.
+    7. The window is as large as its model can be solved in the time that is left (`reach`), at most
+       `most_jobs`; with `startable` it has those jobs alone that could start now, as the papers'.
+    8. A gap is stated only where it is one: nothing to gain, or a bound that the solver proved of
+       all that the window's jobs may do. It is that of the plan that serves.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.errors import ConfigError, PolicyError
+from bridge.errors import ConfigError
 from bridge.model.answer import LATE, NO_GAIN, SETTLED, SMALL, Answer, Dispatched
-from bridge.model.limits import Rules
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
+from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.booking import Booking
-from bridge.planning.conditions import Conditions, check_protection
 from bridge.planning.cp_sat import InProcess
 from bridge.planning.decoder import Decoder
 from bridge.planning.instance import Instance
 from bridge.planning.objective import Objective
+from bridge.planning.queue_planner import QueuePlanner
 from bridge.planning.rules import lower
-from bridge.planning.rules_text import parse_rules
 from bridge.planning.waiting import explain
 from bridge.planning.window import Window, choose
 from bridge.planning.window_model import whole_weights
-from bridge.ports import Ask, Memory, Preference, Solver
+from bridge.ports import Ask, Context, Planned, Preference, Solver
 from bridge.units import NEVER, UNPLANNED
 
 if TYPE_CHECKING:
@@ -54,8 +57,11 @@ LEAST_BUDGET_S = 0.005
 """With less left nobody is asked."""
 SPARE = 0.08
 """Share of the budget that is not given away: for what nobody foresees."""
+AHEAD = 1.0
+"""How often what the greedy plan took is needed again before the solver can be asked."""
 SLACK = 1.5
 """How much longer than the last time the same work may take."""
+_LONGEST_S = 3600.0
 
 _OTHERS_FIRST = Reason(
     ReasonCode.PRIORITY, "planned for later, so that jobs that gain more by it start before"
@@ -63,6 +69,30 @@ _OTHERS_FIRST = Reason(
 
 AskFor = Callable[["CpModel", float, str], Answer]
 """Asks the solver: a model, a share of what is left of budget and effort, further parameters."""
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How large a window can be in a second, and how that grows with time.
+
+    Attributes:
+        jobs, units, nodes: in a second.
+        power: twice the time is for 2**power as many.
+    """
+
+    jobs: float
+    units: float
+    nodes: float
+    power: float
+
+    def within(self, solving_s: float) -> tuple[int, int, int]:
+        """Jobs, units and nodes at most, each one at least."""
+        growth = min(max(solving_s, 0.0), _LONGEST_S) ** self.power
+        return (
+            max(1, round(self.jobs * growth)),
+            max(1, round(self.units * growth)),
+            max(1, round(self.nodes * growth)),
+        )
 
 
 class Unsayable(Exception):
@@ -87,92 +117,80 @@ class Schedule:
 
 
 @dataclass(frozen=True)
-class CpDispatcher(ABC):
+class CpDispatcher(QueuePlanner):
     """Plans the first jobs of the order by a model, the others around them.
 
     Attributes:
         budget_ms: wall-clock time of a decision; 0: no bound.
         effort: CP-SAT's deterministic time; 0: no bound.
         objective: what is to be small: `slowdown`, `bounded-slowdown`, `wait` or `priority`.
-        array_depth: tasks of one array planned at a time.
         ageing_s: a job counts once more for so much waiting; None: no ageing.
-        most_jobs: jobs in a window at most.
-        most_units: their units (nodes or tasks) at most.
-        rules: limits and FreePools, as the section `planning` of the configuration has them.
-        protect: resource to what each node that has it keeps for jobs that want it, by resource.
+        most_jobs: jobs in a window at most, however much time there is (rule 7).
+        startable: rule 7; False: the first jobs of the order, whether or not they could start now.
+        array_depth: tasks of one array planned at a time.
     """
 
     budget_ms: int = 500
     effort: float = DEFAULT_EFFORT
     objective: str = "slowdown"
     ageing_s: int | None = None
-    array_depth: int = 1000
-    most_jobs: int = 10
-    most_units: int = 50
-    rules: dict[str, Any] | None = None
-    protect: dict[str, Any] | None = None
-    _rules: Rules = field(init=False, repr=False, compare=False)
+    most_jobs: int = 100
+    startable: bool = True
 
-    name: ClassVar[str]
+    reach: ClassVar[Reach]
+    bounds: ClassVar[bool]
+    """Whether what the model proves holds for all schedules of the window's jobs."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.budget_ms < 0 or self.effort < 0 or not (self.budget_ms or self.effort):
             raise ConfigError("budget_ms", "budget_ms and effort must be 0 or more, not both 0")
-        for key in ("array_depth", "most_jobs", "most_units"):
-            if getattr(self, key) < 1:
-                raise ConfigError(key, f"must be 1 or more, not {getattr(self, key)}")
+        if self.most_jobs < 1:
+            raise ConfigError("most_jobs", f"must be 1 or more, not {self.most_jobs}")
         Objective(self.objective, self.ageing_s)
-        check_protection(self.protect)
-        object.__setattr__(self, "_rules", parse_rules(self.rules, "rules"))
-
-    @property
-    def conditions(self) -> Conditions:
-        """What the plan is held to, for questions of what would be otherwise."""
-        return Conditions(rules=self._rules, protect=self.protect, whole_queue=True)
 
     @abstractmethod
     def solve(
-        self, instance: Instance, weights: list[int], ask: AskFor
+        self, instance: Instance, weights: list[int], ask: AskFor, solving_s: float = 1.0
     ) -> tuple[Schedule | None, Answer]:
-        """Solves one instance.
+        """Solves one instance, in about so much time.
 
         Raises:
             Unsayable: the instance must do without one of its jobs.
         """
 
-    def plan(
+    def planned(
         self,
         snapshot: Snapshot,
         order: NDArray[np.int64],
         preference: Preference,
-        memory: Memory,
-        rng: np.random.Generator,
-    ) -> Plan:
-        """Plans all pending jobs; see `bridge.ports.PlanPolicy`."""
-        seed = int(rng.integers(1 << 31))
-        alone = memory.solver is None or not self.budget_ms
-        solver: Solver = InProcess() if memory.solver is None or alone else memory.solver
+        context: Context,
+    ) -> Planned:
+        """The greedy plan, or what comes of the solver's if that is better."""
+        seed = int(context.rng.integers(1 << 31))
+        known = context.environment.solver
+        alone = known is None or not self.budget_ms
+        solver: Solver = InProcess() if known is None or alone else known
         solver.begin()
         solver.warm_up()
         goal = Objective(self.objective, self.ageing_s)
-        try:
-            decoder = Decoder(
-                snapshot, order, preference, self.conditions, array_depth=self.array_depth
-            )
-            decoder.decode()
-            greedy = decoder.plan(self.name)
-            if not len(greedy.planned):
-                memory.dispatched = Dispatched(0, *_same(goal, snapshot, greedy), 0.0, SETTLED)
-                return greedy
-            decision = _Decision(self, decoder, preference, greedy, goal)
-        except ValueError as error:
-            raise PolicyError(self.name, str(error)) from error
+        decoder = self.decoder(snapshot, order, preference, context)
+        decoder.decode()
+        greedy = decoder.plan(self.name)
+        if not len(greedy.planned):
+            # Who has no place only because others have theirs might have one in another order.
+            reasons = [greedy.reasons[row] for row in np.flatnonzero(greedy.start_s == NEVER)]
+            left_out = any(reason is not None and reason.can_ever_run for reason in reasons)
+            gap = None if left_out else 0.0
+            settled = Dispatched(0, *_same(goal, snapshot, greedy), gap, SETTLED)
+            return Planned(greedy, dispatched=settled)
         asking = _Asking(self, solver, seed, alone=alone)
-        try:
-            plan, memory.dispatched = decision.made(asking.ask)
-        except ValueError as error:
-            raise PolicyError(self.name, str(error)) from error
-        return plan
+        if asking.left_s(AHEAD) < LEAST_BUDGET_S:
+            late = Dispatched(0, *_same(goal, snapshot, greedy), None, LATE)
+            return Planned(greedy, dispatched=late)
+        decision = _Decision(self, decoder, preference, greedy, goal, site=context.site)
+        plan, done = decision.made(asking)
+        return Planned(plan, dispatched=done)
 
 
 class _Asking:
@@ -184,6 +202,20 @@ class _Asking:
         self._budget_s = dispatcher.budget_ms / 1000 * (1 - SPARE)
         self._reserve_s = solver.elapsed_s()
         self._answered_s = -1.0
+
+    def booked(self) -> None:
+        """All that is planned so far will have to be planned once more."""
+        self._reserve_s = self._solver.elapsed_s()
+
+    def left_s(self, times: float = 0.0) -> float:
+        """What is left for the solver, if as much as was done so far is done so often before it."""
+        if self._alone:
+            return self._effort
+        now_s = self._solver.elapsed_s()
+        work_s = now_s - self._answered_s if self._answered_s >= 0 else 0.0
+        ahead_s = times * self._reserve_s
+        left_s = self._budget_s - SLACK * (self._reserve_s + ahead_s + work_s) - now_s - ahead_s
+        return min(left_s, self._effort) if self._effort else left_s
 
     def ask(self, model: "CpModel", share: float, search: str) -> Answer:
         """See `AskFor`; what was done with the last answer will take as long with this one."""
@@ -200,6 +232,23 @@ class _Asking:
         return answer
 
 
+@dataclass(frozen=True)
+class _Solved:
+    """What came of a window.
+
+    Attributes:
+        weights: (J,) as the model counts them.
+        schedule: None: there is none.
+        exact: a bound of the model is one of whatever the window's jobs may do.
+    """
+
+    window: Window
+    weights: list[int]
+    schedule: Schedule | None
+    answer: Answer
+    exact: bool
+
+
 class _Decision:
     """One decision, from the greedy plan on."""
 
@@ -210,16 +259,17 @@ class _Decision:
         preference: Preference,
         greedy: Plan,
         goal: Objective,
+        *,
+        site: Site,
     ) -> None:
         self.dispatcher, self.greedy, self.goal, self.rows = dispatcher, greedy, goal, decoder.rows
         self.snapshot, self.rank = decoder.rows.snapshot, preference.rank
         self.cost = goal.of_plan(self.snapshot, greedy)
-        conditions = dispatcher.conditions
         self.booking = Booking(
             self.rows,
             preference,
-            lowered=lower(conditions.rules, self.snapshot, conditions.cron_s),
-            protect=conditions.protect,
+            lowered=lower(site.rules, self.snapshot, site.cron_s),
+            protect=site.protect,
         )
         everyone = np.arange(len(self.rows.asked))
         fixed = self.snapshot.jobs.fixed[self.rows.job[self.rows.asked]]
@@ -229,55 +279,78 @@ class _Decision:
     def _book(self, asked: NDArray[np.intp]) -> None:
         self.booking.plan(asked, not_before=None, latest=np.full(len(asked), NEVER - 1))
 
-    def made(self, ask: AskFor) -> tuple[Plan, Dispatched]:
+    def made(self, asking: _Asking) -> tuple[Plan, Dispatched]:
         """Solves and decodes."""
-        window, schedule, answer = self._solved(ask)
-        if window is None:
-            return self._greedy(0, SMALL, answer)
+        asking.booked()
+        solved = self._solved(asking)
+        if solved is None:
+            return self.greedy, Dispatched(0, self.cost, self.cost, None, SMALL)
+        window, answer = solved.window, solved.answer
         n_jobs = len(window.rows)
-        if schedule is None:
-            return self._greedy(n_jobs, answer.problem or NO_GAIN, answer)
-        self._decode(window, schedule)
+        place_s = np.array([job.place_s for job in window.instance.jobs], dtype=np.int64)
+
+        def greedily(why: str) -> tuple[Plan, Dispatched]:
+            gap = self._gap(solved, place_s)
+            done = Dispatched(n_jobs, self.cost, self.cost, gap, why, answer.killed)
+            return self.greedy, done
+
+        if solved.schedule is None:
+            return greedily(answer.problem or NO_GAIN)
+        self._decode(window, solved.schedule)
         plan = self._plan()
         cost = self.goal.of_plan(self.snapshot, plan)
         if (_unstarted(plan), cost) >= (_unstarted(self.greedy), self.cost):
-            return self._greedy(n_jobs, NO_GAIN, answer)
-        return plan, Dispatched(n_jobs, self.cost, cost, gap=answer.gap, killed=answer.killed)
+            return greedily(NO_GAIN)
+        start_s = self.booking.start_s(np.array(window.rows)) - self.snapshot.now_s
+        gap = self._gap(solved, start_s)
+        return plan, Dispatched(n_jobs, self.cost, cost, gap=gap, killed=answer.killed)
 
-    def _solved(self, ask: AskFor) -> tuple[Window | None, Schedule | None, Answer]:
+    def _solved(self, asking: _Asking) -> "_Solved | None":
         dispatcher, without = self.dispatcher, set[int]()
         while True:
+            solving_s = asking.left_s()
+            jobs, units, _ = dispatcher.reach.within(solving_s)
             window = choose(
                 self.booking, self.rank, without=without,
-                most_jobs=dispatcher.most_jobs, most_units=dispatcher.most_units,
+                most_jobs=min(jobs, dispatcher.most_jobs), most_units=units,
+                startable=dispatcher.startable,
             )  # fmt: skip
-            if window is None or all(j.place_s <= j.release_s for j in window.instance.jobs):
-                problem = SMALL if window is None else SETTLED
-                return window, None, Answer(None, problem=problem)
+            if window is None:
+                return None
             instance = window.instance
             rows = np.array(window.rows)
             job = self.rows.job[self.rows.asked[rows]]
             length_s = np.array([j.length_s for j in instance.jobs], dtype=np.int64)
-            weights = self.goal.weights(self.snapshot, job, length_s)
+            weights = whole_weights(self.goal.weights(self.snapshot, job, length_s))
+            due_s = self.goal.due_s(self.snapshot, job, length_s)
+            linear = bool((due_s <= self.snapshot.now_s).all())
+            exact = dispatcher.bounds and window.exact and linear
+            if window.settled:
+                return _Solved(window, weights, None, Answer(None, problem=SETTLED), exact=exact)
             try:
-                schedule, answer = dispatcher.solve(instance, whole_weights(weights), ask)
+                schedule, answer = dispatcher.solve(instance, weights, asking.ask, solving_s)
             except Unsayable as left_out:
                 without.add(window.rows[left_out.job])
             else:
-                return window, schedule, answer
+                return _Solved(window, weights, schedule, answer, exact=exact)
 
-    def _greedy(self, jobs: int, why: str, answer: Answer) -> tuple[Plan, Dispatched]:
-        gap = 0.0 if why == SETTLED else answer.gap
-        return self.greedy, Dispatched(jobs, self.cost, self.cost, gap, why, answer.killed)
+    def _gap(self, solved: "_Solved", start_s: NDArray[np.int64]) -> float | None:
+        """Rule 8, of starts from now; None: unknown."""
+        if solved.window.settled:
+            return 0.0
+        if not solved.exact or not np.isfinite(solved.answer.bound):
+            return None
+        cost = float((np.array(solved.weights, dtype=np.float64) * start_s).sum())
+        return max(0.0, (cost - solved.answer.bound) / cost) if cost > 0 else 0.0
 
     def _decode(self, window: Window, schedule: Schedule) -> None:
         """Rule 3."""
         booking, now_s = self.booking, self.snapshot.now_s
         everyone = np.arange(len(self.rows.asked))
         had = booking.has_start(everyone)
-        mine = np.zeros(len(everyone), dtype=bool)
-        mine[list(window.rows)] = True
-        booking.revoke(everyone[had & (mine | (everyone >= window.last))])
+        keeps = np.zeros(len(everyone), dtype=bool)
+        keeps[list(window.fixed)] = True
+        booking.revoke(everyone[had & ~keeps])
         order = sorted(range(len(window.rows)), key=lambda i: (schedule.start_s[i], i))
         rows, kept, start = [], [], []
         for i in order:

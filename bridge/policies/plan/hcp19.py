@@ -34,7 +34,7 @@ from ortools.sat.python import cp_model
 from bridge.model.answer import Answer
 from bridge.planning.instance import Instance, WindowJob
 from bridge.planning.window_model import Started, pool, started
-from bridge.policies.plan.cp_dispatch import AskFor, CpDispatcher, Schedule
+from bridge.policies.plan.cp_dispatch import AskFor, CpDispatcher, Reach, Schedule
 from bridge.units import NEVER
 
 ROUNDS = 4
@@ -69,7 +69,9 @@ def allocate(instance: Instance, start_s: list[int]) -> Schedule:
             continue
         nodes = room.nodes(jobs[i], now_s)
         if nodes is None:  # its first units fit, the others do not
-            heappush(waiting, (room.next_s(now_s), place, i))
+            later_s = room.next_s(now_s)
+            if later_s is not None:
+                heappush(waiting, (later_s, place, i))
             continue
         room.take(jobs[i], now_s, nodes)
         found[i], at_s[i] = nodes, now_s
@@ -102,8 +104,10 @@ class _Room:
         most = 1 if job.scatter else job.most_per_node[unit.group] or units
         first = self._row(start_s)
         nodes = np.flatnonzero(self._may(unit.nodes))
-        fit = (self._left[first:, nodes][:, :, wanted] // want[wanted]).min(axis=2)
-        fit = np.minimum(fit, most)
+        fit = np.full((len(self._at) - first, len(nodes)), most, dtype=np.int64)
+        if wanted.any():
+            held = (self._left[first:, nodes][:, :, wanted] // want[wanted]).min(axis=2)
+            fit = np.minimum(fit, held)
         instants = np.concatenate(([start_s], self._at[first + 1 :]))
         enough = np.flatnonzero(fit.sum(axis=1) >= units)  # at the first second at least
         for row in enough.tolist():
@@ -112,10 +116,10 @@ class _Room:
                 return int(instants[row])
         return None
 
-    def next_s(self, start_s: int) -> int:
-        """The next instant at which something changes, or a second later."""
+    def next_s(self, start_s: int) -> int | None:
+        """The next instant at which something changes; None: from here on nothing does."""
         later = self._at[np.searchsorted(self._at, start_s, side="right") :]
-        return int(later[0]) if len(later) else start_s + 1
+        return int(later[0]) if len(later) else None
 
     def nodes(self, job: WindowJob, start_s: int) -> list[int] | None:
         """A node for every unit; None: they do not all fit."""
@@ -128,9 +132,11 @@ class _Room:
             units = sum(other.group == unit.group for other in job.units)
             want = np.array(unit.want, dtype=np.int64)
             wanted = want > 0
-            fit = (left[:, wanted] // want[wanted]).min(axis=1)
+            most = 1 if job.scatter else job.most_per_node[unit.group] or units
+            fit = np.full(len(left), most, dtype=np.int64)
+            if wanted.any():
+                fit = np.minimum(fit, (left[:, wanted] // want[wanted]).min(axis=1))
             fit[~(self._may(unit.nodes) & free)] = 0
-            fit = np.minimum(fit, 1 if job.scatter else job.most_per_node[unit.group] or units)
             # Who is the best fit once stays so until it is full: nodes are filled one by one.
             score = left[:, wanted] @ self._weight[wanted]
             nodes = np.flatnonzero(fit)
@@ -175,15 +181,15 @@ class _Room:
 class Hcp19(CpDispatcher):
     """Plans the first jobs of the order by HCP'19, the others around them; see the module."""
 
-    most_jobs: int = 50
-    most_units: int = 1000
-
     name = "hcp19"
+    reach = Reach(jobs=100, units=2000, nodes=1e9, power=1.0)
+    bounds = True
 
     def solve(
-        self, instance: Instance, weights: list[int], ask: AskFor
+        self, instance: Instance, weights: list[int], ask: AskFor, solving_s: float = 1.0
     ) -> tuple[Schedule | None, Answer]:
         """See `CpDispatcher`."""
+        del solving_s
         instance, at_nodes = instance.without_spares(len(instance.used))
         best: Schedule | None = None
         first: Answer | None = None

@@ -36,29 +36,28 @@ does, whole. It searches slots of the system first and then maps; the book searc
 ceilings together (docs/design/0004-planning.md), which finds the same starts.
 """
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.errors import ConfigError, PolicyError
-from bridge.model.limits import Rules
-from bridge.model.plan import Plan
+from bridge.errors import ConfigError
+from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.booking import Booking
-from bridge.planning.conditions import CRON_HORIZON_S, Conditions, check_protection
+from bridge.planning.conditions import Conditions
 from bridge.planning.kept_plan import KeptPlan
+from bridge.planning.queue_planner import QueuePlanner
 from bridge.planning.rows import Rows, expand_arrays
 from bridge.planning.rules import lower
-from bridge.planning.rules_text import parse_rules
 from bridge.planning.waiting import explain
-from bridge.ports import Memory, Preference
+from bridge.ports import Context, Planned, Preference, Promises
 from bridge.units import NEVER
 
 
 @dataclass(frozen=True)
-class OpenCcs:
+class OpenCcs(QueuePlanner):
     """Keeps a plan of all jobs, under limits and FreePools.
 
     Attributes:
@@ -66,94 +65,74 @@ class OpenCcs:
         array_depth: tasks of one array planned at a time.
         keep_plan: hold on to announced starts; otherwise every cycle plans anew (conservative
             backfilling under limits).
-        rules: limits and FreePools, as the section `planning` of the configuration has them.
-        protect: resource to what each node that has it keeps for jobs that want it, by resource:
-            `{gpu: {cpus: 2}}` keeps two CPUs of every GPU node for jobs with GPUs.
         deadline: where a job with a deadline is planned: `early` or `late` (rule 8).
     """
 
     horizon_s: int | None = None
-    array_depth: int = 1000
     keep_plan: bool = True
-    rules: dict[str, Any] | None = None
-    protect: dict[str, Any] | None = None
     deadline: str = "early"
-    _rules: Rules = field(init=False, repr=False, compare=False)
+
+    name: ClassVar[str] = "openccs"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.horizon_s is not None and self.horizon_s < 1:
             raise ConfigError("horizon_s", f"must be 1 or more, or null, not {self.horizon_s}")
-        if self.array_depth < 1:
-            raise ConfigError("array_depth", f"must be 1 or more, not {self.array_depth}")
         if self.deadline not in ("early", "late"):
             raise ConfigError("deadline", f"must be early or late, not '{self.deadline}'")
-        check_protection(self.protect)
-        object.__setattr__(self, "_rules", parse_rules(self.rules, "rules"))
 
-    @property
-    def conditions(self) -> Conditions:
-        """What the plan is held to, for questions of what would be otherwise."""
-        return Conditions(
-            rules=self._rules,
-            cron_s=self.horizon_s or CRON_HORIZON_S,
-            horizon_s=self.horizon_s,
-            protect=self.protect,
-            whole_queue=True,
-        )
+    def conditions(self, site: Site) -> Conditions:
+        """What plans are held to."""
+        return Conditions(site, horizon_s=self.horizon_s, whole_queue=True)
 
-    def plan(
+    def planned(
         self,
         snapshot: Snapshot,
         order: NDArray[np.int64],
         preference: Preference,
-        memory: Memory,
-        rng: np.random.Generator,
-    ) -> Plan:
-        """Plans all pending jobs; see `bridge.ports.PlanPolicy`."""
-        del rng
+        context: Context,
+    ) -> Planned:
+        """The kept plan first, then all others."""
+        site, promises = context.site, context.state.promised_by(self.name)
         rows = Rows(snapshot, expand_arrays(snapshot.jobs, order, self.array_depth))
-        lowered = lower(self._rules, snapshot, self.horizon_s or CRON_HORIZON_S)
+        lowered = lower(site.rules, snapshot, site.cron_s)
         jobs, asked = snapshot.jobs, rows.job[rows.asked]
         late = (jobs.deadline_s[asked] > 0) & (self.deadline == "late")
         latest = NEVER - 1 if self.horizon_s is None else snapshot.now_s + self.horizon_s
-        try:
-            booking = Booking(rows, preference, lowered=lowered, protect=self.protect)
-            kept = self._kept(rows, memory)
-            promised = np.flatnonzero(kept > 0)
-            everyone = np.arange(len(kept))
-            # 1. What was promised stands while it can.
-            self._keep(booking, promised, kept[promised], memory, late=late)
-            booking.late &= late & booking.has_start(everyone)
-            # Fixed starts come before all that may move (rule 9).
-            fixed = np.flatnonzero(jobs.fixed[asked] & ~booking.has_start(everyone))
-            booking.plan(fixed, not_before=None, latest=np.full(len(fixed), latest))
-            # 2. By priority each moves to an earlier place if there is one.
-            booking.replan(promised[booking.has_start(promised) & ~booking.late[promised]])
-            # 3. All others get the earliest place that is left, or the latest (rule 8).
-            others = np.flatnonzero(~booking.has_start(everyone) & ~jobs.fixed[asked])
-            booking.plan(
-                others, not_before=None, latest=np.full(len(others), latest), late=late[others]
-            )
-            booking.start_now(np.flatnonzero(booking.late & booking.later()))
-        except ValueError as error:
-            raise PolicyError("openccs", str(error)) from error
+        booking = Booking(rows, preference, lowered=lowered, protect=site.protect)
+        kept = self._kept(rows, promises)
+        promised = np.flatnonzero(kept > 0)
+        everyone = np.arange(len(kept))
+        # 1. What was promised stands while it can.
+        self._keep(booking, promised, kept[promised], promises, late=late)
+        booking.late &= late & booking.has_start(everyone)
+        # Fixed starts come before all that may move (rule 9).
+        fixed = np.flatnonzero(jobs.fixed[asked] & ~booking.has_start(everyone))
+        booking.plan(fixed, not_before=None, latest=np.full(len(fixed), latest))
+        # 2. By priority each moves to an earlier place if there is one.
+        booking.replan(promised[booking.has_start(promised) & ~booking.late[promised]])
+        # 3. All others get the earliest place that is left, or the latest (rule 8).
+        others = np.flatnonzero(~booking.has_start(everyone) & ~jobs.fixed[asked])
+        booking.plan(
+            others, not_before=None, latest=np.full(len(others), latest), late=late[others]
+        )
+        booking.start_now(np.flatnonzero(booking.late & booking.later()))
         explain(booking, self.horizon_s)
-        plan = booking.result("openccs", beyond=self.horizon_s is not None)
-        _announce(booking, memory)
-        return plan
+        plan = booking.result(self.name, beyond=self.horizon_s is not None)
+        return Planned(plan, self._announced(booking))
 
     def _keep(
         self,
         booking: Booking,
         promised: NDArray[np.intp],
         start: NDArray[np.int64],
-        memory: Memory,
+        promises: Promises,
         *,
         late: NDArray[np.bool_],
     ) -> None:
         """Rule 1: on the same nodes, else on others at the same time."""
         rows = booking.rows
-        last = memory.kept_plan
+        last = promises.kept_plan
         booking.late[promised] = late[promised]  # so it was, if nothing else is known
         if isinstance(last, KeptPlan) and last.names == rows.snapshot.nodes.names:
             ids = rows.snapshot.jobs.id[rows.job[rows.asked[promised]]].tolist()
@@ -165,12 +144,12 @@ class OpenCcs:
         order = np.flatnonzero(left)[np.argsort(start[left], kind="stable")]
         booking.plan(promised[order], not_before=start[order], latest=start[order])
 
-    def _kept(self, rows: Rows, memory: Memory) -> NDArray[np.int64]:
+    def _kept(self, rows: Rows, promises: Promises) -> NDArray[np.int64]:
         """(n_asked,) the start announced last; 0: none, or it has passed."""
         kept = np.zeros(len(rows.asked), dtype=np.int64)
-        if not self.keep_plan or not memory.planned_start_s:
+        if not self.keep_plan or not promises.start_s:
             return kept
-        snapshot, known = rows.snapshot, memory.planned_start_s
+        snapshot, known = rows.snapshot, promises.start_s
         job = rows.job[rows.asked]
         single = snapshot.jobs.array_tasks[job] == 0
         for at in np.flatnonzero(single).tolist():
@@ -180,17 +159,14 @@ class OpenCcs:
         kept[kept < not_before] = 0
         return kept
 
-
-def _announce(booking: Booking, memory: Memory) -> None:
-    """Remembers the starts and places of the jobs that are promised a later start."""
-    rows = booking.rows
-    snapshot = rows.snapshot
-    asked = np.arange(len(rows.asked))
-    single = snapshot.jobs.array_tasks[rows.job[rows.asked]] == 0
-    later = asked[single & booking.later()]
-    ids = snapshot.jobs.id[rows.job[rows.asked[later]]].tolist()
-    places = booking.places(later)
-    memory.planned_start_s = {
-        job_id: place.start_s for job_id, place in zip(ids, places, strict=True)
-    }
-    memory.kept_plan = KeptPlan(snapshot.nodes.names, dict(zip(ids, places, strict=True)))
+    def _announced(self, booking: Booking) -> Promises:
+        """The starts and places of the jobs that are promised a later start."""
+        rows = booking.rows
+        snapshot = rows.snapshot
+        asked = np.arange(len(rows.asked))
+        single = snapshot.jobs.array_tasks[rows.job[rows.asked]] == 0
+        later = asked[single & booking.later()]
+        ids = snapshot.jobs.id[rows.job[rows.asked[later]]].tolist()
+        places = dict(zip(ids, booking.places(later), strict=True))
+        start_s = {job_id: place.start_s for job_id, place in places.items()}
+        return Promises(self.name, start_s, KeptPlan(snapshot.nodes.names, places))

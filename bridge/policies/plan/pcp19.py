@@ -31,7 +31,7 @@ from ortools.sat.python.cp_model import CpModel, IntervalVar, IntVar
 from bridge.model.answer import Answer
 from bridge.planning.instance import Instance, WindowJob
 from bridge.planning.window_model import Started, pool, started, taken
-from bridge.policies.plan.cp_dispatch import AskFor, CpDispatcher, Schedule
+from bridge.policies.plan.cp_dispatch import AskFor, CpDispatcher, Reach, Schedule
 
 SEARCH = (
     "max_presolve_iterations: 1 cp_model_probing_level: 0 symmetry_level: 0 linearization_level: 0"
@@ -92,9 +92,12 @@ def _copies(
         present: list[IntVar] = []
         for n in unit.nodes:
             fit = min(
-                int(has) // want
-                for has, want in zip(instance.capacity[n], unit.want, strict=True)
-                if want
+                (
+                    int(has) // want
+                    for has, want in zip(instance.capacity[n], unit.want, strict=True)
+                    if want
+                ),
+                default=len(members),
             )
             here = sum(job.place[j] == n for j in members)
             previous: IntVar | None = None
@@ -126,11 +129,14 @@ class Pcp19(CpDispatcher):
     """Plans the first jobs of the order by PCP'19, the others around them; see the module."""
 
     name = "pcp19"
+    reach = Reach(jobs=14, units=70, nodes=1e9, power=0.5)
+    bounds = True
 
     def solve(
-        self, instance: Instance, weights: list[int], ask: AskFor
+        self, instance: Instance, weights: list[int], ask: AskFor, solving_s: float = 1.0
     ) -> tuple[Schedule | None, Answer]:
         """See `CpDispatcher`."""
+        del solving_s
         built = build(instance, weights)
         answer = ask(built.model, 1.0, SEARCH)
         if answer.values is None:

@@ -37,8 +37,8 @@ Deviates
        which finds far more here, decides on the literals that it learnt first, then by them.
     4. Units that are alike are ordered by node, of nodes that are alike so many are left out as
        could not be used at once, and no start is looked for that alone would be worse than the
-       greedy plan (symmetries that the paper leaves for later). Beyond `most_nodes`, those that are
-       free last are left out as well, which may lose solutions.
+       greedy plan (symmetries that the paper leaves for later). Beyond as many as the time allows,
+       those that are free last are left out as well, which may lose solutions.
     5. Jobs that keep units apart (one on a node, at most so many) say so: their nodes differ.
 """
 
@@ -53,7 +53,7 @@ from ortools.sat.python.cp_model import CpModel, Domain, IntervalVar, IntVar
 from bridge.model.answer import Answer
 from bridge.planning.instance import Instance, Unit, WindowJob
 from bridge.planning.window_model import Started, merged, pool, started
-from bridge.policies.plan.cp_dispatch import AskFor, CpDispatcher, Schedule, Unsayable
+from bridge.policies.plan.cp_dispatch import AskFor, CpDispatcher, Reach, Schedule, Unsayable
 from bridge.units import NEVER
 
 SEARCH = (
@@ -283,23 +283,17 @@ def _meet(one: tuple[int, int], other: tuple[int, int]) -> bool:
 
 @dataclass(frozen=True)
 class Pcp20(CpDispatcher):
-    """Plans the first jobs of the order by PCP'20, the others around them; see the module.
-
-    Attributes:
-        most_nodes: nodes on the lists at most.
-    """
-
-    most_jobs: int = 10
-    most_units: int = 50
-    most_nodes: int = 64
+    """Plans the first jobs of the order by PCP'20, the others around them; see the module."""
 
     name = "pcp20"
+    reach = Reach(jobs=14, units=70, nodes=90, power=0.5)
+    bounds = False  # cores are exchangeable, positions are not
 
     def solve(
-        self, instance: Instance, weights: list[int], ask: AskFor
+        self, instance: Instance, weights: list[int], ask: AskFor, solving_s: float = 1.0
     ) -> tuple[Schedule | None, Answer]:
         """See `CpDispatcher`."""
-        instance, at = instance.without_spares(self.most_nodes)
+        instance, at = instance.without_spares(self.reach.within(solving_s)[2])
         built = build(instance, weights)
         answer = ask(built.model, 1.0, SEARCH)
         if answer.values is None:

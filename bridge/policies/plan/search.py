@@ -18,8 +18,10 @@ Rules
        decoded (`bridge.core.search_orders`).
     3. The search ends when the bound is met (no plan that books the overdue jobs first costs less),
        when nothing better was found for long, or when `effort` or `budget_ms` is spent. The budget
-       is for all of it: what the given plan took, and a quarter more, is left for planning the
-       best order. If nothing remains, the given plan serves.
+       is of work: the kernel counts its steps, so the same seed gives the same plan at any load.
+       Where a clock is handed in, by the service, all of the decision ends within the budget by
+       that clock, too: `RESERVE` times what the given plan took is left for planning the best
+       order. If nothing remains, the given plan serves.
     4. Jobs that ask for chunks of several kinds, and those behind the window, are planned behind it
        in the given order. The kernel knows nothing of limits, FreePools and protections.
     5. The best order is planned by the decoder of the conservative plan: all its rules hold for all
@@ -33,30 +35,28 @@ S. Hartmann, Heuristic Algorithms for the Resource-Constrained Project Schedulin
 Bound: Lagrangian relaxation of the capacity, priced as fluid jobs first.
 """
 
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.core import OrderFound, Stopped, Stopwatch, search_orders
-from bridge.errors import ConfigError, PolicyError
+from bridge.core import Alarm, OrderFound, Stopped, search_orders
+from bridge.errors import ConfigError
 from bridge.model.answer import LATE, NO_GAIN, SETTLED, SMALL, Dispatched
-from bridge.model.limits import Rules
-from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
-from bridge.planning.conditions import Conditions, check_protection
 from bridge.planning.decoder import Decoder, Schedule
 from bridge.planning.objective import Objective
-from bridge.planning.rules_text import parse_rules
-from bridge.ports import Memory, Preference
-from bridge.units import DAY_S, NEVER, UNPLANNED
+from bridge.planning.queue_planner import QueuePlanner
+from bridge.ports import Context, Planned, Preference, Solver
+from bridge.units import DAY_S, NEVER, STEPS_PER_MS, UNPLANNED
 
 HOUR_S = 3600
 PATIENCE = 40
 """Changes in a row, per unit, that may bring nothing."""
-RESERVE = 1.25
-"""How much longer than the given plan the best order may take to plan."""
+RESERVE = 2.25
+"""So often what the given plan took: for the best order, and for the given one anew if that is no
+better."""
 WEIGHT = 1 << 32
 """The largest weight of a search: weights are whole numbers there, so that sums are exact."""
 
@@ -66,7 +66,7 @@ PLAIN = ((0.0, 1.0), (1.0, 1.0), (1.0, 0.0), (0.0, -1.0), (-1.0, 0.0))
 
 
 @dataclass(frozen=True)
-class Search:
+class Search(QueuePlanner):
     """Plans the queue in the best order it finds.
 
     Attributes:
@@ -74,13 +74,11 @@ class Search:
         ageing_s: how quickly waiting jobs come to weigh more (`bridge.planning.objective`); None:
             not at all.
         most_wait_s: jobs that have waited for so long go first; None: none do.
-        budget_ms: of a decision, wall-clock; 0: no bound.
-        effort: of the search, in jobs booked; 0: no bound. With `budget_ms` 0 the same seed gives
-            the same plan everywhere.
+        budget_ms: of the search, in `STEPS_PER_MS`; of the decision by the clock, where one is
+            handed in; 0: no bound.
+        effort: of the search, in jobs booked; 0: no bound.
         window: jobs whose order is searched.
         array_depth: tasks of one array planned at a time.
-        rules: limits and FreePools, as the section `planning` of the configuration has them.
-        protect: what nodes keep for jobs that want a resource, as `Backfill` has it.
     """
 
     objective: str = "slowdown"
@@ -89,12 +87,11 @@ class Search:
     budget_ms: int = 50
     effort: int = 500_000
     window: int = 500
-    array_depth: int = 1000
-    rules: dict[str, Any] | None = None
-    protect: dict[str, Any] | None = None
-    _rules: Rules = field(init=False, repr=False, compare=False)
+
+    name: ClassVar[str] = "search"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         Objective(self.objective, self.ageing_s)
         if self.most_wait_s is not None and self.most_wait_s < 0:
             raise ConfigError("most_wait_s", f"must be 0 or more, or null, not {self.most_wait_s}")
@@ -103,81 +100,73 @@ class Search:
                 raise ConfigError(key, f"must be 0 or more, not {getattr(self, key)}")
         if not (self.budget_ms or self.effort):
             raise ConfigError("budget_ms", "budget_ms and effort must not both be 0")
-        for key in ("window", "array_depth"):
-            if getattr(self, key) < 1:
-                raise ConfigError(key, f"must be 1 or more, not {getattr(self, key)}")
-        check_protection(self.protect)
-        object.__setattr__(self, "_rules", parse_rules(self.rules, "rules"))
+        if self.window < 1:
+            raise ConfigError("window", f"must be 1 or more, not {self.window}")
 
-    @property
-    def conditions(self) -> Conditions:
-        """What the plan is held to, for questions of what would be otherwise."""
-        return Conditions(rules=self._rules, protect=self.protect, whole_queue=True)
-
-    def plan(
+    def planned(
         self,
         snapshot: Snapshot,
         order: NDArray[np.int64],
         preference: Preference,
-        memory: Memory,
-        rng: np.random.Generator,
-    ) -> Plan:
-        """Plans all pending jobs; see `bridge.ports.PlanPolicy`."""
-        watch = Stopwatch()
-        try:
-            decoder = Decoder(
-                snapshot, order, preference, self.conditions, array_depth=self.array_depth
-            )
-            return _Cycle(self, snapshot, decoder, watch).plan(memory, int(rng.integers(1 << 63)))
-        except ValueError as error:
-            raise PolicyError("search", str(error)) from error
+        context: Context,
+    ) -> Planned:
+        """In the best order found."""
+        clock = context.environment.solver if self.budget_ms else None
+        if clock is not None:
+            clock.begin()
+        decoder = self.decoder(snapshot, order, preference, context)
+        seed = int(context.rng.integers(1 << 63))
+        return _Cycle(self, snapshot, decoder, clock).plan(seed)
 
 
 class _Cycle:
     """One cycle. Positions are those of the decoder."""
 
     def __init__(
-        self, settings: Search, snapshot: Snapshot, decoder: Decoder, watch: Stopwatch
+        self, settings: Search, snapshot: Snapshot, decoder: Decoder, clock: Solver | None
     ) -> None:
         rows = decoder.rows
-        self._watch = watch
+        self._clock = clock
         self._settings, self._snapshot, self._decoder = settings, snapshot, decoder
         self._goal = Objective(settings.objective, settings.ageing_s)
         self._job = rows.job[rows.asked]
         self._length_s = rows.alternatives.time_limit_s[rows.alternatives.indptr[:-1]]
         self._given, self._lead = self._overdue_first()
 
-    def plan(self, memory: Memory, seed: int) -> Plan:
-        """Plans all rows; notes in memory what was done."""
-        began_us = self._watch.us
+    def plan(self, seed: int) -> Planned:
+        """Plans all rows; says what was done."""
+        began_s = self._elapsed_s()
         schedule = self._decoder.decode(self._given)
-        reserve_us = int(RESERVE * (self._watch.us - began_us))
+        reserve_s = RESERVE * (self._elapsed_s() - began_s)
         given = self._judged(schedule)
         if not (schedule.start_s > self._snapshot.now_s).any():
-            memory.dispatched = Dispatched(0, given[1], given[1], 0.0, SETTLED)
-            return self._decoder.plan("search")
+            return self._planned(Dispatched(0, given[1], given[1], 0.0, SETTLED))
         window = _Window(self, self._inside(schedule))
         if len(window) < 2:
-            memory.dispatched = Dispatched(len(window), given[1], given[1], None, SMALL)
-            return self._decoder.plan("search")
-        left_us = 0
-        if budget_us := self._settings.budget_ms * 1000:
-            left_us = budget_us - reserve_us - self._watch.us
-            if left_us <= 0:
-                memory.dispatched = Dispatched(len(window), given[1], given[1], None, LATE)
-                return self._decoder.plan("search")
-        found = window.search(seed, left_us)
-        gap, why = window.gap(found), NO_GAIN
+            return self._planned(Dispatched(len(window), given[1], given[1], None, SMALL))
+        alarm: Alarm | None = None
+        if self._clock is not None:
+            left_s = self._settings.budget_ms / 1000 - reserve_s - self._elapsed_s()
+            if left_s <= 0:
+                return self._planned(Dispatched(len(window), given[1], given[1], None, LATE))
+            alarm = self._clock.alarm(left_s)
+        found = window.search(seed, alarm)
         if found.cost < found.given_cost:
-            best = self._judged(self._decoder.decode(window.whole(found)))
+            tried = self._decoder.decode(window.whole(found))
+            best = self._judged(tried)
             if best < given:
-                done = Dispatched(len(window), given[1], best[1], gap)
-                memory.dispatched = done
-                plan = self._decoder.plan("search")
-                return replace(plan, notes=(*plan.notes, self._note(done, found)))
+                done = Dispatched(len(window), given[1], best[1], window.gap(found, tried))
+                return self._planned(done, self._note(done, found))
             self._decoder.decode(self._given)
-        memory.dispatched = Dispatched(len(window), given[1], given[1], gap, why)
-        return self._decoder.plan("search")
+        gap = window.gap(found, schedule)
+        return self._planned(Dispatched(len(window), given[1], given[1], gap, NO_GAIN))
+
+    def _planned(self, done: Dispatched, *notes: str) -> Planned:
+        plan = self._decoder.plan(self._settings.name)
+        return Planned(replace(plan, notes=(*plan.notes, *notes)), dispatched=done)
+
+    def _elapsed_s(self) -> float:
+        return 0.0 if self._clock is None else self._clock.elapsed_s()
 
     def _judged(self, schedule: Schedule) -> tuple[int, float]:
         """Rows without a start, and the objective of the others (rule 5)."""
@@ -222,10 +211,10 @@ class _Cycle:
             Stopped.PATIENCE: "nothing better for long",
             Stopped.BUDGET: "budget spent",
         }
+        above = "" if done.gap is None else f", at most {done.gap:.1%} above the least"
         return (
-            f"search: {self._settings.objective} {done.found:,.1f} instead of {done.greedy:,.1f},"
-            f" at most {done.gap:.1%} above the least; {found.decodes:,} orders,"
-            f" {ends[found.stopped]}"
+            f"search: {self._settings.objective} {done.found:,.1f} instead of {done.greedy:,.1f}"
+            f"{above}; {found.decodes:,} orders, {ends[found.stopped]}"
         )
 
 
@@ -258,8 +247,8 @@ class _Window:
         """Units."""
         return len(self._indptr) - 1
 
-    def search(self, seed: int, budget_us: int) -> OrderFound:
-        """Looks for the best order of the units; a budget of 0 is no bound."""
+    def search(self, seed: int, alarm: Alarm | None) -> OrderFound:
+        """Looks for the best order of the units, until the alarm rings if there is one."""
         settings = self._cycle._settings
         return search_orders(
             self._cycle._decoder.columns(self._rows),
@@ -269,9 +258,10 @@ class _Window:
             orders=self._family(),
             lead=self._lead,
             effort=settings.effort,
-            budget_us=budget_us,
+            steps=settings.budget_ms * STEPS_PER_MS,
             patience=PATIENCE,
             seed=seed,
+            alarm=alarm,
         )
 
     def whole(self, found: OrderFound) -> NDArray[np.int64]:
@@ -279,14 +269,19 @@ class _Window:
         parts = np.split(self._rows, self._indptr[1:-1])
         return np.concatenate([*(parts[unit] for unit in found.order.tolist()), self._rest])
 
-    def gap(self, found: OrderFound) -> float:
-        """How much of the window's objective might be saved at the most."""
-        has, goal = found.start != NEVER, self._cycle._goal
-        costs = goal.costs(
-            self._cycle._snapshot, self._job[has], found.start[has], self._length_s[has]
-        )
-        cost = float(costs.sum())
-        return float((found.cost - found.bound) / self._scale / cost) if cost > 0 else 0.0
+    def gap(self, found: OrderFound, serves: Schedule) -> float | None:
+        """How much of the window's objective might be saved at the most; None: unknown.
+
+        The bound is one of all plans that leave the jobs that go first where they are: where there
+        are such jobs, others may do better.
+        """
+        start_s = serves.start_s[self._rows]
+        if self._lead or ((start_s == NEVER) | (start_s == UNPLANNED)).any():
+            return None
+        costs = self._cycle._goal.costs(self._cycle._snapshot, self._job, start_s, self._length_s)
+        delay_s = np.maximum(start_s - self._due_s, 0).astype(np.float64)
+        delayed, cost = float((self._weight * delay_s).sum()), float(costs.sum())
+        return max(0.0, (delayed - found.bound) / self._scale / cost) if cost > 0 else 0.0
 
     def _family(self) -> NDArray[np.int32]:
         """Rule 2: (n_orders, n_units), the given order first."""

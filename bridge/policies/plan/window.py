@@ -29,27 +29,24 @@ that a window opens may be in it. In the order of submission, with a period of 0
 
 import dataclasses
 from collections import Counter
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.errors import ConfigError, PolicyError
+from bridge.errors import ConfigError
 from bridge.model.job import Hold, JobTable
-from bridge.model.limits import Rules
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
+from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
-from bridge.planning.conditions import Conditions, check_protection
-from bridge.planning.decoder import Decoder
+from bridge.planning.conditions import Conditions
 from bridge.planning.leaf_switches import since_s, waits_until_s
+from bridge.planning.queue_planner import QueuePlanner
 from bridge.planning.rows import plannable
-from bridge.planning.rules_text import parse_rules
-from bridge.ports import Memory, Preference
+from bridge.ports import Context, Planned, Preference, Promises
 from bridge.units import NEVER, format_instant
-
-_NAME = "window"
 
 
 @dataclass(frozen=True)
@@ -68,7 +65,7 @@ class _Selection:
 
 
 @dataclass(frozen=True)
-class Windows:
+class Windows(QueuePlanner):
     """Plans a window of jobs every `period_s`.
 
     Attributes:
@@ -77,57 +74,50 @@ class Windows:
         pass_over: whether others go before who does not fit.
         depth: so many jobs that wait for longer are told a start; None: all.
         array_depth: tasks of one array planned at a time.
-        rules: limits and FreePools, as the section `planning` of the configuration has them.
-        protect: resource to what each node that has it keeps for jobs that want it, by resource.
     """
 
     period_s: int = 60
     most_jobs: int | None = None
     pass_over: bool = True
     depth: int | None = 1
-    array_depth: int = 1000
-    rules: dict[str, Any] | None = None
-    protect: dict[str, Any] | None = None
-    _rules: Rules = field(init=False, repr=False, compare=False)
+
+    name: ClassVar[str] = "window"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.period_s < 0:
             raise ConfigError("period_s", f"must be 0 or more, not {self.period_s}")
         if self.most_jobs is not None and self.most_jobs < 1:
             raise ConfigError("most_jobs", f"must be 1 or more, or null, not {self.most_jobs}")
         if self.depth is not None and self.depth < 0:
             raise ConfigError("depth", f"must be 0 or more, or null for all, not {self.depth}")
-        if self.array_depth < 1:
-            raise ConfigError("array_depth", f"must be 1 or more, not {self.array_depth}")
-        check_protection(self.protect)
-        object.__setattr__(self, "_rules", parse_rules(self.rules, "rules"))
+
+    def conditions(self, site: Site) -> Conditions:
+        """A start is kept in the next window only, and if nobody is turned away there."""
+        sure = self.most_jobs is None and self.pass_over
+        return dataclasses.replace(super().conditions(site), period_s=self.period_s, sure=sure)
 
     @property
-    def conditions(self) -> Conditions:
-        """What the plan is held to, for questions of what would be otherwise."""
-        return Conditions(rules=self._rules, protect=self.protect, whole_queue=self.depth is None)
+    def whole_queue(self) -> bool:
+        """Only without a depth."""
+        return self.depth is None
 
-    def plan(
+    def planned(
         self,
         snapshot: Snapshot,
         order: NDArray[np.int64],
         preference: Preference,
-        memory: Memory,
-        rng: np.random.Generator,
-    ) -> Plan:
-        """Plans all pending jobs; see `bridge.ports.PlanPolicy`."""
-        del rng  # greedy
-        known, ids = memory.planned_start_s, snapshot.jobs.id.tolist()
+        context: Context,
+    ) -> Planned:
+        """Greedily, window by window."""
+        known = context.state.promised_by(self.name).start_s
+        ids = snapshot.jobs.id.tolist()
         due_s = min((known[job] for job in ids if job in known), default=NEVER) if known else NEVER
         at_s = self._opens_s(snapshot.now_s, due_s)
-        try:
-            selection = self._select(snapshot, order, preference, at_s)
-            plan = self._book(snapshot, order, preference, selection)
-        except ValueError as error:
-            raise PolicyError(_NAME, str(error)) from error
+        selection = self._select(snapshot, order, preference, context, at_s)
+        plan = self._book(snapshot, order, preference, context, selection)
         ahead = selection.tasks if at_s > snapshot.now_s else ()
-        memory.planned_start_s = {ids[job]: at_s for job in ahead}
-        return plan
+        return Planned(plan, Promises(self.name, {ids[job]: at_s for job in ahead}))
 
     def _opens_s(self, now_s: int, due_s: int) -> int:
         """When the next window opens: now, or later; `due_s`: jobs were announced for one then."""
@@ -139,16 +129,21 @@ class Windows:
         return (after_s // self.period_s + 1) * self.period_s if self.period_s else after_s + 1
 
     def _select(
-        self, snapshot: Snapshot, order: NDArray[np.int64], preference: Preference, at_s: int
+        self,
+        snapshot: Snapshot,
+        order: NDArray[np.int64],
+        preference: Preference,
+        context: Context,
+        at_s: int,
     ) -> _Selection:
         """Finds who is in the window that opens at an instant."""
         jobs, now_s = snapshot.jobs, snapshot.now_s
         candidate = _candidates(jobs, at_s)
         if at_s > now_s:  # then or not at all: so nobody keeps a place that would be later
             jobs = _starting_at(jobs, candidate, at_s, now_s)
-        decoder = self._decoder(dataclasses.replace(snapshot, jobs=jobs), order, preference)
+        decoder = self.decoder(dataclasses.replace(snapshot, jobs=jobs), order, preference, context)
         decoder.decode(depth=0)
-        plan = decoder.plan(_NAME)
+        plan = decoder.plan(self.name)
         tasks: Counter[int] = Counter()
         waits: dict[int, Reason] = {}
         room = len(plan) if self.most_jobs is None else self.most_jobs
@@ -177,6 +172,7 @@ class Windows:
         snapshot: Snapshot,
         order: NDArray[np.int64],
         preference: Preference,
+        context: Context,
         selection: _Selection,
     ) -> Plan:
         """Plans the selected, and behind them the first that wait."""
@@ -192,20 +188,17 @@ class Windows:
             changed = _starting_at(changed, chosen, at_s, now_s)
         changed = _not_before(changed, candidate & ~chosen, self._next_s(at_s), now_s)
         order = np.concatenate((order[chosen[order]], order[~chosen[order]]))
-        decoder = self._decoder(dataclasses.replace(snapshot, jobs=changed), order, preference)
+        decoder = self.decoder(
+            dataclasses.replace(snapshot, jobs=changed), order, preference, context
+        )
         decoder.decode(depth=self.depth)
-        plan = decoder.plan(_NAME)
+        plan = decoder.plan(self.name)
         announced = Reason(ReasonCode.PRIORITY, f"in the window at {format_instant(at_s)}")
         reasons = list(plan.reasons)
         for row, job in enumerate(plan.job.tolist()):
             if candidate[job] and plan.start_s[row] not in (now_s, NEVER):
                 reasons[row] = announced if chosen[job] else selection.waits[job]
         return dataclasses.replace(plan, reasons=tuple(reasons))
-
-    def _decoder(
-        self, snapshot: Snapshot, order: NDArray[np.int64], preference: Preference
-    ) -> Decoder:
-        return Decoder(snapshot, order, preference, self.conditions, array_depth=self.array_depth)
 
 
 def _candidates(jobs: JobTable, at_s: int) -> NDArray[np.bool_]:

@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from bridge.model.job import EndedTable
+from bridge.model.learnt import Learning
 from bridge.model.snapshot import Snapshot
 from bridge.planning.run_times import Expectation
-from bridge.ports import Learnt
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,11 @@ class LastTwo(Expectation):
         """Users."""
         return [ended.user[row] for row in rows]
 
-    def expect(self, learnt: Learnt, trait: str) -> int:
+    def expect(self, learnt: Learning, trait: str) -> int:
         """The mean, rounded down; at least a second."""
         last = learnt.known.get(trait)
         return max(sum(last) // len(last), 1) if last else 0
 
-    def learn(self, learnt: Learnt, trait: str, run_s: int) -> None:
+    def learn(self, learnt: Learning, trait: str, run_s: int) -> None:
         """Forgets all but the last one, and adds this."""
-        learnt.learn(trait, [*learnt.known.get(trait, ())[-1:], run_s])
+        learnt.learn(trait, trait, [*(learnt.known.get(trait) or ())[-1:], run_s])

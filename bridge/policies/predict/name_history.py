@@ -34,9 +34,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.model.job import EndedTable
+from bridge.model.learnt import Learning
 from bridge.model.snapshot import Snapshot
 from bridge.planning.run_times import Expectation
-from bridge.ports import Learnt
 
 _Trait = tuple[str, str, str, int, str]  # user, name, queue, limit, size
 _DIGITS = "0123456789"
@@ -89,7 +89,7 @@ class NameHistory(Expectation):
             (ended.user[row], ended.name[row], "", int(ended.time_limit_s[row]), "") for row in rows
         ]
 
-    def expect(self, learnt: Learnt, trait: _Trait) -> int:
+    def expect(self, learnt: Learning, trait: _Trait) -> int:
         """What the first rule that finds a job says."""
         of_user = learnt.guesses.setdefault(trait[0], {})
         found = of_user.get(trait)
@@ -99,11 +99,10 @@ class NameHistory(Expectation):
             found = of_user[trait] = last[0]
         return found
 
-    def learn(self, learnt: Learnt, trait: _Trait, run_s: int) -> None:
+    def learn(self, learnt: Learning, trait: _Trait, run_s: int) -> None:
         """Becomes the last job by all rules."""
-        learnt.guesses.pop(trait[0], None)
         for key in _keys(trait):
-            learnt.learn(key, [max(run_s, 1)])
+            learnt.learn(trait[0], key, [max(run_s, 1)])
 
 
 def _keys(trait: _Trait) -> tuple[str, ...]:

@@ -11,23 +11,25 @@ import numpy as np
 from bridge.errors import PolicyError
 from bridge.model.prediction import Prediction
 from bridge.model.snapshot import Snapshot
-from bridge.ports import Memory
+from bridge.ports import Context, Foreseen
 
 
 @dataclass(frozen=True)
 class Oracle:
-    """Knows all run times (`Memory.run_s`)."""
+    """Knows all run times (`Environment.run_s`)."""
 
-    def predict(self, snapshot: Snapshot, memory: Memory) -> Prediction | None:
+    def predict(self, snapshot: Snapshot, context: Context) -> Foreseen:
         """Tells the truth; see `bridge.ports.PredictPolicy`."""
-        if memory.run_s is None:
+        known, running = context.environment.run_s, snapshot.running
+        if known is None:
             raise PolicyError("oracle", "real run times are known in simulations only")
-        known, running = memory.run_s, snapshot.running
         run_s = [known.get(job_id, 0) for job_id in snapshot.jobs.id]
         left_s = [known.get(job_id, 0) for job_id in running.id]
         taken_s = np.array(left_s, dtype=np.int64)
-        return Prediction(
-            "oracle",
-            np.array(run_s, dtype=np.int64),
-            np.where(taken_s > 0, running.start_s + taken_s, 0),
+        return Foreseen(
+            Prediction(
+                "oracle",
+                np.array(run_s, dtype=np.int64),
+                np.where(taken_s > 0, running.start_s + taken_s, 0),
+            )
         )

@@ -3,16 +3,15 @@
 
 from dataclasses import dataclass
 
-from bridge.model.prediction import Prediction
 from bridge.model.snapshot import Snapshot
-from bridge.ports import Memory
+from bridge.ports import Context, Foreseen
 
 
 @dataclass(frozen=True)
 class TimeLimit:
     """Predicts nothing."""
 
-    def predict(self, snapshot: Snapshot, memory: Memory) -> Prediction | None:
+    def predict(self, snapshot: Snapshot, context: Context) -> Foreseen:
         """Leaves the limits as they are; see `bridge.ports.PredictPolicy`."""
-        del snapshot, memory
-        return None
+        del snapshot, context
+        return Foreseen()

@@ -53,6 +53,8 @@ class ReasonCode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     REASON_BAD_REQUEST: _ClassVar[ReasonCode]
     REASON_REFUSED: _ClassVar[ReasonCode]
     REASON_OTHER: _ClassVar[ReasonCode]
+    REASON_MAINTENANCE: _ClassVar[ReasonCode]
+    REASON_NODES_DOWN: _ClassVar[ReasonCode]
 
 class Outcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -61,6 +63,8 @@ class Outcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     OUTCOME_STALE: _ClassVar[Outcome]
     OUTCOME_REFUSED: _ClassVar[Outcome]
     OUTCOME_INVALID: _ClassVar[Outcome]
+    OUTCOME_BUSY: _ClassVar[Outcome]
+    OUTCOME_LIMITED: _ClassVar[Outcome]
 JOB_STATE_UNSPECIFIED: JobState
 JOB_STATE_PENDING: JobState
 JOB_STATE_RUNNING: JobState
@@ -95,11 +99,15 @@ REASON_NEVER: ReasonCode
 REASON_BAD_REQUEST: ReasonCode
 REASON_REFUSED: ReasonCode
 REASON_OTHER: ReasonCode
+REASON_MAINTENANCE: ReasonCode
+REASON_NODES_DOWN: ReasonCode
 OUTCOME_UNSPECIFIED: Outcome
 OUTCOME_APPLIED: Outcome
 OUTCOME_STALE: Outcome
 OUTCOME_REFUSED: Outcome
 OUTCOME_INVALID: Outcome
+OUTCOME_BUSY: Outcome
+OUTCOME_LIMITED: Outcome
 
 class HelloRequest(_message.Message):
     __slots__ = ("wire_version", "controller", "epoch", "cluster", "features", "memory_consumable", "whole_cores", "memory_optional")
@@ -274,7 +282,7 @@ class Job(_message.Message):
     def __init__(self, id: _Optional[str] = ..., version: _Optional[int] = ..., state: _Optional[_Union[JobState, str]] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., account: _Optional[str] = ..., qos: _Optional[str] = ..., priority: _Optional[int] = ..., submit_s: _Optional[int] = ..., eligible_s: _Optional[int] = ..., begin_s: _Optional[int] = ..., time_limit_s: _Optional[int] = ..., hold: _Optional[_Union[Hold, str]] = ..., hold_text: _Optional[str] = ..., request: _Optional[_Union[Request, _Mapping]] = ..., array_tasks: _Optional[int] = ..., array_startable: _Optional[int] = ..., allocation: _Optional[_Union[Allocation, _Mapping]] = ..., deadline_s: _Optional[int] = ..., least_time_s: _Optional[int] = ...) -> None: ...
 
 class Request(_message.Message):
-    __slots__ = ("partitions", "min_nodes", "max_nodes", "tasks", "cpus_per_task", "tasks_per_node", "min_cpus", "min_cpus_per_node", "memory_per_node_mib", "memory_per_cpu_mib", "gres_per_node", "exclusive", "features", "required_nodes", "excluded_nodes", "licences", "reservation", "contiguous", "malleable", "chunks", "fixed_start", "switches", "switches_wait_s")
+    __slots__ = ("partitions", "min_nodes", "max_nodes", "tasks", "cpus_per_task", "tasks_per_node", "min_cpus", "min_cpus_per_node", "memory_per_node_mib", "memory_per_cpu_mib", "gres_per_node", "exclusive", "features", "required_nodes", "excluded_nodes", "licences", "reservation", "contiguous", "malleable", "chunks", "fixed_start", "switches", "switches_wait_s", "controller_chooses")
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
     MIN_NODES_FIELD_NUMBER: _ClassVar[int]
     MAX_NODES_FIELD_NUMBER: _ClassVar[int]
@@ -298,6 +306,7 @@ class Request(_message.Message):
     FIXED_START_FIELD_NUMBER: _ClassVar[int]
     SWITCHES_FIELD_NUMBER: _ClassVar[int]
     SWITCHES_WAIT_S_FIELD_NUMBER: _ClassVar[int]
+    CONTROLLER_CHOOSES_FIELD_NUMBER: _ClassVar[int]
     partitions: _containers.RepeatedScalarFieldContainer[str]
     min_nodes: int
     max_nodes: int
@@ -321,7 +330,8 @@ class Request(_message.Message):
     fixed_start: bool
     switches: int
     switches_wait_s: int
-    def __init__(self, partitions: _Optional[_Iterable[str]] = ..., min_nodes: _Optional[int] = ..., max_nodes: _Optional[int] = ..., tasks: _Optional[int] = ..., cpus_per_task: _Optional[int] = ..., tasks_per_node: _Optional[int] = ..., min_cpus: _Optional[int] = ..., min_cpus_per_node: _Optional[int] = ..., memory_per_node_mib: _Optional[int] = ..., memory_per_cpu_mib: _Optional[int] = ..., gres_per_node: _Optional[_Iterable[_Union[Gres, _Mapping]]] = ..., exclusive: bool = ..., features: _Optional[str] = ..., required_nodes: _Optional[str] = ..., excluded_nodes: _Optional[str] = ..., licences: _Optional[_Iterable[_Union[LicenceUse, _Mapping]]] = ..., reservation: _Optional[str] = ..., contiguous: bool = ..., malleable: _Optional[_Union[Malleable, _Mapping]] = ..., chunks: _Optional[_Union[Chunks, _Mapping]] = ..., fixed_start: bool = ..., switches: _Optional[int] = ..., switches_wait_s: _Optional[int] = ...) -> None: ...
+    controller_chooses: bool
+    def __init__(self, partitions: _Optional[_Iterable[str]] = ..., min_nodes: _Optional[int] = ..., max_nodes: _Optional[int] = ..., tasks: _Optional[int] = ..., cpus_per_task: _Optional[int] = ..., tasks_per_node: _Optional[int] = ..., min_cpus: _Optional[int] = ..., min_cpus_per_node: _Optional[int] = ..., memory_per_node_mib: _Optional[int] = ..., memory_per_cpu_mib: _Optional[int] = ..., gres_per_node: _Optional[_Iterable[_Union[Gres, _Mapping]]] = ..., exclusive: bool = ..., features: _Optional[str] = ..., required_nodes: _Optional[str] = ..., excluded_nodes: _Optional[str] = ..., licences: _Optional[_Iterable[_Union[LicenceUse, _Mapping]]] = ..., reservation: _Optional[str] = ..., contiguous: bool = ..., malleable: _Optional[_Union[Malleable, _Mapping]] = ..., chunks: _Optional[_Union[Chunks, _Mapping]] = ..., fixed_start: bool = ..., switches: _Optional[int] = ..., switches_wait_s: _Optional[int] = ..., controller_chooses: bool = ...) -> None: ...
 
 class Chunks(_message.Message):
     __slots__ = ("chunks", "place")
@@ -486,16 +496,20 @@ class Decision(_message.Message):
     def __init__(self, id: _Optional[int] = ..., job_id: _Optional[str] = ..., job_version: _Optional[int] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., planned_start: _Optional[_Union[PlannedStart, _Mapping]] = ..., pending: _Optional[_Union[Pending, _Mapping]] = ..., resize: _Optional[_Union[Resize, _Mapping]] = ..., quota: _Optional[_Union[Quota, _Mapping]] = ..., reserve: _Optional[_Union[Reserve, _Mapping]] = ..., unreserve: _Optional[_Union[Unreserve, _Mapping]] = ...) -> None: ...
 
 class Start(_message.Message):
-    __slots__ = ("nodes", "partition", "tasks", "uses")
+    __slots__ = ("nodes", "partition", "tasks", "uses", "choice", "time_limit_s")
     NODES_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
     USES_FIELD_NUMBER: _ClassVar[int]
+    CHOICE_FIELD_NUMBER: _ClassVar[int]
+    TIME_LIMIT_S_FIELD_NUMBER: _ClassVar[int]
     nodes: str
     partition: str
     tasks: _containers.RepeatedScalarFieldContainer[int]
     uses: _containers.RepeatedCompositeFieldContainer[NodeUse]
-    def __init__(self, nodes: _Optional[str] = ..., partition: _Optional[str] = ..., tasks: _Optional[_Iterable[int]] = ..., uses: _Optional[_Iterable[_Union[NodeUse, _Mapping]]] = ...) -> None: ...
+    choice: str
+    time_limit_s: int
+    def __init__(self, nodes: _Optional[str] = ..., partition: _Optional[str] = ..., tasks: _Optional[_Iterable[int]] = ..., uses: _Optional[_Iterable[_Union[NodeUse, _Mapping]]] = ..., choice: _Optional[str] = ..., time_limit_s: _Optional[int] = ...) -> None: ...
 
 class PlannedStart(_message.Message):
     __slots__ = ("start_s", "nodes", "partition", "reason")

@@ -12,7 +12,8 @@ Usage: bent.py slow SECONDS | lies FATES_FILE | flood FATES_FILE | amnesia FIELD
 
 Rules
     1. Everything the real service decides is still said, so that a controller which refuses the
-       impossible goes on as if nothing were.
+       impossible goes on as if nothing were. Numbers of decisions are given anew, as they have to
+       grow from reply to reply; the real service hears of fates by its own numbers.
     2. What became of each lie is one JSON line in FATES_FILE: kind, batch, job, outcome, code,
        text. Kinds that begin with "may-" can be legal by chance; all others never are.
     3. At most two batches of lies a second: a controller that answers each fate with a call would
@@ -251,6 +252,7 @@ class Liar:
         self._flood = flood
         self._world = World()
         self._told: dict[int, tuple[str, int, str]] = {}
+        self._true: dict[int, int] = {}
         self._ids = itertools.count(FIRST_ID)
         self._batch = 0
         self._next = 0.0
@@ -260,6 +262,10 @@ class Liar:
         self._note(request)
         self._world.take(request)
         reply = honest()
+        for truth in reply.decisions:
+            number = next(self._ids)
+            self._true[number] = truth.id
+            truth.id = number
         if reply.need_full or time.monotonic() < self._next or not self._world.nodes:
             return reply
         self._next = time.monotonic() + EVERY_S * (4 if self._flood else 1)
@@ -303,6 +309,7 @@ class Liar:
         with self._fates.open("a", encoding="utf-8") as file:
             for fate in request.fates:
                 told = self._told.pop(fate.decision_id, None)
+                fate.decision_id = self._true.pop(fate.decision_id, fate.decision_id)
                 if told is None:
                     continue
                 kind, batch, job = told

@@ -136,7 +136,7 @@ def test_copies_without_names_give_the_same_starts(schedbridge, recorded, tmp_pa
     ("arguments", "said"),
     [
         (["--system", "cray"], "no stream 'cray'; there are eurora, kit"),
-        (["--every", 2], "--predict are for simulations: say --trace or --system"),
+        (["--every", 2], "--site are for simulations: say --trace or --system"),
         (["--trace", EXCERPT, "--policy", "best"], "'best' is no preset"),
         (["--trace", EXCERPT, "--predict", "dice"], "no algorithm 'dice'"),
         (["--trace", EXCERPT, "--jobs", 20, "--min-queue", 999], "nothing recorded: no cycle had"),

@@ -15,7 +15,7 @@ from bridge.cli.main import main
 from bridge.errors import Unreachable
 from bridge.loop import Decider
 from bridge.model.topology import regular
-from bridge.ports import Memory
+from bridge.ports import State
 from bridge.registry import PRESETS, build
 from bridge.rpc.cycles import Published
 from bridge.rpc.hostlist import NodeIndex
@@ -135,7 +135,7 @@ def test_a_service_without_switches(
 def test_a_recording(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cycle = published()
     path = tmp_path / "one.cycle.json.gz"
-    write_recording(path, Recording(cycle.snapshot, Memory(), PRESETS["easy"], 0, cycle.plan))
+    write_recording(path, Recording(cycle.snapshot, State(), PRESETS["easy"], 0, cycle.plan))
     code, out, _ = run(capsys, "show", path)
     assert code == 0
     assert "2 jobs" in out

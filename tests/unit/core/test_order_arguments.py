@@ -17,7 +17,7 @@ ASKED: dict[str, Any] = {
     "orders": np.array([[0, 1], [1, 0]], dtype=np.int32),
     "lead": 0,
     "effort": 100,
-    "budget_us": 0,
+    "steps": 0,
     "patience": 1,
     "seed": 0,
 }
@@ -44,7 +44,7 @@ def test_what_fits_is_answered():
         ({"lead": 1}, "orders: row 1"),
         ({"lead": 3}, "lead"),
         ({"effort": -1}, "effort"),
-        ({"budget_us": -1}, "budget_us"),
+        ({"steps": -1}, "steps"),
         ({"patience": -1}, "patience"),
     ],
 )

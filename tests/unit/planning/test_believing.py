@@ -9,18 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.check import check
-from bridge.cycle import run_cycle
 from bridge.model.prediction import Prediction
 from bridge.planning.believing import BY_EXPECTED, as_planned, believe, real_starts
 from bridge.planning.chain import Chains, LinkKind
 from bridge.planning.rules import lower, stranded
-from bridge.planning.rules_text import parse_rules
 from bridge.planning.what_if import what_if
-from bridge.ports import Memory
+from bridge.ports import Foreseen
 from bridge.registry import build, choices, parse_policy
 from bridge.units import NEVER, UNLIMITED_S, UNPLANNED
 from tests.builders import a_job, a_partition, a_reservation, a_running_job, a_snapshot, gantt
+from tests.cycles import Memory, a_site, check, parse_rules, run
 from tests.worlds import random_world
 
 
@@ -34,13 +32,13 @@ class Says:
 
     prediction: Prediction
 
-    def predict(self, snapshot, memory):
-        return self.prediction
+    def predict(self, snapshot, context):
+        return Foreseen(self.prediction)
 
 
-def decide(snapshot, prediction, policy="conservative"):
+def decide(snapshot, prediction, policy="conservative", rules=None):
     built = dataclasses.replace(build(parse_policy(policy)), predict=Says(prediction))
-    return run_cycle(snapshot, Memory(), built, np.random.default_rng(0))
+    return run(snapshot, Memory(), built, site=a_site(rules))
 
 
 class TestBelieving:
@@ -165,8 +163,7 @@ class TestRules:
     def test_a_limit_on_time_looks_at_the_time_limit(self):
         jobs = [a_job(limit_s=7200, tasks=1), a_job(limit_s=3600, tasks=1)]
         snapshot = a_snapshot(jobs=jobs)()
-        policy = {"preset": "openccs", "plan": {"name": "openccs", "rules": AN_HOUR}}
-        plan = decide(snapshot, guess([60, 60]), policy)
+        plan = decide(snapshot, guess([60, 60]), "openccs", AN_HOUR)
         starts = dict(zip(plan.job.tolist(), plan.start_s.tolist(), strict=True))
         assert starts == {0: NEVER, 1: 0}
 
@@ -193,7 +190,7 @@ class TestOpenCcs:
             )()
             says = Says(guess([run_s], [expected_end_s]))
             built = dataclasses.replace(build(parse_policy("openccs")), predict=says)
-            return run_cycle(snapshot, memory, built, np.random.default_rng(0))
+            return run(snapshot, memory, built, np.random.default_rng(0))
 
         first = at(0, 300, 50)
         assert first.start_s.tolist() == [300]

@@ -4,19 +4,18 @@ import dataclasses
 import numpy as np
 import pytest
 
-from bridge.cycle import run_cycle
 from bridge.model.job import Hold
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.planning.chain import Chains, LinkKind
-from bridge.ports import Memory
 from bridge.registry import build, parse_policy
 from bridge.units import NEVER, UNPLANNED
 from tests.builders import a_job, a_reservation, a_running_job, a_snapshot
+from tests.cycles import Memory, a_site, run
 from tests.worlds import random_world
 
 
-def planned(snapshot, policy="conservative"):
-    return run_cycle(snapshot, Memory(), build(parse_policy(policy)), np.random.default_rng(0))
+def planned(snapshot, policy="conservative", rules=None):
+    return run(snapshot, Memory(), build(parse_policy(policy)), site=a_site(rules))
 
 
 def chain(snapshot, row, **options):
@@ -86,10 +85,9 @@ def test_a_limit_is_held_by_jobs_of_the_same_user_or_account_wherever_they_run()
     ]
     job = a_job(user="alice", account="a")
     rules = {"limits": [{"user": "alice", "resource": "cpus", "items": 4}]}
-    policy = {"preset": "openccs", "plan": {"name": "openccs", "rules": rules}}
     for count, holder in ((3, 2), (2, 1), (1, 0)):
         snapshot = a_snapshot(nodes=6, running=running[:count], jobs=[job])()
-        plan = planned(snapshot, policy)
+        plan = planned(snapshot, "openccs", rules)
         if count < 3:  # nobody of hers runs: as if she had to wait for the others
             reason = Reason(ReasonCode.LIMIT, "the limit is reached until then")
             plan = dataclasses.replace(

@@ -6,16 +6,14 @@ import pytest
 from hypothesis import given, reject
 from hypothesis import strategies as st
 
-from bridge.check import check
-from bridge.cycle import run_cycle
 from bridge.errors import RequestError
 from bridge.model.resources import Arrangement, Chunk, ChunkRequest, Place
 from bridge.planning.chunk_groups import ClusterWords, chunk_groups, lower_chunks
 from bridge.planning.chunks import parse_request
 from bridge.planning.slurm_request import slurm_request
-from bridge.ports import Memory
 from bridge.registry import build, parse_policy
 from tests.builders import a_job, a_node, a_snapshot
+from tests.cycles import Memory, check, run
 
 CLUSTER = ClusterWords(column={"gpu": 2}, n_resources=3, features=frozenset({"ib", "rack=1"}))
 
@@ -122,7 +120,7 @@ def test_gpus_where_there_are_none() -> None:
 
 def planned(*jobs, nodes=4, policy="conservative"):
     snapshot = a_snapshot(nodes=nodes, jobs=jobs)()
-    plan = run_cycle(snapshot, Memory(), build(parse_policy(policy)), np.random.default_rng(0))
+    plan = run(snapshot, Memory(), build(parse_policy(policy)), np.random.default_rng(0))
     assert not check(snapshot, plan)
     return plan
 

@@ -6,15 +6,12 @@ import dataclasses
 import numpy as np
 import pytest
 
-from bridge.check import check
-from bridge.cycle import run_cycle
 from bridge.model.topology import regular
 from bridge.planning.fabric import Fabric
 from bridge.planning.rules import lower, stranded
-from bridge.planning.rules_text import parse_rules
-from bridge.ports import Memory
 from bridge.registry import build, parse_policy
 from tests.builders import a_job, a_node, a_reservation, a_running_job, a_snapshot
+from tests.cycles import Memory, a_site, check, parse_rules, run
 from tests.unit.planning.test_trading import a_tree, a_world, hops, switches, with_switches
 
 RULES = {
@@ -26,11 +23,19 @@ RULES = {
 }
 
 
-def decided(snapshot, place="compact", plan="conservative", memory=None, **parameters):
+def decided(
+    snapshot,
+    place="compact",
+    plan="conservative",
+    memory=None,
+    rules=None,
+    protect=None,
+    **parameters,
+):
     places = {"compact": {"name": "compact", "budget_ms": 0, "effort": 30}}
     spec = {"plan": {"name": plan, **parameters}, "place": places.get(place, place)}
     policy = build(parse_policy(spec))
-    return run_cycle(snapshot, memory or Memory(), policy, np.random.default_rng(0))
+    return run(snapshot, memory or Memory(), policy, site=a_site(rules, protect))
 
 
 @pytest.mark.parametrize("parameters", [{}, {"rules": RULES}], ids=["free", "rules"])

@@ -6,22 +6,21 @@ import dataclasses
 import numpy as np
 import pytest
 
-from bridge.cycle import run_cycle
 from bridge.errors import ConfigError, RequestError
 from bridge.model.snapshot import Reservation
 from bridge.model.topology import Topology
 from bridge.planning.chunks import parse_request
 from bridge.planning.reserving import Wish, find_room
-from bridge.ports import Memory
 from bridge.registry import build, parse_policy
 from bridge.units import NEVER
 from tests.builders import a_job, a_node, a_partition, a_reservation, a_running_job, a_snapshot
+from tests.cycles import Memory, run
 from tests.worlds import random_world
 
 
 def planned(snapshot):
     policy = {"order": "fcfs", "plan": "openccs", "place": "sequential"}
-    return run_cycle(snapshot, Memory(), build(parse_policy(policy)), np.random.default_rng(0))
+    return run(snapshot, Memory(), build(parse_policy(policy)), np.random.default_rng(0))
 
 
 def room(snapshot, start_s=0, duration_s=100, **wish):

@@ -14,10 +14,10 @@ from bridge.model.resources import Chunk, ChunkRequest, LoweredChunks
 from bridge.planning.amounts import Amounts
 from bridge.planning.ceilings import UNBOUNDED, Mode, Terms
 from bridge.planning.freepools import Gate
-from bridge.planning.rules import LoweredRules, Sums, lower, stranded
-from bridge.planning.rules_text import parse_rules
+from bridge.planning.rules import Extent, LoweredRules, Sums, lower, stranded
 from bridge.units import DAY_S, NEVER, UNPLANNED
 from tests.builders import a_job, a_node, a_partition, a_running_job, a_snapshot
+from tests.cycles import parse_rules
 
 HOUR_S = 3600
 
@@ -34,7 +34,7 @@ def terms_of(lowered: LoweredRules) -> Terms:
     jobs = lowered.snapshot.jobs
     rows = np.arange(len(jobs))
     where = np.array([parts[0] for parts in jobs.partitions], dtype=np.int64)
-    return lowered.terms(rows, where, jobs.time_limit_s, jobs.min_nodes)
+    return lowered.terms(rows, where, jobs.time_limit_s, Extent(jobs.min_nodes))
 
 
 def told(lowered: LoweredRules, job: int = 0) -> list[tuple[str, int, Mode]]:
@@ -256,7 +256,7 @@ def test_free_pool_3_nodes_with_gpus_for_maintenance_every_two_months():
     ]  # fmt: skip
     assert set((closure.windows[:, 1] - closure.windows[:, 0]).tolist()) == {10 * HOUR_S}
     one = np.zeros(1, dtype=np.int64)
-    assert lowered.closed_to(one, one, one + 60, one + 1) == [(Gate(0),)]
+    assert lowered.closed_to(one, one, one + 60, Extent(one + 1)) == [(Gate(0),)]
 
 
 # ------------------------------------------------------------------ rules beyond the paper
@@ -318,13 +318,13 @@ def test_resources_that_the_cluster_does_not_have_are_named():
     assert told(lowered) == []
 
 
-def test_whole_nodes_count_as_the_average_node_of_their_partition():
+def test_whole_nodes_count_as_the_largest_ones_of_their_partition_at_most():
     nodes = [a_node(cpus=4, mem_mib=1000), a_node(cpus=7, mem_mib=3000, gpus=2)]
     jobs = (a_job(nodes=2, cpus=1), a_job(nodes=1, cpus=1, gpus=2), shared(nodes=2, cpus=1))
     snapshot = a_snapshot(nodes=nodes, jobs=jobs)()
     rows, zeros = np.arange(3), np.zeros(3, dtype=np.int64)
     used = Amounts(snapshot).of_jobs(rows, zeros, np.array([2, 1, 2]))
-    assert used.tolist() == [[12, 4000, 0, 1, 0], [6, 2000, 2, 1, 0], [2, 0, 0, 1, 0]]
+    assert used.tolist() == [[11, 4000, 0, 1, 0], [7, 3000, 2, 1, 0], [2, 0, 0, 1, 0]]
 
 
 def test_amounts_depend_on_the_width():
@@ -450,7 +450,7 @@ def test_100_000_jobs_share_what_they_ask_alike():
     lowered = lower(rules, snapshot, 365 * DAY_S)
     rows = np.tile(np.arange(1000), 100)
     zeros = np.zeros_like(rows)
-    terms = lowered.terms(rows, zeros, snapshot.jobs.time_limit_s[rows], zeros + 1)
+    terms = lowered.terms(rows, zeros, snapshot.jobs.time_limit_s[rows], Extent(zeros + 1))
     assert len(terms) == 100_000
     distinct = {id(reason) for reason in terms.reasons if reason is not None}
     assert len(distinct) < 1000

@@ -22,8 +22,11 @@ from bridge.model.limits import (
     Rules,
     Validity,
 )
-from bridge.planning.rules_text import bounds, duration, items, parse_rules
+from bridge.planning.rules import lower
+from bridge.planning.rules_text import bounds, duration, items
 from bridge.units import DAY_S, NEVER
+from tests.builders import a_job, a_snapshot
+from tests.cycles import parse_rules
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "LIMITS.md"
 
@@ -293,3 +296,68 @@ def test_nodes_are_named_by_hostlists():
         parse_rules(pool("n[1-"))
     with pytest.raises(ConfigError, match="more than"):
         parse_rules(pool("n[1-200000]"))
+
+
+def test_virtual_memory_is_memory_wherever_it_is_said():
+    assert bounds(">= 80g", "vmem") == Bound("vmem", 80 * 1024, NEVER)
+    rules = parse_rules(
+        {
+            "limits": [{"user": "*", "resource": "vmem", "items": "64g"}],
+            "free_pools": [
+                {"name": "p", "resource": "vmem", "keep": "1g", "access": [{"vmem": ">= 80g"}]}
+            ],
+        }
+    )
+    assert rules.limits[0].items == Items(64 * 1024)
+    snapshot = a_snapshot(nodes=1, jobs=[a_job(shared=True, mem_mib=512)])()
+    lowered = lower(rules, snapshot, DAY_S)
+    assert lowered.unknown == ()
+    assert len(lowered.ceilings) == 2
+
+
+@pytest.mark.parametrize(
+    ("cron", "days", "many"),
+    [
+        ("* * * * *", 60, False),
+        ("* * 1-31 * *", 70, True),
+        ("0-59 0-23 * * *", 70, True),
+        ("*/5 * * * *", 3650, True),
+        ("0 8 * */2 mon#1", 3650, False),
+    ],
+)
+def test_rules_that_repeat_come_into_force_so_often_at_most(cron, days, many):
+    valid = {"cron": cron, "length": "30s"}
+    rules = {"limits": [{"user": "*", "items": "5%", "valid": valid}], "cron_days": days}
+    if not many:
+        assert parse_rules(rules).limits
+        return
+    with pytest.raises(ConfigError, match="more than 100000: say a smaller cron_days"):
+        parse_rules(rules)
+
+
+def test_two_clocks_in_one_validity_are_compared_in_the_timezone_of_the_section():
+    mixed = {"from": "2017-08-31T11:00+00:00", "until": "2017-08-31T12:00"}
+    limit = {"user": "*", "resource": "cpus", "items": 1, "valid": mixed}
+    assert parse_rules({"limits": [limit], "timezone": "UTC"}).limits
+    with pytest.raises(ConfigError, match="before it begins"):
+        parse_rules({"limits": [limit], "timezone": "Europe/Berlin"})
+
+
+@pytest.mark.parametrize(
+    "valid",
+    [
+        {"from": "2017-08-31", "until": "2017-08-01"},
+        {"from": "2017-08-31 18:00", "until": "2017-08-31 18:00"},
+        {"from": "2017-09-02", "until": "2017-09-01", "cron": "0 8 * * *", "length": "1h"},
+    ],
+)
+def test_a_validity_that_ends_before_it_begins_is_refused(valid):
+    with pytest.raises(ConfigError, match=r"limits\.0\.valid.*before it begins"):
+        parse_rules({"limits": [{"user": "a", "items": "5%", "valid": valid}]})
+
+
+def test_a_validity_of_one_day_is_none():
+    (limit,) = parse_rules(
+        {"limits": [{"user": "a", "valid": {"from": "2017-08-31", "until": "2017-08-31"}}]}
+    ).limits
+    assert limit.validity.end_s - limit.validity.start_s == DAY_S

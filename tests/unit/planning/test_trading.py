@@ -7,20 +7,16 @@ import random
 import numpy as np
 import pytest
 
-from bridge.check import check
-from bridge.cycle import run_cycle
 from bridge.model.topology import regular
 from bridge.planning.arranging import _spoken_of
-from bridge.planning.conditions import Conditions
 from bridge.planning.fabric import Fabric, csr
 from bridge.planning.rules import lower, stranded
-from bridge.planning.rules_text import parse_rules
 from bridge.planning.trading import Ground, Market, kinds
 from bridge.policies.place.compact import Compact
 from bridge.policies.place.sequential import Sequential
-from bridge.ports import Memory
 from bridge.registry import build, parse_policy
 from tests.builders import a_job, a_node, a_partition, a_reservation, a_running_job, a_snapshot
+from tests.cycles import Memory, a_site, check, parse_rules, run
 
 POOLS = {
     "free_pools": [{"name": "mine", "nodes": {"names": "n[1,4]"}, "access": [{"users": ["no"]}]}]
@@ -66,8 +62,7 @@ def a_world(seed, chunks=False):
 
 def ground(snapshot, rules=None, place=None):
     fabric = Fabric.of(snapshot.topology)
-    conditions = Conditions(rules=parse_rules(rules, "rules"))
-    kind = kinds(snapshot, fabric, _spoken_of(snapshot, conditions))
+    kind = kinds(snapshot, fabric, _spoken_of(snapshot, a_site(rules)))
     place = place or Compact(budget_ms=0, effort=30)
     return Ground(snapshot, fabric, kind, place, np.random.default_rng(0))
 
@@ -79,9 +74,8 @@ def trade(ground, plan):
 
 
 def planned(snapshot, plan="conservative", rules=None):
-    spec = {"plan": plan if rules is None else {"name": plan, "rules": rules}}
-    policy = build(parse_policy({**spec, "place": "sequential"}))
-    return run_cycle(snapshot, Memory(), policy, np.random.default_rng(0))
+    policy = build(parse_policy({"plan": plan, "place": "sequential"}))
+    return run(snapshot, Memory(), policy, site=a_site(rules))
 
 
 def hops(snapshot, plan, rows):
@@ -296,11 +290,11 @@ def test_a_plan_that_is_kept_follows():
     place = {"name": "compact", "budget_ms": 0, "effort": 30}
     policy = build(parse_policy({"plan": "openccs", "place": place}))
     memory = Memory()
-    first = run_cycle(snapshot, memory, policy, np.random.default_rng(0))
+    first = run(snapshot, memory, policy, np.random.default_rng(0))
     for row in range(3):
         kept = memory.kept_plan.places[snapshot.jobs.id[first.job[row]]]
         assert kept.nodes.tolist() == first.nodes_of(row).tolist()
-    again = run_cycle(snapshot, memory, policy, np.random.default_rng(0))
+    again = run(snapshot, memory, policy, np.random.default_rng(0))
     assert again.start_s.tolist() == first.start_s.tolist()
     assert again.nodes.tolist() == first.nodes.tolist()
 

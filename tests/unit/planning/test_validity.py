@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.model.limits import ALWAYS, Validity
+from bridge.planning import validity
 from bridge.planning.validity import check_cron, period_s, wall_windows, windows
 from bridge.units import DAY_S, NEVER
 
@@ -171,3 +172,12 @@ def test_windows_of_other_timezones_keep_to_their_wall():
         days = shown(validity, zone, "2018-01-01", "2018-12-31")
         assert len(days) == 364
         assert all(window[6:11] == "08:00" and window[-5:] == "09:00" for window in days)
+
+
+@pytest.mark.parametrize(
+    "cron", ["*/7 3-5 1-31 * *", "0 8 * */2 mon#1", "30 23 L * *", "15,45 * 13 * fri", "0 0 29 2 *"]
+)
+def test_days_are_searched_and_their_times_repeated(cron):
+    from_s, until_s = 1_700_000_123, 1_700_000_123 + 500 * DAY_S
+    slowly = list(validity._starts(cron, from_s, until_s))
+    assert list(validity._starts_by_day(cron, from_s, until_s)) == slowly

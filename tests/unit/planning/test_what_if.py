@@ -1,35 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 import dataclasses
+import tracemalloc
 
 import numpy as np
 import pytest
 
-from bridge.check import check
-from bridge.cycle import run_cycle
 from bridge.model.job import Hold, WidthRule
 from bridge.model.limits import ConsumerKind, FreePool, Items, Limit, Rules
 from bridge.model.reasons import Reason, ReasonCode
+from bridge.model.site import Site
 from bridge.planning.changes import SizeKind, Variants, fewer_chunks, slurm_time
 from bridge.planning.chunk_groups import chunk_columns
 from bridge.planning.conditions import Conditions
 from bridge.planning.rules import lower, stranded
-from bridge.planning.rules_text import parse_rules
 from bridge.planning.variant_search import Search
 from bridge.planning.what_if import MOST_CHANGES, what_if
-from bridge.ports import Memory
 from bridge.registry import build, parse_policy
 from bridge.units import NEVER, UNPLANNED
 from tests.builders import a_job, a_node, a_partition, a_reservation, a_running_job, a_snapshot
+from tests.cycles import Memory, a_site, check, run
 from tests.worlds import random_world
 
 HOUR = 3600
 WHOLE = Conditions(whole_queue=True)
 
 
-def planned(snapshot, policy="openccs", **parameters):
-    if parameters:
-        policy = {"preset": policy, "plan": {"name": policy, **parameters}}
-    return run_cycle(snapshot, Memory(), build(parse_policy(policy)), np.random.default_rng(0))
+def planned(snapshot, policy="openccs", rules=None):
+    return run(snapshot, Memory(), build(parse_policy(policy)), site=a_site(rules))
 
 
 def changes(snapshot, job=-1, policy="openccs", conditions=WHOLE, **options):
@@ -261,7 +258,7 @@ def test_beyond_the_reservation_depth_only_a_start_now_is_told():
 
 def test_limits_are_kept():
     limit = Limit(ConsumerKind.USER, "user", "cpus", items=Items(least=8))
-    conditions = dataclasses.replace(WHOLE, rules=Rules(limits=(limit,)))
+    conditions = dataclasses.replace(WHOLE, site=Site(Rules(limits=(limit,))))
     snapshot = a_snapshot(
         nodes=4, running=[a_running_job(nodes=(3,), end_s=HOUR)], jobs=[a_job(nodes=3)]
     )()
@@ -277,7 +274,7 @@ def test_limits_are_kept():
 
 def test_a_free_pool_is_kept():
     pool = FreePool("night", "cpus", keep=Items(least=4))
-    conditions = dataclasses.replace(WHOLE, rules=Rules(free_pools=(pool,)))
+    conditions = dataclasses.replace(WHOLE, site=Site(Rules(free_pools=(pool,))))
     snapshot = a_snapshot(nodes=4, jobs=[a_job(nodes=4)])()
     plan = planned(a_snapshot(nodes=4, jobs=[a_job(nodes=5)])())
     assert plan.start_s[0] == NEVER
@@ -406,7 +403,7 @@ RULES = {
 def test_what_is_told_is_true_of_chunks_and_under_rules(seed):
     snapshot = random_world(seed, chunks=True)
     plan = planned(snapshot, "openccs", rules=RULES)
-    assert_all_true(snapshot, plan, dataclasses.replace(WHOLE, rules=parse_rules(RULES)))
+    assert_all_true(snapshot, plan, dataclasses.replace(WHOLE, site=a_site(RULES)))
 
 
 @pytest.mark.parametrize("policy", ["openccs", "conservative", "easy"])
@@ -473,14 +470,14 @@ def test_the_policy_keeps_what_is_told(seed, policy):
 
 def without(conditions, names):
     """The same without some FreePools."""
-    pools = tuple(pool for pool in conditions.rules.free_pools if pool.name not in names)
-    return dataclasses.replace(
-        conditions, rules=dataclasses.replace(conditions.rules, free_pools=pools)
-    )
+    rules = conditions.site.rules
+    pools = tuple(pool for pool in rules.free_pools if pool.name not in names)
+    site = Site(dataclasses.replace(rules, free_pools=pools))
+    return dataclasses.replace(conditions, site=site)
 
 
 def judged(snapshot, plan, conditions):
-    return stranded(lower(conditions.rules, snapshot, conditions.cron_s), plan)
+    return stranded(lower(conditions.site.rules, snapshot, conditions.site.cron_s), plan)
 
 
 def test_the_variants_are_told_apart():
@@ -499,3 +496,28 @@ def test_the_variants_are_told_apart():
         assert len(jobs) == len(snapshot.jobs) + 2 * (
             1 + len(variants.partitions) + len(variants.sizes.values)
         )
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        a_job(shared=True, tasks=2**30, max_nodes=4),
+        a_job(nodes=2**20),
+        a_job(nodes=2**20, width_rule=WidthRule.POF2),
+        a_job(chunks=f"{2**20}:ncpus=1"),
+    ],
+    ids=["tasks", "nodes", "powers of two", "chunks"],
+)
+def test_sizes_of_a_huge_job_are_few_and_cheap(job):
+    tracemalloc.start()
+    try:
+        sizes = Variants(a_snapshot(jobs=[job])(), 0).sizes
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 64 << 20
+    values = sizes.values.tolist()
+    assert values == sorted(set(values))
+    assert len(values) <= 1024
+    assert values[-1] == {WidthRule.POF2: 2**19}.get(job.width_rule, sizes.own - 1)
+    assert values[0] <= sizes.own / 100

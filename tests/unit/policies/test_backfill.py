@@ -2,11 +2,8 @@
 import numpy as np
 import pytest
 
-from bridge.check import check
-from bridge.cycle import run_cycle
 from bridge.model.job import Hold, WidthRule
 from bridge.model.reasons import ReasonCode
-from bridge.ports import Memory
 from bridge.registry import build, parse_policy
 from bridge.units import NEVER, UNPLANNED
 from tests.builders import (
@@ -18,10 +15,11 @@ from tests.builders import (
     a_snapshot,
     gantt,
 )
+from tests.cycles import Memory, check, run
 
 
 def planned(snapshot, policy="conservative"):
-    plan = run_cycle(snapshot, Memory(), build(parse_policy(policy)), np.random.default_rng(0))
+    plan = run(snapshot, Memory(), build(parse_policy(policy)), np.random.default_rng(0))
     print(gantt(snapshot, plan))
     return plan
 
@@ -55,6 +53,35 @@ def test_easy_starts_what_does_not_delay_the_first():
     plan = planned(a_snapshot(**HEAD_WAITS)(), "easy")
     assert starts(plan) == {1: 100, 2: 0, 3: UNPLANNED}
     assert reason(plan, 1).code is ReasonCode.RESOURCES
+
+
+@pytest.mark.parametrize("policy", ["slurm-like", "easy", "conservative", "openccs"])
+@pytest.mark.parametrize(
+    ("least_s", "start_s", "lasts_s"),
+    [(300, 0, 1800), (1860, 0, 1860), (2040, 3000, 7200), (0, 3000, 7200)],
+)
+def test_a_limit_is_cut_where_the_job_starts_earlier_for_it(policy, least_s, start_s, lasts_s):
+    """--time-min without a deadline: the longest of some time limits with the earliest start."""
+    head = a_job(nodes=4, limit_s=1000, priority=2)
+    job = a_job(nodes=1, limit_s=7200, least_s=least_s)
+    running = [a_running_job(nodes=(0, 1), end_s=2000)]
+    snapshot = a_snapshot(nodes=4, running=running, jobs=[head, job])()
+    plan = planned(snapshot, policy)
+    row = int(np.flatnonzero(plan.job == 1)[0])
+    if plan.start_s[row] != UNPLANNED:  # easy plans nothing ahead but the first
+        assert (plan.start_s[row], plan.end_s[row]) == (start_s, start_s + lasts_s)
+    assert (plan.start_s[row] == 0) == (start_s == 0)
+    assert not check(snapshot, plan)
+
+
+def test_a_limit_is_cut_to_that_of_the_partition_where_the_job_allows_it():
+    rooms = [a_partition(nodes=range(4), max_time_s=600)]
+    jobs = [a_job(limit_s=1800, least_s=120), a_job(limit_s=1800, least_s=1200)]
+    snapshot = a_snapshot(nodes=4, jobs=jobs, partitions=rooms)()
+    plan = planned(snapshot)
+    assert (plan.start_s.tolist(), plan.end_s[0]) == ([0, UNPLANNED], 600)
+    assert reason(plan, 2).code is ReasonCode.PARTITION
+    assert not check(snapshot, plan)
 
 
 def test_a_job_that_would_delay_the_first_waits():
@@ -162,6 +189,28 @@ def test_best_fit_fills_the_fuller_node():
     assert nodes(planned(snapshot, "conservative"), 1) == [0]
 
 
+WEIGHTS = {
+    "a whole node": (a_job(), [1]),
+    "beside a partly used node of more weight": (a_job(shared=True, cpus=1), [1]),
+    "tasks on more nodes rather than on heavier ones": (
+        a_job(shared=True, tasks=7, max_nodes=7),
+        [1, 2],
+    ),
+    "as many nodes as it may have": (a_job(shared=True, tasks=7), [3]),
+    "the heavier ones, too, if need be": (a_job(shared=True, tasks=10, max_nodes=9), [1, 2, 3]),
+}
+
+
+@pytest.mark.parametrize("policy", ["slurm-like", "easy", "conservative"])
+@pytest.mark.parametrize(("job", "expected"), WEIGHTS.values(), ids=WEIGHTS)
+def test_nodes_of_less_weight_are_filled_first(job, expected, policy):
+    """Slurm's Weight says which nodes are kept free: it is no mere tie-break."""
+    nodes_ = [a_node(weight=w, cpus=c) for w, c in ((20, 4), (5, 4), (5, 4), (20, 8))]
+    running = [a_running_job((0,), 1000, shared=True, cpus=3)]
+    snapshot = a_snapshot(nodes=nodes_, running=running, jobs=[job])()
+    assert nodes(planned(snapshot, policy), 1) == expected
+
+
 def test_features_choose_nodes_and_bad_ones_say_where():
     nodes_ = [a_node(features=("slow",)), a_node(features=("fast",))]
     jobs = [a_job(features="fast"), a_job(features="fast&"), a_job(features="none")]
@@ -205,6 +254,14 @@ def test_a_partition_refuses_what_exceeds_its_bounds():
     plan = planned(a_snapshot(partitions=parts, jobs=[a_job(limit_s=61)])())
     assert reason(plan, 1).code is ReasonCode.PARTITION
     assert "short" in reason(plan, 1).text
+
+
+def test_a_default_limit_above_the_greatest_holds_the_job_and_no_other():
+    parts = (a_partition("p", range(4), default_time_s=60, max_time_s=50),)
+    plan = planned(a_snapshot(partitions=parts, jobs=[a_job(limit_s=0), a_job(limit_s=50)])())
+    assert reason(plan, 1).code is ReasonCode.PARTITION
+    assert "default time limit exceeds" in reason(plan, 1).text
+    assert starts(plan)[2] == 0
 
 
 def test_no_time_limit_means_the_partitions():
@@ -259,7 +316,7 @@ def test_too_large_is_never_but_down_nodes_may_return():
     nodes_ = [a_node(), a_node(usable=False)]
     plan = planned(a_snapshot(nodes=nodes_, jobs=[a_job(nodes=2), a_job(nodes=3)])())
     assert reason(plan, 1).code is ReasonCode.RESOURCES
-    assert "1 are up" in reason(plan, 1).text
+    assert reason(plan, 1).text == "needs 2 nodes of batch, only 1 is up"
     assert reason(plan, 2).code is ReasonCode.NEVER
 
 

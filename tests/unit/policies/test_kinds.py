@@ -1,25 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Deadlines and fixed starts: where the policies put such jobs, and what they are told."""
 
-import numpy as np
 import pytest
 
-from bridge.check import check
-from bridge.cycle import run_cycle
 from bridge.errors import ConfigError
 from bridge.model.job import Hold
 from bridge.model.reasons import ReasonCode
 from bridge.planning.kinds import FIXED_GRACE_S, SPARE_S
-from bridge.ports import Memory
 from bridge.registry import build, parse_policy
 from bridge.units import NEVER, format_instant
 from tests.builders import a_job, a_reservation, a_running_job, a_snapshot
+from tests.cycles import Memory, a_site, check, run
 
 
-def decide(snapshot, memory=None, name="openccs", **parameters):
+def decide(snapshot, memory=None, name="openccs", rules=None, **parameters):
     policy = {"order": "fcfs", "plan": {"name": name, **parameters}, "place": "sequential"}
     built = build(parse_policy(policy))
-    return run_cycle(snapshot, memory or Memory(), built, np.random.default_rng(0))
+    return run(snapshot, memory or Memory(), built, site=a_site(rules))
 
 
 def rows_of(snapshot, plan):

@@ -9,19 +9,17 @@ and 1 TiB. Virtual memory is memory.
 import numpy as np
 import pytest
 
-from bridge.cycle import run_cycle
 from bridge.model.reasons import ReasonCode
 from bridge.model.resources import Arrangement
 from bridge.planning.rules import lower, stranded
-from bridge.planning.rules_text import parse_rules
-from bridge.ports import Memory
 from bridge.registry import build, parse_policy
 from bridge.rpc.cycles import Published
 from bridge.rpc.explain import NOTHING_HELPS, explain
 from bridge.rpc.hostlist import NodeIndex
-from bridge.rpc.nearest import NearestChanges
+from bridge.rpc.nearest import nearest_under
 from bridge.units import DAY_S, NEVER
 from tests.builders import a_job, a_node, a_running_job, a_snapshot
+from tests.cycles import Memory, a_site, parse_rules, run
 from tests.worlds import random_world
 
 H = 3600
@@ -43,9 +41,9 @@ def planned(*jobs, pool=SMP, running=(), **parameters):
     """Node names and start by job, and the reasons."""
     snapshot = a_snapshot(nodes=NODES, jobs=jobs, running=running)()
     rules = {"free_pools": [pool]}
-    plan_stage = {"name": "openccs", "rules": rules, **parameters}
+    plan_stage = {"name": "openccs", **parameters}
     policy = build(parse_policy({"preset": "openccs", "plan": plan_stage}))
-    plan = run_cycle(snapshot, Memory(), policy, np.random.default_rng(0))
+    plan = run(snapshot, Memory(), policy, site=a_site(rules))
     found = {}
     for row in range(len(plan)):
         names = [snapshot.nodes.names[node] for node in plan.nodes_of(row)]
@@ -144,13 +142,12 @@ def test_a_job_that_needs_such_a_node_and_has_no_access_is_told_who_has(horizon_
 
 def test_explain_names_the_pool_who_gets_in_and_when_it_would_start():
     rules = {"free_pools": [SMP, {"name": "other", "nodes": {"names": "n9"}}]}
-    stage = {"name": "openccs", "rules": rules}
-    policy = build(parse_policy({"preset": "openccs", "plan": stage}))
+    policy, site = build(parse_policy("openccs")), a_site(rules)
     job = a_job(id="job", chunks="1:ncpus=4", limit_s=13 * H)
     snapshot = a_snapshot(nodes=NODES, jobs=[job], running=busy())()
-    plan = run_cycle(snapshot, Memory(), policy, np.random.default_rng(0))
+    plan = run(snapshot, Memory(), policy, site=site)
     published = Published(snapshot, plan, NodeIndex(snapshot.nodes.names))
-    reply = explain(published, "job", NearestChanges(lambda: policy.plan.conditions).of)
+    reply = explain(published, "job", nearest_under(policy.plan.conditions(site)))
     assert any(
         line.startswith("FreePool large memory keeps nodes from it; with access it would start at")
         for line in reply.lines
@@ -179,7 +176,7 @@ def test_a_new_minimum_strands_the_small_chunks_that_are_planned_there():
     running = (*busy(H), a_running_job(nodes=(2,), end_s=H, cpus=16, shared=True))
     nodes = [*NODES, a_node(16, 64 * GIB)]
     snapshot = a_snapshot(nodes=nodes, jobs=jobs, running=running)()
-    plan = run_cycle(snapshot, Memory(), build(parse_policy("openccs")), np.random.default_rng(0))
+    plan = run(snapshot, Memory(), build(parse_policy("openccs")), np.random.default_rng(0))
     assert all(1 in plan.nodes_of(row) for row in range(3))
     lowered = lower(parse_rules({"free_pools": [SMP]}), snapshot, DAY_S)
     assert [(snapshot.jobs.id[plan.job[one.row]], one.text) for one in stranded(lowered, plan)] == [
@@ -196,9 +193,8 @@ def test_no_small_and_long_chunk_lies_on_a_large_node(seed):
         "nodes": {"having": "gpu"},
         "access": [{"chunk": {"cpus": ">= 2"}}, {"time": "<= 90s"}, {"cpus": ">= 6"}],
     }
-    stage = {"name": "openccs", "rules": {"free_pools": [pool]}}
-    policy = build(parse_policy({"preset": "openccs", "plan": stage}))
-    plan = run_cycle(snapshot, Memory(), policy, np.random.default_rng(seed))
+    policy = build(parse_policy("openccs"))
+    plan = run(snapshot, Memory(), policy, site=a_site({"free_pools": [pool]}))
     large = set(np.flatnonzero(snapshot.nodes.capacity[:, 2] > 0).tolist())
     jobs = snapshot.jobs
     for row in range(len(plan)):

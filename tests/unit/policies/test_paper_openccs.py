@@ -8,23 +8,22 @@ import numpy as np
 import pytest
 
 from bridge.core import NEVER, Book, Stores, UsageVector, pack_nodes
-from bridge.cycle import run_cycle
 from bridge.model.job import Hold
 from bridge.model.reasons import ReasonCode
 from bridge.planning.ceilings import Mode
 from bridge.policies.place.weighted import Weighted
-from bridge.ports import Memory
 from bridge.registry import build, parse_policy
 from tests.builders import a_job, a_node, a_reservation, a_running_job, a_snapshot
+from tests.cycles import Memory, a_site, run
 
 H = 3600
 GIB = 1024
 
 
-def planned(snapshot, memory=None, **parameters):
+def planned(snapshot, memory=None, rules=None, protect=None, **parameters):
     """Start and nodes (by name) of each job, and its reason."""
     policy = build(parse_policy({"preset": "openccs", "plan": {"name": "openccs", **parameters}}))
-    plan = run_cycle(snapshot, memory or Memory(), policy, np.random.default_rng(0))
+    plan = run(snapshot, memory or Memory(), policy, site=a_site(rules, protect))
     return {
         snapshot.jobs.id[plan.job[row]]: (
             int(plan.start_s[row]),

@@ -8,14 +8,16 @@ import pytest
 
 from bridge.errors import ConfigError, PolicyError
 from bridge.model.job import EndedTable, Ending, Hold
+from bridge.model.learnt import MOST_KNOWN, Learning, Learnt
 from bridge.planning.run_times import extended
 from bridge.policies.predict.last_two import LastTwo
 from bridge.policies.predict.name_history import NameHistory
 from bridge.policies.predict.oracle import Oracle
 from bridge.policies.predict.time_limit import TimeLimit
-from bridge.ports import MOST_KNOWN, Learnt, Memory
+from bridge.ports import State
 from bridge.registry import PRESETS, build, for_living, parse_policy, predicting
 from tests.builders import a_job, a_partition, a_running_job, a_snapshot
+from tests.cycles import Memory, predict_alone
 
 
 def ints(*values):
@@ -71,8 +73,8 @@ class TestExtending:
 class TestTimeLimit:
     def test_it_predicts_nothing(self):
         memory = Memory()
-        assert TimeLimit().predict(world(jobs=[a_job()]), memory) is None
-        assert memory == Memory()
+        assert predict_alone(TimeLimit(), world(jobs=[a_job()]), memory) is None
+        assert memory.state == State()
 
     def test_every_preset_has_it(self):
         assert {spec.predict.name for spec in PRESETS.values()} == {"time-limit"}
@@ -81,7 +83,7 @@ class TestTimeLimit:
 class TestLastTwo:
     def run_s(self, memory, *users, ended=None):
         jobs = [a_job(user=user, limit_s=1000) for user in users]
-        return LastTwo().predict(world(jobs=jobs, ended=ended), memory).run_s.tolist()
+        return predict_alone(LastTwo(), world(jobs=jobs, ended=ended), memory).run_s.tolist()
 
     def test_the_mean_of_the_last_two_of_the_user(self):
         memory = Memory()
@@ -104,35 +106,36 @@ class TestLastTwo:
         running = [a_running_job((0,), end_s=1000, user="ann", id="r")]
         taught = some_ended(("1", "ann", "x", 0, 100))
         first = running_since(world(running=running, ended=taught, now_s=10), 10)
-        assert predictor.predict(first, memory).end_s.tolist() == [110]
+        assert predict_alone(predictor, first, memory).end_s.tolist() == [110]
         other = some_ended(("2", "ann", "x", 0, 900))
         later = running_since(world(running=running, ended=other, now_s=50), 10)
-        assert predictor.predict(later, memory).end_s.tolist() == [110]
+        assert predict_alone(predictor, later, memory).end_s.tolist() == [110]
         over = running_since(world(running=running, now_s=110), 10)
-        assert predictor.predict(over, memory).end_s.tolist() == [170]
+        assert predict_alone(predictor, over, memory).end_s.tolist() == [170]
         again = running_since(world(running=running, now_s=200), 150)  # requeued, started again
-        assert predictor.predict(again, memory).end_s.tolist() == [150 + 500]
+        assert predict_alone(predictor, again, memory).end_s.tolist() == [150 + 500]
 
     def test_a_stranger_takes_his_limit(self):
         running = [a_running_job((0,), end_s=1000, user="eve")]
-        found = LastTwo().predict(world(running=running, now_s=10), Memory())
+        found = predict_alone(LastTwo(), world(running=running, now_s=10), Memory())
         assert found.end_s.tolist() == [0]
 
     def test_nodes_that_are_cleaned_up_are_not_followed(self):
         memory = Memory()
         running = [a_running_job((0,), end_s=0, user="ann", id="r")]
-        LastTwo().predict(world(running=running, now_s=10), memory)
-        assert memory.followed == {"last-two": {}}
+        predict_alone(LastTwo(), world(running=running, now_s=10), memory)
+        assert memory.learnt_by("last-two").running == {}
 
     def test_errors_are_of_what_was_believed_at_the_start(self):
         memory, predictor = Memory(), LastTwo()
         running = [a_running_job((0,), end_s=1000, user="ann", id="r")]
         taught = some_ended(("1", "ann", "x", 0, 100))
-        predictor.predict(running_since(world(running=running, ended=taught), 0), memory)
+        predict_alone(predictor, running_since(world(running=running, ended=taught), 0), memory)
         learnt = memory.learnt_by("last-two")
         assert (learnt.judged, learnt.off_s) == (1, 900)  # nothing was known: its limit, 1000
         over = some_ended(("r", "ann", "x", 0, 400))
-        predictor.predict(world(ended=over, now_s=400), memory)
+        predict_alone(predictor, world(ended=over, now_s=400), memory)
+        learnt = memory.learnt_by("last-two")
         assert (learnt.judged, learnt.under, learnt.off_s) == (2, 1, 1200)
         assert learnt.accuracy == pytest.approx(100 / 1000 + 100 / 400)
         assert learnt.running == {}
@@ -141,17 +144,19 @@ class TestLastTwo:
         memory, predictor = Memory(), LastTwo()
         for number in range(1500):
             job = a_running_job((0,), end_s=9000, id=f"r{number}")
-            predictor.predict(world(running=[job]), memory)
-        assert len(memory.followed["last-two"]) <= 1002
+            predict_alone(predictor, world(running=[job]), memory)
+        assert len(memory.learnt_by("last-two").running) <= 1002
 
     def test_limits_are_believed_while_somebody_waits_for_too_long(self):
         memory, predictor = Memory(), LastTwo(patience_s=100)
         taught = some_ended(("1", "ann", "x", 0, 100))
         waits = [a_job(user="ann", submit_s=50)]
-        assert predictor.predict(world(jobs=waits, ended=taught, now_s=150), memory) is not None
-        assert predictor.predict(world(jobs=waits, now_s=151), memory) is None
+        assert (
+            predict_alone(predictor, world(jobs=waits, ended=taught, now_s=150), memory) is not None
+        )
+        assert predict_alone(predictor, world(jobs=waits, now_s=151), memory) is None
         held = [a_job(user="ann", submit_s=50, hold=Hold.DEPENDENCY)]
-        assert predictor.predict(world(jobs=held, now_s=900), memory).run_s.tolist() == [100]
+        assert predict_alone(predictor, world(jobs=held, now_s=900), memory).run_s.tolist() == [100]
         with pytest.raises(ConfigError, match=r"policy\.predict\.patience_s.*0 or more"):
             parse_policy({"predict": {"name": "last-two", "patience_s": -1}})
 
@@ -171,14 +176,14 @@ class TestNameHistory:
         memory, predictor = Memory(), NameHistory()
         for number, (job, name, run_s) in enumerate(jobs):
             known = dataclasses.replace(job, id=f"old{number}")
-            predictor.predict(world(jobs=[known], names=[name], partitions=PARTS), memory)
+            predict_alone(predictor, world(jobs=[known], names=[name], partitions=PARTS), memory)
             ended = some_ended((f"old{number}", job.user, name, 0, run_s))
-            predictor.predict(world(ended=ended, partitions=PARTS), memory)
+            predict_alone(predictor, world(ended=ended, partitions=PARTS), memory)
         return memory
 
     def expected(self, memory, job, name):
         snapshot = world(jobs=[job], names=[name], partitions=PARTS)
-        return NameHistory().predict(snapshot, memory).run_s.tolist()[0]
+        return predict_alone(NameHistory(), snapshot, memory).run_s.tolist()[0]
 
     def test_the_likest_job_counts(self):
         base = a_job(limit_s=900, tasks=4, shared=True)
@@ -228,19 +233,19 @@ class TestNameHistory:
         memory = Memory()
         running = [a_running_job((0, 1), end_s=900, id="r")]
         predictor = NameHistory()
-        predictor.predict(world(running=running, partitions=PARTS), memory)
+        predict_alone(predictor, world(running=running, partitions=PARTS), memory)
         ended = some_ended(("r", "user", running_name(running), 0, 44))
-        predictor.predict(world(ended=ended, partitions=PARTS), memory)
+        predict_alone(predictor, world(ended=ended, partitions=PARTS), memory)
         same = a_job(nodes=2, limit_s=900)
         assert self.expected(memory, same, running_name(running)) == 44
-        assert memory.learnt["name-history"]
+        assert memory.learnt_by("name-history").known
 
     def test_a_task_is_known_as_its_array(self):
         memory, predictor = Memory(), NameHistory()
         array = a_job(id="7", array_tasks=3, array_startable=3)
-        predictor.predict(world(jobs=[array], names=["cfd"], partitions=PARTS), memory)
+        predict_alone(predictor, world(jobs=[array], names=["cfd"], partitions=PARTS), memory)
         ended = some_ended(("7_1", "user", "cfd", 0, 33))
-        predictor.predict(world(jobs=[array], ended=ended, partitions=PARTS), memory)
+        predict_alone(predictor, world(jobs=[array], ended=ended, partitions=PARTS), memory)
         assert self.expected(memory, a_job(), "cfd") == 33
 
 
@@ -251,7 +256,7 @@ def running_name(running):
 class TestOracle:
     def test_it_knows(self):
         snapshot = world(jobs=[a_job(id="a"), a_job(id="b")], running=[a_running_job(id="c")])
-        found = Oracle().predict(snapshot, Memory(run_s={"a": 5, "c": 50}))
+        found = predict_alone(Oracle(), snapshot, Memory(run_s={"a": 5, "c": 50}))
         assert (found.run_s.tolist(), found.end_s.tolist()) == (
             [5, 0],
             [int(snapshot.running.start_s[0]) + 50],
@@ -259,7 +264,7 @@ class TestOracle:
 
     def test_nobody_knows_in_real_life(self):
         with pytest.raises(PolicyError, match="simulations only"):
-            Oracle().predict(world(), Memory())
+            predict_alone(Oracle(), world(), Memory())
         with pytest.raises(ConfigError, match="it is for simulations; a service can predict time"):
             for_living(predicting(PRESETS["easy"], "oracle"))
         assert for_living(predicting(PRESETS["easy"], "last-two")).name == "easy+last-two"
@@ -270,21 +275,35 @@ class TestRemembering:
         memory = Memory()
         taught = some_ended(("1", "ann", "x", 0, 100), ("2", "ann", "x", 0, 300))
         for predictor in (LastTwo(), NameHistory()):
-            predictor.predict(world(ended=taught), memory)
-        again = Memory(learnt=memory.learnt)
+            predict_alone(predictor, world(ended=taught), memory)
+        again = Memory(
+            learnt={name: Learnt(one.known) for name, one in memory.state.learnt.items()}
+        )
         jobs = [a_job(user="ann")]
-        assert LastTwo().predict(world(jobs=jobs), again).run_s.tolist() == [200]
+        assert predict_alone(LastTwo(), world(jobs=jobs), again).run_s.tolist() == [200]
         snapshot = world(jobs=jobs, names=["x"])
-        assert NameHistory().predict(snapshot, again).run_s.tolist() == [300]
+        assert predict_alone(NameHistory(), snapshot, again).run_s.tolist() == [300]
 
     def test_what_has_not_changed_for_longest_is_forgotten_first(self, monkeypatch):
         assert MOST_KNOWN >= 100_000
-        monkeypatch.setattr("bridge.ports.MOST_KNOWN", 2)
-        learnt = Learnt({}, {})
+        monkeypatch.setattr("bridge.model.learnt.MOST_KNOWN", 2)
+        learning = Learning(Learnt())
         for key in ("a", "b", "a", "c"):
-            learnt.learn(key, [1])
-        assert list(learnt.known) == ["a", "c"]
-        assert learnt.unsaved == {"a", "b", "c"}
+            learning.learn("ann", key, [1])
+        assert list(learning.done().known) == ["a", "c"]
+
+    def test_a_cycle_that_does_not_serve_teaches_nothing(self):
+        memory, predictor = Memory(), NameHistory()
+        jobs = [a_job(user="user")]
+        snapshot = world(jobs=jobs, names=["x"], ended=some_ended(("1", "user", "x", 0, 100)))
+        before = memory.state
+        for _ in range(3):  # each from the state before, as if no plan had served
+            found = predictor.predict(snapshot, memory.context())
+            assert found.prediction.run_s.tolist() == [100]
+        assert memory.state == before == State()
+        assert found.learnt["name-history"].judged == 1
+        again = predict_alone(predictor, world(jobs=jobs, names=["x"]), memory)
+        assert again.run_s.tolist() == [0]
 
 
 class TestPolicies:

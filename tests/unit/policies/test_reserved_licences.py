@@ -6,16 +6,15 @@ import dataclasses
 import numpy as np
 import pytest
 
-from bridge.cycle import run_cycle
 from bridge.model.reasons import ReasonCode
 from bridge.model.snapshot import Reservation
 from bridge.planning.chain import Chains, LinkKind
 from bridge.planning.variant_search import Conditions
 from bridge.planning.what_if import what_if
-from bridge.ports import Memory
 from bridge.registry import build, parse_policy
 from bridge.units import NEVER
 from tests.builders import a_job, a_running_job, a_snapshot
+from tests.cycles import Memory, check, run
 
 LICENCES = [("ansys", 2), ("matlab", 4)]
 
@@ -35,7 +34,7 @@ def planned(*jobs, reservations=(), running=()):
         nodes=8, jobs=jobs, running=running, reservations=reservations, licences=LICENCES
     )()
     policy = build(parse_policy("openccs"))
-    return snapshot, run_cycle(snapshot, Memory(), policy, np.random.default_rng(0))
+    return snapshot, run(snapshot, Memory(), policy, np.random.default_rng(0))
 
 
 def starts(*jobs, **world):
@@ -73,6 +72,15 @@ def test_what_another_reservation_keeps_is_not_there_for_them():
     other = a_keeper("other", 0, 300, matlab=2)
     assert starts(wants(2, reservation=0), reservations=[own, other]) == [0]
     assert starts(wants(3, reservation=0), reservations=[own, other]) == [300]
+
+
+def test_a_reservation_of_licences_alone_says_nothing_of_nodes():
+    kept = dataclasses.replace(a_keeper("exam", 100, 400, matlab=4), anywhere=True)
+    closed = a_keeper("maint", 0, 1000, nodes=(0, 1, 2, 3, 4, 5, 6))
+    snapshot, plan = planned(wants(3, reservation=0), reservations=[kept, closed])
+    assert plan.start_s.tolist() == [100]
+    assert plan.nodes.tolist() == [7]  # those of others are not its own
+    assert not check(snapshot, plan)
 
 
 def test_a_reservation_without_that_licence_helps_nobody():

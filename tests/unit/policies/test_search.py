@@ -9,16 +9,19 @@ import pytest
 from bridge.errors import ConfigError
 from bridge.loop import Decider
 from bridge.model.answer import LATE
+from bridge.model.site import NO_RULES
+from bridge.planning.cp_sat import InProcess
 from bridge.planning.decoder import Decoder
 from bridge.planning.objective import NAMES, Objective
 from bridge.policies.plan.backfill import Backfill
 from bridge.policies.plan.search import Search
-from bridge.ports import Memory, Preference, Selection
+from bridge.ports import Preference, Selection
 from bridge.registry import build, parse_policy
 from bridge.sim.engine import simulate
 from bridge.sim.system import pool_of
 from bridge.units import NEVER, UNPLANNED
 from tests.builders import a_job, a_running_job, a_snapshot, gantt
+from tests.cycles import Memory, plan_alone
 from tests.workloads import a_workload
 from tests.worlds import random_world
 
@@ -33,7 +36,7 @@ def planned(snapshot, search, memory=None):
     order = np.argsort(snapshot.jobs.submit_s, kind="stable")
     memory = memory if memory is not None else Memory()
     rng = np.random.default_rng(1)
-    return search.plan(snapshot, order, preference(snapshot), memory, rng)
+    return plan_alone(search, snapshot, order, preference(snapshot), memory, rng)
 
 
 def judged(snapshot, plan, goal):
@@ -53,9 +56,7 @@ def test_never_worse_than_the_given_order(objective, seed):
     goal = Objective(objective)
     search = Search(objective=objective, ageing_s=None, most_wait_s=None, **EFFORT)
     order = np.argsort(snapshot.jobs.submit_s, kind="stable")
-    given = Backfill().plan(
-        snapshot, order, preference(snapshot), Memory(), np.random.default_rng(0)
-    )
+    given = plan_alone(Backfill(), snapshot, order, preference(snapshot), Memory())
     memory = Memory()
     plan = planned(snapshot, search, memory)
     assert judged(snapshot, plan, goal) <= judged(snapshot, given, goal), gantt(snapshot, plan)
@@ -69,7 +70,7 @@ def test_few_jobs_get_the_best_order_there_is():
     goal = Objective("slowdown")
     search = Search(ageing_s=None, **EFFORT)
     decoder = Decoder(
-        snapshot, np.arange(5), preference(snapshot), Search().conditions, array_depth=1
+        snapshot, np.arange(5), preference(snapshot), Search().conditions(NO_RULES), array_depth=1
     )
     best = min(
         goal.costs(
@@ -92,15 +93,23 @@ def test_a_queue_that_starts_at_once_is_settled_without_a_search():
     assert memory.dispatched.gap == 0.0
 
 
-def test_a_budget_that_the_given_plan_uses_up_leaves_nothing_to_search(monkeypatch):
-    class Slow:
-        us = property(lambda self: 1000 * next(passed_ms))
+class SlowClock(InProcess):
+    """Every look at it takes 30 ms."""
 
-    passed_ms = itertools.count(step=30)
-    monkeypatch.setattr("bridge.policies.plan.search.Stopwatch", Slow)
+    def __init__(self):
+        self._passed_s = itertools.count(step=0.03)
+
+    def elapsed_s(self):
+        return next(self._passed_s)
+
+    def alarm(self, left_s):
+        raise AssertionError("nothing is left to search in")
+
+
+def test_a_budget_that_the_given_plan_uses_up_leaves_nothing_to_search():
     lengths_s = (300, 200, 100)
     snapshot = a_snapshot(nodes=1, jobs=[a_job(nodes=1, limit_s=s) for s in lengths_s])()
-    memory = Memory()
+    memory = Memory(solver=SlowClock())
     plan = planned(snapshot, Search(budget_ms=50), memory)
     given = planned(snapshot, Backfill())
     assert memory.dispatched.fallback == LATE

@@ -6,20 +6,18 @@ import dataclasses
 import numpy as np
 import pytest
 
-from bridge.check import check
-from bridge.cycle import run_cycle
 from bridge.errors import ConfigError
 from bridge.loop import Decider
 from bridge.model.job import Hold
 from bridge.model.reasons import ReasonCode
 from bridge.model.topology import regular
-from bridge.ports import Memory
 from bridge.registry import build, parse_policy
 from bridge.rpc.announcements import wake_after_s
 from bridge.sim.engine import simulate
 from bridge.sim.system import pool_of
 from bridge.units import NEVER, UNPLANNED
 from tests.builders import a_job, a_running_job, a_snapshot, gantt
+from tests.cycles import Memory, check, run
 from tests.workloads import random_workload
 from tests.worlds import random_world
 
@@ -30,7 +28,7 @@ def decide(snapshot, memory=None, order="waiting-periods", **parameters):
             {"order": order, "plan": {"name": "window", **parameters}, "place": "best-fit"}
         )
     )
-    plan = run_cycle(snapshot, memory or Memory(), policy, np.random.default_rng(0))
+    plan = run(snapshot, memory or Memory(), policy, np.random.default_rng(0))
     assert check(snapshot, plan) == (), gantt(snapshot, plan)
     return plan
 

@@ -213,6 +213,24 @@ def test_a_start_carries_the_tasks_of_its_nodes():
     assert found.messages[0].start.partition == "batch"
 
 
+@pytest.mark.parametrize(
+    ("asked", "told_s"),
+    [
+        ({"least_s": 60, "limit_s": 7200}, 100),
+        ({"least_s": 60, "limit_s": 0}, 100),
+        ({"least_s": 60, "limit_s": 100}, 0),
+        ({"least_s": 0, "limit_s": 7200}, 0),
+        ({"least_s": 60, "limit_s": 7200, "deadline_s": 100}, 0),  # the controller cuts it
+    ],
+)
+def test_a_start_says_to_what_the_limit_is_cut(asked, told_s):
+    snapshot = a_snapshot(jobs=[a_job(**asked)])()
+    plan = a_plan(snapshot, (0, 0, [1]))
+    nodes = NodeIndex(snapshot.nodes.names)
+    found = Announcements().decide(snapshot, np.arange(1), plan, nodes)
+    assert found.messages[0].start.time_limit_s == told_s
+
+
 # ------------------------------------------------------------------ how many
 
 

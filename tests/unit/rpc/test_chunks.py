@@ -6,11 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bridge.cycle import run_cycle
 from bridge.model.job import Hold
 from bridge.model.plan import Plan
 from bridge.planning.chunks import format_request, parse_request
-from bridge.ports import Memory
 from bridge.registry import build, parse_policy
 from bridge.rpc.announcements import Announcements
 from bridge.rpc.hostlist import NodeIndex
@@ -18,6 +16,7 @@ from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.session import Session
 from bridge.rpc.uses import chunk_uses
 from tests.builders import a_job, a_node, a_snapshot
+from tests.cycles import Memory, run
 from tests.unit.rpc import worlds
 from tests.unit.rpc.test_lowering import ask
 from tests.unit.rpc.test_raising import through_the_wire
@@ -114,7 +113,7 @@ def uses(plan: Plan, snapshot, row=0):
 def planned(*jobs, nodes=4):
     snapshot = a_snapshot(nodes=nodes, jobs=jobs)()
     policy = build(parse_policy("conservative"))
-    return snapshot, run_cycle(snapshot, Memory(), policy, np.random.default_rng(0))
+    return snapshot, run(snapshot, Memory(), policy, np.random.default_rng(0))
 
 
 def test_a_start_says_the_cpus_on_each_node() -> None:

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cycles without a transport: what goes in, what comes out, what is told to observers."""
 
+import math
 import threading
+from collections import Counter
 
 import pytest
 
 from bridge.errors import PolicyError, SnapshotError, StaleSnapshot
 from bridge.loop import Decider
 from bridge.model.job import Hold
+from bridge.model.site import NO_RULES
 from bridge.registry import PRESETS, build
-from bridge.rpc.announcements import Announcements
+from bridge.rpc.announcements import OPEN_S, Announcements
 from bridge.rpc.cycles import Cycles
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.session import Session
@@ -41,6 +44,7 @@ def some_cycles(decide=None, **settings):
         announcements=Announcements(),
         service="test 1",
         policy=lambda: "conservative",
+        site=lambda: NO_RULES,
         **settings,
     )
     cycles.greet(a_hello())
@@ -85,6 +89,14 @@ def test_what_was_applied_is_not_said_again():
     assert not cycles.counts.refusals
 
 
+def test_a_start_is_not_said_again_before_it_is_known_what_became_of_it():
+    cycles = some_cycles()
+    assert kinds(cycles.run(a_full([wide("1", nodes=1)]))) == [("1", "start")]
+    for at, seconds in enumerate((1, OPEN_S - 1), 1):
+        assert kinds(cycles.run(a_delta(at, now_s=NOW_S + seconds))) == []
+    assert kinds(cycles.run(a_delta(3, now_s=NOW_S + OPEN_S))) == [("1", "start")]
+
+
 def test_a_refused_start_is_held_until_something_changes():
     cycles = some_cycles()
     start = cycles.run(a_full([wide("1", nodes=1)])).decisions[0]
@@ -99,6 +111,16 @@ def test_a_refused_start_is_held_until_something_changes():
     assert kinds(cycles.run(a_delta(2))) == []
     assert kinds(cycles.run(a_delta(3, nodes=[a_node("n1", state="BETTER")]))) == [("1", "start")]
     assert cycles.counts.refusals == {"refused 2015": 1}
+
+
+def test_a_refused_start_is_tried_again_after_a_while():
+    cycles = some_cycles()
+    first = cycles.run(a_full([wide("1", nodes=1)])).decisions[0]
+    fate = pb.Fate(decision_id=first.id, job_id="1", outcome=pb.OUTCOME_REFUSED, code=2015)
+    wait_s = cycles.run(a_delta(1, fates=[fate])).wake_after_s
+    assert wait_s > 0
+    assert kinds(cycles.run(a_delta(2, now_s=NOW_S + wait_s - 1))) == []
+    assert kinds(cycles.run(a_delta(3, now_s=NOW_S + wait_s))) == [("1", "start")]
 
 
 def test_a_refusal_and_a_change_in_one_report_are_tried_at_once():
@@ -120,10 +142,65 @@ def test_fates_of_unknown_decisions_and_outcomes_are_counted_only():
 
 def test_refusals_do_not_fill_the_memory():
     cycles = some_cycles()
-    fates = [pb.Fate(decision_id=1, outcome=pb.OUTCOME_REFUSED, code=code) for code in range(5000)]
+    fates = [
+        pb.Fate(decision_id=code, outcome=pb.OUTCOME_REFUSED, code=code) for code in range(5000)
+    ]
     cycles.run(a_full(fates=fates))
     assert len(cycles.counts.refusals) <= 101
     assert cycles.counts.refusals.total() == 5000
+
+
+def test_outcomes_that_come_again_count_once():
+    seen = Seen()
+    cycles = some_cycles(observers=(seen,))
+    made = cycles.run(a_full([wide("1", 1), wide("2", 1), a_running_job("3", "n3")])).decisions
+    outcomes = {"1": pb.OUTCOME_APPLIED, "2": pb.OUTCOME_REFUSED}
+    fates = [
+        pb.Fate(decision_id=d.id, job_id=d.job_id, outcome=outcomes[d.job_id], code=7) for d in made
+    ]
+    assert cycles.run(a_delta(9, fates=fates)).need_full
+    jobs = [wide("2", 1), a_running_job("3", "n3")]
+    cycles.run(a_full(jobs, generation=10, fates=fates, now_s=NOW_S + 1))
+    cycles.run(a_delta(10, fates=fates, now_s=NOW_S + 2))
+    assert cycles.counts.refusals == {"refused 7": 1}
+    outcomes = sum((report.outcomes for report in seen.reports), Counter())
+    assert outcomes == {("applied", 0): 1, ("refused", 7): 1}
+    # Job 1 ran and ended between two reports; what was heard before need_full is not lost.
+    assert [report.happened.started for report in seen.reports if report.happened] == [
+        [("3", NOW_S - 100, "batch")],
+        [("3", NOW_S - 100, "batch"), ("1", NOW_S, "batch")],
+        [],
+    ]
+
+
+def test_outcomes_of_a_cycle_that_failed_are_told_with_the_next():
+    seen = Seen()
+
+    def decide(snapshot):
+        if snapshot.generation == 1:
+            raise PolicyError("p", "no")
+        return Decider(build(PRESETS["conservative"])).decide(snapshot)
+
+    cycles = some_cycles(decide, observers=(seen,))
+    fates = [pb.Fate(decision_id=9, outcome=pb.OUTCOME_STALE)]
+    with pytest.raises(PolicyError):
+        cycles.run(a_full(fates=fates))
+    cycles.run(a_full(generation=2, fates=fates))
+    assert seen.reports[0].outcomes == {("stale", 0): 1}
+
+
+def test_numbers_of_a_status_are_made_sound():
+    seen = Seen()
+    cycles = some_cycles(observers=(seen,))
+    status = pb.ControllerStatus(
+        fallbacks=1, fallback_s=math.nan, lock_ms_max=math.inf, round_trip_ms=-1,
+        fallback_reason="a\nb" * 1000,
+    )  # fmt: skip
+    cycles.run(a_full(status=status))
+    kept = seen.reports[0].status
+    assert (kept.fallback_s, kept.lock_ms_max, kept.round_trip_ms) == (0, 1e12, 0)
+    assert kept.fallback_reason.isprintable()
+    assert len(kept.fallback_reason) <= 200
 
 
 def test_a_mismatch_asks_for_everything_and_then_says_everything_again():
@@ -189,17 +266,17 @@ def test_readers_do_not_wait_for_a_running_cycle():
     def decide(snapshot):
         if snapshot.generation == 2:
             inside.set()
-            assert finish.wait(10)
+            assert finish.wait(300)
         return decider.decide(snapshot)
 
     cycles = some_cycles(decide)
     cycles.run(a_full([wide("1")]))
     worker = threading.Thread(target=cycles.run, args=(a_delta(1),))
     worker.start()
-    assert inside.wait(10)
+    assert inside.wait(300)
     assert cycles.published.snapshot.generation == 1  # read while the cycle runs
     finish.set()
-    worker.join(10)
+    worker.join(300)
     assert cycles.published.snapshot.generation == 2
 
 

@@ -8,10 +8,11 @@ from bridge.model.job import Hold
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.planning.conditions import Conditions
 from bridge.planning.kinds import too_late
+from bridge.rpc import nearest
 from bridge.rpc.cycles import Published
-from bridge.rpc.explain import BUSY, MOST_BLOCKERS, NOTHING_HELPS, explain, planned_jobs
+from bridge.rpc.explain import MOST_BLOCKERS, NOTHING_HELPS, UNKNOWN_CHANGES, explain, planned_jobs
 from bridge.rpc.hostlist import NodeIndex
-from bridge.rpc.nearest import NearestChanges
+from bridge.rpc.nearest import nearest_under
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.units import NEVER, UNPLANNED
 from tests.builders import a_job, a_partition, a_reservation, a_running_job, a_snapshot
@@ -66,6 +67,28 @@ def test_a_planned_job_names_who_holds_its_nodes():
     assert "on n[1-2] in partition batch" in reply.lines[0]
     assert reply.lines[1] == "does not start now: waits"
     assert any("2 running jobs in its way; the last ends" in line for line in reply.lines)
+
+
+@pytest.mark.parametrize(
+    ("hold", "word", "told"),
+    [
+        (Hold.HELD, "JobHeldUser", "JobHeldUser: held by user or administrator"),
+        (Hold.DEPENDENCY, "Dependency", "Dependency: waits for a job it depends on"),
+        (
+            Hold.LIMIT,
+            "QOSMaxNodePerJobLimit",
+            "QOSMaxNodePerJobLimit: a limit of its user, account or QOS is reached",
+        ),
+        (Hold.OTHER, "its own words", "its own words"),
+        (Hold.NONE, "", "waits"),
+    ],
+)
+def test_a_word_of_the_controller_is_told_with_its_meaning(hold, word, told):
+    found = published((0, UNPLANNED, []), jobs=[a_job(hold=hold)])
+    found.snapshot.jobs.hold_text[0] = word
+    reason = Reason(ReasonCode.OTHER, word or "waits")
+    found = dataclasses.replace(found, plan=dataclasses.replace(found.plan, reasons=(reason,)))
+    assert f"does not start now: {told}" in explain(found, "1").lines
 
 
 def test_an_unplanned_job_waits_for_those_in_its_partition():
@@ -194,7 +217,7 @@ def test_what_would_let_it_start_earlier():
         running=[a_running_job(nodes=(0,), end_s=NOW_S + 9000)],
         partitions=[a_partition("batch", [0, 1]), a_partition("short", [2, 3], max_time_s=3600)],
     )
-    reply = explain(found, "1", NearestChanges(Conditions).of)
+    reply = explain(found, "1", nearest_under(Conditions()))
     assert reply.changes_known
     (change,) = reply.changes
     assert (change.options, change.start_s, change.nodes) == ("-N 1", NOW_S, 1)
@@ -205,26 +228,28 @@ def test_what_would_let_it_start_earlier():
 def test_nothing_helps_and_that_is_said():
     running = [a_running_job(nodes=(at,), end_s=NOW_S + 60) for at in range(4)]
     found = published((0, NOW_S + 60, [0]), jobs=[a_job()], running=running)
-    reply = explain(found, "1", NearestChanges(Conditions).of)
+    reply = explain(found, "1", nearest_under(Conditions()))
     assert reply.changes_known
     assert not reply.changes
     assert NOTHING_HELPS in reply.lines
 
 
-def test_who_asks_in_a_rush_is_told_so():
+def test_a_search_that_fails_denies_nothing_else(monkeypatch):
     running = [a_running_job(nodes=(at,), end_s=NOW_S + 60) for at in range(4)]
     found = published((0, NOW_S + 60, [0]), jobs=[a_job()], running=running)
-    reply = explain(found, "1", lambda _published, _row: None)
-    assert BUSY in reply.lines
+    monkeypatch.setattr(nearest, "what_if", lambda *_: 1 // 0)
+    reply = explain(found, "1", nearest_under(Conditions()))
+    assert reply.lines
+    assert UNKNOWN_CHANGES in reply.lines
     assert not reply.changes_known
 
 
 @pytest.mark.parametrize("hold", [Hold.HELD, Hold.DEPENDENCY])
 def test_a_held_job_is_not_told_that_nothing_helps(hold):
     found = published((0, UNPLANNED, []), jobs=[a_job(hold=hold)])
-    reply = explain(found, "1", NearestChanges(Conditions).of)
+    reply = explain(found, "1", nearest_under(Conditions()))
     assert not reply.changes_known
-    assert not {NOTHING_HELPS, BUSY} & set(reply.lines)
+    assert not {NOTHING_HELPS, UNKNOWN_CHANGES} & set(reply.lines)
 
 
 @pytest.mark.parametrize(

@@ -69,8 +69,50 @@ def test_leaves_unknown_names_out_on_request(nodes):
     assert nodes.parse("n[1-5],gone,login", unknown_ok=True).tolist() == [0, 1, 5]
 
 
-def test_a_text_that_names_everything_again_and_again_costs_little(nodes):
-    assert len(nodes.parse(",".join(["n[1-2]"] * 100_000))) == 2
+class Counted(dict):
+    """Counts how often a name is looked up."""
+
+    looked_up = 0
+
+    def get(self, *args):
+        self.looked_up += 1
+        return super().get(*args)
+
+
+def scattered(count, order=lambda name: name[::-1]):
+    """Nodes of which no two that follow each other by number do so by index."""
+    found = NodeIndex(sorted((f"n{at}" for at in range(count)), key=order))
+    found.index = Counted(found.index)
+    return found
+
+
+@pytest.mark.parametrize("unknown_ok", [False, True])
+@pytest.mark.parametrize("order", [lambda name: name[::-1], lambda name: int(name[1:])])
+def test_a_text_that_names_everything_again_and_again_costs_little(unknown_ok, order):
+    nodes = scattered(5000, order)
+    text = ",".join(["n[0-4999]"] * 100_000)
+    assert len(nodes.parse(text, unknown_ok=unknown_ok)) == 5000
+    assert nodes.index.looked_up <= 20_000
+    assert len(nodes.parse(text, unknown_ok=unknown_ok)) == 5000
+    assert nodes.index.looked_up <= 20_000  # read once
+
+
+@pytest.mark.parametrize("unknown_ok", [False, True])
+def test_names_beyond_what_can_be_meant_are_not_looked_up(unknown_ok):
+    nodes = scattered(5000)
+    text = ",".join(f"n[0-{high}]" for high in range(1, 5000))
+    for _ in range(2):
+        with pytest.raises(RequestError, match="again and again"):
+            nodes.parse(text, unknown_ok=unknown_ok)
+    assert nodes.index.looked_up <= 100_000
+
+
+def test_what_is_remembered_is_bounded(nodes, monkeypatch):
+    monkeypatch.setattr("bridge.rpc.hostlist.MAX_CACHED_BYTES", 10_000)
+    index = NodeIndex(NAMES)
+    for count in range(1, 1000):
+        index.parse(",".join(["n1"] * count), unknown_ok=bool(count % 2))
+    assert sum(len(text) for text, _ in index._cache) < 10_000
 
 
 @given(st.sets(st.integers(0, len(NAMES) - 1)))

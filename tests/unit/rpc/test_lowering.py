@@ -180,6 +180,10 @@ def test_names_become_indexes():
     assert found.features == "a&b"
 
 
+def test_a_partition_named_twice_counts_once():
+    assert ask(partitions=["batch"] * 1000 + ["whole"]).partitions == (0, 1)
+
+
 def test_an_unknown_partition_beside_a_known_one_is_left_out():
     assert ask(partitions=["gone", "batch"]).partitions == (0,)
 
@@ -191,6 +195,9 @@ PROBLEMS = {
     "required": ({"max_nodes": 2, "required_nodes": "n[0-2]"}, "at least 3 and at most 2"),
     "unknown node": ({"required_nodes": "n99"}, "no node 'n99'"),
     "bad hostlist": ({"required_nodes": "n[1-"}, "brackets"),
+    "long list": ({"excluded_nodes": "n1," * 30_000 + "n1"}, "longer than 65536 characters"),
+    "many licences": ({"licences": [pb.LicenceUse(name="x")] * 1025}, "more than 1024"),
+    "signs": ({"reservation": "a\nb\x1b"}, "no reservation 'a?b?'"),
     "bad excluded": ({"excluded_nodes": "n[1-"}, "brackets"),
     "gres": ({"gres_per_node": [pb.Gres(name="fpga", count=1)]}, "'fpga', which no node has"),
     "licence": ({"licences": [pb.LicenceUse(name="x", count=1)]}, "no licence 'x'"),

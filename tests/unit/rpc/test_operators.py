@@ -4,13 +4,21 @@ import pytest
 from bridge.accuracy import Announced, Began, Happened
 from bridge.errors import ConfigError
 from bridge.loop import Decider
+from bridge.model.site import NO_RULES
 from bridge.registry import PRESETS, build
 from bridge.rpc import operators
+from bridge.rpc.accuracy import accuracy_reply
 from bridge.rpc.announcements import Announcements
 from bridge.rpc.cycles import Cycles
-from bridge.rpc.operators import Operator, PolicySwitch
+from bridge.rpc.operator_process import Answers, Desk
+from bridge.rpc.operators import Asking
 from bridge.rpc.pb import operator_pb2 as pb
+from bridge.rpc.pb import scheduler_pb2
+from bridge.rpc.policy_switch import PolicySwitch
+from bridge.rpc.private_channel import Kind
 from bridge.rpc.session import Session
+from bridge.rpc.view import View, unpack
+from bridge.starts import Kept
 from bridge.store import Slow, Store
 from tests.unit.rpc.worlds import a_full, a_hello, a_job
 
@@ -28,6 +36,7 @@ def cycles(decider):
         announcements=Announcements(),
         service="test",
         policy=lambda: "easy",
+        site=lambda: NO_RULES,
     )
     made.greet(a_hello())
     return made
@@ -57,10 +66,19 @@ def test_what_is_no_policy_changes_nothing(decider, cycles, text):
     assert (decider.policy.name, switch.name()) == ("easy", "easy")
 
 
-def an_operator(decider, cycles, **settings):
+def a_desk(decider, cycles, **settings):
+    """What the service's process does for operators."""
+    usual = {
+        "service": "test", "failures": lambda: 0, "accuracy": Kept,
+        "record": lambda *_: None, "metrics": lambda: b"", "refused": lambda *_: None,
+    }  # fmt: skip
     switch = PolicySwitch(PRESETS["easy"], decider)
-    settings = {"service": "test", "failures": lambda: 0, "admin": False} | settings
-    return Operator(cycles, switch, **settings)
+    return Answers(Desk(cycles=cycles, switch=switch, **(usual | settings)))
+
+
+def a_view(decider, cycles):
+    desk = a_desk(decider, cycles)
+    return View(desk.facts(), desk.in_force(), cycles.published)
 
 
 def test_accuracy_names_no_job(decider, cycles):
@@ -68,9 +86,10 @@ def test_accuracy_names_no_job(decider, cycles):
     promised = {"secret": Announced(100, "a"), "other": Announced(100, "b")}
     store.took(Happened(10, promised=promised))
     store.took(Happened(110, [Began("secret", 110, "a"), Began("other", 100, "b")]))
-    operator = an_operator(decider, cycles, accuracy=store.accuracy)
-    reply = operator.Accuracy(pb.AccuracyRequest(), None)
-    only = operator.Accuracy(pb.AccuracyRequest(partition="b"), None)
+    desk = a_desk(decider, cycles, accuracy=store.accuracy)
+    kind, parts = desk.reply(Kind.ACCURACY, [])
+    assert kind is Kind.ANSWER
+    reply, only = accuracy_reply(unpack(parts), ""), accuracy_reply(unpack(parts), "b")
     store.close()
     assert "secret" not in str(reply)
     newest = [line for line in reply.lines if line.period == pb.PERIOD_HOUR]
@@ -82,23 +101,17 @@ def test_accuracy_names_no_job(decider, cycles):
 
 
 def test_without_records_there_is_an_empty_answer(decider, cycles):
-    reply = an_operator(decider, cycles).Accuracy(pb.AccuracyRequest(), None)
+    _, parts = a_desk(decider, cycles).reply(Kind.ACCURACY, [])
+    reply = accuracy_reply(unpack(parts), "")
     assert (reply.now_s, list(reply.lines)) == (0, [])
 
 
 def test_a_slow_disk_is_said(decider, cycles):
-    class Context:
-        def abort(self, code, why):
-            raise RuntimeError(f"{code.name}: {why}")
-
-        def code(self):
-            return "aborted"
-
     def slow():
         raise Slow("try again later")
 
-    with pytest.raises(RuntimeError, match="RESOURCE_EXHAUSTED: try again later"):
-        an_operator(decider, cycles, accuracy=slow).Accuracy(pb.AccuracyRequest(), Context())
+    said = a_desk(decider, cycles, accuracy=slow).reply(Kind.ACCURACY, [])
+    assert said == (Kind.ERROR, [b"RESOURCE_EXHAUSTED", b"try again later"])
 
 
 @pytest.mark.parametrize(
@@ -109,18 +122,13 @@ def test_ordinary_users_get_a_bounded_part_of_the_plan(
 ):
     monkeypatch.setattr(operators, "MOST_READ", 4)
     cycles.run(a_full([a_job(str(job)) for job in range(6)]))
-    operator = Operator(
-        cycles,
-        PolicySwitch(PRESETS["easy"], decider),
-        service="test",
-        failures=lambda: 0,
-        admin=admin,
-    )
-    assert len(operator.Plan(pb.PlanRequest(limit=limit), None).jobs) == given
+    view = a_view(decider, cycles)
+    reply = operators.plan(view, pb.PlanRequest(limit=limit), Asking(admin))
+    assert len(reply.jobs) == given
 
 
 def test_what_no_service_can_have_is_marked(decider, cycles):
-    reply = an_operator(decider, cycles).Policy(pb.PolicyRequest(), None)
+    reply = operators.policy(a_view(decider, cycles), pb.PolicyRequest(), Asking(admin=False))
     predict = next(line for line in reply.choices if line.startswith("predict: "))
     assert "last-two, " in predict
     assert "oracle (simulation only)" in predict
@@ -129,11 +137,40 @@ def test_what_no_service_can_have_is_marked(decider, cycles):
 
 
 def test_a_refused_policy_is_logged_once(decider, cycles, caplog):
-    class Context:
-        def abort(self, code, text):
-            raise PermissionError(text)
+    kind, (code, text) = a_desk(decider, cycles).reply(Kind.POLICY, [bytearray(b"nosuch")])
+    assert (kind, code) == (Kind.ERROR, b"INVALID_ARGUMENT")
+    assert text.startswith(b"policy: no preset")
+    assert len(caplog.messages) == 1
+    assert "is refused: policy: no preset 'nosuch'" in caplog.messages[0]
 
-    asked = pb.PolicyRequest(set="nosuch")
-    with pytest.raises(PermissionError, match=r"^policy: no preset"):
-        an_operator(decider, cycles, admin=True).Policy(asked, Context())
-    assert caplog.messages[0].startswith("Policy is refused: policy: no preset 'nosuch'")
+
+def test_an_order_that_nobody_carries_out_is_told(decider, cycles):
+    order = scheduler_pb2.Decision(unreserve=scheduler_pb2.Unreserve(name="r"))
+    parts = [bytearray(order.SerializeToString()), bytearray(b"0.01")]
+    kind, (code, text) = a_desk(decider, cycles).reply(Kind.ORDER, parts)
+    assert (kind, code) == (Kind.ERROR, b"FAILED_PRECONDITION")
+    assert b"the controller has not called" in text
+
+
+def test_what_has_not_changed_is_not_sent_again(decider, cycles):
+    cycles.run(a_full([a_job("1")]))
+    desk = a_desk(decider, cycles)
+
+    def ask(known):
+        kind, parts = desk.reply(Kind.VIEW, [bytearray(str(one).encode()) for one in known])
+        assert kind is Kind.ANSWER
+        serial, changes, _cost_s, _facts, in_force = unpack(parts[:1])
+        return (serial, changes), in_force, parts[1:]
+
+    known, in_force, cycle = ask((0, -1))
+    assert "easy" in in_force.policy_yaml
+    assert unpack(cycle).snapshot.jobs.id.tolist() == ["1"]
+    assert ask(known) == (known, None, [])
+    cycles.run(a_full([a_job("2")], generation=2))
+    later, in_force, cycle = ask(known)
+    assert in_force is None
+    assert unpack(cycle).snapshot.jobs.id.tolist() == ["2"]
+    desk.reply(Kind.POLICY, [bytearray(b"conservative")])
+    _, in_force, cycle = ask(later)
+    assert "conservative" in in_force.policy_yaml
+    assert cycle == []

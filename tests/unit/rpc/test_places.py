@@ -4,14 +4,16 @@
 import pytest
 
 from bridge.loop import Decider
+from bridge.model.site import NO_RULES
 from bridge.registry import PRESETS, build
 from bridge.rpc import operators
 from bridge.rpc.announcements import Announcements
 from bridge.rpc.cycles import Cycles
-from bridge.rpc.operators import Operator, PolicySwitch
+from bridge.rpc.operators import Asking
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.rpc.session import Session
 from bridge.rpc.switches import Switches
+from bridge.rpc.view import View
 from tests.unit.rpc.worlds import a_full, a_hello, a_job, a_running_job, some_nodes
 
 
@@ -29,18 +31,13 @@ def ask(tmp_path):
             announcements=Announcements(),
             service="test",
             policy=lambda: "easy",
+            site=lambda: NO_RULES,
         )
         cycles.greet(a_hello())
         nodes = [*some_nodes(3), *some_nodes(4, usable=False)[3:]]
         cycles.run(a_full(jobs, nodes=nodes))
-        operator = Operator(
-            cycles,
-            PolicySwitch(PRESETS["easy"], decider),
-            service="test",
-            failures=lambda: 0,
-            admin=admin,
-        )
-        return operator.Topology(pb.TopologyRequest(), None)
+        view = View(None, None, cycles.published)
+        return operators.topology(view, pb.TopologyRequest(), Asking(admin))
 
     return asked
 

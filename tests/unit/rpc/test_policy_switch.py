@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Limits and FreePools are exchanged between two cycles."""
 
+import dataclasses
+
 import pytest
 
 from bridge.errors import ConfigError
 from bridge.loop import Decider
+from bridge.model.site import NO_RULES
+from bridge.planning.rules_text import parse_site
 from bridge.registry import PRESETS, build
 from bridge.rpc.announcements import Announcements
 from bridge.rpc.cycles import Cycles
 from bridge.rpc.policy_switch import PolicySwitch
 from bridge.rpc.session import Session
-from tests.unit.rpc.worlds import a_full, a_hello, a_job, a_request
+from tests.unit.rpc.worlds import NOW_S, a_delta, a_full, a_hello, a_job, a_request, a_running_job
 
 FOUR = {"limits": [{"user": "*", "resource": "cpus", "items": 8}]}
 NONE = {"limits": [{"user": "*", "resource": "cpus", "items": 1}]}
@@ -29,24 +33,27 @@ def cycles(decider):
         announcements=Announcements(),
         service="test",
         policy=lambda: "openccs",
+        site=lambda: NO_RULES,
     )
     made.greet(a_hello())
     return made
 
 
-def test_rules_come_with_the_policy_that_takes_any(decider, cycles):
-    switch = PolicySwitch(PRESETS["openccs"], decider, rules=FOUR)
-    assert switch.spec.plan.parameters == {"rules": FOUR}
-    switch.replace("easy", cycles)
-    assert switch.spec.plan.parameters == {"rules": FOUR}
-    switch.replace("openccs", cycles)
-    assert decider.policy.plan.rules == FOUR
+def test_the_site_s_rules_stand_under_any_policy(decider, cycles):
+    switch = PolicySwitch(PRESETS["openccs"], decider)
+    switch.obey(FOUR, cycles)
+    for policy in ("easy", "openccs"):
+        switch.replace(policy, cycles)
+        assert decider.site == parse_site(FOUR)
+        assert switch.conditions().site == parse_site(FOUR)
 
 
-def test_a_policy_s_own_rules_stand(decider, cycles):
-    switch = PolicySwitch(PRESETS["easy"], decider, rules=FOUR)
-    switch.replace("{preset: openccs, plan: {name: openccs, rules: {limits: []}}}", cycles)
-    assert decider.policy.plan.rules == {"limits": []}
+def test_a_policy_that_states_rules_is_told_where_they_belong(decider, cycles):
+    switch = PolicySwitch(PRESETS["easy"], decider)
+    for rules in ("rules: {limits: []}", "protect: {gpu: {cpus: 2}}"):
+        with pytest.raises(ConfigError, match="belong in the section 'planning'"):
+            switch.replace(f"{{preset: openccs, plan: {{name: openccs, {rules}}}}}", cycles)
+    assert switch.name() == "easy"
 
 
 def test_new_rules_say_whom_they_strand(decider, cycles):
@@ -57,19 +64,19 @@ def test_new_rules_say_whom_they_strand(decider, cycles):
     told = switch.obey(NONE, cycles)
     assert [sentence.split(":")[0] for sentence in told] == ["job 1", "job 2"]
     assert "limit" in told[0]
-    assert decider.policy.plan.rules == NONE
-
-
-def test_nobody_is_stranded_where_the_policy_knows_no_rules(decider, cycles):
-    switch = PolicySwitch(PRESETS["easy"], decider)
-    assert switch.obey(NONE, cycles) == []
+    assert decider.site == parse_site(NONE)
+    assert switch.planning == NONE
+    assert "# planning:\n#   limits:\n#   - user: '*'\n" in switch.yaml()
+    switch.replace(switch.yaml(), cycles)
 
 
 def test_wrong_rules_change_nothing(decider, cycles):
-    switch = PolicySwitch(PRESETS["openccs"], decider, rules=FOUR)
+    switch = PolicySwitch(PRESETS["openccs"], decider)
+    switch.obey(FOUR, cycles)
     with pytest.raises(ConfigError, match="limits"):
         switch.obey({"limits": [{"user": "a", "items": "lots"}]}, cycles)
-    assert switch.spec.plan.parameters == {"rules": FOUR}
+    assert decider.site == parse_site(FOUR)
+    assert switch.planning == FOUR
 
 
 def test_resources_that_the_cluster_does_not_have(decider, cycles):
@@ -80,16 +87,17 @@ def test_resources_that_the_cluster_does_not_have(decider, cycles):
             {"name": "q", "nodes": {"names": "n1"}, "access": [{"chunk": {"hbm": ">= 1"}}]},
             {"name": "r", "resource": "mem", "access": [{"time": "< 1h", "jobs": 1}]},
         ],
+        "protect": {"npu": {"cpus": 1, "mem": 10}},
     }
     switch = PolicySwitch(PRESETS["openccs"], decider)
     switch.obey(rules, cycles)
     cycles.run(a_full([]))
-    assert switch.unknown(cycles.published.snapshot) == ("fpga", "gpuu", "hbm", "phi")
+    assert switch.unknown(cycles.published.snapshot) == ("fpga", "gpuu", "hbm", "npu", "phi")
     switch.obey(FOUR, cycles)
     assert switch.unknown(cycles.published.snapshot) == ()
     switch.obey(rules, cycles)
     switch.replace("easy", cycles)
-    assert switch.unknown(cycles.published.snapshot) == ("fpga", "gpuu", "hbm", "phi")
+    assert switch.unknown(cycles.published.snapshot) == ("fpga", "gpuu", "hbm", "npu", "phi")
 
 
 def test_nothing_that_knows_the_future_is_put_in_force(decider, cycles):
@@ -98,3 +106,38 @@ def test_nothing_that_knows_the_future_is_put_in_force(decider, cycles):
         switch.replace("{preset: easy, predict: oracle}", cycles)
     switch.replace("{preset: easy, predict: last-two}", cycles)
     assert switch.name() == "easy+last-two"
+
+
+@pytest.mark.parametrize(("through", "first"), [([], "1"), (["easy", "openccs"], "2")])
+def test_what_was_announced_binds_no_longer_after_another_policy(decider, cycles, through, first):
+    switch = PolicySwitch(PRESETS["openccs"], decider)
+    request = a_request(min_nodes=4, max_nodes=4, exclusive=True)
+    busy = a_running_job("0", "n[0-3]", end_s=NOW_S + 50)
+    cycles.run(a_full([busy, a_job("1", request=request, priority=1)]))
+    for policy in through:
+        switch.replace(policy, cycles)
+    cycles.run(a_delta(1, jobs=[a_job("2", request=request, priority=9)]))
+    snapshot, plan = cycles.published.snapshot, cycles.published.plan
+    assert snapshot.jobs.id[plan.job[plan.start_s.argmin()]] == first
+
+
+class FailsWith:
+    """A plan stage that fails while a certain job waits."""
+
+    def __init__(self, job_id):
+        self.job_id = job_id
+
+    def plan(self, snapshot, order, preference, context):
+        assert self.job_id not in snapshot.jobs.id
+        return build(PRESETS["easy"]).plan.plan(snapshot, order, preference, context)
+
+
+def test_whom_a_policy_failed_on_is_planned_by_the_next_one(decider, cycles):
+    switch = PolicySwitch(PRESETS["easy"], decider)
+    decider.exchange(dataclasses.replace(build(PRESETS["easy"]), plan=FailsWith("1")))
+    first = cycles.run(a_full([a_job("1"), *(a_job(str(at)) for at in range(2, 6))]))
+    assert "1" not in [d.job_id for d in first.decisions if d.WhichOneof("action") == "start"]
+    switch.replace("easy", cycles)
+    cycles.run(a_delta(1))
+    snapshot, plan = cycles.published.snapshot, cycles.published.plan
+    assert "1" in snapshot.jobs.id[plan.job[plan.starts_now]]

@@ -43,10 +43,11 @@ def a_job(job_id="1", version=1, request=None, **settings):
 
 def a_running_job(job_id, nodes, cpus=4, memory_mib=0, end_s=NOW_S + 100, **settings):
     state = settings.pop("state", pb.JOB_STATE_RUNNING)
+    settings = {"start_s": NOW_S - 100, "partition": "batch"} | settings
     return pb.Job(
         id=job_id, version=1, state=state, user="bob",
         allocation=pb.Allocation(
-            start_s=NOW_S - 100, end_s=end_s, partition="batch",
+            end_s=end_s,
             uses=[pb.NodeUse(nodes=nodes, cpus=cpus, memory_mib=memory_mib)] if nodes else [],
             **settings,
         ),

@@ -6,7 +6,10 @@ import dataclasses
 import pytest
 
 from bridge.loop import Decider
-from bridge.ports import Memory
+from bridge.model.layers import Layers
+from bridge.model.learnt import Learnt
+from bridge.planning.rules_text import parse_site
+from bridge.ports import Promises, State
 from bridge.registry import build, parse_policy
 from bridge.sim.anonymous import Pseudonyms
 from bridge.sim.recordings import Recording, decode, encode
@@ -14,18 +17,12 @@ from bridge.sim.rerun import moved, rerun
 from tests.builders import a_job, a_running_job, a_snapshot
 
 NAMES = ("alice", "bob", "physics", "chem", "secret-run", "other-run")
-POLICY = {
-    "preset": "openccs",
-    "plan": {
-        "name": "openccs",
-        "rules": {
-            "limits": [{"user": "alice", "resource": "cpus", "items": 4}],
-            "free_pools": [
-                {"name": "bobs", "resource": "cpus", "keep": 2,
-                 "access": [{"users": ["bob"]}, {"accounts": ["chem"]}]}
-            ],
-        },
-    },
+PLANNING = {
+    "limits": [{"user": "alice", "resource": "cpus", "items": 4}],
+    "free_pools": [
+        {"name": "bobs", "resource": "cpus", "keep": 2,
+         "access": [{"users": ["bob"]}, {"accounts": ["chem"]}]}
+    ],
 }  # fmt: skip
 
 
@@ -44,11 +41,12 @@ def recording():
     nodes = dataclasses.replace(snapshot.nodes, state=("IDLE", "DOWN bob", "IDLE"))
     snapshot = dataclasses.replace(snapshot, nodes=nodes)
     snapshot.running.name[:] = "other-run"
-    spec = parse_policy(POLICY)
-    memory = Memory({"1": 50}, learnt={"last-two": {"alice": [10, 20]}})
-    plan = Decider(build(spec), Memory({"1": 50})).decide(snapshot)
+    spec, promises = parse_policy("openccs"), Promises("openccs", {"1": 50})
+    state = State(promises, {"last-two": Learnt(Layers({"alice": [10, 20]}))})
+    plan = Decider(build(spec), State(promises), site=parse_site(PLANNING)).decide(snapshot)
     plan = dataclasses.replace(plan, notes=("alice did it",))
-    return Recording(snapshot, memory, spec, 0, plan, {"cluster": "physics", "trace": "x"})
+    origin = {"cluster": "physics", "trace": "x"}
+    return Recording(snapshot, state, spec, 0, plan, origin, planning=PLANNING)
 
 
 def test_no_name_survives(recording):

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.loop import Decider
-from bridge.ports import Memory
+from bridge.ports import Environment
 from bridge.registry import PRESETS, build, parse_policy, predicting
 from bridge.sim.engine import simulate
 from bridge.sim.foreseen import foreseeable, replay_foreseen
@@ -31,7 +31,9 @@ def both(workload, predictor):
     assert foreseeable(spec, system)
     fast = replay_foreseen(workload, system, spec, placed=True)
     truth = dict(zip(workload.id, workload.runtime_s.tolist(), strict=True))
-    cycle = simulate(workload, system, Decider(build(spec), Memory(run_s=truth)).decide)
+    cycle = simulate(
+        workload, system, Decider(build(spec), environment=Environment(run_s=truth)).decide
+    )
     return fast, cycle
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from bridge.loop import Decider
 from bridge.model.prediction import Prediction
-from bridge.ports import Memory
+from bridge.ports import State
 from bridge.registry import PRESETS, build
 from bridge.sim.judging import judge
 from bridge.sim.recordings import Recording
@@ -20,7 +20,7 @@ from tests.worlds import random_world
 
 def recorded(snapshot, policy="easy", memory=None):
     plan = Decider(build(PRESETS[policy])).decide(snapshot)
-    return Recording(snapshot, memory or Memory(), PRESETS[policy], 0, plan)
+    return Recording(snapshot, memory or State(), PRESETS[policy], 0, plan)
 
 
 def a_queue():

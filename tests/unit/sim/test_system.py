@@ -64,6 +64,11 @@ def test_jobs_hold_whole_nodes_of_a_pool():
     assert jobs.exclusive.all()
 
 
+def test_a_pool_that_no_memory_holds_is_refused_at_once():
+    with pytest.raises(ConfigError, match=r"999999999999 processors .* say --procs"):
+        pool_of(999_999_999_999)
+
+
 def test_names_of_a_pool_sort_like_their_numbers():
     names = pool_of(11).nodes.names
     assert names == tuple(sorted(names))

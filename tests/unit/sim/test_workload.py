@@ -96,6 +96,12 @@ def test_size_comes_from_the_header_unless_it_is_given():
         workload_from(a_trace(job()), 0)
 
 
+@pytest.mark.parametrize("begin", ["99999999999999999999999", "274877906945"])
+def test_an_impossible_begin_of_the_trace_is_refused(begin):
+    with pytest.raises(TraceError, match="UnixStartTime"):
+        workload_from(a_trace(job(), header=("MaxProcs: 8", f"UnixStartTime: {begin}")))
+
+
 def test_the_first_jobs():
     workload = workload_from(a_trace(job(), job(), job()))
     assert len(workload.first(2)) == 2

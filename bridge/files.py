@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files that people name: plain ones of a bounded size.
+
+/dev/zero never ends, a pipe may never begin, and a directory is no text. Each is an OSError whose
+words say so, as those of a missing file do.
+"""
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import Final
+
+MIB: Final = 1 << 20
+TEXT_MOST: Final = MIB
+"""Bytes of a configuration, a policy, a certificate: what people write by hand."""
+
+_PIECE: Final = 1 << 24
+
+
+def read_bytes(path: Path | str, most: int = TEXT_MOST) -> bytes:
+    """Reads a plain file.
+
+    Raises:
+        OSError: there is none, it cannot be read, it is longer than `most` bytes, or it is a
+            device, a pipe or a directory.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(handle, "rb", buffering=0) as file:  # noqa: PTH123 - a descriptor has no path
+        mode = os.fstat(handle).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(mode):
+            raise OSError(errno.EINVAL, "Is no regular file", str(path))
+        pieces, left = [], most + 1
+        while left and (piece := file.read(min(left, _PIECE))):
+            pieces.append(piece)
+            left -= len(piece)
+        if not left:
+            raise OSError(errno.EFBIG, f"Is longer than {size(most)}", str(path))
+        return b"".join(pieces)
+
+
+def read_text(path: Path | str, most: int = TEXT_MOST) -> str:
+    """Reads a plain text file.
+
+    Raises:
+        OSError: as `read_bytes`.
+        UnicodeDecodeError: it is no UTF-8.
+    """
+    return read_bytes(path, most).decode("utf-8")
+
+
+def size(count: int) -> str:
+    """A number of bytes, for people."""
+    return f"{count // MIB} MiB" if count >= MIB else f"{count} bytes"

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which nodes a controller may choose from when it places a job by itself.
+
+Some requests say more than the model has, and sometimes the model is wrong about a node. The
+controller then chooses, by its own rules, among nodes that nobody else is promised.
+
+Rules
+    1. The nodes are usable, of a partition the job named, not excluded, and as many as it needs;
+       its required nodes are among them, or some, where it may have named more than it needs.
+    2. No node on which a start of another job is planned, now or before this job's time limit would
+       end, is among them. A job without a limit has no nodes on which any start is planned.
+    3. Licences that a planned start of another job needs before then are not taken.
+    4. Where a limit of the site may count the job, or the site has FreePools or protections, there
+       is no choice: what it would come to is not known beforehand.
+    5. Nodes that have no free CPU are left out, but for jobs that ask for more than the model has
+       (`controller_chooses`): their partition may oversubscribe CPUs.
+    6. No choice for what only the planner can lay out: chunks, node counts of a rule, fixed starts,
+       and several nodes where it knows the switches: a job keeps to one fabric, and may wait for
+       few leaf switches.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.model.job import WidthRule
+from bridge.model.limits import EACH, ConsumerKind
+from bridge.model.node import CPUS
+from bridge.model.plan import Plan
+from bridge.model.site import Site
+from bridge.model.snapshot import Snapshot
+from bridge.units import NEVER, UNPLANNED
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A job, and where the controller may start it now.
+
+    Attributes:
+        job: row in `Snapshot.jobs`.
+        partition: index into `Snapshot.partitions`.
+        nodes: (n,) int32, ascending: it may take any of them.
+    """
+
+    job: int
+    partition: int
+    nodes: NDArray[np.int32]
+
+
+class Chooser:
+    """What one plan leaves free; finds choices for some of its jobs."""
+
+    def __init__(self, snapshot: Snapshot, site: Site, plan: Plan) -> None:
+        self._snapshot, self._site, self._plan = snapshot, site, plan
+
+    def choices(self, jobs: Iterable[int]) -> Iterator[Choice]:
+        """Yields for each job the first of its partitions that has nodes enough."""
+        if self._site.rules.free_pools or self._site.protect:
+            return
+        for job in jobs:
+            found = self._choice(job)
+            if found is not None:
+                yield found
+
+    def _choice(self, job: int) -> Choice | None:
+        snapshot, jobs = self._snapshot, self._snapshot.jobs
+        if jobs.chunks[job] is not None or jobs.width_rule[job] != WidthRule.ANY or jobs.fixed[job]:
+            return None
+        if self._keeps_licences(job):
+            return None
+        if snapshot.topology is not None and (jobs.max_nodes[job] > 1 or jobs.switches[job]):
+            return None
+        for partition in jobs.partitions[job]:
+            room = snapshot.partitions[partition]
+            if not room.up or self._may_be_limited(job, room.name):
+                continue
+            free = self._free_until(job, self._end_s(job, partition))
+            if not jobs.controller_chooses[job]:
+                free = free & self._has_free_cpus
+            of_room = np.zeros(len(free), dtype=bool)
+            of_room[room.nodes] = True
+            free = free & of_room
+            free[list(jobs.excluded[job])] = False
+            named = free[list(jobs.required[job])]
+            there = named.all() or (jobs.controller_chooses[job] and named.any())
+            if free.sum() >= max(int(jobs.min_nodes[job]), 1) and there:
+                return Choice(job, partition, np.flatnonzero(free).astype(np.int32))
+        return None
+
+    def _end_s(self, job: int, partition: int) -> int:
+        """When it would end, at the latest."""
+        room = self._snapshot.partitions[partition]
+        limit_s = int(self._snapshot.jobs.time_limit_s[job]) or room.default_time_s
+        limit_s = limit_s or room.max_time_s
+        return self._snapshot.now_s + limit_s if limit_s else NEVER
+
+    def _free_until(self, job: int, end_s: int) -> NDArray[np.bool_]:
+        """Usable nodes without a planned start of another job before an instant (rule 2)."""
+        first_s, of, next_s = self._planned
+        begins_s = np.where(of == job, next_s, first_s)
+        return self._snapshot.nodes.usable & (begins_s >= end_s)
+
+    @cached_property
+    def _planned(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """For each node its first planned start, whose that is, and the first of another job."""
+        plan, n_nodes = self._plan, len(self._snapshot.nodes)
+        width = np.diff(plan.indptr)
+        start_s, job = np.repeat(plan.start_s, width), np.repeat(plan.job, width)
+        has = (start_s != NEVER) & (start_s != UNPLANNED)
+        start_s, job, nodes = start_s[has], job[has].astype(np.int64), plan.nodes[has]
+        first_s = np.full(n_nodes, NEVER, dtype=np.int64)
+        np.minimum.at(first_s, nodes, start_s)
+        of = np.full(n_nodes, -1, dtype=np.int64)
+        is_first = start_s == first_s[nodes]
+        of[nodes[is_first]] = job[is_first]
+        next_s = np.full(n_nodes, NEVER, dtype=np.int64)
+        other = job != of[nodes]
+        np.minimum.at(next_s, nodes[other], start_s[other])
+        return first_s, of, next_s
+
+    @cached_property
+    def _has_free_cpus(self) -> NDArray[np.bool_]:
+        nodes, running = self._snapshot.nodes, self._snapshot.running
+        used = np.zeros(len(nodes), dtype=np.int64)
+        np.add.at(used, running.nodes, running.use[:, CPUS])
+        whole = np.repeat(running.exclusive, np.diff(running.indptr))
+        free: NDArray[np.bool_] = used < nodes.capacity[:, CPUS]
+        free[running.nodes[whole]] = False
+        return free
+
+    def _keeps_licences(self, job: int) -> bool:
+        """Rule 3, without a look at times: such jobs wait for their place in the plan."""
+        wanted = self._snapshot.jobs.licences[job] > 0
+        if not wanted.any():
+            return False
+        plan = self._plan
+        planned = (plan.start_s != NEVER) & (plan.start_s != UNPLANNED) & (plan.job != job)
+        others = self._snapshot.jobs.licences[plan.job[planned]]
+        kept = any(kept.licences.any() for kept in self._snapshot.reservations)
+        return kept or bool((others[:, wanted] > 0).any())
+
+    def _may_be_limited(self, job: int, partition: str) -> bool:
+        """Whether a limit of the site may count a job (rule 4); more may seem so than are."""
+        jobs = self._snapshot.jobs
+        names = {
+            ConsumerKind.USER: jobs.user[job],
+            ConsumerKind.ACCOUNT: jobs.account[job],
+            ConsumerKind.PARTITION: partition,
+        }
+        return any(limit.name in (EACH, names[limit.kind]) for limit in self._site.rules.limits)

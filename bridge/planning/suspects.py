@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Worlds without what may make a plan fail: one row of a snapshot is a suspect.
+
+| suspect | a world without it |
+|---|---|
+| a waiting job | does not know it; the plan gets a row without a start for it (`whole`) |
+| a job that ended | does not know it: nothing is learnt of it |
+| a running job | has its nodes closed; it counts for limits, with an end far away |
+| a reservation | has its nodes closed and its licences taken |
+| a node | has it closed |
+
+So nothing is ever planned on what somebody holds, and a plan for the reduced world is one for the
+real world, too.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.model.plan import Plan
+from bridge.model.reasons import Reason
+from bridge.model.snapshot import Reservation, Snapshot
+from bridge.units import DAY_S, NEVER
+
+FAR_S = 365 * DAY_S
+
+
+class Kind(IntEnum):
+    """What a suspect is a row of."""
+
+    PENDING = 0
+    ENDED = 1
+    RUNNING = 2
+    RESERVATION = 3
+    NODE = 4
+
+
+Rows = Mapping[Kind, Iterable[int]]
+"""Suspects, by kind."""
+
+_OF_NO_REQUEST = frozenset(
+    {"priority", "hold", "hold_text", "array_tasks", "array_startable", "eligible_s"}
+)
+"""Columns of a job that change while it waits, though nobody changed the job."""
+_CLOSED = "closed: planning failed with it"
+
+
+def count(snapshot: Snapshot, kind: Kind) -> int:
+    """How many rows of a kind there are."""
+    tables = snapshot.jobs, snapshot.ended, snapshot.running, snapshot.reservations, snapshot.nodes
+    return len(tables[kind])
+
+
+def name_of(snapshot: Snapshot, kind: Kind, row: int) -> str:
+    """What a suspect is called."""
+    if kind is Kind.NODE:
+        return snapshot.nodes.names[row]
+    if kind is Kind.RESERVATION:
+        return snapshot.reservations[row].name
+    tables = snapshot.jobs, snapshot.ended, snapshot.running
+    return str(tables[kind].id[row])
+
+
+def mark_of(snapshot: Snapshot, kind: Kind, row: int) -> str:
+    """What a suspect is like: another text means that it, or its partition, has changed."""
+    if kind is Kind.NODE:
+        nodes = snapshot.nodes
+        return repr((nodes.capacity[row].tolist(), sorted(nodes.features[row])))
+    if kind is Kind.RESERVATION:
+        return repr(_plain(snapshot.reservations[row]))
+    if kind is Kind.PENDING:
+        own = [_plain(snapshot.partitions[at]) for at in snapshot.jobs.partitions[row]]
+        return repr((_row(snapshot.jobs, row, _OF_NO_REQUEST), own))
+    if kind is Kind.ENDED:
+        return repr(_row(snapshot.ended, row, frozenset()))
+    running = snapshot.running
+    held = slice(int(running.indptr[row]), int(running.indptr[row + 1]))
+    wide = frozenset({"indptr", "nodes", "use"})
+    return repr(
+        (_row(running, row, wide), running.nodes[held].tolist(), running.use[held].tolist())
+    )
+
+
+def _row(table: Any, row: int, without: frozenset[str]) -> list[Any]:
+    return [
+        _plain(getattr(table, column.name)[row])
+        for column in fields(table)
+        if column.name not in without
+    ]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.tobytes()
+    if hasattr(value, "__dataclass_fields__"):
+        return [_plain(getattr(value, each.name)) for each in fields(value)]
+    return value
+
+
+def without(snapshot: Snapshot, suspects: Rows) -> Snapshot:
+    """The world without some of its rows."""
+    rows = {kind: np.array(sorted(suspects.get(kind, ())), dtype=np.intp) for kind in Kind}
+    closed = np.zeros(len(snapshot.nodes), dtype=bool)
+    changed: dict[str, Any] = {}
+    if len(rows[Kind.PENDING]):
+        changed["jobs"] = _left(snapshot.jobs, rows[Kind.PENDING])
+    if len(rows[Kind.ENDED]):
+        changed["ended"] = _left(snapshot.ended, rows[Kind.ENDED])
+    closed[rows[Kind.NODE]] = True
+    if len(rows[Kind.RUNNING]):
+        changed["running"] = _quiet_running(snapshot, rows[Kind.RUNNING], closed)
+    if len(rows[Kind.RESERVATION]):
+        kept = list(snapshot.reservations)
+        total = snapshot.licence_total.copy()
+        for at in rows[Kind.RESERVATION].tolist():
+            closed[kept[at].nodes] = True
+            if len(kept[at].licences):
+                total = np.maximum(total - np.maximum(kept[at].licences, 0), 0)
+            nobody = np.zeros(0, dtype=np.int32)
+            nothing = np.zeros_like(kept[at].licences)
+            kept[at] = Reservation(f"#{at}", snapshot.now_s, snapshot.now_s + 1, nobody, nothing)
+        changed |= {"reservations": tuple(kept), "licence_total": total}
+    if closed.any():
+        nodes = snapshot.nodes
+        changed["nodes"] = replace(
+            nodes,
+            usable=nodes.usable & ~closed,
+            state=tuple(
+                _CLOSED if shut else state
+                for state, shut in zip(nodes.state, closed.tolist(), strict=True)
+            ),
+        )
+    return replace(snapshot, **changed) if changed else snapshot
+
+
+def _left(table: Any, rows: NDArray[np.intp]) -> Any:
+    """A table without some rows."""
+    stays = np.ones(len(table), dtype=bool)
+    stays[rows] = False
+    return replace(
+        table, **{column.name: getattr(table, column.name)[stays] for column in fields(table)}
+    )
+
+
+def _quiet_running(snapshot: Snapshot, rows: NDArray[np.intp], closed: NDArray[np.bool_]) -> Any:
+    """Running jobs of which little is said; their nodes are closed."""
+    running, now_s = snapshot.running, snapshot.now_s
+    owner = np.repeat(np.arange(len(running)), np.diff(running.indptr))
+    own = np.isin(owner, rows)
+    held = running.nodes[own]
+    closed[held] = True
+    quiet = {
+        name: getattr(running, name).copy() for name in ("name", "start_s", "end_s", "licences")
+    }
+    quiet["name"][rows] = ""
+    quiet["start_s"][rows] = np.clip(running.start_s[rows], 0, now_s)
+    quiet["end_s"][rows] = np.maximum(np.clip(running.end_s[rows], 0, now_s + FAR_S), now_s + 1)
+    quiet["licences"][rows] = np.clip(running.licences[rows], 0, snapshot.licence_total)
+    use = running.use.copy()
+    use[own] = np.clip(use[own], 0, snapshot.nodes.capacity[held])
+    return replace(running, **quiet, use=use)
+
+
+def whole(snapshot: Snapshot, plan: Plan, reasons: Mapping[int, Reason]) -> Plan:
+    """A plan for a world without some waiting jobs, as one for the world.
+
+    Args:
+        snapshot: the world.
+        plan: made without these jobs.
+        reasons: rows of `snapshot.jobs` that it does not know, and why they do not start.
+    """
+    if not reasons:
+        return plan
+    missing = np.array(sorted(reasons), dtype=np.int32)
+    known = np.delete(np.arange(len(snapshot.jobs), dtype=np.int32), missing)
+    more = len(missing)
+    believed = plan.believed
+    if believed is not None:
+        run_s = np.zeros(len(snapshot.jobs), dtype=np.int64)
+        run_s[known] = believed.run_s
+        believed = replace(believed, run_s=run_s)
+    return replace(
+        plan,
+        job=np.concatenate((known[plan.job], missing)),
+        start_s=np.concatenate((plan.start_s, np.full(more, NEVER, dtype=np.int64))),
+        end_s=np.concatenate((plan.end_s, np.zeros(more, dtype=np.int64))),
+        partition=np.concatenate((plan.partition, np.full(more, -1, dtype=np.int32))),
+        indptr=np.concatenate((plan.indptr, np.full(more, plan.indptr[-1], dtype=np.int64))),
+        reasons=(*plan.reasons, *(reasons[row] for row in missing.tolist())),
+        believed=believed,
+    )
+
+
+def nothing(snapshot: Snapshot, policy: str, reason: Reason) -> Plan:
+    """The plan that starts nobody."""
+    empty = np.zeros(0, dtype=np.int64)
+    ints = empty.astype(np.int32)
+    nobody = np.arange(len(snapshot.jobs))
+    start = Plan(
+        snapshot.now_s,
+        policy,
+        ints,
+        empty,
+        empty,
+        ints,
+        np.zeros(1, dtype=np.int64),
+        ints,
+        ints,
+        (),
+    )
+    return whole(snapshot, start, dict.fromkeys(nobody.tolist(), reason))

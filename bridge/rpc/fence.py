@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which controller is listened to: the newest one that is alive.
+
+Words
+    epoch       one life of a controller; the larger, the newer. A hint: clocks are set back, and a
+                senseless number is a number, too.
+    holder      the controller that is listened to.
+    lease       how long a silent holder keeps its place against an older epoch.
+
+Rules
+    1. A hello with a newer epoch takes over at once.
+    2. One with an older epoch takes over when the holder has been silent for its lease. Before, it
+       is refused, and told when it may come back. So a dead holder, or an absurd epoch, costs a
+       lease, and of two that live the older one is never listened to.
+    3. The lease is `LEASE_S`, some ticks of a controller. It is `FIRST_LEASE_S` from its hello on
+       for a holder none of whose reports was taken yet: saying hello alone renews nothing.
+    4. A holder that lost its place by silence and comes back was alive all the time: from then on
+       its lease is `TIMES` the silence it kept.
+    5. A holder that lost its place without a report having been taken counts as an older one.
+    6. A hello that is repeated changes nothing.
+
+The clock is handed in and must not be one that can be set.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bridge.errors import StaleSnapshot
+
+LEASE_S = 60.0
+"""A controller calls every `bridge_tick_s` (10 s) at the least."""
+
+FIRST_LEASE_S = 15.0
+"""Longer than a full report takes that follows its hello."""
+
+LONGEST_LEASE_S = 3 * 3600.0
+"""Three times the largest `bridge_tick_s`."""
+
+TIMES = 3
+MOST_REMEMBERED = 64
+
+
+@dataclass
+class _Life:
+    """What is known of an epoch.
+
+    Attributes:
+        began: its hello, as the holder.
+        called: its last call.
+        reported: a report of it was taken.
+        silenced: it lost its place to an older one.
+    """
+
+    began: float
+    called: float
+    lease_s: float = LEASE_S
+    reported: bool = False
+    silenced: bool = False
+
+
+class Fence:
+    """Lets one controller in at a time.
+
+    Attributes:
+        epoch: of the holder; 0: there is none.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.epoch = 0
+        self._clock = clock
+        self._holder = _Life(0.0, 0.0)
+        self._past: dict[int, _Life] = {}
+
+    def take(self, epoch: int) -> None:
+        """A hello.
+
+        Raises:
+            StaleSnapshot: another controller is listened to.
+        """
+        now = self._clock()
+        if epoch == self.epoch:
+            self._holder.called = now
+            return
+        past = self._past.get(epoch)
+        if not self._is_newer(epoch) and self._left_s(now) > 0:
+            self._refuse(epoch, now)
+        life = _Life(began=now, called=now)
+        if past is not None:
+            kept_s = TIMES * (now - past.called) if past.silenced else 0.0
+            life.lease_s = min(max(past.lease_s, kept_s), LONGEST_LEASE_S)
+            del self._past[epoch]
+        if self.epoch:
+            while len(self._past) >= MOST_REMEMBERED:
+                del self._past[next(iter(self._past))]
+            self._holder.silenced = epoch < self.epoch
+            self._past[self.epoch] = self._holder
+        self.epoch, self._holder = epoch, life
+
+    def admit(self, epoch: int) -> bool:
+        """A report.
+
+        Returns:
+            False if its controller has not said hello.
+
+        Raises:
+            StaleSnapshot: another controller is listened to.
+        """
+        now = self._clock()
+        if epoch == self.epoch:
+            self._holder.called = now
+            return True
+        if not self._is_newer(epoch):
+            self._refuse(epoch, now)
+        if self.epoch:  # asked for everything, it would send reports for ever, and no hello
+            raise StaleSnapshot(
+                f"epoch {epoch} was silent and another controller (epoch {self.epoch}) has taken "
+                "over: say hello again"
+            )
+        return False
+
+    def reported(self) -> None:
+        """A report of the holder was taken."""
+        self._holder.reported = True
+        self._holder.called = self._clock()
+
+    def _is_newer(self, epoch: int) -> bool:
+        past = self._past.get(epoch)
+        return epoch > self.epoch and (past is None or past.reported)
+
+    def _left_s(self, now: float) -> float:
+        """How long the holder keeps its place if it stays silent."""
+        holder = self._holder
+        if not self.epoch:
+            return 0.0
+        if not holder.reported:
+            return holder.began + FIRST_LEASE_S - now
+        return holder.called + holder.lease_s - now
+
+    def _refuse(self, epoch: int, now: float) -> None:
+        left_s = self._left_s(now)
+        when = f"in {left_s:.0f} s, if that one is silent" if left_s > 0 else "now"
+        raise StaleSnapshot(
+            f"epoch {epoch} is over: a newer controller (epoch {self.epoch}) has taken over; say "
+            f"hello again {when}"
+        )

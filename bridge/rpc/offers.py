@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs that the controller is asked to place by itself, and how often.
+
+Rules
+    1. A job is offered where the planner has no start for it now that the controller would have:
+       because its start was refused, or because by the planner's account it does not fit, or never
+       will, or is outside the bounds of its partitions (a QOS may lift these). So whatever the
+       controller itself would start on free nodes starts.
+    2. Not offered are jobs that wait for what is no matter of nodes: held, limited, before their
+       begin time, or behind the place of a job before them.
+    3. After a refusal a job is offered again when its version is another one, or when the cluster
+       has changed: first after 1 s, then after twice as long, up to `retry_s`; and after
+       `ANYWAY_S` even if nothing has changed.
+    4. Looked at are the first `FIRST` rows of the plan that wait so; at most `MOST` of their jobs
+       are offered in one cycle.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bridge.model.job import Hold
+from bridge.model.plan import Plan
+from bridge.model.reasons import ReasonCode
+from bridge.model.snapshot import Snapshot
+
+MOST = 16
+"""Each offer is a search of the controller's, under its locks."""
+
+FIRST = 1000
+ANYWAY_S = 600
+
+_REASONS = np.array(
+    (
+        ReasonCode.RESOURCES, ReasonCode.RESERVATION, ReasonCode.MAINTENANCE,
+        ReasonCode.NODES_DOWN, ReasonCode.NEVER, ReasonCode.BAD_REQUEST, ReasonCode.REFUSED,
+        ReasonCode.PARTITION,
+    )
+)  # fmt: skip
+_HOLDS = np.isin(np.arange(256), (Hold.NONE, Hold.REFUSED, Hold.BAD_REQUEST))
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    version: int
+    changes: int
+    again_from_s: int
+    again_at_s: int
+    times: int
+
+    def waits(self, changes: int, now_s: int) -> bool:
+        if not 0 < self.again_at_s - now_s <= ANYWAY_S:  # or the clock was set
+            return False
+        return self.changes == changes or now_s < self.again_from_s
+
+
+class Offers:
+    """Who has been offered, by job id.
+
+    Attributes:
+        next_s: when the next of the last candidates may be offered again; None: there is none.
+    """
+
+    def __init__(self, retry_s: int) -> None:
+        self._retry_s = retry_s
+        self._asked: dict[str, _Asked] = {}
+        self.next_s: int | None = None
+
+    def candidates(self, snapshot: Snapshot, plan: Plan, changes: int) -> list[int]:
+        """Rows of the jobs to offer now, first those that the plan considered first."""
+        self.next_s = None
+        if not len(plan):
+            return []
+        jobs, now_s = snapshot.jobs, snapshot.now_s
+        codes = np.fromiter(
+            (0 if reason is None else int(reason.code) for reason in plan.reasons), np.int64
+        )
+        later = plan.start_s != plan.now_s
+        waits = later & np.isin(codes, _REASONS) & _HOLDS[jobs.hold[plan.job]]
+        starting = np.zeros(len(jobs), dtype=bool)
+        starting[plan.job[~later]] = True
+        found: dict[int, None] = {}
+        for row in plan.job[waits & ~starting[plan.job]][:FIRST].tolist():
+            if row in found or (jobs.array_tasks[row] and not jobs.array_startable[row]):
+                continue
+            asked = self._asked.get(jobs.id[row])
+            known = asked is not None and asked.version == int(jobs.version[row])
+            if asked is not None and known and asked.waits(changes, now_s):
+                at_s = asked.again_at_s if asked.changes == changes else asked.again_from_s
+                self.next_s = at_s if self.next_s is None else min(self.next_s, at_s)
+                continue
+            found[row] = None
+            if len(found) >= 4 * MOST:
+                break
+        return list(found)
+
+    def note(self, job_id: str, version: int, *, changes: int, now_s: int) -> None:
+        """A job was offered, or has no nodes to choose from: now it is the turn of others."""
+        before = self._asked.get(job_id)
+        times = before.times + 1 if before is not None and before.version == version else 1
+        wait_s = min(1 << min(times - 1, 20), self._retry_s)
+        self._asked[job_id] = _Asked(version, changes, now_s + wait_s, now_s + ANYWAY_S, times)
+        if len(self._asked) > 100_000:
+            del self._asked[next(iter(self._asked))]

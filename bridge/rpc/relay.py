@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Passes bytes on between two sockets that do not block, with limits in time and rate.
+
+Rules
+    1. What was read from one side is written to the other before more is read: a side that takes
+       nothing costs at most one piece of `CHUNK` bytes.
+    2. When one side has ended, what is under way to the other is delivered, then both are closed.
+    3. Bytes from the client are counted against its owner's `Allowance`. When that is used up
+       nothing is read until it has grown again; nothing is lost.
+"""
+
+import contextlib
+import socket
+import ssl
+from dataclasses import dataclass, field
+
+CHUNK = 1 << 18
+
+READ, WRITE = 1, 2
+
+
+@dataclass
+class Allowance:
+    """Bytes that one owner's clients may send: a burst, and so many a second from then on."""
+
+    rate: float
+    burst: float
+    left: float = field(init=False)
+    at: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.left = self.burst
+
+    def wait_s(self, now: float) -> float:
+        """How long nothing may be read; 0: something may."""
+        self.left = min(self.burst, self.left + (now - self.at) * self.rate)
+        self.at = now
+        return 0.0 if self.left > 0 else (1 - self.left) / self.rate
+
+    def spend(self, size: int) -> None:
+        """Counts bytes that were read."""
+        self.left -= size
+
+
+class _Side:
+    """One socket of a link.
+
+    Attributes:
+        pending: bytes that it has not taken yet.
+        want: what it waits for to take or give them, beyond the usual (TLS); 0: nothing.
+        ended: it gives nothing any more.
+    """
+
+    def __init__(self, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        self.socket = sock
+        self.pending = memoryview(b"")
+        self.want = 0
+        self.ended = False
+
+    def receive(self) -> bytes | None:
+        """What there is; None: nothing yet; empty: it has ended."""
+        try:
+            return self.socket.recv(CHUNK)
+        except (BlockingIOError, InterruptedError, ssl.SSLWantReadError):
+            return None
+        except ssl.SSLWantWriteError:
+            self.want = WRITE
+            return None
+        except OSError:
+            return b""
+
+    def flush(self) -> bool:
+        """Writes what is pending; tells whether any of it went."""
+        moved = False
+        while self.pending:
+            try:
+                sent = self.socket.send(self.pending)
+            except (BlockingIOError, InterruptedError, ssl.SSLWantWriteError):
+                break
+            except ssl.SSLWantReadError:
+                self.want = READ
+                break
+            except OSError:
+                self.pending, self.ended = memoryview(b""), True
+                break
+            self.pending, moved = self.pending[sent:], True
+        return moved
+
+
+class Link:
+    """A client and the server behind it.
+
+    Attributes:
+        owner: whose connection it is.
+        began, moved: when it was made, and when bytes moved last.
+        stuck_since: since when one side takes nothing of what is pending; None: nothing is.
+        resume_at: nothing is read from the client before that.
+        over: nothing can be moved any more; to be closed.
+    """
+
+    def __init__(
+        self,
+        client: socket.socket,
+        server: socket.socket,
+        owner: object,
+        allowance: Allowance | None,
+        now: float,
+    ) -> None:
+        self._client, self._server = _Side(client), _Side(server)
+        self._allowance = allowance
+        self.owner = owner
+        self.began = self.moved = now
+        self.heard = False
+        self.stuck_since: float | None = None
+        self.resume_at = 0.0
+        self.over = False
+
+    @property
+    def sockets(self) -> tuple[socket.socket, socket.socket]:
+        """The client's and the server's."""
+        return self._client.socket, self._server.socket
+
+    def step(self, now: float) -> None:
+        """Moves what can be moved."""
+        client, server = self._client, self._server
+        client.want = server.want = 0
+        moved = self._pump(client, server, self._allowance, now)
+        moved |= self._pump(server, client, None, now)
+        if moved:
+            self.moved = now
+        if not client.pending and not server.pending:
+            self.stuck_since = None
+        elif moved or self.stuck_since is None:
+            self.stuck_since = now
+        # Who has ended takes nothing any more either.
+        self.over = (client.ended and not server.pending) or (server.ended and not client.pending)
+
+    def _pump(self, source: _Side, sink: _Side, allowance: Allowance | None, now: float) -> bool:
+        moved = sink.flush()
+        while not sink.pending and not source.ended:
+            if allowance is not None and (wait_s := allowance.wait_s(now)):
+                self.resume_at = now + wait_s
+                break
+            data = source.receive()
+            if data is None:
+                break
+            moved = True
+            if not data:
+                source.ended = True
+                break
+            if allowance is not None:
+                allowance.spend(len(data))
+            self.heard |= source is self._client
+            sink.pending = memoryview(data)
+            sink.flush()
+            if not isinstance(source.socket, ssl.SSLSocket):
+                break  # what is left makes the selector tell again; TLS keeps it to itself
+        return moved
+
+    def interest(self, now: float) -> tuple[int, int]:
+        """What client and server are waited for: `READ`, `WRITE`, both or none of them."""
+        client, server = self._client, self._server
+        of_client = WRITE * bool(client.pending) | client.want
+        of_server = WRITE * bool(server.pending) | server.want
+        if not server.pending and not client.ended and self.resume_at <= now:
+            of_client |= READ
+        if not client.pending and not server.ended:
+            of_server |= READ
+        return of_client, of_server
+
+    def close(self) -> None:
+        """Closes both sockets."""
+        for side in (self._client, self._server):
+            with contextlib.suppress(OSError):
+                side.socket.close()

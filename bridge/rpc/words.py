@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Words of users and controllers, made harmless: short and printable, never refused."""
+
+MAX_TEXT = 200
+
+
+def printable(text: str) -> str:
+    """Shortens words and replaces the signs in them that cannot be shown."""
+    if len(text) > MAX_TEXT:
+        text = text[: MAX_TEXT - 3] + "..."
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else "?" for char in text)

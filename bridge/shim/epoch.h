@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The number of a controller's life. It grows with every start, even if the clock was set back in
+// between: the last one lies in StateSaveLocation, which a backup controller shares.
+#ifndef BRIDGE_EPOCH_H
+#define BRIDGE_EPOCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+// Unix time in microseconds, or one more than the last number if that is greater. What cannot be
+// read or written is said in `problem` (else empty), and the clock alone counts.
+uint64_t epoch_begin(const char *directory, uint64_t now_us, char *problem, size_t problem_bytes);
+
+#endif

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SIGTERM, SIGINT and SIGHUP of the service, and the promise that the first two end it in seconds.
+
+Rules
+    1. A signal may be delivered to any thread, and Python's handlers run in the main one, which
+       that does not wake. A descriptor is written to whichever thread it is; one of our own reads.
+    2. During the start, SIGTERM and SIGINT interrupt whatever the main thread is at.
+    3. Who is not gone `END_S` after SIGTERM or SIGINT is ended: a cycle that takes for ever must
+       not hold up a restart, nor what hangs on a disk. A second SIGINT ends at once.
+"""
+
+import contextlib
+import logging
+import os
+import queue
+import signal
+import socket
+import sys
+import threading
+import time
+from types import FrameType
+from typing import NoReturn
+
+_log = logging.getLogger(__name__)
+
+END_S = 15.0
+"""Less than TimeoutStopSec of the unit that is shipped."""
+
+
+class Ended(BaseException):
+    """SIGTERM or SIGINT came during the start."""
+
+
+class Signals:
+    """Listens from the moment it is made; in the main thread.
+
+    Attributes:
+        starting: SIGTERM and SIGINT raise `Ended` in the main thread, once.
+    """
+
+    def __init__(self) -> None:
+        self.starting = True
+        self._came: queue.SimpleQueue[signal.Signals] = queue.SimpleQueue()
+        self._heard, self._told = socket.socketpair()
+        self._told.setblocking(False)
+        signal.set_wakeup_fd(self._told.fileno())
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._handle)
+        threading.Thread(target=self._listen, name="signals", daemon=True).start()
+
+    def next(self) -> signal.Signals:
+        """Waits for one."""
+        return self._came.get()
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        del frame
+        if self.starting and number != signal.SIGHUP:
+            self.starting = False
+            raise Ended(signal.Signals(number).name)
+
+    def _listen(self) -> None:
+        ending = False
+        while True:
+            for number in self._heard.recv(64):
+                came = signal.Signals(number)
+                if came is not signal.SIGHUP:
+                    if ending and came is signal.SIGINT:
+                        leave(1)
+                    if not ending:
+                        threading.Thread(target=_end_later, name="end", daemon=True).start()
+                    ending = True
+                self._came.put(came)
+
+
+def _end_later() -> None:
+    time.sleep(END_S)
+    _log.error("not ended after %.0f s: something does not answer; it is left behind", END_S)
+    leave(1)
+
+
+def leave(code: int) -> NoReturn:
+    """Ends the process, whatever its threads are at: Python itself would wait for them."""
+    logging.shutdown()
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
+    os._exit(code)

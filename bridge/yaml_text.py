@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""YAML that people write: plain values, of a bounded size and depth, and no key twice.
+
+Aliases count as often as they are used: ten lines of them can mean more values than there is
+memory for, and whoever looks at them all, or writes them into a message, would never end.
+"""
+
+from typing import Any, Final
+
+import yaml
+
+MOST_VALUES: Final = 200_000
+MOST_DEPTH: Final = 50
+MOST_CHARACTERS: Final = 1 << 20
+
+_Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class NoYaml(ValueError):
+    """It cannot be read; `where` says at which line and column, if that is known."""
+
+    def __init__(self, problem: str, where: str = "") -> None:
+        self.problem, self.where = problem, where
+        super().__init__(f"{where}: {problem}" if where else problem)
+
+
+class _Loader(_Base):  # type: ignore[misc]
+    """No key is there twice: which one counts would be chance."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key_node, _ in node.value:
+            key = getattr(key_node, "value", None)
+            if isinstance(key, str) and key != "<<":
+                if key in seen:
+                    raise yaml.constructor.ConstructorError(
+                        None, None, f"key '{key:.60}' is there twice", key_node.start_mark
+                    )
+                seen.add(key)
+        found: dict[Any, Any] = super().construct_mapping(node, deep)
+        return found
+
+
+def load(text: str) -> Any:
+    """Reads a text.
+
+    Raises:
+        NoYaml: it is none, is too large, or says something that cannot be held.
+    """
+    if len(text) > MOST_CHARACTERS:
+        raise NoYaml(f"longer than {MOST_CHARACTERS} characters")
+    depth = 0
+    try:
+        for event in yaml.parse(text, Loader=_Base):
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            if depth > MOST_DEPTH:
+                raise NoYaml("nested too deeply", _where(event.start_mark))
+        loader = _Loader(text)
+        try:
+            root = loader.get_single_node()
+            if root is None:
+                return None
+            _measure(root)
+            return loader.construct_document(root)
+        finally:
+            loader.dispose()
+    except NoYaml:
+        raise
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+        raise NoYaml(f"{problem:.200}", _where(mark)) from error
+    except RecursionError as error:
+        raise NoYaml("nested too deeply") from error
+    except (ValueError, OverflowError, TypeError) as error:  # a date or a number that is none
+        raise NoYaml(f"{error}"[:200]) from error
+
+
+def _where(mark: Any) -> str:
+    return "" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}"
+
+
+def _measure(root: yaml.Node) -> None:
+    """Refuses more values than are bearable, aliases followed.
+
+    Raises:
+        NoYaml: there are, or one contains itself.
+    """
+    known: dict[int, tuple[int, int]] = {}
+    within: set[int] = set()
+
+    def measure(node: yaml.Node) -> tuple[int, int]:
+        """Values in it, and how deep it is."""
+        if id(node) in known:
+            return known[id(node)]
+        if id(node) in within:
+            raise NoYaml("a value contains itself", _where(node.start_mark))
+        within.add(id(node))
+        size, depth = 1, 0
+        inner: list[yaml.Node] = []
+        if isinstance(node, yaml.SequenceNode):
+            inner = node.value
+        elif isinstance(node, yaml.MappingNode):
+            inner = [part for pair in node.value for part in pair]
+        for part in inner:
+            more, below = measure(part)
+            size, depth = size + more, max(depth, below + 1)
+        if size > MOST_VALUES:
+            raise NoYaml(f"more than {MOST_VALUES} values", _where(node.start_mark))
+        if depth > MOST_DEPTH:
+            raise NoYaml("nested too deeply", _where(node.start_mark))
+        within.discard(id(node))
+        known[id(node)] = size, depth
+        return size, depth
+
+    measure(root)

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Submits the same jobs to a bridged and to a stock Slurm of the same nodes; tells what differs.
+
+Ends with exit code 1 if the bridge does anything worse that is not on the closed list.
+"""
+
+import argparse
+import fcntl
+import json
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from tests.differential import run, table
+from tests.differential.cases import Case, choose, load
+from tests.differential.stand import Stand
+
+EVERY = 10
+"""After so many cases the files are written, for whom that waits for them."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="scripts/test differential", description=__doc__)
+    add = parser.add_argument
+    add("--only", metavar="WORDS", default="", help="cases whose topic and name hold all of these")
+    add("--json", type=Path, metavar="FILE", help="write all outcomes here")
+    add("--add", action="store_true", help="keep what the file of --json says of other cases")
+    add("--differences", type=Path, metavar="FILE", help="write what is to be mended here")
+    add("--again", action="store_true", help="only cases that the file of --json says differ")
+    add("--rest", action="store_true", help="only cases that the file of --json does not hold yet")
+    add("--once", action="store_true", help="do not run a case again that differs")
+    add("--table", type=Path, metavar="FILE", help="write the table here, as Markdown")
+    add("--list", action="store_true", help="only name the cases")
+    add("--keep", action="store_true", help="leave the clusters for the next run")
+    add("--name", default="sbdiff", help="how the clusters' names begin [%(default)s]")
+    given = parser.parse_args()
+    everything = load()
+    cases = choose(everything, given.only)
+    if given.again:
+        told = json.loads(given.json.read_text())
+        differ = {
+            (row["topic"], row["name"]) for row in told if row["verdict"] in ("worse", "broken")
+        }
+        cases = [case for case in cases if (case.topic, case.name) in differ]
+    if given.rest and given.json.exists():
+        told = json.loads(given.json.read_text())
+        known = {(row["topic"], row["name"]) for row in told}
+        cases = [case for case in cases if (case.topic, case.name) not in known]
+    if given.list:
+        for case in cases:
+            print(f"{case.topic}: {case.name}: {case.lines}")
+        print(f"{len(cases)} cases")
+        return 0
+    if not cases:
+        parser.error("no case is chosen")
+    lock = (Path(tempfile.gettempdir()) / f"{given.name}.lock").open("w")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        parser.error(f"another run uses the clusters {given.name}*")
+    stands = (
+        Stand(f"{given.name}stock", bridged=False), Stand(f"{given.name}bridge", bridged=True)
+    )  # fmt: skip
+    rows: list[run.Row] = []
+    begin_s = time.monotonic()
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(lambda s: None if given.keep and s.is_up() else s.up(), stands))
+            for number, case in enumerate(cases, 1):
+                row = run.run(case, *stands, pool, once=given.once)
+                rows.append(row)
+                minutes, seconds = divmod(int(time.monotonic() - begin_s), 60)
+                print(f"[{minutes:2}:{seconds:02}] {number}/{len(cases)} {row.verdict:<11} "
+                      f"{case.topic}: {case.name}", flush=True)  # fmt: skip
+                for line in dict.fromkeys(row.differences()):
+                    print(f"        {line}", flush=True)
+                if number % EVERY == 0:
+                    _write(given, rows, everything)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+    finally:
+        for stand in stands:
+            if given.keep:
+                stand.close()
+            else:
+                stand.down()
+    _write(given, rows, everything)
+    counts = table.counts([row.as_dict() for row in rows])
+    print(", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
+    return 1 if counts.get("worse") or counts.get("broken") or len(rows) < len(cases) else 0
+
+
+def _write(given: argparse.Namespace, rows: list[run.Row], everything: list[Case]) -> None:
+    """The files that were asked for, of the rows so far."""
+    told = [row.as_dict() for row in rows]
+    if given.add and given.json and given.json.exists():
+        fresh = {(row["topic"], row["name"]): row for row in told}
+        old = {(row["topic"], row["name"]): row for row in json.loads(given.json.read_text())}
+        # In the order of the files; what is no case any more is forgotten.
+        both = {**old, **fresh}
+        told = [both[key] for case in everything if (key := (case.topic, case.name)) in both]
+    if given.json:
+        given.json.write_text(json.dumps(told, indent=1) + "\n")
+    if given.table:
+        given.table.write_text(table.markdown(told))
+    if given.differences:
+        given.differences.write_text(table.differences(told))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

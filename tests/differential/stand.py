@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One of the two clusters, from up to down, and the line to its agent."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "docker"))
+
+from cluster import images, life  # noqa: E402
+from cluster.engine import call  # noqa: E402
+
+from tests.differential.accounts import commands  # noqa: E402
+from tests.differential.site import site  # noqa: E402
+
+AGENT = Path(__file__).with_name("agent.py")
+
+
+class StandError(Exception):
+    """A cluster does not do what it is told; the message says what."""
+
+
+class Stand:
+    """A cluster, bridged or stock."""
+
+    def __init__(self, name: str, *, bridged: bool) -> None:
+        """Nothing is started yet."""
+        self.name, self.bridged = name, bridged
+        self.said: list[dict[str, Any]] = []
+        """What the submissions of this case said; empty for one in the background."""
+        self._agent: subprocess.Popen[str] | None = None
+
+    def up(self) -> None:
+        """Starts it, with its accounts; both are of one image."""
+        life.down(self.name)
+        if not images.exists(images.CLUSTER):
+            images.build("cluster")
+        life.up(site(self.name, bridged=self.bridged), image=images.CLUSTER)
+        call("exec", "-i", f"{self.name}-dbd", "sh", "-es", stdin=commands(early=False).encode())
+
+    def is_up(self) -> bool:
+        """Does it answer already?"""
+        return call("exec", f"{self.name}-login", "scontrol", "ping", check=False).returncode == 0
+
+    def down(self) -> None:
+        """Removes it."""
+        self.close()
+        life.down(self.name)
+
+    def close(self) -> None:
+        """Ends the agent; the cluster stays."""
+        if self._agent is not None:
+            if self._agent.stdin is not None:
+                self._agent.stdin.close()
+            self._agent.wait(30)
+            self._agent = None
+
+    def ask(self, verb: str, **request: object) -> Any:
+        """Asks the agent.
+
+        Raises:
+            StandError: it could not do it.
+        """
+        if self._agent is None or self._agent.poll() is not None:
+            self._agent = subprocess.Popen(
+                ["docker", "exec", "-i", f"{self.name}-login", "python3", "-u", "-c",
+                 AGENT.read_text(encoding="utf-8")],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            )  # fmt: skip
+        assert self._agent.stdin is not None
+        assert self._agent.stdout is not None
+        self._agent.stdin.write(json.dumps({"verb": verb, **request}) + "\n")
+        self._agent.stdin.flush()
+        line = self._agent.stdout.readline()
+        if not line:
+            raise StandError(f"{self.name}: the agent is gone")
+        answer = json.loads(line)
+        if "error" in answer:
+            raise StandError(f"{self.name}: {verb}: {answer['error']}")
+        return answer["answer"]

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Some thousand senseless messages; each run has its own, SCHEDBRIDGE_SEED=N repeats them."""
+
+import os
+import random
+from collections import Counter
+
+import pytest
+
+from bridge.rpc.pb import scheduler_pb2 as pb
+from tests.fuzz.harness import MESSAGES, Broken, Episode
+from tests.fuzz.mutation import mutated, mutated_bytes
+from tests.unit.rpc.worlds import a_full, a_job
+
+SEED = int(os.environ.get("SCHEDBRIDGE_SEED") or random.SystemRandom().randrange(10**9))
+PARTS, EPISODES = 10, 20
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_every_report_that_is_taken_gets_a_legal_plan(part, caplog):
+    caplog.set_level("CRITICAL", "bridge")
+    print(f"SCHEDBRIDGE_SEED={SEED}")
+    counts = Counter()
+    for number in range(part * EPISODES, (part + 1) * EPISODES):
+        counts += Episode(f"{SEED}:{number}").run()
+    print(dict(counts))
+    assert counts["messages"] == EPISODES * MESSAGES
+    assert counts["planned"] > counts["messages"] / 5  # else it proves little
+
+
+def test_a_plan_that_is_illegal_is_noticed(monkeypatch):
+    monkeypatch.setattr("tests.fuzz.harness.check", lambda *_: ("some violation",))
+    with pytest.raises(Broken, match=r"some violation\n.*--episode 1:1"):
+        Episode("1:1").run()
+
+
+def test_an_error_that_is_not_documented_is_noticed(monkeypatch):
+    def fail(*_):
+        raise KeyError("x")
+
+    monkeypatch.setattr("bridge.rpc.session.read_partitions", fail)
+    with pytest.raises(Broken, match=r"KeyError: 'x'\n"):
+        Episode("1:1").run()
+
+
+def test_mutations_repeat_and_differ():
+    def some(seed):
+        rng, message = random.Random(seed), a_full([a_job()])
+        mutated(rng, message, 5)
+        return mutated_bytes(rng, message.SerializeToString())
+
+    assert some(1) == some(1)
+    assert len({some(seed) for seed in range(50)}) == 50
+    fields = set()
+    for seed in range(2000):
+        message = a_full([a_job()])
+        mutated(random.Random(seed), message, 3)
+        fields |= {field.name for job in message.jobs for field, _ in job.ListFields()}
+    assert fields == {field.name for field in pb.Job.DESCRIPTOR.fields}

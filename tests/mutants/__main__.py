@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plants faults one at a time in a copy of the tree and tells which suites notice.
+
+`python -m tests.mutants --help`. Exit code 1: a suite fails without a fault, or a fault is noticed
+by fewer than two suites.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import bridge.core
+from tests.mutants.mutants import FILE, Mutant, Unfit, read
+from tests.mutants.running import CORE, Copy
+
+ENOUGH = 2
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
+    parser.add_argument("only", nargs="*", help="words in the names of the mutants to try")
+    parser.add_argument("--all-suites", action="store_true", help="go on after two have noticed")
+    parser.add_argument("--trust", action="store_true", help="the suites are known to pass")
+    parser.add_argument(
+        "--done",
+        type=Path,
+        metavar="FILE",
+        help="results go here; what is there is not tried again",
+    )
+    parser.add_argument(
+        "--home", type=Path, metavar="FOLDER", help="keeps the copy, and what is compiled in it"
+    )
+    parser.add_argument("--table", action="store_true", help="print what is in --done, and end")
+    given = parser.parse_args()
+    suites, mutants = read(FILE.read_text(encoding="utf-8"))
+    done = _read_done(given.done)
+    if given.table:
+        print(table(mutants, done))
+        return 0
+    chosen = [m for m in mutants if not given.only or any(word in m.name for word in given.only)]
+    todo = [m for m in chosen if _key(m) not in done]
+    bad = sum(len(done[_key(m)]) < ENOUGH for m in chosen if _key(m) in done)
+    with tempfile.TemporaryDirectory(prefix="sb-mutants-") as passing:
+        copy = Copy(Path(given.home or passing).resolve())
+        if any(_is_core(m) for m in todo):
+            copy.prepare_core()
+        sound, unsound = (suites, 0) if given.trust else _without_fault(suites, todo, copy)
+        bad += unsound
+        for number, mutant in enumerate(todo, 1):
+            noticed = _noticed(mutant, sound, copy, everything=given.all_suites)
+            enough = len(noticed) >= ENOUGH
+            bad += not enough
+            told = "; ".join(f"{name} ({words})" for name, words in noticed.items()) or "nobody"
+            print(f"{number:>3}/{len(todo)} {'ok ' if enough else 'BAD'} {mutant.name}: {told}",
+                  flush=True)  # fmt: skip
+            if given.done is not None:
+                given.done.parent.mkdir(parents=True, exist_ok=True)
+                with given.done.open("a", encoding="utf-8") as sink:
+                    sink.write(json.dumps({"key": _key(mutant), "noticed": noticed}) + "\n")
+    print(f"{len(chosen)} mutants, {bad} problems")
+    return 1 if bad else 0
+
+
+def table(mutants: list[Mutant], done: dict[str, dict[str, str]]) -> str:
+    """Markdown: which suites noticed which mutant, and by what."""
+    lines = ["| mutant | noticed by |", "|---|---|"]
+    for mutant in mutants:
+        noticed = done.get(_key(mutant))
+        told = "not tried"
+        if noticed is not None:
+            said = (f"{name}: `{words.replace('|', '/')}`" for name, words in noticed.items())
+            told = "<br>".join(said) or "nobody"
+        lines.append(f"| {mutant.name} | {told} |")
+    return "\n".join(lines)
+
+
+def _read_done(path: Path | None) -> dict[str, dict[str, str]]:
+    if path is None or not path.exists():
+        return {}
+    entries = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    return {entry["key"]: entry["noticed"] for entry in entries}
+
+
+def _key(mutant: Mutant) -> str:
+    """Changes with the patch and with the suites."""
+    return f"{mutant.name} {hashlib.sha256(repr(mutant).encode()).hexdigest()[:12]}"
+
+
+def _is_core(mutant: Mutant) -> bool:
+    return mutant.file.startswith(CORE) and mutant.file.endswith("pp")
+
+
+def _without_fault(
+    suites: dict[str, list[str]], chosen: list[Mutant], copy: Copy
+) -> tuple[dict[str, list[str]], int]:
+    """The suites that pass: one that fails anyway notices nothing."""
+    sound, bad = {}, 0
+    for name in dict.fromkeys(suite for mutant in chosen for suite in mutant.suites):
+        ran = copy.run(suites[name])
+        if ran.passed:
+            sound[name] = suites[name]
+        else:
+            bad += 1
+            print(f"suite '{name}' fails without a fault: {ran.words}", flush=True)
+    return sound, bad
+
+
+def _noticed(
+    mutant: Mutant, suites: dict[str, list[str]], copy: Copy, *, everything: bool
+) -> dict[str, str]:
+    """The suites that fail, and what failed first in each."""
+    path = copy.root / mutant.file
+    before = path.read_text(encoding="utf-8")
+    noticed: dict[str, str] = {}
+    try:
+        path.write_text(mutant.text(copy.root), encoding="utf-8")
+        if _is_core(mutant):
+            copy.build_core()
+        for name in mutant.suites:
+            if name in suites and not (ran := copy.run(suites[name])).passed:
+                noticed[name] = ran.words
+            if len(noticed) >= ENOUGH and not everything:
+                break
+    finally:
+        path.write_text(before, encoding="utf-8")
+        os.utime(path, (time.time(),) * 2)  # make must see that it is another one
+        if _is_core(mutant):
+            copy.sound_core()
+    return noticed
+
+
+if __name__ == "__main__":
+    assert bridge.core
+    try:
+        sys.exit(main())
+    except Unfit as error:
+        sys.exit(str(error))

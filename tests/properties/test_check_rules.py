@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The judge of site rules finds what a reading by hand finds, second by second, no more."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bridge.check_rules import broken_rules
+from bridge.model.plan import Plan
+from bridge.model.site import Site
+from bridge.model.snapshot import Snapshot
+from bridge.planning.conditions import Conditions
+from bridge.planning.decoder import Decoder
+from bridge.planning.rules_text import parse_site
+from bridge.ports import Preference, Selection
+from bridge.units import NEVER, UNPLANNED
+from tests.builders import a_job, a_reservation, a_snapshot
+from tests.properties.naive_rules import Naive
+from tests.properties.rule_worlds import CRON_S, protections, rules, worlds
+
+SLOW = [HealthCheck.too_slow]  # beside a load it says nothing of the generator
+
+
+def without_rules(snapshot: Snapshot) -> Plan:
+    """A plan that knows of no rule."""
+    order = np.arange(len(snapshot.jobs))
+    rank = np.zeros(len(snapshot.nodes), dtype=np.int32)
+    decoder = Decoder(
+        snapshot, order, Preference(Selection.SEQUENTIAL, rank), Conditions(), by_book=True
+    )
+    decoder.decode()
+    return decoder.plan("none")
+
+
+def shifted(plan: Plan, by: list[int]) -> Plan:
+    """Rows somewhat later: nodes may be oversubscribed then, which is not judged here."""
+    has_start = (plan.start_s != NEVER) & (plan.start_s != UNPLANNED)
+    more = np.where(has_start, np.resize(np.array(by, dtype=np.int64), len(plan)), 0)
+    return dataclasses.replace(plan, start_s=plan.start_s + more, end_s=plan.end_s + more)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=SLOW)
+@given(worlds(), rules, protections, st.lists(st.integers(0, 40), min_size=1, max_size=6))
+def test_the_judge_finds_what_a_reading_by_hand_finds(snapshot, given_rules, protect, by):
+    plan = shifted(without_rules(snapshot), by)
+    found = broken_rules(snapshot, Site(given_rules, protect, CRON_S), plan)
+    by_hand = Naive(snapshot, given_rules, protect, CRON_S).broken(plan)
+    assert bool(found) == bool(by_hand), (found, by_hand[:5])
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=SLOW)
+@given(worlds(), rules, protections, st.lists(st.integers(0, 40), min_size=1, max_size=6))
+def test_without_those_who_are_blamed_nothing_is_broken(snapshot, given_rules, protect, by):
+    plan = shifted(without_rules(snapshot), by)
+    found = broken_rules(snapshot, Site(given_rules, protect, CRON_S), plan)
+    start_s = plan.start_s.copy()
+    start_s[[row for row, _ in found]] = UNPLANNED
+    left = dataclasses.replace(plan, start_s=start_s)
+    assert Naive(snapshot, given_rules, protect, CRON_S).broken(left) == []
+
+
+@pytest.mark.parametrize(("now", "later", "broken"), [(3, 0, [0]), (2, 2, []), (2, 3, [1])])
+def test_licences_that_a_reservation_keeps_are_for_its_own_jobs(now, later, broken):
+    """Four, of which a reservation keeps two: two are there for others, four for both together."""
+    jobs = [
+        a_job(shared=True, cpus=1, licences=(now,), limit_s=50),
+        a_job(shared=True, cpus=1, licences=(later,), limit_s=50, reservation=0),
+    ]
+    snapshot = a_snapshot(nodes=2, jobs=jobs, licences=[("lic", 4)])()
+    keeper = dataclasses.replace(
+        a_reservation([1], 20, 100), licences=np.array([2], dtype=np.int64)
+    )
+    snapshot = dataclasses.replace(snapshot, reservations=(keeper,))
+    plan = Plan(
+        now_s=0, policy="", job=np.arange(2, dtype=np.int32), start_s=np.array([0, 20]),
+        end_s=np.array([50, 70]), partition=np.zeros(2, dtype=np.int32),
+        indptr=np.arange(3), nodes=np.arange(2, dtype=np.int32),
+        tasks=np.zeros(2, dtype=np.int32), reasons=(None, None),
+    )  # fmt: skip
+    assert [row for row, _ in broken_rules(snapshot, Site(), plan)] == broken
+
+
+def test_a_limit_that_is_cut_for_a_deadline_counts_as_it_is_cut():
+    """A job that states no limit and must have ended soon; what the fuzzer found."""
+    snapshot = a_snapshot(jobs=[a_job(limit_s=0, deadline_s=500, least_s=60)])()
+    plan = without_rules(snapshot)
+    assert (plan.start_s[0], plan.end_s[0]) == (0, 500)
+    for most_s, broken in ((500, 0), (499, 1)):
+        given = {"limits": [{"partition": "*", "resource": "cpus", "duration": f"{most_s}s"}]}
+        assert len(broken_rules(snapshot, parse_site(given), plan)) == broken

@@ -1,0 +1,672 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Decisions against the mock of slurmctld: only what is still true is carried out, a start that is
+// refused leaves the record as it was, and Slurm's locks are held for a bounded time.
+#include "applying.h"
+#include "unmodelled.h"
+
+// ---------------------------------------------------------------- starts that are carried out
+
+static void a_start_starts_the_job_where_it_is_told(void) {
+    begin();
+    job_record_t *job = waiting(1);
+    job->details->min_nodes = 2;
+    job->details->max_nodes = 4;
+    job->req_switch = 1;
+    job->details->exc_node_bitmap = bit_alloc(8);
+    bit_set(job->details->exc_node_bitmap, 7);
+    start(job, "n[2-3]")->partition = "main";
+    EXPECT(apply());
+    expect_fate(0, APPLIED, "");
+    EXPECT(fates.urgent);
+    EXPECT_NUMBER(applied.starts, 1);
+    EXPECT_TEXT(mock.select_names, "n2,n3");
+    EXPECT_NUMBER(mock.select_switch, 0);
+    EXPECT_NUMBER(mock.launched, 1);
+    EXPECT_NUMBER(mock.saves, 2);
+    EXPECT(IS_JOB_RUNNING(job));
+    // The request is what the user asked for again.
+    EXPECT(!job->details->req_node_bitmap);
+    EXPECT(bit_set_count(job->details->exc_node_bitmap) == 1);
+    EXPECT_NUMBER(job->details->min_nodes, 2);
+    EXPECT_NUMBER(job->details->max_nodes, 4);
+    EXPECT_NUMBER(job->req_switch, 1);
+    end();
+}
+
+static void an_interactive_job_is_told_to_its_client(void) {
+    begin();
+    job_record_t *job = waiting(1);
+    job->batch_flag = 0;
+    start(job, "n1");
+    EXPECT(apply());
+    expect_fate(0, APPLIED, "");
+    EXPECT_NUMBER(mock.allocated, 1);
+    EXPECT_NUMBER(mock.launched, 0);
+    end();
+}
+
+static void an_arrays_rest_keeps_the_request(void) {
+    begin();
+    job_record_t *job = waiting_array(5, 3);
+    job->details->req_node_bitmap = bit_alloc(8);
+    bit_set(job->details->req_node_bitmap, 4);
+    job->details->min_nodes = 1;
+    job->details->max_nodes = 3;
+    job->details->pn_min_cpus = 1;
+    job->req_switch = 2;
+    job->deadline = time(NULL) + 300;
+    job->part_ptr_list = mock_list();
+    mock_append(job->part_ptr_list, part_list->items[0]);
+    mock_append(job->part_ptr_list, part_list->items[1]);
+    start(job, "n[1-2]")->partition = "half";
+    EXPECT(apply());
+    expect_fate(0, APPLIED, "");
+    EXPECT_NUMBER(mock.select_time_limit, 5); // of ten minutes, for the deadline
+    EXPECT(mock.select_part == part_list->items[1]);
+    job_record_t *rest = NULL;
+    for (int i = 0; i < job_list->count; i++) {
+        job_record_t *one = job_list->items[i];
+        rest = one->job_id == 5 ? one : rest;
+    }
+    EXPECT(rest && rest != job && IS_JOB_PENDING(rest));
+    EXPECT_NUMBER(job->array_task_id, 0);
+    job_record_t *both[] = {job, rest};
+    for (int i = 0; i < 2; i++) {
+        const job_details_t *details = both[i]->details;
+        EXPECT(bit_set_count(details->req_node_bitmap) == 1 &&
+               bit_test(details->req_node_bitmap, 4));
+        EXPECT(!details->exc_node_bitmap);
+        EXPECT_NUMBER(details->min_nodes, 1);
+        EXPECT_NUMBER(details->max_nodes, 3);
+        EXPECT_NUMBER(both[i]->req_switch, 2);
+        EXPECT_NUMBER(details->task_dist, SLURM_DIST_CYCLIC);
+        EXPECT(!details->arbitrary_tpn);
+    }
+    EXPECT_NUMBER(rest->time_limit, 10);
+    EXPECT(rest->part_ptr == part_list->items[0]);
+    EXPECT_NUMBER(rest->details->pn_min_cpus, 1); // as its own partition has it
+    end();
+}
+
+static void a_split_before_a_refusal_is_mended_too(void) {
+    begin();
+    job_record_t *job = waiting_array(5, 3);
+    mock.select_code = ESLURM_NODES_BUSY;
+    mock.split_anyway = true;
+    job->details->max_nodes = 2;
+    start(job, "n[1-2]");
+    EXPECT(apply());
+    expect_fate(0, BUSY, "error");
+    EXPECT_NUMBER(list_count(job_list), 2);
+    for (int i = 0; i < 2; i++) {
+        const job_record_t *one = job_list->items[i];
+        EXPECT(!one->details->req_node_bitmap && !one->details->exc_node_bitmap);
+        EXPECT_NUMBER(one->details->max_nodes, 2);
+        EXPECT_NUMBER(one->details->min_nodes, 1);
+    }
+    end();
+}
+
+static void chunks_become_tasks_on_nodes(void) {
+    begin();
+    pb_node_use_t uses[2] = {SCHEDBRIDGE__V1__NODE_USE__INIT, SCHEDBRIDGE__V1__NODE_USE__INIT};
+    pb_node_use_t *both[] = {&uses[0], &uses[1]};
+    job_record_t *job = waiting(1);
+    job->details->max_nodes = 3;
+    job->details->num_tasks = 4;
+    uses[0].nodes = "n[1,3]";
+    uses[0].cpus = 1;
+    uses[1].nodes = "n2";
+    uses[1].cpus = 2;
+    pb_start_t *wanted = start(job, "n[1-3]");
+    wanted->uses = both;
+    wanted->n_uses = 2;
+    EXPECT(apply());
+    expect_fate(0, APPLIED, "");
+    EXPECT(mock.select_arbitrary);
+    EXPECT_NUMBER(mock.select_tasks[0], 1);
+    EXPECT_NUMBER(mock.select_tasks[1], 2);
+    EXPECT_NUMBER(mock.select_tasks[2], 1);
+    EXPECT(!job->details->arbitrary_tpn);
+    EXPECT_NUMBER(job->details->task_dist, SLURM_DIST_CYCLIC);
+    end();
+}
+
+static void chunks_that_do_not_fit_are_refused(void) {
+    static const struct {
+        const char *nodes;
+        unsigned cpus;
+        const char *words;
+    } wrong[] = {
+        {"n1", 0, "no tasks of"},
+        {"n1", 3, "no tasks of"},
+        {"n1", 131072, "no tasks of"},
+        {"n4", 2, "not given"},
+        {"n[1-4000000000]", 2, "not given"},
+        {"n1", 2, "no CPUs given on some"},
+        {"n[1-2]", 4, "tasks given"},
+        {"", 2, "not given"},
+    };
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        begin();
+        pb_node_use_t use = SCHEDBRIDGE__V1__NODE_USE__INIT, *one = &use;
+        job_record_t *job = waiting(1);
+        job->details->max_nodes = 2;
+        job->details->num_tasks = 2;
+        job->details->cpus_per_task = 2;
+        use.nodes = (char *)wrong[i].nodes;
+        use.cpus = wrong[i].cpus;
+        pb_start_t *wanted = start(job, "n[1-2]");
+        wanted->uses = &one;
+        wanted->n_uses = 1;
+        image_t before = image_of(job);
+        EXPECT(apply());
+        expect_fate(0, INVALID, wrong[i].words);
+        EXPECT_NUMBER(mock.selects, 0);
+        expect_same(&before, job);
+        end();
+    }
+}
+
+// ---------------------------------------------------------------- starts that are not
+
+// Decisions were made for a job as it was reported; `change` happened since.
+static void expect_stale(void (*change)(job_record_t *), const char *words) {
+    begin();
+    job_record_t *job = waiting(1);
+    job_record_t *other = waiting(2);
+    start(job, "n1");
+    announce(job, time(NULL) + 100)->nodes = "n1";
+    explain(job, PB(REASON_CODE__REASON_RESOURCES), "text");
+    start(other, "n2");
+    change(job);
+    image_t before = image_of(job);
+    EXPECT(apply());
+    for (size_t i = 0; i < 3; i++)
+        expect_fate(i, STALE, words);
+    expect_fate(3, APPLIED, "");
+    EXPECT_NUMBER(mock.started, 1);
+    EXPECT(IS_JOB_RUNNING(other));
+    expect_same(&before, job);
+    end();
+}
+
+static void longer(job_record_t *job) {
+    job->time_limit++;
+}
+static void wider(job_record_t *job) {
+    job->details->max_nodes = 2;
+}
+static void elsewhere(job_record_t *job) {
+    job->partition[0] = 'M';
+}
+static void chosen(job_record_t *job) {
+    job->details->req_nodes = xstrdup("n5");
+}
+static void later(job_record_t *job) {
+    job->deadline = time(NULL) + 1000;
+}
+static void licensed(job_record_t *job) {
+    job->licenses = xstrdup("matlab:1");
+}
+static void running(job_record_t *job) {
+    mock_run(job, 3, 1);
+}
+static void cancelled(job_record_t *job) {
+    job->job_state = JOB_CANCELLED;
+}
+static void completing(job_record_t *job) {
+    job->job_state |= JOB_COMPLETING;
+}
+static void revoked(job_record_t *job) {
+    job->job_state |= JOB_REVOKED;
+}
+static void unknown(job_record_t *job) {
+    job->job_id = 77; // another job that the service was not told of
+}
+static void a_task_now(job_record_t *job) {
+    ledger_job_t *entry = ledger_find(&ledger, job->job_id);
+    entry->array_job_id = 1;
+    entry->array_task_id = 4; // and the service knows that it is 1_4
+}
+
+static void stale_decisions_are_not_carried_out(void) {
+    expect_stale(longer, "changed");
+    expect_stale(wider, "changed");
+    expect_stale(elsewhere, "changed");
+    expect_stale(chosen, "changed");
+    expect_stale(later, "changed");
+    expect_stale(licensed, "changed");
+    expect_stale(running, "no longer pending");
+    expect_stale(cancelled, "no longer pending");
+    expect_stale(completing, "no longer pending");
+    expect_stale(revoked, "no longer pending");
+    expect_stale(unknown, "gone");
+    expect_stale(a_task_now, "gone");
+}
+
+static void jobs_that_are_not_there_start_nothing(void) {
+    static const char *const names[] = {
+        "99", "",     "0",   "-1", "1x", "1_", "1_0", "x", "4294967295", "99999999999999999999999",
+        "1 ", "../1", "1\n2"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        begin();
+        job_record_t *job = waiting(1);
+        start(job, "n1");
+        decisions[0].job_id = (char *)names[i];
+        EXPECT(apply());
+        expect_fate(0, STALE, "gone");
+        EXPECT_NUMBER(mock.selects, 0);
+        end();
+    }
+    begin();
+    job_record_t *unreported = mock_job(3);
+    start(unreported, "n1");
+    EXPECT(apply());
+    expect_fate(0, STALE, "not reported");
+    end();
+}
+
+static void a_number_is_used_once(void) {
+    begin();
+    job_record_t *job = waiting_array(5, 8);
+    start(job, "n1");
+    decisions[0].id = 10;
+    EXPECT(apply());
+    expect_fate(0, APPLIED, "");
+    job_record_t *rest = NULL;
+    EXPECT(held_take(&held, HELD_READ));
+    rest = find_job_record(5);
+    held_give(&held);
+    EXPECT(rest && rest != job);
+    for (uint64_t old = 0; old <= 10; old += 5) { // again, and from before
+        start(rest, "n2");
+        decisions[0].id = old;
+        EXPECT(apply());
+        expect_fate(0, STALE, "made before");
+    }
+    start(rest, "n2"); // twice in one reply: then it names neither
+    start(rest, "n3");
+    start(rest, "n4");
+    decisions[0].id = decisions[2].id = 12;
+    decisions[1].id = 11; // orders come first, with greater numbers
+    EXPECT(apply());
+    expect_fate(0, STALE, "made before");
+    expect_fate(1, APPLIED, "");
+    expect_fate(2, STALE, "made before");
+    EXPECT_NUMBER(mock.started, 2);
+    EXPECT_NUMBER(decided, 12);
+    end();
+}
+
+static void a_second_start_of_a_job_is_stale(void) {
+    begin();
+    job_record_t *job = waiting(1);
+    start(job, "n1");
+    start(job, "n2");
+    EXPECT(apply());
+    expect_fate(0, APPLIED, "");
+    expect_fate(1, STALE, "no longer pending");
+    EXPECT_NUMBER(mock.started, 1);
+    end();
+}
+
+static void slurm_keeps_the_last_word(void) {
+    static const struct {
+        int code;
+        uint32_t reason;  // that Slurm gives
+        uint32_t told;    // what stays of it; 0: nothing, it was about the narrowed request
+        const char *desc; // likewise
+    } codes[] = {
+        {ESLURM_NODES_BUSY, 0, 0, NULL},
+        {ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE, 0, 0, NULL},
+        {ESLURM_REQUESTED_PART_CONFIG_UNAVAILABLE, 0, WAIT_PART_CONFIG, NULL},
+        {ESLURM_REQUESTED_PART_CONFIG_UNAVAILABLE, WAIT_QOS, WAIT_QOS, "of the narrowed request"},
+        {ESLURM_ACCOUNTING_POLICY, WAIT_ASSOC_JOB_LIMIT, WAIT_ASSOC_JOB_LIMIT,
+         "of the narrowed request"},
+        {ESLURM_LICENSES_UNAVAILABLE, WAIT_LICENSES, WAIT_LICENSES, "of the narrowed request"},
+        {ESLURM_RESERVATION_BUSY, WAIT_RESERVATION, WAIT_RESERVATION, "of the narrowed request"},
+        {ESLURM_NODE_NOT_AVAIL, WAIT_NODE_NOT_AVAIL, WAIT_NODE_NOT_AVAIL,
+         "of the narrowed request"},
+        {ESLURM_NODE_NOT_AVAIL, WAIT_RESOURCES, 0, NULL},
+        {ESLURM_BURST_BUFFER_WAIT, 0, WAIT_RESOURCES, "of the narrowed request"}};
+    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+        begin();
+        job_record_t *job = waiting(1);
+        job->state_reason = WAIT_PRIORITY;
+        job->state_desc = xstrdup("said by the service");
+        job->deadline = time(NULL) + 120;
+        job->req_switch = 3;
+        job->details->req_node_bitmap = bit_alloc(8);
+        bit_set(job->details->req_node_bitmap, 0);
+        job->details->features = xstrdup("fast");
+        job->part_ptr_list = mock_list();
+        mock_append(job->part_ptr_list, part_list->items[0]);
+        mock_append(job->part_ptr_list, part_list->items[1]);
+        mock.select_code = codes[i].code;
+        mock.select_reason = codes[i].reason;
+        mock.select_desc = codes[i].desc;
+        image_t before = image_of(job);
+        start(job, "n1")->partition = "half";
+        EXPECT(apply());
+        expect_fate(0,
+                    codes[i].code == ESLURM_NODES_BUSY          ? BUSY
+                    : codes[i].code == ESLURM_ACCOUNTING_POLICY ? LIMITED
+                                                                : REFUSED,
+                    "error");
+        EXPECT_NUMBER(fate(0)->code, codes[i].code);
+        EXPECT_NUMBER(mock.selects, 1);
+        EXPECT_NUMBER(mock.saves, 0);
+        if (codes[i].told) {
+            EXPECT_NUMBER(job->state_reason, codes[i].told);
+            EXPECT(!xstrcmp(job->state_desc, codes[i].desc));
+            job->state_reason = before.job.state_reason;
+            xfree(job->state_desc);
+            job->state_desc = xstrdup("said by the service");
+        }
+        expect_same(&before, job);
+        end();
+    }
+}
+
+static void made_held(job_record_t *job) {
+    job->priority = 0;
+}
+static void made_dependent(job_record_t *job) {
+    job->mock.waits_for = WAIT_DEPENDENCY;
+}
+static void made_heterogeneous(job_record_t *job) {
+    job->het_job_id = 4;
+}
+static void made_unclean(job_record_t *job) {
+    job->details->prolog_running = 1;
+}
+static void made_late(job_record_t *job) {
+    job->deadline = time(NULL) + 5;
+    job->mock.too_late = true;
+}
+static void made_unaccountable(job_record_t *job) {
+    job->assoc_id = 666;
+}
+static void refused_by_partition(job_record_t *job) {
+    job->part_ptr->reason = WAIT_PART_DOWN;
+}
+static void elsewhere_in_a_federation(job_record_t *job) {
+    (void)job;
+    mock.other_cluster = true;
+}
+
+static void what_select_nodes_leaves_to_its_caller_is_tested(void) {
+    static const struct {
+        void (*change)(job_record_t *);
+        int code;
+    } wrong[] = {
+        {made_held, ESLURM_JOB_HELD},
+        {made_dependent, ESLURM_DEPENDENCY},
+        {made_heterogeneous, ESLURM_NOT_SUPPORTED},
+        {made_unclean, ESLURM_DISABLED},
+        {made_late, ESLURM_INVALID_TIME_LIMIT},
+        {made_unaccountable, ESLURM_INVALID_ACCOUNT},
+        {refused_by_partition, ESLURM_REQUESTED_PART_CONFIG_UNAVAILABLE},
+        {elsewhere_in_a_federation, ESLURM_FED_JOB_LOCK},
+    };
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        begin();
+        job_record_t *job = waiting(1);
+        wrong[i].change(job);
+        start(job, "n1");
+        EXPECT(apply());
+        expect_fate(0, REFUSED, "");
+        EXPECT_NUMBER(fate(0)->code, wrong[i].code);
+        EXPECT_NUMBER(mock.selects, 0);
+        EXPECT(!IS_JOB_RUNNING(job));
+        EXPECT(!job->details->req_node_bitmap && !job->details->exc_node_bitmap);
+        end();
+    }
+}
+
+static void a_node_that_the_user_excluded_stays_so(void) {
+    begin();
+    job_record_t *job = waiting(1);
+    job->details->exc_node_bitmap = bit_alloc(8);
+    bit_set(job->details->exc_node_bitmap, 0);
+    image_t before = image_of(job);
+    start(job, "n1");
+    EXPECT(apply());
+    expect_fate(0, REFUSED, "");
+    expect_same(&before, job);
+    end();
+}
+
+static void slurm_chooses_among_nodes(void) {
+    for (int refused = 0; refused < 2; refused++) {
+        begin();
+        job_record_t *job = waiting(1);
+        job->details->min_nodes = 2;
+        job->details->max_nodes = 4;
+        job->details->contiguous = 1;
+        job->req_switch = 1;
+        job->details->req_node_bitmap = bit_alloc(8);
+        bit_set(job->details->req_node_bitmap, 3);
+        job->details->exc_node_bitmap = bit_alloc(8);
+        bit_set(job->details->exc_node_bitmap, 6);
+        mock.select_code = refused ? ESLURM_NODES_BUSY : 0;
+        image_t before = image_of(job);
+        start(job, "")->choice = "n[2-4,7]";
+        EXPECT(apply());
+        expect_fate(0, refused ? BUSY : APPLIED, refused ? "error" : "");
+        EXPECT(mock.select_among);
+        EXPECT_TEXT(mock.select_names, "n2,n3,n4"); // n7 is excluded by its user
+        EXPECT_NUMBER(mock.select_switch, 1);
+        EXPECT_NUMBER(mock.select_nodes, 2);
+        if (refused) {
+            expect_same(&before, job);
+        } else {
+            EXPECT_TEXT(job->nodes, "n2,n4");
+            EXPECT_NUMBER(job->details->max_nodes, 4);
+            EXPECT(bit_set_count(job->details->req_node_bitmap) == 1);
+            EXPECT(bit_set_count(job->details->exc_node_bitmap) == 1);
+            FREE_NULL_BITMAP(before.required);
+            FREE_NULL_BITMAP(before.excluded);
+        }
+        end();
+    }
+}
+
+static void of_more_names_than_nodes_some_will_do(void) {
+    begin();
+    job_record_t *job = waiting(1);
+    job->details->req_node_bitmap = bit_alloc(8);
+    bit_set(job->details->req_node_bitmap, 0);
+    bit_set(job->details->req_node_bitmap, 1);
+    job->details->min_nodes = job->details->max_nodes = 1;
+    EXPECT(job_is_unmodelled(job));
+    start(job, "")->choice = "n[2-4]"; // n1 is drained
+    EXPECT(apply());
+    expect_fate(0, APPLIED, "");
+    EXPECT_TEXT(job->nodes, "n2");
+    EXPECT(bit_set_count(job->details->req_node_bitmap) == 2);
+    end();
+}
+
+static void time_limits_are_cut_as_far_as_the_job_allows(void) {
+    static const struct {
+        uint32_t least, limit, most; // minutes; the last one of the partition
+        int64_t wanted_s;
+        uint32_t given; // 0: invalid
+    } cases[] = {{5, 60, INFINITE, 600, 10},
+                 {5, 60, INFINITE, 240, 0},
+                 {5, 60, INFINITE, 0, 60},
+                 {0, 60, INFINITE, 600, 0},
+                 {5, 60, 20, 0, 20},
+                 {5, 60, 20, 600, 10},
+                 {5, 60, 20, 7200, 20},
+                 {5, INFINITE, 20, 300, 5},
+                 {5, 60, INFINITE, -60, 0},
+                 {0, 60, 20, 0, 60},
+                 {5, INFINITE, INFINITE, INT64_MAX, 0}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        begin();
+        job_record_t *job = waiting_array(1, 2);
+        job->time_min = cases[i].least;
+        job->time_limit = cases[i].limit;
+        job->part_ptr->max_time = cases[i].most;
+        start(job, "n1")->time_limit_s = cases[i].wanted_s;
+        EXPECT(apply());
+        if (cases[i].given) {
+            expect_fate(0, APPLIED, "");
+            EXPECT_NUMBER(mock.select_time_limit, cases[i].given);
+            EXPECT_NUMBER(job->time_limit, cases[i].given);
+            EXPECT(held_take(&held, HELD_READ));
+            EXPECT_NUMBER(find_job_record(1)->time_limit, cases[i].limit); // the tasks left
+            held_give(&held);
+        } else {
+            expect_fate(0, INVALID, "time limit");
+            EXPECT_NUMBER(job->time_limit, cases[i].limit);
+        }
+        end();
+    }
+}
+
+static void reservations_are_tried_one_after_the_other(void) {
+    for (int there = 0; there < 4; there++) { // nowhere, in the first, in the second, anywhere
+        begin();
+        slurmctld_resv_t *one = mock_reservation("one", 0), *two = mock_reservation("two", 0);
+        slurmctld_resv_t *other = mock_reservation("other", RESERVE_FLAG_MAGNETIC),
+                         *in[] = {other, one, two, NULL};
+        job_record_t *job = waiting(1);
+        EXPECT(job_is_unmodelled(job)); // by the magnetic one
+        job->resv_name = xstrdup("one,two");
+        EXPECT(!job_is_unmodelled(job));
+        job->resv_list = mock_list();
+        mock_append(job->resv_list, one);
+        mock_append(job->resv_list, two);
+        EXPECT(job_is_unmodelled(job));
+        mock.only_in = in[there];
+        start(job, "")->choice = "n[1-4]";
+        EXPECT(apply());
+        expect_fate(0, there ? APPLIED : BUSY, there ? "" : "error");
+        EXPECT(job->resv_ptr == (there == 0 ? NULL : there == 2 ? two : one));
+        EXPECT_NUMBER(job->resv_id, there == 0 ? 0 : there == 2 ? 2 : 1);
+        EXPECT_TEXT(job->resv_name, "one,two");
+        end();
+    }
+}
+
+static void magnetic_reservations_draw_in(void) {
+    for (int there = 0; there < 3; there++) {
+        begin();
+        (void)mock_reservation("first", RESERVE_FLAG_MAGNETIC);
+        slurmctld_resv_t *full = mock_reservation("full", RESERVE_FLAG_MAGNETIC);
+        slurmctld_resv_t *open = mock_reservation("open", RESERVE_FLAG_MAGNETIC);
+        job_record_t *job = waiting_array(1, 2);
+        mock.only_in = there == 0 ? open : there == 1 ? full : NULL;
+        start(job, "")->choice = "n[1-4]";
+        EXPECT(apply());
+        expect_fate(0, APPLIED, "");
+        EXPECT_TEXT(job->resv_name, there == 0 ? "open" : there == 1 ? "full" : "first");
+        EXPECT(held_take(&held, HELD_READ));
+        job_record_t *rest = find_job_record(1); // the tasks that are left are in none
+        held_give(&held);
+        EXPECT(rest && rest != job && !rest->resv_name && !rest->resv_ptr);
+        end();
+    }
+    begin(); // only those that it would have
+    slurmctld_resv_t *users = mock_reservation("users", RESERVE_FLAG_MAGNETIC);
+    uid_t user = 1001;
+    users->user_list = &user;
+    users->user_cnt = 1;
+    job_record_t *job = waiting(1);
+    job->user_id = 1001;
+    EXPECT(job_is_unmodelled(job));
+    job->user_id = 1002;
+    EXPECT(!job_is_unmodelled(job));
+    users->account_cnt = 1; // for Slurm to judge
+    EXPECT(job_is_unmodelled(job));
+    job->resv_name = xstrdup("mine");
+    EXPECT(!job_is_unmodelled(job));
+    end();
+    begin(); // outside of all, if it has no room
+    slurmctld_resv_t *none = mock_reservation("none", RESERVE_FLAG_MAGNETIC);
+    job = waiting(1);
+    slurmctld_resv_t nowhere = {0};
+    mock.only_in = &nowhere;
+    start(job, "")->choice = "n[1-4]";
+    EXPECT(apply());
+    expect_fate(0, BUSY, "error");
+    EXPECT(!job->resv_name && !job->resv_ptr && !(job->bit_flags & JOB_MAGNETIC) && none);
+    EXPECT_NUMBER(mock.selects, 2);
+    end();
+}
+
+static void a_start_that_makes_no_sense_is_invalid(void) {
+    static const struct {
+        const char *nodes, *partition, *words;
+    } wrong[] = {
+        {"", "", "unknown nodes"},
+        {"n9", "", "unknown nodes"},
+        {"n[1-", "", "unknown nodes"},
+        {"n[1-4000000000]", "", "unknown nodes"}, // Slurm would write them all out
+        {"n1,n[1-7],n1", "", "unknown nodes"},    // more names than nodes
+        {"n1\nn2", "", "unknown nodes"},
+        {"n[1-2]", "", "2 nodes given"},
+        {"n1", "nowhere", "may not use partition"},
+        {"n1", "half", "may not use partition"},
+    };
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        begin();
+        job_record_t *job = waiting(1);
+        image_t before = image_of(job);
+        start(job, wrong[i].nodes)->partition = (char *)wrong[i].partition;
+        EXPECT(apply());
+        expect_fate(0, INVALID, wrong[i].words);
+        EXPECT_NUMBER(mock.selects, 0);
+        expect_same(&before, job);
+        end();
+    }
+    begin();
+    job_record_t *job = waiting(1);
+    mock_append(job->part_ptr_list = mock_list(), part_list->items[1]);
+    start(job, "n8")->partition = "half";
+    EXPECT(apply());
+    expect_fate(0, INVALID, "not all nodes are in partition half");
+    end();
+}
+
+static void unknown_actions_are_invalid(void) {
+    begin();
+    pb_decision_t *decision = decide(waiting(1));
+    decision->action_case = PB(DECISION__ACTION__NOT_SET);
+    Schedbridge__V1__Resize resize = SCHEDBRIDGE__V1__RESIZE__INIT;
+    decision = decide(waiting(2));
+    decision->action_case = PB(DECISION__ACTION_RESIZE);
+    decision->resize = &resize;
+    EXPECT(apply());
+    expect_fate(0, INVALID, "unknown action");
+    expect_fate(1, INVALID, "cannot do that");
+    end();
+}
+
+int main(void) {
+    a_start_starts_the_job_where_it_is_told();
+    an_interactive_job_is_told_to_its_client();
+    an_arrays_rest_keeps_the_request();
+    a_split_before_a_refusal_is_mended_too();
+    chunks_become_tasks_on_nodes();
+    chunks_that_do_not_fit_are_refused();
+    stale_decisions_are_not_carried_out();
+    jobs_that_are_not_there_start_nothing();
+    a_number_is_used_once();
+    a_second_start_of_a_job_is_stale();
+    slurm_keeps_the_last_word();
+    what_select_nodes_leaves_to_its_caller_is_tested();
+    a_node_that_the_user_excluded_stays_so();
+    slurm_chooses_among_nodes();
+    of_more_names_than_nodes_some_will_do();
+    time_limits_are_cut_as_far_as_the_job_allows();
+    reservations_are_tried_one_after_the_other();
+    magnetic_reservations_draw_in();
+    a_start_that_makes_no_sense_is_invalid();
+    unknown_actions_are_invalid();
+    DONE();
+}

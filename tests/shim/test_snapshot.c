@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What is read of Slurm's tables: in batches of bounded time, only what changed, whatever a record
+// holds, and never by a pointer from before a batch.
+#include "snapshot.h"
+
+#include "events.h"
+#include "examine.h"
+#include "expect.h"
+#include "jobs.h"
+#include "slurm_mock.h"
+
+static ledger_t ledger;
+static held_t held;
+static snapshot_t snapshot;
+
+static void begin(void) {
+    mock_begin(8, 4);
+    ledger = (ledger_t){0};
+    held = (held_t){.batch_ms = 5};
+    snapshot = (snapshot_t){0};
+}
+
+static void end(void) {
+    mock_nothing_held("after a scan");
+    snapshot_clear(&snapshot);
+    ledger_clear(&ledger);
+    mock_end();
+}
+
+static void scan(void) {
+    snapshot_clear(&snapshot);
+    EXPECT(snapshot_take(&snapshot, &ledger, &held));
+    mock_nothing_held("after a scan");
+}
+
+static const pb_job_t *told(const char *id) {
+    for (size_t i = 0; i < snapshot.jobs.count; i++) {
+        const pb_job_t *job = snapshot.jobs.items[i];
+        if (!strcmp(job->id, id))
+            return job;
+    }
+    return NULL;
+}
+
+static void only_what_changed_is_told(void) {
+    begin();
+    job_record_t *job = mock_job(1);
+    mock_array(5, 3);
+    mock_run(mock_job(2), 0, 2);
+    scan();
+    EXPECT_NUMBER(snapshot.jobs.count, 3);
+    EXPECT_NUMBER(snapshot.nodes.count, 8);
+    EXPECT_NUMBER(snapshot.scale.nodes, 8);
+    EXPECT_NUMBER(snapshot.scale.cpus, 32);
+    EXPECT_NUMBER(snapshot.scale.name_bytes, 24);
+    EXPECT(snapshot.partitions && snapshot.reservations && snapshot.licences);
+    EXPECT_NUMBER(told("5")->array_tasks, 3);
+    EXPECT(told("2")->allocation);
+    scan();
+    EXPECT(!snapshot_has_news(&snapshot));
+    job->time_limit = 20;
+    scan();
+    EXPECT_NUMBER(snapshot.jobs.count, 1);
+    EXPECT_NUMBER(told("1")->time_limit_s, 1200);
+    EXPECT_NUMBER(told("1")->version, job_version(job));
+    mock_forget(job);
+    scan();
+    EXPECT_NUMBER(snapshot.removed_jobs.count, 1);
+    EXPECT_TEXT(snapshot.removed_jobs.items[0], "1");
+    end();
+}
+
+static void what_slurm_holds_back_is_told_so(void) {
+    begin();
+    mock_job(1)->priority = 0;
+    mock_job(2)->mock.waits_for = WAIT_DEPENDENCY;
+    mock_job(3)->mock.waits_for = WAIT_TIME;
+    mock_job(4)->mock.limited = true;
+    accounting_enforce = ACCOUNTING_ENFORCE_LIMITS;
+    mock_job(5)->mock.never = true; // it ends
+    job_record_t *job = mock_job(6);
+    job->het_job_id = 6;
+    mock_job(7)->part_ptr = NULL;
+    scan();
+    EXPECT_NUMBER(told("1")->hold, PB(HOLD__HOLD_HELD));
+    EXPECT_NUMBER(told("2")->hold, PB(HOLD__HOLD_DEPENDENCY));
+    EXPECT_NUMBER(told("3")->hold, PB(HOLD__HOLD_BEGIN_TIME));
+    EXPECT_NUMBER(told("4")->hold, PB(HOLD__HOLD_LIMIT));
+    EXPECT(!told("5"));
+    EXPECT_NUMBER(told("6")->hold, PB(HOLD__HOLD_OTHER));
+    EXPECT_NUMBER(told("7")->hold, PB(HOLD__HOLD_PARTITION));
+    end();
+}
+
+static void what_was_announced_outlives_an_examination(void) {
+    const uint32_t words[] = {WAIT_RESERVATION, WAIT_ARRAY_TASK_LIMIT, WAIT_PART_CONFIG};
+    for (int i = 0; i < 3; i++) {
+        begin();
+        job_record_t *job = mock_job(1);
+        job->resv_name = xstrdup("mine"); // such a job is examined with every scan
+        scan();
+        job->state_reason = words[i];
+        scan();
+        EXPECT_NUMBER(job->state_reason, words[i]);
+        // What Slurm said when it held the job back is over when it does no more.
+        job->mock.waits_for = words[i];
+        scan();
+        job->mock.waits_for = 0;
+        scan();
+        EXPECT_NUMBER(job->state_reason, WAIT_NO_REASON);
+        end();
+    }
+}
+
+static void cores_of_a_suspended_job_are_free(void) {
+    begin();
+    job_record_t *with_memory = mock_job(1), *without = mock_job(2), *gang = mock_job(3);
+    mock_run(with_memory, 0, 4);
+    mock_run(without, 1, 4);
+    mock_run(gang, 2, 4);
+    with_memory->job_resrcs->memory_allocated = calloc(1, sizeof(uint64_t));
+    with_memory->job_resrcs->memory_allocated[0] = 100;
+    with_memory->job_resrcs->whole_node = WHOLE_NODE_REQUIRED;
+    scan();
+    with_memory->job_state = without->job_state = gang->job_state = JOB_SUSPENDED;
+    with_memory->priority = without->priority = 0; // nobody but a person resumes them
+    scan();
+    EXPECT(told("1") && told("2") && !told("3"));
+    EXPECT_NUMBER(told("1")->state, PB(JOB_STATE__JOB_STATE_RUNNING));
+    EXPECT(!told("1")->allocation->exclusive);
+    EXPECT_NUMBER(told("1")->allocation->n_uses, 1);
+    EXPECT_NUMBER(told("1")->allocation->uses[0]->cpus, 0);
+    EXPECT_NUMBER(told("1")->allocation->uses[0]->memory_mib, 100);
+    EXPECT_NUMBER(told("2")->allocation->n_uses, 0);
+    with_memory->job_state = JOB_RUNNING;
+    with_memory->priority = 1000;
+    scan();
+    EXPECT_NUMBER(told("1")->allocation->uses[0]->cpus, 4);
+    EXPECT(told("1")->allocation->exclusive);
+    end();
+}
+
+static void a_scan_gives_the_locks_back(void) {
+    begin();
+    for (uint32_t id = 1; id <= 600; id++)
+        mock_job(id);
+    mock.look_us = 100;
+    scan();
+    EXPECT_NUMBER(snapshot.jobs.count, 600);
+    // Sixteen jobs are read between two looks at the clock, or four examined.
+    EXPECT(mock.longest_us <= 5000 + 16 * 6 * 100);
+    EXPECT(mock.lock_count > 20);
+    end();
+}
+
+static uint32_t next_gone;
+
+static void others_change_the_table(void) {
+    EXPECT(held_take(&held, HELD_READ));
+    job_record_t *job = find_job_record(next_gone++);
+    held_give(&held);
+    if (job)
+        mock_forget(job);
+    mock_job(10000 + next_gone);
+}
+
+static void jobs_come_and_go_during_a_scan(void) {
+    begin();
+    for (uint32_t id = 1; id <= 300; id++)
+        mock_job(id);
+    mock.look_us = 1000;
+    next_gone = 1;
+    mock.between = others_change_the_table;
+    scan();
+    EXPECT(next_gone > 20);
+    mock.between = NULL;
+    scan();
+    for (uint32_t id = 300; id > 290; id--)
+        EXPECT(ledger_find(&ledger, id) != NULL);
+    EXPECT_NUMBER(ledger.count, (size_t)job_list->count);
+    end();
+}
+
+static void shut_down(void) {
+    slurmctld_config.shutdown_time = time(NULL);
+}
+
+static void a_shutdown_ends_a_scan(void) {
+    begin();
+    for (uint32_t id = 1; id <= 300; id++)
+        mock_job(id);
+    mock.look_us = 1000;
+    mock.between = shut_down;
+    EXPECT(!snapshot_take(&snapshot, &ledger, &held));
+    mock_nothing_held("after a scan");
+    end();
+}
+
+static gres_state_t *add_gres(list_t **list, uint64_t per_task, uint64_t per_job) {
+    gres_state_t *gres = calloc(1, sizeof(*gres));
+    gres_job_state_t *state = calloc(1, sizeof(*state));
+    state->gres_per_task = per_task;
+    state->gres_per_job = per_job;
+    gres->gres_name = "gpu";
+    gres->gres_data = state;
+    if (!*list)
+        *list = mock_list();
+    mock_append(*list, gres);
+    return gres;
+}
+
+static void records_of_any_content_are_read(void) {
+    begin();
+    job_record_t *job = mock_job(1);
+    free(job->name);
+    job->name = NULL;
+    job->time_limit = NO_VAL;
+    job->part_ptr->default_time = NO_VAL;
+    job->part_ptr->max_time = NO_VAL;
+    job->details->min_nodes = 0;
+    job->details->num_tasks = 0;
+    add_gres(&job->gres_list_req, UINT64_MAX, UINT64_MAX);
+    add_gres(&job->gres_list_req, 0, 1);
+    job = mock_job(2);
+    mock_run(job, 1, 2);
+    FREE_NULL_BITMAP(job->job_resrcs->node_bitmap); // as of a job that Slurm could not restore
+    job = mock_job(3);
+    mock_run(job, 1, 2);
+    job->job_resrcs->nhosts = 0;
+    free(job->job_resrcs->cpus);
+    job->job_resrcs->cpus = NULL;
+    job = mock_job(4);
+    mock_run(job, 1, 2);
+    job->job_state |= JOB_COMPLETING;
+    job = mock_array(5, 0);
+    job->array_recs->max_run_tasks = 5;
+    job->array_recs->tot_run_tasks = 9;
+    job = mock_array(6, 4);
+    FREE_NULL_BITMAP(job->array_recs->task_id_bitmap);
+    job = mock_job(7);
+    job->spank_job_env_size = 4000000000u; // and no environment
+    job->spank_job_env_size = 0;
+    job = mock_job(8);
+    mock_run(job, 2, 1);
+    job->job_state = JOB_COMPLETE;
+    job->end_time = INT64_MIN;
+    job = mock_job(9);
+    xfree(job->tres_req_cnt);
+    accounting_enforce = ACCOUNTING_ENFORCE_LIMITS;
+    scan();
+    EXPECT_TEXT(told("1")->name, "");
+    EXPECT(told("2") && told("3") && told("4") && told("5") && told("6") && told("9"));
+    (void)events_print();
+    scan();
+    end();
+}
+
+int main(void) {
+    only_what_changed_is_told();
+    what_slurm_holds_back_is_told_so();
+    what_was_announced_outlives_an_examination();
+    cores_of_a_suspended_job_are_free();
+    a_scan_gives_the_locks_back();
+    jobs_come_and_go_during_a_scan();
+    a_shutdown_ends_a_scan();
+    records_of_any_content_are_read();
+    DONE();
+}

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The whole system under one seed, some hundred times: every history must pass the checker.
+
+Fresh seeds in every run; a failure prints its seed, a shorter script and the command that repeats
+it. SCHEDBRIDGE_SEED=N runs that seed alone. `scripts/test simulation-long` runs 10,000.
+"""
+
+import os
+import random
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.simulation.whole.checker import judge
+from tests.simulation.whole.run import play
+from tests.simulation.whole.script import WINDS, draw
+from tests.simulation.whole.shrink import report, shrink
+
+GIVEN = os.environ.get("SCHEDBRIDGE_SEED")
+BATCHES, EACH = 20, 6
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("batch", range(1 if GIVEN else BATCHES))
+def test_every_history_passes_the_checker(batch):
+    first = int(GIVEN) if GIVEN else random.SystemRandom().randrange(10**9)
+    for seed in range(first, first + (1 if GIVEN else EACH)):
+        outcome = play(draw(seed))
+        if broken := judge(outcome.history.events):
+            pytest.fail(
+                f"SCHEDBRIDGE_SEED={seed} pytest {__file__}\n{report(outcome, broken)}",
+                pytrace=False,
+            )
+
+
+def test_the_same_seed_gives_the_same_history_in_another_process():
+    seed = 4242
+    script = (
+        "from tests.simulation.whole.script import draw\n"
+        "from tests.simulation.whole.run import play\n"
+        f"print(play(draw({seed})).history.digest())"
+    )
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            cwd=ROOT,
+            env=os.environ | {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+        for hash_seed in ("1", "2")
+    }
+    assert digests == {play(draw(seed)).history.digest()}
+
+
+def test_the_trouble_is_real():
+    """Over some seeds every kind of trouble strikes; otherwise the runs show nothing."""
+    winds: Counter[str] = Counter()
+    kinds: Counter[str] = Counter()
+    outcomes: Counter[str] = Counter()
+    for seed in range(24):
+        script = draw(seed)
+        winds.update(script.winds)
+        for event in play(script).history.events:
+            kinds[event.kind] += 1
+            if event.kind == "outcome":
+                outcomes[f"{event['action']} {event['outcome']}"] += 1
+            if event.kind in ("service_down", "start", "left"):
+                kinds[str(event.get("how") or event.get("by") or event.get("why"))] += 1
+            if event.kind == "report" and event["untrue"]:
+                kinds["untrue"] += 1
+    assert set(winds) == set(WINDS)
+    for kind in (
+        "need_full", "refused_call", "silence", "fallback", "killed", "power", "stopped", "slurm",
+        "service", "requeue", "clock", "reserve", "policy", "rules", "network", "disk", "untrue",
+        "cancelled", "controller_down", "race",
+    ):  # fmt: skip
+        assert kinds[kind], f"{kind} never happened: {kinds}"
+    assert outcomes["start applied"] > 200
+    assert outcomes["planned_start applied"] > 200
+    assert outcomes["start stale"], outcomes
+    assert outcomes["start refused"], outcomes
+
+
+def test_a_script_is_shortened_to_what_breaks_the_rule():
+    script = draw(7)
+    culprits = [script.steps[3], script.steps[-2]]
+
+    def breaks(shorter, rule):
+        return all(step in shorter.steps for step in culprits)
+
+    assert list(shrink(script, "any", 200, breaks).steps) == culprits

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Choices: what they leave out, and that they never touch a place in the plan."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from bridge.loop import Decider
+from bridge.model.limits import ConsumerKind, Items, Limit, Rules
+from bridge.model.site import NO_RULES, Site
+from bridge.model.topology import regular
+from bridge.planning.choosing import Chooser
+from bridge.registry import PRESETS, build
+from bridge.units import NEVER, UNPLANNED
+from tests.builders import a_job, a_node, a_running_job, a_snapshot
+from tests.worlds import random_world
+
+
+def plan_of(snapshot, preset="slurm-like"):
+    return Decider(build(PRESETS[preset])).decide(snapshot)
+
+
+def chosen(snapshot, row, site=NO_RULES, *, alone=True):
+    """On a plan in which nobody else has a place, or on the plan; None: no choice."""
+    plan = plan_of(snapshot)
+    if alone:
+        plan = dataclasses.replace(plan, start_s=np.where(plan.job == row, plan.start_s, UNPLANNED))
+    found = list(Chooser(snapshot, site, plan).choices([row]))
+    return found[0].nodes.tolist() if found else None
+
+
+@pytest.mark.parametrize(("limit_s", "nodes"), [(50, [0, 1, 2]), (51, [1, 2])])
+def test_nodes_with_a_planned_start_before_its_end_are_left_out(limit_s, nodes):
+    holds = a_running_job((0,), 50, shared=True, cpus=1)
+    first = a_job(required=(0,), priority=9)  # the whole node, once it is free
+    asks = a_job(limit_s=limit_s, controller_chooses=True, required=(1,))
+    snapshot = a_snapshot(nodes=3, jobs=[first, asks], running=[holds])()
+    assert chosen(snapshot, 1, alone=False) == nodes
+
+
+def test_required_and_excluded_nodes():
+    jobs = [a_job(required=(1,)), a_job(excluded=(0, 2)), a_job(required=(0,), nodes=2)]
+    snapshot = a_snapshot(nodes=[a_node(8)] * 3, jobs=jobs)()
+    assert [chosen(snapshot, row) for row in range(3)] == [[0, 1, 2], [1], [0, 1, 2]]
+
+
+def test_full_nodes_are_left_out_but_for_jobs_that_ask_for_more():
+    jobs = [a_job(), a_job(controller_chooses=True)]
+    snapshot = a_snapshot(nodes=2, jobs=jobs, running=[a_running_job((0,), 99)])()
+    assert chosen(snapshot, 0) == [1]
+    assert chosen(snapshot, 1) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("limit", "may"),
+    [
+        (Limit(ConsumerKind.USER, "user", "cpus", Items(4)), False),
+        (Limit(ConsumerKind.USER, "*", "cpus", Items(4)), False),
+        (Limit(ConsumerKind.USER, "other", "cpus", Items(4)), True),
+    ],
+)
+def test_who_may_be_limited_has_no_choice(limit, may):
+    snapshot = a_snapshot(nodes=2, jobs=[a_job()])()
+    site = Site(Rules(limits=(limit,)))
+    assert (chosen(snapshot, 0, site) is not None) == may
+
+
+@pytest.mark.parametrize(("most", "may"), [(1, True), (2, False)])
+def test_where_switches_are_known_several_nodes_are_the_planners(most, may):
+    snapshot = a_snapshot(nodes=4, jobs=[a_job(max_nodes=most)])()
+    snapshot = dataclasses.replace(snapshot, topology=regular(4, 2))
+    assert (chosen(snapshot, 0) is not None) == may
+
+
+def test_protected_sites_have_no_choice():
+    snapshot = a_snapshot(nodes=2, jobs=[a_job()])()
+    assert chosen(snapshot, 0) == [0, 1]
+    assert chosen(snapshot, 0, Site(protect={"gpus": {"cpus": 1}})) is None
+
+
+@pytest.mark.parametrize("preset", ["slurm-like", "easy", "conservative", "openccs"])
+@pytest.mark.parametrize("seed", range(25))
+def test_no_choice_touches_a_place_in_the_plan(preset, seed):
+    """Second by second: a job that took all nodes of its choice would meet nobody's start."""
+    snapshot = random_world(seed, chunks=True)
+    plan = plan_of(snapshot, preset)
+    for choice in Chooser(snapshot, NO_RULES, plan).choices(range(len(snapshot.jobs))):
+        jobs, room = snapshot.jobs, snapshot.partitions[choice.partition]
+        limit_s = int(jobs.time_limit_s[choice.job]) or room.default_time_s or room.max_time_s
+        end_s = snapshot.now_s + limit_s if limit_s else NEVER
+        nodes = set(choice.nodes.tolist())
+        assert nodes <= set(room.nodes.tolist())
+        assert snapshot.nodes.usable[choice.nodes].all()
+        assert not nodes & set(jobs.excluded[choice.job])
+        assert set(jobs.required[choice.job]) <= nodes
+        assert len(nodes) >= jobs.min_nodes[choice.job]
+        for row in range(len(plan)):
+            if plan.job[row] != choice.job and plan.start_s[row] not in (NEVER, UNPLANNED):
+                assert plan.start_s[row] >= end_s or not nodes & set(plan.nodes_of(row).tolist())

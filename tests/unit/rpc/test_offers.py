@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts whose nodes the controller chooses, through the wire: who is offered, and how often."""
+
+import pytest
+
+from bridge.loop import Decider
+from bridge.model.limits import ConsumerKind, Items, Limit, Rules
+from bridge.model.site import NO_RULES, Site
+from bridge.registry import PRESETS, build
+from bridge.rpc.announcements import Announcements
+from bridge.rpc.cycles import Cycles
+from bridge.rpc.pb import scheduler_pb2 as pb
+from bridge.rpc.session import Session
+from tests.unit.rpc.worlds import (
+    NOW_S,
+    a_delta,
+    a_full,
+    a_hello,
+    a_job,
+    a_node,
+    a_request,
+    partitions,
+)
+
+LIMITED = Site(Rules(limits=(Limit(ConsumerKind.USER, "*", "cpus", Items(99)),)))
+
+
+def some_cycles(site=NO_RULES, features=("start", "choice")):
+    cycles = Cycles(
+        Decider(build(PRESETS["slurm-like"]), site=site).decide,
+        session=Session(),
+        announcements=Announcements(),
+        service="test",
+        policy=lambda: "slurm-like",
+        site=lambda: site,
+    )
+    cycles.greet(a_hello(features=features))
+    return cycles
+
+
+def starts(reply):
+    return [
+        (d.job_id, d.start.nodes, d.start.choice)
+        for d in reply.decisions
+        if d.WhichOneof("action") == "start"
+    ]
+
+
+def fates(reply, outcome=pb.OUTCOME_REFUSED):
+    return [
+        pb.Fate(decision_id=d.id, job_id=d.job_id, outcome=outcome, code=2014, text="no")
+        for d in reply.decisions
+        if d.WhichOneof("action") == "start"
+    ]
+
+
+def one(job_id="1", **settings):
+    return a_job(job_id, request=a_request(min_nodes=1, max_nodes=1, **settings))
+
+
+def test_after_a_refused_start_the_controller_chooses():
+    cycles = some_cycles()
+    first = cycles.run(a_full([one()]))
+    assert starts(first) == [("1", "n0", "")]
+    second = cycles.run(a_delta(1, fates=fates(first)))
+    assert starts(second) == [("1", "", "n[0-3]")]
+    third = cycles.run(a_delta(2, fates=fates(second)))
+    assert starts(third) == []
+
+
+def test_after_a_change_it_is_asked_again_more_and_more_rarely():
+    cycles = some_cycles()
+    reply = cycles.run(a_full([one(features="none")]))  # by the planner never
+    asked = []
+    for number in range(1, 64):
+        if starts(reply):
+            asked.append(number - 1)
+        changed = a_node("n1", state=f"STATE{number}")
+        reply = cycles.run(
+            a_delta(number, nodes=[changed], fates=fates(reply), now_s=NOW_S + number)
+        )
+    assert asked == [0, 1, 3, 7, 15, 31, 61]
+
+
+def test_what_does_not_change_is_not_asked_again():
+    cycles = some_cycles()
+    reply = cycles.run(a_full([one(features="none")]))
+    assert starts(reply) == [("1", "", "n[0-3]")]
+    for number in range(1, 50):
+        reply = cycles.run(a_delta(number, fates=fates(reply), now_s=NOW_S + number))
+        assert starts(reply) == []
+
+
+@pytest.mark.parametrize(
+    "settings", [{"features": "none"}, {"features": "[odd"}, {"required_nodes": "n0,n1"}]
+)
+def test_what_the_planner_cannot_place_is_offered(settings):
+    assert starts(some_cycles().run(a_full([one(**settings)]))) == [("1", "", "n[0-3]")]
+
+
+def test_nodes_of_jobs_that_ask_for_more_are_chosen_by_the_controller():
+    cycles = some_cycles()
+    jobs = [one("1", exclusive=True), one("2", controller_chooses=True)]
+    assert starts(cycles.run(a_full(jobs))) == [("1", "n0", ""), ("2", "", "n[1-3]")]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"site": LIMITED},
+        {"site": Site(protect={"gpu": {"cpus": 1}})},
+        {"features": ("start",)},
+    ],
+)
+def test_where_there_is_no_choice_nothing_is_offered(settings):
+    cycles = some_cycles(**settings)
+    assert starts(cycles.run(a_full([one(features="none")]))) == []
+    assert starts(some_cycles(**settings).run(a_full([one(controller_chooses=True)]))) == [
+        ("1", "n0", "")
+    ]
+
+
+def test_chunks_and_malleable_jobs_are_laid_out_by_the_planner_alone():
+    cycles = some_cycles()
+    chunks = one("1", chunks=pb.Chunks(chunks="nonsense"))
+    odd = one("2", malleable=pb.Malleable(min_nodes=3, max_nodes=2))
+    assert starts(cycles.run(a_full([chunks, odd]))) == []
+
+
+def test_nodes_that_were_busy_are_no_fault_of_the_job():
+    cycles = some_cycles(features=("start",))
+    reply = cycles.run(a_full([one()]))
+    for number in range(1, 20):
+        held = cycles.run(a_delta(2 * number - 1, fates=fates(reply, pb.OUTCOME_BUSY),
+                                  now_s=NOW_S + number - 1))  # fmt: skip
+        assert starts(held) == []
+        assert held.wake_after_s == 1
+        reply = cycles.run(a_delta(2 * number, now_s=NOW_S + number))
+        assert starts(reply) == [("1", "n0", "")]
+
+
+def test_a_job_that_was_refused_in_one_of_its_partitions_is_tried_in_the_others():
+    cycles = some_cycles(features=("start",))
+    job, rooms = one(partitions=["main", "other"]), partitions()
+    rooms.items[0].name = "main"
+    rooms.items.add(name="other", nodes="n[0-3]", up=True)
+    reply = cycles.run(a_full([job], partitions=rooms))
+    tried = []
+    for number in range(1, 5):
+        tried += [decision.start.partition for decision in reply.decisions if decision.start.nodes]
+        now_s = NOW_S + 40 * number
+        cycles.run(a_delta(2 * number - 1, fates=fates(reply), now_s=now_s))
+        reply = cycles.run(a_delta(2 * number, now_s=now_s + 35))
+    assert tried == ["main", "other", "main", "main"]  # then it has been refused in both
+    cycles = some_cycles()
+    reply = cycles.run(a_full([job], partitions=rooms))
+    reply = cycles.run(a_delta(1, fates=fates(reply)))
+    assert [(d.start.partition, d.start.choice) for d in reply.decisions if d.start.choice] == [
+        ("other", "n[0-3]")
+    ]
+
+
+def test_what_is_outside_the_bounds_of_its_partition_is_offered():
+    """Slurm holds such jobs by itself, but where their QOS lifts the bounds."""
+    two = a_job("1", request=a_request(min_nodes=2, max_nodes=2))
+    reply = some_cycles().run(a_full([two], partitions=partitions(max_nodes=1)))
+    assert starts(reply) == [("1", "", "n[0-3]")]
+
+
+def test_no_node_is_avoided_for_a_limit():
+    cycles = some_cycles(features=("start",))
+    reply = cycles.run(a_full([one()]))
+    tried = []
+    for number in range(1, 7):
+        tried += [nodes for _, nodes, _ in starts(reply)]
+        now_s = NOW_S + 40 * number
+        limited = fates(reply, pb.OUTCOME_LIMITED)
+        cycles.run(a_delta(2 * number - 1, fates=limited, now_s=now_s))
+        reply = cycles.run(a_delta(2 * number, now_s=now_s + 35))
+    assert tried == ["n0"] * 6
+
+
+def test_nodes_that_were_refused_are_avoided_one_after_the_other():
+    cycles = some_cycles(features=("start",))
+    reply = cycles.run(a_full([one()]))
+    tried = []
+    for number in range(1, 7):
+        tried += [nodes for _, nodes, _ in starts(reply)]
+        now_s = NOW_S + 40 * number
+        cycles.run(a_delta(2 * number - 1, fates=fates(reply), now_s=now_s))
+        reply = cycles.run(a_delta(2 * number, now_s=now_s + 35))
+    assert tried == ["n0", "n1", "n2", "n3", "n0", "n0"]  # then it has been refused on all
