@@ -48,7 +48,10 @@ def main() -> int:
     print(f"{given.runs} runs from seed {first}, {len(seeds)} to do", flush=True)
     bad = sum(bool(broken) for broken in done.values())
     began = time.monotonic()
-    sink = given.done.open("a") if given.done is not None else None
+    sink = None
+    if given.done is not None:
+        given.done.parent.mkdir(parents=True, exist_ok=True)
+        sink = given.done.open("a")
     with multiprocessing.Pool(given.jobs, maxtasksperchild=200) as pool:
         for number, (seed, broken, digest, spent_s) in enumerate(
             pool.imap_unordered(one, seeds, chunksize=1 if given.stop else 4), 1
