@@ -130,7 +130,8 @@ class Announcements:
         differs = np.zeros(len(serials), dtype=bool)
         for name in _FACTS:
             differs |= facts[name] != said[name]
-        differs |= (facts["words"] != said["words"]) & (now_s - said["said_s"] >= WORDS_S)
+        # Also backwards: the clock may have been set.
+        differs |= (facts["words"] != said["words"]) & (abs(now_s - said["said_s"]) >= WORDS_S)
         differs &= facts["kind"] != _NOTHING
         jobs = np.flatnonzero(differs)
         jobs = jobs[np.argsort(row_of[jobs], kind="stable")]
@@ -156,7 +157,7 @@ class Announcements:
     ) -> tuple[list[pb.Decision], dict[str, int]]:
         now_s = snapshot.now_s
         self._open = {
-            key: start for key, start in self._open.items() if now_s - start.sent_s < OPEN_S
+            key: start for key, start in self._open.items() if abs(now_s - start.sent_s) < OPEN_S
         }
         waiting: dict[tuple[str, int], int] = {}
         for start in self._open.values():
@@ -339,7 +340,8 @@ def _waits(
     )
     lead_s = np.minimum(facts["start_s"][jobs], said["start_s"][jobs]) - now_s
     pause_s = np.where(np.cumsum(moved) > PROMPT, np.clip(lead_s // 100, 1, CALM_S), 1)
-    return np.where(moved, np.maximum(said["said_s"][jobs] + pause_s - now_s, 0), 0)
+    passed_s = now_s - said["said_s"][jobs]  # less than 0: the clock was set back
+    return np.where(moved & (passed_s >= 0), np.maximum(pause_s - passed_s, 0), 0)
 
 
 def _announced_rows(plan: Plan, n_jobs: int) -> NDArray[np.int64]:

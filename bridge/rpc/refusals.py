@@ -12,6 +12,7 @@ Rules
        it may be what the model does not know of. So nodes are tried one after the other. Not so
        where a limit is in the way of the job, not a node. The same goes for the partition, of a job
        that named several.
+    5. A refusal that was noted later than now is void: the clock was set, or had run wild.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,6 +39,7 @@ class Refusal:
         version: of the job that was to start.
         text: the controller's words.
         changes: the cluster's count of changes at that time.
+        noted_s: when, by the controller's clock.
         retry_from_s: not before, whatever changes.
         retry_at_s: at the latest.
         times: refusals in a row.
@@ -49,6 +51,7 @@ class Refusal:
     version: int
     text: str
     changes: int
+    noted_s: int
     retry_from_s: int
     retry_at_s: int
     times: int
@@ -58,9 +61,13 @@ class Refusal:
 
     def holds(self, changes: int, now_s: int) -> bool:
         """Tells whether the start is still not to be tried again."""
-        if now_s >= self.retry_at_s:
+        if not self.noted_s <= now_s < self.retry_at_s:
             return False
         return self.changes == changes or now_s < self.retry_from_s
+
+    def avoids(self, now_s: int) -> bool:
+        """Tells whether its nodes and partitions are still to be avoided."""
+        return self.noted_s <= now_s < self.avoid_until_s
 
 
 class Refusals:
@@ -100,7 +107,7 @@ class Refusals:
         times = before.times if before is not None else 0
         avoid: frozenset[str] = frozenset()
         partitions: frozenset[str] = frozenset()
-        if before is not None and now_s < before.avoid_until_s:
+        if before is not None and before.avoids(now_s):
             avoid, partitions = before.avoid, before.partitions
         if busy:
             wait_s, at_most_s = 0, BUSY_S
@@ -114,6 +121,7 @@ class Refusals:
             version=version,
             text=text,
             changes=changes,
+            noted_s=now_s,
             retry_from_s=now_s + wait_s,
             retry_at_s=now_s + at_most_s,
             times=times,
@@ -135,6 +143,7 @@ class Refusals:
         times = [
             refusal.retry_at_s if refusal.changes == changes else refusal.retry_from_s
             for refusal in self._refused.values()
+            if refusal.noted_s <= now_s
         ]
         return min((at for at in times if at > now_s), default=None)
 
@@ -166,7 +175,7 @@ class Refusals:
             if row is None or int(jobs.version[row]) != refusal.version:
                 del self._refused[job_id]
             elif jobs.hold[row] in _STARTABLE:
-                avoids = now_s < refusal.avoid_until_s
+                avoids = refusal.avoids(now_s)
                 if refusal.partitions and avoids and len(jobs.partitions[row]) > 1:
                     refused_in = {partitions.get(name) for name in refusal.partitions}
                     left[row] = tuple(at for at in jobs.partitions[row] if at not in refused_in)

@@ -18,8 +18,8 @@ nothing but documented errors; no policy fails |
 | fence | no controller is served while one with a greater epoch was served a moment ago |
 
 What openccs promises (docs/CONFIG.md, docs/TIMES.md): announced starts are kept. Causes to move one
-later are those of `_CAUSES`: somebody changed the cluster, the rules, the policy or that job, a job
-ran beyond its end or started late, Slurm started jobs itself, a start was refused or never arrived,
+later are those of `_CAUSES`: somebody changed the cluster, the rules, the policy or that job, or let
+another job run longer, a job ran beyond its end or started late, Slurm started jobs itself, a start was refused or never arrived,
 the service lost its memory, or was told falsehoods. Tasks of arrays and starts under predictions
 are not promised. Not judged are promises beside FreePools: whether kept starts fit together there
 depends on the order in which they are booked.
@@ -434,6 +434,9 @@ class Promise(Rule):
         what = event.what
         if event.kind in _CAUSES:
             return event.kind
+        if event.kind == "alter" and what["job"] in truth.jobs:  # whoever is before may run longer
+            if what["ask"]["limit_s"] > truth.jobs[what["job"]].ask["limit_s"]:
+                return f"the limit of job {what['job']} was raised"
         if event.kind == "service_down" and what["how"] != "stopped":
             return "the service was killed"
         if event.kind == "start" and what["by"] == "slurm":  # by choice: it may delay nobody

@@ -113,6 +113,19 @@ def test_words_alone_are_renewed_after_a_while():
     assert told(two_jobs(WORDS_S), other, (1, UNPLANNED, [])) == [("planned", "1", 500, "n1")]
 
 
+def test_a_clock_that_was_set_back_silences_nobody():
+    told = Told()
+    late, other = 10**6, Reason(ReasonCode.RESOURCES, "other words")
+    two, three = (1, late + 500, [1]), (2, UNPLANNED, [])
+    told(a_snapshot(jobs=[a_job(), a_job(), a_job()], now_s=late)(), (0, late, [0]), two, three)
+    snapshot = a_snapshot(jobs=[a_job(), a_job(), a_job()], now_s=0)()
+    assert told(snapshot, (0, 0, [0]), (1, 400, [1]), (*three, other)) == [
+        ("start", "1", "n1"),
+        ("planned", "2", 400, "n2"),
+        ("pending", "3", "other words"),
+    ]
+
+
 def test_a_new_version_is_told_again():
     told = Told()
     told(two_jobs(), (0, 50, [0]), (1, UNPLANNED, []))

@@ -585,6 +585,15 @@ def test_the_next_retry_is_known():
     assert session.next_retry_s() == NOW_S + 30
 
 
+def test_a_refusal_told_by_a_clock_that_ran_wild_holds_nobody():
+    session = a_session(a_full([a_job("1")]))
+    session.refuse("1", 1, "no", NOW_S + 10**9, nodes=["n0"])
+    assert session.next_retry_s() is None
+    assert session.apply(a_delta(1))
+    assert hold_of(session) == (Hold.NONE, "")
+    assert session.snapshot()[0].jobs.excluded[0] == ()
+
+
 def test_a_job_held_by_its_owner_shows_that_hold():
     session = a_session(a_full([a_job("1", hold=pb.HOLD_HELD, hold_text="held")]))
     session.refuse("1", 1, "no", NOW_S)
