@@ -119,7 +119,7 @@ class OpenCcs(QueuePlanner):
         booking.start_now(np.flatnonzero(booking.late & booking.later()))
         explain(booking, self.horizon_s)
         plan = booking.result(self.name, beyond=self.horizon_s is not None)
-        return Planned(plan, self._announced(booking))
+        return Planned(plan, self._announced(booking, promises))
 
     def _keep(
         self,
@@ -159,8 +159,12 @@ class OpenCcs(QueuePlanner):
         kept[kept < not_before] = 0
         return kept
 
-    def _announced(self, booking: Booking) -> Promises:
-        """The starts and places of the jobs that are promised a later start."""
+    def _announced(self, booking: Booking, before: Promises) -> Promises:
+        """The starts and places of the jobs that are promised a later start.
+
+        One that starts now keeps the start it was promised before, until it is no longer pending:
+        the reply that starts it may be lost.
+        """
         rows = booking.rows
         snapshot = rows.snapshot
         asked = np.arange(len(rows.asked))
@@ -169,4 +173,8 @@ class OpenCcs(QueuePlanner):
         ids = snapshot.jobs.id[rows.job[rows.asked[later]]].tolist()
         places = dict(zip(ids, booking.places(later), strict=True))
         start_s = {job_id: place.start_s for job_id, place in places.items()}
+        if self.keep_plan and before.start_s:
+            now = asked[single & booking.has_start(asked) & ~booking.later()]
+            starting = snapshot.jobs.id[rows.job[rows.asked[now]]].tolist()
+            start_s |= {job: before.start_s[job] for job in starting if job in before.start_s}
         return Promises(self.name, start_s, KeptPlan(snapshot.nodes.names, places))

@@ -19,9 +19,9 @@ nothing but documented errors; no policy fails |
 
 What openccs promises (docs/CONFIG.md, docs/TIMES.md): announced starts are kept. Causes to move one
 later are those of `_CAUSES`: somebody changed the cluster, the rules, the policy or that job, or let
-another job run longer, a job ran beyond its end or started late, Slurm started jobs itself, a start was refused or never arrived,
-the service lost its memory, or was told falsehoods. Tasks of arrays and starts under predictions
-are not promised. Not judged are promises beside FreePools: whether kept starts fit together there
+another job run longer; a job ran beyond its end or started late; Slurm started jobs itself; a start
+was refused; the service lost its memory, or was told falsehoods. Tasks of arrays and starts under
+predictions are not promised. Not judged are promises beside FreePools: whether kept starts fit together there
 depends on the order in which they are booked.
 
 A full report that is delayed, and overtaken by a later one, may be taken after a hello that is
@@ -396,7 +396,6 @@ class Promise(Rule):
         self.cause = (-1, "")
         self.decided_s: dict[int, int] = {}
         self.started_s = 0
-        self.unheard = False  # starts were sent, and the controller has not heard the reply yet
 
     def before(self, index: int, event: Seen, truth: Truth) -> Iterable[str]:
         what = event.what
@@ -419,12 +418,7 @@ class Promise(Rule):
                 # It follows its start; behind a slow call that is later than was planned.
                 if self.started_s > self.decided_s.pop(what["decision"], self.started_s):
                     self.cause = (index, f"job {what['job']} started late")
-            case "heard":
-                self.unheard = False
             case "reply":
-                if self.unheard:
-                    self.cause = (index, "starts were sent that never arrived")
-                self.unheard = bool(what["starts"])
                 if keeps(truth.policy) and not truth.rules.get("free_pools"):
                     yield from self._reply(index, what, truth)
                 else:
@@ -605,8 +599,7 @@ class Answers(Rule):
                 if self.disturbed < since and not was_untrue and not report["untrue"]:
                     yield f"call {what['call']}: everything is asked for without a cause"
             case "heard":
-                self.good[what["name"]] = index
-        del made
+                self.good[what["name"]] = made  # what happened while it was under way counts
 
 
 class Fence(Rule):

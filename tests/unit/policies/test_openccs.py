@@ -49,6 +49,17 @@ class TestKeptPlan:
         world.jobs = [a_job(2, id="new", priority=9), a_job(2, id="old", priority=1)]
         assert starts(world(), decide(world(), memory)) == {"old": 100, "new": 200}
 
+    def test_a_job_whose_start_did_not_arrive_keeps_what_was_announced(self):
+        memory = Memory()
+        running = [a_running_job(nodes=(0, 1), end_s=100)]
+        world = a_snapshot(nodes=2, running=running, jobs=[a_job(2, id="old", priority=1)])
+        assert starts(world(), decide(world(), memory)) == {"old": 100}
+        world.running, world.now_s = [], 100
+        assert starts(world(), decide(world(), memory)) == {"old": 100}
+        world.jobs = [a_job(2, id="new", priority=9), a_job(2, id="old", priority=1)]
+        world.now_s = 103
+        assert starts(world(), decide(world(), memory)) == {"old": 103, "new": 203}
+
     def test_who_may_use_what_is_kept_free_displaces_nobody_by_being_kept_first(self):
         """He was planned after, and beside, one who had to leave the FreePool alone."""
         memory = Memory()
