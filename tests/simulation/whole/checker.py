@@ -18,11 +18,11 @@ nothing but documented errors; no policy fails |
 | fence | no controller is served while one with a greater epoch was served a moment ago |
 
 What openccs promises (docs/CONFIG.md, docs/TIMES.md): announced starts are kept. Causes to move one
-later are those of `_CAUSES`: somebody changed the cluster, the rules, the policy or that job, or let
-another job run longer; a job ran beyond its end or started late; Slurm started jobs itself; a start
-was refused; the service lost its memory, or was told falsehoods. Tasks of arrays and starts under
-predictions are not promised. Not judged are promises beside FreePools: whether kept starts fit together there
-depends on the order in which they are booked.
+later are those of `_CAUSES`: somebody changed the cluster, the rules, the policy or that job, or
+let another job run longer; a job ran beyond its end or started late; Slurm started jobs itself; a
+start was refused; the service lost its memory, or was told falsehoods. Tasks of arrays and starts
+under predictions are not promised. Not judged are promises beside FreePools: whether kept starts
+fit together there depends on the order in which they are booked.
 
 A full report that is delayed, and overtaken by a later one, may be taken after a hello that is
 delayed as well: the generation is no clock. What is known is then older than it was until the next
@@ -428,9 +428,9 @@ class Promise(Rule):
         what = event.what
         if event.kind in _CAUSES:
             return event.kind
-        if event.kind == "alter" and what["job"] in truth.jobs:  # whoever is before may run longer
-            if what["ask"]["limit_s"] > truth.jobs[what["job"]].ask["limit_s"]:
-                return f"the limit of job {what['job']} was raised"
+        altered = truth.jobs.get(what["job"]) if event.kind == "alter" else None
+        if altered is not None and what["ask"]["limit_s"] > altered.ask["limit_s"]:
+            return f"the limit of job {altered.id} was raised"  # those behind it may have to wait
         if event.kind == "service_down" and what["how"] != "stopped":
             return "the service was killed"
         if event.kind == "start" and what["by"] == "slurm":  # by choice: it may delay nobody
