@@ -1,8 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """What holds for all tests."""
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # How long an example takes says nothing of what is tested: it depends on what else runs.
 settings.register_profile("no clock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("no clock")
+
+REAL = (
+    "tests/simulation/test_service_",
+    "tests/unit/cli/test_main",
+    "tests/unit/rpc/test_fair_queue",
+    "tests/unit/rpc/test_gate",
+    "tests/unit/rpc/test_orders",
+    "tests/unit/rpc/test_private_channel",
+    "tests/unit/test_solving",
+    "tests/unit/test_store",
+)
+"""Tests of real processes, sockets and threads: one that fails is run once more, and the report
+says so (R). All others must pass at once."""
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.nodeid.startswith(REAL):
+            item.add_marker(pytest.mark.flaky(reruns=1))
