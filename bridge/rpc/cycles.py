@@ -342,6 +342,7 @@ class Cycles:
                 self._outcomes[name, 0] += 1
                 if start is not None:
                     self._applied[start.job_id] = start
+                    self._offers.forget(start.job_id)
                 continue
             self._outcomes[name, self.counts.refuse(name, fate.code)] += 1
             if start is not None:

@@ -10,7 +10,8 @@ Rules
        begin time, or behind the place of a job before them.
     3. After a refusal a job is offered again when its version is another one, or when the cluster
        has changed: first after 1 s, then after twice as long, up to `retry_s`; and after
-       `ANYWAY_S` even if nothing has changed.
+       `ANYWAY_S` even if nothing has changed. After a start that is forgotten: it was one of an
+       array's tasks, and the next may go the same way.
     4. Looked at are the first `FIRST` rows of the plan that wait so; at most `MOST` of their jobs
        are offered in one cycle.
 """
@@ -102,3 +103,7 @@ class Offers:
         self._asked[job_id] = _Asked(version, changes, now_s + wait_s, now_s + ANYWAY_S, times)
         if len(self._asked) > 100_000:
             del self._asked[next(iter(self._asked))]
+
+    def forget(self, job_id: str) -> None:
+        """An offered job has started."""
+        self._asked.pop(job_id, None)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "announce.h"
 
+#include "jobs.h"
 #include "nodes.h"
 #include "throttle.h"
 
@@ -202,7 +203,9 @@ verdict_t announce_pending(job_record_t *job, ledger_job_t *entry, const pb_pend
         last_job_update = time(NULL);
     }
     entry->announced = misses;
-    if (misses || !slurm_knows_better(job, entry, pending->code))
+    // Until then its reason is Slurm's, BeginTime; of fixed starts Slurm knows nothing.
+    if (misses ? job_option(job, "fixed-start") != NULL
+               : !slurm_knows_better(job, entry, pending->code))
         set_reason(job, entry, pending);
     return (verdict_t){.outcome = PB(OUTCOME__OUTCOME_APPLIED)};
 }

@@ -633,6 +633,32 @@ static void a_start_that_makes_no_sense_is_invalid(void) {
     end();
 }
 
+// ---------------------------------------------------------------- reasons
+
+static void before_its_begin_time_a_job_shows_slurms_word(void) {
+    begin();
+    job_record_t *late = waiting(1), *fixed = waiting(2);
+    fixed->spank_job_env_size = 1;
+    fixed->spank_job_env = calloc(1, sizeof(char *));
+    fixed->spank_job_env[0] = xstrdup("_SLURM_SPANK_OPTION_schedbridge_fixed_start=18:00");
+    job_record_t *const both[] = {late, fixed};
+    for (int i = 0; i < 2; i++) {
+        both[i]->details->begin_time = time(NULL) + 100;
+        both[i]->state_reason = WAIT_TIME;
+        ledger_find(&ledger, both[i]->job_id)->hold = PB(HOLD__HOLD_BEGIN_TIME);
+        explain(both[i], PB(REASON_CODE__REASON_RESOURCES), "cannot be met");
+    }
+    EXPECT(apply());
+    // A deadline that cannot be met is a matter for `explain`, but no start is promised.
+    EXPECT_NUMBER(late->state_reason, WAIT_TIME);
+    EXPECT(!late->state_desc);
+    EXPECT_NUMBER(late->start_time, NO_VAL);
+    // Of --fixed-start Slurm knows nothing.
+    EXPECT_NUMBER(fixed->state_reason, WAIT_RESOURCES);
+    EXPECT_TEXT(fixed->state_desc, "cannot be met");
+    end();
+}
+
 static void unknown_actions_are_invalid(void) {
     begin();
     pb_decision_t *decision = decide(waiting(1));
@@ -667,6 +693,7 @@ int main(void) {
     reservations_are_tried_one_after_the_other();
     magnetic_reservations_draw_in();
     a_start_that_makes_no_sense_is_invalid();
+    before_its_begin_time_a_job_shows_slurms_word();
     unknown_actions_are_invalid();
     DONE();
 }

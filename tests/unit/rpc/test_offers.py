@@ -19,6 +19,7 @@ from tests.unit.rpc.worlds import (
     a_job,
     a_node,
     a_request,
+    a_running_job,
     partitions,
 )
 
@@ -89,6 +90,20 @@ def test_what_does_not_change_is_not_asked_again():
     for number in range(1, 50):
         reply = cycles.run(a_delta(number, fates=fates(reply), now_s=NOW_S + number))
         assert starts(reply) == []
+
+
+def test_the_tasks_of_an_array_that_the_controller_can_place_start_one_after_the_other():
+    """In a partition that oversubscribes: the planner has no place for a fifth task."""
+    full = [a_running_job("7", "n[0-3]")]
+    array = one("1", controller_chooses=True)
+    array.array_tasks = array.array_startable = 3
+    cycles = some_cycles()
+    reply = cycles.run(a_full([*full, array]))
+    for number in range(1, 4):
+        assert starts(reply) == [("1", "", "n[0-3]")]
+        reply = cycles.run(a_delta(number, fates=fates(reply, pb.OUTCOME_APPLIED)))
+    reply = cycles.run(a_delta(4, fates=fates(reply)))
+    assert starts(reply) == []  # refused
 
 
 @pytest.mark.parametrize(
