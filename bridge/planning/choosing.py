@@ -13,7 +13,7 @@ Rules
     4. Where a limit of the site may count the job, or the site has FreePools or protections, there
        is no choice: what it would come to is not known beforehand.
     5. Nodes that have no free CPU are left out, but for jobs that ask for more than the model has
-       (`controller_chooses`): their partition may oversubscribe CPUs.
+       (`beyond_model`): their partition may oversubscribe CPUs.
     6. No choice for what only the planner can lay out: chunks, node counts of a rule, fixed starts,
        and several nodes where it knows the switches: a job keeps to one fabric, and may wait for
        few leaf switches.
@@ -50,6 +50,13 @@ class Choice:
     nodes: NDArray[np.int32]
 
 
+def beyond_model(snapshot: Snapshot, job: int) -> bool:
+    """Whether a job asks for more than the model has: few switches, too, where none are known."""
+    jobs = snapshot.jobs
+    unknown = snapshot.topology is None and jobs.switches[job] > 0
+    return bool(jobs.controller_chooses[job] or unknown)
+
+
 class Chooser:
     """What one plan leaves free; finds choices for some of its jobs."""
 
@@ -78,14 +85,14 @@ class Chooser:
             if not room.up or self._may_be_limited(job, room.name):
                 continue
             free = self._free_until(job, self._end_s(job, partition))
-            if not jobs.controller_chooses[job]:
+            if not beyond_model(snapshot, job):
                 free = free & self._has_free_cpus
             of_room = np.zeros(len(free), dtype=bool)
             of_room[room.nodes] = True
             free = free & of_room
             free[list(jobs.excluded[job])] = False
             named = free[list(jobs.required[job])]
-            there = named.all() or (jobs.controller_chooses[job] and named.any())
+            there = named.all() or (beyond_model(snapshot, job) and named.any())
             if free.sum() >= max(int(jobs.min_nodes[job]), 1) and there:
                 return Choice(job, partition, np.flatnonzero(free).astype(np.int32))
         return None

@@ -30,7 +30,7 @@ from bridge.accuracy import Announced
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.snapshot import Snapshot
-from bridge.planning.choosing import Choice, Chooser
+from bridge.planning.choosing import Choice, Chooser, beyond_model
 from bridge.planning.leaf_switches import next_change_s
 from bridge.rpc.hostlist import NodeIndex
 from bridge.rpc.pb import scheduler_pb2 as pb
@@ -171,7 +171,7 @@ class Announcements:
             if waiting.get((job_id, version), 0) > 0:
                 waiting[job_id, version] -= 1
                 continue
-            if chooser is not None and jobs.controller_chooses[job]:
+            if chooser is not None and beyond_model(snapshot, job):
                 choice = next(chooser.choices([job]), None)
                 if choice is not None:
                     messages.append(self._choice(snapshot, choice, nodes, is_choice=False))

@@ -599,7 +599,7 @@ class Session:
         )
         if snapshot.topology is None and not self._warned and jobs.switches.any():
             self._warned = True
-            _log.warning("a job asks for --switches: ignored, as nothing is known of switches")
+            _log.warning("a job asks for --switches: left to the controller: no switches known")
         return imply(snapshot, self._wait_s), serials
 
 

@@ -119,6 +119,19 @@ def test_nodes_of_jobs_that_ask_for_more_are_chosen_by_the_controller():
     assert starts(cycles.run(a_full(jobs))) == [("1", "n0", ""), ("2", "", "n[1-3]")]
 
 
+def test_the_controller_counts_switches_where_none_are_known_here():
+    cycles = some_cycles()
+    two = a_job("1", request=a_request(min_nodes=2, max_nodes=2, switches=1))
+    reply = cycles.run(a_full([two]))
+    asked = []
+    for number in range(1, 20):  # how long it waits for few of them, Slurm knows
+        asked.append(starts(reply))
+        busy = fates(reply, pb.OUTCOME_BUSY)
+        reply = cycles.run(a_delta(number, fates=busy, now_s=NOW_S + number))
+    assert asked.count([("1", "", "n[0-3]")]) > 8
+    assert all(nodes == "" for starts in asked for _, nodes, _ in starts)
+
+
 @pytest.mark.parametrize(
     "settings",
     [

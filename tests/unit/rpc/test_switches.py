@@ -86,7 +86,7 @@ def test_what_jobs_ask_for_is_warned_of_once_where_no_switch_is_known(
     for _ in range(2):
         jobs = session.snapshot()[0].jobs
         assert (jobs.switches.tolist(), jobs.switches_wait_s.tolist()) == ([1], [300])
-    assert caplog.text.count("--switches: ignored") == 1
+    assert caplog.text.count("--switches: left to the controller") == 1
 
 
 def test_a_site_lets_jobs_wait_that_say_nothing(tmp_path: Path) -> None:
