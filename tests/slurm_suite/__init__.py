@@ -3,6 +3,7 @@
 
     chosen.yaml   the tests that are run, in our words, and those left out, with the reason
     choice        reads it
+    changes       what is changed in the tests themselves, and why
     site          the two clusters: one slurm.conf but for the scheduler
     stand         one cluster in one container: the tests restart daemons and rewrite files
     run           runs a test on both, and again if they differ

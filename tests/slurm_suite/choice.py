@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from tests.differential.cases import CLOSED
+from tests.slurm_suite.site import Layout
 
 FILE = Path(__file__).with_name("chosen.yaml")
 SUITES = ("expect", "python")
@@ -31,6 +32,8 @@ class Test:
     """The entry of the closed list in docs/ADMIN.md that it is about."""
     closed_parts: str = ""
     """A pattern of those of its parts that are; empty: all."""
+    layout: Layout = Layout.STANDING
+    """What it finds; a seed, if it is one in Python."""
 
     @property
     def name(self) -> str:
@@ -98,10 +101,13 @@ def _test(suite: str, topic: str, name: str, given: Any) -> Test:
     more = given if isinstance(given, dict) else {"what": given}
     if more.get("closed", CLOSED[0]) not in CLOSED:
         raise ValueError(f"{topic}: {number}: '{more['closed']}' is not on the closed list")
-    if set(more) - {"what", "limit_s", "closed", "parts"}:
-        raise ValueError(f"{topic}: {number}: only what, limit_s, closed and parts can be said")
+    if set(more) - {"what", "limit_s", "closed", "parts", "layout"}:
+        raise ValueError(
+            f"{topic}: {number}: only what, limit_s, closed, parts and layout can be said"
+        )
     return Test(suite, topic, number, more["what"], more.get("limit_s", LIMIT_S[suite]),
-                more.get("closed", ""), more.get("parts", ""))  # fmt: skip
+                more.get("closed", ""), more.get("parts", ""),
+                Layout(more.get("layout", "standing")))  # fmt: skip
 
 
 def expand(words: str) -> list[str]:

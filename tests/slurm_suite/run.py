@@ -18,6 +18,7 @@ from xml.etree import ElementTree
 
 from tests.differential.stand import StandError
 from tests.slurm_suite.choice import Test
+from tests.slurm_suite.site import Layout
 from tests.slurm_suite.stand import TESTS, SuiteStand
 
 GRACE_S = 30
@@ -152,10 +153,10 @@ def _on(test: Test, stand: SuiteStand, log: Path) -> Result:
     expect = test.suite == "expect"
     log.parent.mkdir(parents=True, exist_ok=True)
     if expect:
-        _clear(stand)
+        _clear(stand, test.layout)
         line = f"cd {TESTS}/expect && exec timeout -k {GRACE_S} {test.limit_s} ./{test.name}"
     else:
-        stand.lay_out(standing=False, anew=True)
+        stand.lay_out(Layout.SEED, anew=True)
         line = (
             f"rm -f {_JUNIT}; cd {TESTS}/python && exec timeout -s INT -k {GRACE_S} {test.limit_s}"
             " /usr/bin/python3 -m pytest -s -rA -v -p no:cacheprovider --disable-warnings"
@@ -184,15 +185,15 @@ def _on(test: Test, stand: SuiteStand, log: Path) -> Result:
     return of_junit(junit.read_text(errors="replace"), took_s)
 
 
-def _clear(stand: SuiteStand) -> None:
-    """A standing cluster without jobs and reservations, configured as it was made."""
-    stand.lay_out(standing=True)
+def _clear(stand: SuiteStand, layout: Layout) -> None:
+    """A cluster of this layout without jobs and reservations, configured as it was made."""
+    stand.lay_out(layout)
     try:
         clean = stand.pristine() and "dirty" not in stand.ask("clear")
     except StandError:
         clean = False
     if not clean:
-        stand.lay_out(standing=True, anew=True)
+        stand.lay_out(layout, anew=True)
 
 
 def of_expect(code: int, text: str, took_s: float = 0.0) -> Result:

@@ -13,7 +13,8 @@ from cluster.engine import Trouble, call, wait_for
 from cluster.site import archive
 
 from tests.differential.stand import Stand
-from tests.slurm_suite.site import HOST, NODES, site
+from tests.slurm_suite.changes import CHANGES
+from tests.slurm_suite.site import HOST, NODES, Layout, site
 
 TESTS = "/usr/src/slurm/testsuite"
 _CONF = """SlurmSourceDir=/usr/src/slurm
@@ -22,11 +23,6 @@ SlurmInstallDir=/usr
 SlurmConfigDir=/etc/slurm
 """
 _GLOBALS = "set testsuite_user alice\n"
-# These do not run under `defer`, which the bridge needs; nothing in them is about it.
-_DESPITE_DEFER = (
-    "sed -i '/param_contains.*SchedulerParameters.*\"defer\"/s/^if {.*} {/if {false} {/' "
-    f"{TESTS}/expect/test21.21 {TESTS}/expect/test21.30\n"
-)
 # Whatever a test left: daemons of any configuration, jobs' processes, files it added.
 _STOP = """
 # By their files: a slurmctld that was reconfigured has another name.
@@ -53,7 +49,7 @@ class SuiteStand(Stand):
     def __init__(self, name: str, *, bridged: bool) -> None:
         """Nothing is started yet."""
         super().__init__(name, bridged=bridged)
-        self.standing: bool | None = None
+        self.layout: Layout | None = None
         """Its layout; none yet, or not known."""
 
     @property
@@ -80,9 +76,10 @@ class SuiteStand(Stand):
         self.root(
             "role start munge\n"  # while nobody else may write beside its key
             f"cat >{TESTS}/testsuite.conf <<'E'\n{_CONF}E\n"
-            f"cat >{TESTS}/expect/globals.local <<'E'\n{_GLOBALS}E\n" + _DESPITE_DEFER
+            f"cat >{TESTS}/expect/globals.local <<'E'\n{_GLOBALS}E\n"
+            + "".join(f"cd {TESTS}/{change.folder} && {change.script}\n" for change in CHANGES)
         )
-        self._files(standing=True)
+        self._files(Layout.STANDING)
         if self.bridged:
             config = life.SERVICE_CONFIG.read_bytes()
             call("exec", "-i", self.container, "sh", "-c",
@@ -94,26 +91,27 @@ class SuiteStand(Stand):
         """Is the container there? Its daemons may be down: tests end them."""
         return call("exec", self.container, "true", check=False).returncode == 0
 
-    def lay_out(self, *, standing: bool, anew: bool = False) -> None:
-        """Gives it a layout as if no test had been there; `standing`: and starts its daemons.
+    def lay_out(self, layout: Layout, *, anew: bool = False) -> None:
+        """Gives it a layout as if no test had been there, and starts its daemons; none of a seed.
 
         Args:
-            standing: see site.py.
+            layout: see site.py.
             anew: even if it has it.
 
         Raises:
             Trouble: it does not become one.
         """
-        if self.standing is standing and not anew:
+        if self.layout is layout and not anew:
             return
         self.close()
         self.root(_STOP, check=False)
-        self._files(standing=standing)
-        self.standing = standing
-        if not standing:
+        self._files(layout)
+        self.layout = layout
+        if layout is Layout.SEED:
             return
-        self._daemon("dbd").start()
-        self.root(_REGISTER.format(name=self.name))
+        if layout is Layout.STANDING:
+            self._daemon("dbd").start()
+            self.root(_REGISTER.format(name=self.name))
         nodes = " ".join(f"n{number}" for number in range(1, NODES + 1))
         self.root(f"role start node {nodes}")
         self._daemon("controller").start()
@@ -125,9 +123,13 @@ class SuiteStand(Stand):
 
     def pristine(self) -> bool:
         """Are slurm.conf, the QOS and the accounts as they were made?"""
-        made = site(self.name, bridged=self.bridged, standing=bool(self.standing)).files()
+        if self.layout is None:
+            return False
+        made = site(self.name, bridged=self.bridged, layout=self.layout).files()
         told = self.root("cat /etc/slurm/slurm.conf", check=False)
-        return told == made["slurm.conf"] and set(self.root(_LISTED).split()) == _MADE
+        if told != made["slurm.conf"]:
+            return False
+        return self.layout is not Layout.STANDING or set(self.root(_LISTED).split()) == _MADE
 
     def root(self, script: str, *, check: bool = True) -> str:
         """Runs lines as root; what they print.
@@ -145,8 +147,8 @@ class SuiteStand(Stand):
     def _daemon(self, *words: str) -> Daemon:
         return Daemon(self.name, self.container, words)
 
-    def _files(self, *, standing: bool) -> None:
-        made = site(self.name, bridged=self.bridged, standing=standing).files()
+    def _files(self, layout: Layout) -> None:
+        made = site(self.name, bridged=self.bridged, layout=layout).files()
         call("exec", "-i", self.container, "tar", "-x", "-C", "/etc/slurm", stdin=archive(made))
         self.root(
             "cd /etc/slurm; chown slurm: . *.conf*; [ ! -e slurmdbd.conf.all ] ||"

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from tests.slurm_suite.changes import CHANGES
 from tests.slurm_suite.choice import SUITES, Choice, LeftOut
 from tests.slurm_suite.run import Status, Verdict
 
@@ -22,8 +23,8 @@ is in `tests/slurm_suite/chosen.yaml`, the clusters are in `tests/slurm_suite/si
 A test that one of them alone fails is run a second time on both, and that run counts. *skipped*:
 the test finds that it cannot be run here; *hung*: it was ended by its time limit.
 
-One change is made to the suite, on both clusters: `test21.21` and `test21.30` skip themselves where
-`SchedulerParameters` has `defer`, which the bridge needs; that check is taken out.
+Some tests cannot be run on a cluster with accounting and are run on one without (`layout: bare` in
+chosen.yaml). These changes are made to the suite, on both clusters alike:
 
 """
 _MEANING = {
@@ -64,7 +65,8 @@ def markdown(rows: Sequence[Row], choice: Choice) -> str:
             lines += [_line(row) for row in chosen if row["topic"] == topic]
     lines += ["", "## Left out", "", "| suite | tests | why |", "| --- | --- | --- |"]
     lines += [_left_out(group) for group in choice.left_out]
-    return _HEAD + "\n".join(lines) + "\n"
+    changes = "".join(f"- {change.tests} {change.why}.\n" for change in CHANGES)
+    return _HEAD + changes + "\n" + "\n".join(lines) + "\n"
 
 
 def _line(row: Row) -> str:

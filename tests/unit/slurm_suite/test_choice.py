@@ -65,7 +65,7 @@ def test_names_choose_one_and_words_many(read):
         ("test1.2:", "1.2:", "'1.2' is no test in expect"),
         ("test_122_1", "test1.3", "'test1.3' is no test in python"),
         ("srun -I", "laziness", "not on the closed list"),
-        ("limit_s", "limit", "only what, limit_s, closed and parts"),
+        ("limit_s", "limit", "only what, limit_s, closed, parts and layout"),
         ("9.1", "nine", "'nine' is no number"),
     ],
 )

@@ -5,7 +5,7 @@ import pytest
 
 from tests.slurm_suite.choice import Test, load
 from tests.slurm_suite.run import Result, Row, Status, Verdict, compare, of_expect, of_junit
-from tests.slurm_suite.site import site
+from tests.slurm_suite.site import Layout, site
 from tests.slurm_suite.table import counts, markdown
 
 PASSED, FAILED = Result(Status.PASSED), Result(Status.FAILED, "too late")
@@ -121,10 +121,10 @@ def test_the_page_counts_and_says_why():
     assert "| bridge | 1 | 1 | 0 | 0 | 2 |" in page
 
 
-@pytest.mark.parametrize("standing", [True, False])
-def test_the_two_clusters_differ_in_who_schedules(standing):
+@pytest.mark.parametrize("layout", list(Layout))
+def test_the_two_clusters_differ_in_who_schedules(layout):
     stock, bridge = (
-        site("one", bridged=bridged, standing=standing).files() for bridged in (False, True)
+        site("one", bridged=bridged, layout=layout).files() for bridged in (False, True)
     )
     told = {
         line.partition("=")[0]
