@@ -19,6 +19,7 @@ from typing import Any
 
 import grpc
 
+from bridge import files
 from bridge.config import TlsSection
 from bridge.errors import ConfigError
 from bridge.rpc.gate import Known
@@ -122,7 +123,7 @@ def _context(tls: TlsSection) -> ssl.SSLContext:
     for key in ("ca", "cert", "key"):
         path: Path = getattr(tls, key)
         try:
-            path.read_bytes()
+            files.read_bytes(path)
         except OSError as error:
             raise ConfigError(
                 f"controller.tls.{key}", f"cannot read {path}: {error.strerror}"

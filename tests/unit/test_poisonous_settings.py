@@ -16,9 +16,10 @@ import numpy as np
 import pytest
 
 from bridge import files, yaml_text
-from bridge.config import load, parse
+from bridge.config import TlsSection, load, parse
 from bridge.errors import BridgeError, ConfigError
 from bridge.policies.place.neural_weights import read_weights
+from bridge.rpc.tls import Certificates
 from bridge.slurm.topology_conf import named_nodes, parse_topology
 
 ROOT = Path(__file__).parents[2]
@@ -73,6 +74,9 @@ def test_files_that_are_none(tmp_path, make, words):
         read_weights(path)
     with pytest.raises(ConfigError, match=words):
         named_nodes(path)
+    tls = TlsSection(address="127.0.0.1:0", ca=path, cert=path, key=path, subjects=("c",))
+    with pytest.raises(ConfigError, match=words):
+        Certificates(tls, "", "")
 
 
 def test_a_file_of_just_the_size_is_read(tmp_path):
