@@ -74,7 +74,7 @@ def test_files_that_are_none(tmp_path, make, words):
         read_weights(path)
     with pytest.raises(ConfigError, match=words):
         named_nodes(path)
-    tls = TlsSection(address="127.0.0.1:0", ca=path, cert=path, key=path, subjects=("c",))
+    tls = TlsSection(address="127.0.0.1:6819", ca=path, cert=path, key=path, subjects=("c",))
     with pytest.raises(ConfigError, match=words):
         Certificates(tls, "", "")
 
