@@ -25,7 +25,8 @@ Rules
     8. A job is exclusive if it says so or if any of its partitions is.
     9. A malleable job may start with any allowed width in its own bounds.
    10. What these columns cannot say (`contiguous`, `controller_chooses`) is left to the
-       controller, which chooses the nodes of such a job when it starts.
+       controller, which chooses the nodes of such a job when it starts. So are jobs of whole cores
+       in partitions whose nodes differ in threads: for some of these (5) is too much.
    11. A job that asked in chunks asks for them alone; what Slurm holds for it must mean the same
        (as many CPUs, the same features). Chunks of one kind become units as in (3), one on each
        node (scatter), or their sum on one (pack). For several kinds the columns say what never is
@@ -86,6 +87,7 @@ class Layout:
         memory_mib: (n_nodes,) int64.
         partition_exclusive: for each partition, whether its jobs hold whole nodes.
         partition_threads: for each partition, the CPUs to which a node's share is rounded up.
+        partition_mixed: for each partition, whether that is too much for some of its nodes.
         features: all that any node has.
     """
 
@@ -96,6 +98,7 @@ class Layout:
     partitions: Mapping[str, int] = field(default_factory=dict)
     partition_exclusive: tuple[bool, ...] = ()
     partition_threads: tuple[int, ...] = ()
+    partition_mixed: tuple[bool, ...] = ()
     reservations: Mapping[str, int] = field(default_factory=dict)
     licences: Mapping[str, int] = field(default_factory=dict)
     memory_consumable: bool = True
@@ -253,8 +256,14 @@ def _lower(request: pb.Request, layout: Layout) -> Lowered:
         fixed=request.fixed_start,
         switches=min(request.switches, MAX_NODES),
         switches_wait_s=request.switches_wait_s,
-        controller_chooses=request.controller_chooses,
+        controller_chooses=_is_controllers(request, partitions, layout),
     )
+
+
+def _is_controllers(request: pb.Request, partitions: tuple[int, ...], layout: Layout) -> bool:
+    """Whether the controller chooses the nodes (rule 10)."""
+    mixed = any(layout.partition_mixed[p] for p in partitions)
+    return request.controller_chooses or (mixed and not request.HasField("malleable"))
 
 
 def _bounded(request: pb.Request) -> None:

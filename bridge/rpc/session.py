@@ -356,6 +356,10 @@ class Session:
                 int(nodes.threads[partition.nodes].max(initial=1)) if hello.whole_cores else 1
                 for partition in partitions
             ),
+            partition_mixed=tuple(
+                hello.whole_cores and len(set(nodes.threads[partition.nodes].tolist())) > 1
+                for partition in partitions
+            ),
             reservations={
                 item.name: at for at, item in enumerate(self._reservation_messages.items)
             },

@@ -182,6 +182,59 @@ static uint32_t examine_partitions(job_record_t *job)
     return reason;
 }
 
+static bool is_about_nodes_of_a_group(uint32_t reason)
+{
+    return reason == WAIT_ASSOC_GRP_NODE || reason == WAIT_QOS_GRP_NODE;
+}
+
+static void add_nodes(bitstr_t *all, bitstr_t *some)
+{
+    if (some)
+        bit_or(all, some);
+}
+
+// Nodes on which jobs of its groups run already, and on which it could run beside them: at most so
+// many, as Slurm's test leaves all of them out of account where they are more than the job needs.
+static bitstr_t *shared_nodes(const job_record_t *job, uint32_t most)
+{
+    bitstr_t *found = bit_copy(job->part_ptr->node_bitmap);
+    bitstr_t *group = bit_alloc(bit_size(found));
+    slurmdb_assoc_rec_t *assoc = job->assoc_ptr;
+    if (job->qos_ptr && job->qos_ptr->usage)
+        add_nodes(group, job->qos_ptr->usage->grp_node_bitmap);
+    if (job->part_ptr->qos_ptr && job->part_ptr->qos_ptr->usage)
+        add_nodes(group, job->part_ptr->qos_ptr->usage->grp_node_bitmap);
+    for (; assoc && assoc->usage; assoc = assoc->usage->parent_assoc_ptr)
+        add_nodes(group, assoc->usage->grp_node_bitmap);
+    bit_and(found, group);
+    bit_and(found, share_node_bitmap);
+    bit_and(found, avail_node_bitmap);
+    FREE_NULL_BITMAP(group);
+    for (bitoff_t at = 0; (at = compat_next_bit(found, at)) >= 0; at++) {
+        if (!most)
+            bit_clear(found, at);
+        else
+            most--;
+    }
+    return found;
+}
+
+// Whether the job is within the limits if it takes nodes that its groups have already: these count
+// once. Which nodes it will take is not known yet.
+static bool fits_beside_its_group(job_record_t *job, uint32_t nodes, uint64_t *tres)
+{
+    job_details_t *details = job->details;
+    bitstr_t *required = details->req_node_bitmap;
+    if (required || (details->whole_node & WHOLE_NODE_REQUIRED))
+        return false;
+    details->req_node_bitmap = shared_nodes(job, nodes);
+    bool allowed = bit_set_count(details->req_node_bitmap) > 0 &&
+                   acct_policy_job_runnable_post_select(job, tres, true);
+    FREE_NULL_BITMAP(details->req_node_bitmap);
+    details->req_node_bitmap = required;
+    return allowed;
+}
+
 bool examine_limits(job_record_t *job, uint32_t nodes)
 {
     assoc_mgr_lock_t locks = {.assoc = READ_LOCK, .qos = WRITE_LOCK, .tres = READ_LOCK};
@@ -200,7 +253,18 @@ bool examine_limits(job_record_t *job, uint32_t nodes)
     compat_set_job_tres(job, nodes, tres);
     tres[TRES_ARRAY_BILLING] = (uint64_t)assoc_mgr_tres_weighted(
         tres, job->part_ptr->billing_weights, slurm_conf.priority_flags, true);
+    uint32_t reason = job->state_reason;
+    char *desc = xstrdup(job->state_desc);
     bool allowed = acct_policy_job_runnable_post_select(job, tres, true);
+    if (!allowed && is_about_nodes_of_a_group(job->state_reason) &&
+        fits_beside_its_group(job, nodes, tres)) {
+        job->state_reason = reason;
+        xfree(job->state_desc);
+        job->state_desc = desc;
+        desc = NULL;
+        allowed = true;
+    }
+    xfree(desc);
     assoc_mgr_unlock(&locks);
     return allowed;
 }

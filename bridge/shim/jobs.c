@@ -144,6 +144,7 @@ uint64_t job_version(const job_record_t *job)
     hash_number(&hash, (uint64_t)details->whole_node << 32 | (uint64_t)details->contiguous << 16 |
                            details->core_spec);
     hash_text(&hash, details->features);
+    hash_text(&hash, details->prefer);
     hash_text(&hash, details->req_nodes);
     hash_text(&hash, details->exc_nodes);
     hash_text(&hash, job->licenses);

@@ -344,6 +344,23 @@ static void launch(job_record_t *job)
     rebuild_job_part_list(job);
 }
 
+// As Slurm's scheduler, which has one entry in its queue with the preferred features and one
+// without.
+static int select_preferred(job_record_t *job)
+{
+    job_details_t *details = job->details;
+    if (!details->prefer)
+        return reservations_select(job);
+    details->features_use = details->prefer;
+    details->feature_list_use = details->prefer_list;
+    int code = reservations_select(job);
+    if (code == SLURM_SUCCESS)
+        return code;
+    details->features_use = details->features;
+    details->feature_list_use = details->feature_list;
+    return reservations_select(job);
+}
+
 static verdict_t start_narrowed(job_record_t *job, part_record_t *part, bitstr_t *nodes,
                                 scope_t scope, uint16_t *tasks, uint32_t minutes)
 {
@@ -354,7 +371,7 @@ static verdict_t start_narrowed(job_record_t *job, part_record_t *part, bitstr_t
     narrow(job, part, nodes, scope, tasks, minutes, &kept);
     (void)job_limits_check(&job, false); // adjusts the request to the partition
     job->last_sched_eval = time(NULL);
-    int code = scope == AMONG ? reservations_select(job) : compat_select_nodes(job);
+    int code = scope == AMONG ? select_preferred(job) : compat_select_nodes(job);
     if (array_job_id) {
         job_record_t *rest = find_job_record(array_job_id);
         if (rest && rest != job && rest->details)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "unmodelled.h"
 
+#include "jobs.h"
 #include "reservations.h"
 
 static bool is_said(uint16_t number)
@@ -43,11 +44,31 @@ static bool names_more_nodes_than_it_needs(const job_details_t *details)
            (uint32_t)bit_set_count(details->req_node_bitmap) > details->max_nodes;
 }
 
+static bool is_malleable(const job_record_t *job)
+{
+    malleable_t malleable;
+    char problem[8];
+    return !job_malleable(job, &malleable, problem, sizeof(problem)) || malleable.min_nodes ||
+           malleable.max_nodes;
+}
+
+// How many nodes tasks, or devices for the whole job, get between the bounds of -N depends on what
+// is free: Slurm gives as many as it can.
+static bool has_open_width(const job_record_t *job)
+{
+    const job_details_t *details = job->details;
+    return details->max_nodes && details->max_nodes != NO_VAL &&
+           details->max_nodes > details->min_nodes &&
+           ((details->num_tasks != NO_VAL && details->num_tasks > MAX(1, details->min_nodes)) ||
+            job->tres_per_job) &&
+           !is_malleable(job);
+}
+
 bool job_is_unmodelled(const job_record_t *job)
 {
     const job_details_t *details = job->details;
-    return details->overcommit || details->contiguous || has_shape(details) ||
-           details->pn_min_tmp_disk || is_said(details->core_spec) ||
+    return details->overcommit || details->contiguous || has_shape(details) || details->prefer ||
+           has_open_width(job) || details->pn_min_tmp_disk || is_said(details->core_spec) ||
            (job->bit_flags & SPREAD_JOB) || job->tres_per_socket ||
            (details->features && strpbrk(details->features, "*[")) || reservations_are_open(job) ||
            names_more_nodes_than_it_needs(details) || uses_unmodelled_part(job);

@@ -489,6 +489,63 @@ static void of_more_names_than_nodes_some_will_do(void) {
     end();
 }
 
+static void preferred_features_are_tried_first(void) {
+    static const char *const there[] = {"fast", "plain", "none"};
+    for (size_t i = 0; i < 3; i++) {
+        begin();
+        job_record_t *job = waiting_array(1, 2);
+        uint64_t before = job_version(job);
+        job->details->features = xstrdup("plain");
+        job->details->prefer = xstrdup("fast");
+        EXPECT(job_is_unmodelled(job));
+        EXPECT(job_version(job) != before);
+        mock.only_with = there[i];
+        char *use = job->details->features_use;
+        start(job, "")->choice = "n[1-4]";
+        EXPECT(apply());
+        expect_fate(0, i < 2 ? APPLIED : BUSY, i < 2 ? "" : "error");
+        EXPECT_NUMBER(mock.selects, i == 0 ? 1 : 2);
+        if (i < 2) {
+            EXPECT_TEXT(job->details->features_use, there[i]);
+        } else {
+            EXPECT(job->details->features_use == use);
+        }
+        end();
+    }
+    begin(); // where the service names the nodes, what is required counts
+    job_record_t *job = waiting(1);
+    job->details->features = xstrdup("plain");
+    job->details->prefer = xstrdup("fast");
+    mock.only_with = "plain";
+    start(job, "n1");
+    EXPECT(apply());
+    expect_fate(0, APPLIED, "");
+    end();
+}
+
+static void the_width_between_two_bounds_is_slurms(void) {
+    static const struct {
+        uint32_t least, most, tasks;
+        const char *devices;
+        bool unmodelled;
+    } cases[] = {{1, 3, 1, "gres/gpu:4", true},  {2, 2, 2, "gres/gpu:4", false},
+                 {1, 0, 1, "gres/gpu:4", false}, {1, NO_VAL, 1, "gres/gpu:4", false},
+                 {1, 8, 4, NULL, true},          {2, 3, 6, NULL, true},
+                 {1, 4, 1, NULL, false}, // as wide as there is room, in any case
+                 {2, 4, 2, NULL, false},         {2, 2, 4, NULL, false},
+                 {1, 0, 4, NULL, false},         {1, 4, NO_VAL, NULL, false}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        begin();
+        job_record_t *job = waiting(1);
+        job->details->min_nodes = cases[i].least;
+        job->details->max_nodes = cases[i].most;
+        job->details->num_tasks = cases[i].tasks;
+        job->tres_per_job = xstrdup(cases[i].devices);
+        EXPECT(job_is_unmodelled(job) == cases[i].unmodelled);
+        end();
+    }
+}
+
 static void time_limits_are_cut_as_far_as_the_job_allows(void) {
     static const struct {
         uint32_t least, limit, most; // minutes; the last one of the partition
@@ -689,6 +746,8 @@ int main(void) {
     a_node_that_the_user_excluded_stays_so();
     slurm_chooses_among_nodes();
     of_more_names_than_nodes_some_will_do();
+    preferred_features_are_tried_first();
+    the_width_between_two_bounds_is_slurms();
     time_limits_are_cut_as_far_as_the_job_allows();
     reservations_are_tried_one_after_the_other();
     magnetic_reservations_draw_in();

@@ -92,6 +92,69 @@ static void what_slurm_holds_back_is_told_so(void) {
     end();
 }
 
+// A limit on the nodes of a group counts a node once, however many jobs of the group run there.
+static void nodes_that_a_group_has_already_count_once(void) {
+    static const struct {
+        const char *what;
+        uint32_t nodes;
+        bool held;
+    } cases[] = {{"one more beside the one it has", 2, false},
+                 {"more than that", 3, true},
+                 {"whole nodes", 2, true},
+                 {"nodes it names", 2, true},
+                 {"the node is held whole", 2, true},
+                 {"the node is down", 2, true},
+                 {"the node is of no partition of the job", 2, true},
+                 {"of a QOS", 2, false},
+                 {"of a QOS of the partition", 2, false}};
+    for (int i = 0; i < (int)(sizeof(cases) / sizeof(cases[0])); i++) {
+        begin();
+        job_record_t *job = mock_job(1);
+        bitstr_t *group = bit_alloc(node_record_count);
+        slurmdb_assoc_usage_t above = {.grp_node_bitmap = group}, below = {0};
+        slurmdb_assoc_rec_t account = {.usage = &above}, user = {.usage = &below};
+        slurmdb_qos_usage_t usage = {.grp_node_bitmap = group};
+        slurmdb_qos_rec_t qos = {.usage = &usage};
+        bit_set(group, i == 6 ? node_record_count - 1 : 0);
+        below.parent_assoc_ptr = &account;
+        if (i < 7)
+            job->assoc_ptr = &user;
+        else if (i == 7)
+            job->qos_ptr = &qos;
+        else
+            job->part_ptr->qos_ptr = &qos;
+        job->details->min_nodes = cases[i].nodes;
+        job->state_reason = WAIT_RESOURCES;
+        job->state_desc = xstrdup("said by the service");
+        if (i == 2)
+            job->details->whole_node = WHOLE_NODE_REQUIRED;
+        if (i == 3) {
+            job->details->req_node_bitmap = bit_alloc(node_record_count);
+            bit_set(job->details->req_node_bitmap, 1);
+        }
+        if (i == 4)
+            bit_clear(share_node_bitmap, 0);
+        if (i == 5)
+            bit_clear(avail_node_bitmap, 0);
+        if (i == 6)
+            bit_clear(job->part_ptr->node_bitmap, node_record_count - 1);
+        mock.group = group;
+        mock.group_most = 2;
+        accounting_enforce = ACCOUNTING_ENFORCE_LIMITS;
+        scan();
+        EXPECT_NUMBER(told("1")->hold, cases[i].held ? PB(HOLD__HOLD_LIMIT) : PB(HOLD__HOLD_NONE));
+        EXPECT_NUMBER(job->state_reason, cases[i].held ? WAIT_ASSOC_GRP_NODE : WAIT_RESOURCES);
+        if (!cases[i].held)
+            EXPECT_TEXT(job->state_desc, "said by the service");
+        EXPECT(!job->details->req_node_bitmap == (i != 3));
+        job->assoc_ptr = NULL;
+        job->qos_ptr = NULL;
+        mock.group = NULL;
+        FREE_NULL_BITMAP(group);
+        end();
+    }
+}
+
 static void what_was_announced_outlives_an_examination(void) {
     const uint32_t words[] = {WAIT_RESERVATION, WAIT_ARRAY_TASK_LIMIT, WAIT_PART_CONFIG};
     for (int i = 0; i < 3; i++) {
@@ -258,6 +321,7 @@ static void records_of_any_content_are_read(void) {
 int main(void) {
     only_what_changed_is_told();
     what_slurm_holds_back_is_told_so();
+    nodes_that_a_group_has_already_count_once();
     what_was_announced_outlives_an_examination();
     cores_of_a_suspended_job_are_free();
     a_scan_gives_the_locks_back();

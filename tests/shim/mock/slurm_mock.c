@@ -9,7 +9,7 @@ slurm_conf_t slurm_conf;
 slurmctld_config_t slurmctld_config;
 diag_stats_t slurmctld_diag_stats;
 list_t *job_list, *part_list, *resv_list, *active_feature_list, *cluster_license_list;
-bitstr_t *avail_node_bitmap, *cg_node_bitmap, *idle_node_bitmap;
+bitstr_t *avail_node_bitmap, *cg_node_bitmap, *idle_node_bitmap, *share_node_bitmap;
 node_record_t **node_record_table_ptr;
 int node_record_count, slurmctld_tres_cnt = TRES_COUNT, g_qos_count = 2;
 uint16_t accounting_enforce;
@@ -141,6 +141,11 @@ int bit_test(bitstr_t *bits, bitoff_t bit) {
 void bit_set(bitstr_t *bits, bitoff_t bit) {
     inside(bits, bit);
     bits->bit[bit] = true;
+}
+
+void bit_clear(bitstr_t *bits, bitoff_t bit) {
+    inside(bits, bit);
+    bits->bit[bit] = false;
 }
 
 void bit_not(bitstr_t *bits) {

@@ -123,6 +123,8 @@ enum {
     FAIL_QOS,
     FAIL_CONSTRAINTS,
     FAIL_BURST_BUFFER_OP,
+    WAIT_ASSOC_GRP_NODE,
+    WAIT_QOS_GRP_NODE,
     REASONS,
 };
 #define FAIL_BAD_CONSTRAINTS FAIL_CONSTRAINTS
@@ -199,6 +201,7 @@ void bit_free(bitstr_t *bits);
 bitoff_t bit_size(bitstr_t *bits);
 int bit_test(bitstr_t *bits, bitoff_t bit);
 void bit_set(bitstr_t *bits, bitoff_t bit);
+void bit_clear(bitstr_t *bits, bitoff_t bit);
 void bit_not(bitstr_t *bits);
 void bit_or(bitstr_t *bits, bitstr_t *more);
 void bit_and(bitstr_t *bits, bitstr_t *others);
@@ -253,8 +256,19 @@ typedef struct {
 } node_feature_t;
 
 typedef struct {
+    bitstr_t *grp_node_bitmap;
+} slurmdb_qos_usage_t;
+
+typedef struct {
+    uint32_t id;
+    char *name;
+    slurmdb_qos_usage_t *usage;
+} slurmdb_qos_rec_t;
+
+typedef struct {
     char *name;
     bitstr_t *node_bitmap;
+    slurmdb_qos_rec_t *qos_ptr;
     uint32_t min_nodes, max_nodes, max_time, default_time;
     uint16_t state_up, max_share, priority_tier;
     uint32_t flags, max_cpus_per_node, max_cpus_per_socket;
@@ -326,19 +340,17 @@ struct job_resources {
     uint8_t whole_node;
 };
 
-typedef struct {
-    uint32_t id;
-    char *name;
-} slurmdb_qos_rec_t;
+typedef struct slurmdb_assoc_rec slurmdb_assoc_rec_t;
 
 typedef struct {
-    bitstr_t *valid_qos;
+    bitstr_t *valid_qos, *grp_node_bitmap;
+    slurmdb_assoc_rec_t *parent_assoc_ptr;
 } slurmdb_assoc_usage_t;
 
-typedef struct {
+struct slurmdb_assoc_rec {
     char *user;
     slurmdb_assoc_usage_t *usage;
-} slurmdb_assoc_rec_t;
+};
 
 typedef struct {
     uint16_t sockets_per_node, cores_per_socket, threads_per_core;
@@ -352,9 +364,9 @@ typedef struct {
     uint16_t *arbitrary_tpn;
     time_t begin_time, submit_time;
     uint16_t contiguous, core_spec, cpus_per_task, orig_cpus_per_task, ntasks_per_node;
-    list_t *depend_list, *feature_list, *feature_list_use;
+    list_t *depend_list, *feature_list, *feature_list_use, *prefer_list;
     bitstr_t *exc_node_bitmap, *req_node_bitmap;
-    char *exc_nodes, *req_nodes, *features, *features_use;
+    char *exc_nodes, *req_nodes, *features, *features_use, *prefer;
     uint32_t max_nodes, min_nodes, min_cpus, orig_max_cpus, orig_min_cpus, pn_min_cpus;
     uint32_t orig_pn_min_cpus, num_tasks, task_dist;
     uint64_t pn_min_memory, orig_pn_min_memory;
@@ -440,7 +452,7 @@ extern slurm_conf_t slurm_conf;
 extern slurmctld_config_t slurmctld_config;
 extern diag_stats_t slurmctld_diag_stats;
 extern list_t *job_list, *part_list, *resv_list, *active_feature_list, *cluster_license_list;
-extern bitstr_t *avail_node_bitmap, *cg_node_bitmap, *idle_node_bitmap;
+extern bitstr_t *avail_node_bitmap, *cg_node_bitmap, *idle_node_bitmap, *share_node_bitmap;
 extern node_record_t **node_record_table_ptr;
 extern int node_record_count, slurmctld_tres_cnt, g_qos_count;
 extern uint16_t accounting_enforce;
@@ -518,6 +530,7 @@ typedef struct {
     uint32_t select_reason;          // of a refusal; 0: WAIT_RESOURCES
     const char *select_desc;         // likewise; NULL: "of the narrowed request"
     const slurmctld_resv_t *only_in; // where select_nodes() finds nodes; NULL: anywhere
+    const char *only_with;           // with which features it does; NULL: with any
     bool split_anyway;
     unsigned selects, started, launched, allocated, saves, schedules, reservations;
     uint32_t select_nodes, select_time_limit, select_switch, select_dist;
@@ -526,6 +539,8 @@ typedef struct {
     bool select_arbitrary, select_among;
     part_record_t *select_part;
     bool other_cluster; // of a federation has the job
+    bitstr_t *group;    // nodes of the group that every job is of; NULL: it has no limit
+    uint64_t group_most;
     unsigned fed_locks;
     uint32_t next_id;
     // Called when locks have been given in the midst of a batch, and on every start.

@@ -70,10 +70,20 @@ bool acct_policy_job_runnable_pre_select(job_record_t *job, bool assoc_locked) {
 }
 
 bool acct_policy_job_runnable_post_select(job_record_t *job, uint64_t *tres, bool assoc_locked) {
-    (void)job;
     mock_needs("acct_policy_job_runnable_post_select", WRITE_LOCK, NO_LOCK);
     if (!assoc_locked || !mock.assoc_locked)
         mock_wrong("acct_policy_job_runnable_post_select without its lock");
+    if (mock.group) {
+        bitstr_t *required = job->details->req_node_bitmap;
+        uint64_t wanted = tres[TRES_ARRAY_NODE], there = 0;
+        for (bitoff_t i = 0; required && i < required->size; i++)
+            there += required->bit[i] && mock.group->bit[i];
+        wanted -= there <= wanted ? there : 0;
+        if (bit_set_count(mock.group) + wanted > mock.group_most) {
+            set_reason(job, WAIT_ASSOC_GRP_NODE);
+            return false;
+        }
+    }
     return tres[TRES_ARRAY_NODE] > 0;
 }
 
@@ -184,9 +194,10 @@ static job_details_t *copy_details(const job_details_t *from) {
     to->req_nodes = xstrdup(from->req_nodes);
     to->exc_nodes = xstrdup(from->exc_nodes);
     to->features = xstrdup(from->features);
-    to->features_use = from->features_use ? to->features : NULL;
+    to->prefer = xstrdup(from->prefer);
+    to->features_use = to->prefer ? to->prefer : to->features; // set_job_features_use()
     to->depend_list = NULL;
-    to->feature_list = to->feature_list_use = NULL;
+    to->feature_list = to->feature_list_use = to->prefer_list = NULL;
     return to;
 }
 
@@ -306,6 +317,8 @@ int select_nodes(job_node_select_t *select, bool test_only, bool defer, uint32_t
     int code =
         note_request(job, given) ? ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE : mock.select_code;
     if (!code && mock.only_in && job->resv_ptr != mock.only_in)
+        code = ESLURM_NODES_BUSY;
+    if (!code && mock.only_with && xstrcmp(job->details->features_use, mock.only_with))
         code = ESLURM_NODES_BUSY;
     uint32_t refused = mock.select_reason ? mock.select_reason : WAIT_RESOURCES;
     set_reason(job, code ? refused : WAIT_NO_REASON);
@@ -449,6 +462,7 @@ void mock_begin(int nodes, int cpus) {
     avail_node_bitmap = bit_alloc(nodes);
     cg_node_bitmap = bit_alloc(nodes);
     idle_node_bitmap = bit_alloc(nodes);
+    share_node_bitmap = bit_alloc(nodes);
     for (int i = 0; i < nodes; i++) {
         node_record_t *node = calloc(1, sizeof(*node));
         node->name = xstrdup_printf("n%d", i + 1);
@@ -460,6 +474,7 @@ void mock_begin(int nodes, int cpus) {
         node_record_table_ptr[i] = node;
         bit_set(avail_node_bitmap, i);
         bit_set(idle_node_bitmap, i);
+        bit_set(share_node_bitmap, i);
     }
     add_partition("main", nodes);
     add_partition("half", nodes / 2)->adjusted = 3;
@@ -494,6 +509,7 @@ static void free_details(job_details_t *details) {
     free(details->req_nodes);
     free(details->exc_nodes);
     free(details->features);
+    free(details->prefer);
     free(details);
 }
 
@@ -554,6 +570,7 @@ void mock_end(void) {
     FREE_NULL_BITMAP(avail_node_bitmap);
     FREE_NULL_BITMAP(cg_node_bitmap);
     FREE_NULL_BITMAP(idle_node_bitmap);
+    FREE_NULL_BITMAP(share_node_bitmap);
     node_record_table_ptr = NULL;
     job_list = NULL;
 }

@@ -11,7 +11,9 @@ from bridge.rpc.pb import scheduler_pb2 as pb
 NODES = NodeIndex([f"n{index}" for index in range(8)])
 
 
-def a_layout(threads=1, exclusive=False, memory=True, optional=True, **settings):
+def a_layout(
+    threads=1, exclusive=False, memory=True, optional=True, mixed=False, **settings
+):
     column = {"gpu": 2, "gpu:a100": 3}
     return Layout(
         nodes=NODES,
@@ -21,6 +23,7 @@ def a_layout(threads=1, exclusive=False, memory=True, optional=True, **settings)
         partitions={"batch": 0, "whole": 1},
         partition_exclusive=(exclusive, True),
         partition_threads=(threads, threads),
+        partition_mixed=(mixed, False),
         reservations={"maint": 0},
         licences={"matlab": 0, "ansys": 1},
         memory_consumable=memory,
@@ -229,3 +232,10 @@ def test_a_user_is_told_what_is_wrong(options, problem):
     assert problem in found.problem
     assert len(found.per_node) == len(found.per_task) == 4
     assert len(found.licences) == 2
+
+
+def test_nodes_that_differ_in_threads_are_for_the_controller_to_choose_from():
+    layout = a_layout(threads=2, mixed=True)
+    assert ask(layout, min_nodes=1).controller_chooses
+    assert not ask(layout, min_nodes=1, partitions=["whole"]).controller_chooses
+    assert not ask(layout, min_nodes=1, malleable=pb.Malleable(min_nodes=1)).controller_chooses
