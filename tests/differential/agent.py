@@ -172,13 +172,15 @@ def watch(after: int, count: int, until: str, bound_s: float) -> dict[str, objec
     begin = time.monotonic()
     started: dict[str, float] = {}
     while True:
+        # Before the look at the jobs: a submission that fails in between has left one.
+        over = bool(background) and all(p.poll() is not None for p, _, _ in background)
         found = jobs(after)
         for job in found:
             if job["state"] not in WAITING:
                 started.setdefault(f"{job['id']}_{job['task']}", time.monotonic() - begin)
         open_states = WAITING | ENDING | {"RUNNING"} if until == "ended" else WAITING
         settled = len(found) >= count and not any(job["state"] in open_states for job in found)
-        if not found and background and all(p.poll() is not None for p, _, _ in background):
+        if not found and over:
             settled = True  # refused
         took = time.monotonic() - begin
         if settled or took > bound_s:

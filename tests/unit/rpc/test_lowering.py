@@ -11,9 +11,7 @@ from bridge.rpc.pb import scheduler_pb2 as pb
 NODES = NodeIndex([f"n{index}" for index in range(8)])
 
 
-def a_layout(
-    threads=1, exclusive=False, memory=True, optional=True, mixed=False, **settings
-):
+def a_layout(threads=1, exclusive=False, memory=True, optional=True, mixed=False, **settings):
     column = {"gpu": 2, "gpu:a100": 3}
     return Layout(
         nodes=NODES,
