@@ -8,7 +8,10 @@ Rules
     1. The nodes are usable, of a partition the job named, not excluded, and as many as it needs;
        its required nodes are among them, or some, where it may have named more than it needs.
     2. No node on which a start of another job is planned, now or before this job's time limit would
-       end, is among them. A job without a limit has no nodes on which any start is planned.
+       end, is among them. A job without a limit has no nodes on which any start is planned. But
+       where it is itself to start now, starts of jobs do not count that are to start now as well,
+       whose nodes the controller chooses, and that come later in the plan: else two that share a
+       node would keep each other from it.
     3. Licences that a planned start of another job needs before then are not taken.
     4. Where a limit of the site may count the job, or the site has FreePools or protections, there
        is no choice: what it would come to is not known beforehand.
@@ -34,6 +37,8 @@ from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.units import NEVER, UNPLANNED
 
+_Starts = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -50,11 +55,11 @@ class Choice:
     nodes: NDArray[np.int32]
 
 
-def beyond_model(snapshot: Snapshot, job: int) -> bool:
-    """Whether a job asks for more than the model has: few switches, too, where none are known."""
+def beyond_model(snapshot: Snapshot) -> NDArray[np.bool_]:
+    """(n_jobs,) who asks for more than the model has: few switches, too, where none are known."""
     jobs = snapshot.jobs
-    unknown = snapshot.topology is None and jobs.switches[job] > 0
-    return bool(jobs.controller_chooses[job] or unknown)
+    chooses: NDArray[np.bool_] = jobs.controller_chooses
+    return chooses | (jobs.switches > 0) if snapshot.topology is None else chooses
 
 
 class Chooser:
@@ -85,14 +90,14 @@ class Chooser:
             if not room.up or self._may_be_limited(job, room.name):
                 continue
             free = self._free_until(job, self._end_s(job, partition))
-            if not beyond_model(snapshot, job):
+            if not self._beyond[job]:
                 free = free & self._has_free_cpus
             of_room = np.zeros(len(free), dtype=bool)
             of_room[room.nodes] = True
             free = free & of_room
             free[list(jobs.excluded[job])] = False
             named = free[list(jobs.required[job])]
-            there = named.all() or (beyond_model(snapshot, job) and named.any())
+            there = named.all() or (self._beyond[job] and named.any())
             if free.sum() >= max(int(jobs.min_nodes[job]), 1) and there:
                 return Choice(job, partition, np.flatnonzero(free).astype(np.int32))
         return None
@@ -106,18 +111,80 @@ class Chooser:
 
     def _free_until(self, job: int, end_s: int) -> NDArray[np.bool_]:
         """Usable nodes without a planned start of another job before an instant (rule 2)."""
-        first_s, of, next_s = self._planned
-        begins_s = np.where(of == job, next_s, first_s)
-        return self._snapshot.nodes.usable & (begins_s >= end_s)
+        free = self._without(self._planned, job) >= end_s
+        here = self._own_now(job)
+        if here.any():
+            firm = self._without(self._firm, job) >= end_s
+            before = (self._first_choosing < self._order[job]) & here
+            free |= here & firm & ~before
+        return self._snapshot.nodes.usable & free
+
+    def _without(self, starts: _Starts, job: int) -> NDArray[np.int64]:
+        """For each node when the first start of another job is planned there."""
+        first_s, of, next_s = starts
+        return np.where(of == job, next_s, first_s)
+
+    def _own_now(self, job: int) -> NDArray[np.bool_]:
+        """The nodes on which the plan starts a job whose nodes the controller chooses now."""
+        job_of, nodes = self._choosing
+        here = np.zeros(len(self._snapshot.nodes), dtype=bool)
+        here[nodes[job_of == job]] = True
+        return here
 
     @cached_property
-    def _planned(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """For each node its first planned start, whose that is, and the first of another job."""
-        plan, n_nodes = self._plan, len(self._snapshot.nodes)
+    def _order(self) -> dict[int, int]:
+        """Where in the plan jobs come first whose nodes the controller chooses now."""
+        jobs = self._choosing[0].tolist()
+        return {job: at for at, job in enumerate(dict.fromkeys(jobs))}
+
+    @cached_property
+    def _first_choosing(self) -> NDArray[np.int64]:
+        """For each node the first of those jobs there, in the plan's order."""
+        job_of, nodes = self._choosing
+        first = np.full(len(self._snapshot.nodes), len(job_of), dtype=np.int64)
+        np.minimum.at(
+            first, nodes, np.array([self._order[job] for job in job_of.tolist()], np.int64)
+        )
+        return first
+
+    @cached_property
+    def _choosing(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Starts now whose nodes the controller chooses: (job, node) pairs in the plan's order."""
+        job, nodes, start_s = self._pairs
+        chosen = (start_s == self._plan.now_s) & self._beyond[job]
+        return job[chosen], nodes[chosen]
+
+    @cached_property
+    def _beyond(self) -> NDArray[np.bool_]:
+        """(n_jobs,) whether a job asks for more than the model has."""
+        return beyond_model(self._snapshot)
+
+    @cached_property
+    def _pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """All planned starts: job, node, and when."""
+        plan = self._plan
         width = np.diff(plan.indptr)
         start_s, job = np.repeat(plan.start_s, width), np.repeat(plan.job, width)
         has = (start_s != NEVER) & (start_s != UNPLANNED)
-        start_s, job, nodes = start_s[has], job[has].astype(np.int64), plan.nodes[has]
+        return job[has].astype(np.int64), plan.nodes[has].astype(np.int64), start_s[has]
+
+    @cached_property
+    def _planned(self) -> _Starts:
+        """Of all planned starts."""
+        return self._firsts(*self._pairs)
+
+    @cached_property
+    def _firm(self) -> _Starts:
+        """Of those alone that are for later, or whose nodes the planner chooses."""
+        job, nodes, start_s = self._pairs
+        kept = (start_s != self._plan.now_s) | ~self._beyond[job]
+        return self._firsts(job[kept], nodes[kept], start_s[kept])
+
+    def _firsts(
+        self, job: NDArray[np.int64], nodes: NDArray[np.int64], start_s: NDArray[np.int64]
+    ) -> _Starts:
+        """For each node its first start, whose that is, and the first of another job."""
+        n_nodes = len(self._snapshot.nodes)
         first_s = np.full(n_nodes, NEVER, dtype=np.int64)
         np.minimum.at(first_s, nodes, start_s)
         of = np.full(n_nodes, -1, dtype=np.int64)

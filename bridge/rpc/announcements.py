@@ -164,14 +164,14 @@ class Announcements:
             key = (start.job_id, start.version)
             waiting[key] = waiting.get(key, 0) + 1
         messages: list[pb.Decision] = []
-        jobs = snapshot.jobs
+        jobs, beyond = snapshot.jobs, beyond_model(snapshot)
         for row in plan.starts_now.tolist():
             job = int(plan.job[row])
             job_id, version = jobs.id[job], int(jobs.version[job])
             if waiting.get((job_id, version), 0) > 0:
                 waiting[job_id, version] -= 1
                 continue
-            if chooser is not None and beyond_model(snapshot, job):
+            if chooser is not None and beyond[job]:
                 choice = next(chooser.choices([job]), None)
                 if choice is not None:
                     messages.append(self._choice(snapshot, choice, nodes, is_choice=False))

@@ -39,6 +39,25 @@ def test_nodes_with_a_planned_start_before_its_end_are_left_out(limit_s, nodes):
     assert chosen(snapshot, 1, alone=False) == nodes
 
 
+def test_of_two_that_are_to_start_on_one_node_the_first_may_have_it():
+    """Slurm takes none of the other nodes for them: each would keep the other from it for ever."""
+    jobs = [a_job(shared=True, cpus=1, required=(0,), controller_chooses=True) for _ in range(2)]
+    snapshot = a_snapshot(nodes=[a_node(4)] * 2, jobs=jobs)()
+    plan = plan_of(snapshot)
+    assert plan.starts_now.tolist() == [0, 1]
+    found = Chooser(snapshot, NO_RULES, plan).choices([0, 1])
+    assert [(choice.job, choice.nodes.tolist()) for choice in found] == [(0, [0, 1])]
+
+
+def test_a_start_that_the_planner_places_is_not_touched():
+    jobs = [
+        a_job(shared=True, cpus=1, required=(0,), controller_chooses=True),
+        a_job(shared=True, cpus=1, required=(0,)),
+    ]
+    snapshot = a_snapshot(nodes=[a_node(4)] * 2, jobs=jobs)()
+    assert list(Chooser(snapshot, NO_RULES, plan_of(snapshot)).choices([0])) == []
+
+
 def test_required_and_excluded_nodes():
     jobs = [a_job(required=(1,)), a_job(excluded=(0, 2)), a_job(required=(0,), nodes=2)]
     snapshot = a_snapshot(nodes=[a_node(8)] * 3, jobs=jobs)()
