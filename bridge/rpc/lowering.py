@@ -85,6 +85,8 @@ class Layout:
     Attributes:
         column: generic resource to its column of the resource vectors.
         memory_mib: (n_nodes,) int64.
+        unconsumed: generic resource that jobs do not use up to (n_nodes,) int64: what a job may ask
+            a node for.
         partition_exclusive: for each partition, whether its jobs hold whole nodes.
         partition_threads: for each partition, the CPUs to which a node's share is rounded up.
         partition_mixed: for each partition, whether that is too much for some of its nodes.
@@ -104,9 +106,12 @@ class Layout:
     memory_consumable: bool = True
     memory_optional: bool = False
     features: frozenset[str] = frozenset()
+    unconsumed: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
 
     def gres(self, items: Iterable[pb.Gres], vector: list[int]) -> str:
         """Adds generic resources to a vector; a typed one also counts as its plain kind.
+
+        What is not used up is left out.
 
         Returns:
             The first name that no node has; empty if all are known.
@@ -116,7 +121,8 @@ class Layout:
             name, count = item.name, min(item.count, MAX_AMOUNT)
             at = self.column.get(name)
             if at is None:
-                unknown = unknown or name
+                if name not in self.unconsumed:
+                    unknown = unknown or name
                 continue
             vector[at] += count
             plain = name.partition(":")[0]
@@ -236,6 +242,7 @@ def _lower(request: pb.Request, layout: Layout) -> Lowered:
             excluded = tuple(sorted({*excluded, *too_small}))
     if unknown := layout.gres(request.gres_per_node, per_node):
         raise _Contradiction(f"asks for '{unknown[:64]}', which no node has")
+    excluded = _without_gres(request, layout, excluded)
     if max(*per_node, *per_task) > MAX_AMOUNT:
         raise _Contradiction("asks for more than any node could ever have")
     return Lowered(
@@ -264,6 +271,23 @@ def _is_controllers(request: pb.Request, partitions: tuple[int, ...], layout: La
     """Whether the controller chooses the nodes (rule 10)."""
     mixed = any(layout.partition_mixed[p] for p in partitions)
     return request.controller_chooses or (mixed and not request.HasField("malleable"))
+
+
+def _without_gres(
+    request: pb.Request, layout: Layout, excluded: tuple[int, ...]
+) -> tuple[int, ...]:
+    """The excluded nodes, with those that have too little of what is not used up."""
+    for item in request.gres_per_node:
+        there = layout.unconsumed.get(item.name)
+        if there is None:
+            continue
+        enough = there >= min(item.count, MAX_AMOUNT + 1)
+        if not enough.any():
+            raise _Contradiction(
+                f"asks for {item.count} of '{item.name[:64]}', which no node has so much of"
+            )
+        excluded = tuple(sorted({*excluded, *np.flatnonzero(~enough).tolist()}))
+    return excluded
 
 
 def _bounded(request: pb.Request) -> None:

@@ -27,8 +27,11 @@ class Nodes:
         column: generic resource to its column of the resource vectors.
         resources: names of those columns.
         renumbered: grows when an index or a column means something else than before, or when
-            what lowering knows of the nodes (threads, memory, features) is another.
+            what lowering knows of the nodes (threads, memory, features, what is not used up) is
+            another.
         features: all that any node has, or had.
+        unconsumed: generic resource that jobs do not use up to (n_nodes,) int64: how much of it
+            there is; it has no column.
         memory_mib, threads: (n_nodes,) int64; threads that make a core, at least 1.
     """
 
@@ -36,6 +39,7 @@ class Nodes:
         self.index = NodeIndex(())
         self.resources: tuple[str, ...] = ("cpus", "mem_mib")
         self.column: dict[str, int] = {}
+        self.unconsumed: dict[str, NDArray[np.int64]] = {}
         self.renumbered = 0
         self.features: frozenset[str] = frozenset()
         self.memory_mib: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
@@ -43,7 +47,7 @@ class Nodes:
         self._capacity: NDArray[np.int64] = np.zeros((0, 2), dtype=np.int64)
         self._usable: NDArray[np.bool_] = np.zeros(0, dtype=bool)
         self._weight: NDArray[np.int32] = np.zeros(0, dtype=np.int32)
-        self._gres: list[tuple[tuple[str, int], ...]] = []
+        self._gres: list[tuple[tuple[str, int, bool], ...]] = []
         self._features: list[frozenset[str]] = []
         self._state: list[str] = []
         self._known_features: dict[tuple[str, ...], frozenset[str]] = {}
@@ -108,6 +112,9 @@ class Nodes:
         self._weight = np.concatenate((self._weight, zeros.astype(np.int32)))
         width = self._capacity.shape[1]
         self._capacity = np.concatenate((self._capacity, np.zeros((more, width), dtype=np.int64)))
+        self.unconsumed = {
+            kind: np.concatenate((amount, zeros)) for kind, amount in self.unconsumed.items()
+        }
         self._gres += [()] * more
         self._features += [frozenset()] * more
         self._state += [""] * more
@@ -125,7 +132,7 @@ class Nodes:
         self._weight[rows] = [min(node.weight, 2**31 - 1) for node in changed]
         regrouped = False
         for row, node in zip(rows.tolist(), changed, strict=True):
-            gres = tuple((item.name, item.count) for item in node.gres)
+            gres = tuple((item.name, item.count, item.no_consume) for item in node.gres)
             if gres != self._gres[row]:
                 self._gres[row], regrouped = gres, True
             words = tuple(node.features)
@@ -141,23 +148,37 @@ class Nodes:
 
     def _regroup(self) -> None:
         """Gives the generic resources their columns and counts them anew."""
-        kinds = {name for gres in set(self._gres) for name, _ in gres}
+        items = {item for gres in set(self._gres) for item in gres}
+        kinds = {name for name, _, _ in items}
         kinds |= {name.partition(":")[0] for name in kinds}
         if len(kinds) > MAX_GRES_KINDS:
             raise SnapshotError("nodes.gres", f"more than {MAX_GRES_KINDS} kinds")
-        resources = ("cpus", "mem_mib", *sorted(kinds))
+        lent = {name.partition(":")[0] for name, _, no_consume in items if no_consume}
+        counted = sorted(kind for kind in kinds if kind.partition(":")[0] not in lent)
+        resources = ("cpus", "mem_mib", *counted)
         if resources != self.resources:
             self.resources = resources
             self.column = {kind: at for at, kind in enumerate(resources) if at > MEMORY_MIB}
             self.renumbered += 1
-        capacity = np.zeros((len(self._gres), len(resources)), dtype=np.int64)
+        n_nodes = len(self._gres)
+        capacity = np.zeros((n_nodes, len(resources)), dtype=np.int64)
         capacity[:, : MEMORY_MIB + 1] = self._capacity[:, : MEMORY_MIB + 1]
+        unconsumed = {
+            kind: np.zeros(n_nodes, dtype=np.int64) for kind in kinds if kind not in self.column
+        }
         for row, gres in enumerate(self._gres):
-            for name, count in gres:
-                plain = name.partition(":")[0]
-                for kind in {name, plain}:
-                    capacity[row, self.column[kind]] += count
+            for name, count, _ in gres:
+                for kind in {name, name.partition(":")[0]}:
+                    if kind in unconsumed:
+                        unconsumed[kind][row] += count
+                    else:
+                        capacity[row, self.column[kind]] += count
         self._capacity = capacity
+        before, self.unconsumed = self.unconsumed, unconsumed
+        if before.keys() != unconsumed.keys() or any(
+            not np.array_equal(before[kind], amount) for kind, amount in unconsumed.items()
+        ):
+            self.renumbered += 1
 
     def table(self) -> NodeTable:
         """Returns the nodes as columns; the same object until something changes."""

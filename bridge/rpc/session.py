@@ -367,6 +367,7 @@ class Session:
             memory_consumable=hello.memory_consumable,
             memory_optional=hello.memory_optional,
             features=nodes.features,
+            unconsumed=nodes.unconsumed,
         )
         self._reservations = read_reservations(
             self._reservation_messages, nodes.index, list(licences), odd

@@ -20,6 +20,7 @@ pb_gres_t **gres_of_node(arena_t *arena, const node_record_t *node, size_t *coun
     for (gres_state_t *gres; (gres = list_next(at));) {
         const gres_node_state_t *state = gres->gres_data;
         uint64_t typed = 0;
+        size_t first = found.count;
         for (uint16_t i = 0; state->type_name && i < state->type_cnt; i++) {
             if (!state->type_name[i] || !state->type_cnt_avail[i])
                 continue;
@@ -31,6 +32,8 @@ pb_gres_t **gres_of_node(arena_t *arena, const node_record_t *node, size_t *coun
         if (state->gres_cnt_avail != NO_VAL64 && state->gres_cnt_avail > typed)
             arena_append(arena, &found,
                          gres_message(arena, gres->gres_name, NULL, state->gres_cnt_avail - typed));
+        for (size_t i = first; i < found.count; i++)
+            ((pb_gres_t *)found.items[i])->no_consume = state->no_consume;
     }
     list_iterator_destroy(at);
     *count = found.count;

@@ -56,6 +56,7 @@ uint64_t node_print(const node_record_t *node)
         for (gres_state_t *gres; (gres = list_next(at));) {
             const gres_node_state_t *state = gres->gres_data;
             hash_number(&hash, state->gres_cnt_avail);
+            hash_number(&hash, state->no_consume);
             for (uint16_t i = 0; state->type_cnt_avail && i < state->type_cnt; i++)
                 hash_number(&hash, state->type_cnt_avail[i]);
         }

@@ -272,6 +272,35 @@ static gres_state_t *add_gres(list_t **list, uint64_t per_task, uint64_t per_job
     return gres;
 }
 
+static void what_jobs_do_not_use_up_is_told_so(void) {
+    begin();
+    char *types[] = {"fast", "slow"};
+    uint64_t counts[] = {4, 0};
+    gres_node_state_t lent = {.gres_cnt_avail = 6, .no_consume = true, .type_cnt = 2};
+    gres_node_state_t plain = {.gres_cnt_avail = 2};
+    lent.type_name = types;
+    lent.type_cnt_avail = counts;
+    gres_state_t lustre = {.gres_name = "lustre", .gres_data = &lent};
+    gres_state_t gpu = {.gres_name = "gpu", .gres_data = &plain};
+    node_record_t *node = compat_node(0);
+    node->gres_list = mock_list();
+    mock_append(node->gres_list, &gpu);
+    mock_append(node->gres_list, &lustre);
+    scan();
+    const pb_node_t *message = snapshot.nodes.items[0];
+    EXPECT_NUMBER(message->n_gres, 3);
+    EXPECT_TEXT(message->gres[0]->name, "gpu");
+    EXPECT(!message->gres[0]->no_consume);
+    EXPECT_TEXT(message->gres[1]->name, "lustre:fast");
+    EXPECT_NUMBER(message->gres[1]->count, 4);
+    EXPECT(message->gres[1]->no_consume);
+    EXPECT_NUMBER(message->gres[2]->count, 2);
+    EXPECT(message->gres[2]->no_consume);
+    mock_list_free(node->gres_list);
+    node->gres_list = NULL;
+    end();
+}
+
 static void records_of_any_content_are_read(void) {
     begin();
     job_record_t *job = mock_job(1);
@@ -327,6 +356,7 @@ int main(void) {
     a_scan_gives_the_locks_back();
     jobs_come_and_go_during_a_scan();
     a_shutdown_ends_a_scan();
+    what_jobs_do_not_use_up_is_told_so();
     records_of_any_content_are_read();
     DONE();
 }

@@ -212,12 +212,14 @@ class Node(_message.Message):
     def __init__(self, name: _Optional[str] = ..., cpus: _Optional[int] = ..., threads_per_core: _Optional[int] = ..., memory_mib: _Optional[int] = ..., gres: _Optional[_Iterable[_Union[Gres, _Mapping]]] = ..., features: _Optional[_Iterable[str]] = ..., usable: bool = ..., state: _Optional[str] = ..., weight: _Optional[int] = ...) -> None: ...
 
 class Gres(_message.Message):
-    __slots__ = ("name", "count")
+    __slots__ = ("name", "count", "no_consume")
     NAME_FIELD_NUMBER: _ClassVar[int]
     COUNT_FIELD_NUMBER: _ClassVar[int]
+    NO_CONSUME_FIELD_NUMBER: _ClassVar[int]
     name: str
     count: int
-    def __init__(self, name: _Optional[str] = ..., count: _Optional[int] = ...) -> None: ...
+    no_consume: bool
+    def __init__(self, name: _Optional[str] = ..., count: _Optional[int] = ..., no_consume: bool = ...) -> None: ...
 
 class EndedJob(_message.Message):
     __slots__ = ("id", "name", "user", "start_s", "end_s", "time_limit_s", "ending")

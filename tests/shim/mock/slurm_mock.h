@@ -311,6 +311,7 @@ typedef struct {
 
 typedef struct {
     uint64_t gres_cnt_avail;
+    bool no_consume;
     uint16_t type_cnt;
     uint64_t *type_cnt_avail;
     char **type_name;

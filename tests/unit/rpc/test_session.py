@@ -465,6 +465,34 @@ def test_a_new_kind_of_device_widens_the_vectors():
     assert snapshot.jobs.hold.tolist() == [Hold.NONE]
 
 
+def test_what_jobs_do_not_use_up_each_of_them_may_have():
+    lustre = pb.Gres(name="lustre:fast", count=4, no_consume=True)
+    nodes = [a_node("n0"), a_node("n1", gres=[lustre]), a_node("n2", gres=[pb.Gres(name="lustre")])]
+    holds = a_running_job("9", "n1", cpus=1)
+    holds.allocation.uses[0].gres.append(pb.Gres(name="lustre:fast", count=4))
+    asks = [
+        a_job(str(number), request=a_request(gres_per_node=[pb.Gres(name=name, count=count)]))
+        for number, (name, count) in enumerate([("lustre", 4), ("lustre:fast", 1), ("lustre", 5)])
+    ]
+    session = a_session(a_full([holds, *asks], nodes))
+    snapshot, _ = session.snapshot()
+    assert snapshot.resources == ("cpus", "mem_mib")
+    assert snapshot.running.use.tolist() == [[1, 0]]
+    assert [sorted(excluded) for excluded in snapshot.jobs.excluded[:2]] == [[0, 2], [0, 2]]
+    assert jobs_of(session)["2"]["hold"] == Hold.BAD_REQUEST  # no node has five
+    # One more node, then one less: indexes follow.
+    assert session.apply(a_delta(1, nodes=[a_node("n3")]))
+    rooms = partitions("n[1-3]")
+    assert session.apply(a_delta(2, removed_nodes=["n0"], partitions=rooms))
+    snapshot, _ = session.snapshot()
+    assert sorted(snapshot.jobs.excluded[0]) == [1, 2]
+    more = pb.Gres(name="lustre:fast", count=5, no_consume=True)
+    assert session.apply(a_delta(3, nodes=[a_node("n3", gres=[more])]))
+    snapshot, _ = session.snapshot()
+    assert sorted(snapshot.jobs.excluded[0]) == [1]
+    assert jobs_of(session)["2"]["hold"] == Hold.NONE
+
+
 def test_nodes_leave_and_indexes_follow():
     session = a_session(
         a_full([a_running_job("2", "n[2-3]"), a_job("1", request=a_request(required_nodes="n3"))])
