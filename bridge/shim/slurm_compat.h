@@ -186,6 +186,18 @@ static inline bool compat_limits_sockets(const part_record_t *part)
 #endif
 }
 
+// ---------------------------------------------------------------- requests
+// The numbers of nodes that the job may have, where they are not all of a range (-N 2,4); or NULL.
+static inline const bitstr_t *compat_node_counts(const job_details_t *details)
+{
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 2, 0)
+    return details->job_size_bitmap;
+#else
+    (void)details;
+    return NULL;
+#endif
+}
+
 // ---------------------------------------------------------------- starting jobs
 static inline int compat_select_nodes(job_record_t *job)
 {

@@ -546,6 +546,20 @@ static void the_width_between_two_bounds_is_slurms(void) {
     }
 }
 
+static void numbers_of_nodes_beyond_a_range_are_the_controllers(void) {
+    begin();
+    job_record_t *job = waiting(1);
+    job->details->min_nodes = 1;
+    job->details->max_nodes = 3;
+    EXPECT(!job_is_unmodelled(job));
+    job->details->job_size_bitmap = bit_alloc(4); // -N 1,3
+    bit_set(job->details->job_size_bitmap, 1);
+    bit_set(job->details->job_size_bitmap, 3);
+    EXPECT(job_is_unmodelled(job));
+    FREE_NULL_BITMAP(job->details->job_size_bitmap);
+    end();
+}
+
 static void time_limits_are_cut_as_far_as_the_job_allows(void) {
     static const struct {
         uint32_t least, limit, most; // minutes; the last one of the partition
@@ -748,6 +762,7 @@ int main(void) {
     of_more_names_than_nodes_some_will_do();
     preferred_features_are_tried_first();
     the_width_between_two_bounds_is_slurms();
+    numbers_of_nodes_beyond_a_range_are_the_controllers();
     time_limits_are_cut_as_far_as_the_job_allows();
     reservations_are_tried_one_after_the_other();
     magnetic_reservations_draw_in();

@@ -361,6 +361,7 @@ typedef struct {
 typedef struct {
     multi_core_data_t *mc_ptr;
     uint32_t pn_min_tmp_disk;
+    bitstr_t *job_size_bitmap;
     uint8_t overcommit;
     uint16_t *arbitrary_tpn;
     time_t begin_time, submit_time;
