@@ -29,6 +29,16 @@ add qos urgent Priority=1000
 add qos lowly Priority=0
 add qos overpart Flags=OverPartQOS MaxTRESPerJob=node=4
 add qos partmax Flags=PartitionMaxNodes,PartitionMinNodes,PartitionTimeLimit
+add qos noreserve Flags=NoReserve
+add qos needsresv Flags=RequiresReservation
+add qos accrue MaxJobsAccruePerUser=1
+add qos userrun MaxTRESRunMinsPerUser=cpu=60
+add qos nofactor UsageFactor=0 GrpTRESMins=cpu=20
+add qos usernodes MaxTRESPerUser=node=2
+add qos grpsubmit GrpSubmitJobs=2
+add qos acctjobs MaxJobsPerAccount=2 MaxSubmitJobsPerAccount=3
+add qos grpwall GrpWall=5
+add qos grpmem GrpTRES=mem=1500
 add account physics
 add account chem
 add account few GrpTRES=node=2
