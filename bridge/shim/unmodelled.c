@@ -71,5 +71,6 @@ bool job_is_unmodelled(const job_record_t *job)
            has_open_width(job) || details->pn_min_tmp_disk || is_said(details->core_spec) ||
            (job->bit_flags & SPREAD_JOB) || job->tres_per_socket ||
            (details->features && strpbrk(details->features, "*[")) || reservations_are_open(job) ||
-           compat_node_counts(details) || names_more_nodes_than_it_needs(details) || uses_unmodelled_part(job);
+           compat_node_counts(details) || names_more_nodes_than_it_needs(details) ||
+           uses_unmodelled_part(job);
 }
