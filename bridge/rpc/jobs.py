@@ -105,7 +105,7 @@ class PendingJobs:
             table.append(
                 (
                     priority, submit_s, eligible_s, begin_s, limit_s,
-                    Hold.BAD_REQUEST if bad else hold, low.min_nodes, low.max_nodes, low.tasks,
+                    low.problem_hold if bad else hold, low.min_nodes, low.max_nodes, low.tasks,
                     low.max_tasks_per_node, low.exclusive, low.width_rule, low.reservation,
                     tasks, startable, version, serial, hold, deadline_s, least_s, low.fixed,
                     low.switches, low.switches_wait_s, low.controller_chooses,
@@ -167,7 +167,7 @@ class PendingJobs:
             bad = low.problem != "" and hold in _OVERRULED
             table.append(
                 (
-                    Hold.BAD_REQUEST if bad else hold, low.min_nodes, low.max_nodes, low.tasks,
+                    low.problem_hold if bad else hold, low.min_nodes, low.max_nodes, low.tasks,
                     low.max_tasks_per_node, low.exclusive, low.width_rule, low.reservation,
                     low.fixed, low.switches, low.switches_wait_s, low.controller_chooses,
                 )

@@ -33,6 +33,9 @@ Rules
        too little (`bridge.planning.chunk_groups.chunk_columns`). Only policies that read the
        column `chunks` plan such jobs.
 
+   12. Which of several reservations a job runs in only the controller finds out: it is offered for
+       the controller to place, and counts as refused until then.
+
 A request that cannot be understood is the user's problem: `problem` says what is wrong with it,
 and the rest of the queue goes on.
 """
@@ -45,7 +48,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import RequestError
-from bridge.model.job import WidthRule
+from bridge.model.job import Hold, WidthRule
 from bridge.model.node import CPUS, MEMORY_MIB
 from bridge.model.resources import LoweredChunks
 from bridge.planning.chunk_groups import ClusterWords, chunk_columns, lower_chunks
@@ -150,6 +153,7 @@ class Lowered:
     per_task: tuple[int, ...] = ()
     licences: tuple[int, ...] = ()
     problem: str = ""
+    problem_hold: Hold = Hold.BAD_REQUEST
     chunks: LoweredChunks | None = None
     fixed: bool = False
     switches: int = 0
@@ -161,6 +165,10 @@ class _Contradiction(Exception):
     """The user's request cannot be understood; becomes `Lowered.problem`."""
 
 
+class _ControllersChoice(_Contradiction):
+    """The request makes sense, but only the controller can place it."""
+
+
 def lower(request: pb.Request, layout: Layout) -> Lowered:
     """Lowers one request; what is wrong with it comes back in `problem`."""
     try:
@@ -168,9 +176,11 @@ def lower(request: pb.Request, layout: Layout) -> Lowered:
     except (_Contradiction, RequestError) as error:
         zero = (0,) * len(layout.resources)
         problem = printable(str(error))
+        sound = isinstance(error, _ControllersChoice)
         refused = Lowered(
-            per_node=zero, per_task=zero, licences=(0,) * len(layout.licences), problem=problem
-        )
+            per_node=zero, per_task=zero, licences=(0,) * len(layout.licences), problem=problem,
+            problem_hold=Hold.REFUSED if sound else Hold.BAD_REQUEST,
+        )  # fmt: skip
         return _left_to_the_controller(request, layout, refused)
 
 
@@ -439,10 +449,15 @@ def _features(request: pb.Request) -> str:
 def _reservation(request: pb.Request, layout: Layout) -> int:
     if not request.reservation:
         return -1
-    found = layout.reservations.get(request.reservation)
-    if found is None:
-        raise _Contradiction(f"no reservation '{request.reservation[:64]}'")
-    return found
+    names = request.reservation.split(",")
+    for name in names:
+        if name not in layout.reservations:
+            raise _Contradiction(f"no reservation '{name[:64]}'")
+    if len(names) > 1:
+        raise _ControllersChoice(
+            f"needs room in one of the reservations {request.reservation[:96]}"
+        )
+    return layout.reservations[names[0]]
 
 
 def _licences(request: pb.Request, layout: Layout) -> tuple[int, ...]:

@@ -319,8 +319,13 @@ static pb_request_t *request_message(arena_t *arena, const job_record_t *job)
     request->exclusive = (details->whole_node & WHOLE_NODE_REQUIRED) ||
                          !xstrcmp(slurm_conf.select_type, "select/linear");
     request->features = arena_cut(arena, details->features, MAX_EXPRESSION);
-    request->required_nodes = node_list(arena, details->req_nodes, details->req_node_bitmap);
-    request->excluded_nodes = node_list(arena, details->exc_nodes, details->exc_node_bitmap);
+    if (details->req_nodes && !details->req_node_bitmap && details->exc_node_bitmap) {
+        // More names than it needs nodes: Slurm has made them an exclusion of all others.
+        request->excluded_nodes = nodes_text(arena, details->exc_node_bitmap);
+    } else {
+        request->required_nodes = node_list(arena, details->req_nodes, details->req_node_bitmap);
+        request->excluded_nodes = node_list(arena, details->exc_nodes, details->exc_node_bitmap);
+    }
     request->licences = licence_uses(arena, job->license_list, &request->n_licences);
     request->reservation = arena_cut(arena, job->resv_name, MAX_EXPRESSION);
     request->contiguous = details->contiguous != 0;

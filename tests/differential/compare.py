@@ -3,7 +3,8 @@
 
 What is compared: whether the submission is taken and what it says, whether each job starts and how
 soon, on how many nodes and CPUs, with what memory and devices, on which nodes where that is
-determined, why it waits, how it ended. Times are compared coarsely; whoever runs the cases asks
+determined, why it waits, how it ended. Tasks of an array that run or wait are alike: which of them
+got which nodes is not compared. Times are compared coarsely; whoever runs the cases asks
 again where two outcomes differ, so that a slow moment is not taken for a fault.
 """
 
@@ -60,6 +61,8 @@ class Job:
     tres: str = ""
     exit_code: str = ""
     started_s: float | None = None
+    array: int | None = None
+    """Tasks with the same number here are of one array."""
 
     @property
     def kind(self) -> str:
@@ -167,8 +170,26 @@ def _findings(stock: Outcome, bridge: Outcome, *, placement: bool) -> Iterator[F
     if len(stock.jobs) != len(bridge.jobs):
         yield Finding(Kind.JOBS, str(len(stock.jobs)), str(len(bridge.jobs)))
         return
-    for theirs_job, ours_job in zip(stock.jobs, bridge.jobs, strict=True):
+    for theirs_job, ours_job in _pairs(stock.jobs, bridge.jobs):
         yield from _of_job(theirs_job, ours_job, placement=placement)
+
+
+def _pairs(stock: tuple[Job, ...], bridge: tuple[Job, ...]) -> list[tuple[Job, Job]]:
+    """Jobs by their order of submission; tasks of an array by what became of them, if they can."""
+    pairs = list(zip(stock, bridge, strict=True))
+    for array in {job.array for job in stock} - {None}:
+        at = [row for row, (theirs, _) in enumerate(pairs) if theirs.array == array]
+        theirs = sorted((pairs[row][0] for row in at), key=_fate)
+        ours = sorted((pairs[row][1] for row in at), key=_fate)
+        alike = [_fate(job)[:4] for job in theirs] == [_fate(job)[:4] for job in ours]
+        if alike and all(job.state == "RUNNING" or job.kind == "waiting" for job in theirs + ours):
+            for row, pair in zip(at, zip(theirs, ours, strict=True), strict=True):
+                pairs[row] = pair
+    return pairs
+
+
+def _fate(job: Job) -> tuple[str, int, int, str, str, float]:
+    return job.kind, job.nodes, job.cpus, job.tres, job.placement, job.started_s or 0.0
 
 
 def _of_job(stock: Job, bridge: Job, *, placement: bool) -> Iterator[Finding]:

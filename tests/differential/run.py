@@ -152,10 +152,19 @@ def _outcome(stand: Stand, seen: dict[str, Any]) -> Outcome:
     details = stand.ask("detail", ids=sorted({j["id"] for j in jobs}))
     reaped = iter(stand.ask("reap"))
     said: Sequence[dict[str, Any]] = [one or next(reaped) for one in stand.said]
+    tasks = Counter(job["array"] for job in jobs)
+    arrays = {array: at for at, (array, count) in enumerate(tasks.items()) if count > 1}
     return Outcome(
         said=tuple((one["code"], words_of(one["err"] + one["out"])) for one in said),
         jobs=tuple(
-            _job(job, details.get(job["id"], ""), seen["started_s"], before_s) for job in jobs
+            _job(
+                job,
+                details.get(job["id"], ""),
+                seen["started_s"],
+                before_s,
+                arrays.get(job["array"]),
+            )
+            for job in jobs
         ),
         extra={"took_s": round(before_s + seen["took_s"], 2)},
     )
@@ -165,7 +174,9 @@ def _number(text: str) -> int:
     return int(text) if text.isdigit() else -1
 
 
-def _job(job: dict[str, str], detail: str, started: dict[str, float], before_s: float) -> Job:
+def _job(
+    job: dict[str, str], detail: str, started: dict[str, float], before_s: float, array: int | None
+) -> Job:
     code = re.search(r"ExitCode=(\S+)", detail)
     waits = job["state"] == "PENDING"
     key = f"{job['id']}_{job['task']}"
@@ -173,7 +184,7 @@ def _job(job: dict[str, str], detail: str, started: dict[str, float], before_s: 
         state=job["state"], reason=job["why"], nodes=0 if waits else int(job["nodes"]),
         cpus=0 if waits else int(job["cpus"]), placement="" if waits else job["list"],
         tres="" if waits else held(detail), exit_code=code[1] if code else "",
-        started_s=None if key not in started else round(started[key] + before_s, 1),
+        started_s=None if key not in started else round(started[key] + before_s, 1), array=array,
     )  # fmt: skip
 
 

@@ -92,6 +92,30 @@ static void what_slurm_holds_back_is_told_so(void) {
     end();
 }
 
+static void more_names_than_nodes_are_told_as_what_is_left_out(void) {
+    begin();
+    job_record_t *job = mock_job(1);
+    job->details->req_nodes = xstrdup("n[1-2]");
+    job->details->exc_nodes = xstrdup("n3");
+    job->details->exc_node_bitmap = bit_alloc(node_record_count);
+    for (int i = 2; i < node_record_count; i++)
+        bit_set(job->details->exc_node_bitmap, i);
+    char *others = bitmap2node_name(job->details->exc_node_bitmap);
+    scan();
+    EXPECT_TEXT(told("1")->request->required_nodes, "");
+    EXPECT_TEXT(told("1")->request->excluded_nodes, others);
+    free(others);
+    job = mock_job(2);
+    job->details->req_nodes = xstrdup("n[1-2]");
+    job->details->req_node_bitmap = bit_alloc(node_record_count);
+    job->details->exc_nodes = xstrdup("n3");
+    job->details->exc_node_bitmap = bit_alloc(node_record_count);
+    scan();
+    EXPECT_TEXT(told("2")->request->required_nodes, "n[1-2]");
+    EXPECT_TEXT(told("2")->request->excluded_nodes, "n3");
+    end();
+}
+
 // A limit on the nodes of a group counts a node once, however many jobs of the group run there.
 static void nodes_that_a_group_has_already_count_once(void) {
     static const struct {
@@ -350,6 +374,7 @@ static void records_of_any_content_are_read(void) {
 int main(void) {
     only_what_changed_is_told();
     what_slurm_holds_back_is_told_so();
+    more_names_than_nodes_are_told_as_what_is_left_out();
     nodes_that_a_group_has_already_count_once();
     what_was_announced_outlives_an_examination();
     cores_of_a_suspended_job_are_free();

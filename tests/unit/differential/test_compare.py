@@ -42,6 +42,21 @@ def test_a_job_that_fares_otherwise(change, kind):
     assert kinds([RUNS], [replace(RUNS, **change)], ignore=(kind.value,)) == []
 
 
+def test_which_task_of_an_array_got_which_nodes_is_no_difference():
+    wide, narrow = replace(RUNS, array=0), replace(RUNS, array=0, nodes=1, placement="n5")
+    waits = replace(WAITS, array=0)
+    assert kinds([wide, narrow, waits], [narrow, wide, waits], placement=True) == []
+    elsewhere = replace(narrow, placement="n6")
+    assert kinds([wide, narrow], [elsewhere, wide]) == []
+    assert kinds([wide, narrow], [elsewhere, wide], placement=True) == [Kind.PLACEMENT]
+    assert kinds([wide, narrow], [wide, wide]) == [Kind.NODES]
+    assert kinds([wide, waits], [waits, waits]) == [Kind.WAITS]
+    one, other = replace(RUNS, nodes=1), replace(RUNS, nodes=2)
+    assert kinds([one, other], [other, one]) == [Kind.NODES, Kind.NODES]
+    failed = [replace(RUNS, array=0, state="FAILED", exit_code=code) for code in ("1:0", "2:0")]
+    assert kinds(failed, failed[::-1]) == [Kind.STATE, Kind.STATE]
+
+
 def test_a_start_that_stock_refuses_counts():
     assert kinds([WAITS], [RUNS]) == [Kind.STARTS]
 

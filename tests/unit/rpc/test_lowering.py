@@ -4,6 +4,7 @@
 import numpy as np
 import pytest
 
+from bridge.model.job import Hold
 from bridge.rpc.hostlist import NodeIndex
 from bridge.rpc.lowering import Layout, lower
 from bridge.rpc.pb import scheduler_pb2 as pb
@@ -22,7 +23,7 @@ def a_layout(threads=1, exclusive=False, memory=True, optional=True, mixed=False
         partition_exclusive=(exclusive, True),
         partition_threads=(threads, threads),
         partition_mixed=(mixed, False),
-        reservations={"maint": 0},
+        reservations={"maint": 0, "other": 1},
         licences={"matlab": 0, "ansys": 1},
         memory_consumable=memory,
         memory_optional=optional,
@@ -237,3 +238,17 @@ def test_nodes_that_differ_in_threads_are_for_the_controller_to_choose_from():
     assert ask(layout, min_nodes=1).controller_chooses
     assert not ask(layout, min_nodes=1, partitions=["whole"]).controller_chooses
     assert not ask(layout, min_nodes=1, malleable=pb.Malleable(min_nodes=1)).controller_chooses
+
+
+@pytest.mark.parametrize(
+    ("names", "problem", "hold"),
+    [
+        ("maint", "", Hold.BAD_REQUEST),
+        ("maint,other", "needs room in one of the reservations maint,other", Hold.REFUSED),
+        ("maint,gone", "no reservation 'gone'", Hold.BAD_REQUEST),
+        ("gone", "no reservation 'gone'", Hold.BAD_REQUEST),
+    ],
+)
+def test_one_of_several_reservations_is_for_the_controller_to_find(names, problem, hold):
+    lowered = ask(a_layout(), reservation=names, controller_chooses=True)
+    assert (lowered.problem, lowered.problem_hold) == (problem, hold)
