@@ -56,6 +56,8 @@ def markdown(rows: Sequence[Row], choice: Choice) -> str:
     wanting = len(choice.tests) - len(rows)
     if wanting:
         lines += ["", f"{wanting} of the tests chosen are not in this table: not run yet."]
+    runs = Counter(row.get("run", "at a time not kept") for row in rows)
+    lines += ["", "Run: " + "; ".join(f"{n} tests {run}" for run, n in sorted(runs.items())) + "."]
     for suite in SUITES:
         chosen = [row for row in rows if row["suite"] == suite]
         for topic in dict.fromkeys(row["topic"] for row in chosen):

@@ -115,10 +115,12 @@ def test_only_some_parts_are_about_the_closed_list(bad, verdict):
 def test_the_page_counts_and_says_why():
     test = Test("expect", "Sizes", "1.2", "many | tasks", 60)
     rows = [Row(test, ((PASSED, FAILED),)).as_dict(), Row(test, ((PASSED, PASSED),)).as_dict()]
+    rows[0]["run"] = "2026-01-02 at commit abc"
     assert counts(rows) == {"same": 1, "bridge only": 1, "in all": 2}
     page = markdown(rows, load())
     assert "| `test1.2` | many \\| tasks | passed | failed | bridge only | too late |" in page
     assert "| bridge | 1 | 1 | 0 | 0 | 2 |" in page
+    assert "Run: 1 tests 2026-01-02 at commit abc; 1 tests at a time not kept." in page
 
 
 @pytest.mark.parametrize("layout", list(Layout))
