@@ -16,6 +16,7 @@ from pathlib import Path
 from tests.differential import run, table
 from tests.differential.cases import Case, choose, load
 from tests.differential.stand import Stand
+from tests.ran import version
 
 EVERY = 10
 """After so many cases the files are written, for whom that waits for them."""
@@ -94,7 +95,7 @@ def main() -> int:
 
 def _write(given: argparse.Namespace, rows: list[run.Row], everything: list[Case]) -> None:
     """The files that were asked for, of the rows so far."""
-    told = [row.as_dict() for row in rows]
+    told = [row.as_dict() | {"run": version()} for row in rows]
     if given.add and given.json and given.json.exists():
         fresh = {(row["topic"], row["name"]): row for row in told}
         old = {(row["topic"], row["name"]): row for row in json.loads(given.json.read_text())}
@@ -104,7 +105,7 @@ def _write(given: argparse.Namespace, rows: list[run.Row], everything: list[Case
     if given.json:
         given.json.write_text(json.dumps(told, indent=1) + "\n")
     if given.table:
-        given.table.write_text(table.markdown(told))
+        given.table.write_text(table.markdown(told, wanting=len(everything) - len(told)))
     if given.differences:
         given.differences.write_text(table.differences(told))
 

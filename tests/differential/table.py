@@ -5,6 +5,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from tests.ran import told
+
 Row = dict[str, Any]
 """What run.Row.as_dict makes."""
 
@@ -38,8 +40,8 @@ def counts(rows: Sequence[Row]) -> dict[str, int]:
     }
 
 
-def markdown(rows: Sequence[Row]) -> str:
-    """The whole page."""
+def markdown(rows: Sequence[Row], *, wanting: int = 0) -> str:
+    """The whole page; `wanting`: how many of the cases have not been run."""
     lines = ["| verdict | kinds | meaning |", "| --- | ---: | --- |"]
     found = counts(rows)
     lines += [f"| {name} | {found.get(name, 0)} | {text} |" for name, text in _MEANING.items()]
@@ -47,6 +49,9 @@ def markdown(rows: Sequence[Row]) -> str:
     once = sum(row["verdict"] == "worse" and len(row["runs"]) == 1 for row in rows)
     if once:
         lines += ["", f"{once} of those that are worse were run once only."]
+    if wanting:
+        lines += ["", f"{wanting} of the cases are not in this table: not run yet."]
+    lines += ["", told(rows, "cases")]
     for topic in dict.fromkeys(row["topic"] for row in rows):
         lines += ["", f"## {topic[:1].upper()}{topic[1:]}", "",
                   "| case | submitted | stock | bridge | verdict | why |",

@@ -19,17 +19,15 @@ import argparse
 import fcntl
 import json
 import re
-import subprocess
 import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 
 from cluster.engine import ROOT, Trouble
 
+from tests.ran import version
 from tests.slurm_suite import run, table
 from tests.slurm_suite.choice import FILE, SUITES, Choice, Test, choose, load
 from tests.slurm_suite.stand import TESTS, SuiteStand
@@ -150,18 +148,9 @@ def _look(choice: Choice, stand: SuiteStand) -> None:
                       file=sys.stderr)  # fmt: skip
 
 
-@cache
-def _version() -> str:
-    """What is run, and when: the day and the commit."""
-    git = ("git", "-C", str(ROOT), "describe", "--always", "--dirty", "--exclude=*")
-    done = subprocess.run(git, capture_output=True, text=True, check=False)
-    day = datetime.now(UTC).date().isoformat()
-    return f"{day} at commit {done.stdout.strip() or 'unknown'}"
-
-
 def _write(given: argparse.Namespace, rows: list[run.Row], choice: Choice) -> None:
     """The files that were asked for, of the rows so far."""
-    told = [row.as_dict() | {"run": _version()} for row in rows]
+    told = [row.as_dict() | {"run": version()} for row in rows]
     if given.add and given.json.exists():
         both = {row["name"]: row for row in [*json.loads(given.json.read_text()), *told]}
         # In the order of the choice; what is not chosen any more is forgotten.

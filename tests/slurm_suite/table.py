@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from tests import ran
 from tests.slurm_suite.changes import CHANGES
 from tests.slurm_suite.choice import SUITES, Choice, LeftOut
 from tests.slurm_suite.run import Status, Verdict
@@ -56,8 +57,7 @@ def markdown(rows: Sequence[Row], choice: Choice) -> str:
     wanting = len(choice.tests) - len(rows)
     if wanting:
         lines += ["", f"{wanting} of the tests chosen are not in this table: not run yet."]
-    runs = Counter(row.get("run", "at a time not kept") for row in rows)
-    lines += ["", "Run: " + "; ".join(f"{n} tests {run}" for run, n in sorted(runs.items())) + "."]
+    lines += ["", ran.told(rows, "tests")]
     for suite in SUITES:
         chosen = [row for row in rows if row["suite"] == suite]
         for topic in dict.fromkeys(row["topic"] for row in chosen):

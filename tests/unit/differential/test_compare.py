@@ -139,10 +139,13 @@ def test_the_verdict_and_the_table():
     assert verdict([], differs="by design") == "same"
     told = [row.as_dict() for row in rows]
     assert counts(told)["in all"] == 5
-    page = markdown(told)
+    told[0]["run"] = "2026-01-02 at commit abc"
+    page = markdown(told, wanting=7)
     assert differences(told).count("[worse]") == 1
     assert "a \\| b" in page
     assert "| by design |" in page
+    assert "7 of the cases are not in this table" in page
+    assert "Run: 1 cases 2026-01-02 at commit abc; 4 cases at a time not kept." in page
 
 
 def test_many_alike_jobs_are_told_once():
