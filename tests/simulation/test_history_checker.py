@@ -107,8 +107,10 @@ GOOD = {
     "it moves later because another job started later than was decided": Tale().submit("1")
     .submit("2").report().reply(ids=[1], starts=[A_START], plans={"2": 1100})
     .start("1", now_s=NOW + 2).outcome().report(outcomes=[1]).reply(plans={"2": 1102}),
-    "it moves later because a start never arrived": Tale().submit("1").submit("2").report()
-    .reply(ids=[1], starts=[A_START], plans={"2": 1100}).report().reply(plans={"2": 1200}),
+    "it moves later because the limit of another one was raised": Tale().submit("1").submit("2")
+    .report().reply(plans={"1": 1100, "2": 1100})
+    .add("alter", job="1", version=2, begin_s=0, held=False, priority=1, ask=ask(limit_s=10_000))
+    .report().reply(plans={"1": 1100, "2": 1200}),
     "another policy promises nothing": Tale("easy").submit().report().reply(plans={"1": 1100})
     .report().reply(plans={"1": 1200}),
     "memory is kept": Tale().add("service_down", how="stopped", life=1, on_disk=disk([("1", 5)]))
@@ -204,6 +206,9 @@ BAD = {
         .report().reply(ids=[1], starts=[A_START], plans={"2": 1100})
         .add("heard", name="main", call=1, good=True)
         .start("1").outcome().report(outcomes=[1]).reply(plans={"2": 1102})),
+    "it moves later because a start never arrived": ("promise", Tale().submit("1").submit("2")
+        .report().reply(ids=[1], starts=[A_START], plans={"2": 1100}).report()
+        .reply(plans={"2": 1200})),
     "a restart forgets": ("promise", Tale().submit().report().reply(plans={"1": 1100})
                           .add("service_down", how="stopped", life=1, on_disk=disk([("1", 1100)]))
                           .up([("1", 1100)], life=2).report(full=True).reply(plans={"1": 1200})),
