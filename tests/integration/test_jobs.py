@@ -3,6 +3,8 @@
 
 import itertools
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -325,3 +327,25 @@ def test_explain_says_why_a_job_waits(cluster: Cluster) -> None:
     cluster.run("scancel", job, blocker)
     assert "8 nodes" in text
     assert blocker in text
+
+
+@contextmanager
+def partition(cluster: Cluster, name: str, *settings: str) -> Iterator[None]:
+    cluster.root("scontrol", "create", f"PartitionName={name}", "MaxTime=INFINITE", *settings)
+    try:
+        yield
+    finally:
+        cluster.root("sh", "-c", f"squeue -h -p {name} -o %A | sort -u | xargs -r scancel --quiet")
+        cluster.wait_empty()
+        cluster.root("scontrol", "delete", f"PartitionName={name}")
+
+
+def running(cluster: Cluster, name: str) -> int:
+    return len(cluster.run("squeue", "-h", "-r", "-t", "R", "-p", name, "-o", "%A").split())
+
+
+def test_an_array_where_cpus_are_shared_starts_at_once(cluster: Cluster) -> None:
+    """The planner knows half of the places: Slurm is asked for the others, task by task."""
+    with partition(cluster, "twice", "Nodes=n1", "OverSubscribe=YES:2"):
+        cluster.sbatch("-p", "twice", "-s", "-a1-9", "--mem=1", "-t5", run="sleep 60")
+        cluster.wait_for("two tasks on each CPU", lambda: running(cluster, "twice") == 8, 15)

@@ -41,7 +41,7 @@ CHANGES = (
         "expect",
         'sed -i \'s,"topology/none","topology/default",\' test15.21',
         "`test15.21`",
-        "skips itself unless there is no topology, by the name that had in older versions of Slurm",
+        "skips itself unless there is no topology plugin, by a name that Slurm has changed since",
     ),
     Change(
         "python/tests",
