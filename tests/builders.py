@@ -64,6 +64,7 @@ class a_job:  # noqa: N801
     switches: int = 0
     switches_wait_s: int = 0
     controller_chooses: bool = False
+    no_place: bool = False
     chunks: str = ""
     """A request in chunks, in place of nodes, tasks and amounts; shared unless it says excl."""
 
@@ -196,6 +197,7 @@ class a_snapshot:  # noqa: N801
             switches=_ints([job.switches for job in jobs], np.int32),
             switches_wait_s=_ints([job.switches_wait_s for job in jobs]),
             controller_chooses=_ints([job.controller_chooses for job in jobs], bool),
+            no_place=_ints([job.no_place for job in jobs], bool),
         )
 
     def _asking_in_chunks(self, table: JobTable, nodes: NodeTable) -> JobTable:

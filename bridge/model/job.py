@@ -84,7 +84,7 @@ def _no_bools() -> NDArray[np.bool_]:
 
 _OPTIONAL = (
     "deadline_s", "least_time_s", "fixed", "kill_limit_s", "switches", "switches_wait_s",
-    "controller_chooses",
+    "controller_chooses", "no_place",
 )  # fmt: skip
 """Columns that are 0 throughout where they are left out."""
 
@@ -135,6 +135,8 @@ class JobTable:
             Left out: 0 throughout.
         controller_chooses: bool: it asks for more than these columns say; the controller chooses
             its nodes when it starts. Left out: False throughout.
+        no_place: bool: starts now or is not planned: no later place is kept for it. Left out: False
+            throughout.
     """
 
     id: NDArray[np.object_]
@@ -173,6 +175,7 @@ class JobTable:
     switches: NDArray[np.int32] = field(default_factory=_no_counts)
     switches_wait_s: NDArray[np.int64] = field(default_factory=_no_ints)
     controller_chooses: NDArray[np.bool_] = field(default_factory=_no_bools)
+    no_place: NDArray[np.bool_] = field(default_factory=_no_bools)
 
     def __post_init__(self) -> None:
         n_jobs = len(self.id)

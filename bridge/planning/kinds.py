@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs whose time is bounded: those with a deadline, and those with a fixed start.
+"""Jobs whose time is bounded: with a deadline, with a fixed start, and those that get no place.
 
 Rules
     1. A job with a deadline ends by it: it starts at the latest its time limit before that.
@@ -8,6 +8,7 @@ Rules
        at the start, and ends a job that waits beyond that instant.
     3. A job with a fixed start starts at its begin time. What runs on its nodes may take some
        seconds to go: it may be late by `FIXED_GRACE_S`, and does not start after that.
+    4. A job that no place is kept for (`JobTable.no_place`) starts now or is in nobody's way.
 """
 
 import numpy as np
@@ -50,6 +51,8 @@ def latest_start_s(
         fixed_s = fixed_start_s(jobs, job)
         until = np.where(fixed_s > now_s, fixed_s, fixed_s + FIXED_GRACE_S)
         latest = np.where(fixed_s > 0, np.minimum(latest, until), latest)
+    if jobs.no_place.any():
+        latest = np.where(jobs.no_place[job], np.minimum(latest, now_s), latest)
     return latest
 
 
@@ -107,6 +110,8 @@ def too_late(
         if start_s != NEVER:
             text += f"; earliest end would be {format_instant(start_s + least_s)}"
         over = max(now_s, int(jobs.begin_s[job])) + least_s > deadline_s
+    if jobs.no_place[job] and not over:
+        text = "no place is kept for it, as its QOS says: it starts when there is room"
     return Reason(ReasonCode.NEVER if over else code, text) if text else None
 
 

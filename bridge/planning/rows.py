@@ -93,12 +93,13 @@ class Rows:
     def latest_s(self) -> NDArray[np.int64]:
         """(n_alternatives,) the latest start each alternative allows; NEVER: any.
 
-        Deadlines and fixed starts (`bridge.planning.kinds`) bound it, and the end of the
-        reservation that a job must run in.
+        Deadlines, fixed starts and jobs without a place (`bridge.planning.kinds`) bound it, and the
+        end of the reservation that a job must run in.
         """
         snapshot, alternatives = self.snapshot, self.alternatives
         jobs = snapshot.jobs
-        if not (snapshot.reservations or jobs.deadline_s.any() or jobs.fixed.any()):
+        bound = jobs.deadline_s.any() or jobs.fixed.any() or jobs.no_place.any()
+        if not (snapshot.reservations or bound):
             return np.full(len(alternatives.class_), NEVER, dtype=np.int64)
         job = np.repeat(self.job[self.asked], np.diff(alternatives.indptr))
         latest = latest_start_s(snapshot.jobs, job, alternatives.time_limit_s, snapshot.now_s)

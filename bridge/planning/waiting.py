@@ -42,7 +42,7 @@ class _Waiting:
     def reasons(self) -> Iterator[tuple[int, Reason]]:
         known: dict[tuple[object, ...], Reason] = {}
         rows, jobs = self._rows, self._snapshot.jobs
-        bounded = jobs.fixed | (jobs.deadline_s > 0) | (jobs.reservation >= 0)
+        bounded = jobs.fixed | (jobs.deadline_s > 0) | (jobs.reservation >= 0) | jobs.no_place
         alike = list(self._explainer.alike(rows.job[rows.asked]))
         for at, place in self._booking.waiting():
             row = int(rows.asked[at])
@@ -67,13 +67,14 @@ class _Waiting:
             yield row, known[key]
 
     def _bounded(self, at: int, job: int, place: Place) -> Reason:
-        """For jobs with a deadline, a fixed start or a reservation."""
+        """For jobs with a deadline, a fixed start or a reservation, or without a place."""
         booking, jobs = self._booking, self._snapshot.jobs
         deadline_s = int(jobs.deadline_s[job])
         if place.start_s == NEVER:
             if Blocked(place.blocked) not in JUDGED_ALONE and not place.passed_over:
-                missed = self._rows.missed(at, *booking.earliest(at), self._code(place))
-                if missed is not None:
+                earliest_s, limit_s = booking.earliest(at)
+                missed = self._rows.missed(at, earliest_s, limit_s, self._code(place))
+                if missed is not None and not (jobs.no_place[job] and earliest_s == NEVER):
                     return missed
         elif booking.late[at]:
             return Reason(

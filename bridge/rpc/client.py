@@ -412,7 +412,7 @@ def _pending_prints(snapshot: Snapshot) -> NDArray[np.int64]:
         jobs.priority, jobs.hold.astype(np.int64), jobs.array_tasks, jobs.array_startable,
         jobs.begin_s, jobs.eligible_s, jobs.time_limit_s, jobs.deadline_s, jobs.least_time_s,
         jobs.fixed.astype(np.int64), jobs.switches, jobs.switches_wait_s,
-        jobs.controller_chooses.astype(np.int64),
+        jobs.controller_chooses.astype(np.int64), jobs.no_place.astype(np.int64),
     ):  # fmt: skip
         mark = (mark ^ column) * 1_000_003
     return mark

@@ -22,6 +22,7 @@ _INTS: Final = (
     "max_nodes", "tasks", "max_tasks_per_node", "exclusive", "width_rule", "reservation",
     "array_tasks", "array_startable", "version", "serial", "own_hold", "deadline_s",
     "least_time_s", "fixed", "switches", "switches_wait_s", "controller_chooses",
+    "no_place",
 )  # fmt: skip
 _OBJECTS: Final = (
     "id", "name", "user", "account", "hold_text", "partitions", "features", "required",
@@ -32,6 +33,7 @@ _AT: Final = {name: at for at, name in enumerate(_INTS)}
 _LOWERED: Final = (
     "hold", "min_nodes", "max_nodes", "tasks", "max_tasks_per_node", "exclusive", "width_rule",
     "reservation", "fixed", "switches", "switches_wait_s", "controller_chooses",
+    "no_place",
 )  # fmt: skip
 _LOWERED_AT: Final = np.array([_AT[name] for name in _LOWERED])
 _OVERRULED: Final = frozenset((Hold.NONE, Hold.BEGIN_TIME, Hold.RESERVATION))
@@ -108,7 +110,7 @@ class PendingJobs:
                     low.problem_hold if bad else hold, low.min_nodes, low.max_nodes, low.tasks,
                     low.max_tasks_per_node, low.exclusive, low.width_rule, low.reservation,
                     tasks, startable, version, serial, hold, deadline_s, least_s, low.fixed,
-                    low.switches, low.switches_wait_s, low.controller_chooses,
+                    low.switches, low.switches_wait_s, low.controller_chooses, low.no_place,
                 )
             )  # fmt: skip
             ids[row], names[row], users[row], accounts[row] = job_id, name, user, account
@@ -170,6 +172,7 @@ class PendingJobs:
                     low.problem_hold if bad else hold, low.min_nodes, low.max_nodes, low.tasks,
                     low.max_tasks_per_node, low.exclusive, low.width_rule, low.reservation,
                     low.fixed, low.switches, low.switches_wait_s, low.controller_chooses,
+                    low.no_place,
                 )
             )  # fmt: skip
             texts[row] = low.problem if bad else own[row]
@@ -274,6 +277,7 @@ class PendingJobs:
                 switches=column["switches"].astype(np.int32),
                 switches_wait_s=column["switches_wait_s"],
                 controller_chooses=column["controller_chooses"].astype(bool),
+                no_place=column["no_place"].astype(bool),
             ),
             column["serial"],
         )

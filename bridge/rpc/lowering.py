@@ -159,6 +159,7 @@ class Lowered:
     switches: int = 0
     switches_wait_s: int = 0
     controller_chooses: bool = False
+    no_place: bool = False
 
 
 class _Contradiction(Exception):
@@ -198,6 +199,7 @@ def _left_to_the_controller(request: pb.Request, layout: Layout, refused: Lowere
             min_nodes=min(max(request.min_nodes, 1), MAX_NODES),
             max_nodes=MAX_NODES,
             controller_chooses=request.controller_chooses,
+            no_place=request.no_place,
         )
     except (_Contradiction, RequestError):
         return refused
@@ -230,6 +232,7 @@ def _lower(request: pb.Request, layout: Layout) -> Lowered:
             switches=min(request.switches, MAX_NODES),
             switches_wait_s=request.switches_wait_s,
             controller_chooses=request.controller_chooses,
+            no_place=request.no_place,
         )
     low, high, rule = _width(request, len(required))
     threads = max(layout.partition_threads[p] for p in partitions)
@@ -274,6 +277,7 @@ def _lower(request: pb.Request, layout: Layout) -> Lowered:
         switches=min(request.switches, MAX_NODES),
         switches_wait_s=request.switches_wait_s,
         controller_chooses=_is_controllers(request, partitions, layout),
+        no_place=request.no_place,
     )
 
 

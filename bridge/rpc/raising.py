@@ -110,6 +110,7 @@ class Messages:
             switches=int(jobs.switches[row]),
             switches_wait_s=int(jobs.switches_wait_s[row]),
             controller_chooses=bool(jobs.controller_chooses[row]),
+            no_place=bool(jobs.no_place[row]),
         )
 
     def _request(self, snapshot: Snapshot, row: int) -> pb.Request:
@@ -154,6 +155,7 @@ class Messages:
             switches=int(jobs.switches[row]),
             switches_wait_s=int(jobs.switches_wait_s[row]),
             controller_chooses=bool(jobs.controller_chooses[row]),
+            no_place=bool(jobs.no_place[row]),
         )
         if rule is not WidthRule.ANY:
             request.malleable.node_constraint = rule.name.lower()

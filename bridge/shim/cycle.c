@@ -24,7 +24,8 @@
 #define BURST 5
 #define PACE_MS 200
 // While updates of the present second may be hidden behind each other: look again so soon, or after
-// so many times what a look costs.
+// so many times what a look costs. So, too, once a second, while a limit of an association or QOS
+// keeps back a job: sacctmgr leaves no trace.
 #define RECHECK_MS 50
 #define RECHECK_FACTOR 50
 #define SECOND_MS 1000
@@ -296,8 +297,10 @@ void cycle_run(cycle_t *cycle)
     cycle->again = snapshot.again;
     cycle->next_s = snapshot.next_s;
     int64_t cost_us = clock_us() - began_us;
-    cycle->recheck_ms =
-        recheck ? clock_ms() + CLAMP(RECHECK_FACTOR * cost_us / 1000, RECHECK_MS, SECOND_MS) : 0;
+    int64_t recheck_ms = RECHECK_FACTOR * cost_us / 1000;
+    cycle->recheck_ms = recheck            ? clock_ms() + CLAMP(recheck_ms, RECHECK_MS, SECOND_MS)
+                        : snapshot.limited ? clock_ms() + MAX(recheck_ms, SECOND_MS)
+                                           : 0;
     if (cycle->full || tick || cycle->fates.urgent || snapshot_has_news(&snapshot)) {
         cycle->tick_ms = clock_ms() + (int64_t)cycle->settings.tick_s * 1000;
         cycle->paid_ms = MAX(cycle->paid_ms, clock_ms()) + PACE_MS;

@@ -128,6 +128,12 @@ static uint32_t switches_wait_s(const job_record_t *job)
     return switches(job) && job->wait4switch != NO_VAL ? job->wait4switch : 0;
 }
 
+// Whether Slurm's backfill would keep no place for it, either.
+static bool has_no_place(const job_record_t *job)
+{
+    return job->qos_ptr && (job->qos_ptr->flags & QOS_FLAG_NO_RESERVE);
+}
+
 uint64_t job_version(const job_record_t *job)
 {
     const job_details_t *details = job->details;
@@ -153,7 +159,7 @@ uint64_t job_version(const job_record_t *job)
     hash_text(&hash, job->tres_per_job);
     hash_text(&hash, job->tres_per_socket);
     hash_text(&hash, job->tres_per_task);
-    hash_number(&hash, job_is_unmodelled(job));
+    hash_number(&hash, (uint64_t)has_no_place(job) << 1 | job_is_unmodelled(job));
     hash_number(&hash, (uint64_t)deadline_s(job));
     hash_number(&hash, (uint64_t)switches(job) << 32 | switches_wait_s(job));
     hash_malleable(&hash, job);
@@ -331,6 +337,7 @@ static pb_request_t *request_message(arena_t *arena, const job_record_t *job)
     request->contiguous = details->contiguous != 0;
     request->fixed_start = job_option(job, "fixed-start") != NULL;
     request->controller_chooses = job_is_unmodelled(job);
+    request->no_place = has_no_place(job);
     request->switches = switches(job);
     request->switches_wait_s = switches_wait_s(job);
     set_malleable(arena, request, job);

@@ -95,6 +95,7 @@ static void note_begin(snapshot_t *snapshot, const job_record_t *job)
 
 static void report(snapshot_t *snapshot, const job_record_t *job, ledger_job_t *entry)
 {
+    snapshot->limited |= entry->hold == PB(HOLD__HOLD_LIMIT);
     uint64_t print = job_print(job, entry, snapshot->now);
     if (entry->sent && entry->print == print)
         return;

@@ -25,6 +25,8 @@ typedef struct {
     time_t next_s;
     // Records came into being during the scan: scan again.
     bool again;
+    // A limit keeps back a job. Nothing tells when limits change: look again.
+    bool limited;
     // The nodes are others than before: only a full snapshot, from an empty ledger, can say so.
     bool renumbered;
 } snapshot_t;

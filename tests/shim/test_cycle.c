@@ -122,6 +122,29 @@ static void jobs_are_told_and_started(void) {
     end();
 }
 
+static void start_who_is_not_held(const pb_cycle_request_t *request, pb_cycle_reply_t *reply) {
+    if (request->n_jobs && request->jobs[0]->hold == PB(HOLD__HOLD_NONE))
+        start_all(request, reply);
+}
+
+// sacctmgr leaves no trace: a job that a limit keeps back is examined once a second.
+static void limits_that_change_are_seen_soon(void) {
+    begin();
+    mock_wire.script = start_who_is_not_held;
+    accounting_enforce = ACCOUNTING_ENFORCE_LIMITS;
+    job_record_t *job = mock_job(1);
+    job->mock.limited = true;
+    live(3000);
+    EXPECT(IS_JOB_PENDING(job));
+    unsigned calls = mock_wire.cycles;
+    live(4000);
+    EXPECT_NUMBER(mock_wire.cycles, calls); // nothing to say
+    job->mock.limited = false;
+    live(1500);
+    EXPECT(IS_JOB_RUNNING(job));
+    end();
+}
+
 // ---------------------------------------------------------------- what is not heard
 
 static job_record_t *changing;
@@ -376,6 +399,7 @@ static void a_poisonous_job_stops_no_other(void) {
 
 int main(void) {
     jobs_are_told_and_started();
+    limits_that_change_are_seen_soon();
     a_job_that_changes_during_the_call_does_not_start();
     replies_to_something_else_are_not_heard();
     a_new_service_is_greeted_and_counts_anew();

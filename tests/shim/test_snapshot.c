@@ -116,6 +116,41 @@ static void more_names_than_nodes_are_told_as_what_is_left_out(void) {
     end();
 }
 
+// Nothing tells when limits change: while one keeps back a job, a scan is followed by another.
+static void who_is_kept_back_by_a_limit_is_looked_at_again(void) {
+    begin();
+    accounting_enforce = ACCOUNTING_ENFORCE_LIMITS;
+    job_record_t *job = mock_job(1);
+    scan();
+    EXPECT(!snapshot.limited);
+    job->mock.limited = true;
+    job->time_limit++;
+    scan();
+    EXPECT(snapshot.limited);
+    scan();
+    EXPECT(snapshot.limited);
+    job->mock.limited = false;
+    mock.now_us += 2000000;
+    scan();
+    EXPECT(!snapshot.limited);
+    EXPECT_NUMBER(told("1")->hold, PB(HOLD__HOLD_NONE));
+    end();
+}
+
+static void of_some_qos_no_place_is_kept(void) {
+    begin();
+    slurmdb_qos_rec_t qos = {.id = 1, .name = "scavenge"};
+    job_record_t *job = mock_job(1);
+    job->qos_ptr = &qos;
+    scan();
+    EXPECT(!told("1")->request->no_place);
+    qos.flags = QOS_FLAG_NO_RESERVE; // by sacctmgr
+    scan();
+    EXPECT(told("1")->request->no_place);
+    job->qos_ptr = NULL;
+    end();
+}
+
 // A limit on the nodes of a group counts a node once, however many jobs of the group run there.
 static void nodes_that_a_group_has_already_count_once(void) {
     static const struct {
@@ -375,6 +410,8 @@ int main(void) {
     only_what_changed_is_told();
     what_slurm_holds_back_is_told_so();
     more_names_than_nodes_are_told_as_what_is_left_out();
+    who_is_kept_back_by_a_limit_is_looked_at_again();
+    of_some_qos_no_place_is_kept();
     nodes_that_a_group_has_already_count_once();
     what_was_announced_outlives_an_examination();
     cores_of_a_suspended_job_are_free();

@@ -284,7 +284,7 @@ class Job(_message.Message):
     def __init__(self, id: _Optional[str] = ..., version: _Optional[int] = ..., state: _Optional[_Union[JobState, str]] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., account: _Optional[str] = ..., qos: _Optional[str] = ..., priority: _Optional[int] = ..., submit_s: _Optional[int] = ..., eligible_s: _Optional[int] = ..., begin_s: _Optional[int] = ..., time_limit_s: _Optional[int] = ..., hold: _Optional[_Union[Hold, str]] = ..., hold_text: _Optional[str] = ..., request: _Optional[_Union[Request, _Mapping]] = ..., array_tasks: _Optional[int] = ..., array_startable: _Optional[int] = ..., allocation: _Optional[_Union[Allocation, _Mapping]] = ..., deadline_s: _Optional[int] = ..., least_time_s: _Optional[int] = ...) -> None: ...
 
 class Request(_message.Message):
-    __slots__ = ("partitions", "min_nodes", "max_nodes", "tasks", "cpus_per_task", "tasks_per_node", "min_cpus", "min_cpus_per_node", "memory_per_node_mib", "memory_per_cpu_mib", "gres_per_node", "exclusive", "features", "required_nodes", "excluded_nodes", "licences", "reservation", "contiguous", "malleable", "chunks", "fixed_start", "switches", "switches_wait_s", "controller_chooses")
+    __slots__ = ("partitions", "min_nodes", "max_nodes", "tasks", "cpus_per_task", "tasks_per_node", "min_cpus", "min_cpus_per_node", "memory_per_node_mib", "memory_per_cpu_mib", "gres_per_node", "exclusive", "features", "required_nodes", "excluded_nodes", "licences", "reservation", "contiguous", "malleable", "chunks", "fixed_start", "switches", "switches_wait_s", "controller_chooses", "no_place")
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
     MIN_NODES_FIELD_NUMBER: _ClassVar[int]
     MAX_NODES_FIELD_NUMBER: _ClassVar[int]
@@ -309,6 +309,7 @@ class Request(_message.Message):
     SWITCHES_FIELD_NUMBER: _ClassVar[int]
     SWITCHES_WAIT_S_FIELD_NUMBER: _ClassVar[int]
     CONTROLLER_CHOOSES_FIELD_NUMBER: _ClassVar[int]
+    NO_PLACE_FIELD_NUMBER: _ClassVar[int]
     partitions: _containers.RepeatedScalarFieldContainer[str]
     min_nodes: int
     max_nodes: int
@@ -333,7 +334,8 @@ class Request(_message.Message):
     switches: int
     switches_wait_s: int
     controller_chooses: bool
-    def __init__(self, partitions: _Optional[_Iterable[str]] = ..., min_nodes: _Optional[int] = ..., max_nodes: _Optional[int] = ..., tasks: _Optional[int] = ..., cpus_per_task: _Optional[int] = ..., tasks_per_node: _Optional[int] = ..., min_cpus: _Optional[int] = ..., min_cpus_per_node: _Optional[int] = ..., memory_per_node_mib: _Optional[int] = ..., memory_per_cpu_mib: _Optional[int] = ..., gres_per_node: _Optional[_Iterable[_Union[Gres, _Mapping]]] = ..., exclusive: bool = ..., features: _Optional[str] = ..., required_nodes: _Optional[str] = ..., excluded_nodes: _Optional[str] = ..., licences: _Optional[_Iterable[_Union[LicenceUse, _Mapping]]] = ..., reservation: _Optional[str] = ..., contiguous: bool = ..., malleable: _Optional[_Union[Malleable, _Mapping]] = ..., chunks: _Optional[_Union[Chunks, _Mapping]] = ..., fixed_start: bool = ..., switches: _Optional[int] = ..., switches_wait_s: _Optional[int] = ..., controller_chooses: bool = ...) -> None: ...
+    no_place: bool
+    def __init__(self, partitions: _Optional[_Iterable[str]] = ..., min_nodes: _Optional[int] = ..., max_nodes: _Optional[int] = ..., tasks: _Optional[int] = ..., cpus_per_task: _Optional[int] = ..., tasks_per_node: _Optional[int] = ..., min_cpus: _Optional[int] = ..., min_cpus_per_node: _Optional[int] = ..., memory_per_node_mib: _Optional[int] = ..., memory_per_cpu_mib: _Optional[int] = ..., gres_per_node: _Optional[_Iterable[_Union[Gres, _Mapping]]] = ..., exclusive: bool = ..., features: _Optional[str] = ..., required_nodes: _Optional[str] = ..., excluded_nodes: _Optional[str] = ..., licences: _Optional[_Iterable[_Union[LicenceUse, _Mapping]]] = ..., reservation: _Optional[str] = ..., contiguous: bool = ..., malleable: _Optional[_Union[Malleable, _Mapping]] = ..., chunks: _Optional[_Union[Chunks, _Mapping]] = ..., fixed_start: bool = ..., switches: _Optional[int] = ..., switches_wait_s: _Optional[int] = ..., controller_chooses: bool = ..., no_place: bool = ...) -> None: ...
 
 class Chunks(_message.Message):
     __slots__ = ("chunks", "place")

@@ -162,6 +162,7 @@ enum { RESV_CTLD_USER_NOT = 1 };
 enum { SLURM_DEPEND_AFTER = 1, SLURM_DEPEND_AFTER_CORRESPOND = 8 };
 enum { TRES_ARRAY_CPU, TRES_ARRAY_MEM, TRES_ARRAY_NODE, TRES_ARRAY_BILLING, TRES_COUNT };
 enum { SLURMDB_JOB_FLAG_SCHED = 4 };
+enum { QOS_FLAG_NO_RESERVE = 16 };
 #define BACKFILL_SCHED UINT64_C(0x10)
 #define JOB_MEM_SET UINT64_C(0x20)
 #define JOB_MAGNETIC UINT64_C(0x40)
@@ -263,6 +264,7 @@ typedef struct {
     uint32_t id;
     char *name;
     slurmdb_qos_usage_t *usage;
+    uint64_t flags;
 } slurmdb_qos_rec_t;
 
 typedef struct {
