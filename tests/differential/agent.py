@@ -121,7 +121,13 @@ def clear(bound_s: float = 20) -> dict[str, object]:
             "squeue -h -a -t all -o '%A %T'; echo =; scontrol show res -o; echo ="
             "; sinfo -h -N -p all -o '%N %T'"
         )[1]
-        queue, reservations, nodes = re.split(r"^=$\n", shown, flags=re.MULTILINE)
+        parts = re.split(r"^=$\n", shown, flags=re.MULTILINE)
+        if len(parts) != 3 or not parts[2]:  # slurmctld is being configured anew
+            if now > until:
+                return {"last": 0, "dirty": "slurmctld does not answer"}
+            time.sleep(0.2)
+            continue
+        queue, reservations, nodes = parts
         known = [line.split() for line in queue.splitlines()]
         here = sorted({one for one, state in known if state in WAITING | LIVING})
         names = re.findall(r"ReservationName=(\S+)", reservations)
