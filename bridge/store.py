@@ -166,6 +166,7 @@ class Store:
         """What policies carried when the service ended."""
         if self._state is None:
             late, self._late = self._late, None
+            self._begun = late is not None  # what is carried from here on is all there is
             self._state = State() if late is None else late
             self._handed = self._state
         return self._state

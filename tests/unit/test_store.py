@@ -53,6 +53,19 @@ def test_what_policies_remember_survives(path):
     again.close()
 
 
+def test_what_was_dropped_before_any_cycle_is_dropped(path):
+    store = Store(path)
+    store.watch(lambda: State(Promises("openccs", {"7": 1234})))
+    store.close()
+    again = Store(path)
+    assert again.state().promises.start_s
+    again.watch(State)  # another policy was set
+    again.close()
+    third = Store(path)
+    assert third.state() == State()
+    third.close()
+
+
 def test_starts_that_a_version_before_saved_are_announced_by_anybody(path):
     Store(path).close()
     with closing(sqlite3.connect(path)) as database, database:
