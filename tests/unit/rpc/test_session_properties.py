@@ -232,7 +232,7 @@ def test_garbage_is_refused_or_taken_and_never_breaks_the_session(data):
             canonical(session.snapshot()[0])
     # At once, but where the garbage bore a time a century away: then when this one has stayed.
     tries = [NOW_S, NOW_S, NOW_S + STAYS_S, NOW_S + STAYS_S]
-    assert any([taken_at(session, now_s) for now_s in tries])
+    assert any(taken_at(session, now_s) for now_s in tries)
 
 
 def taken_at(session, now_s):
