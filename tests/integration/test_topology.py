@@ -60,6 +60,12 @@ def submit(cluster: Cluster, nodes: int, *options: str) -> str:
     return cluster.sbatch(f"-N{nodes}", "--exclusive", "-t5", *options, run="sleep 300")
 
 
+def connections(cluster: Cluster) -> int:
+    """Of operators with the service."""
+    sockets = cluster.inside("service", "cat", "/proc/net/unix").splitlines()
+    return sum("operator" in line and line.split()[5] == "03" for line in sockets)
+
+
 def opened(cluster: Cluster, sizes: list[int]) -> tuple[list[str], dict[str, object]]:
     """Submits jobs while their partition is down, opens it, and records the cycle in between."""
     cluster.root("scontrol", "update", "PartitionName=main", "State=DOWN")
@@ -73,18 +79,18 @@ def opened(cluster: Cluster, sizes: list[int]) -> tuple[list[str], dict[str, obj
     out = "/tmp/opened"
     cluster.inside("service", "rm", "-rf", out)
     words = f"schedbridge record --out {out} --cycles 1 --min-queue {len(jobs)}"
-    with subprocess.Popen(
+    callers = connections(cluster)
+    recorder = subprocess.Popen(
         ["docker", "exec", f"{cluster.name}-service", "sh", "-c", words],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-    ) as recorder:  # fmt: skip
-        cluster.wait_for(
-            "the recorder",
-            lambda: cluster.inside("service", "sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
-            .count("--min-queue"),
-        )  # fmt: skip
-        cluster.root("sleep", "2")  # from its start to its question
+    )  # fmt: skip
+    try:
+        cluster.wait_for("the recorder", lambda: connections(cluster) > callers)
+        cluster.root("sleep", "2")  # from its call to its question
         cluster.root("scontrol", "update", "PartitionName=main", "State=UP")
         _, said = recorder.communicate(timeout=60)
+    finally:
+        recorder.kill()
     assert recorder.returncode == 0, said
     files = cluster.inside("service", "sh", "-c", f"ls {out}/*.cycle.json.gz")
     text = cluster.inside("service", "schedbridge", "topology", "show", "--json", files)
