@@ -69,7 +69,7 @@ bool job_is_unmodelled(const job_record_t *job)
     const job_details_t *details = job->details;
     return details->overcommit || details->contiguous || has_shape(details) || details->prefer ||
            has_open_width(job) || details->pn_min_tmp_disk || is_said(details->core_spec) ||
-           (job->bit_flags & SPREAD_JOB) || job->tres_per_socket ||
+           (job->bit_flags & (SPREAD_JOB | USE_MIN_NODES)) || job->tres_per_socket ||
            (details->features && strpbrk(details->features, "*[")) || reservations_are_open(job) ||
            compat_node_counts(details) || names_more_nodes_than_it_needs(details) ||
            uses_unmodelled_part(job);

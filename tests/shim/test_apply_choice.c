@@ -123,6 +123,8 @@ static void numbers_of_nodes_beyond_a_range_are_the_controllers(void) {
     bit_set(job->details->job_size_bitmap, 3);
     EXPECT(job_is_unmodelled(job));
     FREE_NULL_BITMAP(job->details->job_size_bitmap);
+    job->bit_flags |= USE_MIN_NODES; // --use-min-nodes: not as wide as there is room
+    EXPECT(job_is_unmodelled(job));
     end();
 }
 

@@ -33,6 +33,7 @@
 #define PART_FLAG_LLN (1u << 5)
 #define PART_FLAG_EXCLUSIVE_USER (1u << 6)
 #define SPREAD_JOB (1ull << 8)
+#define USE_MIN_NODES (1ull << 9)
 #define NO_VAL 0xfffffffeu
 #define NO_VAL16 ((uint16_t)0xfffe)
 #define NO_VAL64 UINT64_C(0xfffffffffffffffe)
