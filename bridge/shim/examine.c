@@ -182,9 +182,10 @@ static uint32_t examine_partitions(job_record_t *job)
     return reason;
 }
 
-static bool is_about_nodes_of_a_group(uint32_t reason)
+static bool is_about_nodes_in_use(uint32_t reason)
 {
-    return reason == WAIT_ASSOC_GRP_NODE || reason == WAIT_QOS_GRP_NODE;
+    return reason == WAIT_ASSOC_GRP_NODE || reason == WAIT_QOS_GRP_NODE ||
+           reason == WAIT_QOS_MAX_NODE_PER_USER || reason == WAIT_QOS_MAX_NODE_PER_ACCT;
 }
 
 static void add_nodes(bitstr_t *all, bitstr_t *some)
@@ -193,19 +194,35 @@ static void add_nodes(bitstr_t *all, bitstr_t *some)
         bit_or(all, some);
 }
 
-// Nodes on which jobs of its groups run already, and on which it could run beside them: at most so
-// many, as Slurm's test leaves all of them out of account where they are more than the job needs.
+// The nodes that a QOS counts for a job's group, user or account.
+static void add_nodes_of_qos(bitstr_t *all, const job_record_t *job, slurmdb_qos_rec_t *qos)
+{
+    if (!qos || !qos->usage)
+        return;
+    if (job->state_reason == WAIT_QOS_MAX_NODE_PER_USER)
+        add_nodes(all, acct_policy_get_user_used_limits(&qos->usage->user_limit_list, job->user_id)
+                           ->node_bitmap);
+    else if (job->state_reason != WAIT_QOS_MAX_NODE_PER_ACCT)
+        add_nodes(all, qos->usage->grp_node_bitmap);
+    else if (job->assoc_ptr)
+        add_nodes(all, acct_policy_get_acct_used_limits(&qos->usage->acct_limit_list,
+                                                        job->assoc_ptr->acct)
+                           ->node_bitmap);
+}
+
+// Nodes that count already for the limit that it has reached, and on which it could run beside what
+// runs there: at most so many, as Slurm's test leaves all of them out of account where they are
+// more than the job needs.
 static bitstr_t *shared_nodes(const job_record_t *job, uint32_t most)
 {
     bitstr_t *found = bit_copy(job->part_ptr->node_bitmap);
     bitstr_t *group = bit_alloc(bit_size(found));
     slurmdb_assoc_rec_t *assoc = job->assoc_ptr;
-    if (job->qos_ptr && job->qos_ptr->usage)
-        add_nodes(group, job->qos_ptr->usage->grp_node_bitmap);
-    if (job->part_ptr->qos_ptr && job->part_ptr->qos_ptr->usage)
-        add_nodes(group, job->part_ptr->qos_ptr->usage->grp_node_bitmap);
-    for (; assoc && assoc->usage; assoc = assoc->usage->parent_assoc_ptr)
-        add_nodes(group, assoc->usage->grp_node_bitmap);
+    add_nodes_of_qos(group, job, job->qos_ptr);
+    add_nodes_of_qos(group, job, job->part_ptr->qos_ptr);
+    if (job->state_reason == WAIT_ASSOC_GRP_NODE || job->state_reason == WAIT_QOS_GRP_NODE)
+        for (; assoc && assoc->usage; assoc = assoc->usage->parent_assoc_ptr)
+            add_nodes(group, assoc->usage->grp_node_bitmap);
     bit_and(found, group);
     bit_and(found, share_node_bitmap);
     bit_and(found, avail_node_bitmap);
@@ -256,7 +273,7 @@ bool examine_limits(job_record_t *job, uint32_t nodes)
     uint32_t reason = job->state_reason;
     char *desc = xstrdup(job->state_desc);
     bool allowed = acct_policy_job_runnable_post_select(job, tres, true);
-    if (!allowed && is_about_nodes_of_a_group(job->state_reason) &&
+    if (!allowed && is_about_nodes_in_use(job->state_reason) &&
         fits_beside_its_group(job, nodes, tres)) {
         job->state_reason = reason;
         xfree(job->state_desc);

@@ -165,7 +165,10 @@ static void nodes_that_a_group_has_already_count_once(void) {
                  {"the node is down", 2, true},
                  {"the node is of no partition of the job", 2, true},
                  {"of a QOS", 2, false},
-                 {"of a QOS of the partition", 2, false}};
+                 {"of a QOS of the partition", 2, false},
+                 {"of the user, in a QOS", 2, false},
+                 {"of the user, but other nodes of the QOS", 2, true},
+                 {"of the account, in a QOS", 2, false}};
     for (int i = 0; i < (int)(sizeof(cases) / sizeof(cases[0])); i++) {
         begin();
         job_record_t *job = mock_job(1);
@@ -178,10 +181,20 @@ static void nodes_that_a_group_has_already_count_once(void) {
         below.parent_assoc_ptr = &account;
         if (i < 7)
             job->assoc_ptr = &user;
-        else if (i == 7)
-            job->qos_ptr = &qos;
-        else
+        else if (i == 8)
             job->part_ptr->qos_ptr = &qos;
+        else
+            job->qos_ptr = &qos;
+        bitstr_t *nobodys = bit_alloc(node_record_count);
+        if (i >= 9) {
+            account.acct = "chem";
+            job->assoc_ptr = &account;
+            usage.grp_node_bitmap = i == 10 ? group : nobodys;
+            above.grp_node_bitmap = nobodys;
+            mock.user_limits.node_bitmap = i == 9 ? group : nobodys;
+            mock.account_limits.node_bitmap = i == 11 ? group : nobodys;
+            mock.group_reason = i == 11 ? WAIT_QOS_MAX_NODE_PER_ACCT : WAIT_QOS_MAX_NODE_PER_USER;
+        }
         job->details->min_nodes = cases[i].nodes;
         job->state_reason = WAIT_RESOURCES;
         job->state_desc = xstrdup("said by the service");
@@ -202,14 +215,17 @@ static void nodes_that_a_group_has_already_count_once(void) {
         accounting_enforce = ACCOUNTING_ENFORCE_LIMITS;
         scan();
         EXPECT_NUMBER(told("1")->hold, cases[i].held ? PB(HOLD__HOLD_LIMIT) : PB(HOLD__HOLD_NONE));
-        EXPECT_NUMBER(job->state_reason, cases[i].held ? WAIT_ASSOC_GRP_NODE : WAIT_RESOURCES);
+        uint32_t reason = i < 9 ? WAIT_ASSOC_GRP_NODE : mock.group_reason;
+        EXPECT_NUMBER(job->state_reason, cases[i].held ? reason : WAIT_RESOURCES);
         if (!cases[i].held)
             EXPECT_TEXT(job->state_desc, "said by the service");
         EXPECT(!job->details->req_node_bitmap == (i != 3));
         job->assoc_ptr = NULL;
         job->qos_ptr = NULL;
         mock.group = NULL;
+        mock.group_reason = 0;
         FREE_NULL_BITMAP(group);
+        FREE_NULL_BITMAP(nobodys);
         end();
     }
 }

@@ -126,6 +126,8 @@ enum {
     FAIL_BURST_BUFFER_OP,
     WAIT_ASSOC_GRP_NODE,
     WAIT_QOS_GRP_NODE,
+    WAIT_QOS_MAX_NODE_PER_USER,
+    WAIT_QOS_MAX_NODE_PER_ACCT,
     REASONS,
 };
 #define FAIL_BAD_CONSTRAINTS FAIL_CONSTRAINTS
@@ -258,7 +260,12 @@ typedef struct {
 } node_feature_t;
 
 typedef struct {
+    bitstr_t *node_bitmap;
+} slurmdb_used_limits_t;
+
+typedef struct {
     bitstr_t *grp_node_bitmap;
+    list_t *user_limit_list, *acct_limit_list;
 } slurmdb_qos_usage_t;
 
 typedef struct {
@@ -352,7 +359,7 @@ typedef struct {
 } slurmdb_assoc_usage_t;
 
 struct slurmdb_assoc_rec {
-    char *user;
+    char *acct, *user;
     slurmdb_assoc_usage_t *usage;
 };
 
@@ -489,6 +496,8 @@ void job_fail_qos(job_record_t *job, const char *who, bool assoc_locked);
 void set_job_failed_assoc_qos_ptr(job_record_t *job);
 void acct_policy_handle_accrue_time(job_record_t *job, bool assoc_locked);
 bool acct_policy_job_runnable_pre_select(job_record_t *job, bool assoc_locked);
+slurmdb_used_limits_t *acct_policy_get_user_used_limits(list_t **limits, uint32_t user_id);
+slurmdb_used_limits_t *acct_policy_get_acct_used_limits(list_t **limits, char *account);
 bool acct_policy_job_runnable_post_select(job_record_t *job, uint64_t *tres, bool assoc_locked);
 double assoc_mgr_tres_weighted(uint64_t *tres, double *weights, uint64_t flags, bool no_mem);
 uint64_t job_get_tres_mem(struct job_resources *resources, uint64_t pn_min_memory, uint32_t cpus,
@@ -546,6 +555,8 @@ typedef struct {
     bool other_cluster; // of a federation has the job
     bitstr_t *group;    // nodes of the group that every job is of; NULL: it has no limit
     uint64_t group_most;
+    uint32_t group_reason; // 0: WAIT_ASSOC_GRP_NODE
+    slurmdb_used_limits_t user_limits, account_limits;
     unsigned fed_locks;
     uint32_t next_id;
     // Called when locks have been given in the midst of a batch, and on every start.

@@ -69,6 +69,19 @@ bool acct_policy_job_runnable_pre_select(job_record_t *job, bool assoc_locked) {
     return !job->mock.limited;
 }
 
+slurmdb_used_limits_t *acct_policy_get_user_used_limits(list_t **limits, uint32_t user_id) {
+    (void)user_id;
+    if (!limits || !mock.assoc_locked)
+        mock_wrong("acct_policy_get_user_used_limits without its lock");
+    return &mock.user_limits;
+}
+
+slurmdb_used_limits_t *acct_policy_get_acct_used_limits(list_t **limits, char *account) {
+    if (!limits || !account || !mock.assoc_locked)
+        mock_wrong("acct_policy_get_acct_used_limits without its lock");
+    return &mock.account_limits;
+}
+
 bool acct_policy_job_runnable_post_select(job_record_t *job, uint64_t *tres, bool assoc_locked) {
     mock_needs("acct_policy_job_runnable_post_select", WRITE_LOCK, NO_LOCK);
     if (!assoc_locked || !mock.assoc_locked)
@@ -80,7 +93,7 @@ bool acct_policy_job_runnable_post_select(job_record_t *job, uint64_t *tres, boo
             there += required->bit[i] && mock.group->bit[i];
         wanted -= there <= wanted ? there : 0;
         if (bit_set_count(mock.group) + wanted > mock.group_most) {
-            set_reason(job, WAIT_ASSOC_GRP_NODE);
+            set_reason(job, mock.group_reason ? mock.group_reason : WAIT_ASSOC_GRP_NODE);
             return false;
         }
     }
