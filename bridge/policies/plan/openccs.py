@@ -162,19 +162,20 @@ class OpenCcs(QueuePlanner):
     def _announced(self, booking: Booking, before: Promises) -> Promises:
         """The starts and places of the jobs that are promised a later start.
 
-        One that starts now keeps the start it was promised before, until it is no longer pending:
+        One that was promised before and starts now keeps its place until it is no longer pending:
         the reply that starts it may be lost.
         """
         rows = booking.rows
         snapshot = rows.snapshot
         asked = np.arange(len(rows.asked))
         single = snapshot.jobs.array_tasks[rows.job[rows.asked]] == 0
-        later = asked[single & booking.later()]
-        ids = snapshot.jobs.id[rows.job[rows.asked[later]]].tolist()
-        places = dict(zip(ids, booking.places(later), strict=True))
-        start_s = {job_id: place.start_s for job_id, place in places.items()}
+        kept = single & booking.later()
         if self.keep_plan and before.start_s:
-            now = asked[single & booking.has_start(asked) & ~booking.later()]
-            starting = snapshot.jobs.id[rows.job[rows.asked[now]]].tolist()
-            start_s |= {job: before.start_s[job] for job in starting if job in before.start_s}
+            starting = np.flatnonzero(single & booking.has_start(asked) & ~booking.later())
+            ids = snapshot.jobs.id[rows.job[rows.asked[starting]]].tolist()
+            kept[starting] = [job_id in before.start_s for job_id in ids]
+        lasting = asked[kept]
+        ids = snapshot.jobs.id[rows.job[rows.asked[lasting]]].tolist()
+        places = dict(zip(ids, booking.places(lasting), strict=True))
+        start_s = {job_id: place.start_s for job_id, place in places.items()}
         return Promises(self.name, start_s, KeptPlan(snapshot.nodes.names, places))

@@ -396,6 +396,8 @@ class Promise(Rule):
         self.cause = (-1, "")
         self.decided_s: dict[int, int] = {}
         self.started_s = 0
+        self.starting: dict[str, int] = {}  # decided to start, when, and does not run yet
+        self.late = -1  # when last a job did not run yet that was to
 
     def before(self, index: int, event: Seen, truth: Truth) -> Iterable[str]:
         what = event.what
@@ -409,7 +411,9 @@ class Promise(Rule):
                 yield from self._report(index, what, truth)
             case "left" | "alter" | "requeue":
                 self.said.pop(what["job"], None)
+                self.starting.pop(what["job"], None)
             case "start":
+                self.starting.pop(what["job"], None)
                 self.started_s = what["now_s"]
                 said = self.said.pop(what["job"], (0, 0))[0]
                 if said and what["now_s"] > said:
@@ -460,6 +464,8 @@ class Promise(Rule):
         made, report = self.belief.reports.get(what["call"], (0, {}))
         if not report:
             return
+        if any(at_s < report["now_s"] for at_s in self.starting.values()):
+            self.late = index  # those behind it move with it
         for start in what["starts"]:
             self.decided_s[start[0]] = report["now_s"]
         for job_id, start_s in what["plans"].items():
@@ -468,7 +474,8 @@ class Promise(Rule):
             if job is None or job.array_tasks or job.touched > made or job.state != "pending":
                 continue
             worse = before_s and (start_s == 0 or start_s > before_s)
-            if worse and self.cause[0] < since and not self.belief.untrue:
+            caused = self.cause[0] if job_id in self.starting else max(self.cause[0], self.late)
+            if worse and caused < since and not self.belief.untrue:
                 to = f"{start_s - before_s} s later" if start_s else "taken back"
                 yield (
                     f"job {job_id}, announced for {before_s}, is {to} without a cause "
@@ -476,6 +483,8 @@ class Promise(Rule):
                 )
             if start_s:
                 self.said[job_id] = (start_s, made)
+        # Where the controller is to choose the nodes, it may choose none.
+        self.starting |= {start[1]: report["now_s"] for start in what["starts"] if start[3]}
 
 
 def keeps(policy: Any) -> bool:
