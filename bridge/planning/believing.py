@@ -7,8 +7,8 @@ Words
 
 Rules
     1. A job is believed to take what is predicted, at least a second and at most its kill limit.
-    2. It is believed to take its whole limit where less could break something: it has a deadline or
-       a fixed start; it runs in a reservation; a partition it named would not take its limit; or
+    2. It is believed to take its whole limit where less could break something: it has a deadline, a
+       fixed start or a limit that may be cut (`JobTable.least_time_s`); it runs in a reservation; a partition it named would not take its limit; or
        its limit, counted from now, reaches into a reservation to come on a node or a licence that
        it could use. So a job that starts now never meets closed time, whatever it takes.
     3. A running job is believed to end as predicted, at the latest at its limit. What has run for
@@ -48,6 +48,7 @@ def believe(snapshot: Snapshot, prediction: Prediction) -> Snapshot:
     jobs, running = snapshot.jobs, snapshot.running
     limit_s, longest_s, whole = _limits(snapshot)
     whole |= (prediction.run_s <= 0) | (jobs.deadline_s > 0) | jobs.fixed | (jobs.reservation >= 0)
+    whole |= jobs.least_time_s > 0
     whole |= _reaches_closed_time(snapshot, longest_s)
     run_s = np.where(whole, jobs.time_limit_s, np.clip(prediction.run_s, 1, limit_s))
     end_s = np.where(
@@ -165,8 +166,10 @@ def real_starts(snapshot: Snapshot, plan: Plan) -> Plan:
         dtype=np.int64,
     )
     limit_s = np.where(asked_s > 0, asked_s, default_s[plan.partition])
-    # A deadline may cut a limit; such jobs are believed to take all of it (rule 2).
-    limit_s = np.where(snapshot.jobs.deadline_s[plan.job] > 0, plan.end_s - plan.start_s, limit_s)
+    # Limits that may be cut are planned as they are cut: such jobs are believed to take them (rule 2).
+    jobs = snapshot.jobs
+    cut = (jobs.deadline_s[plan.job] > 0) | (jobs.least_time_s[plan.job] > 0)
+    limit_s = np.where(cut, plan.end_s - plan.start_s, limit_s)
     return dataclasses.replace(
         plan,
         start_s=np.where(now, plan.start_s, UNPLANNED),

@@ -437,6 +437,8 @@ class Promise(Rule):
             return f"the limit of job {altered.id} was raised"  # those behind it may have to wait
         if event.kind == "service_down" and what["how"] != "stopped":
             return "the service was killed"
+        if event.kind == "service_down" and what.get("carried", {}) is None:
+            return "the service could not write what it had announced"
         if event.kind == "start" and what["by"] == "slurm":  # by choice: it may delay nobody
             return f"Slurm started job {what['job']}"
         if event.kind == "outcome" and what["action"] == "start" and what["outcome"] != "applied":

@@ -60,6 +60,13 @@ class TestBelieving:
         believed = believe(a_snapshot(running=running)(), guess([], [40, 400, 0]))
         assert believed.running.end_s.tolist() == [40, 100, 100]
 
+    def test_a_limit_that_may_be_cut_is_cut_as_without_predictions(self):
+        jobs, closed = [a_job(limit_s=600, least_s=60)], [a_reservation([0], 300, 1000)]
+        snapshot = a_snapshot(nodes=1, jobs=jobs, reservations=closed)()
+        plan = decide(snapshot, guess([5]))
+        assert (plan.start_s.tolist(), plan.end_s.tolist()) == ([0], [300])
+        assert real_starts(snapshot, plan).end_s.tolist() == [300]
+
     @pytest.mark.parametrize(
         "job",
         [
@@ -67,8 +74,9 @@ class TestBelieving:
             a_job(fixed=True, begin_s=10),
             a_job(reservation=0),
             a_job(partitions=(0, 1)),
+            a_job(least_s=10),
         ],
-        ids=["deadline", "fixed start", "reservation", "a partition that is too short"],
+        ids=["deadline", "fixed start", "reservation", "a partition that is too short", "least"],
     )
     def test_some_jobs_take_their_whole_limit(self, job):
         parts = [a_partition("a", range(4)), a_partition("b", range(4), max_time_s=50)]
