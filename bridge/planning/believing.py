@@ -8,9 +8,10 @@ Words
 Rules
     1. A job is believed to take what is predicted, at least a second and at most its kill limit.
     2. It is believed to take its whole limit where less could break something: it has a deadline, a
-       fixed start or a limit that may be cut (`JobTable.least_time_s`); it runs in a reservation; a partition it named would not take its limit; or
-       its limit, counted from now, reaches into a reservation to come on a node or a licence that
-       it could use. So a job that starts now never meets closed time, whatever it takes.
+       fixed start or a limit that may be cut (`JobTable.least_time_s`); it runs in a reservation; a
+       partition it named would not take its limit; or its limit, counted from now, reaches into a
+       reservation to come on a node or a licence that it could use. So a job that starts now never
+       meets closed time, whatever it takes.
     3. A running job is believed to end as predicted, at the latest at its limit. What has run for
        longer than predicted is the predictor's to correct; an end in the past is one within the
        next second, as everywhere.
@@ -166,7 +167,7 @@ def real_starts(snapshot: Snapshot, plan: Plan) -> Plan:
         dtype=np.int64,
     )
     limit_s = np.where(asked_s > 0, asked_s, default_s[plan.partition])
-    # Limits that may be cut are planned as they are cut: such jobs are believed to take them (rule 2).
+    # A limit that may be cut is the length of the row: such jobs are believed to take it (rule 2).
     jobs = snapshot.jobs
     cut = (jobs.deadline_s[plan.job] > 0) | (jobs.least_time_s[plan.job] > 0)
     limit_s = np.where(cut, plan.end_s - plan.start_s, limit_s)
