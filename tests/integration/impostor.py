@@ -76,6 +76,7 @@ class Impostor:
         subprocess.run(
             ["docker", "cp", "-q", str(FAULTS), f"{cluster.name}-service:{THERE}"], check=True
         )
+        cluster.inside("service", "chmod", "-R", "a+rX", THERE)  # whatever the checkout's modes are
         with silence() as self.silent:
             cluster.script("kill", "service")
         subprocess.run(
