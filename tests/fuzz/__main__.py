@@ -40,6 +40,8 @@ def main() -> int:
     parser.add_argument("--strict", action="store_true", help="setting aside is a fault, too")
     parser.add_argument("--go-on", action="store_true", help="tell of faults and go on")
     given = parser.parse_args()
+    if not 0 <= given.first < -(-given.rounds // MESSAGES):
+        parser.error(f"--rounds {given.rounds} leaves nothing to send from episode {given.first} on")
     faulthandler.enable()
     Episode.strict = given.strict
     if given.episode:

@@ -34,6 +34,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="one seed, with a shorter script that breaks too")
     parser.add_argument("--history", action="store_true", help="print all that happened")
     given = parser.parse_args()
+    if given.runs < 1:
+        parser.error(f"--runs must be 1 or more, not {given.runs}")
     if given.seed is not None:
         return _show(given.seed, whole=given.history)
     done: dict[int, list[str]] = {}
@@ -50,8 +52,11 @@ def main() -> int:
     began = time.monotonic()
     sink = None
     if given.done is not None:
-        given.done.parent.mkdir(parents=True, exist_ok=True)
-        sink = given.done.open("a")
+        try:
+            given.done.parent.mkdir(parents=True, exist_ok=True)
+            sink = given.done.open("a")
+        except OSError as error:
+            parser.error(f"--done {given.done}: {error.strerror}")
     with multiprocessing.Pool(given.jobs, maxtasksperchild=200) as pool:
         for number, (seed, broken, digest, spent_s) in enumerate(
             pool.imap_unordered(one, seeds, chunksize=1 if given.stop else 4), 1
