@@ -41,7 +41,7 @@ def main() -> int:
     parser.add_argument("--go-on", action="store_true", help="tell of faults and go on")
     given = parser.parse_args()
     if not 0 <= given.first < -(-given.rounds // MESSAGES):
-        parser.error(f"--rounds {given.rounds} leaves nothing to send from episode {given.first} on")
+        parser.error(f"--rounds {given.rounds} leaves nothing from episode {given.first} on")
     faulthandler.enable()
     Episode.strict = given.strict
     if given.episode:
