@@ -29,9 +29,9 @@ from pathlib import Path
 
 import numpy as np
 
-from bridge.loop import Decider
 from bridge.measures import Schedule, measure
 from bridge.registry import PRESETS, build
+from bridge.safe_cycle.decider import Decider
 from bridge.sim.engine import simulate
 from bridge.sim.replay import replay
 from bridge.sim.swf import Field, read_swf, write_swf

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from bridge.planning.instance import Instance, Unit, Used, WindowJob
+from bridge.planning.dispatch.instance import Instance, Unit, Used, WindowJob
 from bridge.policies.plan import hcp19, pcp19, pcp20
 
 HERE = Path(__file__).resolve().parent

@@ -111,7 +111,7 @@ class Searched(Counted):
     def _costs(
         self, queue: np.ndarray, takes_s: np.ndarray, now_s: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        """What a second of delay costs, and from when on (`bridge.planning.objective`)."""
+        """What a second of delay costs, and from when on (`bridge.planning.dispatch.objective`)."""
         search, arrival_s = self.search, self.arrival_s[queue]
         relative = search.objective in ("slowdown", "bounded-slowdown")
         bound_s = BOUND_S if search.objective == "bounded-slowdown" else 1

@@ -41,11 +41,11 @@ from trace_bench.figures import Figures, figures
 from trace_bench.plots import draw
 
 from bridge.errors import BridgeError, ConfigError
-from bridge.loop import Decider
 from bridge.model.plan import Plan
 from bridge.model.policy import PolicySpec
 from bridge.model.snapshot import Snapshot
 from bridge.registry import PRESETS, build, describe, parse_policy
+from bridge.safe_cycle.decider import Decider
 from bridge.sim.engine import Outcome, simulate
 from bridge.sim.engine import Progress as Point
 from bridge.sim.replay import replay as by_kernel

@@ -24,14 +24,14 @@ from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.site import NO_RULES
 from bridge.model.snapshot import Snapshot
-from bridge.rpc.announcements import Announcements
-from bridge.rpc.cycles import Cycles
-from bridge.rpc.gate import Gate, Peers
-from bridge.rpc.listening import UnixListener
+from bridge.rpc.controller.announcements import Announcements
+from bridge.rpc.controller.cycles import Cycles
+from bridge.rpc.controller.server import SCHEDULER, Server, add_scheduler
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.pb import scheduler_pb2_grpc
-from bridge.rpc.server import SCHEDULER, Server, add_scheduler
-from bridge.rpc.session import Session
+from bridge.rpc.reported.session import Session
+from bridge.rpc.transport.gate import Gate, Peers
+from bridge.rpc.transport.listening import UnixListener
 from bridge.units import UNPLANNED
 
 WAITS = Reason(ReasonCode.RESOURCES, "waits")

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bridge.check import check
+from bridge.check.legality import check
 from bridge.errors import InvalidPlan
 from bridge.model.plan import Plan
 from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.model.topology import Arranged
-from bridge.planning.arranging import arrange
-from bridge.planning.believing import believe, cautious, real_starts, told
-from bridge.planning.fabric import Arranger
+from bridge.planning.placement.fabric import Arranger
+from bridge.planning.placement.improvement import arrange
+from bridge.planning.prediction.apply_predictions import believe, cautious, real_starts, told
 from bridge.ports import Context, Environment, Policy, State, Telemetry
 
 

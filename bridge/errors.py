@@ -81,7 +81,7 @@ class PolicyError(BridgeError):
 
 
 class InvalidPlan(PolicyError):
-    """A plan breaks the rules of `bridge.check`."""
+    """A plan breaks the rules of `bridge.check.legality`."""
 
     def __init__(self, policy: str, violations: Sequence[object]) -> None:
         self.violations = tuple(violations)

@@ -21,9 +21,9 @@
 
 Runtime is end - start of the run that counted. Jobs that never started or never ended are counted
 in `unfinished` and enter no other measure. A promised start is an announced planned start
-(`bridge.accuracy`); jobs that start without one are counted in `unpromised`, promised ones that
-leave the queue in `gone`, and neither enters an error. The believed run time is that with which a
-job was started: its time limit, or what was predicted.
+(`bridge.state.accuracy`); jobs that start without one are counted in `unpromised`, promised ones
+that leave the queue in `gone`, and neither enters an error. The believed run time is that with
+which a job was started: its time limit, or what was predicted.
 
 Where decisions take time in a simulation, what a start lags behind its second (`Schedule.lag_s`) is
 part of wait and turnaround.

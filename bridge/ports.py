@@ -100,7 +100,7 @@ class Promises:
         by: name of the plan stage; what another one announced binds nobody.
         start_s: job id to the start announced.
         kept_plan: the plan in the stage's own terms; saved if it is a
-            `bridge.planning.kept_plan.KeptPlan`.
+            `bridge.planning.scheduler.kept_plan.KeptPlan`.
     """
 
     by: str = ""

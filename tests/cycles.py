@@ -3,10 +3,10 @@
 
 import numpy as np
 
-import bridge.check
+import bridge.check.legality
 from bridge.cycle import run_cycle
 from bridge.model.site import NO_RULES
-from bridge.planning.rules_text import parse_site
+from bridge.planning.site_rules.rules_text import parse_site
 from bridge.ports import Context, Environment, Promises, State, Telemetry
 
 
@@ -78,7 +78,7 @@ def predict_alone(predictor, snapshot, memory):
 
 def check(snapshot, plan, site=NO_RULES):
     """What is illegal about a plan."""
-    return bridge.check.check(snapshot, site, plan)
+    return bridge.check.legality.check(snapshot, site, plan)
 
 
 def parse_rules(rules, key="planning"):

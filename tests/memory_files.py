@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.accuracy import Announced, Began, Happened
+from bridge.state.accuracy import Announced, Began, Happened
 from tests.remembering import Store
 
 ROOT = Path(__file__).parents[1]

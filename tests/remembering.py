@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A store whose policies' state can be changed in place, for tests of the file."""
 
-import bridge.store
+import bridge.state.store
 from bridge.model.learnt import Learning, Learnt
 from bridge.ports import Promises, State
 
@@ -53,7 +53,7 @@ class Held:
         return self._learnt.setdefault(predictor, Taught(Learnt()))
 
 
-class Store(bridge.store.Store):
+class Store(bridge.state.store.Store):
     """Saves what `memory` returns, from its first call on."""
 
     held = None

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.model.topology import Topology, fat_tree, regular
-from bridge.planning.fabric import Fabric
+from bridge.planning.placement.fabric import Fabric
 
 Nodes = NDArray[np.int32]
 Place = Callable[[Fabric, Nodes, int], Nodes]

@@ -23,7 +23,7 @@ from ortools.sat.python import cp_model
 
 from bridge.cli.bench_placement import Instance, fabric_for, read_instances
 from bridge.errors import BridgeError
-from bridge.planning.fabric import Fabric, Metric, NodeSets
+from bridge.planning.placement.fabric import Fabric, Metric, NodeSets
 from bridge.policies.place.compact import Compact
 
 STEPS = 20_000

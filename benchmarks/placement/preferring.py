@@ -26,14 +26,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import BridgeError
-from bridge.loop import Decider
 from bridge.measures import bounded_slowdown, wait_s
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
 from bridge.model.topology import regular
-from bridge.planning.fabric import Fabric
+from bridge.planning.placement.fabric import Fabric
 from bridge.ports import Preference, Selection
 from bridge.registry import build, parse_policy
+from bridge.safe_cycle.decider import Decider
 from bridge.sim.engine import Outcome, simulate
 from bridge.sim.swf import read_swf
 from bridge.sim.system import System, pool_of, read_system

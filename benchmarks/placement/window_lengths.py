@@ -15,10 +15,10 @@ import numpy as np
 from paper_stream import NODES, draw, workload
 
 from bridge.cli.bench_placement import fabric_for
-from bridge.loop import Decider
 from bridge.model.snapshot import Partition
-from bridge.planning.fabric import Fabric, Metric
+from bridge.planning.placement.fabric import Fabric, Metric
 from bridge.registry import build, choices, parse_policy
+from bridge.safe_cycle.decider import Decider
 from bridge.sim.engine import Outcome, simulate
 from bridge.sim.system import System, pool_of
 

@@ -10,8 +10,8 @@ import numpy as np
 from paper_stream import Window, draw, windows
 
 from bridge.cli.bench_placement import PLACERS, Place, fabric_for
-from bridge.planning.contiguous_program import BySolver, by_cp_sat, by_scip
-from bridge.planning.fabric import Fabric, Metric, NodeSets
+from bridge.planning.placement.contiguous_program import BySolver, by_cp_sat, by_scip
+from bridge.planning.placement.fabric import Fabric, Metric, NodeSets
 
 WANTED = {
     "sequential": ("sequential", None),

@@ -18,7 +18,7 @@ import numpy as np
 
 from bridge.cli import bench_placement as bench
 from bridge.errors import BridgeError
-from bridge.planning.fabric import Metric
+from bridge.planning.placement.fabric import Metric
 
 NAMES = (
     "sequential", "annealing-published@500", "annealing@500", "annealing-published@1000",

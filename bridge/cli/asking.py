@@ -12,10 +12,10 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 from rich.console import Console
 
-from bridge.config import OperatorSection, load
 from bridge.errors import ConfigError
 from bridge.rpc.client import OperatorClient
 from bridge.rpc.pb import operator_pb2 as pb
+from bridge.service.config import OperatorSection, load
 from bridge.units import format_duration, format_instant
 
 MOST = 2**32 - 1

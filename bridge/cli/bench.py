@@ -39,7 +39,7 @@ from bridge.core import (
     plan_nodes,
 )
 from bridge.errors import ConfigError
-from bridge.planning.fabric import Metric
+from bridge.planning.placement.fabric import Metric
 from bridge.sim.system import read_system
 from bridge.slurm.topology_conf import read_topology
 

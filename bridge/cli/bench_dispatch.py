@@ -37,11 +37,11 @@ from bridge.cli.policies import budgeted, read_policy, with_budget
 from bridge.cli.solvers import a_solver, rerun_warm
 from bridge.errors import ConfigError
 from bridge.model.policy import PolicySpec
+from bridge.recording.recordings import Recording, find_recordings, read_recording
 from bridge.registry import describe
 from bridge.sim.judging import MEASURES, Verdict, judge
-from bridge.sim.recordings import Recording, find_recordings, read_recording
 from bridge.sim.rerun import Rerun, completed, rerun
-from bridge.solving import ChildSolver
+from bridge.solver_process import ChildSolver
 
 __all__ = ["MEASURES"]
 

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from bridge import files
 from bridge.errors import ConfigError, TraceError
 from bridge.model.topology import Topology, regular
-from bridge.planning.contiguous_program import BySolver, by_cp_sat, by_scip
-from bridge.planning.fabric import Fabric, Metric, NodeSets
+from bridge.planning.placement.contiguous_program import BySolver, by_cp_sat, by_scip
+from bridge.planning.placement.fabric import Fabric, Metric, NodeSets
 from bridge.policies.place.annealing import Annealing
 from bridge.policies.place.compact import Compact
 from bridge.policies.place.contiguous import ContiguousExact

@@ -10,8 +10,8 @@ import typer
 import yaml
 
 from bridge.cli.asking import JsonOption
-from bridge.config import ConfigProblems, load, to_mapping
 from bridge.errors import ConfigError
+from bridge.service.config import ConfigProblems, load, to_mapping
 from bridge.slurm.topology_conf import read_topology
 
 

@@ -31,11 +31,11 @@ from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextC
 
 from bridge.cli.outcomes import results_table, run_of, write_files
 from bridge.errors import ControllerError, Unreachable
-from bridge.loop import Decider
 from bridge.ports import Decide
 from bridge.registry import PRESETS, build
 from bridge.report.columns import milliseconds
 from bridge.rpc.client import RemoteDecider
+from bridge.safe_cycle.decider import Decider
 from bridge.sim.engine import Outcome
 from bridge.sim.engine import Progress as Point
 from bridge.sim.engine import simulate as run_simulation

@@ -10,7 +10,7 @@ import typer
 from bridge import files, yaml_text
 from bridge.errors import ConfigError
 from bridge.model.policy import PolicySpec, StageSpec
-from bridge.planning.rules_text import parse_site
+from bridge.planning.site_rules.rules_text import parse_site
 from bridge.registry import PRESETS, build, parse_policy
 
 SiteOption = Annotated[

@@ -20,15 +20,15 @@ from rich.console import Console
 from bridge.cli.asking import MOST, ConfigOption, SocketOption
 from bridge.cli.policies import SiteOption, read_planning, read_policy
 from bridge.errors import ConfigError, RecordingError
-from bridge.loop import Decider
 from bridge.model.snapshot import Snapshot
-from bridge.planning.rules_text import parse_site
+from bridge.planning.site_rules.rules_text import parse_site
 from bridge.ports import Decide, Environment
+from bridge.recording.recorder import Recorder
+from bridge.recording.recordings import SUFFIX, Recording, encode
 from bridge.registry import build, predicting
+from bridge.safe_cycle.decider import Decider
 from bridge.sim.anonymous import Pseudonyms
 from bridge.sim.engine import simulate
-from bridge.sim.recorder import Recorder
-from bridge.sim.recordings import SUFFIX, Recording, encode
 from bridge.sim.streams import MIXES, stream, stream_system
 from bridge.sim.swf import read_swf
 from bridge.sim.system import System, pool_of, read_system

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from bridge.cli.asking import ask
 from bridge.errors import ControllerError
-from bridge.sim.recordings import Recording, decode
+from bridge.recording.recordings import Recording, decode
 
 _WAIT_S = 10
 

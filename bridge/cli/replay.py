@@ -17,12 +17,12 @@ from bridge.errors import RecordingError
 from bridge.model.plan import Plan
 from bridge.model.policy import PolicySpec
 from bridge.model.snapshot import Snapshot
+from bridge.recording.recordings import Recording, find_recordings, read_recording, write_recording
 from bridge.report.ascii import LETTERS, ascii_gantt
 from bridge.sim.anonymous import Pseudonyms
 from bridge.sim.judging import Verdict, judge
-from bridge.sim.recordings import Recording, find_recordings, read_recording, write_recording
 from bridge.sim.rerun import Moved, Rerun, completed, moved
-from bridge.solving import ChildSolver
+from bridge.solver_process import ChildSolver
 from bridge.units import NEVER, UNPLANNED, format_duration
 
 _MOST_NODES, _MOST_JOBS, _MOST_SHOWN = 40, len(LETTERS), 20

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from bridge.config import ServiceConfig, load
-from bridge.service import Service
-from bridge.telemetry import start_logging
+from bridge.service.config import ServiceConfig, load
+from bridge.service.serve import Service
+from bridge.service.telemetry import start_logging
 
 
 def serve(

@@ -24,12 +24,12 @@ from rich.progress import (
 from bridge.cli.outcomes import results_table, run_of, write_files
 from bridge.cli.policies import SiteOption, read_planning, read_policy
 from bridge.errors import ConfigError
-from bridge.loop import Decider
 from bridge.model.policy import PolicySpec
-from bridge.planning.rules_text import parse_site
+from bridge.planning.site_rules.rules_text import parse_site
 from bridge.ports import Environment
 from bridge.registry import build, describe, predicting
 from bridge.report.run import Run, figures
+from bridge.safe_cycle.decider import Decider
 from bridge.sim.engine import Outcome
 from bridge.sim.engine import Progress as Point
 from bridge.sim.engine import simulate as run_simulation

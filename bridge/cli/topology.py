@@ -21,15 +21,15 @@ import numpy as np
 import typer
 
 from bridge.cli.asking import ConfigOption, JsonOption, SocketOption, ask, console, shown, when
-from bridge.config import OperatorSection
 from bridge.errors import ConfigError, RequestError
 from bridge.model.topology import Topology
+from bridge.recording.recordings import read_recording
 from bridge.report.occupancy import Occupancy, Placed
 from bridge.report.topology_svg import topology_svg
 from bridge.report.topology_text import KEY, jobs_table, tree_text
-from bridge.rpc.hostlist import NodeIndex
 from bridge.rpc.pb import operator_pb2 as pb
-from bridge.sim.recordings import read_recording
+from bridge.rpc.reported.hostlist import NodeIndex
+from bridge.service.config import OperatorSection
 from bridge.sim.system import read_system
 from bridge.slurm.topology_conf import named_nodes, read_topology
 

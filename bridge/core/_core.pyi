@@ -183,7 +183,7 @@ class Replay:
         """(n_decisions,) nanoseconds each scheduling pass took, in time order."""
     @property
     def promises(self) -> NDArray[np.int64]:
-        """(7 * n_jobs,) what each job was promised while it waited: ``bridge.accuracy.PROMISE``."""
+        """(7 * n_jobs,) the promise of each job while it waited: ``bridge.state.accuracy``."""
     @property
     def decisions(self) -> int:
         """Number of scheduling passes: one per second with an event and a job waiting."""

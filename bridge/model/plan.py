@@ -33,8 +33,9 @@ class Plan:
         groups: (nnz, G) int32: chunks of each kind of the job's request on each of the nodes, for
             jobs that asked in chunks of several kinds; 0 beyond a job's kinds and for other jobs.
             None: there are no such jobs in the plan.
-        believed: what was believed of run times, as `bridge.planning.believing.believe` bounds it;
-            None: that jobs take their time limits.
+        believed: what was believed of run times, as
+            `bridge.planning.prediction.apply_predictions.believe` bounds it; None: that jobs take
+            their time limits.
         notes: what went otherwise than asked, e.g. that the policy failed and which plan serves.
     """
 

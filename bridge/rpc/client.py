@@ -19,13 +19,13 @@ from bridge.errors import BridgeError, ControllerError
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.snapshot import Reservation, Snapshot
-from bridge.planning.kinds import end_s
-from bridge.rpc.hostlist import NodeIndex
+from bridge.planning.queue.time_windows import end_s
+from bridge.rpc.encode import Messages, ended_jobs
 from bridge.rpc.pb import operator_pb2, operator_pb2_grpc, scheduler_pb2_grpc
 from bridge.rpc.pb import scheduler_pb2 as pb
-from bridge.rpc.raising import Messages, ended_jobs
-from bridge.rpc.session import WIRE_VERSION
-from bridge.rpc.status import error_of
+from bridge.rpc.reported.hostlist import NodeIndex
+from bridge.rpc.reported.session import WIRE_VERSION
+from bridge.rpc.transport.status_codes import error_of
 from bridge.units import NEVER, UNLIMITED_S, UNPLANNED
 
 _OPTIONS = [

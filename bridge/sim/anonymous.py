@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from bridge.model.reasons import Reason
 from bridge.model.snapshot import Snapshot
 from bridge.ports import Promises, State
-from bridge.sim.recordings import Recording
+from bridge.recording.recordings import Recording
 
 _PEOPLE = {"user": "user", "account": "account", "name": "job"}
 _RULES = {"user": "user", "users": "user", "account": "account", "accounts": "account"}

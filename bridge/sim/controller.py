@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from bridge.model.job import NONE_ENDED, EndedTable, Ending, JobTable, RunningTable
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Reservation, Snapshot
-from bridge.planning.features import parse_features
-from bridge.planning.implied_switches import imply
+from bridge.planning.queue.implied_switches import imply
+from bridge.planning.requests.features import parse_features
 from bridge.sim.requests import requests
 from bridge.sim.system import System
 from bridge.sim.workload import Workload

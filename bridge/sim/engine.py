@@ -27,16 +27,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.accuracy import PROMISE, Promises, Starts
 from bridge.measures import Schedule
 from bridge.model.job import Ending
 from bridge.model.plan import Plan
-from bridge.planning.leaf_switches import next_change_s
+from bridge.planning.eligibility.leaf_switches import next_change_s
 from bridge.ports import Decide
 from bridge.sim.controller import Allocation, Controller, Refusal
 from bridge.sim.faults import Fault, FaultKind
 from bridge.sim.system import System
 from bridge.sim.workload import Workload
+from bridge.state.accuracy import PROMISE, Promises, Starts
 from bridge.units import NEVER
 
 RETRY_S = 30

@@ -9,8 +9,8 @@ other.
 
 Rules of a decision, the last two those of EASY
     1. What ended since the last one is learnt from; what began then gets its believed run time;
-       what outlived its own gets a longer one (`bridge.planning.run_times`). Limits are believed
-       while the first in line has waited for longer than the predictor's patience.
+       what outlived its own gets a longer one (`bridge.planning.prediction.run_times`). Limits are
+       believed while the first in line has waited for longer than the predictor's patience.
     2. In order of submission every job that fits is started, up to the first that does not fit: it
        is promised the instant at which enough is expected to be free, and what that leaves over.
     3. Of those behind it every one that fits is started that is expected to end by then, or takes
@@ -23,12 +23,11 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from bridge.accuracy import PROMISE, Promises
 from bridge.model.job import EndedTable, Ending
 from bridge.model.layers import Layers
 from bridge.model.learnt import Learning, Learnt
 from bridge.model.policy import PolicySpec
-from bridge.planning.run_times import EXTENSIONS, Expectation, extended, take_ended
+from bridge.planning.prediction.run_times import EXTENSIONS, Expectation, extended, take_ended
 from bridge.registry import build
 from bridge.sim.controller import Controller
 from bridge.sim.engine import Outcome, Patience
@@ -36,6 +35,7 @@ from bridge.sim.replay import outcome_of, replay_depth
 from bridge.sim.requests import requests
 from bridge.sim.system import System
 from bridge.sim.workload import Workload
+from bridge.state.accuracy import PROMISE, Promises
 from bridge.units import NEVER
 
 

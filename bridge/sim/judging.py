@@ -2,8 +2,8 @@
 """How good one cycle's plan is, if all came as it is believed.
 
 Every row with a start counts: the tasks of an array each for itself. What it costs to wait is
-defined in `bridge.planning.objective`, without ageing; the figures are means over rows. Jobs that
-are held or can never run have no start under any policy, and do not count.
+defined in `bridge.planning.dispatch.objective`, without ageing; the figures are means over rows.
+Jobs that are held or can never run have no start under any policy, and do not count.
 
 `delay`, (start - now) / length, is the part of the slowdown that a plan can still change.
 """
@@ -16,7 +16,7 @@ import numpy as np
 
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
-from bridge.planning.objective import NAMES, Objective
+from bridge.planning.dispatch.objective import NAMES, Objective
 from bridge.units import NEVER, UNPLANNED
 
 DELAY: Final = "delay"

@@ -11,13 +11,13 @@ other.
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.accuracy import PROMISE, Starts
 from bridge.core import UNLIMITED, map_counts, replay_counts
 from bridge.measures import Schedule
 from bridge.model.policy import PolicySpec
 from bridge.sim.engine import Outcome
 from bridge.sim.system import System
 from bridge.sim.workload import Workload
+from bridge.state.accuracy import PROMISE, Starts
 from bridge.units import NEVER
 
 _DEPTHS = {"easy": 1, "conservative": UNLIMITED}

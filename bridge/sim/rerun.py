@@ -20,17 +20,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.loop import Decider
 from bridge.model.plan import Plan
 from bridge.model.policy import PolicySpec
 from bridge.model.prediction import Prediction
 from bridge.model.snapshot import Snapshot
-from bridge.planning.believing import as_planned
-from bridge.planning.rules_text import parse_site
+from bridge.planning.prediction.apply_predictions import as_planned
+from bridge.planning.site_rules.rules_text import parse_site
 from bridge.policies.plan.backfill import Backfill
 from bridge.ports import Context, Environment, Foreseen, Solver, State, Telemetry
+from bridge.recording.recordings import Recording
 from bridge.registry import build
-from bridge.sim.recordings import Recording
+from bridge.safe_cycle.decider import Decider
 from bridge.units import UNPLANNED
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.model.topology import regular
-from bridge.planning.fabric import Fabric, Metric
+from bridge.planning.placement.fabric import Fabric, Metric
 
 NODES = 1000
 PERIOD_S = 60

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bridge.model.topology import Topology, fat_tree, regular
-from bridge.planning.fabric import Arranger, Fabric
+from bridge.planning.placement.fabric import Arranger, Fabric
 from bridge.registry import build, choices, parse_policy
 from tests.builders import a_job, a_running_job, a_snapshot
 from tests.cycles import Memory, check, run

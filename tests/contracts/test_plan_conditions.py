@@ -6,7 +6,7 @@ import pytest
 
 from bridge.model.reasons import ReasonCode
 from bridge.model.snapshot import Reservation
-from bridge.planning.rules import lower, stranded
+from bridge.planning.site_rules.lowered_rules import lower, stranded
 from bridge.registry import build, choices, parse_policy
 from bridge.units import DAY_S, NEVER, UNPLANNED, format_instant
 from tests.builders import (

@@ -3,7 +3,7 @@
 
 Rules
     1. No message makes anything fail but with the errors that are documented.
-    2. Every report that is taken gets a plan, and `bridge.check` finds it legal.
+    2. Every report that is taken gets a plan, and `bridge.check.legality` finds it legal.
     3. Whatever was said before, a controller that makes sense is answered right afterwards.
     4. What people may ask of the last cycle can be told.
 """
@@ -17,22 +17,22 @@ from collections import Counter
 
 from google.protobuf.message import DecodeError
 
-from bridge.check import check
+from bridge.check.legality import check
 from bridge.cli.asking import job_cells
 from bridge.errors import SnapshotError, StaleSnapshot, UnsupportedVersion
-from bridge.loop import Decider
 from bridge.model.site import NO_RULES
-from bridge.planning.conditions import conditions_of
-from bridge.planning.rules_text import parse_site
-from bridge.planning.what_if import what_if
+from bridge.planning.explain.what_if import what_if
+from bridge.planning.scheduler.conditions import conditions_of
+from bridge.planning.site_rules.rules_text import parse_site
 from bridge.registry import PRESETS, build
-from bridge.rpc.announcements import Announcements
-from bridge.rpc.cycles import Cycles
-from bridge.rpc.explain import explain, planned_jobs
-from bridge.rpc.fence import LONGEST_LEASE_S
+from bridge.rpc.controller.announcements import Announcements
+from bridge.rpc.controller.cycles import Cycles
+from bridge.rpc.encode import Messages
+from bridge.rpc.operators.explain import explain, planned_jobs
 from bridge.rpc.pb import scheduler_pb2 as pb
-from bridge.rpc.raising import Messages
-from bridge.rpc.session import Session
+from bridge.rpc.reported.fence import LONGEST_LEASE_S
+from bridge.rpc.reported.session import Session
+from bridge.safe_cycle.decider import Decider
 from tests.fuzz.mutation import mutated, mutated_bytes
 from tests.unit.rpc.test_session_properties import World
 from tests.unit.rpc.worlds import NOW_S, a_delta, a_full, a_hello, a_job, a_request

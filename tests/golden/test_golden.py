@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from bridge.loop import Decider
 from bridge.registry import PRESETS, build
 from bridge.report.ascii import LETTERS, ascii_gantt
+from bridge.safe_cycle.decider import Decider
 from bridge.sim.engine import simulate
 from bridge.sim.swf import read_swf
 from bridge.sim.system import pool_of

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.config import load
+from bridge.service.config import load
 
 ROOT = Path(__file__).parents[2]
 NAME = "sbscripts"

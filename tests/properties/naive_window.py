@@ -10,7 +10,7 @@ import itertools
 
 import numpy as np
 
-from bridge.planning.instance import Instance, Unit, Used, WindowJob
+from bridge.planning.dispatch.instance import Instance, Unit, Used, WindowJob
 
 SECONDS = 120
 

@@ -5,7 +5,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.accuracy import Announced, Began, Happened, Promise, Waiting
+from bridge.state.accuracy import Announced, Began, Happened, Promise, Waiting
 
 JOBS = ("a", "b", "c", "d", "7")
 

@@ -6,9 +6,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from bridge.planning.changes import Change, Variants
-from bridge.planning.conditions import conditions_of
-from bridge.planning.what_if import can_change, what_if
+from bridge.planning.explain.changes import Change, Variants
+from bridge.planning.explain.what_if import can_change, what_if
+from bridge.planning.scheduler.conditions import conditions_of
 from bridge.registry import build, parse_policy
 from tests.cycles import Memory, run
 from tests.worlds import random_world

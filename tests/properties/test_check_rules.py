@@ -8,13 +8,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bridge.check_rules import broken_rules
+from bridge.check.site_rules import broken_rules
 from bridge.model.plan import Plan
 from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
-from bridge.planning.conditions import Conditions
-from bridge.planning.decoder import Decoder
-from bridge.planning.rules_text import parse_site
+from bridge.planning.scheduler.conditions import Conditions
+from bridge.planning.scheduler.list_scheduler import Decoder
+from bridge.planning.site_rules.rules_text import parse_site
 from bridge.ports import Preference, Selection
 from bridge.units import NEVER, UNPLANNED
 from tests.builders import a_job, a_reservation, a_snapshot

@@ -10,10 +10,10 @@ import dataclasses
 import numpy as np
 import pytest
 
-from bridge.loop import Decider
 from bridge.model.job import Hold
 from bridge.ports import Promises, State
 from bridge.registry import PRESETS, build, parse_policy
+from bridge.safe_cycle.decider import Decider
 from bridge.units import NEVER, UNPLANNED
 from tests.builders import a_job, a_partition, a_running_job, a_snapshot
 from tests.cycles import a_site, check

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bridge.rpc.pb import scheduler_pb2 as pb
-from bridge.rpc.session import Session
+from bridge.rpc.reported.session import Session
 
 GIVEN = os.environ.get("SCHEDBRIDGE_SEED")
 NOW = 1_790_000_000

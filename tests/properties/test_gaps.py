@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from bridge.model.job import Hold
-from bridge.planning.objective import Objective
+from bridge.planning.dispatch.objective import Objective
 from bridge.policies.plan.backfill import Backfill
 from bridge.registry import build, parse_policy
 from bridge.units import NEVER, UNPLANNED

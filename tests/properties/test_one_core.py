@@ -6,8 +6,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from bridge.planning.conditions import Conditions
-from bridge.planning.decoder import Decoder
+from bridge.planning.scheduler.conditions import Conditions
+from bridge.planning.scheduler.list_scheduler import Decoder
 from bridge.ports import Preference, Selection
 from bridge.units import NEVER, UNPLANNED
 from tests.contracts.test_plan_stage import with_bounds

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.errors import BridgeError, RecordingError
-from bridge.loop import Decider
-from bridge.planning.rules_text import parse_site
+from bridge.planning.site_rules.rules_text import parse_site
 from bridge.ports import Promises, State
+from bridge.recording.recordings import Recording, decode, encode
 from bridge.registry import PRESETS, build
-from bridge.sim.recordings import Recording, decode, encode
+from bridge.safe_cycle.decider import Decider
 from tests.alike import assert_alike
 from tests.worlds import random_world
 

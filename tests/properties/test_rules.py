@@ -17,7 +17,7 @@ from bridge.model.limits import (
     Rules,
     Validity,
 )
-from bridge.planning.rules import Extent, Sums, lower
+from bridge.planning.site_rules.lowered_rules import Extent, Sums, lower
 from bridge.units import NEVER
 from tests.builders import a_job, a_node, a_partition, a_running_job, a_snapshot
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bridge.core import Book, pack_nodes
 from bridge.model.limits import Rules
-from bridge.planning.ceilings import Mode, Terms
+from bridge.planning.site_rules.capacity_constraints import Mode, Terms
 from tests.properties.test_rules import (
     END,
     Seconds,

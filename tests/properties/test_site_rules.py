@@ -14,12 +14,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bridge.loop import Decider
 from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.model.topology import regular
 from bridge.ports import Environment
 from bridge.registry import build, choices, parse_policy
+from bridge.safe_cycle.decider import Decider
 from bridge.units import UNPLANNED
 from tests.properties.naive_rules import Naive
 from tests.properties.rule_worlds import CRON_S, protections, rules, worlds

@@ -6,9 +6,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from bridge.planning.cp_sat import run
-from bridge.planning.instance import Instance, Unit, Used, WindowJob
-from bridge.planning.window_model import whole_weights
+from bridge.planning.dispatch.cp_sat import run
+from bridge.planning.dispatch.instance import Instance, Unit, Used, WindowJob
+from bridge.planning.dispatch.window_model import whole_weights
 from bridge.policies.plan import hcp19, pcp19, pcp20
 from tests.properties.naive_window import Grid, best, small_instance
 

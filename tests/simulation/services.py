@@ -15,8 +15,8 @@ from pathlib import Path
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from bridge.config import parse
-from bridge.service import Service
+from bridge.service.config import parse
+from bridge.service.serve import Service
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 300

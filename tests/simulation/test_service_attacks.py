@@ -280,7 +280,7 @@ print("begun", flush=True)
 
 
 def test_names_cannot_forge_lines_in_the_log(home):
-    forged = "x\n2026-01-01 00:00:00,000 INFO bridge.service: all is well"
+    forged = "x\n2026-01-01 00:00:00,000 INFO bridge.serve: all is well"
     with a_process(home), grpc.insecure_channel(controller_of(home)) as channel:
         stub = scheduler_pb2_grpc.SchedulerStub(channel)
         hello = a_hello()

@@ -4,9 +4,9 @@
 import psutil
 import pytest
 
-from bridge.loop import Decider
 from bridge.registry import PRESETS, build
 from bridge.rpc.client import RemoteDecider
+from bridge.safe_cycle.decider import Decider
 from bridge.sim.engine import simulate
 from bridge.sim.system import pool_of
 from tests.simulation.services import a_home, a_service, controller_of

@@ -33,9 +33,9 @@ HELD_S = 100 * PATIENCE_S
 SERVE = """
 import sys, time
 from pathlib import Path
-from bridge import service as module, signals
-from bridge.config import load
-from bridge.telemetry import start_logging
+from bridge.service import serve as module, signals
+from bridge.service.config import load
+from bridge.service.telemetry import start_logging
 start_logging("info", "text")
 signals.END_S = 1e6  # a slow machine is no reason to be ended
 {held}

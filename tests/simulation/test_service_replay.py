@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from bridge.errors import ControllerError, StaleSnapshot, Unreachable
-from bridge.loop import Decider
 from bridge.registry import PRESETS, build, parse_policy
 from bridge.rpc.client import OperatorClient, RemoteDecider
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.pb import scheduler_pb2_grpc
+from bridge.safe_cycle.decider import Decider
 from bridge.sim.engine import simulate
 from bridge.sim.faults import random_faults
 from bridge.sim.system import pool_of, read_system

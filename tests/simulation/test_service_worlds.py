@@ -5,12 +5,12 @@ import random
 
 import pytest
 
-from bridge.loop import Decider
 from bridge.model.site import NO_RULES
 from bridge.registry import PRESETS, build
-from bridge.rpc.announcements import Announcements
-from bridge.rpc.cycles import Cycles
-from bridge.rpc.session import Session
+from bridge.rpc.controller.announcements import Announcements
+from bridge.rpc.controller.cycles import Cycles
+from bridge.rpc.reported.session import Session
+from bridge.safe_cycle.decider import Decider
 from tests.unit.rpc.test_session_properties import World
 from tests.unit.rpc.worlds import NOW_S, a_delta, a_hello
 

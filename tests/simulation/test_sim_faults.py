@@ -10,8 +10,8 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
-from bridge.loop import Decider
 from bridge.registry import PRESETS, build
+from bridge.safe_cycle.decider import Decider
 from bridge.sim.engine import simulate
 from bridge.sim.faults import Saboteur, random_faults
 from bridge.sim.swf import read_swf

@@ -6,9 +6,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from bridge.loop import Decider
 from bridge.registry import PRESETS, build
 from bridge.report.ascii import ascii_gantt
+from bridge.safe_cycle.decider import Decider
 from bridge.sim.engine import simulate
 from bridge.sim.system import pool_of, read_system
 from tests.cycles import check

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
 
-from bridge.accuracy import OPEN_S, Announced, Began, Happened, Promise, Waiting
+from bridge.state.accuracy import OPEN_S, Announced, Began, Happened, Promise, Waiting
 
 
 def said(**starts):

@@ -6,9 +6,9 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from bridge.config import ConfigProblems, ServiceConfig, example, load, parse, to_mapping
 from bridge.errors import ConfigError
 from bridge.registry import choices
+from bridge.service.config import ConfigProblems, ServiceConfig, example, load, parse, to_mapping
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "CONFIG.md"
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from bridge.errors import PolicyError
-from bridge.loop import PATIENCE_S, Decider
 from bridge.model.site import NO_RULES
 from bridge.ports import Planned
 from bridge.registry import PRESETS, build, parse_policy
-from bridge.watchdog import Overtime, Watchdog
+from bridge.safe_cycle.decider import PATIENCE_S, Decider
+from bridge.safe_cycle.watchdog import Overtime, Watchdog
 from tests.builders import a_job, a_running_job, a_snapshot
 from tests.cycles import check
 

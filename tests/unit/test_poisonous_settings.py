@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 from bridge import files, yaml_text
-from bridge.config import TlsSection, load, parse
 from bridge.errors import BridgeError, ConfigError
 from bridge.policies.place.neural_weights import read_weights
-from bridge.rpc.tls import Certificates
+from bridge.rpc.transport.tls import Certificates
+from bridge.service.config import TlsSection, load, parse
 from bridge.slurm.topology_conf import named_nodes, parse_topology
 
 ROOT = Path(__file__).parents[2]

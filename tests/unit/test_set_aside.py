@@ -10,17 +10,17 @@ import dataclasses
 import numpy as np
 import pytest
 
-import bridge.check
+import bridge.check.legality
 import bridge.cycle
 from bridge.errors import PolicyError
-from bridge.loop import MOST_SKIPPED, RETRY_S, Decider
 from bridge.model.job import EndedTable, Ending
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.topology import regular
-from bridge.planning.believing import as_planned, real_starts
-from bridge.planning.suspects import Kind, count, whole, without
+from bridge.planning.prediction.apply_predictions import as_planned, real_starts
 from bridge.ports import Foreseen, Planned, Promises, State
 from bridge.registry import PRESETS, build, parse_policy
+from bridge.safe_cycle.decider import MOST_SKIPPED, RETRY_S, Decider
+from bridge.safe_cycle.exclusion import Kind, count, whole, without
 from bridge.units import NEVER
 from tests.builders import a_job, a_reservation, a_running_job, a_snapshot
 from tests.cycles import a_site, check
@@ -219,7 +219,7 @@ def test_one_job_with_which_a_stage_fails_is_set_aside(stage, how, kind):
 
 @pytest.mark.parametrize("kind", ["single", "array", "running", "ended"])
 def test_the_judge_itself_may_fail_over_one_job(kind, monkeypatch):
-    real = bridge.check.check
+    real = bridge.check.legality.check
 
     def judge(snapshot, site, plan):
         if there(snapshot):
@@ -381,7 +381,7 @@ class TestPoliciesThatAlwaysFail:
         assert all(reason.text.startswith("planning failed") for reason in plan.reasons)
 
     def test_a_snapshot_that_makes_the_search_itself_fail(self, monkeypatch):
-        monkeypatch.setattr("bridge.loop.without", lambda *_: 1 / 0)
+        monkeypatch.setattr("bridge.safe_cycle.decider.without", lambda *_: 1 / 0)
         snapshot = a_world("single")
         plan = Decider(build(PRESETS["easy"])).decide(snapshot)
         assert check(snapshot, plan) == ()

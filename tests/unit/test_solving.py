@@ -11,7 +11,7 @@ from ortools.sat.python.cp_model import CpModel
 
 from bridge.model.answer import CRASH, INFEASIBLE, STARTING, TIMEOUT
 from bridge.ports import Ask
-from bridge.solving import ChildSolver
+from bridge.solver_process import ChildSolver
 
 START_S = 60
 """A process that imports OR-Tools is up by then, on any machine."""

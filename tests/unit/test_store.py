@@ -7,10 +7,10 @@ from contextlib import closing
 
 import pytest
 
-from bridge import store as store_module
-from bridge.accuracy import Announced, Began, Happened
 from bridge.ports import Promises, State
-from bridge.store import Slow
+from bridge.state import store as store_module
+from bridge.state.accuracy import Announced, Began, Happened
+from bridge.state.store import Slow
 from bridge.units import DAY_S
 from tests.remembering import Store
 from tests.unit.planning.test_kept_plan import a_plan, same
@@ -356,7 +356,7 @@ def test_a_clock_far_ahead_empties_nothing(path):
 
 
 def test_no_more_rows_than_bounded(path, monkeypatch):
-    monkeypatch.setattr("bridge.starts.MOST_ROWS", 3)
+    monkeypatch.setattr("bridge.state.announced_starts.MOST_ROWS", 3)
     store = Store(path)
     took(store, started=[(str(job), 100 + job) for job in range(9)], now_s=200)
     store.close()

@@ -8,9 +8,9 @@ import re
 import pytest
 from prometheus_client import generate_latest
 
-from bridge import telemetry
 from bridge.model.answer import TIMEOUT, Dispatched
-from bridge.telemetry import (
+from bridge.service import telemetry
+from bridge.service.telemetry import (
     BoundedHandler,
     JsonFormatter,
     Metrics,
@@ -91,7 +91,7 @@ def test_logs_as_json():
 
 
 FORGED = (
-    "x\n2026-01-01 00:00:00,000 INFO bridge.service: all is well\r\x1b[2J\u2028\x85\u202e\U000e0001"
+    "x\n2026-01-01 00:00:00,000 INFO bridge.serve: all is well\r\x1b[2J\u2028\x85\u202e\U000e0001"
 )
 
 

@@ -9,7 +9,8 @@ Rules
        falling geometrically from `hottest` to `coldest`. The best one seen is the answer.
     4. A rejected move is undone, unless `published` is asked for.
 
-Source: Lan et al. (see `bridge.planning.fabric`), algorithm 1 with the random repair, table I.
+Source: Lan et al. (see `bridge.planning.placement.fabric`), algorithm 1 with the random repair,
+    table I.
 Deviates: the public code forgets to undo rejected moves and so walks at random with a memory of
 the best; `published: true` does so, too, for comparison.
 """
@@ -20,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import ConfigError
-from bridge.planning.fabric import Fabric, NodeSets
+from bridge.planning.placement.fabric import Fabric, NodeSets
 from bridge.policies.place.sequential import Sequential
 
 

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import ConfigError
-from bridge.planning.fabric import Fabric, NodeSets
+from bridge.planning.placement.fabric import Fabric, NodeSets
 from bridge.policies.place.sequential import Sequential
 
 STEPS_PER_MS = 600_000

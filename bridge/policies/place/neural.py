@@ -16,7 +16,8 @@ Rules
 The networks, and what they see: `bridge.policies.place.neural_weights`; their training:
 `schedbridge train placement`, docs/NEURAL.md.
 
-Source: Lan et al. (see `bridge.planning.fabric`), algorithm 1 with the learnt repair, table II.
+Source: Lan et al. (see `bridge.planning.placement.fabric`), algorithm 1 with the learnt repair,
+    table II.
 Deviates: the paper shows the network the first 100 idle nodes and never uses others (`first: true`
 does so); it is asked from the first move on (`since: 0`), never wanders (`wander: 0`) and divides
 logits by nothing (`warmth: 1`); the public code does not undo rejected moves (`published: true`).
@@ -31,7 +32,7 @@ from numpy.typing import NDArray
 
 from bridge.core import RepairNetwork
 from bridge.errors import ConfigError
-from bridge.planning.fabric import Fabric, NodeSets
+from bridge.planning.placement.fabric import Fabric, NodeSets
 from bridge.policies.place.annealing import Annealing
 from bridge.policies.place.neural_weights import LARGEST, NUMBERS, from_file, shipped
 

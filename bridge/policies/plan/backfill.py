@@ -16,7 +16,8 @@ Rules, for the rows in the order given
        must not begin before a time is planned from that time on.
     5. Of an array as many tasks are planned as its own limit lets start, at most `array_depth`.
     6. Jobs with a fixed start are booked first, whatever the depth. A row that could only start too
-       late for its deadline or fixed start holds no place (`bridge.planning.decoder`).
+       late for its deadline or fixed start holds no place
+       (`bridge.planning.scheduler.list_scheduler`).
     7. Limits, FreePools and protections of the site hold at every second.
 
 Source: Lifka, JSSPP 1995 (EASY); Mu'alem and Feitelson, TPDS 12(6), 2001 (conservative).
@@ -32,7 +33,7 @@ from numpy.typing import NDArray
 
 from bridge.errors import ConfigError
 from bridge.model.snapshot import Snapshot
-from bridge.planning.queue_planner import QueuePlanner
+from bridge.planning.scheduler.queue_planner import QueuePlanner
 from bridge.ports import Context, Planned, Preference
 
 

@@ -36,16 +36,16 @@ from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
-from bridge.planning.booking import Booking
-from bridge.planning.cp_sat import InProcess
-from bridge.planning.decoder import Decoder
-from bridge.planning.instance import Instance
-from bridge.planning.objective import Objective
-from bridge.planning.queue_planner import QueuePlanner
-from bridge.planning.rules import lower
-from bridge.planning.waiting import explain
-from bridge.planning.window import Window, choose
-from bridge.planning.window_model import whole_weights
+from bridge.planning.dispatch.cp_sat import InProcess
+from bridge.planning.dispatch.instance import Instance
+from bridge.planning.dispatch.objective import Objective
+from bridge.planning.dispatch.window import Window, choose
+from bridge.planning.dispatch.window_model import whole_weights
+from bridge.planning.scheduler.booking import Booking
+from bridge.planning.scheduler.list_scheduler import Decoder
+from bridge.planning.scheduler.queue_planner import QueuePlanner
+from bridge.planning.scheduler.wait_reasons import explain
+from bridge.planning.site_rules.lowered_rules import lower
 from bridge.ports import Ask, Context, Planned, Preference, Solver
 from bridge.units import NEVER, UNPLANNED
 

@@ -32,8 +32,8 @@ from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
 from bridge.model.answer import Answer
-from bridge.planning.instance import Instance, WindowJob
-from bridge.planning.window_model import Started, pool, started
+from bridge.planning.dispatch.instance import Instance, WindowJob
+from bridge.planning.dispatch.window_model import Started, pool, started
 from bridge.policies.plan.cp_dispatch import AskFor, CpDispatcher, Reach, Schedule
 from bridge.units import NEVER
 

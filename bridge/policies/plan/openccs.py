@@ -21,12 +21,12 @@ Rules
     6. Tasks of arrays are planned one by one, at most `array_depth` of an array; their starts are
        not kept.
     7. A start later than `horizon_s` from now is not announced: the job is in the waiting room.
-    8. A job with a deadline lies where it ends by it (`bridge.planning.kinds`). With `deadline`
-       early that is the earliest such place, as for all jobs. With late it is the latest within the
-       horizon, so that others may go before; it is not moved earlier by rule 2, but starts now if
-       there is room for it beside all that is planned: nodes would idle otherwise. If there is no
-       late place, it gets the earliest. A job that cannot end by its deadline is told when it
-       could.
+    8. A job with a deadline lies where it ends by it (`bridge.planning.queue.time_windows`). With
+       `deadline` early that is the earliest such place, as for all jobs. With late it is the latest
+       within the horizon, so that others may go before; it is not moved earlier by rule 2, but
+       starts now if there is room for it beside all that is planned: nodes would idle otherwise. If
+       there is no late place, it gets the earliest. A job that cannot end by its deadline is told
+       when it could.
     9. A job with a fixed start lies there or nowhere. It is booked after what was promised and
        before anything else, so that no job without a promise takes its place.
 
@@ -45,13 +45,13 @@ from numpy.typing import NDArray
 from bridge.errors import ConfigError
 from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
-from bridge.planning.booking import Booking
-from bridge.planning.conditions import Conditions
-from bridge.planning.kept_plan import KeptPlan
-from bridge.planning.queue_planner import QueuePlanner
-from bridge.planning.rows import Rows, expand_arrays
-from bridge.planning.rules import lower
-from bridge.planning.waiting import explain
+from bridge.planning.queue.rows import Rows, expand_arrays
+from bridge.planning.scheduler.booking import Booking
+from bridge.planning.scheduler.conditions import Conditions
+from bridge.planning.scheduler.kept_plan import KeptPlan
+from bridge.planning.scheduler.queue_planner import QueuePlanner
+from bridge.planning.scheduler.wait_reasons import explain
+from bridge.planning.site_rules.lowered_rules import lower
 from bridge.ports import Context, Planned, Preference, Promises
 from bridge.units import NEVER
 

@@ -6,7 +6,7 @@ Words
                 [n * L, n * L + its amount), L being the largest amount of any node.
     position    where on the list of a resource a unit's share begins.
     box         a unit on the list of a resource: so many positions for as long as the job lasts.
-    see also    `bridge.planning.window`, `bridge.planning.dispatch`.
+    see also    `bridge.planning.dispatch.window`, `bridge.planning.dispatch`.
 
 The model of a window of jobs Q, job i with rn_i units, on resources R:
 
@@ -51,8 +51,8 @@ from ortools.sat.python import cp_model
 from ortools.sat.python.cp_model import CpModel, Domain, IntervalVar, IntVar
 
 from bridge.model.answer import Answer
-from bridge.planning.instance import Instance, Unit, WindowJob
-from bridge.planning.window_model import Started, merged, pool, started
+from bridge.planning.dispatch.instance import Instance, Unit, WindowJob
+from bridge.planning.dispatch.window_model import Started, merged, pool, started
 from bridge.policies.plan.cp_dispatch import AskFor, CpDispatcher, Reach, Schedule, Unsayable
 from bridge.units import NEVER
 

@@ -11,7 +11,7 @@ Words
 Rules
     1. Overdue jobs are planned first, oldest first; the search may not reorder them. So no job
        starves: once it is overdue, only older ones are planned before it. (Jobs with a fixed start
-       are always booked before all others: `bridge.planning.decoder`.)
+       are always booked before all others: `bridge.planning.scheduler.list_scheduler`.)
     2. A family of orders (the given one, shortest, smallest area, largest slowdown, size**a *
        length**b by weight) is decoded, then the best is changed at random: half insertions, half
        swaps, near by half of the time. What costs no more is kept. Of few units all orders are
@@ -45,9 +45,9 @@ from bridge.core import Alarm, OrderFound, Stopped, search_orders
 from bridge.errors import ConfigError
 from bridge.model.answer import LATE, NO_GAIN, SETTLED, SMALL, Dispatched
 from bridge.model.snapshot import Snapshot
-from bridge.planning.decoder import Decoder, Schedule
-from bridge.planning.objective import Objective
-from bridge.planning.queue_planner import QueuePlanner
+from bridge.planning.dispatch.objective import Objective
+from bridge.planning.scheduler.list_scheduler import Decoder, Schedule
+from bridge.planning.scheduler.queue_planner import QueuePlanner
 from bridge.ports import Context, Planned, Preference, Solver
 from bridge.units import DAY_S, NEVER, STEPS_PER_MS, UNPLANNED
 
@@ -71,8 +71,8 @@ class Search(QueuePlanner):
 
     Attributes:
         objective: `slowdown`, `bounded-slowdown`, `wait` or `priority`.
-        ageing_s: how quickly waiting jobs come to weigh more (`bridge.planning.objective`); None:
-            not at all.
+        ageing_s: how quickly waiting jobs come to weigh more
+            (`bridge.planning.dispatch.objective`); None: not at all.
         most_wait_s: jobs that have waited for so long go first; None: none do.
         budget_ms: of the search, in `STEPS_PER_MS`; of the decision by the clock, where one is
             handed in; 0: no bound.

@@ -16,10 +16,11 @@ Rules
     4. The first `depth` jobs that have to wait for longer are told the earliest start there would
        be behind the window, not before the next one. Nothing is kept for them.
     5. Jobs with a fixed start keep it, windows or not. Deadlines, begin times, limits, FreePools
-       and all else hold as under every policy (`bridge.planning.decoder`).
+       and all else hold as under every policy (`bridge.planning.scheduler.list_scheduler`).
     6. A period of 0 s: every question opens a window.
 
-Source: Lan et al. (see `bridge.planning.fabric`), section III-C: a window every period, the order
+Source: Lan et al. (see `bridge.planning.placement.fabric`), section III-C: a window every period,
+    the order
 being `waiting-periods`.
 Deviates: the public code ends a window at the first job that does not fit, and at five
 (`pass_over: false`, `most_jobs: 5`); the paper says "as many as possible". Who comes on the second
@@ -41,10 +42,10 @@ from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
-from bridge.planning.conditions import Conditions
-from bridge.planning.leaf_switches import since_s, waits_until_s
-from bridge.planning.queue_planner import QueuePlanner
-from bridge.planning.rows import plannable
+from bridge.planning.eligibility.leaf_switches import since_s, waits_until_s
+from bridge.planning.queue.rows import plannable
+from bridge.planning.scheduler.conditions import Conditions
+from bridge.planning.scheduler.queue_planner import QueuePlanner
 from bridge.ports import Context, Planned, Preference, Promises
 from bridge.units import NEVER, format_instant
 

@@ -24,7 +24,7 @@ from typing import ClassVar
 from bridge.model.job import EndedTable
 from bridge.model.learnt import Learning
 from bridge.model.snapshot import Snapshot
-from bridge.planning.run_times import Expectation
+from bridge.planning.prediction.run_times import Expectation
 
 
 @dataclass(frozen=True)

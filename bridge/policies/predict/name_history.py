@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from bridge.model.job import EndedTable
 from bridge.model.learnt import Learning
 from bridge.model.snapshot import Snapshot
-from bridge.planning.run_times import Expectation
+from bridge.planning.prediction.run_times import Expectation
 
 _Trait = tuple[str, str, str, int, str]  # user, name, queue, limit, size
 _DIGITS = "0123456789"

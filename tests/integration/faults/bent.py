@@ -31,7 +31,7 @@ from pathlib import Path
 from ClusterShell.NodeSet import NodeSet
 
 from bridge.cli.main import main
-from bridge.rpc.cycles import Cycles
+from bridge.rpc.controller.cycles import Cycles
 from bridge.rpc.pb import scheduler_pb2 as pb
 
 FIRST_ID = 1 << 62

@@ -20,18 +20,18 @@ from typing import Any
 
 import bridge
 from bridge.errors import BridgeError
-from bridge.loop import Decider
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
-from bridge.planning.rules_text import PlanningSection
+from bridge.planning.site_rules.rules_text import PlanningSection
 from bridge.registry import build, parse_policy
-from bridge.rpc.announcements import Announcements
-from bridge.rpc.cycles import CycleReport, Cycles
+from bridge.rpc.controller.announcements import Announcements
+from bridge.rpc.controller.cycles import CycleReport, Cycles
+from bridge.rpc.controller.policy_switch import PolicySwitch
 from bridge.rpc.pb import scheduler_pb2 as pb
-from bridge.rpc.policy_switch import PolicySwitch
-from bridge.rpc.session import Session
-from bridge.rpc.status import code_of
-from bridge.store import AGAIN_S, LINGER_S, Store
+from bridge.rpc.reported.session import Session
+from bridge.rpc.transport.status_codes import code_of
+from bridge.safe_cycle.decider import Decider
+from bridge.state.store import AGAIN_S, LINGER_S, Store
 from tests.simulation.whole.disk import Disk
 from tests.simulation.whole.history import History
 from tests.simulation.whole.network import Failed
@@ -158,7 +158,7 @@ def one_thread(clock: Clock, disk: Disk) -> Iterator[None]:
             ("threading", threading, threads), ("queue", queue, queues),
         ):  # fmt: skip
             if getattr(module, attribute, None) is real:
-                if attribute in ("threading", "queue") and name != "bridge.store":
+                if attribute in ("threading", "queue") and name != "bridge.state.store":
                     continue
                 changed.append((module, attribute, real))
                 setattr(module, attribute, replaced)
@@ -380,7 +380,7 @@ class Host:
         }
 
     def cycle(self, report: CycleReport) -> None:
-        """Takes note of a finished cycle (`bridge.rpc.cycles.Observer`)."""
+        """Takes note of a finished cycle (`bridge.rpc.controller.cycles.Observer`)."""
         if report.outcomes:
             counted = {f"{name} {code}": n for (name, code), n in report.outcomes.items()}
             self._note("counted", call=self._call, life=self._life, counted=counted)

@@ -7,7 +7,7 @@ import pytest
 
 from bridge.cli import explain as module
 from bridge.cli.main import main
-from bridge.rpc.explain import NOTHING_HELPS
+from bridge.rpc.operators.explain import NOTHING_HELPS
 from bridge.rpc.pb import operator_pb2 as pb
 
 

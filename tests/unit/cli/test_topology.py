@@ -13,15 +13,15 @@ import pytest
 from bridge.cli import topology as module
 from bridge.cli.main import main
 from bridge.errors import Unreachable
-from bridge.loop import Decider
 from bridge.model.topology import regular
 from bridge.ports import State
+from bridge.recording.recordings import Recording, write_recording
 from bridge.registry import PRESETS, build
-from bridge.rpc.cycles import Published
-from bridge.rpc.hostlist import NodeIndex
+from bridge.rpc.controller.cycles import Published
+from bridge.rpc.operators.topology_view import topology_reply
 from bridge.rpc.pb import operator_pb2 as pb
-from bridge.rpc.places import topology_reply
-from bridge.sim.recordings import Recording, write_recording
+from bridge.rpc.reported.hostlist import NodeIndex
+from bridge.safe_cycle.decider import Decider
 from tests.builders import a_job, a_running_job, a_snapshot
 
 CONF = """

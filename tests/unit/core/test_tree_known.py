@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from bridge.model.topology import regular
-from bridge.planning.fabric import Fabric, in_groups
+from bridge.planning.placement.fabric import Fabric, in_groups
 
 
 @pytest.mark.parametrize("steps", [0, 500_000])

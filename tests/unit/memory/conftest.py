@@ -3,8 +3,8 @@
 
 import pytest
 
-from bridge import memory_file
-from bridge import store as store_module
+from bridge.state import memory_file
+from bridge.state import store as store_module
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from bridge import memory_file
-from bridge import store as store_module
-from bridge.memory_file import NotOpened, file_system, open_file
+from bridge.state import memory_file
+from bridge.state import store as store_module
+from bridge.state.memory_file import NotOpened, file_system, open_file
 from tests.memory_files import (
     LOCK,
     PATIENCE_S,
@@ -73,8 +73,8 @@ def test_a_service_that_ends_before_it_could_open_the_file_leaves_it_as_it_is(pa
 FULL = """
 import os, resource, sys
 from pathlib import Path
-from bridge.accuracy import Announced, Happened
-from bridge import store as store_module, memory_file
+from bridge.state.accuracy import Announced, Happened
+from bridge.state import store as store_module, memory_file
 from tests.remembering import Store
 store_module.RETRY_S = (0.02, 0.1)
 store_module.LINGER_S = 0.01

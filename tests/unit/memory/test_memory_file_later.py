@@ -5,8 +5,8 @@ import random
 import signal
 import threading
 
-from bridge import memory_file
-from bridge import store as store_module
+from bridge.state import memory_file
+from bridge.state import store as store_module
 from bridge.units import DAY_S
 from tests.memory_files import (
     LOCK,
@@ -95,8 +95,8 @@ def test_what_waits_for_a_file_is_bounded(path, monkeypatch, caplog):
 WRITE = """
 import sys
 from pathlib import Path
-from bridge import store as store_module
-from bridge.accuracy import Announced, Began, Happened
+from bridge.state import store as store_module
+from bridge.state.accuracy import Announced, Began, Happened
 from tests.remembering import Store
 store_module.LINGER_S = store_module.SAVE_EVERY_S = 0
 store = Store(Path(sys.argv[1]))
@@ -137,7 +137,7 @@ def test_a_clock_that_leaps_ahead_costs_a_part_of_the_records(path, monkeypatch)
     took(store, started=[(str(job), now_s + job) for job in range(500)], now_s=now_s + 500)
     store.close()
     future_s = now_s + 30 * 365 * DAY_S
-    monkeypatch.setattr("bridge.starts.time.time", lambda: float(future_s))
+    monkeypatch.setattr("bridge.state.announced_starts.time.time", lambda: float(future_s))
     for _ in range(3):  # three hours, or starts
         store = Store(path)
         took(store, {"x": future_s}, now_s=future_s)

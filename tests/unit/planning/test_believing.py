@@ -10,10 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.model.prediction import Prediction
-from bridge.planning.believing import BY_EXPECTED, as_planned, believe, real_starts
-from bridge.planning.chain import Chains, LinkKind
-from bridge.planning.rules import lower, stranded
-from bridge.planning.what_if import what_if
+from bridge.planning.explain.blocking_chain import Chains, LinkKind
+from bridge.planning.explain.what_if import what_if
+from bridge.planning.prediction.apply_predictions import (
+    BY_EXPECTED,
+    as_planned,
+    believe,
+    real_starts,
+)
+from bridge.planning.site_rules.lowered_rules import lower, stranded
 from bridge.ports import Foreseen
 from bridge.registry import build, choices, parse_policy
 from bridge.units import NEVER, UNLIMITED_S, UNPLANNED

@@ -6,7 +6,7 @@ import pytest
 
 from bridge.model.job import Hold
 from bridge.model.reasons import Reason, ReasonCode
-from bridge.planning.chain import Chains, LinkKind
+from bridge.planning.explain.blocking_chain import Chains, LinkKind
 from bridge.registry import build, parse_policy
 from bridge.units import NEVER, UNPLANNED
 from tests.builders import a_job, a_reservation, a_running_job, a_snapshot

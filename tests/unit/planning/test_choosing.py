@@ -6,12 +6,12 @@ import dataclasses
 import numpy as np
 import pytest
 
-from bridge.loop import Decider
 from bridge.model.limits import ConsumerKind, Items, Limit, Rules
 from bridge.model.site import NO_RULES, Site
 from bridge.model.topology import regular
-from bridge.planning.choosing import Chooser
+from bridge.planning.eligibility.controller_choice import Chooser
 from bridge.registry import PRESETS, build
+from bridge.safe_cycle.decider import Decider
 from bridge.units import NEVER, UNPLANNED
 from tests.builders import a_job, a_node, a_running_job, a_snapshot
 from tests.worlds import random_world

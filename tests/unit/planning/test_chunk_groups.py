@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from bridge.errors import RequestError
 from bridge.model.resources import Arrangement, Chunk, ChunkRequest, Place
-from bridge.planning.chunk_groups import ClusterWords, chunk_groups, lower_chunks
-from bridge.planning.chunks import parse_request
-from bridge.planning.slurm_request import slurm_request
+from bridge.planning.requests.chunk_groups import ClusterWords, chunk_groups, lower_chunks
+from bridge.planning.requests.chunks import parse_request
+from bridge.planning.requests.slurm_request import slurm_request
 from bridge.registry import build, parse_policy
 from tests.builders import a_job, a_node, a_snapshot
 from tests.cycles import Memory, check, run

@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 
 from bridge.errors import RequestError
 from bridge.model.resources import Arrangement, Chunk, ChunkRequest, Place
-from bridge.planning.chunks import MAX_CPUS, MAX_GROUPS, MAX_LENGTH, format_request, parse_request
+from bridge.planning.requests.chunks import (
+    MAX_CPUS,
+    MAX_GROUPS,
+    MAX_LENGTH,
+    format_request,
+    parse_request,
+)
 
 GIB = 1024
 

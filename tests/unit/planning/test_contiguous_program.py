@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from bridge.cli.bench_placement import SAMPLE, fabric_for, read_instances
 from bridge.errors import ConfigError
 from bridge.model.topology import Topology, regular
-from bridge.planning.contiguous_program import BySolver, Program, by_cp_sat, by_scip
-from bridge.planning.fabric import Fabric, Metric
+from bridge.planning.placement.contiguous_program import BySolver, Program, by_cp_sat, by_scip
+from bridge.planning.placement.fabric import Fabric, Metric
 
 WINDOWS = sorted(read_instances(SAMPLE), key=lambda one: len(one.idle) * int(one.sizes.sum()))
 SOLVERS = {"cp-sat": by_cp_sat, "scip": by_scip}

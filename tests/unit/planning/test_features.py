@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.errors import RequestError
-from bridge.planning.features import parse_features
+from bridge.planning.requests.features import parse_features
 
 
 @pytest.mark.parametrize(

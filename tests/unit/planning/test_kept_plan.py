@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.model.resources import Arrangement
-from bridge.planning.booked import Kept
-from bridge.planning.kept_plan import KeptPlan, from_bytes, to_bytes
-from bridge.planning.layouts import Group, Layout
+from bridge.planning.queue.layouts import Group, Layout
+from bridge.planning.scheduler.booked import Kept
+from bridge.planning.scheduler.kept_plan import KeptPlan, from_bytes, to_bytes
 
 
 def a_plan(n_jobs=3, width=2, n_nodes=10):

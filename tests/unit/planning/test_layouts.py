@@ -3,8 +3,8 @@
 
 import pytest
 
-from bridge.loop import Decider
 from bridge.registry import PRESETS, build
+from bridge.safe_cycle.decider import Decider
 from bridge.units import NEVER
 from tests.builders import a_job, a_node, a_snapshot
 

@@ -8,9 +8,15 @@ import numpy as np
 import pytest
 
 from bridge.model.topology import Topology, regular
-from bridge.planning.eligibility import Eligibility
-from bridge.planning.implied_switches import imply
-from bridge.planning.leaf_switches import MOST_UNIONS, Leaves, Load, next_change_s, waits_until_s
+from bridge.planning.eligibility.alternatives import Eligibility
+from bridge.planning.eligibility.leaf_switches import (
+    MOST_UNIONS,
+    Leaves,
+    Load,
+    next_change_s,
+    waits_until_s,
+)
+from bridge.planning.queue.implied_switches import imply
 from tests.builders import a_job, a_node, a_partition, a_reservation, a_running_job, a_snapshot
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from bridge.model.topology import regular
-from bridge.planning.fabric import Fabric
-from bridge.planning.rules import lower, stranded
+from bridge.planning.placement.fabric import Fabric
+from bridge.planning.site_rules.lowered_rules import lower, stranded
 from bridge.registry import build, parse_policy
 from tests.builders import a_job, a_node, a_reservation, a_running_job, a_snapshot
 from tests.cycles import Memory, a_site, check, parse_rules, run

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from bridge.errors import ConfigError
-from bridge.planning.objective import NAMES, Objective
+from bridge.planning.dispatch.objective import NAMES, Objective
 from tests.builders import a_job, a_snapshot
 
 JOBS = [

@@ -9,8 +9,8 @@ import pytest
 from bridge.errors import ConfigError, RequestError
 from bridge.model.snapshot import Reservation
 from bridge.model.topology import Topology
-from bridge.planning.chunks import parse_request
-from bridge.planning.reserving import Wish, find_room
+from bridge.planning.requests.chunks import parse_request
+from bridge.planning.scheduler.advance_reservation import Wish, find_room
 from bridge.registry import build, parse_policy
 from bridge.units import NEVER
 from tests.builders import a_job, a_node, a_partition, a_reservation, a_running_job, a_snapshot

@@ -11,10 +11,10 @@ from bridge.model.limits import ConsumerKind, FreePool, Items, Limit, NodeSet, R
 from bridge.model.plan import Plan
 from bridge.model.reasons import ReasonCode
 from bridge.model.resources import Chunk, ChunkRequest, LoweredChunks
-from bridge.planning.amounts import Amounts
-from bridge.planning.ceilings import UNBOUNDED, Mode, Terms
-from bridge.planning.freepools import Gate
-from bridge.planning.rules import Extent, LoweredRules, Sums, lower, stranded
+from bridge.planning.requests.amounts import Amounts
+from bridge.planning.site_rules.capacity_constraints import UNBOUNDED, Mode, Terms
+from bridge.planning.site_rules.freepools import Gate
+from bridge.planning.site_rules.lowered_rules import Extent, LoweredRules, Sums, lower, stranded
 from bridge.units import DAY_S, NEVER, UNPLANNED
 from tests.builders import a_job, a_node, a_partition, a_running_job, a_snapshot
 from tests.cycles import parse_rules

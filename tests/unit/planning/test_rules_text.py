@@ -8,7 +8,6 @@ from zoneinfo import ZoneInfo
 import pytest
 import yaml
 
-from bridge.config import ConfigProblems, parse, to_mapping
 from bridge.errors import ConfigError
 from bridge.model.limits import (
     ALWAYS,
@@ -22,8 +21,9 @@ from bridge.model.limits import (
     Rules,
     Validity,
 )
-from bridge.planning.rules import lower
-from bridge.planning.rules_text import bounds, duration, items
+from bridge.planning.site_rules.lowered_rules import lower
+from bridge.planning.site_rules.rules_text import bounds, duration, items
+from bridge.service.config import ConfigProblems, parse, to_mapping
 from bridge.units import DAY_S, NEVER
 from tests.builders import a_job, a_snapshot
 from tests.cycles import parse_rules

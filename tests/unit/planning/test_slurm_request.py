@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from bridge.errors import RequestError
-from bridge.planning.chunks import parse_request
-from bridge.planning.slurm_request import slurm_request
+from bridge.planning.requests.chunks import parse_request
+from bridge.planning.requests.slurm_request import slurm_request
 
 CASES = [
     tuple(part.strip() for part in line.split(";"))

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from bridge.model.topology import regular
-from bridge.planning.arranging import _spoken_of
-from bridge.planning.fabric import Fabric, csr
-from bridge.planning.rules import lower, stranded
-from bridge.planning.trading import Ground, Market, kinds
+from bridge.planning.placement.fabric import Fabric, csr
+from bridge.planning.placement.improvement import _spoken_of
+from bridge.planning.placement.node_swap import Ground, Market, kinds
+from bridge.planning.site_rules.lowered_rules import lower, stranded
 from bridge.policies.place.compact import Compact
 from bridge.policies.place.sequential import Sequential
 from bridge.registry import build, parse_policy
@@ -313,7 +313,7 @@ def test_the_core_is_asked_for_exchanges_it_can_hold(monkeypatch, most, asked):
 
     snapshot = a_world(3, chunks=True)
     before = planned(snapshot)
-    monkeypatch.setattr("bridge.planning.trading.MOST_COUNTS", most)
+    monkeypatch.setattr("bridge.planning.placement.node_swap.MOST_COUNTS", most)
     land = ground(snapshot)
     land = dataclasses.replace(
         land, fabric=dataclasses.replace(land.fabric, tree=Noted(land.fabric.tree))

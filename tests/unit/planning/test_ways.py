@@ -4,18 +4,18 @@
 import numpy as np
 import pytest
 
-from bridge.check_rules import broken_rules
+from bridge.check.site_rules import broken_rules
 from bridge.model.limits import Rules
 from bridge.model.plan import Plan
 from bridge.model.reasons import ReasonCode
 from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
-from bridge.planning.booking import Booking
-from bridge.planning.conditions import Conditions
-from bridge.planning.decoder import Decoder
-from bridge.planning.rows import Rows
-from bridge.planning.rules import lower
-from bridge.planning.waiting import explain
+from bridge.planning.queue.rows import Rows
+from bridge.planning.scheduler.booking import Booking
+from bridge.planning.scheduler.conditions import Conditions
+from bridge.planning.scheduler.list_scheduler import Decoder
+from bridge.planning.scheduler.wait_reasons import explain
+from bridge.planning.site_rules.lowered_rules import lower
 from bridge.ports import Preference, Selection
 from bridge.units import DAY_S, NEVER
 from tests.builders import a_job, a_node, a_running_job, a_snapshot

@@ -11,13 +11,13 @@ from bridge.model.answer import CRASH, LATE, NO_GAIN, SETTLED, SMALL, STARTING, 
 from bridge.model.job import Hold
 from bridge.model.site import NO_RULES
 from bridge.model.topology import regular
-from bridge.planning.booking import Booking
-from bridge.planning.decoder import Decoder
-from bridge.planning.objective import Objective
-from bridge.planning.window import SEAT, choose
+from bridge.planning.dispatch.objective import Objective
+from bridge.planning.dispatch.window import SEAT, choose
+from bridge.planning.scheduler.booking import Booking
+from bridge.planning.scheduler.list_scheduler import Decoder
 from bridge.policies.order.slowdown import Slowdown
 from bridge.registry import PRESETS, build, parse_policy
-from bridge.solving import ChildSolver
+from bridge.solver_process import ChildSolver
 from bridge.units import NEVER
 from tests.builders import a_job, a_node, a_reservation, a_running_job, a_snapshot, gantt
 from tests.cycles import Memory, check, plan_alone

@@ -6,7 +6,7 @@ import pytest
 from bridge.errors import ConfigError
 from bridge.model.job import Hold
 from bridge.model.reasons import ReasonCode
-from bridge.planning.kinds import FIXED_GRACE_S, SPARE_S
+from bridge.planning.queue.time_windows import FIXED_GRACE_S, SPARE_S
 from bridge.registry import build, parse_policy
 from bridge.units import NEVER, format_instant
 from tests.builders import a_job, a_reservation, a_running_job, a_snapshot

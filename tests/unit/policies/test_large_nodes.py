@@ -11,12 +11,12 @@ import pytest
 
 from bridge.model.reasons import ReasonCode
 from bridge.model.resources import Arrangement
-from bridge.planning.rules import lower, stranded
+from bridge.planning.site_rules.lowered_rules import lower, stranded
 from bridge.registry import build, parse_policy
-from bridge.rpc.cycles import Published
-from bridge.rpc.explain import NOTHING_HELPS, explain
-from bridge.rpc.hostlist import NodeIndex
-from bridge.rpc.nearest import nearest_under
+from bridge.rpc.controller.cycles import Published
+from bridge.rpc.operators.explain import NOTHING_HELPS, explain
+from bridge.rpc.operators.what_if_service import nearest_under
+from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.units import DAY_S, NEVER
 from tests.builders import a_job, a_node, a_running_job, a_snapshot
 from tests.cycles import Memory, a_site, parse_rules, run

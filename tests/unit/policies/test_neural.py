@@ -12,7 +12,7 @@ import pytest
 from bridge.core import RepairNetwork
 from bridge.errors import ConfigError
 from bridge.model.topology import Topology, regular
-from bridge.planning.fabric import Fabric, Metric
+from bridge.planning.placement.fabric import Fabric, Metric
 from bridge.policies.place.annealing import Annealing
 from bridge.policies.place.neural import Neural
 from bridge.policies.place.neural_weights import (
@@ -275,7 +275,7 @@ def test_what_is_remembered_is_bounded():
 import resource
 import numpy as np
 from bridge.model.topology import regular
-from bridge.planning.fabric import Fabric
+from bridge.planning.placement.fabric import Fabric
 from bridge.policies.place.neural import Neural
 fabric, idle = Fabric.of(regular(1000, 10, 100)), np.arange(1000, dtype=np.int32)
 sizes = np.arange(5, 15, dtype=np.int32)

@@ -8,7 +8,7 @@ import pytest
 
 from bridge.errors import ConfigError
 from bridge.model.reasons import ReasonCode
-from bridge.planning.rules import lower, stranded
+from bridge.planning.site_rules.lowered_rules import lower, stranded
 from bridge.registry import build, parse_policy
 from bridge.units import NEVER, UNPLANNED
 from tests.builders import a_job, a_node, a_reservation, a_running_job, a_snapshot, gantt

@@ -10,7 +10,7 @@ import pytest
 from bridge.core import NEVER, Book, Stores, UsageVector, pack_nodes
 from bridge.model.job import Hold
 from bridge.model.reasons import ReasonCode
-from bridge.planning.ceilings import Mode
+from bridge.planning.site_rules.capacity_constraints import Mode
 from bridge.policies.place.weighted import Weighted
 from bridge.registry import build, parse_policy
 from tests.builders import a_job, a_node, a_reservation, a_running_job, a_snapshot

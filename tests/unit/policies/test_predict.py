@@ -9,7 +9,7 @@ import pytest
 from bridge.errors import ConfigError, PolicyError
 from bridge.model.job import EndedTable, Ending, Hold
 from bridge.model.learnt import MOST_KNOWN, Learning, Learnt
-from bridge.planning.run_times import extended
+from bridge.planning.prediction.run_times import extended
 from bridge.policies.predict.last_two import LastTwo
 from bridge.policies.predict.name_history import NameHistory
 from bridge.policies.predict.oracle import Oracle

@@ -8,9 +8,9 @@ import pytest
 
 from bridge.model.reasons import ReasonCode
 from bridge.model.snapshot import Reservation
-from bridge.planning.chain import Chains, LinkKind
-from bridge.planning.variant_search import Conditions
-from bridge.planning.what_if import what_if
+from bridge.planning.explain.blocking_chain import Chains, LinkKind
+from bridge.planning.explain.variant_search import Conditions
+from bridge.planning.explain.what_if import what_if
 from bridge.registry import build, parse_policy
 from bridge.units import NEVER
 from tests.builders import a_job, a_running_job, a_snapshot

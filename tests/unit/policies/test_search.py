@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 
 from bridge.errors import ConfigError
-from bridge.loop import Decider
 from bridge.model.answer import LATE
 from bridge.model.site import NO_RULES
-from bridge.planning.cp_sat import InProcess
-from bridge.planning.decoder import Decoder
-from bridge.planning.objective import NAMES, Objective
+from bridge.planning.dispatch.cp_sat import InProcess
+from bridge.planning.dispatch.objective import NAMES, Objective
+from bridge.planning.scheduler.list_scheduler import Decoder
 from bridge.policies.plan.backfill import Backfill
 from bridge.policies.plan.search import Search
 from bridge.ports import Preference, Selection
 from bridge.registry import build, parse_policy
+from bridge.safe_cycle.decider import Decider
 from bridge.sim.engine import simulate
 from bridge.sim.system import pool_of
 from bridge.units import NEVER, UNPLANNED

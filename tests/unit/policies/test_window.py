@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from bridge.errors import ConfigError
-from bridge.loop import Decider
 from bridge.model.job import Hold
 from bridge.model.reasons import ReasonCode
 from bridge.model.topology import regular
 from bridge.registry import build, parse_policy
-from bridge.rpc.announcements import wake_after_s
+from bridge.rpc.controller.announcements import wake_after_s
+from bridge.safe_cycle.decider import Decider
 from bridge.sim.engine import simulate
 from bridge.sim.system import pool_of
 from bridge.units import NEVER, UNPLANNED

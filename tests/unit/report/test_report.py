@@ -6,7 +6,6 @@ import re
 import numpy as np
 import pytest
 
-from bridge.accuracy import PROMISE, Starts
 from bridge.measures import Schedule, measure
 from bridge.report.ascii import ascii_gantt
 from bridge.report.columns import COLUMNS, columns_of, milliseconds
@@ -16,6 +15,7 @@ from bridge.report.plots import file_word, save_plots
 from bridge.report.promises import Curve, Track, draw_accuracy
 from bridge.report.run import Run, figures, write_jobs_csv
 from bridge.report.series import busy_share, queue_length, time_span_s
+from bridge.state.accuracy import PROMISE, Starts
 from bridge.units import NEVER
 
 STABLE_KEYS = [

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from bridge.loop import Decider
 from bridge.model.topology import Topology, fat_tree, regular
-from bridge.planning.fabric import Fabric
+from bridge.planning.placement.fabric import Fabric
 from bridge.registry import PRESETS, build
 from bridge.report.occupancy import Occupancy, Placed
 from bridge.report.topology_svg import colour, topology_svg
 from bridge.report.topology_text import LETTERS, jobs_table, tree_text
+from bridge.safe_cycle.decider import Decider
 from tests.builders import a_job, a_node, a_running_job, a_snapshot
 
 SVG = "{http://www.w3.org/2000/svg}"

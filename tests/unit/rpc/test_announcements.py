@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
-from bridge.rpc.announcements import (
+from bridge.rpc.controller.announcements import (
     CALM_S,
     OPEN_S,
     PROMPT,
@@ -17,8 +17,8 @@ from bridge.rpc.announcements import (
     plain,
     wake_after_s,
 )
-from bridge.rpc.hostlist import NodeIndex
 from bridge.rpc.pb import scheduler_pb2 as pb
+from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.units import NEVER, UNPLANNED
 from tests.builders import a_job, a_reservation, a_snapshot
 

@@ -8,13 +8,13 @@ import pytest
 
 from bridge.model.job import Hold
 from bridge.model.plan import Plan
-from bridge.planning.chunks import format_request, parse_request
+from bridge.planning.requests.chunks import format_request, parse_request
 from bridge.registry import build, parse_policy
-from bridge.rpc.announcements import Announcements
-from bridge.rpc.hostlist import NodeIndex
+from bridge.rpc.controller.announcements import Announcements
+from bridge.rpc.controller.chunk_allocation import chunk_uses
 from bridge.rpc.pb import scheduler_pb2 as pb
-from bridge.rpc.session import Session
-from bridge.rpc.uses import chunk_uses
+from bridge.rpc.reported.hostlist import NodeIndex
+from bridge.rpc.reported.session import Session
 from tests.builders import a_job, a_node, a_snapshot
 from tests.cycles import Memory, run
 from tests.unit.rpc import worlds

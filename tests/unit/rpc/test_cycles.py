@@ -8,14 +8,14 @@ from collections import Counter
 import pytest
 
 from bridge.errors import PolicyError, SnapshotError, StaleSnapshot
-from bridge.loop import Decider
 from bridge.model.job import Hold
 from bridge.model.site import NO_RULES
 from bridge.registry import PRESETS, build
-from bridge.rpc.announcements import OPEN_S, Announcements
-from bridge.rpc.cycles import Cycles
+from bridge.rpc.controller.announcements import OPEN_S, Announcements
+from bridge.rpc.controller.cycles import Cycles
 from bridge.rpc.pb import scheduler_pb2 as pb
-from bridge.rpc.session import Session
+from bridge.rpc.reported.session import Session
+from bridge.safe_cycle.decider import Decider
 from tests.unit.rpc.worlds import (
     NOW_S,
     a_delta,

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from bridge.errors import ConfigError
-from bridge.rpc.directories import prepare_directory
-from bridge.rpc.users import default_controllers, user_ids
+from bridge.rpc.transport.directories import prepare_directory
+from bridge.rpc.transport.users import default_controllers, user_ids
 
 OWN = os.geteuid()
 NOBODY = 65534

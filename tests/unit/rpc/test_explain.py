@@ -6,14 +6,20 @@ import pytest
 
 from bridge.model.job import Hold
 from bridge.model.reasons import Reason, ReasonCode
-from bridge.planning.conditions import Conditions
-from bridge.planning.kinds import too_late
-from bridge.rpc import nearest
-from bridge.rpc.cycles import Published
-from bridge.rpc.explain import MOST_BLOCKERS, NOTHING_HELPS, UNKNOWN_CHANGES, explain, planned_jobs
-from bridge.rpc.hostlist import NodeIndex
-from bridge.rpc.nearest import nearest_under
+from bridge.planning.queue.time_windows import too_late
+from bridge.planning.scheduler.conditions import Conditions
+from bridge.rpc.controller.cycles import Published
+from bridge.rpc.operators import what_if_service
+from bridge.rpc.operators.explain import (
+    MOST_BLOCKERS,
+    NOTHING_HELPS,
+    UNKNOWN_CHANGES,
+    explain,
+    planned_jobs,
+)
+from bridge.rpc.operators.what_if_service import nearest_under
 from bridge.rpc.pb import operator_pb2 as pb
+from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.units import NEVER, UNPLANNED
 from tests.builders import a_job, a_partition, a_reservation, a_running_job, a_snapshot
 from tests.unit.rpc.test_announcements import a_plan
@@ -237,7 +243,7 @@ def test_nothing_helps_and_that_is_said():
 def test_a_search_that_fails_denies_nothing_else(monkeypatch):
     running = [a_running_job(nodes=(at,), end_s=NOW_S + 60) for at in range(4)]
     found = published((0, NOW_S + 60, [0]), jobs=[a_job()], running=running)
-    monkeypatch.setattr(nearest, "what_if", lambda *_: 1 // 0)
+    monkeypatch.setattr(what_if_service, "what_if", lambda *_: 1 // 0)
     reply = explain(found, "1", nearest_under(Conditions()))
     assert reply.lines
     assert UNKNOWN_CHANGES in reply.lines

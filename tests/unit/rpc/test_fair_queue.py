@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from bridge.rpc.fair_queue import FairQueue
+from bridge.rpc.transport.fair_queue import FairQueue
 
 
 def test_who_comes_late_with_little_does_not_wait_for_who_asked_much():

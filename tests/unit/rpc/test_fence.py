@@ -6,8 +6,8 @@ import random
 import pytest
 
 from bridge.errors import StaleSnapshot
-from bridge.rpc.fence import FIRST_LEASE_S, LEASE_S, LONGEST_LEASE_S, Fence
-from bridge.rpc.session import Session
+from bridge.rpc.reported.fence import FIRST_LEASE_S, LEASE_S, LONGEST_LEASE_S, Fence
+from bridge.rpc.reported.session import Session
 from tests.unit.rpc.worlds import a_delta, a_full, a_hello
 
 ABSURD = 2**64 - 1

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from bridge.errors import ConfigError
-from bridge.rpc.gate import Badges, Bounds, Complaints, Gate, Known, Peers
-from bridge.rpc.listening import UnixListener, answers
-from bridge.rpc.relay import Allowance
+from bridge.rpc.transport.gate import Badges, Bounds, Complaints, Gate, Known, Peers
+from bridge.rpc.transport.listening import UnixListener, answers
+from bridge.rpc.transport.relay import Allowance
 
 OWN = os.geteuid()
 
@@ -322,8 +322,8 @@ def test_without_descriptors_callers_are_turned_away_and_come_in_later(tmp_path)
 _WITHOUT_DESCRIPTORS = """
 import os, resource, socket, sys
 from pathlib import Path
-from bridge.rpc.gate import Gate, Peers
-from bridge.rpc.listening import UnixListener
+from bridge.rpc.transport.gate import Gate, Peers
+from bridge.rpc.transport.listening import UnixListener
 home = Path(sys.argv[1])
 inner = socket.socket(socket.AF_UNIX)
 inner.bind(str(home / "inner"))

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.errors import RequestError
-from bridge.rpc.hostlist import NodeIndex
+from bridge.rpc.reported.hostlist import NodeIndex
 
 NAMES = (
     *("n1", "n2", "n9", "n10", "n11", "login", "r0c0", "r0c1", "r1c0", "r1c1"),
@@ -108,7 +108,7 @@ def test_names_beyond_what_can_be_meant_are_not_looked_up(unknown_ok):
 
 
 def test_what_is_remembered_is_bounded(nodes, monkeypatch):
-    monkeypatch.setattr("bridge.rpc.hostlist.MAX_CACHED_BYTES", 10_000)
+    monkeypatch.setattr("bridge.rpc.reported.hostlist.MAX_CACHED_BYTES", 10_000)
     index = NodeIndex(NAMES)
     for count in range(1, 1000):
         index.parse(",".join(["n1"] * count), unknown_ok=bool(count % 2))

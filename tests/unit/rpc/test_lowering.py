@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from bridge.model.job import Hold
-from bridge.rpc.hostlist import NodeIndex
-from bridge.rpc.lowering import Layout, lower
 from bridge.rpc.pb import scheduler_pb2 as pb
+from bridge.rpc.reported.decode_request import Layout, lower
+from bridge.rpc.reported.hostlist import NodeIndex
 
 NODES = NodeIndex([f"n{index}" for index in range(8)])
 

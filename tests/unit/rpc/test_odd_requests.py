@@ -4,13 +4,13 @@
 import pytest
 
 from bridge.cli.asking import job_cells
-from bridge.loop import Decider
 from bridge.model.site import NO_RULES
 from bridge.registry import PRESETS, build
-from bridge.rpc.announcements import Announcements
-from bridge.rpc.cycles import Cycles
-from bridge.rpc.explain import explain, planned_jobs
-from bridge.rpc.session import Session
+from bridge.rpc.controller.announcements import Announcements
+from bridge.rpc.controller.cycles import Cycles
+from bridge.rpc.operators.explain import explain, planned_jobs
+from bridge.rpc.reported.session import Session
+from bridge.safe_cycle.decider import Decider
 from tests.unit.rpc.worlds import a_full, a_hello, a_job, a_request, partitions
 
 MINUTE_S = 1_000_020

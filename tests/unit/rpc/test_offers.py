@@ -3,14 +3,14 @@
 
 import pytest
 
-from bridge.loop import Decider
 from bridge.model.limits import ConsumerKind, Items, Limit, Rules
 from bridge.model.site import NO_RULES, Site
 from bridge.registry import PRESETS, build
-from bridge.rpc.announcements import Announcements
-from bridge.rpc.cycles import Cycles
+from bridge.rpc.controller.announcements import Announcements
+from bridge.rpc.controller.cycles import Cycles
 from bridge.rpc.pb import scheduler_pb2 as pb
-from bridge.rpc.session import Session
+from bridge.rpc.reported.session import Session
+from bridge.safe_cycle.decider import Decider
 from tests.unit.rpc.worlds import (
     NOW_S,
     a_delta,

@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
 
-from bridge.accuracy import Announced, Began, Happened
 from bridge.errors import ConfigError
-from bridge.loop import Decider
 from bridge.model.site import NO_RULES
 from bridge.registry import PRESETS, build
-from bridge.rpc import operators
-from bridge.rpc.accuracy import accuracy_reply
-from bridge.rpc.announcements import Announcements
-from bridge.rpc.cycles import Cycles
-from bridge.rpc.operator_process import Answers, Desk
-from bridge.rpc.operators import Asking
+from bridge.rpc.controller.announcements import Announcements
+from bridge.rpc.controller.cycles import Cycles
+from bridge.rpc.controller.policy_switch import PolicySwitch
+from bridge.rpc.operators import queries
+from bridge.rpc.operators.accuracy import accuracy_reply
+from bridge.rpc.operators.process import Answers, Desk
+from bridge.rpc.operators.queries import Asking
+from bridge.rpc.operators.view import View, unpack
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.rpc.pb import scheduler_pb2
-from bridge.rpc.policy_switch import PolicySwitch
-from bridge.rpc.private_channel import Kind
-from bridge.rpc.session import Session
-from bridge.rpc.view import View, unpack
-from bridge.starts import Kept
-from bridge.store import Slow, Store
+from bridge.rpc.reported.session import Session
+from bridge.rpc.transport.private_channel import Kind
+from bridge.safe_cycle.decider import Decider
+from bridge.state.accuracy import Announced, Began, Happened
+from bridge.state.announced_starts import Kept
+from bridge.state.store import Slow, Store
 from tests.unit.rpc.worlds import a_full, a_hello, a_job
 
 
@@ -120,15 +120,15 @@ def test_a_slow_disk_is_said(decider, cycles):
 def test_ordinary_users_get_a_bounded_part_of_the_plan(
     decider, cycles, monkeypatch, admin, limit, given
 ):
-    monkeypatch.setattr(operators, "MOST_READ", 4)
+    monkeypatch.setattr(queries, "MOST_READ", 4)
     cycles.run(a_full([a_job(str(job)) for job in range(6)]))
     view = a_view(decider, cycles)
-    reply = operators.plan(view, pb.PlanRequest(limit=limit), Asking(admin))
+    reply = queries.plan(view, pb.PlanRequest(limit=limit), Asking(admin))
     assert len(reply.jobs) == given
 
 
 def test_what_no_service_can_have_is_marked(decider, cycles):
-    reply = operators.policy(a_view(decider, cycles), pb.PolicyRequest(), Asking(admin=False))
+    reply = queries.policy(a_view(decider, cycles), pb.PolicyRequest(), Asking(admin=False))
     predict = next(line for line in reply.choices if line.startswith("predict: "))
     assert "last-two, " in predict
     assert "oracle (simulation only)" in predict

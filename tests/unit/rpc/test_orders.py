@@ -5,7 +5,7 @@ from itertools import count
 import pytest
 
 from bridge.errors import ControllerError
-from bridge.rpc.orders import Orders
+from bridge.rpc.controller.orders import Orders
 from bridge.rpc.pb import scheduler_pb2 as pb
 
 

@@ -3,17 +3,17 @@
 
 import pytest
 
-from bridge.loop import Decider
 from bridge.model.site import NO_RULES
 from bridge.registry import PRESETS, build
-from bridge.rpc import operators
-from bridge.rpc.announcements import Announcements
-from bridge.rpc.cycles import Cycles
-from bridge.rpc.operators import Asking
+from bridge.rpc.controller.announcements import Announcements
+from bridge.rpc.controller.cycles import Cycles
+from bridge.rpc.controller.switches import Switches
+from bridge.rpc.operators import queries
+from bridge.rpc.operators.queries import Asking
+from bridge.rpc.operators.view import View
 from bridge.rpc.pb import operator_pb2 as pb
-from bridge.rpc.session import Session
-from bridge.rpc.switches import Switches
-from bridge.rpc.view import View
+from bridge.rpc.reported.session import Session
+from bridge.safe_cycle.decider import Decider
 from tests.unit.rpc.worlds import a_full, a_hello, a_job, a_running_job, some_nodes
 
 
@@ -37,7 +37,7 @@ def ask(tmp_path):
         nodes = [*some_nodes(3), *some_nodes(4, usable=False)[3:]]
         cycles.run(a_full(jobs, nodes=nodes))
         view = View(None, None, cycles.published)
-        return operators.topology(view, pb.TopologyRequest(), Asking(admin))
+        return queries.topology(view, pb.TopologyRequest(), Asking(admin))
 
     return asked
 
@@ -62,7 +62,7 @@ def test_without_a_topology_there_are_nodes_and_jobs(ask):
 
 @pytest.mark.parametrize(("admin", "given"), [(True, 3), (False, 2)])
 def test_ordinary_users_get_a_bounded_part(ask, monkeypatch, admin, given):
-    monkeypatch.setattr(operators, "MOST_READ", 2)
+    monkeypatch.setattr(queries, "MOST_READ", 2)
     jobs = [a_running_job("5", "n0"), a_running_job("6", "n1"), a_job("7")]
     assert len(ask(*jobs, admin=admin).jobs) == given
 

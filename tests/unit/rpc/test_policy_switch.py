@@ -6,14 +6,14 @@ import dataclasses
 import pytest
 
 from bridge.errors import ConfigError
-from bridge.loop import Decider
 from bridge.model.site import NO_RULES
-from bridge.planning.rules_text import parse_site
+from bridge.planning.site_rules.rules_text import parse_site
 from bridge.registry import PRESETS, build
-from bridge.rpc.announcements import Announcements
-from bridge.rpc.cycles import Cycles
-from bridge.rpc.policy_switch import PolicySwitch
-from bridge.rpc.session import Session
+from bridge.rpc.controller.announcements import Announcements
+from bridge.rpc.controller.cycles import Cycles
+from bridge.rpc.controller.policy_switch import PolicySwitch
+from bridge.rpc.reported.session import Session
+from bridge.safe_cycle.decider import Decider
 from tests.unit.rpc.worlds import NOW_S, a_delta, a_full, a_hello, a_job, a_request, a_running_job
 
 FOUR = {"limits": [{"user": "*", "resource": "cpus", "items": 8}]}

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from bridge.rpc.private_channel import Asker, Channel, Kind, Refusal
+from bridge.rpc.transport.private_channel import Asker, Channel, Kind, Refusal
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from bridge.errors import SnapshotError
 from bridge.model.job import Hold, WidthRule
 from bridge.model.snapshot import Snapshot
+from bridge.rpc.encode import Messages
 from bridge.rpc.pb import scheduler_pb2 as pb
-from bridge.rpc.raising import Messages
-from bridge.rpc.session import Session
+from bridge.rpc.reported.session import Session
 from tests.builders import (
     a_job,
     a_node,

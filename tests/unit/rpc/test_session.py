@@ -4,12 +4,12 @@ import re
 import pytest
 
 from bridge.errors import SnapshotError, StaleSnapshot, UnsupportedVersion
-from bridge.loop import Decider
 from bridge.model.job import Ending, Hold
 from bridge.registry import PRESETS, build
 from bridge.rpc.pb import scheduler_pb2 as pb
-from bridge.rpc.session import LEAP_S, STAYS_S, Session
-from bridge.rpc.world import LATEST_S
+from bridge.rpc.reported.session import LEAP_S, STAYS_S, Session
+from bridge.rpc.reported.tables import LATEST_S
+from bridge.safe_cycle.decider import Decider
 from bridge.units import UNLIMITED_S
 from tests.unit.rpc.worlds import (
     NOW_S,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bridge.errors import BridgeError, SnapshotError
 from bridge.rpc.pb import scheduler_pb2 as pb
-from bridge.rpc.session import STAYS_S, Session
+from bridge.rpc.reported.session import STAYS_S, Session
 from tests.unit.rpc.worlds import NOW_S, a_delta, a_full, a_hello, a_node, canonical
 
 

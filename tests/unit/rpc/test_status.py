@@ -3,8 +3,8 @@ import grpc
 import pytest
 
 from bridge import errors
-from bridge.config import ConfigProblems
-from bridge.rpc.status import CODES, code_of, error_of
+from bridge.rpc.transport.status_codes import CODES, code_of, error_of
+from bridge.service.config import ConfigProblems
 
 EVERY = [
     thing

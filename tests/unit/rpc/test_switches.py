@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from bridge.rpc.controller.switches import Switches
 from bridge.rpc.pb import scheduler_pb2 as pb
-from bridge.rpc.session import Session
-from bridge.rpc.switches import Switches
+from bridge.rpc.reported.session import Session
 from tests.unit.rpc.worlds import NOW_S, a_delta, a_full, a_hello, a_job, a_request, some_nodes
 
 NODES = ("n1", "n2")

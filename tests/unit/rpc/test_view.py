@@ -8,10 +8,10 @@ import pytest
 
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.registry import PRESETS, build
-from bridge.rpc.cycles import Published
-from bridge.rpc.hostlist import NodeIndex
-from bridge.rpc.view import pack, unpack
-from bridge.starts import Kept
+from bridge.rpc.controller.cycles import Published
+from bridge.rpc.operators.view import pack, unpack
+from bridge.rpc.reported.hostlist import NodeIndex
+from bridge.state.announced_starts import Kept
 from tests.alike import assert_alike
 from tests.cycles import Memory, run
 from tests.worlds import random_world

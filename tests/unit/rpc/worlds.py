@@ -7,7 +7,7 @@ import numpy as np
 
 from bridge.model.snapshot import Snapshot
 from bridge.rpc.pb import scheduler_pb2 as pb
-from bridge.rpc.session import Session
+from bridge.rpc.reported.session import Session
 
 NOW_S = 1_000_000
 

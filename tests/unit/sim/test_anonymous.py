@@ -5,14 +5,14 @@ import dataclasses
 
 import pytest
 
-from bridge.loop import Decider
 from bridge.model.layers import Layers
 from bridge.model.learnt import Learnt
-from bridge.planning.rules_text import parse_site
+from bridge.planning.site_rules.rules_text import parse_site
 from bridge.ports import Promises, State
+from bridge.recording.recordings import Recording, decode, encode
 from bridge.registry import build, parse_policy
+from bridge.safe_cycle.decider import Decider
 from bridge.sim.anonymous import Pseudonyms
-from bridge.sim.recordings import Recording, decode, encode
 from bridge.sim.rerun import moved, rerun
 from tests.builders import a_job, a_running_job, a_snapshot
 

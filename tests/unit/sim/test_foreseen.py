@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.loop import Decider
 from bridge.ports import Environment
 from bridge.registry import PRESETS, build, parse_policy, predicting
+from bridge.safe_cycle.decider import Decider
 from bridge.sim.engine import simulate
 from bridge.sim.foreseen import foreseeable, replay_foreseen
 from bridge.sim.swf import read_swf

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.core import UNLIMITED
-from bridge.loop import Decider
 from bridge.measures import measure
 from bridge.registry import PRESETS, build, parse_policy
 from bridge.report.ascii import ascii_gantt
+from bridge.safe_cycle.decider import Decider
 from bridge.sim.engine import simulate
 from bridge.sim.replay import replay, replay_depth
 from bridge.sim.swf import read_swf

@@ -6,12 +6,12 @@ import dataclasses
 import numpy as np
 import pytest
 
-from bridge.loop import Decider
 from bridge.model.prediction import Prediction
 from bridge.ports import State
+from bridge.recording.recordings import Recording
 from bridge.registry import PRESETS, build
+from bridge.safe_cycle.decider import Decider
 from bridge.sim.judging import judge
-from bridge.sim.recordings import Recording
 from bridge.sim.rerun import completed, moved, rerun
 from bridge.units import UNPLANNED
 from tests.builders import a_job, a_running_job, a_snapshot

@@ -4,8 +4,8 @@
 import numpy as np
 import pytest
 
-from bridge.loop import Decider
 from bridge.registry import PRESETS, build
+from bridge.safe_cycle.decider import Decider
 from bridge.sim.engine import simulate
 from bridge.sim.streams import MIXES, stream, stream_system
 from tests.alike import assert_alike

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bridge.loop import Decider
 from bridge.registry import PRESETS, build
+from bridge.safe_cycle.decider import Decider
 from bridge.sim.engine import simulate
 from bridge.sim.system import pool_of, read_system
 from tests.workloads import a_workload

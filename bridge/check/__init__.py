@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Is a plan legal? Judged with no code of the planners.
+
+Imports the model only. Start with `legality.py`; `site_rules.py` adds up limits and FreePools anew.
+"""

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Many jobs of a book in one call. The meaning of every column stands in _core.pyi.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "book/book.hpp"
+#include "single_pass/node_problem.hpp"
+
+namespace bridge {
+
+struct TermColumns {
+    const int64_t *indptr;
+    const int32_t *ceiling;
+    const int64_t *amount;
+    const int8_t *mode;
+
+    std::vector<Term> of(size_t job) const;
+};
+
+struct BookJobs {
+    size_t n;
+    const int64_t *job;
+    const int32_t *request;
+    const int64_t *length;
+    const int64_t *not_before;
+    const int64_t *latest;
+    const bool *last;
+    TermColumns terms;
+};
+
+struct MapColumns {
+    std::vector<int64_t> indptr{0};
+    std::vector<int32_t> nodes;
+    std::vector<int32_t> groups;
+    std::vector<int32_t> chunks;
+
+    void add(const std::vector<Placed> &placed, const BookNodes &nodes);
+};
+
+struct BookPlan {
+    std::vector<int64_t> start;
+    MapColumns map;
+    std::vector<int8_t> blocked_by;
+    std::vector<int32_t> blocked_ceiling;
+};
+
+// For each job in order: find and book. While `depth` of them start later than now, others start
+// now or have no start.
+BookPlan plan_many(Book &book, const BookJobs &jobs, int64_t depth, bool reasons);
+
+// Why a job for which `find` gave `start` does not start now; and the ceiling, or -1.
+std::pair<Blocked, int32_t> why_not_now(Book &book, int32_t request, int64_t length, Terms terms,
+                                        int64_t not_before, int64_t latest, int64_t start);
+
+} // namespace bridge

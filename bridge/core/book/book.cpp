@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "book/book.hpp"
+
+#include <algorithm>
+
+namespace bridge {
+namespace {
+
+// Lessons weakened by so many rises are hardly worth taking them in one by one.
+constexpr size_t MOST_RISES = size_t{1} << 18;
+
+} // namespace
+
+Book::Book(int64_t now, BookNodes nodes)
+    : state_{now, std::move(nodes), {0, 0}, {}, {}, {}}, search_(state_),
+      taken_(state_.nodes.columns()) {
+    state_.lines = NodeLines(state_.nodes.size(), state_.nodes.columns());
+    for (size_t p = 0; p < state_.nodes.size(); ++p) {
+        state_.lines.open(p, now, state_.nodes.capacity(p));
+    }
+}
+
+void Book::journal(Entry entry) {
+    if (!marks_.empty() && !undoing_) {
+        journal_.push_back(std::move(entry));
+    }
+}
+
+int32_t Book::add_class(std::vector<int32_t> positions) {
+    return state_.requests.add_class(std::move(positions), state_.nodes.size());
+}
+
+int32_t Book::add_ceiling(const std::vector<int64_t> &starts, const std::vector<int64_t> &amounts) {
+    state_.ceilings.emplace_back(state_.now, starts, amounts);
+    steps_.push_back({starts, amounts});
+    return static_cast<int32_t>(steps_.size()) - 1;
+}
+
+void Book::apply_closures(int32_t cls) {
+    std::vector<std::pair<int32_t, Interval>> closed;
+    for (const Closure &closure : closures_) {
+        if (closure.cls == cls && closure.closed) {
+            for (const int32_t p : closure.positions) {
+                closed.push_back({p, {closure.start, closure.end}});
+            }
+        }
+    }
+    state_.requests.cls(cls).set_closed(closed);
+    search_.touch();
+}
+
+int32_t Book::close(int32_t cls, int64_t start, int64_t end, std::vector<int32_t> positions) {
+    const auto id = static_cast<int32_t>(closures_.size());
+    closures_.push_back({cls, start, end, std::move(positions), true});
+    apply_closures(cls);
+    journal({Did::CLOSE, id, {}, {}, {}});
+    return id;
+}
+
+void Book::reopen(int32_t id) {
+    Closure &closure = closures_[static_cast<size_t>(id)];
+    if (!closure.closed) {
+        return;
+    }
+    closure.closed = false;
+    apply_closures(closure.cls);
+    for (const int32_t p : closure.positions) {
+        state_.rises.push(p, closure.start, closure.end);
+    }
+    journal({Did::REOPEN, id, {}, {}, {}});
+}
+
+void Book::put_capacity(size_t position, const int64_t *resources) {
+    const size_t columns = state_.nodes.columns();
+    std::vector<int64_t> gain(columns);
+    const int64_t *capacity = state_.nodes.capacity(position);
+    for (size_t c = 0; c < columns; ++c) {
+        gain[c] = -capacity[c];
+    }
+    state_.nodes.set_capacity(position, resources);
+    for (size_t c = 0; c < columns; ++c) {
+        gain[c] += capacity[c];
+    }
+    state_.lines.add(position, state_.now, NEVER, gain.data(), 1);
+    search_.touch();
+    if (std::any_of(gain.begin(), gain.end(), [](int64_t g) { return g > 0; })) {
+        state_.rises.push(static_cast<int32_t>(position), state_.now, NEVER);
+        search_.forget(); // a node may hold now what it never could
+    }
+}
+
+std::vector<int64_t> Book::set_capacity(size_t position, const int64_t *resources) {
+    const int64_t *before = state_.nodes.capacity(position);
+    journal({Did::CAPACITY,
+             static_cast<int64_t>(position),
+             {},
+             std::vector<int64_t>(before, before + state_.nodes.n_res()),
+             {}});
+    put_capacity(position, resources);
+    return stranded_on({static_cast<int32_t>(position)});
+}
+
+std::vector<int64_t> Book::set_ceiling(int32_t id, const std::vector<int64_t> &starts,
+                                       const std::vector<int64_t> &amounts) {
+    Steps &steps = steps_[static_cast<size_t>(id)];
+    journal({Did::CEILING, id, {}, std::move(steps.amounts), std::move(steps.starts)});
+    steps = {starts, amounts};
+    state_.ceilings[static_cast<size_t>(id)].set(starts, amounts);
+    return stranded_under(id);
+}
+
+void Book::advance(int64_t now) {
+    state_.now = now;
+    search_.touch();
+    for (size_t p = 0; p < state_.nodes.size(); ++p) {
+        state_.lines.trim(p, now);
+    }
+    for (Ceiling &ceiling : state_.ceilings) {
+        ceiling.trim(now);
+    }
+}
+
+// What a booking takes of the node of its i-th placement.
+const int64_t *Book::taken(const Booking &booking, size_t i) {
+    const size_t columns = state_.nodes.columns();
+    if (booking.request < 0) {
+        return booking.raw.data() + i * columns;
+    }
+    const Request &request = state_.requests[booking.request];
+    const Placed &placed = booking.placed[i];
+    if (booking.exclusive) { // the first group on a node takes it whole
+        const bool first = i == 0 || booking.placed[i - 1].position != placed.position;
+        std::fill(taken_.begin(), taken_.end(), 0);
+        taken_.back() = first ? WHOLE : 0;
+        return taken_.data();
+    }
+    const Group &group = request.groups[static_cast<size_t>(placed.group)];
+    const std::vector<int64_t> &want = state_.requests.shape(group.shape).want;
+    for (size_t c = 0; c < columns; ++c) {
+        taken_[c] = placed.chunks * want[c];
+    }
+    return taken_.data();
+}
+
+void Book::write(const Booking &booking, int64_t start, int64_t end, int64_t sign) {
+    for (size_t i = 0; i < booking.placed.size(); ++i) {
+        state_.lines.add(static_cast<size_t>(booking.placed[i].position), start, end,
+                         taken(booking, i), -sign);
+    }
+    for (const Term &term : booking.terms) {
+        if (term.mode != TermMode::CHECK) {
+            state_.ceilings[static_cast<size_t>(term.ceiling)].add(start, end, sign * term.amount);
+        }
+    }
+    search_.touch();
+}
+
+void Book::rises(const Booking &booking, int64_t from) {
+    if (state_.rises.count() > MOST_RISES) {
+        state_.rises.clear();
+        search_.forget();
+    }
+    for (const Placed &placed : booking.placed) {
+        state_.rises.push(placed.position, std::max(from, state_.now), booking.end);
+    }
+}
+
+void Book::book(Booking booking) {
+    if (!undoing_) {
+        booking.order = next_order_++;
+    }
+    write(booking, booking.start, booking.end, 1);
+    journal({Did::BOOK, booking.job, {}, {}, {}});
+    uint32_t slot = 0;
+    if (free_slots_.empty()) {
+        slot = static_cast<uint32_t>(bookings_.size());
+        bookings_.emplace_back();
+    } else {
+        slot = free_slots_.back();
+        free_slots_.pop_back();
+    }
+    slots_.emplace(booking.job, slot);
+    bookings_[slot] = std::move(booking);
+}
+
+Booking Book::revoke(int64_t job) {
+    const auto at = slots_.find(job);
+    Booking booking = std::move(bookings_[at->second]);
+    free_slots_.push_back(at->second);
+    slots_.erase(at);
+    write(booking, booking.start, booking.end, -1);
+    if (booking.end > state_.now) {
+        rises(booking, booking.start);
+    }
+    if (!marks_.empty() && !undoing_) {
+        journal({Did::REVOKE, job, booking, {}, {}});
+    }
+    return booking;
+}
+
+const Booking *Book::booking(int64_t job) const {
+    const auto at = slots_.find(job);
+    return at == slots_.end() ? nullptr : &bookings_[at->second];
+}
+
+std::vector<int64_t> Book::set_end(int64_t job, int64_t end) {
+    Booking changed = revoke(job);
+    changed.end = end;
+    const uint64_t order = changed.order;
+    std::vector<int32_t> positions;
+    for (const Placed &placed : changed.placed) {
+        positions.push_back(placed.position);
+    }
+    const std::vector<Term> terms = changed.terms;
+    book(std::move(changed));
+    bookings_[slots_[job]].order = order;
+    std::vector<int64_t> jobs = stranded_on(positions);
+    for (const Term &term : terms) {
+        if (term.mode != TermMode::CHECK) {
+            const std::vector<int64_t> more = stranded_under(term.ceiling);
+            jobs.insert(jobs.end(), more.begin(), more.end());
+        }
+    }
+    std::sort(jobs.begin(), jobs.end());
+    jobs.erase(std::unique(jobs.begin(), jobs.end()), jobs.end());
+    return jobs;
+}
+
+BookFound Book::find(int32_t request, int64_t length, Terms terms, int64_t earliest, int64_t latest,
+                     bool last) {
+    BookFound found{NEVER, {}};
+    if (last) {
+        const int64_t start = search_.last(request, length, terms, latest, earliest);
+        found.start = start < 0 ? NEVER : start;
+    } else {
+        found.start = search_.next(request, length, terms, earliest, latest);
+    }
+    if (found.start != NEVER) {
+        search_.map(request, found.start, length, found.placed);
+    }
+    return found;
+}
+
+bool Book::holds(int32_t id, int64_t start, int64_t length, Terms terms,
+                 const std::vector<Placed> &placed) {
+    for (const Term &term : terms) {
+        if (term.mode != TermMode::COUNT &&
+            state_.ceilings[static_cast<size_t>(term.ceiling)].next_fit(term.amount, start, length,
+                                                                        start) != start) {
+            return false;
+        }
+    }
+    const Request &request = state_.requests[id];
+    const size_t columns = state_.nodes.columns();
+    std::vector<int64_t> missing;
+    for (const Group &group : request.groups) {
+        missing.push_back(group.count);
+    }
+    if (request.arrangement == Arrangement::PACK) {
+        const bool one = std::all_of(placed.begin(), placed.end(), [&](const Placed &part) {
+            missing[static_cast<size_t>(part.group)] -= part.chunks;
+            return part.position == placed.front().position;
+        });
+        return one &&
+               std::all_of(missing.begin(), missing.end(), [](int64_t m) { return m == 0; }) &&
+               search_.room(request.sought.front(), static_cast<size_t>(placed.front().position),
+                            start, length, 1) == 1;
+    }
+    std::vector<int64_t> free(columns);
+    for (size_t i = 0; i < placed.size(); ++i) {
+        const auto p = static_cast<size_t>(placed[i].position);
+        const auto g = static_cast<size_t>(placed[i].group);
+        const Group &group = request.groups[g];
+        const bool first = i == 0 || placed[i - 1].position != placed[i].position;
+        if (first) {
+            state_.lines.least(p, start, end_of(start, length), free.data());
+            if (request.exclusive && free[columns - 1] == WHOLE) {
+                std::copy_n(state_.nodes.capacity(p), columns, free.data());
+            } else if (request.exclusive) {
+                return false;
+            }
+        }
+        if (search_.room(group, p, start, length, placed[i].chunks) != placed[i].chunks ||
+            (!first && request.arrangement == Arrangement::SCATTER) ||
+            (request.arrangement == Arrangement::SCATTER && placed[i].chunks != 1)) {
+            return false;
+        }
+        const std::vector<int64_t> &want = state_.requests.shape(group.shape).want;
+        for (size_t c = 0; c < columns; ++c) {
+            free[c] -= placed[i].chunks * want[c];
+            if (want[c] > 0 && free[c] < 0) {
+                return false;
+            }
+        }
+        missing[g] -= placed[i].chunks;
+    }
+    return std::all_of(missing.begin(), missing.end(), [](int64_t m) { return m == 0; });
+}
+
+bool Book::replan(int64_t job, int64_t earliest) {
+    const auto at = slots_.find(job);
+    Booking &booking = bookings_[at->second];
+    if (booking.request < 0 || booking.start <= std::max(earliest, state_.now)) {
+        return false;
+    }
+    const int64_t length = booking.end == NEVER ? NEVER : booking.end - booking.start;
+    const Terms terms{booking.terms.data(), booking.terms.size()};
+    write(booking, booking.start, booking.end, -1);
+    const int64_t start = search_.next(booking.request, length, terms, earliest, booking.start - 1,
+                                       {booking.start, booking.end, &booking.placed});
+    if (start == NEVER) {
+        write(booking, booking.start, booking.end, 1);
+        return false;
+    }
+    std::vector<Placed> placed;
+    search_.map(booking.request, start, length, placed);
+    rises(booking, booking.start);
+    journal({Did::REVOKE, job, marks_.empty() ? Booking{} : booking, {}, {}});
+    booking.start = start;
+    booking.end = end_of(start, length);
+    booking.placed = std::move(placed);
+    write(booking, booking.start, booking.end, 1);
+    journal({Did::BOOK, job, {}, {}, {}});
+    return true;
+}
+
+int64_t Book::mark() {
+    marks_.push_back(journal_.size());
+    return static_cast<int64_t>(marks_.size()) - 1;
+}
+
+void Book::keep(int64_t mark) {
+    marks_.resize(static_cast<size_t>(mark));
+    if (marks_.empty()) {
+        journal_.clear();
+    }
+}
+
+void Book::undo(int64_t mark) {
+    const size_t from = marks_[static_cast<size_t>(mark)];
+    undoing_ = true;
+    while (journal_.size() > from) {
+        Entry entry = std::move(journal_.back());
+        journal_.pop_back();
+        const auto id = static_cast<size_t>(entry.id);
+        switch (entry.did) {
+        case Did::BOOK:
+            revoke(entry.id);
+            break;
+        case Did::REVOKE:
+            book(std::move(entry.booking));
+            break;
+        case Did::CLOSE:
+            reopen(static_cast<int32_t>(id));
+            break;
+        case Did::REOPEN:
+            closures_[id].closed = true;
+            apply_closures(closures_[id].cls);
+            break;
+        case Did::CAPACITY:
+            put_capacity(id, entry.amounts.data());
+            break;
+        case Did::CEILING:
+            steps_[id] = {std::move(entry.starts), std::move(entry.amounts)};
+            state_.ceilings[id].set(steps_[id].starts, steps_[id].amounts);
+            break;
+        }
+    }
+    undoing_ = false;
+    keep(mark);
+}
+
+} // namespace bridge

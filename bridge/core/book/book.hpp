@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is used when, on every node and in total. Its promises stand in _core.pyi (class Book).
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "book/search.hpp"
+
+namespace bridge {
+
+// What a booking holds. A raw one (a job that was there before its request was known) has no
+// request: each of its `placed` is followed by its own amounts in `raw`, one per column.
+struct Booking {
+    int64_t job;
+    int64_t start;
+    int64_t end;
+    int32_t request; // -1: raw
+    bool exclusive;
+    uint64_t order; // of booking
+    std::vector<Term> terms;
+    std::vector<Placed> placed;
+    std::vector<int64_t> raw;
+};
+
+struct BookFound {
+    int64_t start; // NEVER: none
+    std::vector<Placed> placed;
+};
+
+class Book {
+  public:
+    Book(int64_t now, BookNodes nodes);
+
+    BookState &state() { return state_; }
+    const BookState &state() const { return state_; }
+    BookSearch &search() { return search_; }
+
+    // --- what there is ---
+    int32_t add_class(std::vector<int32_t> positions);
+    int32_t close(int32_t cls, int64_t start, int64_t end, std::vector<int32_t> positions);
+    void reopen(int32_t closure);
+    std::vector<int64_t> set_capacity(size_t position, const int64_t *resources);
+    int32_t add_ceiling(const std::vector<int64_t> &starts, const std::vector<int64_t> &amounts);
+    std::vector<int64_t> set_ceiling(int32_t ceiling, const std::vector<int64_t> &starts,
+                                     const std::vector<int64_t> &amounts);
+    void advance(int64_t now);
+
+    // --- bookings ---
+    BookFound find(int32_t request, int64_t length, Terms terms, int64_t earliest, int64_t latest,
+                   bool last);
+    // Whether nodes and ceilings hold it there; each node once per group.
+    bool holds(int32_t request, int64_t start, int64_t length, Terms terms,
+               const std::vector<Placed> &placed);
+    void book(Booking booking);
+    Booking revoke(int64_t job);
+    std::vector<int64_t> set_end(int64_t job, int64_t end);
+    const Booking *booking(int64_t job) const;
+    // Revokes it and books it anew if it can start earlier; whether it could.
+    bool replan(int64_t job, int64_t earliest);
+    size_t size() const { return slots_.size(); }
+    std::vector<const Booking *> in_order() const; // of start, then of booking
+
+    // --- what stands in the way ---
+    std::vector<int64_t> booked_on(const std::vector<bool> &positions, int64_t start,
+                                   int64_t end) const;
+    struct Holders {
+        std::vector<int64_t> jobs;
+        std::vector<int32_t> ceilings;
+    };
+    Holders holders(int32_t request, Terms terms, int64_t start, int64_t length);
+
+    // --- what-if ---
+    int64_t mark();
+    void undo(int64_t mark);
+    void keep(int64_t mark);
+    bool marked() const { return !marks_.empty(); }
+    int64_t marks() const { return static_cast<int64_t>(marks_.size()); }
+
+  private:
+    struct Closure {
+        int32_t cls;
+        int64_t start;
+        int64_t end;
+        std::vector<int32_t> positions;
+        bool closed;
+    };
+    enum class Did { BOOK, REVOKE, CLOSE, REOPEN, CAPACITY, CEILING };
+    struct Entry {
+        Did did;
+        int64_t id;                   // job, closure, position or ceiling
+        Booking booking;              // REVOKE
+        std::vector<int64_t> amounts; // CAPACITY, CEILING
+        std::vector<int64_t> starts;  // CEILING
+    };
+    struct Steps {
+        std::vector<int64_t> starts;
+        std::vector<int64_t> amounts;
+    };
+
+    BookState state_;
+    BookSearch search_;
+    std::vector<Closure> closures_;
+    std::vector<Steps> steps_; // of the ceilings
+    std::vector<Booking> bookings_;
+    std::vector<uint32_t> free_slots_;
+    std::unordered_map<int64_t, uint32_t> slots_; // job -> index in bookings_
+    uint64_t next_order_ = 0;
+    std::vector<size_t> marks_; // journal sizes
+    std::vector<Entry> journal_;
+    bool undoing_ = false;
+    std::vector<int64_t> taken_; // (columns,) scratch
+
+    void journal(Entry entry);
+    void write(const Booking &booking, int64_t start, int64_t end, int64_t sign);
+    void rises(const Booking &booking, int64_t from);
+    const int64_t *taken(const Booking &booking, size_t i);
+    void apply_closures(int32_t cls);
+    void put_capacity(size_t position, const int64_t *resources);
+    std::vector<int64_t> stranded_on(const std::vector<int32_t> &positions);
+    std::vector<int64_t> stranded_under(int32_t ceiling);
+};
+
+} // namespace bridge

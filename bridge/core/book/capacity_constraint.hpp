@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// A ceiling: a step function of time, and the sum of amounts that counts against it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "common/times.hpp"
+
+namespace bridge {
+
+constexpr int64_t UNBOUNDED = NEVER; // an amount that everything stays under
+
+class Ceiling {
+  public:
+    // `amounts[i]` holds from `starts[i]` (ascending) to the next start, the last one for ever, the
+    // first one also before its start.
+    Ceiling(int64_t now, const std::vector<int64_t> &starts, const std::vector<int64_t> &amounts);
+
+    // Replaces the step function; what is used stays.
+    void set(const std::vector<int64_t> &starts, const std::vector<int64_t> &amounts);
+
+    void add(int64_t start, int64_t end, int64_t amount);
+
+    // The earliest start in [from, latest] at which `amount` more stays under it for `length`, or
+    // NEVER; the latest one in [earliest, from], or -1.
+    int64_t next_fit(int64_t amount, int64_t from, int64_t length, int64_t latest) const;
+    int64_t last_fit(int64_t amount, int64_t from, int64_t length, int64_t earliest) const;
+
+    // The most it ever leaves when nothing is used: from `now` on.
+    bool ever_holds(int64_t amount) const;
+
+    void trim(int64_t now);
+
+    // Slots in which it is exceeded end the search: whether any slot within [start, end) is.
+    bool exceeded(int64_t start, int64_t end) const;
+
+    struct Slot {
+        int64_t begin;
+        int64_t amount;
+        int64_t used;
+
+        bool holds(int64_t more) const { return amount == UNBOUNDED || used <= amount - more; }
+        bool same(const Slot &other) const { return amount == other.amount && used == other.used; }
+    };
+    const std::vector<Slot> &slots() const { return slots_; }
+
+  private:
+    std::vector<Slot> slots_;
+
+    size_t slot_at(int64_t time) const;
+    size_t cut(int64_t time);
+    void merge(size_t slot);
+};
+
+} // namespace bridge

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// The latest start, and the nodes for one sought group.
+#include "book/choice.hpp"
+#include "book/search.hpp"
+
+#include <algorithm>
+
+namespace bridge {
+
+int64_t BookSearch::last_start(const Group &sought, const Shape &shape, size_t position,
+                               int64_t from, int64_t length, int64_t earliest) {
+    if (most(sought, position) == 0) {
+        return -1;
+    }
+    int64_t start = from;
+    for (int64_t before = NEVER; before != start && start >= earliest;) {
+        before = start;
+        start = state_.lines.last_fit(position, shape.line_need(), start, length, earliest);
+        if (start >= earliest) {
+            start = state_.requests.last_open(shape, position, start, length);
+        }
+    }
+    return start < earliest ? -1 : start;
+}
+
+// The latest start of one sought group: as next_several, backwards, from nothing.
+int64_t BookSearch::last_of(const Group &sought, int64_t length, int64_t from, int64_t earliest) {
+    const Shape &shape = state_.requests.shape(sought.shape);
+    for (int64_t start = from; start >= earliest;) {
+        int64_t missing = sought.count;
+        gains_.clear();
+        for (const int32_t position : shape.positions()) {
+            const auto p = static_cast<size_t>(position);
+            const int64_t most = std::min(this->most(sought, p), sought.count);
+            const int64_t fits = last_start(sought, shape, p, start, length, earliest);
+            if (fits < 0) {
+                continue;
+            }
+            if (fits < start) {
+                gains_.emplace_back(fits, most);
+                continue;
+            }
+            const int64_t here = room(sought, p, start, length, most);
+            missing -= here;
+            if (here < most) { // more only if it ends before something that is within it now
+                const int64_t change = state_.lines.change_before(p, end_of(start, length));
+                if (change >= length) {
+                    gains_.emplace_back(std::min(start - 1, change - length), most - here);
+                }
+            }
+        }
+        if (missing <= 0) {
+            return start;
+        }
+        std::sort(gains_.rbegin(), gains_.rend());
+        start = -1;
+        for (const auto &[time, gain] : gains_) {
+            missing -= gain;
+            if (missing <= 0) {
+                start = time;
+                break;
+            }
+        }
+    }
+    return -1;
+}
+
+int64_t BookSearch::last_on_nodes(int32_t id, int64_t length, int64_t from, int64_t earliest) {
+    const Request &request = state_.requests[id];
+    std::vector<Placed> unused;
+    int64_t start = from;
+    while (start >= earliest) {
+        const int64_t before = start;
+        for (const Group &sought : request.sought) {
+            if (start >= earliest) {
+                start = last_of(sought, length, start, earliest);
+            }
+        }
+        if (start == before) {
+            if (request.sought.size() == 1 || map_groups(request, start, length, unused)) {
+                return start;
+            }
+            start = change_before(request, start, length);
+        }
+    }
+    return -1;
+}
+
+// The latest start before `time` from which the job would end as something changes.
+int64_t BookSearch::change_before(const Request &request, int64_t time, int64_t length) const {
+    const int64_t end = end_of(time, length);
+    int64_t change = -1;
+    for (const Group &sought : request.sought) {
+        const Shape &shape = state_.requests.shape(sought.shape);
+        for (const int32_t position : shape.positions()) {
+            const auto p = static_cast<size_t>(position);
+            change = std::max(change, state_.lines.change_before(p, end));
+            for (const int32_t c : shape.classes) {
+                change = std::max(change, state_.requests.cls(c).change_before(p, end));
+            }
+        }
+    }
+    return change < length ? -1 : std::min(time - 1, change - length);
+}
+
+int64_t BookSearch::last(int32_t request, int64_t length, Terms terms, int64_t from,
+                         int64_t earliest) {
+    earliest = std::max(earliest, state_.now);
+    int64_t start = from;
+    while (start >= earliest) {
+        const int64_t before = start;
+        for (const Term &term : terms) {
+            if (term.mode != TermMode::COUNT && start >= earliest) {
+                start = state_.ceilings[static_cast<size_t>(term.ceiling)].last_fit(
+                    term.amount, start, length, earliest);
+            }
+        }
+        if (start >= earliest) {
+            start = last_on_nodes(request, length, start, earliest);
+        }
+        if (start == before) {
+            return start;
+        }
+    }
+    return -1;
+}
+
+int64_t BookSearch::room(const Group &sought, size_t position, int64_t start, int64_t length,
+                         int64_t most) {
+    const Shape &shape = state_.requests.shape(sought.shape);
+    most = std::min(most, this->most(sought, position));
+    if (most <= 0 || state_.requests.next_open(shape, position, start, length) != start) {
+        return 0;
+    }
+    if (most == 1 || shape.exclusive) {
+        const bool fits =
+            state_.lines.next_fit(position, shape.line_need(), start, length, start) == start;
+        return fits ? most : 0;
+    }
+    return state_.lines.room(position, shape.line_need(), start, length, most).times;
+}
+
+bool BookSearch::map_one(const Request &request, int64_t start, int64_t length,
+                         std::vector<Placed> &placed) {
+    const Group &sought = request.sought.front();
+    const bool known = found_.start == start && found_.length == length && found_.sought == sought;
+    int64_t missing = sought.count;
+    const auto take = [&](int32_t position, int64_t chunks) {
+        missing -= chunks;
+        if (request.arrangement != Arrangement::PACK) {
+            placed.push_back({position, 0, static_cast<int32_t>(chunks)});
+            return;
+        }
+        for (size_t g = 0; g < request.groups.size(); ++g) {
+            placed.push_back(
+                {position, static_cast<int32_t>(g), static_cast<int32_t>(request.groups[g].count)});
+        }
+    };
+    if (state_.nodes.best_fit()) {
+        const Shape &shape = state_.requests.shape(sought.shape);
+        std::vector<Seat> seats;
+        for (const int32_t p : shape.positions()) {
+            const int64_t fits = room(sought, static_cast<size_t>(p), start, length, sought.count);
+            if (fits > 0) {
+                seats.push_back({p, fits});
+            }
+        }
+        sort_by_fit(state_, shape, start, length, seats);
+        for (size_t i = 0; i < seats.size() && missing > 0; ++i) {
+            take(seats[i].position, std::min(seats[i].room, missing));
+        }
+        if (missing > 0) {
+            placed.clear();
+        }
+        return missing == 0;
+    }
+    if (known && sought.count == 1) {
+        take(found_.position, 1);
+        return true;
+    }
+    if (known) {
+        for (const Part &part : parts_) {
+            const int64_t chunks = std::min(part.room, missing);
+            if (chunks > 0) {
+                take(part.position, chunks);
+            }
+            if (missing == 0) {
+                return true;
+            }
+        }
+    }
+    for (const int32_t p : state_.requests.shape(sought.shape).positions()) {
+        const int64_t chunks = room(sought, static_cast<size_t>(p), start, length, missing);
+        if (chunks > 0) {
+            take(p, chunks);
+        }
+        if (missing == 0) {
+            return true;
+        }
+    }
+    placed.clear();
+    return false;
+}
+
+bool BookSearch::map(int32_t id, int64_t start, int64_t length, std::vector<Placed> &placed) {
+    const Request &request = state_.requests[id];
+    placed.clear();
+    return request.sought.size() == 1 ? map_one(request, start, length, placed)
+                                      : map_groups(request, start, length, placed);
+}
+
+} // namespace bridge

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is free on each node of a book, from its present to the end of time.
+//
+// A node's line is a sorted sequence of segments with one amount per column. The last column is
+// *occupancy*: a node has WHOLE of it, a shared chunk takes 1, an exclusive holder takes WHOLE.
+// Amounts may be negative where a node lost what was booked on it. Neighbouring segments always
+// differ, so equal bookings give equal lines whatever happened in between.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "book/range_summary.hpp"
+#include "common/timelines.hpp"
+#include "common/times.hpp"
+
+namespace bridge {
+
+// What is wanted at each second: `amounts[i]` of column `columns[i]`.
+struct LineNeed {
+    const int64_t *amounts;
+    const uint32_t *columns;
+    size_t n;
+
+    bool held_by(const int64_t *free) const {
+        for (size_t i = 0; i < n; ++i) {
+            if (free[columns[i]] < amounts[i]) {
+                return false;
+            }
+        }
+        return true;
+    }
+    // How many times the need is held, at most `most`.
+    int64_t times_in(const int64_t *free, int64_t most) const;
+};
+
+// Times in which a need is not held at any second: [from, until).
+struct Lack {
+    int64_t from = 0;
+    int64_t until = 0;
+
+    // The earliest second >= `time` outside.
+    int64_t after(int64_t time) const { return from <= time && time < until ? until : time; }
+
+    // Takes in other such times; if they do not touch, the longer ones stay.
+    void learn(int64_t since, int64_t till) {
+        if (since <= until && from <= till) {
+            from = from < since ? from : since;
+            until = until > till ? until : till;
+        } else if (till - since > until - from) {
+            from = since;
+            until = till;
+        }
+    }
+    // More is free within [since, till).
+    void rise(int64_t since, int64_t till) {
+        if (since < until && from < till) {
+            until = since > from ? since : from;
+        }
+    }
+};
+
+class NodeLines {
+  public:
+    NodeLines(size_t n_nodes, size_t columns) : columns_(columns), lines_(n_nodes) {}
+
+    size_t columns() const { return columns_; }
+
+    void open(size_t node, int64_t now, const int64_t *amounts);
+
+    // Adds `sign` times the amounts (one per column) within [start, end); what lies before the
+    // line's first second is gone already.
+    void add(size_t node, int64_t start, int64_t end, const int64_t *amounts, int64_t sign);
+
+    // The earliest start >= `from` at which the need is free for `length`; one after `latest` may
+    // be too early (NEVER is not).
+    int64_t next_fit(size_t node, LineNeed need, int64_t from, int64_t length,
+                     int64_t latest) const {
+        return next_fit(node, need, from, length, latest, need, nullptr);
+    }
+    // The same; the times at first in which not even `rough` (at most the need) is held go into
+    // `lack`, if given.
+    int64_t next_fit(size_t node, LineNeed need, int64_t from, int64_t length, int64_t latest,
+                     LineNeed rough, Lack *lack) const;
+
+    // The latest start in [earliest, from] at which it is, or -1.
+    int64_t last_fit(size_t node, LineNeed need, int64_t from, int64_t length,
+                     int64_t earliest) const;
+
+    // The least that is free in [start, end), per column.
+    void least(size_t node, int64_t start, int64_t end, int64_t *amounts) const;
+
+    // How many times the need is free during [start, start + length), at most `most`; for starts
+    // before `same_until` it stays so, before `rise` it is not more.
+    struct Room {
+        int64_t times;
+        int64_t same_until;
+        int64_t rise;
+    };
+    Room room(size_t node, LineNeed need, int64_t start, int64_t length, int64_t most) const;
+
+    // The first change after `time`, or NEVER; the last one before it, or -1.
+    int64_t change_after(size_t node, int64_t time) const;
+    int64_t change_before(size_t node, int64_t time) const;
+
+    // Forgets what lies before `now`.
+    void trim(size_t node, int64_t now);
+
+    size_t segments(size_t node) const { return lines_[node].begin.size(); }
+    int64_t begin(size_t node, size_t segment) const { return lines_[node].begin[segment]; }
+    const int64_t *free(size_t node, size_t segment) const {
+        return lines_[node].free.data() + segment * columns_;
+    }
+    const int64_t *free_at(size_t node, int64_t time) const {
+        return free(node, segment_at(lines_[node], time));
+    }
+    // Brings what is free on these nodes around a time into the caches, many at once: searches in
+    // them one after the other would each wait for memory.
+    void warm(const std::vector<int32_t> &nodes, int64_t time) const;
+
+    size_t bytes() const;
+
+    // What is free in spans of time; from `summarize` on every change is taken in.
+    const Spans &spans() const { return spans_; }
+    void summarize(int64_t now);
+    void drop_spans() { spans_.drop(); }
+
+  private:
+    struct Line {
+        std::vector<int64_t> begin;
+        std::vector<int64_t> free; // begin.size() x columns
+    };
+    size_t columns_;
+    std::vector<Line> lines_;
+    Spans spans_;
+
+    static size_t segment_at(const Line &line, int64_t time) {
+        const int64_t *begins = line.begin.data();
+        size_t base = 0;
+        for (size_t n = line.begin.size(); n > 1;) { // branch-free: the outcome is random
+            const size_t half = n / 2;
+            base += begins[base + half] <= time ? half : 0;
+            n -= half;
+        }
+        return base;
+    }
+    size_t cut(Line &line, int64_t time);
+    void merge(Line &line, size_t segment);
+};
+
+} // namespace bridge

@@ -1,0 +1,532 @@
+// SPDX-License-Identifier: Apache-2.0
+// The earliest start.
+#include "book/search.hpp"
+
+#include <algorithm>
+
+namespace bridge {
+namespace {
+
+constexpr size_t MOST_BOUNDS_BYTES = size_t{48} << 20;
+// After so many, those to come are worth finding fast the few parts that matter to each.
+constexpr int MANY_SWEEPS = 8;
+constexpr size_t MOST_LACKS_BYTES = size_t{16} << 20;
+
+// The smallest time by which gains add up to what is needed; what comes later is forgotten.
+class Enough {
+  public:
+    Enough(std::vector<std::pair<int64_t, int64_t>> &heap, int64_t needed)
+        : heap_(heap), needed_(needed) {
+        heap_.clear();
+    }
+    // NEVER while they do not.
+    int64_t time() const { return sum_ >= needed_ ? heap_.front().first : NEVER; }
+    void add(int64_t time, int64_t gain) {
+        if (gain <= 0 || time >= this->time()) {
+            return;
+        }
+        heap_.emplace_back(time, gain);
+        std::push_heap(heap_.begin(), heap_.end());
+        sum_ += gain;
+        while (sum_ - heap_.front().second >= needed_) {
+            sum_ -= heap_.front().second;
+            std::pop_heap(heap_.begin(), heap_.end());
+            heap_.pop_back();
+        }
+    }
+
+  private:
+    std::vector<std::pair<int64_t, int64_t>> &heap_; // latest first
+    int64_t needed_;
+    int64_t sum_ = 0;
+};
+
+} // namespace
+
+size_t Due::next_in_blocks(size_t i, int64_t until) const {
+    while (i < times_.size()) {
+        if (least_[i / BLOCK] >= until) {
+            i = (i / BLOCK + 1) * BLOCK;
+        } else if (times_[i] < until) {
+            return i;
+        } else {
+            ++i;
+        }
+    }
+    return times_.size();
+}
+
+int64_t Due::least_of(size_t block) const {
+    const auto first = times_.begin() + static_cast<std::ptrdiff_t>(block * BLOCK);
+    const auto n = static_cast<std::ptrdiff_t>(std::min(BLOCK, times_.size() - block * BLOCK));
+    return *std::min_element(first, first + n);
+}
+
+int64_t Due::by_when(int64_t n) {
+    if (least_.empty()) {
+        for (size_t block = 0; block * BLOCK < times_.size(); ++block) {
+            least_.push_back(least_of(block));
+        }
+    }
+    if (n > static_cast<int64_t>(least_.size())) {
+        return NEVER;
+    }
+    sorted_ = least_;
+    const auto nth = sorted_.begin() + n - 1;
+    std::nth_element(sorted_.begin(), nth, sorted_.end());
+    return *nth;
+}
+
+void BookSearch::forget() {
+    touch();
+    bounds_.clear();
+    bounds_bytes_ = 0;
+    lacks_.clear();
+    lacks_bytes_ = 0;
+    for (Facts &facts : facts_) {
+        facts.clear();
+    }
+    for (Facts &facts : of_request_) {
+        facts.clear();
+    }
+}
+
+Facts &BookSearch::facts(std::vector<Facts> &all, size_t id, size_t columns) {
+    while (all.size() <= id) {
+        all.emplace_back(columns);
+    }
+    return all[id];
+}
+
+// Kept from the second search on, as bounds are.
+Lack *BookSearch::lacks_for(const Shape &shape) {
+    const auto id = static_cast<size_t>(shape.lacks);
+    if (id >= lacks_.size()) {
+        lacks_.resize(id + 1);
+    }
+    if (!lacks_[id].sought) {
+        lacks_[id].sought = true;
+        return nullptr;
+    }
+    if (lacks_[id].at.empty()) {
+        const size_t bytes = state_.nodes.size() * sizeof(Lack);
+        if (lacks_bytes_ + bytes > MOST_LACKS_BYTES) {
+            lacks_.clear();
+            lacks_bytes_ = 0;
+            return nullptr;
+        }
+        lacks_bytes_ += bytes;
+        lacks_[id].at.resize(state_.nodes.size());
+        lacks_[id].rises = state_.rises.count();
+    }
+    lacks_[id].take_in(state_.rises);
+    return lacks_[id].at.data();
+}
+
+// Bounds node by node are kept from the second search on: many are made once only.
+NodeBounds *BookSearch::bounds_for(int32_t shape, int64_t length) {
+    const auto [at, is_new] = bounds_.try_emplace({shape, length});
+    if (is_new) {
+        return nullptr;
+    }
+    NodeBounds &bounds = at->second;
+    if (bounds.at.empty()) {
+        const size_t bytes = state_.nodes.size() * sizeof(Windows);
+        if (bounds_bytes_ + bytes > MOST_BOUNDS_BYTES) {
+            bounds_.clear();
+            bounds_bytes_ = 0;
+            return nullptr;
+        }
+        bounds_bytes_ += bytes;
+        bounds.at.resize(state_.nodes.size());
+        for (const int32_t p : state_.requests.shape(shape).positions()) {
+            bounds.at[static_cast<size_t>(p)] = Windows(state_.now);
+        }
+        bounds.rises = state_.rises.count();
+    }
+    for (; bounds.rises < state_.rises.count(); ++bounds.rises) {
+        const Rises::Rise &rise = state_.rises[bounds.rises];
+        if (state_.requests.may_use(shape, rise.position)) {
+            bounds.at[static_cast<size_t>(rise.position)].open(first_reaching(rise.from, length),
+                                                               rise.until);
+        }
+    }
+    return &bounds;
+}
+
+int64_t BookSearch::most(const Group &sought, size_t position) {
+    const int64_t holds =
+        state_.requests.most(sought.shape, state_.nodes.type(position), state_.nodes);
+    return std::min(holds, sought.most_per_node);
+}
+
+// The earliest start of one chunk on one node; one after `latest` may be too early (NEVER is not).
+int64_t BookSearch::next_start(const Group &sought, const Shape &shape, size_t position,
+                               int64_t from, int64_t length, int64_t latest, Lack *lack) {
+    int64_t start = lack == nullptr ? from : lack->after(from);
+    if (start == NEVER || most(sought, position) == 0) {
+        return NEVER;
+    }
+    while (start <= latest) {
+        start = state_.lines.next_fit(position, shape.line_need(), start, length, latest,
+                                      shape.rough_need(), lack);
+        if (start > latest || start == NEVER) {
+            return lack == nullptr ? start : lack->after(start);
+        }
+        const int64_t open = state_.requests.next_open(shape, position, start, length);
+        if (open == start) {
+            return start;
+        }
+        start = open;
+    }
+    return start;
+}
+
+// The same by what is known, and adding to it.
+int64_t BookSearch::next_start(const Group &sought, const Shape &shape, size_t position,
+                               int64_t from, int64_t length, int64_t latest, Windows *known,
+                               Lack *lack) {
+    if (known == nullptr) {
+        return next_start(sought, shape, position, from, length, latest, lack);
+    }
+    int64_t start = known->next(from);
+    while (start <= latest && start != NEVER) {
+        const int64_t limit = std::min(latest, known->end(start) - 1);
+        const int64_t fits = next_start(sought, shape, position, start, length, limit, lack);
+        if (fits <= limit) {
+            start = fits;
+            break;
+        }
+        start = known->next(fits);
+    }
+    known->close(from, start);
+    return start;
+}
+
+// The earliest start of one chunk anywhere, on the first node if there are several.
+int64_t BookSearch::next_single(const Group &sought, int64_t length, int64_t from, int64_t latest,
+                                const std::vector<int32_t> &positions, NodeBounds *bounds,
+                                Lack *lacks, Lifted lifted) {
+    const Shape &shape = state_.requests.shape(sought.shape);
+    int64_t best = NEVER;
+    int32_t where = -1;
+    const auto offer = [&](int32_t p, int64_t lower, Windows *known, Lack *lack) {
+        const int64_t limit = best == NEVER ? latest : p < where ? best : best - 1;
+        if (lower > limit) {
+            return;
+        }
+        const int64_t start =
+            next_start(sought, shape, static_cast<size_t>(p), lower, length, limit, known, lack);
+        if (start <= limit && start != NEVER) {
+            best = start;
+            where = p;
+        }
+    };
+    const auto lack_of = [&](int32_t p) { return lacks == nullptr ? nullptr : lacks + p; };
+    if (lifted.placed != nullptr) {
+        const int64_t reaching = std::max(from, first_reaching(lifted.from, length));
+        for (const Placed &placed : *lifted.placed) {
+            if (state_.requests.may_use(sought.shape, placed.position)) {
+                const auto p = static_cast<size_t>(placed.position);
+                const int64_t known =
+                    bounds == nullptr ? from : std::min(bounds->at[p].next(from), reaching);
+                offer(placed.position, known, nullptr, nullptr);
+            }
+        }
+    }
+    if (bounds == nullptr) {
+        for (const int32_t p : positions) {
+            offer(p, from, nullptr, lack_of(p));
+            if (best == from && where <= p) {
+                break;
+            }
+        }
+    } else {
+        first_.clear();
+        size_t first = 0;
+        for (const int32_t p : positions) {
+            first_.push_back(bounds->at[static_cast<size_t>(p)].next(from));
+            first = first_.back() < first_[first] ? first_.size() - 1 : first;
+        }
+        const auto look = [&](size_t i) {
+            const int32_t p = positions[i];
+            offer(p, first_[i], &bounds->at[static_cast<size_t>(p)], lack_of(p));
+        };
+        if (!first_.empty()) {
+            look(first);
+        }
+        for (size_t i = 0; i < first_.size(); ++i) {
+            if (first_[i] <= std::min(best, latest) && i != first) {
+                look(i);
+            }
+        }
+    }
+    found_ = {best, length, sought, where};
+    return best;
+}
+
+// Brings a node's part up to date for starts from `start` on.
+void BookSearch::look(Part &part, const Group &sought, int64_t start, int64_t length,
+                      int64_t latest, Windows *known, Lack *lack) {
+    const Shape &shape = state_.requests.shape(sought.shape);
+    const auto p = static_cast<size_t>(part.position);
+    const int64_t fits = next_start(sought, shape, p, start, length, latest, known, lack);
+    if (fits != start) {
+        part.room = 0;
+        part.same_until = part.rise = fits;
+        return;
+    }
+    const int64_t most = shape.exclusive ? 1 : part.most;
+    const NodeLines::Room room = state_.lines.room(p, shape.line_need(), start, length, most);
+    part.room = shape.exclusive ? part.most : room.times;
+    part.same_until = room.same_until;
+    part.rise = room.rise;
+    for (const int32_t c : shape.classes) { // until the next closed time comes into reach
+        const int64_t closes = state_.requests.cls(c).change_after(p, end_of(start, length) - 1);
+        if (closes != NEVER) {
+            part.same_until = std::min(part.same_until, first_reaching(closes, length));
+        }
+    }
+}
+
+// The earliest start of several chunks: a sweep that jumps to the first time by which enough nodes
+// can have come to hold enough more.
+int64_t BookSearch::next_several(const Group &sought, int64_t length, int64_t from, int64_t latest,
+                                 const std::vector<int32_t> &positions, NodeBounds *bounds,
+                                 Lack *lacks, Lifted lifted, const Facts::Known &known) {
+    touch(); // parts_ are about this search now
+    parts_.clear();
+    for (const int32_t p : positions) {
+        const int64_t most = std::min(this->most(sought, static_cast<size_t>(p)), sought.count);
+        if (most > 0) {
+            const int64_t first =
+                bounds == nullptr ? from : bounds->at[static_cast<size_t>(p)].next(from);
+            parts_.push_back({p, most, 0, first, first, false});
+        }
+    }
+    if (lifted.placed != nullptr && bounds != nullptr) {
+        const int64_t reaching = std::max(from, first_reaching(lifted.from, length));
+        for (const Placed &placed : *lifted.placed) {
+            const auto part = std::lower_bound(
+                parts_.begin(), parts_.end(), placed.position,
+                [](const Part &a, int32_t position) { return a.position < position; });
+            if (part != parts_.end() && part->position == placed.position) {
+                part->same_until = part->rise = std::min(part->rise, reaching);
+                part->lifted = true;
+            }
+        }
+    }
+    due_.clear();
+    for (const Part &part : parts_) {
+        due_.add(part.rise);
+    }
+    int sweeps = 0;
+    for (int64_t start = from; start <= latest && start != NEVER;) {
+        int64_t held = 0; // at the start
+        Enough enough(gains_, sought.count);
+        // What comes to hold something later does not matter.
+        const int64_t bound =
+            ++sweeps < MANY_SWEEPS ? NEVER : end_of(std::max(start, due_.by_when(sought.count)), 1);
+        int64_t until = bound;
+        for (size_t i = due_.next(0, until); i < parts_.size(); i = due_.next(i + 1, until)) {
+            Part &part = parts_[i];
+            if (part.same_until <= start) {
+                const auto p = static_cast<size_t>(part.position);
+                look(part, sought, start, length, std::min(latest, enough.time() - 1),
+                     part.lifted || bounds == nullptr ? nullptr : &bounds->at[p],
+                     part.lifted || lacks == nullptr ? nullptr : lacks + p);
+                due_.set(i, part.room > 0 ? start : part.rise);
+            }
+            held += part.room;
+            if (held >= sought.count) {
+                found_ = {start, length, sought, -1};
+                return start;
+            }
+            enough.add(start, part.room);
+            enough.add(part.rise, part.most - part.room);
+            until = std::min(bound, enough.time());
+        }
+        start = until == NEVER ? NEVER : known.next_open(until);
+    }
+    return NEVER;
+}
+
+// Whether a search that knows nothing of each node is to go by spans. They are kept while such
+// searches are many: each booking costs more then.
+bool BookSearch::keeps_spans(const Shape &shape, bool known) {
+    constexpr size_t FEW_NODES = 64;
+    // Until jobs are as many as nodes, lines are short.
+    const auto worth_it = std::max<int64_t>(512, static_cast<int64_t>(shape.positions().size()));
+    constexpr int64_t NOT_WORTH_IT = -512;
+    if (known) {
+        if (span_worth_ > NOT_WORTH_IT && --span_worth_ == NOT_WORTH_IT) {
+            state_.lines.drop_spans();
+        }
+        return false;
+    }
+    if (shape.positions().size() < FEW_NODES) {
+        return false;
+    }
+    if (span_worth_ < worth_it) {
+        ++span_worth_;
+    }
+    const Spans &spans = state_.lines.spans();
+    if (spans.kept() ? spans.is_late(state_.now) || spans.outgrown() : span_worth_ >= worth_it) {
+        state_.lines.summarize(state_.now);
+    }
+    return spans.kept();
+}
+
+// The same span by span, looking only at nodes on which it may start there.
+int64_t BookSearch::next_by_spans(const Group &sought, int64_t length, int64_t from, int64_t latest,
+                                  Lack *lacks, const Facts::Known &known) {
+    const Shape &shape = state_.requests.shape(sought.shape);
+    const Spans &spans = state_.lines.spans();
+    const int64_t each = std::min(sought.most_per_node, sought.count);
+    const auto least = static_cast<size_t>((sought.count + each - 1) / each); // nodes
+    int64_t time = from;
+    while (time <= latest && time < spans.end()) {
+        const int64_t until = std::min(end_of(latest, 1), spans.span_end(time));
+        if (spans.mark(shape.line_need(), length, time, until, least - 1, marks_) >= least) {
+            marked_.clear();
+            for (const int32_t p : shape.positions()) {
+                if (marks_[static_cast<size_t>(p)] != 0) {
+                    marked_.push_back(p);
+                }
+            }
+            state_.lines.warm(marked_, time);
+            const int64_t start =
+                sought.count == 1
+                    ? next_single(sought, length, time, until - 1, marked_, nullptr, lacks, {})
+                    : next_several(sought, length, time, until - 1, marked_, nullptr, lacks, {},
+                                   known);
+            if (start != NEVER) {
+                return start;
+            }
+        }
+        time = known.next_open(until);
+    }
+    if (time > latest) {
+        return NEVER;
+    }
+    return sought.count == 1
+               ? next_single(sought, length, time, latest, shape.positions(), nullptr, lacks, {})
+               : next_several(sought, length, time, latest, shape.positions(), nullptr, lacks, {},
+                              known);
+}
+
+int64_t BookSearch::next_of(const Group &sought, int32_t fact, int64_t length, int64_t from,
+                            int64_t latest, Lifted lifted) {
+    const Shape &shape = state_.requests.shape(sought.shape);
+    if (sought.most_per_node == 0 || from > latest) {
+        return NEVER;
+    }
+    NodeBounds *bounds = bounds_for(sought.shape, length);
+    // A replan passes few nodes over by them: less than they cost.
+    Lack *lacks = lifted.placed == nullptr ? lacks_for(shape) : nullptr;
+    if (sought.count == 1 && bounds != nullptr) {
+        keeps_spans(shape, true);
+        return next_single(sought, length, from, latest, shape.positions(), bounds, lacks, lifted);
+    }
+    Facts &facts = this->facts(facts_, static_cast<size_t>(fact), state_.nodes.columns());
+    facts.look_up(shape.want.data(), sought.count, length, state_.rises, lifted.from, lifted.until,
+                  state_.now, latest, known_);
+    const int64_t begin = known_.next_open(from);
+    const bool learns = begin == known_.next_open(state_.now);
+    if (begin > latest) {
+        return NEVER;
+    }
+    int64_t start = NEVER;
+    if (keeps_spans(shape, bounds != nullptr)) {
+        start = next_by_spans(sought, length, begin, latest, lacks, known_);
+    } else if (sought.count == 1) {
+        start =
+            next_single(sought, length, begin, latest, shape.positions(), bounds, lacks, lifted);
+    } else {
+        start = next_several(sought, length, begin, latest, shape.positions(), bounds, lacks,
+                             lifted, known_);
+    }
+    if (learns) {
+        const int64_t bound = start == NEVER && latest != NEVER ? latest + 1 : start;
+        facts.learn(shape.want.data(), sought.count, length, bound, state_.rises);
+    }
+    return start;
+}
+
+int64_t BookSearch::next_on_nodes(int32_t id, int64_t length, int64_t from, int64_t latest,
+                                  Lifted lifted) {
+    const Request &request = state_.requests[id];
+    if (request.sought.size() == 1) {
+        return next_of(request.sought.front(), request.facts.front(), length, from, latest, lifted);
+    }
+    Facts &facts = this->facts(of_request_, static_cast<size_t>(id), 0);
+    Facts::Known known;
+    facts.look_up(nullptr, 0, length, state_.rises, lifted.from, lifted.until, state_.now, latest,
+                  known);
+    int64_t start = known.next_open(from);
+    const bool learns = start == known.next_open(state_.now);
+    std::vector<Placed> unused;
+    while (start <= latest && start != NEVER) {
+        const int64_t before = start;
+        for (size_t g = 0; g < request.sought.size() && start <= latest; ++g) {
+            start = next_of(request.sought[g], request.facts[g], length, start, latest, lifted);
+        }
+        if (start == before) { // each group alone fits here
+            if (map_groups(request, start, length, unused)) {
+                break;
+            }
+            start = known.next_open(change_after(request, start));
+        }
+    }
+    if (start > latest) {
+        start = NEVER;
+    }
+    if (learns) {
+        const int64_t bound = start == NEVER && latest != NEVER ? latest + 1 : start;
+        facts.learn(nullptr, 0, length, bound, state_.rises);
+    }
+    return start;
+}
+
+int64_t BookSearch::change_after(const Request &request, int64_t time) const {
+    int64_t change = NEVER;
+    for (const Group &sought : request.sought) {
+        const Shape &shape = state_.requests.shape(sought.shape);
+        for (const int32_t p : shape.positions()) {
+            change = std::min(change, state_.lines.change_after(static_cast<size_t>(p), time));
+            for (const int32_t c : shape.classes) {
+                change = std::min(
+                    change, state_.requests.cls(c).change_after(static_cast<size_t>(p), time));
+            }
+        }
+    }
+    return change;
+}
+
+int64_t BookSearch::next(int32_t request, int64_t length, Terms terms, int64_t from, int64_t latest,
+                         Lifted lifted) {
+    int64_t start = std::max(from, state_.now);
+    for (int64_t on_nodes = -1; start <= latest && start != NEVER;) {
+        int64_t before = -1;
+        while (start != before && start <= latest) { // the ceilings hold it here
+            before = start;
+            for (const Term &term : terms) {
+                if (term.mode != TermMode::COUNT && start <= latest) {
+                    start = state_.ceilings[static_cast<size_t>(term.ceiling)].next_fit(
+                        term.amount, start, length, latest);
+                }
+            }
+        }
+        if (start == on_nodes || start > latest) {
+            break;
+        }
+        on_nodes = next_on_nodes(request, length, start, latest, lifted);
+        if (on_nodes == start) {
+            break;
+        }
+        start = on_nodes;
+    }
+    return start > latest ? NEVER : start;
+}
+
+} // namespace bridge

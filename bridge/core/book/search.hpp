@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// When a request can start, and where: the search of a book.
+//
+// Rules:
+// 1. Exact: a start is passed over only if no mapping exists there. Candidates are the first start
+//    allowed and the times at which something ends or opens (the last one allowed, and those from
+//    which the job ends as something begins, when the latest start is sought).
+// 2. Nodes are taken in order of rank, then index; a node takes as many chunks as fit (FREE).
+// 3. Several groups on shared nodes are a packing problem: the chunks that are dearest (largest
+//    share of the system) first onto the first nodes; if that fails, every way (book_packing.cpp).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "book/capacity_constraint.hpp"
+#include "book/lines.hpp"
+#include "book/nodes.hpp"
+#include "book/requests.hpp"
+#include "book/search_cache.hpp"
+
+namespace bridge {
+
+enum class TermMode : int8_t { BOTH = 0, COUNT = 1, CHECK = 2 };
+
+struct Term {
+    int32_t ceiling;
+    int64_t amount;
+    TermMode mode;
+};
+
+struct Terms {
+    const Term *at;
+    size_t n;
+
+    const Term *begin() const { return at; }
+    const Term *end() const { return at + n; }
+};
+
+// Chunks of one group on one node; group RAW: amounts that no request describes.
+struct Placed {
+    int32_t position;
+    int32_t group;
+    int32_t chunks;
+};
+
+// What the search reads. Whoever gives something back pushes a rise.
+struct BookState {
+    int64_t now;
+    BookNodes nodes;
+    NodeLines lines;
+    BookRequests requests;
+    std::vector<Ceiling> ceilings;
+    Rises rises;
+};
+
+// Something given back for the time of one search.
+struct Lifted {
+    int64_t from = NEVER;
+    int64_t until = NEVER;
+    const std::vector<Placed> *placed = nullptr;
+};
+
+// From when on each part of a sweep may hold something. Few matter at a time, so in long sweeps the
+// least of each block of parts is kept, too.
+class Due {
+  public:
+    void clear() {
+        times_.clear();
+        least_.clear();
+    }
+    void add(int64_t time) { times_.push_back(time); }
+    void set(size_t i, int64_t time) {
+        times_[i] = time;
+        if (!least_.empty()) {
+            least_[i / BLOCK] = least_of(i / BLOCK);
+        }
+    }
+    // The first part from `i` on that is due before `until`; their number if none is.
+    size_t next(size_t i, int64_t until) const {
+        if (!least_.empty()) {
+            return next_in_blocks(i, until);
+        }
+        while (i < times_.size() && times_[i] >= until) {
+            ++i;
+        }
+        return i;
+    }
+    // A time by which at least `n` are due; from then on blocks are kept.
+    int64_t by_when(int64_t n);
+
+  private:
+    static constexpr size_t BLOCK = 32;
+    std::vector<int64_t> times_;
+    std::vector<int64_t> least_;  // by block; empty: not kept
+    std::vector<int64_t> sorted_; // scratch
+
+    size_t next_in_blocks(size_t i, int64_t until) const;
+    int64_t least_of(size_t block) const;
+};
+
+class BookSearch {
+  public:
+    explicit BookSearch(BookState &state) : state_(state) {}
+
+    // The earliest start in [from, latest], or NEVER; the latest in [earliest, from], or -1.
+    int64_t next(int32_t request, int64_t length, Terms terms, int64_t from, int64_t latest,
+                 Lifted lifted = {});
+    int64_t last(int32_t request, int64_t length, Terms terms, int64_t from, int64_t earliest);
+
+    // The same, nodes alone.
+    int64_t next_on_nodes(int32_t request, int64_t length, int64_t from, int64_t latest,
+                          Lifted lifted = {});
+
+    // Nodes for a request at a start; false if there are none.
+    bool map(int32_t request, int64_t start, int64_t length, std::vector<Placed> &placed);
+
+    // How many chunks fit on a node at a start, at most `most`.
+    int64_t room(const Group &sought, size_t position, int64_t start, int64_t length, int64_t most);
+    // On an empty node.
+    int64_t most(const Group &sought, size_t position);
+
+    // Forgets what was learnt; to be called when nodes can do what they never could.
+    void forget();
+    // Something was booked or given back: the last mapping found is stale.
+    void touch() { found_.start = -1; }
+
+    // Starts at which the search for a packing was given up as too large.
+    int64_t given_up() const { return given_up_; }
+
+  private:
+    BookState &state_;
+    int64_t given_up_ = 0;
+
+    // What was learnt.
+    struct BoundsKey {
+        int32_t shape;
+        int64_t length;
+        bool operator==(const BoundsKey &other) const {
+            return shape == other.shape && length == other.length;
+        }
+    };
+    struct BoundsHash {
+        size_t operator()(const BoundsKey &key) const {
+            return (static_cast<size_t>(key.shape) * 0x9E3779B97F4A7C15u) ^
+                   (static_cast<size_t>(key.length) * 0xC2B2AE3D27D4EB4Fu);
+        }
+    };
+    std::unordered_map<BoundsKey, NodeBounds, BoundsHash> bounds_;
+    size_t bounds_bytes_ = 0;
+    std::vector<Lacks> lacks_; // by Shape::lacks
+    size_t lacks_bytes_ = 0;
+    std::vector<Facts> facts_;      // by Request::facts
+    std::vector<Facts> of_request_; // by request: (length) alone, for those of several groups
+
+    // One node's part in a sweep for several chunks.
+    struct Part {
+        int32_t position;
+        int64_t most;
+        int64_t room;
+        int64_t same_until;
+        int64_t rise;
+        bool lifted; // what is known of it does not hold for this search
+    };
+    std::vector<Part> parts_;
+    Due due_;
+    std::vector<std::pair<int64_t, int64_t>> gains_;
+    std::vector<int64_t> first_;
+    Facts::Known known_; // of one sought group
+
+    int64_t span_worth_ = 0;      // how much more often spans would have helped than not
+    std::vector<uint8_t> marks_;  // scratch, by position
+    std::vector<int32_t> marked_; // scratch
+
+    // What the last search for one sought group found; its mapping is known then.
+    struct Found {
+        int64_t start = -1;
+        int64_t length = 0;
+        Group sought{};
+        int32_t position = -1; // of a single chunk; several are in parts_
+    };
+    Found found_;
+
+    NodeBounds *bounds_for(int32_t shape, int64_t length);
+    Lack *lacks_for(const Shape &shape); // by position
+    Facts &facts(std::vector<Facts> &all, size_t id, size_t columns);
+    int64_t next_start(const Group &sought, const Shape &shape, size_t position, int64_t from,
+                       int64_t length, int64_t latest, Lack *lack);
+    int64_t next_start(const Group &sought, const Shape &shape, size_t position, int64_t from,
+                       int64_t length, int64_t latest, Windows *known, Lack *lack);
+    int64_t last_start(const Group &sought, const Shape &shape, size_t position, int64_t from,
+                       int64_t length, int64_t earliest);
+    int64_t next_of(const Group &sought, int32_t fact, int64_t length, int64_t from, int64_t latest,
+                    Lifted lifted);
+    int64_t next_single(const Group &sought, int64_t length, int64_t from, int64_t latest,
+                        const std::vector<int32_t> &positions, NodeBounds *bounds, Lack *lacks,
+                        Lifted lifted);
+    int64_t next_several(const Group &sought, int64_t length, int64_t from, int64_t latest,
+                         const std::vector<int32_t> &positions, NodeBounds *bounds, Lack *lacks,
+                         Lifted lifted, const Facts::Known &known);
+    bool keeps_spans(const Shape &shape, bool known);
+    int64_t next_by_spans(const Group &sought, int64_t length, int64_t from, int64_t latest,
+                          Lack *lacks, const Facts::Known &known);
+    void look(Part &part, const Group &sought, int64_t start, int64_t length, int64_t latest,
+              Windows *known, Lack *lack);
+    int64_t last_of(const Group &sought, int64_t length, int64_t from, int64_t earliest);
+    int64_t last_on_nodes(int32_t request, int64_t length, int64_t from, int64_t earliest);
+    int64_t change_after(const Request &request, int64_t time) const;
+    int64_t change_before(const Request &request, int64_t time, int64_t length) const;
+    bool map_one(const Request &request, int64_t start, int64_t length,
+                 std::vector<Placed> &placed);
+    bool map_groups(const Request &request, int64_t start, int64_t length,
+                    std::vector<Placed> &placed);
+};
+
+} // namespace bridge

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "book/search_cache.hpp"
+
+#include <algorithm>
+
+namespace bridge {
+namespace {
+
+constexpr size_t MOST_SINCE = 4096; // rises
+
+} // namespace
+
+int64_t Facts::Known::next_open(int64_t time) const {
+    if (time >= bound) {
+        return time;
+    }
+    for (const auto &[from, until] : open) {
+        if (time < until) {
+            return std::max(time, from);
+        }
+    }
+    return bound;
+}
+
+void Facts::look_up(const int64_t *want, int64_t count, int64_t length, const Rises &rises,
+                    int64_t lifted_from, int64_t lifted_until, int64_t now, int64_t latest,
+                    Known &known) {
+    known.open.clear();
+    known.bound = now;
+    const int64_t enough = latest == NEVER ? NEVER : latest + 1;
+    Entry *best = nullptr;
+    for (Entry &entry : entries_) {
+        if (std::min(entry.bound, enough) < known.bound) {
+            break; // the rest says less still
+        }
+        if (best != nullptr && std::min(entry.bound, enough) == known.bound &&
+            entry.rises <= best->rises) {
+            continue;
+        }
+        if (entry.length > length || entry.count > count) {
+            continue;
+        }
+        const int64_t *amounts = amounts_.data() + entry.row * columns_;
+        bool more = true;
+        for (size_t c = 0; more && c < columns_; ++c) {
+            more = amounts[c] <= want[c];
+        }
+        if (more) {
+            best = &entry;
+            known.bound = std::min(entry.bound, enough);
+        }
+    }
+    if (best == nullptr) {
+        return;
+    }
+    best->used = uses_++;
+    const auto open = [&](int64_t from, int64_t until) {
+        const int64_t begin = std::max(now, first_reaching(from, best->length));
+        const int64_t end = std::min(until, known.bound);
+        if (begin < end &&
+            (known.open.empty() || known.open.back() != std::make_pair(begin, end))) {
+            known.open.emplace_back(begin, end);
+        }
+    };
+    if (lifted_from != NEVER) {
+        open(lifted_from, lifted_until);
+    }
+    for (size_t i = best->rises; i < rises.count(); ++i) {
+        open(rises[i].from, rises[i].until);
+    }
+    std::sort(known.open.begin(), known.open.end());
+    size_t kept = 0;
+    for (const auto &window : known.open) {
+        if (kept > 0 && window.first <= known.open[kept - 1].second) {
+            known.open[kept - 1].second = std::max(known.open[kept - 1].second, window.second);
+        } else {
+            known.open[kept++] = window;
+        }
+    }
+    known.open.resize(kept);
+}
+
+void Facts::learn(const int64_t *want, int64_t count, int64_t length, int64_t bound,
+                  const Rises &rises) {
+    drop_old(rises);
+    const auto later = [](const Entry &a, int64_t value) { return a.bound > value; };
+    const auto first = std::lower_bound(entries_.begin(), entries_.end(), bound, later);
+    const auto implied = [&](const Entry &entry) { // the new entry says it as well
+        if (entry.length < length || entry.count < count) {
+            return false;
+        }
+        const int64_t *amounts = amounts_.data() + entry.row * columns_;
+        for (size_t c = 0; c < columns_; ++c) {
+            if (amounts[c] < want[c]) {
+                return false;
+            }
+        }
+        free_rows_.push_back(entry.row);
+        return true;
+    };
+    entries_.erase(std::remove_if(first, entries_.end(), implied), entries_.end());
+    if (entries_.size() == KEPT) {
+        const auto oldest =
+            std::min_element(entries_.begin(), entries_.end(),
+                             [](const Entry &x, const Entry &y) { return x.used < y.used; });
+        free_rows_.push_back(oldest->row);
+        entries_.erase(oldest);
+    }
+    if (free_rows_.empty()) {
+        free_rows_.push_back(entries_.size()); // all rows before it are in use
+        amounts_.resize((entries_.size() + 1) * columns_);
+    }
+    const size_t row = free_rows_.back();
+    free_rows_.pop_back();
+    std::copy_n(want, columns_, amounts_.data() + row * columns_);
+    const auto place = std::lower_bound(entries_.begin(), entries_.end(), bound, later);
+    entries_.insert(place, {bound, rises.count(), length, count, row, uses_++});
+}
+
+// Forgets what so many rises have followed that reading them takes longer than a search.
+void Facts::drop_old(const Rises &rises) {
+    if (rises.count() - oldest_ <= MOST_SINCE) {
+        return;
+    }
+    oldest_ = rises.count();
+    const auto is_old = [&](const Entry &entry) {
+        if (rises.count() - entry.rises > MOST_SINCE) {
+            free_rows_.push_back(entry.row);
+            return true;
+        }
+        oldest_ = std::min(oldest_, entry.rises);
+        return false;
+    };
+    entries_.erase(std::remove_if(entries_.begin(), entries_.end(), is_old), entries_.end());
+}
+
+void Windows::close(int64_t since, int64_t till) {
+    if (till <= since) {
+        return;
+    }
+    size_t i = 0;
+    while (i < MOST && until_[i] <= since) {
+        ++i;
+    }
+    if (i < MOST && from_[i] < since) { // what is before it stays
+        if (till < until_[i]) {
+            if (from_[MOST - 1] != NEVER) {
+                return;
+            }
+            for (size_t j = MOST - 1; j > i; --j) {
+                from_[j] = from_[j - 1];
+                until_[j] = until_[j - 1];
+            }
+            until_[i] = since;
+            from_[i + 1] = till;
+            return;
+        }
+        until_[i++] = since;
+    }
+    size_t past = i;
+    while (past < MOST && until_[past] <= till && from_[past] != NEVER) {
+        ++past;
+    }
+    if (past < MOST && from_[past] < till) {
+        from_[past] = till;
+    }
+    for (; past < MOST; ++i, ++past) {
+        from_[i] = from_[past];
+        until_[i] = until_[past];
+    }
+    for (; i < MOST; ++i) {
+        from_[i] = until_[i] = NEVER;
+    }
+}
+
+void Windows::open(int64_t since, int64_t till) {
+    std::array<int64_t, MOST + 1> from;
+    std::array<int64_t, MOST + 1> until;
+    size_t n = 0;
+    size_t i = 0;
+    for (; i < MOST && from_[i] != NEVER && until_[i] < since; ++i, ++n) {
+        from[n] = from_[i];
+        until[n] = until_[i];
+    }
+    for (; i < MOST && from_[i] != NEVER && from_[i] <= till; ++i) {
+        since = std::min(since, from_[i]);
+        till = std::max(till, until_[i]);
+    }
+    from[n] = since;
+    until[n++] = till;
+    for (; i < MOST && from_[i] != NEVER; ++i, ++n) {
+        from[n] = from_[i];
+        until[n] = until_[i];
+    }
+    if (n > MOST) { // the two that are nearest become one
+        size_t nearest = 1;
+        for (size_t j = 2; j < n; ++j) {
+            if (from[j] - until[j - 1] < from[nearest] - until[nearest - 1]) {
+                nearest = j;
+            }
+        }
+        until[nearest - 1] = until[nearest];
+        for (size_t j = nearest + 1; j < n; ++j) {
+            from[j - 1] = from[j];
+            until[j - 1] = until[j];
+        }
+        --n;
+    }
+    for (i = 0; i < MOST; ++i) {
+        from_[i] = i < n ? from[i] : NEVER;
+        until_[i] = i < n ? until[i] : NEVER;
+    }
+}
+
+} // namespace bridge

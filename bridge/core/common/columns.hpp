@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// NumPy columns in and out of the kernels: every refusal names the argument.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/buffer.hpp"
+
+namespace bridge {
+
+namespace nb = nanobind;
+
+// Amounts of a counted thing are held in 32 bits inside; sums of two must not overflow.
+constexpr int64_t MOST_COUNT = int64_t{1} << 30;
+
+[[noreturn]] inline void refuse(const std::string &what) {
+    throw nb::value_error(what.c_str());
+}
+
+template <typename T> const char *dtype_name() {
+    if constexpr (std::is_same_v<T, bool>) {
+        return "bool";
+    } else if constexpr (std::is_same_v<T, int8_t>) {
+        return "int8";
+    } else if constexpr (std::is_same_v<T, int32_t>) {
+        return "int32";
+    } else if constexpr (std::is_same_v<T, uint64_t>) {
+        return "uint64";
+    } else {
+        static_assert(std::is_same_v<T, int64_t>);
+        return "int64";
+    }
+}
+
+// A checked view of an argument; holds a reference to the array.
+template <typename T> class Column {
+  public:
+    Column(const char *name, nb::handle argument, size_t dimensions = 1) : name_(name) {
+        if (!nb::try_cast(argument, array_, false)) {
+            refuse(text() + "expected a C-contiguous NumPy array of " + dtype_name<T>() + ", got " +
+                   describe(argument));
+        }
+        if (array_.ndim() != dimensions) {
+            refuse(text() + "expected " + std::to_string(dimensions) + " dimension(s), got " +
+                   std::to_string(array_.ndim()));
+        }
+    }
+
+    size_t rows() const { return array_.shape(0); }
+    size_t columns() const { return array_.shape(1); }
+    const T *data() const { return array_.data(); }
+    T operator[](size_t i) const { return array_.data()[i]; }
+
+    const Column &expect_rows(size_t n, const char *as) const {
+        if (rows() != n) {
+            refuse(text() + "expected " + std::to_string(n) + " rows (" + as + "), got " +
+                   std::to_string(rows()));
+        }
+        return *this;
+    }
+    const Column &expect_columns(size_t n, const char *as) const {
+        if (columns() != n) {
+            refuse(text() + "expected " + std::to_string(n) + " columns (" + as + "), got " +
+                   std::to_string(columns()));
+        }
+        return *this;
+    }
+    const Column &at_least(T least) const { return within(least, std::numeric_limits<T>::max()); }
+    const Column &within(T least, T most) const {
+        for (size_t i = 0; i < array_.size(); ++i) {
+            const T value = array_.data()[i];
+            if (value < least || value > most) {
+                refuse(text() + std::to_string(value) + " at position " + std::to_string(i) +
+                       (value < least ? " is less than " + std::to_string(least)
+                                      : " is more than " + std::to_string(most)));
+            }
+        }
+        return *this;
+    }
+    // CSR offsets: from 0, ascending, to `n`.
+    const Column &expect_offsets(size_t n, const char *into) const {
+        if (rows() == 0 || array_.data()[0] != 0) {
+            refuse(text() + "offsets must begin with 0");
+        }
+        for (size_t i = 1; i < rows(); ++i) {
+            if (array_.data()[i] < array_.data()[i - 1]) {
+                refuse(text() + "offsets fall at position " + std::to_string(i));
+            }
+        }
+        if (static_cast<size_t>(array_.data()[rows() - 1]) != n) {
+            refuse(text() + "the last offset is " + std::to_string(array_.data()[rows() - 1]) +
+                   ", but " + into + " has " + std::to_string(n) + " rows");
+        }
+        return *this;
+    }
+
+  private:
+    std::string name_;
+    nb::ndarray<const T, nb::c_contig, nb::device::cpu> array_;
+
+    std::string text() const { return name_ + ": "; }
+    static std::string describe(nb::handle argument) {
+        std::string text = nb::str(argument.type().attr("__name__")).c_str();
+        if (nb::hasattr(argument, "dtype")) {
+            const nb::object dtype = nb::getattr(argument, "dtype");
+            text += std::string(" of ") + nb::str(dtype).c_str();
+        }
+        if (nb::hasattr(argument, "flags")) {
+            const nb::object flags = nb::getattr(argument, "flags");
+            const nb::object contiguous = nb::getattr(flags, "c_contiguous", nb::none());
+            if (contiguous.is(nb::handle(Py_False))) {
+                text += ", not contiguous";
+            }
+        }
+        return text;
+    }
+};
+
+inline int64_t scalar(const char *name, int64_t value, int64_t least,
+                      int64_t most = std::numeric_limits<int64_t>::max()) {
+    if (value < least || value > most) {
+        refuse(std::string(name) + ": " + std::to_string(value) +
+               (value < least ? " is less than " + std::to_string(least)
+                              : " is more than " + std::to_string(most)));
+    }
+    return value;
+}
+
+// Hands a vector to NumPy without copying it.
+template <typename T> nb::ndarray<nb::numpy, T, nb::ndim<1>> to_numpy(std::vector<T> values) {
+    auto *kept = new std::vector<T>(std::move(values));
+    nb::capsule owner(kept, [](void *p) noexcept { delete static_cast<std::vector<T> *>(p); });
+    return nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner);
+}
+
+template <typename T> nb::ndarray<nb::numpy, T, nb::ndim<1>> to_numpy(Buffer<T> values) {
+    const size_t n = values.size();
+    T *kept = values.release();
+    nb::capsule owner(kept, [](void *p) noexcept { std::free(p); });
+    return nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept, {n}, owner);
+}
+
+} // namespace bridge

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is free on each node, from now to the end of time.
+//
+// A node's timeline is a sorted sequence of segments. Column 0 is *occupancy*: a node has WHOLE of
+// it, a shared holder takes 1 and an exclusive one takes WHOLE, so "nobody else is there" is an
+// amount like any other and an exclusive holder need not take the resources themselves. Columns 1
+// and up are the resources.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "common/times.hpp"
+
+namespace bridge {
+
+constexpr int64_t WHOLE = int64_t{1} << 30;
+
+// Amounts wanted at each second; only the first `columns` matter.
+struct Need {
+    const int64_t *amounts;
+    size_t columns;
+};
+
+class Timelines {
+  public:
+    Timelines(size_t n_nodes, size_t columns) : columns_(columns), nodes_(n_nodes) {}
+
+    size_t columns() const { return columns_; }
+
+    struct Holder {
+        int64_t end; // > now
+        std::vector<int64_t> taken;
+    };
+
+    // Begins a node's timeline: `amounts` from `now` on, less what holders keep until they end.
+    // Sorts the holders.
+    void open(size_t node, int64_t now, const int64_t *amounts, std::vector<Holder> &holders);
+
+    // The earliest start in [from, latest] at which the need is free for `length`, or NEVER.
+    int64_t next_fit(size_t node, Need need, int64_t from, int64_t length, int64_t latest) const;
+
+    // The least that is free in [start, end), per column.
+    void least(size_t node, int64_t start, int64_t end, int64_t *amounts) const;
+
+    // The first second >= `time` at which somebody is there, or NEVER.
+    int64_t busy_from(size_t node, int64_t time) const;
+
+    // Takes amounts, one per column, out of [start, end).
+    void book(size_t node, int64_t start, int64_t end, const int64_t *amounts);
+
+    // A node's timeline becomes that of a node of the same columns.
+    void copy(const Timelines &other, size_t from, size_t to) { nodes_[to] = other.nodes_[from]; }
+
+    // Writes the timeline behind `numbers`; nodes of which the same is free write the same.
+    void append(size_t node, std::vector<int64_t> &numbers) const {
+        const Timeline &line = nodes_[node];
+        numbers.insert(numbers.end(), line.begin.begin(), line.begin.end());
+        numbers.insert(numbers.end(), line.free.begin(), line.free.end());
+    }
+
+    // What is free at the timeline's first second.
+    const int64_t *first(size_t node) const { return nodes_[node].free.data(); }
+
+  private:
+    struct Timeline {
+        std::vector<int64_t> begin;
+        std::vector<int64_t> free; // begin.size() x columns
+    };
+    size_t columns_;
+    std::vector<Timeline> nodes_;
+
+    static size_t segment_at(const Timeline &line, int64_t time);
+    size_t cut(Timeline &line, int64_t time);
+    void merge(Timeline &line, size_t segment);
+};
+
+} // namespace bridge

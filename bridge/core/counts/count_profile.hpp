@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is free of one counted thing, from now to the end of time.
+//
+// A sorted sequence of slots (begin, free), each lasting until the next one begins, kept in blocks
+// of up to 256 slots. A block knows the least and greatest free amount in it, and holds one amount
+// that is still to be subtracted from all its slots, so a search skips blocks and a booking touches
+// the slots of two blocks at most. Neighbours that came to be equal are merged.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "common/times.hpp"
+
+namespace bridge {
+
+class CountProfile {
+  public:
+    // Where a slot is: valid until the profile changes.
+    struct Place {
+        size_t block;
+        int slot;
+    };
+    struct Fit {
+        int64_t start;
+        Place place;
+    };
+    struct Holder {
+        int64_t end;
+        int64_t count;
+    };
+
+    // Everything of `capacity` is free from `now` on.
+    void reset(int64_t now, int64_t capacity);
+
+    // As above, less holders that begin at or before `now`; sorted by ascending end. Ends that are
+    // not in the future become now + 1. O(holders).
+    void reset(int64_t now, int64_t capacity, const std::vector<Holder> &by_end);
+
+    // The earliest start in [from, latest] at which `count` is free for `length`; start NEVER if
+    // there is none. `from` must not precede the profile's begin.
+    Fit earliest(int64_t from, int64_t count, int64_t length, int64_t latest = NEVER - 1) const;
+
+    // Takes `count` out of [fit.start, end). `fit.place` must be the slot that holds fit.start.
+    void book(const Fit &fit, int64_t end, int64_t count);
+
+    // Takes `count` out of [start, end).
+    void book(int64_t start, int64_t end, int64_t count) {
+        book({start, locate(start)}, end, count);
+    }
+
+    // The least that is free at any second of [start, end); once that is no more than `enough`, the
+    // rest does not matter.
+    int64_t least(int64_t start, int64_t end, int64_t enough = INT64_MIN) const;
+
+    // The number of slots, for tests and tuning.
+    size_t size() const;
+
+  private:
+    static constexpr int BLOCK = 256;
+    struct Block {
+        int64_t begin[BLOCK];
+        int32_t free[BLOCK]; // less `owed` of the block's summary
+    };
+    struct Summary {
+        int32_t least;    // true value: `owed` is already taken off
+        int32_t greatest; // likewise
+        int32_t owed;
+        int32_t slots;
+    };
+
+    // Parallel arrays, in time order: searches read `begins_` and `summaries_`, seldom the blocks.
+    std::vector<int64_t> begins_;
+    std::vector<Summary> summaries_;
+    std::vector<std::unique_ptr<Block>> blocks_;
+    std::vector<std::unique_ptr<Block>> spare_;
+
+    Place locate(int64_t time) const;
+    bool lacks(Place at, int32_t wanted) const;
+    Place first_with(Place from, int32_t wanted) const;
+    Place first_from(Place from, int64_t time) const;
+    Place last_below(Place from, Place to, int32_t wanted) const;
+    int64_t block_end(size_t block) const {
+        return block + 1 < begins_.size() ? begins_[block + 1] : NEVER;
+    }
+    void append(int64_t begin, int64_t free);
+    std::unique_ptr<Block> new_block();
+    void drop_block(size_t block);
+    void split_block(size_t block);
+    Place insert_slot(Place at, int64_t begin, int32_t free);
+    void remove_slot(Place at);
+    void merge_with_previous(Place at);
+    void subtract(size_t block, int from, int to, int32_t count);
+};
+
+} // namespace bridge

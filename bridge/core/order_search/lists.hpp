@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// The decoder that books on flat lists: a profile for each pool, timelines of groups of nodes
+// alike.
+//
+// What it does with a job is what NodePlanner does, told for groups: where a node counts there, a
+// group counts here as often as it has nodes. What one job found bounds those behind it: a job that
+// wants no less for no shorter starts no earlier.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "order_search/decoder.hpp"
+#include "order_search/groups.hpp"
+#include "order_search/profile.hpp"
+#include "single_pass/node_planner.hpp"
+
+namespace bridge {
+
+class ListsDecoder : public OrderDecoder, private NodePlanner {
+  public:
+    explicit ListsDecoder(const NodeProblem &problem);
+
+    // Whether the planner would plan the same nodes as counts in any order of the jobs.
+    bool exact() const { return exact_; }
+
+    Decoding kind() const override { return Decoding::LISTS; }
+    int64_t steps() const override;
+    int64_t place(size_t job) override;
+    int64_t least(size_t job) override;
+    bool as_kept(size_t job) const override;
+    void keep(size_t job) override;
+    void put_back(size_t job) override;
+    void undo() override;
+    void settle() override;
+
+  private:
+    // Alternatives that ask for the same.
+    struct Shape {
+        size_t job;         // one that has it
+        size_t alternative; // of that job
+        int32_t pool;
+        int64_t width; // in a pool the only one that counts; else the smallest
+        int64_t length;
+        std::vector<uint32_t> smaller; // shapes that want no more for no longer; itself, too
+    };
+    struct Place {
+        int64_t start = NEVER;
+        int64_t end = NEVER;
+        size_t alternative = 0;
+        int64_t width = 0;                     // in a pool
+        std::vector<NodeGroups::Piece> pieces; // else
+    };
+    struct Booked {
+        size_t job;
+        bool kept; // it lies where kept_ says, else where tried_ says
+        OrderProfile::Booking booking;
+        size_t groups;  // there were before
+        uint32_t shape; // whose bound was `bound` before
+        int64_t bound;
+    };
+    struct Room {
+        uint32_t group;
+        int32_t room;          // on each of its nodes; 1 if no tasks are counted
+        bool required = false; // these go first
+        int32_t rank = 0;      // then by these
+        int64_t first = 0;
+        int64_t second = 0;
+    };
+
+    bool exact_ = true;
+    std::vector<OrderProfile> profiles_;        // by pool
+    std::vector<std::vector<size_t>> possible_; // by job: its alternatives
+    std::vector<int32_t> pool_;                 // by alternative: FIXED is by name
+    std::vector<uint32_t> shape_;               // by alternative
+    std::vector<Shape> shapes_;
+    std::vector<int64_t> floor_; // by shape: no start comes before it
+    std::vector<int64_t> bound_; // by shape: as far as booked
+    std::unique_ptr<NodeGroups> groups_;
+    std::vector<Place> tried_; // by job
+    std::vector<Place> kept_;  // by job
+    std::vector<Booked> booked_;
+    std::vector<size_t> at_; // by job: where in booked_
+    std::vector<int64_t> taken_;
+    std::vector<int64_t> free_;
+    std::vector<Room> rooms_;
+    int64_t steps_ = 0;
+    std::vector<std::pair<int64_t, int64_t>> starts_; // when, how many nodes or tasks
+
+    void find_pools();
+    void find_shapes();
+    bool no_larger(const Shape &a, const Shape &b);
+    int64_t bound_of(uint32_t shape) const;
+    int64_t earliest_of(size_t alternative, int64_t from, int64_t latest);
+    bool start_at_once(size_t job, size_t alternative, Place &place);
+    void book(size_t job, const Place &place, bool kept);
+    void undo_booking(const Booked &booked, const Place &place);
+
+    // On groups.
+    void find_rooms(const Want &want, int64_t start, int64_t length);
+    int64_t width_in_rooms(const Want &want, const Widths &widths, bool widest);
+    int64_t next_with_groups(size_t alternative, int64_t from, int64_t latest);
+    int64_t next_with_rooms(size_t alternative, int64_t from, int64_t latest);
+    int64_t next_fit_in(const Want &want, Need need, size_t group, int64_t from, int64_t length,
+                        int64_t latest) const;
+    void choose_in_rooms(const Want &want, int64_t width, Place &place);
+    void sort_rooms(const Want &want, const Place &place);
+};
+
+} // namespace bridge

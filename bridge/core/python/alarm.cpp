@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The alarm that services hand to kernels: the only clock in this library that an answer may
+// depend on.
+#include "python/module.hpp"
+
+#include <chrono>
+
+#include "common/alarm.hpp"
+#include "common/columns.hpp"
+
+namespace bridge {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+class ClockAlarm : public Alarm {
+  public:
+    explicit ClockAlarm(int64_t after_us) : until_(Clock::now() + microseconds(after_us)) {}
+    bool rung() const override { return Clock::now() >= until_; }
+
+  private:
+    using microseconds = std::chrono::microseconds;
+    Clock::time_point until_;
+};
+
+} // namespace
+
+void define_alarm(nb::module_ &m) {
+    using namespace nb::literals;
+    nb::class_<Alarm>(m, "Alarm").def("rung", &Alarm::rung);
+    nb::class_<ClockAlarm, Alarm>(m, "ClockAlarm")
+        .def(
+            "__init__",
+            [](ClockAlarm *self, int64_t after_us) {
+                scalar("after_us", after_us, 0, int64_t{1} << 50);
+                new (self) ClockAlarm(after_us);
+            },
+            "after_us"_a);
+}
+
+} // namespace bridge

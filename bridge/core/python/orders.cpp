@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// search_orders as Python sees it.
+#include "python/module.hpp"
+
+#include <string>
+
+#include "common/columns.hpp"
+#include "common/times.hpp"
+#include "order_search/order_search.hpp"
+#include "single_pass/node_arguments.hpp"
+
+namespace bridge {
+namespace {
+
+constexpr int64_t MOST_WEIGHT = int64_t{1} << 40;
+
+struct PyOrderFound {
+    nb::object order;
+    nb::object start;
+    double given_cost;
+    double family_cost;
+    double cost;
+    double bound;
+    int64_t decodes;
+    int64_t booked;
+    int64_t steps;
+    Stopped stopped;
+    Decoding decoding;
+};
+
+NodeHandles handles_of(const nb::dict &problem) {
+    size_t found = 0;
+    const auto column = [&](const char *name) -> nb::handle {
+        if (!problem.contains(name)) {
+            refuse(std::string("problem: lacks ") + name);
+        }
+        ++found;
+        return nb::handle(problem[name].ptr());
+    };
+    const auto perhaps = [&](const char *name) {
+        return problem.contains(name) ? column(name) : nb::handle(Py_None);
+    };
+    const auto number = [&](const char *name) {
+        int64_t value = 0;
+        if (!nb::try_cast(column(name), value)) {
+            refuse(std::string(name) + ": expected a whole number");
+        }
+        return value;
+    };
+    NodeHandles handles{number("now"),
+                        number("depth"),
+                        number("select"),
+                        column("capacity"),
+                        column("node_rank"),
+                        column("run_indptr"),
+                        column("run_nodes"),
+                        column("run_use"),
+                        column("run_end"),
+                        column("run_exclusive"),
+                        column("run_counter"),
+                        column("class_nodes"),
+                        column("blackout_class"),
+                        column("blackout_start"),
+                        column("blackout_end"),
+                        column("blackout_nodes"),
+                        column("counter_capacity"),
+                        column("job_counter"),
+                        column("alt_indptr"),
+                        column("alt_class"),
+                        column("alt_time_limit_s"),
+                        column("alt_min_nodes"),
+                        column("alt_max_nodes"),
+                        column("per_node"),
+                        column("tasks"),
+                        column("per_task"),
+                        column("max_tasks_per_node"),
+                        column("exclusive"),
+                        column("not_before"),
+                        column("width_rule"),
+                        column("required"),
+                        column("required_nodes"),
+                        perhaps("alt_latest"),
+                        perhaps("beside_depth")};
+    if (found != problem.size()) {
+        refuse("problem: has something that is no argument of plan_nodes");
+    }
+    return handles;
+}
+
+void expect_orders(const Column<int32_t> &orders, size_t n_units, size_t lead) {
+    orders.expect_columns(n_units, "one per unit");
+    if (orders.rows() == 0) {
+        refuse("orders: there is none");
+    }
+    std::vector<size_t> seen(n_units, SIZE_MAX);
+    for (size_t row = 0; row < orders.rows(); ++row) {
+        for (size_t k = 0; k < n_units; ++k) {
+            const int32_t unit = orders[row * n_units + k];
+            if (unit < 0 || static_cast<size_t>(unit) >= n_units ||
+                seen[static_cast<size_t>(unit)] == row || (k < lead && unit != orders[k])) {
+                refuse("orders: row " + std::to_string(row) +
+                       " does not name every unit once, the lead first");
+            }
+            seen[static_cast<size_t>(unit)] = row;
+        }
+    }
+}
+
+PyOrderFound search_orders_py(const nb::dict &problem, nb::handle unit_indptr, nb::handle weight,
+                              nb::handle due, nb::handle orders, int64_t lead, int64_t effort,
+                              int64_t steps, int64_t patience, uint64_t seed, const Alarm *alarm) {
+    const NodeArguments arguments(handles_of(problem));
+    const NodeProblem &nodes = arguments.problem();
+    scalar("depth", nodes.depth, UNLIMITED);
+    const Column<int64_t> units("unit_indptr", unit_indptr);
+    units.expect_offsets(nodes.n_jobs, "tasks");
+    const size_t n_units = units.rows() - 1;
+    for (size_t unit = 0; unit < n_units; ++unit) {
+        if (units[unit] == units[unit + 1]) {
+            refuse("unit_indptr: unit " + std::to_string(unit) + " has no job");
+        }
+    }
+    const Column<int64_t> weights("weight", weight);
+    weights.expect_rows(nodes.n_jobs, "like tasks").within(0, MOST_WEIGHT);
+    const Column<int64_t> dues("due", due);
+    dues.expect_rows(nodes.n_jobs, "like tasks").at_least(0);
+    scalar("lead", lead, 0, static_cast<int64_t>(n_units));
+    scalar("effort", effort, 0);
+    scalar("steps", steps, 0);
+    scalar("patience", patience, 0, int64_t{1} << 30);
+    const Column<int32_t> order_rows("orders", orders, 2);
+    expect_orders(order_rows, n_units, static_cast<size_t>(lead));
+    const OrderJobs jobs{n_units,     static_cast<size_t>(lead), units.data(),     weights.data(),
+                         dues.data(), order_rows.rows(),         order_rows.data()};
+    const OrderBudget budget{effort, steps, patience, seed, alarm};
+    OrderFound found;
+    {
+        nb::gil_scoped_release release;
+        found = search_orders(nodes, jobs, budget);
+    }
+    const auto hand_over = [](auto &values) { return nb::cast(to_numpy(std::move(values))); };
+    return {hand_over(found.order),
+            hand_over(found.start),
+            found.given_cost,
+            found.family_cost,
+            found.cost,
+            found.bound,
+            found.decodes,
+            found.booked,
+            found.steps,
+            found.stopped,
+            found.decoding};
+}
+
+} // namespace
+
+void define_search_orders(nb::module_ &m) {
+    nb::enum_<Stopped>(m, "Stopped", nb::is_arithmetic())
+        .value("BOUND", Stopped::BOUND)
+        .value("EXHAUSTED", Stopped::EXHAUSTED)
+        .value("PATIENCE", Stopped::PATIENCE)
+        .value("BUDGET", Stopped::BUDGET);
+    nb::enum_<Decoding>(m, "Decoding", nb::is_arithmetic())
+        .value("LISTS", Decoding::LISTS)
+        .value("PLANNER", Decoding::PLANNER);
+    nb::class_<PyOrderFound>(m, "OrderFound")
+        .def_ro("order", &PyOrderFound::order)
+        .def_ro("start", &PyOrderFound::start)
+        .def_ro("given_cost", &PyOrderFound::given_cost)
+        .def_ro("family_cost", &PyOrderFound::family_cost)
+        .def_ro("cost", &PyOrderFound::cost)
+        .def_ro("bound", &PyOrderFound::bound)
+        .def_ro("decodes", &PyOrderFound::decodes)
+        .def_ro("booked", &PyOrderFound::booked)
+        .def_ro("steps", &PyOrderFound::steps)
+        .def_ro("stopped", &PyOrderFound::stopped)
+        .def_ro("decoding", &PyOrderFound::decoding);
+    using namespace nb::literals;
+    m.def("search_orders", &search_orders_py, "problem"_a, nb::kw_only(), "unit_indptr"_a,
+          "weight"_a, "due"_a, "orders"_a, "lead"_a, "effort"_a, "steps"_a, "patience"_a, "seed"_a,
+          "alarm"_a = nb::none());
+}
+
+} // namespace bridge

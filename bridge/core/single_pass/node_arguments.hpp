@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The arguments of plan_nodes, checked: what a kernel that plans nodes is asked, from Python.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "common/buffer.hpp"
+#include "single_pass/node_problem.hpp"
+
+namespace bridge {
+
+// As given. Meanings and types stand in _core.pyi, at plan_nodes.
+struct NodeHandles {
+    int64_t now;
+    int64_t depth;
+    int64_t select;
+    nanobind::handle capacity;
+    nanobind::handle node_rank;
+    nanobind::handle run_indptr;
+    nanobind::handle run_nodes;
+    nanobind::handle run_use;
+    nanobind::handle run_end;
+    nanobind::handle run_exclusive;
+    nanobind::handle run_counter;
+    nanobind::handle class_nodes;
+    nanobind::handle blackout_class;
+    nanobind::handle blackout_start;
+    nanobind::handle blackout_end;
+    nanobind::handle blackout_nodes;
+    nanobind::handle counter_capacity;
+    nanobind::handle job_counter;
+    nanobind::handle alt_indptr;
+    nanobind::handle alt_class;
+    nanobind::handle alt_time_limit_s;
+    nanobind::handle alt_min_nodes;
+    nanobind::handle alt_max_nodes;
+    nanobind::handle per_node;
+    nanobind::handle tasks;
+    nanobind::handle per_task;
+    nanobind::handle max_tasks_per_node;
+    nanobind::handle exclusive;
+    nanobind::handle not_before;
+    nanobind::handle width_rule;
+    nanobind::handle required;
+    nanobind::handle required_nodes;
+    nanobind::handle alt_latest;
+    nanobind::handle beside_depth;
+};
+
+// Checks every column; refuses with a ValueError that names the argument.
+class NodeArguments {
+  public:
+    explicit NodeArguments(const NodeHandles &given);
+
+    // Views of the columns, which must outlive it.
+    const NodeProblem &problem() const { return problem_; }
+
+  private:
+    NodeProblem problem_;
+    std::vector<int64_t> any_time_;
+    Buffer<bool> within_depth_;
+};
+
+} // namespace bridge

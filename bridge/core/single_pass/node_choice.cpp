@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "single_pass/node_choice.hpp"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace bridge {
+namespace {
+
+// The first candidates in order that can be completed to `width` nodes holding `tasks`: a candidate
+// is skipped if even the roomiest of those after it would not make up for it.
+std::vector<Candidate> first_completable(const std::vector<Candidate> &candidates, size_t fixed,
+                                         int64_t width, int64_t tasks) {
+    std::vector<Candidate> taken(candidates.begin(),
+                                 candidates.begin() + static_cast<std::ptrdiff_t>(fixed));
+    int64_t missing = tasks;
+    for (const Candidate &candidate : taken) {
+        missing -= candidate.room;
+    }
+    std::map<int32_t, int64_t, std::greater<>> rooms_after; // room -> how many nodes
+    for (size_t i = fixed; i < candidates.size(); ++i) {
+        ++rooms_after[candidates[i].room];
+    }
+    int64_t to_take = width - static_cast<int64_t>(fixed);
+    for (size_t i = fixed; to_take > 0; ++i) {
+        const Candidate &candidate = candidates[i];
+        const auto at = rooms_after.find(candidate.room);
+        if (--at->second == 0) {
+            rooms_after.erase(at);
+        }
+        int64_t others = to_take - 1;
+        int64_t most = candidate.room;
+        for (auto room = rooms_after.begin(); others > 0 && room != rooms_after.end(); ++room) {
+            const int64_t n = std::min(others, room->second);
+            most += n * room->first;
+            others -= n;
+        }
+        if (others == 0 && most >= missing) {
+            taken.push_back(candidate);
+            missing -= candidate.room;
+            --to_take;
+        }
+    }
+    return taken;
+}
+
+} // namespace
+
+int64_t width_to_take(const Want &want, const Widths &widths,
+                      const std::vector<Candidate> &candidates, bool widest) {
+    size_t fixed = 0;
+    int64_t fixed_tasks = 0;
+    static thread_local std::vector<int32_t> others;
+    others.clear();
+    if (want.tasks > 0 || want.required != nullptr) {
+        for (const Candidate &candidate : candidates) {
+            if (want.requires_node(candidate.node)) {
+                ++fixed;
+                fixed_tasks += candidate.room;
+            } else if (want.tasks > 0) {
+                others.push_back(candidate.room);
+            }
+        }
+    }
+    if (fixed < want.required_list.size()) {
+        return -1;
+    }
+    if (want.tasks > 0) {
+        return width_for_tasks(widths, want.tasks, static_cast<int64_t>(fixed), fixed_tasks,
+                               others);
+    }
+    const auto available = static_cast<int64_t>(candidates.size());
+    if (widest) {
+        return widths.greatest(available);
+    }
+    const int64_t smallest = widths.smallest();
+    return smallest <= available ? smallest : -1;
+}
+
+int64_t NodeChoice::width(const Want &want, const Widths &widths,
+                          const std::vector<Candidate> &candidates, bool widest) const {
+    const int64_t fewest = width_to_take(want, widths, candidates, widest);
+    if (fewest == -1 || want.tasks == 0 || want.required != nullptr ||
+        classes_.rank(candidates.front().node) == classes_.rank(candidates.back().node)) {
+        return fewest;
+    }
+    static thread_local std::vector<RankedRoom> rooms;
+    rooms.clear();
+    for (const Candidate &candidate : candidates) {
+        rooms.push_back({classes_.rank(candidate.node), candidate.room, 1});
+    }
+    return width_by_rank(widths, want.tasks, fewest, rooms);
+}
+
+// Among nodes of the same rank.
+void NodeChoice::sort_by_fit(const Want &want, std::vector<Candidate> &candidates, int64_t start,
+                             int64_t end) const {
+    struct Scored {
+        int64_t first;
+        int64_t second;
+        Candidate candidate;
+    };
+    std::vector<Scored> scored;
+    scored.reserve(candidates.size());
+    std::vector<int64_t> free(timelines_.columns());
+    std::vector<int64_t> taken(timelines_.columns());
+    for (const Candidate &candidate : candidates) {
+        const auto node = static_cast<size_t>(candidate.node);
+        if (want.exclusive) {
+            const int64_t busy = timelines_.busy_from(node, end);
+            scored.push_back({classes_.size_score(candidate.node),
+                              busy == NEVER ? NEVER : busy - end, candidate});
+            continue;
+        }
+        timelines_.least(node, start, end, free.data());
+        want.amounts(want.tasks > 0 ? candidate.room : 0, taken.data());
+        for (size_t c = 0; c < free.size(); ++c) {
+            free[c] -= taken[c];
+        }
+        scored.push_back({classes_.left_score(candidate.node, free.data() + 1), 0, candidate});
+    }
+    for (auto from = scored.begin(); from != scored.end();) {
+        const int32_t rank = classes_.rank(from->candidate.node);
+        const auto to = std::find_if(from, scored.end(), [&](const Scored &one) {
+            return classes_.rank(one.candidate.node) != rank;
+        });
+        std::stable_sort(from, to, [](const Scored &a, const Scored &b) {
+            return std::tie(a.first, a.second) < std::tie(b.first, b.second);
+        });
+        from = to;
+    }
+    for (size_t i = 0; i < scored.size(); ++i) {
+        candidates[i] = scored[i].candidate;
+    }
+}
+
+std::vector<Chosen> NodeChoice::choose(const Want &want, int64_t width,
+                                       std::vector<Candidate> candidates, int64_t start,
+                                       int64_t end) const {
+    if (select_ == Select::BEST_FIT) {
+        sort_by_fit(want, candidates, start, end);
+    }
+    if (want.required != nullptr) {
+        std::stable_partition(candidates.begin(), candidates.end(),
+                              [&](const Candidate &c) { return want.requires_node(c.node); });
+    }
+    if (want.tasks > 0) {
+        candidates = first_completable(candidates, want.required_list.size(), width, want.tasks);
+    }
+    candidates.resize(static_cast<size_t>(width));
+    return spread(want, candidates);
+}
+
+std::vector<Chosen> NodeChoice::spread(const Want &want, const std::vector<Candidate> &taken) {
+    std::vector<Chosen> chosen;
+    chosen.reserve(taken.size());
+    int64_t left = want.tasks - static_cast<int64_t>(taken.size()); // beyond one on every node
+    for (const Candidate &candidate : taken) {
+        const int64_t more = want.tasks > 0 ? std::min<int64_t>(left, candidate.room - 1) : 0;
+        chosen.push_back({candidate.node, want.tasks > 0 ? static_cast<int32_t>(1 + more) : 0});
+        left -= more;
+    }
+    std::sort(chosen.begin(), chosen.end(),
+              [](const Chosen &a, const Chosen &b) { return a.node < b.node; });
+    return chosen;
+}
+
+} // namespace bridge

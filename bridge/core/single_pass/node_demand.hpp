@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// What jobs want of a node, each distinct want once.
+//
+// Two alternatives have the same want if they differ at most in how many nodes they need and for
+// how long (with tasks: only in how long). What was learnt about one then bounds the other.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "common/timelines.hpp"
+#include "counts/dominance.hpp"
+#include "single_pass/node_classes.hpp"
+#include "single_pass/node_problem.hpp"
+#include "single_pass/widths.hpp"
+
+namespace bridge {
+
+// What a node, or a want's nodes, are planned as: by the number of a pool, or one of these.
+constexpr int32_t FREE = -1;  // no job has asked yet
+constexpr int32_t FIXED = -2; // by name
+
+// Nodes, in rank order, that may still have something free at this second. It only shrinks.
+struct NowList {
+    bool made = false;
+    std::vector<int32_t> nodes;
+};
+
+struct Want {
+    size_t cls;
+    bool exclusive;
+    int64_t tasks;                 // 0: none are counted
+    int64_t max_tasks;             // on a node; at least 1
+    std::vector<int64_t> base;     // per column: occupancy, then what is wanted besides tasks
+    std::vector<int64_t> per_task; // per column; occupancy 0
+    std::vector<int64_t> one;      // base and one task
+    std::vector<int32_t> room; // by node type: tasks an empty node holds (1 if none are counted)
+    const uint64_t *required;  // bitset, or null
+    std::vector<int32_t> required_list;
+    bool counters;
+
+    bool required_in_class;
+    bool required_large_enough;
+    int64_t large_enough; // how many nodes of the class hold the want at all
+    int32_t uniform_room; // what each of these has room for, or 0 if they differ
+    bool holds_tasks;     // the tasks fit onto an allowed number of these
+
+    std::vector<size_t> alternatives;     // that have this want
+    int32_t pool = FREE;                  // what its nodes were planned as when last asked
+    NowList now;                          // of this want alone
+    std::unique_ptr<Dominance> dominance; // made when first used
+
+    // Columns to look at: an exclusive holder needs the node to itself, nothing else.
+    Need need() const { return {one.data(), exclusive ? size_t{1} : one.size()}; }
+
+    // Whether it wants nothing but amounts on a number of nodes.
+    bool plain() const { return tasks == 0 && required == nullptr && !counters; }
+
+    bool requires_node(int32_t node) const {
+        return required != nullptr && (required[node / 64] >> (node % 64) & 1) != 0;
+    }
+
+    // How many tasks fit beside what is there (1 or 0 if none are counted), by free amounts.
+    int32_t room_in(const int64_t *free, size_t type) const;
+
+    // What the job takes of a node that gets `tasks`.
+    void amounts(int64_t tasks_there, int64_t *taken) const;
+};
+
+class Wants {
+  public:
+    Wants(const NodeProblem &problem, const NodeClasses &classes);
+
+    Want &of(size_t alternative) { return wants_[want_of_[alternative]]; }
+    const Widths &widths(size_t alternative) const { return widths_[alternative]; }
+
+    // The bound table of a want; jobs with tasks all count as one node.
+    Dominance &dominance(Want &want);
+    int64_t dominance_count(const Want &want, size_t alternative) const {
+        return want.tasks > 0 ? 1 : widths_[alternative].smallest();
+    }
+
+    // Whether the alternative could run on the emptied system: STARTS_NOW, or a NEVER_* code.
+    Blocked verdict(size_t alternative, size_t job, int32_t *counter) const;
+
+  private:
+    const NodeProblem &problem_;
+    const NodeClasses &classes_;
+    std::vector<uint32_t> want_of_;
+    std::vector<Widths> widths_;
+    std::vector<Want> wants_;
+
+    Want make(size_t job, size_t alternative) const;
+    bool holds_tasks(const Want &want, const Widths &widths) const;
+};
+
+} // namespace bridge

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What Python says to the placers on trees, checked; and what they answer, as columns.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "common/columns.hpp"
+#include "topology/anneal.hpp"
+#include "topology/contiguous.hpp"
+#include "topology/tree.hpp"
+
+namespace bridge {
+
+constexpr int32_t MOST_NODES = 1 << 24;
+
+std::vector<int32_t> as_vector(const Column<int32_t> &column);
+
+// Refuses a metric of fewer levels than the tree has.
+void expect_levels(const Tree &tree, const HopMetric &metric);
+
+// Idle nodes on switches, each once, in the order given.
+std::vector<int32_t> idle_nodes(const Tree &tree, nb::handle idle);
+
+// The same, ascending.
+IdleLine line_of(const Tree &tree, nb::handle idle);
+
+std::vector<int32_t> job_sizes(nb::handle sizes);
+
+AnnealEffort anneal_effort(int64_t iterations, int64_t seed, bool restore, double hottest,
+                           double coldest, int64_t most_removed);
+
+// Sets of nodes by job, each ascending: offsets, nodes.
+nb::tuple as_csr(const std::vector<std::vector<int32_t>> &sets);
+
+// Sets of nodes; a run across two fabrics is no place.
+nb::tuple from_positions(const Tree &tree, const IdleLine &line, const LinePlacement &placed);
+
+} // namespace bridge

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Node sets for all jobs of a window together: `compact`.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "topology/packing.hpp"
+#include "topology/tree.hpp"
+
+namespace bridge {
+
+struct WindowEffort {
+    int64_t steps = 0;      // of about a nanosecond, counted; 0: no bound
+    int64_t iterations = 0; // of the neighbourhood search; 0: no bound
+    uint64_t seed = 0;
+    int32_t all_orders_up_to = 5; // jobs; beyond that only largest first and as given
+};
+
+struct WindowPlacement {
+    std::vector<LeafCounts> held; // by job; empty: does not fit
+    double gain = 0;              // sum over jobs of gain / nodes
+    int64_t orders = 0, iterations = 0;
+};
+
+// Places jobs of the given sizes on idle nodes (by leaf switch). Every job is placed by the exact
+// programme for one job; what is searched is the order, then neighbourhoods: a few jobs are taken
+// out and put back in another order, half of the time under random prices of pods, and the result
+// is kept if it is no worse. `known`: node sets to begin with, by job; empty: none are known.
+WindowPlacement compact(const Tree &tree, const HopMetric &metric, const std::vector<int32_t> &idle,
+                        const std::vector<int32_t> &sizes, const WindowEffort &effort,
+                        const std::vector<LeafCounts> &known = {});
+
+// An upper bound of that gain by Lagrangian relaxation of the switches' capacities: no node sets of
+// these jobs save more. Infinite sums of unplaceable jobs count 0.
+double compact_bound(const Tree &tree, const HopMetric &metric, const std::vector<int32_t> &idle,
+                     const std::vector<int32_t> &sizes, int32_t rounds, double known);
+
+} // namespace bridge

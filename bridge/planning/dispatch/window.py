@@ -1,0 +1,437 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The first jobs of a cycle as a model of constraint programming sees them: an instance.
+
+    window = choose(booking, asked, most_jobs=20, most_units=64)
+    instance = window.instance      numbers only: units, wants, nodes, what is taken when
+
+Words (see `bridge.planning.dispatch.instance`)
+    seat        of a node, where some jobs share nodes and others have them alone: a unit that
+                shares takes one, one that does not takes all of them.
+    used        what runs, with the time left to it (at the least a second), closed times, and jobs
+                that keep their places.
+
+Rules
+    1. The window is the first rows of the order that have a place, until there are `most_jobs` or
+       the next one would make it more than `most_units`. With `startable` it is those among them
+       that could start now if nobody else waited; the others are planned around it.
+    2. A row before the window's last that the models cannot say keeps its greedy place: nobody
+       is overtaken unseen. These are rows with licences, a reservation, a deadline or a fixed
+       start, rows that limits or FreePools bound, rows that may have more nodes than they need,
+       and rows that have nodes for themselves and several units on one. Rows with a fixed start
+       keep theirs wherever they stand.
+    3. A row with several alternatives or layouts has that of its greedy place. Then, where tasks
+       may be spread over nodes in other ways, and where a row keeps its place, the window is not
+       `exact`: what is proved of its instance is not proved of its jobs.
+    4. Times count from now. Amounts are divided by what divides them all.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from math import gcd
+from operator import floordiv
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.model.resources import Arrangement
+from bridge.planning.dispatch.instance import ALL, Instance, Span, Unit, Used, WindowJob, summed
+from bridge.planning.queue.layouts import Layout
+from bridge.planning.scheduler.booked import Kept
+from bridge.planning.scheduler.booking import Booking
+
+SEAT = "seat"
+
+
+@dataclass(frozen=True)
+class Window:
+    """An instance, and how it is told to the core.
+
+    Attributes:
+        rows: (J,) positions in `Rows.asked` of its jobs.
+        fixed: rows that keep their greedy places; all others are planned around the window.
+        exact: whatever its jobs may do, the instance says it.
+        settled: each of its jobs starts as early as it may, whatever the others do.
+        nodes: (N,) node indexes of its nodes.
+        kept: (J,) the jobs' greedy places as the book has them.
+    """
+
+    instance: Instance
+    rows: tuple[int, ...]
+    fixed: tuple[int, ...]
+    exact: bool
+    settled: bool
+    nodes: NDArray[np.int64]
+    kept: tuple[Kept, ...]
+
+    def lying(self, i: int, nodes: Sequence[int]) -> Kept:
+        """The place of a job on other nodes, as the book takes it.
+
+        Args:
+            i: which of the instance's jobs.
+            nodes: of each of its units, positions in the instance's nodes.
+        """
+        kept, units = self.kept[i], self.instance.jobs[i].units
+        groups = kept.layout.groups
+        chunks: dict[tuple[int, int], int] = {}
+        for unit, node in zip(units, nodes, strict=True):
+            at = int(self.nodes[node])
+            if len(units) == 1:  # packed: chunks of all groups
+                chunks |= {(at, number): group.count for number, group in enumerate(groups)}
+            else:
+                chunks[at, unit.group] = chunks.get((at, unit.group), 0) + 1
+        return replace(
+            kept,
+            nodes=np.array([node for node, _ in chunks], dtype=np.int32),
+            groups=np.array([group for _, group in chunks], dtype=np.int32),
+            chunks=np.array(list(chunks.values()), dtype=np.int32),
+        )
+
+
+def choose(
+    booking: Booking,
+    rank: NDArray[np.int32],
+    *,
+    most_jobs: int,
+    most_units: int,
+    startable: bool = False,
+    without: Collection[int] = (),
+) -> Window | None:
+    """Takes the first rows of a cycle that is planned greedily.
+
+    Args:
+        booking: every row that has a place is booked at it.
+        rank: (n_nodes,) nodes of lower rank first.
+        most_jobs: rule 1.
+        most_units: rule 1.
+        startable: rule 1.
+        without: rows that keep their places.
+
+    Returns:
+        None: no row can be said.
+    """
+    rows: list[int] = []
+    fixed: list[int] = []
+    everyone = np.flatnonzero(booking.has_start(np.arange(len(booking.rows.asked))))
+    possible = set(_expressible(booking, everyone)) - set(without)
+    present = Present(booking) if startable else None
+    n_units = 0
+    for row in everyone.tolist():
+        choice, layout = booking.lies(row)
+        if row not in possible or not _sayable(booking, row, choice, layout):
+            fixed.append(row)
+            continue
+        if present is not None and not present.fits(row, layout):
+            continue
+        units = sum(group.count for group in layout.groups)
+        if units > most_units:  # too large for any window: it keeps its place
+            fixed.append(row)
+            continue
+        if n_units + units > most_units:
+            break
+        rows.append(row)
+        n_units += units
+        if len(rows) == most_jobs:
+            break
+    if not rows:
+        return None
+    bound = booking.rows.snapshot.jobs.fixed[booking.rows.job[booking.rows.asked]]
+    fixed = [row for row in fixed if row < rows[-1] or bound[row]]
+    places = booking.places(np.array(rows, dtype=np.intp))
+    return _Builder(booking, rank, rows, places, fixed).window()
+
+
+class Present:
+    """What is free now, beside what runs."""
+
+    def __init__(self, booking: Booking) -> None:
+        self._booking, self._snapshot = booking, booking.rows.snapshot
+        snapshot, running = self._snapshot, self._snapshot.running
+        owner = np.repeat(np.arange(len(running)), np.diff(running.indptr))
+        self._free = snapshot.nodes.capacity.copy()
+        np.subtract.at(self._free, running.nodes, running.use)
+        self._free[running.nodes[running.exclusive[owner]]] = 0
+        self._open = np.ones(len(snapshot.nodes), dtype=bool)
+        for reservation in snapshot.reservations:
+            if reservation.start_s <= snapshot.now_s < reservation.end_s:
+                self._open[reservation.nodes] = False
+        self._shared = self._open.copy()
+        self._shared[running.nodes[running.exclusive[owner]]] = False
+        self._idle = self._open.copy()
+        self._idle[running.nodes] = False
+        self._known: dict[int, bool] = {}
+
+    def fits(self, row: int, layout: Layout) -> bool:
+        """Whether a row could start now on such nodes, were it alone."""
+        if self._booking.not_before_s(row) > self._snapshot.now_s:
+            return False
+        known = self._known.get(id(layout))
+        if known is None:
+            known = self._known[id(layout)] = self._fits(layout)
+        return known
+
+    def _fits(self, layout: Layout) -> bool:
+        eligibility = self._booking.rows.eligibility
+        for group, want in zip(layout.groups, layout.together(), strict=True):
+            if eligibility.opens_s(group.class_) > self._snapshot.now_s:
+                return False
+            nodes = eligibility.class_mask(group.class_)
+            nodes = nodes & (self._idle if layout.exclusive else self._shared)
+            wanted = np.array(want, dtype=np.int64)
+            here = wanted > 0
+            room = np.full(int(nodes.sum()), group.count, dtype=np.int64)
+            if here.any():
+                free = self._free[nodes][:, here]
+                room = np.minimum(room, (free // wanted[here]).min(axis=1))
+            if layout.arrangement is Arrangement.SCATTER:
+                room = np.minimum(room, 1)
+            elif group.most_per_node:
+                room = np.minimum(room, group.most_per_node)
+            needed = 1 if layout.arrangement is Arrangement.PACK else group.count
+            if int(room.sum()) < needed:
+                return False
+        return True
+
+
+def _expressible(booking: Booking, asked: NDArray[np.intp]) -> list[int]:
+    """Rows that no column of their jobs keeps out (rule 2)."""
+    jobs = booking.rows.snapshot.jobs
+    job = booking.rows.job[booking.rows.asked[asked]]
+    able = ~jobs.licences[job].any(axis=1) if jobs.licences.shape[1] else np.ones(len(job), bool)
+    able &= ~booking.bound(asked)
+    able &= (jobs.reservation[job] < 0) & (jobs.deadline_s[job] == 0) & ~jobs.fixed[job]
+    found: list[int] = asked[able].tolist()
+    return found
+
+
+def _sayable(booking: Booking, row: int, choice: int, layout: Layout) -> bool:
+    """Whether its layout can be said (rule 2)."""
+    ways = booking.layouts[booking.candidate(row)]
+    if ways.wider or choice >= len(ways.least):
+        return False
+    alone = layout.arrangement is Arrangement.FREE and layout.exclusive
+    return not alone or (len(layout.groups) == 1 and layout.groups[0].count == 1)
+
+
+def _exact(booking: Booking, row: int, layout: Layout) -> bool:
+    """Whether the row may lie in no other way than its layout says (rule 3)."""
+    if not booking.simple(row):
+        return False
+    spread = layout.arrangement is Arrangement.SCATTER and any(
+        group.tasks and group.kind < 0 for group in layout.groups
+    )
+    if not spread:
+        return True
+    at = booking.candidate(row)
+    alternatives = booking.rows.alternatives
+    widths = {int(alternatives.min_nodes[at]), int(alternatives.max_nodes[at]), layout.nodes}
+    return len(widths) == 1 and (layout.nodes == 1 or all(g.tasks == 1 for g in layout.groups))
+
+
+class _Builder:
+    """Gathers the numbers of one window."""
+
+    def __init__(
+        self,
+        booking: Booking,
+        rank: NDArray[np.int32],
+        rows: list[int],
+        kept: list[Kept],
+        fixed: list[int],
+    ) -> None:
+        self.booking, self.rank = booking, rank
+        self.rows, self.kept, self.fixed = rows, kept, fixed
+        self.snapshot = booking.rows.snapshot
+        masks = [
+            booking.rows.eligibility.class_mask(group.class_)
+            for place in kept
+            for group in place.layout.groups
+        ]
+        self.nodes = np.flatnonzero(np.logical_or.reduce(masks)).astype(np.int64)
+        shares = [not place.layout.exclusive for place in kept]
+        self.real = np.zeros(0, dtype=np.int64)
+        if any(shares):
+            wanted = np.zeros(len(self.snapshot.resources), dtype=bool)
+            for place in kept:
+                if not place.layout.exclusive:
+                    for group in place.layout.groups:
+                        wanted |= np.array(group.want) > 0
+            self.real = np.flatnonzero(wanted)
+        units = [
+            1 if place.layout.arrangement is Arrangement.PACK
+            else sum(group.count for group in place.layout.groups)
+            for place in kept
+        ]  # fmt: skip
+        # One seat more than all that share: what runs there shared takes one as well.
+        self.seats = 0
+        if not all(shares) or not len(self.real):
+            self.seats = 1 + sum(n for n, share in zip(units, shares, strict=True) if share)
+
+    def window(self) -> Window:
+        snapshot = self.snapshot
+        capacity = snapshot.nodes.capacity[self.nodes][:, self.real]
+        taken = self._taken()
+        scale = self._scale(capacity, taken)
+        capacity = capacity // scale
+        names = [snapshot.resources[column] for column in self.real.tolist()]
+        if self.seats:
+            capacity = np.column_stack((capacity, np.full(len(capacity), self.seats)))
+            names.append(SEAT)
+            scale = np.append(scale, 1)
+        by = scale.tolist()
+        known: dict[tuple[object, ...], tuple[Used, ...]] = {}
+        used: list[tuple[Used, ...]] = []
+        for spans, most in zip(taken, capacity.tolist(), strict=True):
+            key = (*spans, *most)
+            if key not in known:
+                scaled = [(a, b, tuple(map(floordiv, amount, by))) for a, b, amount in spans]
+                known[key] = summed(scaled, most)
+            used.append(known[key])
+        jobs = tuple(
+            self._job(row, place, scale) for row, place in zip(self.rows, self.kept, strict=True)
+        )
+        instance = Instance(
+            jobs, tuple(names), capacity, tuple(used), self.rank[self.nodes].astype(np.int64)
+        )
+        now_s, placed = self.snapshot.now_s, list(zip(self.rows, self.kept, strict=True))
+        return Window(
+            instance,
+            tuple(self.rows),
+            tuple(self.fixed),
+            exact=not self.fixed
+            and all(_exact(self.booking, row, place.layout) for row, place in placed),
+            settled=all(
+                place.start_s <= max(self.booking.not_before_s(row), now_s) for row, place in placed
+            ),
+            nodes=self.nodes,
+            kept=tuple(self.kept),
+        )
+
+    # ------------------------------------------------------------------ what is taken already
+
+    def _taken(self) -> list[list[Span]]:
+        """For each node the spans in which something is not there; unscaled, with seats."""
+        booking, now_s = self.booking, self.snapshot.now_s
+        at = np.full(len(self.snapshot.nodes), -1, dtype=np.int64)
+        at[self.nodes] = np.arange(len(self.nodes))
+        spans: list[list[Span]] = [[] for _ in self.nodes]
+        running = self.snapshot.running
+        owner = np.repeat(np.arange(len(running)), np.diff(running.indptr))
+        there = np.flatnonzero(at[running.nodes] >= 0)
+        ends = np.maximum(running.end_s - now_s, 1)
+        for entry in there.tolist():
+            job = int(owner[entry])
+            amount = self._amount(running.use[entry], exclusive=bool(running.exclusive[job]))
+            spans[at[running.nodes[entry]]].append((0, int(ends[job]), amount))
+        rows = np.array(self.fixed, dtype=np.intp)
+        for row, place in zip(self.fixed, booking.places(rows), strict=True):
+            start_s = place.start_s - now_s
+            end_s = start_s + booking.length_s(row)
+            wants = np.array([group.want for group in place.layout.groups], dtype=np.int64)
+            columns = (place.nodes.tolist(), place.groups.tolist(), place.chunks.tolist())
+            for node, group, chunks in zip(*columns, strict=True):
+                if at[node] >= 0:
+                    amount = self._amount(wants[group] * chunks, exclusive=place.layout.exclusive)
+                    spans[at[node]].append((start_s, end_s, amount))
+        self._close(at, spans)
+        return spans
+
+    def _close(self, at: NDArray[np.int64], spans: list[list[Span]]) -> None:
+        """Closed times: rows in reservations are not in a window, so all rows have the same."""
+        snapshot, now_s = self.snapshot, self.snapshot.now_s
+        whole = snapshot.nodes.capacity[:, self.real]
+        for reservation in snapshot.reservations:
+            start_s = max(reservation.start_s - now_s, 0)
+            end_s = reservation.end_s - now_s
+            for node in reservation.nodes.tolist():
+                if end_s > start_s and at[node] >= 0:
+                    seats = [self.seats] if self.seats else []
+                    spans[at[node]].append((start_s, end_s, (*whole[node].tolist(), *seats)))
+
+    def _amount(self, use: NDArray[np.int64], *, exclusive: bool) -> tuple[int, ...]:
+        if not self.seats:  # nobody in the window has nodes alone: all that is wanted is taken
+            return (ALL,) * len(self.real) if exclusive else tuple(use[self.real].tolist())
+        return (*use[self.real].tolist(), self.seats if exclusive else 1)
+
+    def _scale(self, capacity: NDArray[np.int64], taken: list[list[Span]]) -> NDArray[np.int64]:
+        """(real,) what divides all amounts of a resource (rule 4)."""
+        scale = np.zeros(len(self.real), dtype=np.int64)
+        for column in range(len(self.real)):
+            amounts = set(np.unique(capacity[:, column]).tolist())
+            amounts |= {a[column] for spans in taken for _, _, a in spans}
+            amounts.discard(ALL)
+            for place in self.kept:
+                if not place.layout.exclusive:
+                    wants = (g.want[self.real[column]] for g in place.layout.groups)
+                    amounts |= (
+                        {w * g.count for w, g in zip(wants, place.layout.groups, strict=True)}
+                        if place.layout.arrangement is Arrangement.PACK
+                        else set(wants)
+                    )
+            scale[column] = gcd(*amounts) or 1
+        return scale
+
+    # ------------------------------------------------------------------ the jobs
+
+    def _job(self, row: int, place: Kept, scale: NDArray[np.int64]) -> WindowJob:
+        booking, now_s = self.booking, self.snapshot.now_s
+        layout = place.layout
+        job = int(booking.rows.job[booking.rows.asked[row]])
+        where = _unit_nodes(place, np.searchsorted(self.nodes, place.nodes))
+        units, chosen = [], []
+        if layout.arrangement is Arrangement.PACK:
+            want = sum(np.array(g.want, dtype=np.int64) * g.count for g in layout.groups)
+            mask = np.logical_and.reduce(
+                [booking.rows.eligibility.class_mask(g.class_) for g in layout.groups]
+            )
+            unit = self._unit(0, np.asarray(want), mask, layout, scale)
+            units, chosen = [unit], [where[0][0]]
+            most: tuple[int, ...] = (0,)
+        else:
+            most = tuple(group.most_per_node for group in layout.groups)
+            for number, group in enumerate(layout.groups):
+                mask = booking.rows.eligibility.class_mask(group.class_)
+                unit = self._unit(number, np.array(group.want), mask, layout, scale)
+                units += [unit] * group.count
+                chosen += sorted(where[number])
+        return WindowJob(
+            submit_s=int(self.snapshot.jobs.submit_s[job]) - now_s,
+            release_s=max(booking.not_before_s(row), self._opens_s(layout)) - now_s,
+            length_s=booking.length_s(row),
+            units=tuple(units),
+            scatter=layout.arrangement is Arrangement.SCATTER,
+            most_per_node=most,
+            place_s=place.start_s - now_s,
+            place=tuple(chosen),
+        )
+
+    def _opens_s(self, layout: Layout) -> int:
+        """From when on the nodes of a greedy place are open to its job: it may wait for others."""
+        opens_s = self.booking.rows.eligibility.opens_s
+        return max(self.snapshot.now_s, *(opens_s(group.class_) for group in layout.groups))
+
+    def _unit(
+        self,
+        group: int,
+        want: NDArray[np.int64],
+        mask: NDArray[np.bool_],
+        layout: Layout,
+        scale: NDArray[np.int64],
+    ) -> Unit:
+        has = self.snapshot.nodes.capacity[self.nodes]
+        held = mask[self.nodes] & (has >= want).all(axis=1) & has.any(axis=1)
+        if layout.exclusive:
+            amount = [0] * len(self.real) + [self.seats]
+        else:
+            real = want[self.real] // scale[: len(self.real)]
+            amount = real.tolist() + ([1] if self.seats else [])
+        return Unit(group, tuple(amount), tuple(np.flatnonzero(held).tolist()))
+
+
+def _unit_nodes(place: Kept, at: NDArray[np.intp]) -> list[list[int]]:
+    """For each group the node of every unit, as the book has them."""
+    found: list[list[int]] = [[] for _ in place.layout.groups]
+    for node, group, chunks in zip(
+        at.tolist(), place.groups.tolist(), place.chunks.tolist(), strict=True
+    ):
+        found[group] += [node] * chunks
+    return [nodes or found[0] for nodes in found]

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the models of a window have in common: starts, objective, resources as one pool.
+
+Words
+    weight      what a second of waiting costs a job: the objective is their sum. Weights are whole
+                numbers, `SCALE` times those of the objective.
+
+Rules
+    1. Times count from now; a job starts between its release and the instant from which on it alone
+       would cost more than the greedy plan does altogether: what is worse is not looked for.
+    2. All variables have a hint: the greedy plan.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from ortools.sat.python.cp_model import CpModel, IntervalVar, IntVar
+
+from bridge.planning.dispatch.instance import Instance, Used
+from bridge.units import NEVER
+
+SCALE = 10**6
+
+
+@dataclass(frozen=True)
+class Started:
+    """A model with its starts.
+
+    Attributes:
+        start: one of each job.
+        end: an expression of each.
+        interval: of each.
+        horizon_s: nothing ends later.
+    """
+
+    model: CpModel
+    start: list[IntVar]
+    interval: list[IntervalVar]
+    horizon_s: int
+
+
+def whole_weights(weights: NDArray[np.float64]) -> list[int]:
+    """Weights as the models count them; at least 1."""
+    largest = float(weights.max()) if len(weights) else 1.0
+    scaled = weights * (SCALE / largest if largest else 1.0)
+    return [max(1, round(w)) for w in scaled.tolist()]
+
+
+def started(
+    instance: Instance, weights: Sequence[int], place_s: Sequence[int] | None = None
+) -> Started:
+    """The scheduling model that all dispatchers share, without its resources.
+
+    Args:
+        instance: the window.
+        weights: (J,) see `whole_weights`.
+        place_s: (J,) the hint; None: the greedy starts.
+    """
+    model = CpModel()
+    horizon_s = instance.horizon_s
+    jobs = instance.jobs
+    hint = [job.place_s for job in jobs] if place_s is None else list(place_s)
+    # The slack of the greedy plan over all jobs' earliest starts bounds each job's delay.
+    slack = sum(w * (at - j.release_s) for w, at, j in zip(weights, hint, jobs, strict=True))
+    start, interval = [], []
+    for i, (job, weight, at) in enumerate(zip(jobs, weights, hint, strict=True)):
+        latest_s = min(horizon_s - job.length_s, job.release_s + slack // weight)
+        var = model.new_int_var(job.release_s, max(latest_s, at), f"s{i}")
+        model.add_hint(var, at)
+        start.append(var)
+        interval.append(model.new_fixed_size_interval_var(var, job.length_s, f"j{i}"))
+    model.minimize(sum(w * var for w, var in zip(weights, start, strict=True)))
+    return Started(model, start, interval, horizon_s)
+
+
+def pool(made: Started, instance: Instance) -> None:
+    """No resource is used beyond what all nodes together have of it."""
+    capacity, used = instance.pooled()
+    for r, most in enumerate(capacity.tolist()):
+        intervals, demands = taken(made, used, r)
+        for job, interval in zip(instance.jobs, made.interval, strict=True):
+            if wants := int(job.wants()[r]):
+                intervals.append(interval)
+                demands.append(wants)
+        made.model.add_cumulative(intervals, demands, most)
+
+
+def taken(made: Started, used: Sequence[Used], r: int) -> tuple[list[IntervalVar], list[int]]:
+    """What is used of one resource, as intervals and their demands."""
+    intervals: list[IntervalVar] = []
+    demands: list[int] = []
+    for one in merged(used, r):
+        end_s = min(one.end_s, made.horizon_s) if one.end_s < NEVER else made.horizon_s
+        if end_s > one.start_s:
+            intervals.append(
+                made.model.new_fixed_size_interval_var(one.start_s, end_s - one.start_s, "")
+            )
+            demands.append(one.amount[0])
+    return intervals, demands
+
+
+def merged(used: Sequence[Used], r: int) -> list[Used]:
+    """One resource of what is used, pieces with the same amount put together."""
+    pieces: list[Used] = []
+    for one in used:
+        amount = one.amount[r]
+        if not amount:
+            continue
+        last = pieces[-1] if pieces else None
+        if last is not None and last.end_s == one.start_s and last.amount == (amount,):
+            pieces[-1] = Used(last.start_s, one.end_s, (amount,))
+        else:
+            pieces.append(Used(one.start_s, one.end_s, (amount,)))
+    return pieces

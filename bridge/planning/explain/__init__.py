@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Why a job waits and what would let it start earlier.
+
+Imports all other rooms but dispatch. Start with `what_if.py`.
+"""

@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a user could change about a waiting job, as rows of a queue and as options of sbatch.
+
+Words
+    size        what of a job can be less: its nodes, its tasks, or the chunks of its most frequent
+                kind.
+    variant     a row that asks for the same as the job, but for one change.
+
+Rules
+    1. A job without tasks can have fewer nodes, as its width rule allows, and never fewer than it
+       names. One with tasks can have fewer tasks, as many as its least nodes at the least.
+    2. Chunks of all kinds become fewer in proportion, one of each kind at the least.
+    3. Other partitions are those that are up and that the job does not name.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.errors import RequestError
+from bridge.model.job import JobTable, WidthRule
+from bridge.model.node import CPUS, MEMORY_MIB
+from bridge.model.resources import ChunkRequest, LoweredChunks
+from bridge.model.snapshot import Snapshot
+from bridge.planning.requests.chunk_groups import chunk_columns
+from bridge.planning.requests.chunks import format_place, format_request
+from bridge.planning.requests.slurm_request import slurm_request
+from bridge.planning.site_rules.freepools import Closure
+from bridge.units import DAY_S, format_duration
+
+MOST_SIZES = 1024
+"""Sizes that are looked at; of more, evenly spread ones."""
+MOST_CHUNK_SIZES = 128
+"""The same for chunks, which take longer to write."""
+MOST_PARTITIONS = 64
+"""Other partitions that are looked at."""
+SHORTEST_S = 1
+"""The time limit of rows whose limit is searched for: every partition lets it in."""
+
+
+class SizeKind(Enum):
+    """What a job can have fewer of."""
+
+    NODES = "nodes"
+    TASKS = "tasks"
+    CHUNKS = "chunks"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change of a job, and the start that it brings.
+
+    Attributes:
+        start_s: beside everything that has a place now.
+        time_limit_s: the new one; 0: as it is.
+        size: the new one; 0: as it is.
+        size_kind: what `size` counts.
+        partition: index into `Snapshot.partitions`; -1: as it is.
+        options: of sbatch.
+        text: for people, without the start.
+        free_pools: that would have to let it in; empty: no pool is in its way.
+    """
+
+    start_s: int
+    time_limit_s: int
+    size: int
+    size_kind: SizeKind | None
+    partition: int
+    options: str
+    text: str
+    free_pools: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The sizes below a job's own.
+
+    Attributes:
+        own: its own.
+        values: (n,) int64, ascending.
+        columns: (n,) entries of `JobTable` that change with the size.
+    """
+
+    kind: SizeKind
+    own: int
+    values: NDArray[np.int64]
+    columns: Mapping[str, NDArray[np.int64] | list[object]]
+
+
+class Variants:
+    """A job's variants, appended to a snapshot's queue.
+
+    Each stands there twice: with the job's own time limit, and with `SHORTEST_S`.
+
+    Attributes:
+        snapshot: with the variants.
+        partitions: other partitions.
+        sizes: smaller sizes.
+    """
+
+    def __init__(self, snapshot: Snapshot, row: int) -> None:
+        self.row = row
+        named = snapshot.jobs.partitions[row]
+        self.partitions = [
+            at for at, part in enumerate(snapshot.partitions) if part.up and at not in named
+        ][:MOST_PARTITIONS]
+        self.sizes = _sizes(snapshot.jobs, row, snapshot.resources)
+        self._first = len(snapshot.jobs)
+        self._first_size = self._first + 1 + len(self.partitions)
+        self._count = 1 + len(self.partitions) + len(self.sizes.values)
+        self.snapshot = dataclasses.replace(snapshot, jobs=self._table(snapshot.jobs))
+
+    def plain(self, *, short: bool = False) -> int:
+        """The row of the job as it is."""
+        return self._first + self._count * short
+
+    def in_partition(self, which: int, *, short: bool = False) -> int:
+        """The row of the job in one of `partitions`."""
+        return self._first + 1 + which + self._count * short
+
+    def of_size(self, which: int, *, short: bool = False) -> int:
+        """The row of the job with one of the sizes."""
+        return self._first_size + which + self._count * short
+
+    def _table(self, jobs: JobTable) -> JobTable:
+        more = np.repeat(self.row, 2 * self._count)
+        columns = {
+            field.name: np.concatenate((column, column[more]))
+            for field in dataclasses.fields(jobs)
+            for column in [getattr(jobs, field.name)]
+        }
+        for short in (False, True):
+            for which, partition in enumerate(self.partitions):
+                columns["partitions"][self.in_partition(which, short=short)] = (partition,)
+            begin = self.of_size(0, short=short)
+            for name, values in self.sizes.columns.items():
+                if isinstance(values, np.ndarray):
+                    columns[name][begin : begin + len(values)] = values
+                else:
+                    for at, value in enumerate(values):
+                        columns[name][begin + at] = value
+        columns["time_limit_s"][self.plain(short=True) :] = SHORTEST_S
+        return JobTable(**columns)
+
+
+def _sizes(jobs: JobTable, row: int, resources: tuple[str, ...]) -> Sizes:
+    asked = jobs.chunks[row]
+    if asked is not None:
+        return _fewer_chunks(asked, frozenset(resources[MEMORY_MIB + 1 :]))
+    named = len(jobs.required[row])
+    least, most, tasks = (
+        int(column[row]) for column in (jobs.min_nodes, jobs.max_nodes, jobs.tasks)
+    )
+    if tasks:
+        values = _spread(max(least, named, 1), tasks, MOST_SIZES)
+        columns = {"tasks": values, "max_nodes": np.minimum(values, most)}
+        return Sizes(SizeKind.TASKS, tasks, values, columns)
+    rule = WidthRule(int(jobs.width_rule[row]))
+    values = _spread(max(named, 1), least, MOST_SIZES)
+    if rule:
+        allowed = [n for n in range(max(named, 1), least) if rule.allows(n)]
+        values = np.array(allowed, dtype=np.int64)[_spread(0, len(allowed), MOST_SIZES)]
+    columns = {"min_nodes": values}
+    if most == least:
+        columns["max_nodes"] = values
+    return Sizes(SizeKind.NODES, least, values, columns)
+
+
+def _fewer_chunks(asked: LoweredChunks, generic: frozenset[str]) -> Sizes:
+    own = max(kind.count for kind in asked.request.kinds)
+    sizes = _spread(1, own, MOST_CHUNK_SIZES).tolist()
+    possible = {
+        size: fewer
+        for size in sizes
+        for fewer in [fewer_chunks(asked, size)]
+        if _slurm_takes(fewer.request, generic)
+    }
+    values, fewer = np.array(list(possible), dtype=np.int64), list(possible.values())
+    columns: dict[str, list[object]] = {"chunks": list(fewer)}
+    told = [vars(chunk_columns(each)) for each in fewer]
+    for name in told[0] if told else ():
+        columns[name] = [each[name] for each in told]
+    return Sizes(SizeKind.CHUNKS, own, values, columns)
+
+
+def fewer_chunks(asked: LoweredChunks, size: int) -> LoweredChunks:
+    """A request with `size` chunks of the most frequent kind, the others in proportion."""
+    own = max(kind.count for kind in asked.request.kinds)
+    kinds = tuple(
+        dataclasses.replace(kind, count=max(kind.count * size // own, 1))
+        for kind in asked.request.kinds
+    )
+    return dataclasses.replace(asked, request=dataclasses.replace(asked.request, chunks=kinds))
+
+
+def _slurm_takes(request: ChunkRequest, generic: frozenset[str]) -> bool:
+    try:
+        slurm_request(request, generic)
+    except RequestError:
+        return False
+    return True
+
+
+def _spread(first: int, end: int, most: int) -> NDArray[np.int64]:
+    """At most so many of the numbers from `first` on before `end`, ascending.
+
+    The largest and (nearly) the smallest are among them. What is left out is never written down:
+    a job may ask for a thousand million tasks.
+    """
+    step = max(-(-(end - first) // most), 1)
+    return np.arange(end - 1, first - 1, -step, dtype=np.int64)[::-1].copy()
+
+
+# ---------------------------------------------------------------------- words
+
+
+def describe(
+    snapshot: Snapshot,
+    row: int,
+    start_s: int,
+    *,
+    time_limit_s: int = 0,
+    before_s: int = 0,
+    sizes: Sizes | None = None,
+    size: int = 0,
+    partition: int = -1,
+) -> Change:
+    """Puts a change of a job into words.
+
+    Args:
+        snapshot: the world.
+        row: of `snapshot.jobs`.
+        start_s: that it brings.
+        time_limit_s: new; 0: as it is.
+        before_s: the time limit that it has.
+        sizes: with `size`.
+        size: new; 0: as it is.
+        partition: new; -1: as it is.
+    """
+    options, words = [], []
+    if partition >= 0:
+        name = snapshot.partitions[partition].name
+        options.append(f"-p {name}")
+        words.append(f"in partition {name}, if you may use it")
+    if time_limit_s:
+        options.append(f"--time={slurm_time(time_limit_s)}")
+        words.append(
+            f"with a time limit of {format_duration(time_limit_s)} "
+            f"in place of {format_duration(before_s)}"
+        )
+    kind = None
+    if size and sizes is not None:
+        kind = sizes.kind
+        option, text = _smaller(snapshot.jobs, row, sizes, size)
+        options.append(option)
+        words.append(text)
+    return Change(
+        start_s, time_limit_s, size, kind, partition, " ".join(options), " and ".join(words)
+    )
+
+
+def let_in(start_s: int, closures: Sequence[Closure]) -> Change:
+    """Puts access to FreePools into words."""
+    names = tuple(closure.name for closure in closures)
+    words = [f"{closure.name} (lets in: {closure.access or 'nobody'})" for closure in closures]
+    text = f"with access to FreePool{'s' if len(names) > 1 else ''} {' and '.join(words)}"
+    return Change(start_s, 0, 0, None, -1, "", text, names)
+
+
+def _smaller(jobs: JobTable, row: int, sizes: Sizes, size: int) -> tuple[str, str]:
+    """Option and words of a smaller size."""
+    if sizes.kind is SizeKind.CHUNKS:
+        request = fewer_chunks(jobs.chunks[row], size).request
+        place = format_place(request.place)
+        bare = dataclasses.replace(request, place=type(request.place)())
+        option = f"--chunks={format_request(bare).removeprefix('select=')}"
+        return option + (f" --place={place}" if place else ""), _fewer(size, sizes.own, "chunk")
+    if sizes.kind is SizeKind.TASKS:
+        cpus = int(jobs.per_task[row][CPUS])
+        if cpus <= 1:
+            return f"-n {size}", _fewer(size, sizes.own, "task")
+        # What is counted may be several tasks that share cores: CPUs say it either way.
+        return (
+            f"-n for {size * cpus} CPUs",
+            f"with tasks for {size * cpus} CPUs in place of {sizes.own * cpus}",
+        )
+    most, rule = int(jobs.max_nodes[row]), int(jobs.width_rule[row])
+    span = f"{size}-{most}" if most > sizes.own else f"{size}"
+    option = f"--malleable={size}-{max(most, size)}" if rule else f"-N {span}"
+    return option, _fewer(size, sizes.own, "node") + " and the tasks of as many"
+
+
+def _fewer(size: int, own: int, what: str) -> str:
+    return f"with {size} {what}{'s' if size != 1 else ''} in place of {own}"
+
+
+def slurm_time(duration_s: int) -> str:
+    """Writes a duration as Slurm's --time takes it: `2:00:00`, `1-12:30:00`."""
+    days, rest = divmod(duration_s, DAY_S)
+    hours, minutes, seconds = rest // 3600, rest % 3600 // 60, rest % 60
+    if days:
+        return f"{days}-{hours:02}:{minutes:02}:{seconds:02}"
+    return f"{hours}:{minutes:02}:{seconds:02}"

@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs of a finished plan trade nodes that are alike, so that each sits in few switches.
+
+Words
+    alike       nodes of one kind: equal in all that decides who may use them when: capacity,
+                features, weight, state, partitions, reservations, fabric, and whether a job or a
+                FreePool names them.
+    free        at an instant: nobody has the node before and after it.
+    to trade    two nodes that are alike and free at an instant exchange all that is planned on them
+                from then on.
+
+Rules
+    1. No start changes, and nobody else's either: what is planned on a node goes as a whole to one
+       that is as good for it. So this needs no second plan, and nothing that holds of chunks, tasks
+       of arrays, shared nodes or limits ceases to hold. Who is moved does not matter.
+    2. Those that start now trade first, then those of the next `MOST_TIMES` announced instants.
+    3. Jobs whose nodes are all free and of one kind form a window with all others of that kind, and
+       the place policy finds sets for it. Sets that cost no less are not used.
+    4. Jobs of one node take what the others left, on the switch with the fewest idle nodes, so that
+       large holes stay for large jobs. They pay no hops wherever they are.
+    5. Jobs with nodes of several kinds, or with some that are shared with jobs that run, exchange
+       single nodes with everybody while that gains (`bridge.core.Tree.exchange`).
+    6. A job that starts while it waits for few leaf switches never sits on more of them than it
+       wishes, or than it did. Where a trade would bring one there that starts later, all that is
+       planned for such jobs stays, and the trade is made without it.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.model.job import JobTable
+from bridge.model.plan import Plan
+from bridge.model.snapshot import Snapshot
+from bridge.planning.eligibility.leaf_switches import waits_until_s
+from bridge.planning.placement.fabric import Arranger, Fabric, csr
+
+MOST_TIMES = 3
+"""Announced instants that are looked at in one cycle."""
+MOVES = 50_000
+"""Exchanges that are tried for jobs with nodes of several kinds."""
+MOST_COUNTS = 1 << 26
+"""Jobs times switches beyond which nothing is exchanged: the core keeps so many counts."""
+
+
+def kinds(
+    snapshot: Snapshot, fabric: Fabric, spoken_of: Sequence[NDArray[np.bool_]] = ()
+) -> NDArray[np.int64]:
+    """(n_nodes,) numbers that are equal for nodes that are alike.
+
+    Args:
+        snapshot: the world.
+        fabric: its switches.
+        spoken_of: (n_nodes,) bool each, by rules of the site.
+    """
+    nodes, jobs = snapshot.nodes, snapshot.jobs
+    known: dict[frozenset[str], int] = {}
+    features = [known.setdefault(each, len(known)) for each in nodes.features]
+    leaf = fabric.topology.leaf_of_node
+    columns = [
+        *nodes.capacity.T,
+        np.array(features, dtype=np.int64),
+        nodes.weight,
+        nodes.usable,
+        np.where(leaf >= 0, fabric.tree.root[leaf], -1) if len(fabric.tree.root) else leaf,
+        _named(jobs, len(nodes)),
+    ]
+    lists: list[NDArray[Any] | list[int]] = [
+        *(part.nodes for part in snapshot.partitions),
+        *(reservation.nodes for reservation in snapshot.reservations),
+        *map(np.flatnonzero, spoken_of),
+    ]
+    inside = np.zeros((len(nodes), len(lists)), dtype=bool)
+    for at, members in enumerate(lists):
+        inside[members, at] = True
+    columns.append(_rows_apart(np.packbits(inside, axis=1)))
+    kind = np.zeros(len(nodes), dtype=np.int64)
+    for column in columns:
+        if len(column) and (column != column[0]).any():
+            values = np.unique(column, return_inverse=True)[1].astype(np.int64)
+            both = kind * (int(values.max()) + 1) + values
+            kind = np.unique(both, return_inverse=True)[1].astype(np.int64)
+    return kind
+
+
+def _rows_apart(rows: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """(n,) numbers that are equal for equal rows."""
+    if not rows.size:
+        return np.zeros(len(rows), dtype=np.int64)
+    whole = np.ascontiguousarray(rows).view(f"V{rows.shape[1]}").ravel()
+    return np.unique(whole, return_inverse=True)[1].astype(np.int64)
+
+
+def _named(jobs: JobTable, n_nodes: int) -> NDArray[np.int64]:
+    """(n_nodes,) numbers that are equal for nodes that the same lists of jobs name."""
+    lists: dict[int, list[int]] = {}
+    for number, names in enumerate({*jobs.required, *jobs.excluded}):
+        for node in names:
+            lists.setdefault(node, []).append(number)
+    known: dict[tuple[int, ...], int] = {}
+    column = np.zeros(n_nodes, dtype=np.int64)
+    for node, numbers in lists.items():
+        column[node] = known.setdefault(tuple(numbers), len(known) + 1)
+    return column
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What stays the same while the nodes of a cycle's jobs are found.
+
+    Attributes:
+        snapshot: the world as it is believed.
+        fabric: the switches.
+        kind: (n_nodes,) as `kinds` says.
+        place: finds node sets.
+        rng: its chance.
+    """
+
+    snapshot: Snapshot
+    fabric: Fabric
+    kind: NDArray[np.int64]
+    place: Arranger
+    rng: np.random.Generator
+
+
+class Market:
+    """A plan's node entries, and where each is at present.
+
+    Attributes:
+        given: the plan, legal.
+        image: (nnz,) the node of each of its entries.
+        most: (n_rows,) leaf switches that each may sit on; 0: any number.
+    """
+
+    def __init__(self, ground: Ground, plan: Plan) -> None:
+        self._ground, self.given, self._fabric = ground, plan, ground.fabric
+        snapshot, running = ground.snapshot, ground.snapshot.running
+        self._leaf = ground.fabric.topology.leaf_of_node
+        self._n_nodes = len(snapshot.nodes)
+        self.image = plan.nodes.copy()
+        width = np.diff(plan.indptr)
+        self._row = np.repeat(np.arange(len(plan)), width)
+        self._start_s, self._end_s = plan.start_s[self._row], plan.end_s[self._row]
+        wishes = (width > 1) & (plan.start_s < waits_until_s(snapshot.jobs)[plan.job])
+        self.most = np.where(wishes, snapshot.jobs.switches[plan.job], 0).astype(np.int32)
+        held_s = np.repeat(np.maximum(running.end_s, snapshot.now_s + 1), np.diff(running.indptr))
+        self._running_s = np.zeros(self._n_nodes, dtype=np.int64)
+        np.maximum.at(self._running_s, running.nodes, held_s)
+
+    def plan(self) -> Plan:
+        """The plan with the nodes as they are now."""
+        plan = self.given
+        if np.array_equal(self.image, plan.nodes):
+            return plan
+        order = np.lexsort((self.image, self._row))
+        groups = None if plan.groups is None else plan.groups[order]
+        return dataclasses.replace(
+            plan, nodes=self.image[order], tasks=plan.tasks[order], groups=groups
+        )
+
+    def nodes_of(self, row: int) -> NDArray[np.int32]:
+        """Where a row is."""
+        given = self.given
+        return np.sort(self.image[given.indptr[row] : given.indptr[row + 1]])
+
+    def later(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Where somebody is to start later, and when."""
+        later = self._start_s > self.given.now_s
+        return self.image[later], self._start_s[later]
+
+    def put(self, row: int, nodes: NDArray[np.int32]) -> None:
+        """Moves one row to other nodes, and nobody else; what it has on one goes as a whole."""
+        own = slice(int(self.given.indptr[row]), int(self.given.indptr[row + 1]))
+        image = self.image[own]
+        gone = ~np.isin(image, nodes)
+        image[gone] = nodes[~np.isin(nodes, image)]
+
+    def trade_all(self) -> None:
+        """Those that start now trade, then those of the next announced instants."""
+        given = self.given
+        wide_s = np.unique(given.start_s[np.diff(given.indptr) > 1])
+        if len(given.starts_now):
+            self.trade(given.now_s)
+        for at_s in wide_s[wide_s > given.now_s][:MOST_TIMES].tolist():
+            self.trade(at_s)
+
+    def trade(self, at_s: int) -> None:
+        """Those that start at an instant trade."""
+        image = self.image.copy()
+        self._trade(at_s, ())
+        wishing = np.flatnonzero((self.most > 0) & (self.given.start_s > at_s))
+        if any(self._scattered(row, image) for row in wishing.tolist()):
+            self.image = image
+            self._trade(at_s, image[np.isin(self._row, wishing)])
+
+    def _scattered(self, row: int, image: NDArray[np.int32]) -> bool:
+        """Whether a row is on too many leaf switches, having been where `image` says."""
+        own = slice(int(self.given.indptr[row]), int(self.given.indptr[row + 1]))
+        return not self._fabric.within(int(self.most[row]), self.image[own], image[own])
+
+    def _trade(self, at_s: int, stay: Sequence[int] | NDArray[np.int32]) -> None:
+        """Those that start at an instant trade, but for some nodes."""
+        free = (self._running_s <= at_s) & (self._leaf >= 0)
+        free[self.image[(self._start_s < at_s) & (self._end_s > at_s)]] = False
+        free[list(stay)] = False
+        here = np.flatnonzero(self._start_s == at_s)
+        nodes = self.image[here]
+        free[np.bincount(nodes, minlength=self._n_nodes) > 1] = False  # who shares one stays there
+        holder = np.full(self._n_nodes, -1, dtype=np.int32)
+        movable = here[free[nodes]]
+        if not len(movable):
+            return
+        holder[self.image[movable]] = self._row[movable]
+        before = holder.copy()
+        mixed = self._mixed(here, free)
+        for kind in np.unique(self._ground.kind[self.image[movable]]).tolist():
+            self._window(
+                np.flatnonzero(free & (self._ground.kind == kind)).astype(np.int32), holder, mixed
+            )
+        if mixed & set(self._row[movable].tolist()):
+            self._exchange(here, free, holder)
+        self._move(before, holder, free, at_s)
+
+    def _mixed(self, here: NDArray[np.intp], free: NDArray[np.bool_]) -> set[int]:
+        """Rows of two nodes or more, not all of one kind and free."""
+        nodes = self.image[here]
+        kind = np.where(free[nodes], self._ground.kind[nodes], -1)
+        row = self._row[here]  # ascending: entries stand row by row
+        unlike = (row[1:] == row[:-1]) & ((kind[1:] != kind[:-1]) | (kind[1:] < 0))
+        return set(row[1:][unlike].tolist())
+
+    def _window(self, idle: NDArray[np.int32], holder: NDArray[np.int32], mixed: set[int]) -> None:
+        """Finds sets for all jobs on free nodes of one kind; `holder` is changed."""
+        there = holder[idle]
+        held: dict[int, NDArray[np.int32]] = {}
+        for row in np.unique(there[there >= 0]).tolist():
+            if row not in mixed:
+                held[row] = idle[there == row]
+        wide = [row for row in held if len(held[row]) > 1]
+        pinned = [row for row in np.unique(there).tolist() if row in mixed]
+        left = idle[~np.isin(there, pinned)] if pinned else idle
+        sets = self._sets(left, [held[row] for row in wide], self.most[wide]) if wide else []
+        single = [row for row in held if len(held[row]) == 1]
+        holder[left] = -1
+        for row, nodes in zip(wide, sets, strict=True):
+            holder[nodes] = row
+        if single:
+            rest = left[holder[left] < 0]
+            leaf = self._leaf[rest]
+            size = np.bincount(leaf, minlength=len(self._fabric.topology))[leaf]
+            holder[rest[np.lexsort((rest, leaf, size))[: len(single)]]] = single
+
+    def _sets(
+        self, idle: NDArray[np.int32], held: list[NDArray[np.int32]], most: NDArray[np.int32]
+    ) -> list[NDArray[np.int32]]:
+        """Sets for jobs of two nodes or more; those they have if there are none that cost less."""
+        costs = self._fabric.costs(csr(held))
+        sets, open_ = list(held), np.arange(len(held))
+        while len(open_):  # those whose new sets lie on too many switches keep what they have
+            sizes = np.array([len(held[at]) for at in open_], dtype=np.int32)
+            indptr, found = self._ground.place.arrange(self._fabric, idle, sizes, self._ground.rng)
+            new = self._fabric.costs((indptr, found)).sum()
+            placed = np.array_equal(np.diff(indptr), sizes)
+            if not placed or new >= costs[open_].sum():
+                break
+            proposed = [found[a:b] for a, b in itertools.pairwise(indptr)]
+            legal = np.array(
+                [
+                    self._fabric.within(int(most[at]), nodes, held[at])
+                    for at, nodes in zip(open_, proposed, strict=True)
+                ]
+            )
+            if legal.all():
+                for at, nodes in zip(open_.tolist(), proposed, strict=True):
+                    sets[at] = nodes
+                break
+            stay = np.concatenate([held[at] for at in open_[~legal]])
+            idle, open_ = idle[~np.isin(idle, stay)], open_[legal]
+        return sets
+
+    def _exchange(
+        self, here: NDArray[np.intp], free: NDArray[np.bool_], holder: NDArray[np.int32]
+    ) -> None:
+        """Exchanges single nodes between all jobs; `holder` is changed."""
+        nodes = np.flatnonzero(free).astype(np.int32)
+        fixed = here[~free[self.image[here]] & (self._leaf[self.image[here]] >= 0)]
+        rows = np.unique(self._row[here])
+        if len(rows) * len(self._fabric.topology) > MOST_COUNTS:
+            return
+        number = np.full(len(self.given) + 1, -1, dtype=np.int32)  # the last one is nobody's
+        number[rows] = np.arange(len(rows))
+        found = self._fabric.tree.exchange(
+            self._fabric.metric,
+            np.concatenate((nodes, self.image[fixed])),
+            np.concatenate((self._ground.kind[nodes], np.full(len(fixed), -1))).astype(np.int32),
+            np.concatenate((number[holder[nodes]], number[self._row[fixed]])),
+            self.most[rows],
+            MOVES,
+            int(self._ground.rng.integers(1 << 62)),
+        )[: len(nodes)]
+        holder[nodes] = np.where(found >= 0, rows[found], -1)
+
+    def _move(
+        self,
+        before: NDArray[np.int32],
+        after: NDArray[np.int32],
+        free: NDArray[np.bool_],
+        at_s: int,
+    ) -> None:
+        """Puts all that is planned from an instant on where the new holders want it."""
+        to = np.arange(self._n_nodes, dtype=np.int32)
+        changed = np.flatnonzero(free & (before != after))
+        if not len(changed):
+            return
+        # Each kind by itself: what the same job (or nobody) had and has is paired in order.
+        out = changed[np.lexsort((changed, before[changed], self._ground.kind[changed]))]
+        into = changed[np.lexsort((changed, after[changed], self._ground.kind[changed]))]
+        to[out] = into
+        later = self._start_s >= at_s
+        self.image[later] = to[self.image[later]]

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs that start now move to cheaper nodes that nobody else needs while they run.
+
+This finds what trade among nodes that are alike (`bridge.planning.placement.node_swap`) cannot:
+sets across nodes of several kinds, and places on nodes that jobs share.
+
+Rules
+    1. A job moves to nodes that are open to it until its end, on a switch, idle now, and on which
+       nothing is planned to begin before its end. A job that shares nodes moves to those with room
+       for the most that it has on one of its own, instead of idle ones. So nobody else's nodes or
+       starts change.
+    2. Jobs that hold whole nodes and may use the same ones are tried together first, on nodes that
+       are free until the last of them ends; then each by itself, wide ones first.
+    3. Sets that cost no less are not used, nor those on more leaf switches than a job waits for,
+       and has.
+    4. Nobody moves to nodes of more weight than the heaviest he has, or that have more GPUs and
+       the like than his have and he does not want; and a job that shares nodes not to more idle
+       ones than it has: few hops are not paid for with expensive or empty nodes.
+       Where limits or FreePools speak of CPUs or memory, nobody who holds whole nodes moves to
+       nodes that have more of these together: he would count more.
+    5. Jobs of one node, those that named nodes, and those that asked for chunks of several kinds
+       stay; and nobody enters nodes that FreePools or protections speak of.
+"""
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.model.node import MEMORY_MIB
+from bridge.model.plan import Plan
+from bridge.model.snapshot import Snapshot
+from bridge.planning.eligibility.alternatives import Eligibility
+from bridge.planning.placement.fabric import csr
+from bridge.planning.placement.node_swap import Ground, Market
+from bridge.units import NEVER
+
+
+def move(ground: Ground, market: Market, shut: NDArray[np.bool_], *, weighed: bool = False) -> None:
+    """Moves jobs of a market's plan that start now.
+
+    Args:
+        ground: what stays the same.
+        market: where everybody is; jobs are moved there.
+        shut: (n_nodes,) nodes that FreePools or protections speak of.
+        weighed: limits or FreePools speak of CPUs or memory.
+    """
+    plan, snapshot = market.given, ground.snapshot
+    rows = plan.starts_now[_movable(snapshot, plan)]
+    if not len(rows):
+        return
+    room = _Room(ground, market)
+    movers = _movers(ground, market, rows, shut, weighed=weighed)
+    together: dict[bytes, list[_Mover]] = {}
+    for mover in movers:
+        if mover.whole:
+            together.setdefault(mover.open.tobytes(), []).append(mover)
+    for window in together.values():
+        if len(window) > 1:
+            _try(ground, market, room, window)
+    for mover in movers:
+        _try(ground, market, room, [mover])
+
+
+@dataclass(frozen=True)
+class _Mover:
+    """A job that may move.
+
+    Attributes:
+        open: (n_nodes,) bool: eligible, not closed before its end, on a switch, large enough, and
+            of no more weight.
+        whole: it holds whole nodes.
+        use: (R,) the most it has on one of its nodes.
+        most: leaf switches that it may sit on; 0: any number.
+        had: (R,) of the generic resources that it does not want, and of what is weighed, all that
+            its nodes have; of the others as much as can be.
+    """
+
+    row: int
+    open: NDArray[np.bool_]
+    whole: bool
+    use: NDArray[np.int64]
+    end_s: int
+    most: int
+    had: NDArray[np.int64]
+
+
+def _movable(snapshot: Snapshot, plan: Plan) -> NDArray[np.bool_]:
+    """Which of the rows that start now rule 5 leaves."""
+    jobs, starting = snapshot.jobs, plan.starts_now
+    job = plan.job[starting]
+    movable: NDArray[np.bool_] = np.diff(plan.indptr)[starting] > 1
+    movable &= ~jobs.required[job].astype(bool)
+    for at in np.flatnonzero(movable & jobs.chunks[job].astype(bool)).tolist():
+        movable[at] = len(jobs.chunks[job[at]].request.kinds) == 1
+    return movable
+
+
+def _movers(
+    ground: Ground,
+    market: Market,
+    rows: NDArray[np.intp],
+    shut: NDArray[np.bool_],
+    *,
+    weighed: bool,
+) -> list[_Mover]:
+    """The jobs that may move, wide ones first."""
+    snapshot, plan = ground.snapshot, market.given
+    eligibility = Eligibility(snapshot)
+    enterable = (ground.fabric.topology.leaf_of_node >= 0) & ~shut
+    found = []
+    answers = eligibility.alternatives(plan.job[rows].astype(np.int64))
+    for row, answer in zip(rows.tolist(), answers, strict=True):
+        assert isinstance(answer, tuple), "a job without alternatives starts"
+        held, end_s = market.nodes_of(row), int(plan.end_s[row])
+        for alternative in answer:
+            mask = eligibility.class_mask(alternative.class_)
+            if alternative.partition == plan.partition[row] and mask[held].all():
+                break
+        else:  # planned under another constraint than it seems: leave it alone
+            continue
+        open_ = mask & enterable
+        for start_s, until_s, closed in eligibility.closed(alternative.class_):
+            if start_s < end_s and until_s > plan.now_s:
+                open_ = open_ & ~closed
+        use, weight = _use(snapshot, plan, row), snapshot.nodes.weight
+        capacity = snapshot.nodes.capacity
+        unwanted = (use == 0) & (np.arange(len(use)) > MEMORY_MIB)
+        if weighed and _whole(snapshot, plan, row):
+            unwanted[: MEMORY_MIB + 1] = True
+        had = np.where(unwanted, capacity[held].sum(axis=0), NEVER)
+        open_ = open_ & (weight <= weight[held].max())
+        open_ = open_ & (capacity >= use).all(axis=1) & (capacity <= had).all(axis=1)
+        whole, most = _whole(snapshot, plan, row), int(market.most[row])
+        if whole and not _unlike(ground.kind[open_]) and open_[held].all():
+            continue  # it has traded with all of them
+        found.append(_Mover(row, open_, whole, use, end_s, most, had))
+    width = np.diff(plan.indptr)
+    return sorted(found, key=lambda mover: (-int(width[mover.row]), mover.row))
+
+
+def _unlike(kind: NDArray[np.int64]) -> bool:
+    return bool((kind != kind[:1]).any())
+
+
+def _whole(snapshot: Snapshot, plan: Plan, row: int) -> bool:
+    """Whether a row holds whole nodes."""
+    alone = snapshot.partitions[int(plan.partition[row])].exclusive
+    return bool(snapshot.jobs.exclusive[plan.job[row]]) or alone
+
+
+def _use(snapshot: Snapshot, plan: Plan, row: int) -> NDArray[np.int64]:
+    """The most that a job has on one of its nodes."""
+    jobs, job = snapshot.jobs, int(plan.job[row])
+    tasks = plan.tasks[plan.indptr[row] : plan.indptr[row + 1]].max(initial=0)
+    use: NDArray[np.int64] = jobs.per_node[job] + jobs.per_task[job] * int(tasks)
+    return use
+
+
+def _try(ground: Ground, market: Market, room: "_Room", movers: list[_Mover]) -> None:
+    """Moves some jobs that may use the same nodes, if there are cheaper ones."""
+    fabric, rows = ground.fabric, [mover.row for mover in movers]
+    capacity = ground.snapshot.nodes.capacity
+    held = [market.nodes_of(row) for row in rows]
+    old = fabric.costs(csr(held)).sum()
+    room.leave(movers, held)
+    last_s = max(mover.end_s for mover in movers)
+    free = movers[0].open & room.holds(movers[0], last_s)
+    if len(movers) == 1:
+        if not movers[0].whole and not room.idle(held[0]):
+            free &= ~room.is_idle
+        free[held[0]] = movers[0].open[held[0]]  # its own are free as long as it needs them
+    idle = np.flatnonzero(free).astype(np.int32)
+    sizes = np.array([len(nodes) for nodes in held], dtype=np.int32)
+    sets = held
+    if len(idle) >= sizes.sum():
+        indptr, found = ground.place.arrange(fabric, idle, sizes, ground.rng)
+        proposed = [found[a:b] for a, b in itertools.pairwise(indptr)]
+        if (
+            np.array_equal(np.diff(indptr), sizes)
+            and fabric.costs((indptr, found)).sum() < old
+            and all(
+                fabric.within(mover.most, new, had)
+                and (mover.whole or room.idle(new) <= room.idle(had))
+                and (capacity[new].sum(axis=0) <= mover.had).all()
+                for mover, new, had in zip(movers, proposed, held, strict=True)
+            )
+        ):
+            sets = proposed
+            for row, nodes in zip(rows, sets, strict=True):
+                market.put(row, nodes)
+    room.enter(movers, sets)
+
+
+class _Room:
+    """What is free on every node now, and until when."""
+
+    def __init__(self, ground: Ground, market: Market) -> None:
+        snapshot, plan = ground.snapshot, market.given
+        n_nodes, running = len(snapshot.nodes), snapshot.running
+        self._free = snapshot.nodes.capacity.astype(np.int64).copy()
+        self._holders = np.zeros(n_nodes, dtype=np.int64)
+        self._whole = np.zeros(n_nodes, dtype=np.int64)
+        np.subtract.at(self._free, running.nodes, running.use)
+        np.add.at(self._holders, running.nodes, 1)
+        whole = np.repeat(running.exclusive, np.diff(running.indptr))
+        np.add.at(self._whole, running.nodes[whole], 1)
+        for row in plan.starts_now.tolist():
+            nodes = market.nodes_of(row)
+            self._hold(nodes, _use(snapshot, plan, row), _whole(snapshot, plan, row), 1)
+        self._until_s = np.full(n_nodes, NEVER, dtype=np.int64)
+        nodes, start_s = market.later()
+        np.minimum.at(self._until_s, nodes, start_s)
+
+    def holds(self, mover: _Mover, until_s: int) -> NDArray[np.bool_]:
+        """(n_nodes,) which nodes have room for a job until an instant."""
+        room = self._until_s >= until_s
+        if mover.whole:
+            room &= self.is_idle
+        else:
+            room &= (self._whole == 0) & (self._free >= mover.use).all(axis=1)
+        return room
+
+    @property
+    def is_idle(self) -> NDArray[np.bool_]:
+        """(n_nodes,) which nodes nobody has now."""
+        idle: NDArray[np.bool_] = self._holders == 0
+        return idle
+
+    def idle(self, nodes: NDArray[np.int32]) -> int:
+        """How many of some nodes nobody has now."""
+        return int(np.count_nonzero(self._holders[nodes] == 0))
+
+    def leave(self, movers: list[_Mover], held: list[NDArray[np.int32]]) -> None:
+        """Takes jobs from nodes."""
+        for mover, nodes in zip(movers, held, strict=True):
+            self._hold(nodes, mover.use, mover.whole, -1)
+
+    def enter(self, movers: list[_Mover], held: list[NDArray[np.int32]]) -> None:
+        """Puts jobs on nodes."""
+        for mover, nodes in zip(movers, held, strict=True):
+            self._hold(nodes, mover.use, mover.whole, 1)
+
+    def _hold(self, nodes: NDArray[np.int32], use: NDArray[np.int64], whole: bool, by: int) -> None:
+        self._free[nodes] -= by * use
+        self._holders[nodes] += by
+        self._whole[nodes] += by * whole

@@ -1,0 +1,331 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ways in which a job can lie on nodes, as requests of the book.
+
+Words
+    group       chunks that ask for the same: a class of nodes, a number, what each takes.
+    layout      one way to lie: groups, how they share nodes, how many tasks each chunk is.
+
+Rules
+    1. Chunks lie as they were asked for. What is needed once on every node (memory stated beside
+       the chunks) is counted with every chunk.
+    2. A job without tasks is as many scattered chunks as it gets nodes. It starts now on as many
+       nodes as it may (`wider`), and is planned for later on the least it may.
+    3. A job with tasks and nothing needed once on every node, and no say in the number of its
+       nodes, is as many free chunks as tasks.
+    4. Any other job with tasks lies on the fewest nodes it may, its tasks spread evenly over them
+       (one more on the first ones): scattered chunks of one size or two. Where not even the empty
+       cluster holds them so, they are spread as evenly as its largest nodes allow.
+    5. Required nodes are groups of their own: a chunk on each of them.
+
+Deviates: where rule 4 applies, other layouts are not looked at; a job may be planned later than the
+earliest time at which some less even layout fits. Of more than `MOST_WIDTHS` numbers of
+nodes a job may have, so many are tried, the least and the most among them.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.model.job import WidthRule
+from bridge.model.resources import Arrangement
+from bridge.model.snapshot import Snapshot
+from bridge.planning.eligibility.alternatives import Alternative, Eligibility
+from bridge.planning.queue.rows import Rows
+from bridge.planning.requests.chunk_groups import ChunkGroups, chunk_groups
+
+MOST_WIDTHS = 16
+"""Numbers of nodes that are tried for a job that may have fewer or more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Chunks that ask for the same.
+
+    Attributes:
+        class_: of `Eligibility`.
+        count: chunks.
+        want: (R,) what each takes.
+        most_per_node: chunks of this group on one node; 0: no bound.
+        tasks: tasks that each chunk is; 0 for jobs that count none.
+        kind: position in the job's `ChunkRequest.kinds`; -1: the job did not ask in chunks.
+    """
+
+    class_: int
+    count: int
+    want: tuple[int, ...]
+    most_per_node: int = 0
+    tasks: int = 0
+    kind: int = -1
+
+    @property
+    def asks(self) -> tuple[object, ...]:
+        """All of it but the class."""
+        return (self.count, self.want, self.most_per_node, self.tasks, self.kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """One way for a job to lie on nodes.
+
+    Attributes:
+        groups: at least one.
+        nodes: most nodes that it lies on.
+    """
+
+    groups: tuple[Group, ...]
+    arrangement: Arrangement
+    exclusive: bool
+    nodes: int
+
+    def together(self) -> list[tuple[int, ...]]:
+        """For each group what lies together on one node with each of its chunks."""
+        if self.arrangement is not Arrangement.PACK:
+            return [group.want for group in self.groups]
+        columns = zip(*(group.want for group in self.groups), strict=True)
+        counts = [group.count for group in self.groups]
+        every = tuple(
+            sum(n * want for n, want in zip(counts, each, strict=True)) for each in columns
+        )
+        return [every] * len(self.groups)
+
+    def alike(self, other: "Layout") -> bool:
+        """Whether the other lies in the same way; classes are numbered anew in every cycle."""
+        return (self.arrangement, self.exclusive, len(self.groups)) == (
+            other.arrangement, other.exclusive, len(other.groups),
+        ) and all(
+            mine.asks == theirs.asks
+            for mine, theirs in zip(self.groups, other.groups, strict=True)
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Layouts:
+    """The layouts of one alternative of a job.
+
+    Attributes:
+        least: tried in this order, the earliest start wins; empty: no allowed number of nodes
+            holds the job's tasks.
+        wider: for a start now, widest first; not counting `least`.
+    """
+
+    least: tuple[Layout, ...]
+    wider: tuple[Layout, ...] = ()
+
+
+def layouts(
+    snapshot: Snapshot, eligibility: Eligibility, row: int, alternative: Alternative
+) -> Layouts:
+    """Returns how a job can lie on the nodes of one alternative.
+
+    Args:
+        snapshot: the world.
+        eligibility: of the same; gets classes of single groups added.
+        row: of `snapshot.jobs`.
+        alternative: one of the job's.
+    """
+    jobs = snapshot.jobs
+    asked = chunk_groups(snapshot, row)
+    required = _required(snapshot, eligibility, row, alternative)
+    if jobs.chunks[row] is not None:
+        if required:  # one node, for all of them (host=)
+            alternative = replace(alternative, class_=required.class_)
+        return Layouts(_chunks(eligibility, alternative, asked, counted=bool(jobs.tasks[row])))
+    tasks = int(jobs.tasks[row])
+    rule = WidthRule(int(jobs.width_rule[row]))
+    widths = _widths(alternative, rule)
+    if required:
+        widths = [width for width in widths if width >= required.count]
+    if not widths:
+        return Layouts(())
+    if not tasks:
+        want = _ints(jobs.per_node[row])
+        made = [
+            _scattered(alternative.class_, required, [(width, want, 0)], asked.exclusive)
+            for width in widths
+        ]
+        return Layouts((made[0],), tuple(reversed(made[1:])))
+    free = not asked.per_node.any() and alternative.min_nodes == 1 and not rule and not required
+    least_nodes = -(-tasks // asked.max_per_node) if asked.max_per_node else 1
+    if free and alternative.max_nodes >= tasks:
+        group = Group(alternative.class_, tasks, _ints(asked.wants[0]), asked.max_per_node, tasks=1)
+        return Layouts(
+            (
+                Layout(
+                    (group,), Arrangement.FREE, asked.exclusive, min(tasks, alternative.max_nodes)
+                ),
+            )
+        )
+    wide_enough = [w for w in widths if least_nodes <= w <= tasks]
+    if not wide_enough:
+        return Layouts(())
+    large = _large(snapshot, eligibility.class_mask(alternative.class_), asked)
+    spread = None
+    for width in wide_enough:
+        if large[:width].size == width and large[width - 1] * width >= tasks:
+            break
+        if spread is None and not required:
+            spread = _spread(tasks, large[:width].tolist(), width)
+    else:
+        if spread is not None:
+            parts = [
+                (spread.count(n), _ints(asked.per_node + n * asked.wants[0]), n)
+                for n in sorted(set(spread), reverse=True)
+            ]
+            return Layouts((_scattered(alternative.class_, None, parts, asked.exclusive),))
+    parts = [
+        (count, _ints(asked.per_node + n * asked.wants[0]), n)
+        for count, n in even_parts(tasks, width)
+    ]
+    return Layouts((_scattered(alternative.class_, required, parts, asked.exclusive),))
+
+
+def layouts_of(rows: Rows, job: NDArray[np.int64]) -> list[Layouts]:
+    """Returns the layouts of every alternative of the asked rows; those that ask alike share them.
+
+    Args:
+        rows: of the cycle.
+        job: (n_alternatives,) row of `snapshot.jobs` of each.
+    """
+    jobs, columns = rows.snapshot.jobs, rows.alternatives
+    known: dict[tuple[object, ...], Layouts] = {}
+    asked: dict[int, tuple[object, ...]] = {}
+    found = []
+    table = zip(
+        job.tolist(), columns.class_.tolist(), columns.partition.tolist(),
+        columns.time_limit_s.tolist(), columns.min_nodes.tolist(), columns.max_nodes.tolist(),
+        strict=True,
+    )  # fmt: skip
+    for row, class_, partition, limit_s, least, most in table:
+        own = asked.get(row)
+        if own is None:
+            own = asked[row] = (
+                jobs.per_node[row].tobytes(), jobs.per_task[row].tobytes(), int(jobs.tasks[row]),
+                int(jobs.max_tasks_per_node[row]), bool(jobs.exclusive[row]),
+                int(jobs.width_rule[row]), jobs.required[row], jobs.chunks[row],
+            )  # fmt: skip
+        key = (own, class_, least, most)
+        ways = known.get(key)
+        if ways is None:
+            alternative = Alternative(class_, partition, limit_s, least, most)
+            ways = known[key] = layouts(rows.snapshot, rows.eligibility, row, alternative)
+        found.append(ways)
+    return found
+
+
+def even_parts(tasks: int, nodes: int) -> list[tuple[int, int]]:
+    """Tasks spread evenly over nodes: how many nodes with how many tasks, those with more first."""
+    more, each = tasks % nodes, tasks // nodes
+    return [(count, n) for count, n in ((more, each + 1), (nodes - more, each)) if count and n]
+
+
+def _large(snapshot: Snapshot, mask: NDArray[np.bool_], asked: ChunkGroups) -> NDArray[np.int64]:
+    """How many tasks each node of a class holds when it is empty, most first."""
+    room = snapshot.nodes.capacity[mask] - asked.per_node
+    want = asked.wants[0]
+    wanted = want > 0
+    if not wanted.any():
+        return np.full(len(room), asked.max_per_node or 1 << 30, dtype=np.int64)
+    held = (room[:, wanted] // want[wanted]).min(axis=1)
+    if asked.max_per_node:
+        held = np.minimum(held, asked.max_per_node)
+    return np.sort(held)[::-1]
+
+
+def _spread(tasks: int, room: list[int], width: int) -> list[int] | None:
+    """Tasks on each of so many nodes, as even as they have room; None if they have too little.
+
+    Args:
+        tasks: at least one on each node.
+        room: how many tasks each node holds, most first.
+        width: nodes.
+    """
+    if len(room) < width or room[-1] < 1 or sum(room) < tasks:
+        return None
+    spread, left = [], tasks
+    for nodes_left, most in zip(range(width, 0, -1), reversed(room), strict=True):
+        spread.append(min(most, left // nodes_left))
+        left -= spread[-1]
+    return spread
+
+
+def _chunks(
+    eligibility: Eligibility, alternative: Alternative, asked: ChunkGroups, *, counted: bool
+) -> tuple[Layout, ...]:
+    """Rule 1; one layout for each alternative of the kinds' constraints."""
+    width = 1 if asked.arrangement is Arrangement.PACK else int(asked.counts.sum())
+    several = len(asked.counts) > 1
+    choices = eligibility.choices(asked.features[0]) if several else 1
+    found = []
+    for choice in range(choices):
+        groups = tuple(
+            Group(
+                eligibility.narrowed(alternative.class_, asked.features[kind], choice)
+                if several else alternative.class_,
+                int(asked.counts[kind]),
+                _ints(asked.wants[kind] + asked.per_node),
+                most_per_node=asked.max_per_node,
+                tasks=int(counted),
+                kind=kind,
+            )
+            for kind in range(len(asked.counts))
+        )  # fmt: skip
+        found.append(Layout(groups, asked.arrangement, asked.exclusive, width))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Required:
+    """Nodes that must be in the set: their class, that of all others, and how many they are."""
+
+    class_: int
+    others: int
+    count: int
+
+
+def _required(
+    snapshot: Snapshot, eligibility: Eligibility, row: int, alternative: Alternative
+) -> _Required | None:
+    nodes = snapshot.jobs.required[row]
+    if not nodes:
+        return None
+    class_ = alternative.class_
+    return _Required(
+        eligibility.only(class_, nodes), eligibility.without(class_, nodes), len(set(nodes))
+    )
+
+
+def _scattered(
+    class_: int,
+    required: _Required | None,
+    parts: list[tuple[int, tuple[int, ...], int]],
+    exclusive: bool,
+) -> Layout:
+    """One chunk a node; parts are (nodes, want, tasks), and required nodes come first."""
+    groups, nodes = [], sum(count for count, _, _ in parts)
+    left = required.count if required else 0
+    others = required.others if required else class_
+    for count, want, tasks in parts:
+        bound = min(left, count)
+        if bound and required:
+            groups.append(Group(required.class_, bound, want, 1, tasks))
+            left -= bound
+        if count > bound:
+            groups.append(Group(others, count - bound, want, 1, tasks))
+    return Layout(tuple(groups), Arrangement.SCATTER, exclusive, nodes)
+
+
+def _widths(alternative: Alternative, rule: WidthRule) -> list[int]:
+    """Numbers of nodes to try, ascending; the first is the least."""
+    low, high = alternative.min_nodes, alternative.max_nodes
+    if high - low > 1 << 16:
+        high = low + (1 << 16)
+    allowed = [n for n in range(low, high + 1) if rule.allows(n)]
+    if len(allowed) <= MOST_WIDTHS:
+        return allowed
+    picks = np.unique(np.geomspace(1, len(allowed), MOST_WIDTHS).round().astype(int)) - 1
+    return [allowed[at] for at in picks]
+
+
+def _ints(vector: NDArray[np.int64]) -> tuple[int, ...]:
+    return tuple(vector.tolist())

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rows of one cycle: which jobs and tasks of arrays are planned, and what becomes of each.
+
+A plan policy asks its kernel about the rows that can be planned (`Rows.asked`) and gives the
+answer to `Rows.plan`, which puts it beside the rows that were not asked about.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.model.job import Hold, JobTable
+from bridge.model.plan import Plan
+from bridge.model.reasons import Reason, ReasonCode
+from bridge.model.snapshot import Snapshot
+from bridge.planning.eligibility.alternatives import Alternative, Eligibility
+from bridge.planning.eligibility.leaf_switches import pending, waits_until_s, wish_reason
+from bridge.planning.queue.readable_reasons import held_reason
+from bridge.planning.queue.time_windows import end_s as ends
+from bridge.planning.queue.time_windows import latest_start_s, too_late
+from bridge.units import NEVER, UNPLANNED
+
+_PLANNABLE = np.array(
+    [hold in (Hold.NONE, Hold.BEGIN_TIME, Hold.RESERVATION) for hold in Hold], dtype=bool
+)
+
+
+def plannable(jobs: JobTable) -> NDArray[np.bool_]:
+    """(n_jobs,) which jobs the controller would start if there were room."""
+    startable = (jobs.array_tasks == 0) | (jobs.array_startable > 0)
+    may: NDArray[np.bool_] = _PLANNABLE[jobs.hold] & startable
+    return may
+
+
+def expand_arrays(jobs: JobTable, order: NDArray[np.int64], array_depth: int) -> NDArray[np.int64]:
+    """Repeats each array once per task to plan; at least one row per job.
+
+    Args:
+        jobs: the pending jobs.
+        order: (n_jobs,) rows of `jobs`.
+        array_depth: tasks of one array planned at a time; never more than its own limit lets start.
+    """
+    is_array = jobs.array_tasks[order] > 0
+    if not is_array.any():
+        return order
+    startable = np.minimum(jobs.array_startable[order], jobs.array_tasks[order])
+    times = np.where(is_array, np.clip(startable, 1, array_depth), 1)
+    return np.repeat(order, times)
+
+
+class Rows:
+    """The rows of one cycle.
+
+    Attributes:
+        job: (n_rows,) row of `Snapshot.jobs`.
+        eligibility: classes and closed times of all asked rows.
+        asked: (n_asked,) rows that can be planned.
+        alternatives: theirs, as columns.
+        reasons: why a row does not start now; filled for the rows that were not asked about.
+    """
+
+    def __init__(self, snapshot: Snapshot, job: NDArray[np.int64]) -> None:
+        """Sorts the rows out.
+
+        Args:
+            snapshot: the world.
+            job: (n_rows,) rows of `snapshot.jobs`.
+        """
+        self.snapshot, self.job = snapshot, job
+        self.eligibility = Eligibility(snapshot)
+        self.reasons: list[Reason | None] = [None] * len(job)
+        may = plannable(snapshot.jobs)[job]
+        for row in np.flatnonzero(~may).tolist():
+            self.reasons[row] = held_reason(snapshot, int(job[row]))
+        candidates = np.flatnonzero(may)
+        asked: list[int] = []
+        given: list[tuple[Alternative, ...]] = []
+        answers = self.eligibility.alternatives(job[candidates])
+        for row, answer in zip(candidates.tolist(), answers, strict=True):
+            if isinstance(answer, Reason):
+                self.reasons[row] = answer
+            else:
+                asked.append(row)
+                given.append(answer)
+        self.asked = np.array(asked, dtype=np.int64)
+        self.alternatives = AlternativeColumns(given)
+
+    def not_before_s(self) -> NDArray[np.int64]:
+        """(n_asked,) the earliest start each asked row allows; 0: any."""
+        jobs, take = self.snapshot.jobs, self.job[self.asked]
+        bound = (jobs.hold[take] == Hold.BEGIN_TIME) | jobs.fixed[take]
+        return np.where(bound, jobs.begin_s[take], 0)
+
+    def latest_s(self) -> NDArray[np.int64]:
+        """(n_alternatives,) the latest start each alternative allows; NEVER: any.
+
+        Deadlines, fixed starts and jobs without a place (`bridge.planning.queue.time_windows`)
+        bound it, and the end of the reservation that a job must run in.
+        """
+        snapshot, alternatives = self.snapshot, self.alternatives
+        jobs = snapshot.jobs
+        bound = jobs.deadline_s.any() or jobs.fixed.any() or jobs.no_place.any()
+        if not (snapshot.reservations or bound):
+            return np.full(len(alternatives.class_), NEVER, dtype=np.int64)
+        job = np.repeat(self.job[self.asked], np.diff(alternatives.indptr))
+        latest = latest_start_s(snapshot.jobs, job, alternatives.time_limit_s, snapshot.now_s)
+        if snapshot.reservations:
+            last = np.array([r.end_s - 1 for r in snapshot.reservations] + [NEVER], dtype=np.int64)
+            latest = np.minimum(latest, last[snapshot.jobs.reservation[job]])
+        return latest
+
+    def missed(
+        self,
+        at: int,
+        start_s: int,
+        time_limit_s: int,
+        code: ReasonCode = ReasonCode.RESOURCES,
+    ) -> Reason | None:
+        """Why an asked row has no start although there is one, but too late.
+
+        Args:
+            at: position in `asked`.
+            start_s: the earliest there is; NEVER: none.
+            time_limit_s: with which it would start then.
+            code: of what keeps it from an earlier start.
+
+        Returns:
+            None: nothing bounds its start.
+        """
+        jobs, job = self.snapshot.jobs, int(self.job[self.asked[at]])
+        own = int(jobs.reservation[job])
+        if own >= 0 and self.snapshot.reservations[own].end_s <= start_s < NEVER:
+            name = self.snapshot.reservations[own].name
+            # It is there, so Slurm's word for waiting for it would be wrong.
+            return Reason(code, f"reservation {name} ends before the job can start")
+        return too_late(jobs, job, start_s, time_limit_s, now_s=self.snapshot.now_s, code=code)
+
+    def plan(
+        self,
+        policy: str,
+        *,
+        start: NDArray[np.int64],
+        alternative: NDArray[np.int32],
+        indptr: NDArray[np.int64],
+        nodes: NDArray[np.int32],
+        tasks: NDArray[np.int32],
+        groups: NDArray[np.int32] | None = None,
+    ) -> Plan:
+        """Puts a kernel's answer and the rows it was not asked about together.
+
+        Args:
+            policy: who planned.
+            start: (n_asked,) s; NEVER and UNPLANNED have no nodes.
+            alternative: (n_asked,) which of the row's own alternatives; -1: none.
+            indptr: (n_asked + 1,) offsets into `nodes` and `tasks`.
+            nodes: ascending within a row.
+            tasks: on each of `nodes`.
+            groups: see `Plan.groups`.
+        """
+        n_rows, asked, alternatives = len(self.job), self.asked, self.alternatives
+        start_s = np.full(n_rows, UNPLANNED, dtype=np.int64)
+        end_s = np.zeros(n_rows, dtype=np.int64)
+        partition = np.full(n_rows, -1, dtype=np.int32)
+        width = np.zeros(n_rows, dtype=np.int64)
+        start_s[asked] = start
+        width[asked] = np.diff(indptr)
+        has_start = (start != NEVER) & (start != UNPLANNED)
+        chosen = alternatives.chosen(alternative)
+        at, rows = chosen[has_start], asked[has_start]
+        partition[rows] = alternatives.partition[at]
+        limit_s, job = alternatives.time_limit_s[at], self.job[rows]
+        end_s[rows] = ends(self.snapshot.jobs, job, start[has_start], limit_s)
+        return Plan(
+            now_s=self.snapshot.now_s,
+            policy=policy,
+            job=self.job.astype(np.int32),
+            start_s=start_s,
+            end_s=end_s,
+            partition=partition,
+            indptr=np.concatenate(([0], np.cumsum(width))).astype(np.int64),
+            nodes=nodes,
+            tasks=tasks,
+            reasons=self._told(start_s, chosen),
+            groups=groups,
+        )
+
+    def _told(
+        self, start_s: NDArray[np.int64], chosen: NDArray[np.int64]
+    ) -> tuple[Reason | None, ...]:
+        """The reasons, and which leaf switches rows wait for."""
+        waits = pending(self.snapshot)
+        if not waits.any():
+            return tuple(self.reasons)
+        until, wishes = waits_until_s(self.snapshot.jobs), self.snapshot.jobs.switches
+        told, alternatives = list(self.reasons), self.alternatives
+        for at in np.flatnonzero(waits[self.job[self.asked]]).tolist():
+            row = int(self.asked[at])
+            reason = told[row]
+            if start_s[row] == self.snapshot.now_s or reason is None:
+                continue
+            own = alternatives.class_[alternatives.indptr[at] : alternatives.indptr[at + 1]]
+            later = [self.eligibility.opens_s(class_) > 0 for class_ in own.tolist()]
+            told[row] = wish_reason(
+                reason, int(wishes[self.job[row]]), int(until[self.job[row]]),
+                impossible=all(later),
+                for_switches=later[int(chosen[at] - alternatives.indptr[at])],
+            )  # fmt: skip
+        return tuple(told)
+
+
+def gather(
+    indptr: NDArray[np.int64], rows: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Offsets and positions of some rows of a CSR."""
+    counts = indptr[rows + 1] - indptr[rows]
+    offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+    take = np.repeat(indptr[rows] - offsets[:-1], counts) + np.arange(offsets[-1])
+    return offsets, take
+
+
+class AlternativeColumns:
+    """The alternatives of all rows, as columns; row i has those in indptr[i]:indptr[i + 1]."""
+
+    def __init__(self, given: list[tuple[Alternative, ...]]) -> None:
+        distinct: dict[int, int] = {}  # jobs that ask alike share one tuple: tell them by identity
+        tuples: list[tuple[Alternative, ...]] = []
+        which = np.empty(len(given), dtype=np.int64)
+        for position, several in enumerate(given):
+            index = distinct.setdefault(id(several), len(tuples))
+            if index == len(tuples):
+                tuples.append(several)
+            which[position] = index
+        table = np.array(
+            [
+                (a.class_, a.partition, a.time_limit_s, a.min_nodes, a.max_nodes)
+                for several in tuples
+                for a in several
+            ],
+            dtype=np.int64,
+        ).reshape(-1, 5)
+        length = np.array([len(several) for several in tuples], dtype=np.int64)
+        offset = np.concatenate(([0], np.cumsum(length)))[which]
+        counts = length[which]
+        self.indptr = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+        at = np.repeat(offset - self.indptr[:-1], counts) + np.arange(self.indptr[-1])
+        columns = (np.ascontiguousarray(column) for column in table[at].T)
+        self.class_, self.partition, self.time_limit_s, self.min_nodes, self.max_nodes = columns
+
+    def chosen(self, alternative: NDArray[np.int32]) -> NDArray[np.int64]:
+        """Positions in the columns of each row's chosen alternative (its first if none)."""
+        position: NDArray[np.int64] = self.indptr[:-1] + np.maximum(alternative, 0)
+        return position

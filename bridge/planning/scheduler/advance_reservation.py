@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where an advance reservation of whole nodes finds room beside what runs and what is planned.
+
+Words
+    wish        so many nodes, or the nodes that hold certain chunks, from a start on for a time.
+    displaced   a job that is planned on one of the nodes meanwhile: it loses that place.
+
+Rules
+    1. What runs, and what starts now, keeps its nodes until its expected end.
+    2. So do planned jobs, unless they may be displaced: then those nodes are taken on which the
+       fewest of them lie.
+    3. Nodes of other reservations are closed during their time; nodes that are not usable are not
+       taken. Partitions bound which nodes are taken, not how many or for how long.
+    4. Licences that it keeps must be free meanwhile, too; planned jobs that hold such a licence may
+       be displaced as those on its nodes.
+    5. Limits and FreePools are for jobs: a reservation is an administrator's word.
+"""
+
+import dataclasses
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.errors import ConfigError
+from bridge.model.job import JobTable
+from bridge.model.limits import Rules
+from bridge.model.node import MEMORY_MIB
+from bridge.model.plan import Plan
+from bridge.model.reasons import Reason
+from bridge.model.resources import ChunkRequest, LoweredChunks
+from bridge.model.snapshot import Partition, Snapshot
+from bridge.planning.eligibility.alternatives import Eligibility
+from bridge.planning.queue.layouts import layouts
+from bridge.planning.requests.chunk_groups import ClusterWords, chunk_columns, lower_chunks
+from bridge.planning.requests.slurm_request import slurm_request
+from bridge.planning.scheduler.cluster_book import ClusterBook
+from bridge.planning.scheduler.plan_book import book_plan
+from bridge.planning.site_rules.capacity_constraints import Mode, Terms
+from bridge.planning.site_rules.lowered_rules import lower
+from bridge.units import NEVER, UNPLANNED
+
+_MARK = "(reservation)"
+_NO_TERMS = Terms(
+    np.zeros(2, dtype=np.int64), np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int64),
+    np.empty(0, dtype=np.int8), (None,),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What an operator asks for.
+
+    Attributes:
+        start_s: not before now.
+        duration_s: 1 at the least.
+        nodes: how many; 0: those that hold the chunks.
+        chunks: None: `nodes` says it.
+        partition: index into `Snapshot.partitions`; -1: nodes of any.
+        licences: (L,) int64 that are kept, too; None: none.
+        displace: planned jobs may be displaced.
+    """
+
+    start_s: int
+    duration_s: int
+    nodes: int = 0
+    chunks: ChunkRequest | None = None
+    partition: int = -1
+    licences: NDArray[np.int64] | None = None
+    displace: bool = False
+
+
+@dataclass(frozen=True)
+class Room:
+    """What there is for it.
+
+    Attributes:
+        nodes: (n,) int32, ascending; empty: there is no room at that time.
+        planned: rows of the plan that are displaced or, without nodes, in the way.
+        running: rows of `Snapshot.running` that are in the way; empty with nodes.
+        next_start_s: without nodes: when there is room; NEVER: at no time.
+    """
+
+    nodes: NDArray[np.int32]
+    planned: tuple[int, ...]
+    running: tuple[int, ...]
+    next_start_s: int
+
+
+def find_room(snapshot: Snapshot, plan: Plan, wish: Wish) -> Room:
+    """Looks for room.
+
+    Args:
+        snapshot: the world.
+        plan: for it.
+        wish: what is asked for.
+
+    Raises:
+        ConfigError: there are no such nodes, not even busy ones.
+        RequestError: the cluster knows no such chunks.
+    """
+    world = _with(snapshot, wish)
+    end_s = wish.start_s + wish.duration_s
+    overlaps = _overlapping(plan, wish.start_s, end_s)
+    staying = plan
+    if wish.displace:
+        staying = dataclasses.replace(
+            plan, start_s=np.where(plan.start_s == plan.now_s, plan.start_s, NEVER)
+        )
+        overlaps &= plan.start_s != plan.now_s
+    each = np.diff(plan.indptr)
+    load = np.bincount(plan.nodes[np.repeat(overlaps, each)], minlength=len(snapshot.nodes)).astype(
+        np.int32
+    )
+    finder = _Finder(world, staying, rank=load)
+    found = finder.find(wish.start_s, wish.start_s)
+    if found is not None:
+        nodes = found[1]
+        displaced = _rows_on(plan, overlaps, nodes, _holders(snapshot, plan, wish))
+        displaced = displaced if wish.displace else ()
+        return Room(nodes, displaced, (), NEVER)
+    later = finder.find(wish.start_s, NEVER - 1)
+    members = world.partitions[-1].nodes
+    in_the_way = _overlapping(staying, wish.start_s, end_s)
+    return Room(
+        np.empty(0, dtype=np.int32),
+        _rows_on(plan, in_the_way, members, _holders(snapshot, plan, wish)),
+        _running_on(snapshot, wish.start_s, members),
+        NEVER if later is None else later[0],
+    )
+
+
+def _overlapping(plan: Plan, start_s: int, end_s: int) -> NDArray[np.bool_]:
+    """Which rows of a plan lie within [start_s, end_s), in part at least."""
+    there: NDArray[np.bool_] = (plan.start_s != NEVER) & (plan.start_s != UNPLANNED)
+    there &= (plan.start_s < end_s) & (plan.end_s > start_s)
+    return there
+
+
+def _wanted(snapshot: Snapshot, wish: Wish) -> NDArray[np.int64]:
+    """(L,) licences that a wish keeps."""
+    none = np.zeros(len(snapshot.licences), dtype=np.int64)
+    return none if wish.licences is None else wish.licences
+
+
+def _holders(snapshot: Snapshot, plan: Plan, wish: Wish) -> NDArray[np.bool_]:
+    """Which rows of a plan hold a licence that is wished for."""
+    wanted = _wanted(snapshot, wish) > 0
+    held = snapshot.jobs.licences[plan.job][:, wanted]
+    return np.asarray((held > 0).any(axis=1), dtype=bool)
+
+
+def _rows_on(
+    plan: Plan, rows: NDArray[np.bool_], nodes: NDArray[np.int32], holders: NDArray[np.bool_]
+) -> tuple[int, ...]:
+    """Those of some rows of a plan that use some of these nodes, or are holders, by start."""
+    owner = np.repeat(np.arange(len(plan)), np.diff(plan.indptr))
+    on = owner[np.isin(plan.nodes, nodes) & rows[owner]]
+    found = np.union1d(on, np.flatnonzero(rows & holders))
+    return tuple(found[np.argsort(plan.start_s[found], kind="stable")].tolist())
+
+
+def _running_on(snapshot: Snapshot, start_s: int, nodes: NDArray[np.int32]) -> tuple[int, ...]:
+    """Running jobs on some of these nodes that do not end before, the last to end first."""
+    running = snapshot.running
+    owner = np.repeat(np.arange(len(running)), np.diff(running.indptr))
+    found = np.unique(owner[np.isin(running.nodes, nodes) & (running.end_s[owner] > start_s)])
+    return tuple(found[np.argsort(-running.end_s[found], kind="stable")].tolist())
+
+
+class _Finder:
+    """A book of what stays, and the ways in which the wish could lie."""
+
+    def __init__(self, world: Snapshot, plan: Plan, *, rank: NDArray[np.int32]) -> None:
+        row = len(world.jobs) - 1
+        eligibility = Eligibility(world)
+        found = eligibility.alternatives(np.array([row], dtype=np.int64))[0]
+        if isinstance(found, Reason):
+            raise ConfigError("reservation", found.text)
+        lowered = lower(Rules(), world, 1)
+        cluster = ClusterBook(world, eligibility, rank, lowered=lowered)
+        book_plan(cluster, lowered, world, plan, without=row)
+        self._book = cluster.book
+        self._length_s = int(world.jobs.time_limit_s[row])
+        wanted = world.jobs.licences[row : row + 1]
+        terms = cluster.licences.add_terms(_NO_TERMS, wanted, Mode.BOTH)
+        self._terms = terms.ceiling, terms.amount, terms.mode
+        self._requests = [
+            cluster.request(layout)
+            for alternative in found
+            for layout in layouts(world, eligibility, row, alternative).least
+        ]
+
+    def find(self, earliest_s: int, latest_s: int) -> tuple[int, NDArray[np.int32]] | None:
+        """The earliest start within these bounds, and the nodes."""
+        best: tuple[int, NDArray[np.int32]] | None = None
+        for request in self._requests:
+            until_s = latest_s if best is None else best[0] - 1
+            if until_s < earliest_s:
+                break
+            found = self._book.find(request, self._length_s, self._terms, earliest_s, until_s)
+            if found is not None:
+                best = found[0], np.unique(found[1]).astype(np.int32)
+        return best
+
+
+def _with(snapshot: Snapshot, wish: Wish) -> Snapshot:
+    """The world, with a partition of the nodes and a job of the shape that are wished for."""
+    nodes = (
+        np.arange(len(snapshot.nodes), dtype=np.int32)
+        if wish.partition < 0
+        else snapshot.partitions[wish.partition].nodes
+    )
+    partition = Partition(_MARK, nodes)
+    job = _job(snapshot, wish, len(snapshot.partitions))
+    columns = {}
+    for field in dataclasses.fields(JobTable):
+        before, more = getattr(snapshot.jobs, field.name), getattr(job, field.name)
+        columns[field.name] = np.concatenate((before, more))
+    return dataclasses.replace(
+        snapshot,
+        partitions=(*snapshot.partitions, partition),
+        jobs=JobTable(**columns),
+        topology=None,  # a reservation may lie across fabrics: its jobs may not
+    )
+
+
+def _job(snapshot: Snapshot, wish: Wish, partition: int) -> JobTable:
+    """One job of the shape that is wished for, on whole nodes, as a table of one row."""
+    n_resources = len(snapshot.resources)
+
+    def words(value: object) -> NDArray[np.object_]:
+        column = np.empty(1, dtype=object)
+        column[0] = value
+        return column
+
+    def number(value: int) -> NDArray[np.int64]:
+        return np.array([value], dtype=np.int64)
+
+    job = JobTable(
+        id=words(_MARK), version=np.ones(1, dtype=np.uint64), name=words(""), user=words(""),
+        account=words(""), priority=number(0), submit_s=number(0), eligible_s=number(0),
+        begin_s=number(0), time_limit_s=number(wish.duration_s), hold=np.zeros(1, dtype=np.int8),
+        hold_text=words(""), partitions=words((partition,)), min_nodes=number(max(wish.nodes, 1)),
+        max_nodes=number(max(wish.nodes, 1)), per_node=np.zeros((1, n_resources), dtype=np.int64),
+        per_task=np.zeros((1, n_resources), dtype=np.int64), tasks=number(0),
+        max_tasks_per_node=number(0), exclusive=np.ones(1, dtype=bool),
+        width_rule=np.zeros(1, dtype=np.int8), features=words(""), required=words(()),
+        excluded=words(()), licences=_wanted(snapshot, wish).reshape(1, -1),
+        reservation=number(-1), array_tasks=number(0), array_startable=number(0),
+    )  # fmt: skip
+    if wish.chunks is not None:
+        lowered, hosts = _lowered(snapshot, wish.chunks)
+        job.required[0] = hosts
+        job.chunks[0] = lowered
+        for name, value in vars(chunk_columns(lowered)).items():
+            getattr(job, name)[0] = value
+    return job
+
+
+def _lowered(snapshot: Snapshot, chunks: ChunkRequest) -> tuple[LoweredChunks, tuple[int, ...]]:
+    """The chunks in the cluster's columns, and the node that they name."""
+    cluster = ClusterWords(
+        column={name: at for at, name in enumerate(snapshot.resources) if at > MEMORY_MIB},
+        n_resources=len(snapshot.resources),
+        features=frozenset().union(*snapshot.nodes.features),
+    )
+    held = slurm_request(chunks, cluster.generic)
+    if held.node and held.node not in snapshot.nodes.names:
+        raise ConfigError("reservation", f"there is no node '{held.node}'")
+    hosts = (snapshot.nodes.names.index(held.node),) if held.node else ()
+    return lower_chunks(chunks, cluster, constraint=held.constraint), hosts

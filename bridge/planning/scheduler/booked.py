@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a row of a cycle stands: in this plan, and where it stood in the one before."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.core import Blocked
+from bridge.model.reasons import Reason
+from bridge.planning.queue.layouts import Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a row that does not start now stands.
+
+    Attributes:
+        start_s: its place in the plan; NEVER: none.
+        blocked: why it does not start now.
+        ceiling: of the book, for `Blocked.COUNTER` and `NEVER_COUNTER`; -1: none.
+        partition: of the candidate that was judged.
+        nodes: that it wants there.
+        reason: its limits refuse it; otherwise None.
+        passed_over: it lies beyond the depth: only a start now was looked for.
+    """
+
+    start_s: int
+    blocked: int
+    ceiling: int
+    partition: int
+    nodes: int
+    reason: Reason | None = None
+    passed_over: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A place in a former plan.
+
+    Attributes:
+        start_s: announced.
+        alternative: which of the job's own.
+        choice: which of the alternative's layouts, and the layout.
+        nodes, groups, chunks: as the book has them.
+        late: it is its latest start.
+        blocked, ceiling_key: why it could not start when it was given this place.
+    """
+
+    start_s: int
+    alternative: int
+    choice: int
+    layout: Layout
+    nodes: NDArray[np.int32]
+    groups: NDArray[np.int32]
+    chunks: NDArray[np.int32]
+    late: bool = False
+    blocked: int = int(Blocked.NODES_BUSY)
+    ceiling_key: str = ""

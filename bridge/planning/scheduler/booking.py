@@ -1,0 +1,689 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Books the rows of a cycle, in any number of passes, and gives the plan that comes of it.
+
+Words
+    candidate   one alternative of an asked row: where, how long, and its ways to lie.
+    simple      a row with one candidate that can lie in one way only: booked in bulk.
+
+Rules
+    1. Of several candidates and ways the earliest start wins, ties go to the first.
+    2. A row that starts now takes the widest of its ways that fits now and keeps all rules so.
+    3. A row counts what the way it lies in comes to (`bridge.planning.scheduler.layout_choices`).
+       One whose limits refuse all its candidates is not booked; the refusal is its reason.
+    4. No row is booked where its deadline or fixed start does not allow it
+       (`bridge.planning.queue.time_windows`).
+    5. A late row is booked at its latest start, `SPARE_S` before its deadline left free; if there
+       is none, at its earliest start.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import repeat
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.core import UNLIMITED, Blocked
+from bridge.model.plan import Plan
+from bridge.model.site import Protection
+from bridge.planning.queue.layouts import Layout, Layouts, layouts_of
+from bridge.planning.queue.rows import Rows, gather
+from bridge.planning.queue.time_windows import SPARE_S, asked_limit_s
+from bridge.planning.scheduler.book_placements import Lying
+from bridge.planning.scheduler.booked import Kept, Place
+from bridge.planning.scheduler.cluster_book import BookTerms, ClusterBook
+from bridge.planning.scheduler.layout_choices import Way, Ways
+from bridge.planning.site_rules.capacity_constraints import Mode
+from bridge.planning.site_rules.freepools import Closure, Gates
+from bridge.planning.site_rules.lowered_rules import LoweredRules
+from bridge.ports import Preference
+from bridge.units import NEVER, UNPLANNED
+
+_IMPOSSIBLE = (Blocked.NEVER_NODES, Blocked.NEVER_SIZE, Blocked.NEVER_COUNTER)
+_Found = tuple[int, NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]  # of Book.find
+
+
+class Booking:
+    """The rows of one cycle on their way into the plan.
+
+    Attributes:
+        cluster: the book they are written into; rows are booked under their position in
+            `Rows.asked`.
+        late: (n_asked,) rows that are booked at their latest start.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        preference: Preference,
+        *,
+        lowered: LoweredRules,
+        protect: Protection | None = None,
+    ) -> None:
+        """Lowers all candidates; books what runs."""
+        self.rows = rows
+        snapshot, alternatives = rows.snapshot, rows.alternatives
+        n_asked = len(rows.asked)
+        self._job = rows.job[rows.asked]
+        self._first = alternatives.indptr
+        owner = np.repeat(np.arange(n_asked), np.diff(alternatives.indptr))
+        self.layouts: list[Layouts] = layouts_of(rows, self._job[owner])
+        self.cluster = ClusterBook(
+            snapshot,
+            rows.eligibility,
+            preference.rank,
+            lowered=lowered,
+            protect=protect,
+            selection=preference.selection,
+        )
+        self._book = self.cluster.book
+        job = self._job[owner]
+        self.ways = Ways(
+            self.layouts,
+            snapshot,
+            rows.eligibility,
+            lowered,
+            job=job,
+            partition=alternatives.partition,
+            time_limit_s=asked_limit_s(snapshot.jobs, job, alternatives.time_limit_s),
+        )
+        wants = job[self.ways.owner]
+        self._terms = self.cluster.licences.add_terms(
+            self.ways.terms,
+            snapshot.jobs.licences[wants],
+            Mode.BOTH,
+            snapshot.jobs.reservation[wants],
+        )
+        self._refusals = self.ways.refusals
+        self._judged: dict[tuple[int, tuple[Gates, ...], int], tuple[Closure, ...] | None] = {}
+        refused = np.array([reason is not None for reason in self._refusals], dtype=bool)
+        self._refused = np.ones(n_asked, dtype=bool)
+        self._refused[owner[~refused]] = False
+        self._simple = np.diff(alternatives.indptr) == 1
+        self._simple[owner[~self.ways.simple | refused]] = False
+        self._request = np.full(len(self.layouts), -1, dtype=np.int32)  # of the first ways
+        self._not_before = rows.not_before_s()
+        self._last = rows.latest_s()
+        self._mark: int | None = None
+        self._forget()
+
+    def _forget(self) -> None:
+        """No row is planned."""
+        n_asked = len(self.rows.asked)
+        self.late = np.zeros(n_asked, dtype=bool)
+        self._start = np.full(n_asked, NEVER, dtype=np.int64)
+        self._chosen = np.zeros(n_asked, dtype=np.int32)
+        self._way: dict[int, Way] = {}  # where it is not the first of the candidate
+        self._blocked = np.full(n_asked, Blocked.NEVER_NODES, dtype=np.int8)
+        self._ceiling = np.full(n_asked, -1, dtype=np.int32)
+        self._passed_over = np.zeros(n_asked, dtype=bool)
+
+    def restart(self) -> None:
+        """Takes every row out again; what runs stays. To be called before the first pass, too."""
+        if self._mark is None:
+            for at in np.flatnonzero(~self._refused).tolist():
+                self._name_requests(at)
+        else:
+            self.cluster.undo(self._mark)
+        self._mark = self.cluster.mark()
+        self._forget()
+
+    def chosen(self, *, beyond: bool = False) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """(n_asked,) starts, and which of the row's own alternatives (-1: none).
+
+        Args:
+            beyond: rows without a start lie beyond the horizon: they are UNPLANNED, not NEVER,
+                unless they can never run.
+        """
+        never = (self._blocked <= Blocked.NEVER_FREED) & (self._blocked > 0)
+        unplanned = (self._start == NEVER) & ~never & ~self._refused
+        if not beyond:
+            unplanned &= self._passed_over
+        start = np.where(unplanned, UNPLANNED, self._start)
+        return start, np.where(self._start != NEVER, self._chosen, -1).astype(np.int32)
+
+    def has_start(self, asked: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Which of these asked rows are booked."""
+        booked: NDArray[np.bool_] = self._start[asked] != NEVER
+        return booked
+
+    def candidate(self, asked: int) -> int:
+        """Which of all candidates a booked row has; a position in `layouts`."""
+        return int(self._first[asked] + self._chosen[asked])
+
+    def length_s(self, asked: int) -> int:
+        """How long a booked row lasts."""
+        return self._length(self.candidate(asked))
+
+    def not_before_s(self, asked: int) -> int:
+        """What the row says of its earliest start, s; 0: any."""
+        return int(self._not_before[asked])
+
+    def start_s(self, asked: NDArray[np.intp]) -> NDArray[np.int64]:
+        """Where asked rows are booked; NEVER: they are not."""
+        found: NDArray[np.int64] = self._start[asked]
+        return found
+
+    def simple(self, asked: int) -> bool:
+        """Whether the row can lie in one way only, on one kind of nodes, for one time."""
+        return bool(self._simple[asked])
+
+    def bound(self, asked: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Which rows limits, FreePools or licences bind, as they are booked."""
+        at = self.ways.number(self._first[asked] + self._chosen[asked])
+        for position, row in enumerate(asked.tolist()):
+            if row in self._way:
+                at[position] = self._way[row].number
+        some = np.diff(self._terms.indptr)[at] > 0
+        gated = np.fromiter((bool(self.ways.gates[way]) for way in at.tolist()), bool, len(at))
+        bound: NDArray[np.bool_] = some | gated
+        return bound
+
+    def revoke(self, asked: NDArray[np.intp]) -> None:
+        """Takes rows out of the book that are booked."""
+        for at in asked.tolist():
+            self._book.revoke(at)
+        self._start[asked] = NEVER
+        for at in asked.tolist():
+            self._way.pop(at, None)
+
+    def _way_of(self, asked: int) -> Way:
+        """How a booked row lies."""
+        return self._way.get(asked) or self.ways.first(self.candidate(asked))
+
+    def lies(self, asked: int) -> tuple[int, Layout]:
+        """Which of the ways for any start a booked row has, and its layout; see `Way.choice`."""
+        way = self._way.get(asked)
+        if way is None:
+            return 0, self.ways.least[self.candidate(asked)][0]
+        return way.choice, way.layout
+
+    def later(self) -> NDArray[np.bool_]:
+        """(n_asked,) which rows are booked at a later start than now."""
+        later: NDArray[np.bool_] = (self._start != NEVER) & (self._start > self.rows.snapshot.now_s)
+        return later
+
+    # ------------------------------------------------------------------ passes
+
+    def keep(self, asked: NDArray[np.intp], kept: Sequence[Kept], start: NDArray[np.int64]) -> None:
+        """Books rows where they lay in a former plan, in the order given, as far as they fit.
+
+        A row that fits there no more gets other nodes at the same time, before those behind it.
+        Who may use what a FreePool keeps may lie there beside others who had to fit first: if all
+        rows fit with those others first, they are booked so.
+
+        Args:
+            asked: positions in `Rows.asked`, none of them booked.
+            kept: theirs.
+            start: (n,) when, s.
+        """
+        rows: list[tuple[int, Way | None, Kept]] = []
+        begin = []
+        for at, lay, start_s in zip(asked.tolist(), kept, start.tolist(), strict=True):
+            place = self._renumbered(at, lay)
+            candidate = int(self._first[at]) + place.alternative
+            if candidate >= self._first[at + 1] or self._refusals[candidate] is not None:
+                continue
+            if start_s > self._last[candidate]:
+                continue
+            self.late[at] = place.late
+            way = self._still(candidate, place)
+            if way is not None:
+                self._request_of(way)  # closed times that are written under a mark are undone
+            rows.append((at, way, place))
+            begin.append(start_s)
+        counted = [way is not None and self._only_counts(way) for _, way, _ in rows]
+        if any(counted) and all(way is not None for _, way, _ in rows):
+            order = sorted(range(len(rows)), key=counted.__getitem__)
+            together, when_s = [rows[at] for at in order], [begin[at] for at in order]
+            mark = self.cluster.mark()
+            lying = [(at, way, place) for at, way, place in together if way is not None]
+            if self._book_kept(lying, when_s).all():
+                rows, begin = together, when_s
+            self.cluster.undo(mark)
+        while rows:
+            failed = self._keep_all(rows, begin)
+            if failed is None:
+                return
+            # It gives way to those before it only: on other nodes if need be.
+            at = np.array([rows[failed][0]])
+            when = np.array(begin[failed : failed + 1], dtype=np.int64)
+            self.plan(at, not_before=when, latest=when)
+            rows, begin = rows[failed + 1 :], begin[failed + 1 :]
+
+    def _only_counts(self, way: Way) -> bool:
+        """Whether a ceiling that others must stay under does not bind it."""
+        return bool((self._terms.mode[self._terms.of(way.number)] == Mode.COUNT).any())
+
+    def _keep_all(self, rows: list[tuple[int, Way | None, Kept]], begin: list[int]) -> int | None:
+        """Books all rows, or those before the first that does not fit; returns its position."""
+        mark = self.cluster.mark()
+        lying = [(at, way, place) for at, way, place in rows if way is not None]
+        failed = next((at for at, row in enumerate(rows) if row[1] is None), len(rows))
+        done = self._book_kept(lying[:failed], begin[:failed])
+        if not done.all():
+            failed = int(np.argmin(done))
+            self.cluster.undo(mark)
+            mark = self.cluster.mark()
+            self._book_kept(lying[:failed], begin[:failed])
+        self.cluster.keep(mark)
+        now_s = self.rows.snapshot.now_s
+        for (asked, way, place), start_s in zip(lying[:failed], begin, strict=False):
+            self._start[asked], self._chosen[asked] = start_s, place.alternative
+            self._way[asked] = way
+            known = self.cluster.ceiling_of_key.get(place.ceiling_key, -1)
+            lapsed = place.blocked == Blocked.COUNTER and known < 0
+            verdict = Blocked.NODES_BUSY if lapsed else place.blocked
+            self._blocked[asked] = Blocked.STARTS_NOW if start_s == now_s else verdict
+            self._ceiling[asked] = known
+        return failed if failed < len(rows) else None
+
+    def _book_kept(self, rows: list[tuple[int, Way, Kept]], begin: list[int]) -> NDArray[np.bool_]:
+        if not rows:
+            return np.ones(0, dtype=bool)
+        places = [place for _, _, place in rows]
+        at = np.array([way.number for _, way, _ in rows], dtype=np.int64)
+        candidate = np.array([way.candidate for _, way, _ in rows], dtype=np.int64)
+        indptr, take = gather(self._terms.indptr, at)
+        sizes = [len(place.nodes) for place in places]
+        done: NDArray[np.bool_] = self._book.book_many(
+            job=np.array([asked for asked, _, _ in rows], dtype=np.int64),
+            request=np.array([self._request_of(way) for _, way, _ in rows], dtype=np.int32),
+            start=np.array(begin, dtype=np.int64),
+            length=self.rows.alternatives.time_limit_s[candidate],
+            indptr=np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
+            nodes=np.concatenate([place.nodes for place in places]),
+            groups=np.concatenate([place.groups for place in places]),
+            chunks=np.concatenate([place.chunks for place in places]),
+            term_indptr=indptr,
+            term_ceiling=self._terms.ceiling[take],
+            term_amount=self._terms.amount[take],
+            term_mode=self._terms.mode[take],
+        )
+        return done
+
+    def _renumbered(self, at: int, place: Kept) -> Kept:
+        """The place, by the alternative that has its nodes now: leaf switches are chosen anew."""
+        first, opens_s = int(self._first[at]), self.rows.eligibility.opens_s
+        for number in sorted(range(int(self._first[at + 1]) - first), key=place.alternative.__ne__):
+            now = self._still(first + number, place)
+            if now and all(opens_s(group.class_) <= place.start_s for group in now.layout.groups):
+                return replace(place, alternative=number)
+        return place
+
+    def _still(self, candidate: int, place: Kept) -> Way | None:
+        """The way that a kept place has now, if its nodes are still there for it."""
+        way = self.ways.choice(candidate, place.choice)
+        if (
+            way is not None
+            and way.layout.alike(place.layout)
+            and all(
+                self.rows.eligibility.class_mask(group.class_)[
+                    place.nodes[place.groups == at]
+                ].all()
+                for at, group in enumerate(way.layout.groups)
+            )
+        ):
+            return way
+        return None
+
+    def places(self, asked: NDArray[np.intp]) -> list[Kept]:
+        """Where booked rows lie, to be kept."""
+        found = self._book.bookings(job=asked.astype(np.int64))
+        offsets, starts = found.indptr.tolist(), found.start.tolist()
+        return [
+            Kept(
+                starts[at],
+                int(self._chosen[row]),
+                *self.lies(row),
+                found.nodes[offsets[at] : offsets[at + 1]],
+                found.groups[offsets[at] : offsets[at + 1]],
+                found.chunks[offsets[at] : offsets[at + 1]],
+                bool(self.late[row]),
+                int(self._blocked[row]),
+                self.cluster.ceiling_key(int(self._ceiling[row])),
+            )
+            for at, row in enumerate(asked.tolist())
+        ]
+
+    def plan(
+        self,
+        asked: NDArray[np.intp],
+        *,
+        not_before: NDArray[np.int64] | None,
+        latest: NDArray[np.int64],
+        late: NDArray[np.bool_] | None = None,
+        depth: int | None = None,
+    ) -> None:
+        """Books rows at their earliest starts, in the order given.
+
+        Args:
+            asked: positions in `Rows.asked`, none of them booked.
+            not_before: (n,) s; None: what the jobs say.
+            latest: (n,) the latest start, s.
+            late: (n,) rows with a deadline to be booked at their latest starts; None: none.
+            depth: once so many of them start later than now, the others start now or are passed
+                over; None: no bound.
+        """
+        late = np.zeros(len(asked), dtype=bool) if late is None else late
+        begin = self._not_before[asked] if not_before is None else not_before
+        begin = np.maximum(begin, self.rows.snapshot.now_s)
+        wanted = ~self._refused[asked]
+        asked, begin, latest, late = asked[wanted], begin[wanted], latest[wanted], late[wanted]
+        simple = self._simple[asked] & ~late
+        cuts = np.flatnonzero(np.diff(simple.astype(np.int8))) + 1
+        left = UNLIMITED if depth is None else depth
+        now_s = self.rows.snapshot.now_s
+        for part in np.split(np.arange(len(asked)), cuts):
+            if len(part) == 0:
+                continue
+            if simple[part[0]]:
+                left -= self._plan_simple(asked[part], begin[part], latest[part], left)
+                continue
+            for at in part.tolist():
+                one = int(asked[at]), int(begin[at])
+                until = int(latest[at])
+                if left <= 0:
+                    until = min(until, now_s)
+                    self._passed_over[one[0]] = True
+                if not late[at] or not self._plan_late(*one, until):
+                    self._plan_one(*one, until)
+                left -= now_s < self._start[one[0]] < NEVER
+        self._passed_over[asked] &= self._could_start(asked, begin)
+
+    def _could_start(self, asked: NDArray[np.intp], begin: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which rows have no start yet, but could have one that is not too late."""
+        if not len(asked):
+            return np.zeros(0, dtype=bool)
+        last = np.maximum.reduceat(self._last, self._first[:-1])[asked]
+        could: NDArray[np.bool_] = (self._start[asked] == NEVER) & (begin <= last)
+        return could
+
+    def _plan_simple(
+        self,
+        asked: NDArray[np.intp],
+        begin: NDArray[np.int64],
+        latest: NDArray[np.int64],
+        depth: int,
+    ) -> int:
+        """Books rows in bulk; how many of them start later than now."""
+        at = self._first[asked]
+        fresh, least, gates = at[self._request[at] < 0], self.ways.least, self.ways.gates
+        numbers = self.ways.number(fresh).tolist()
+        for candidate, number in zip(fresh.tolist(), numbers, strict=True):
+            self._request[candidate] = self.cluster.request(least[candidate][0], gates[number])
+        indptr, take = gather(self._terms.indptr, self.ways.number(at))
+        found = self._book.plan_many(
+            job=asked.astype(np.int64),
+            request=self._request[at],
+            length=self.rows.alternatives.time_limit_s[at],
+            not_before=begin,
+            latest=np.minimum(latest, self._last[at]),
+            last=np.zeros(len(asked), dtype=bool),
+            term_indptr=indptr,
+            term_ceiling=self._terms.ceiling[take],
+            term_amount=self._terms.amount[take],
+            term_mode=self._terms.mode[take],
+            depth=max(depth, 0),
+        )
+        later = (found.start > self.rows.snapshot.now_s) & (found.start != NEVER)
+        self._passed_over[asked] = np.cumsum(later) >= depth
+        self._start[asked] = found.start
+        self._blocked[asked] = found.blocked_by
+        self._ceiling[asked] = found.blocked_ceiling
+        return int(np.count_nonzero(later))
+
+    def _plan_late(self, asked: int, begin_s: int, latest_s: int) -> bool:
+        """Books a row with a deadline at its latest start (rule 5); False: there is none."""
+        best_s, best = -1, None
+        first, end = int(self._first[asked]), int(self._first[asked + 1])
+        deadline_s = int(self.rows.snapshot.jobs.deadline_s[self._job[asked]])
+        for candidate in range(first, end):
+            length = self._length(candidate)
+            until = min(deadline_s - length - SPARE_S, latest_s)
+            if self._refusals[candidate] is not None:
+                continue
+            for way in self.ways.to_plan(candidate):
+                after = max(begin_s, best_s + 1)
+                if until < after:
+                    break
+                request, terms = self._request_of(way), self._terms_of(way)
+                found = self._book.find(request, length, terms, after, until, last=True)
+                if found is not None:
+                    best_s, best = found[0], (way, found)
+        if best is None:
+            return False
+        self._put(asked, *best)
+        self.late[asked] = True
+        now = best_s == self.rows.snapshot.now_s
+        self._blocked[asked] = Blocked.STARTS_NOW if now else Blocked.NODES_BUSY
+        return True
+
+    def _plan_one(self, asked: int, begin_s: int, latest_s: int) -> None:
+        best_s, best = NEVER, None
+        first, end = int(self._first[asked]), int(self._first[asked + 1])
+        for candidate in range(first, end):
+            if self._refusals[candidate] is not None:
+                continue
+            length = self._length(candidate)
+            for way in self.ways.to_plan(candidate):
+                until = min(latest_s, best_s - 1, int(self._last[candidate]))
+                if until < begin_s:
+                    break
+                request, terms = self._request_of(way), self._terms_of(way)
+                found = self._book.find(request, length, terms, begin_s, until)
+                if found is not None:
+                    best_s, best = found[0], (way, found)
+        now_s = self.rows.snapshot.now_s
+        if best is None or best_s != now_s:
+            candidates = [best[0].candidate] if best else range(first, end)
+            self._judge(asked, candidates, begin_s, latest_s)
+        if best is None:
+            return
+        if best_s == now_s:
+            best = self._widest(best[0].candidate) or best
+            self._blocked[asked] = Blocked.STARTS_NOW
+        self._put(asked, *best)
+
+    def _put(self, asked: int, way: Way, found: _Found) -> None:
+        """Books a row where it was found to fit."""
+        length, terms = self._length(way.candidate), self._terms_of(way)
+        self._book.book(asked, self._request_of(way), found[0], length, terms, *found[1:])
+        self._start[asked] = found[0]
+        self._chosen[asked] = way.candidate - int(self._first[asked])
+        self._way[asked] = way
+
+    def _judge(self, asked: int, candidates: Iterable[int], begin_s: int, latest_s: int) -> None:
+        """Says why a row does not start now: by the first candidate that it could have some day."""
+        verdicts = []
+        for candidate in candidates:
+            if self._refusals[candidate] is None:
+                way = self.ways.first(candidate)
+                request, length = self._request_of(way), self._length(candidate)
+                verdict = self._book.why(request, length, self._terms_of(way), begin_s, latest_s)
+                verdicts.append((candidate, *verdict))
+                if verdict[0] not in _IMPOSSIBLE:
+                    break
+        told = verdicts[0] if verdicts[-1][1] in _IMPOSSIBLE else verdicts[-1]
+        candidate, self._blocked[asked], self._ceiling[asked] = told
+        self._chosen[asked] = candidate - self._first[asked]
+
+    def _widest(self, candidate: int) -> tuple[Way, _Found] | None:
+        """The widest way that fits now and its mapping; None: none but those for any start."""
+        now_s = self.rows.snapshot.now_s
+        for way in self.ways.to_start(candidate):
+            request, terms = self._request_of(way), self._terms_of(way)
+            found = self._book.find(request, self._length(candidate), terms, now_s, now_s)
+            if found is not None:
+                return way, found
+        return None
+
+    def replan(self, asked: NDArray[np.intp]) -> None:
+        """Moves booked rows to earlier places where there are any, in the order given."""
+        simple = self._simple[asked]
+        cuts = np.flatnonzero(np.diff(simple.astype(np.int8))) + 1
+        for part in np.split(asked, cuts):
+            if len(part) == 0:
+                continue
+            if self._simple[part[0]]:
+                moved = self._book.replan_many(part.astype(np.int64), self._not_before[part])
+                self._start[part] = moved
+                now = part[moved == self.rows.snapshot.now_s]
+                self._blocked[now] = Blocked.STARTS_NOW
+            else:
+                for at in part.tolist():
+                    self._replan_one(at)
+
+    def start_now(self, asked: NDArray[np.intp]) -> None:
+        """Moves booked rows that can start now, beside all that is booked, in the order given."""
+        now_s = self.rows.snapshot.now_s
+        for at in asked.tolist():
+            self._replan_one(at, now_s)
+            self.late[at] &= self._start[at] != now_s
+
+    def earliest(self, asked: int) -> tuple[int, int]:
+        """Looks where an unbooked row would start if no deadline or fixed start bound it.
+
+        Returns:
+            The start, NEVER if there is none, and the time limit there.
+        """
+        best_s, length_s = NEVER, 0
+        begin_s = max(int(self._not_before[asked]), self.rows.snapshot.now_s)
+        for candidate in range(int(self._first[asked]), int(self._first[asked + 1])):
+            if self._refusals[candidate] is not None:
+                continue
+            length = self._length(candidate)
+            for way in self.ways.to_plan(candidate):
+                request, terms = self._request_of(way), self._terms_of(way)
+                found = self._book.find(request, length, terms, begin_s, best_s - 1)
+                if found is not None:
+                    best_s, length_s = found[0], length
+        return best_s, length_s
+
+    def _replan_one(self, asked: int, latest_s: int = NEVER) -> None:
+        before_s, chosen = int(self._start[asked]), int(self._chosen[asked])
+        verdict = int(self._blocked[asked]), int(self._ceiling[asked])
+        way = self._way_of(asked)
+        begin_s = max(int(self._not_before[asked]), self.rows.snapshot.now_s)
+        latest_s = min(latest_s, before_s - 1)
+        if latest_s < begin_s:
+            return
+        self._name_requests(asked)
+        mark = self.cluster.mark()
+        self._book.revoke(asked)
+        self._start[asked] = NEVER
+        self._plan_one(asked, begin_s, latest_s)
+        if self._start[asked] == NEVER:
+            self.cluster.undo(mark)
+            self._start[asked], self._chosen[asked] = before_s, chosen
+            self._way[asked] = way
+            self._blocked[asked], self._ceiling[asked] = verdict
+        else:
+            self.cluster.keep(mark)
+
+    # ------------------------------------------------------------------ candidates
+
+    def _length(self, candidate: int) -> int:
+        return int(self.rows.alternatives.time_limit_s[candidate])
+
+    def _terms_of(self, way: Way) -> BookTerms:
+        own = self._terms.of(way.number)
+        return self._terms.ceiling[own], self._terms.amount[own], self._terms.mode[own]
+
+    def _request_of(self, way: Way) -> int:
+        gates = self.ways.gates[way.number]
+        if way.choice:
+            return self.cluster.request(way.layout, gates)
+        if self._request[way.candidate] < 0:
+            self._request[way.candidate] = self.cluster.request(way.layout, gates)
+        return int(self._request[way.candidate])
+
+    def _name_requests(self, asked: int) -> None:
+        """Makes all requests of a row before a mark: each undoing would write them anew."""
+        for candidate in range(int(self._first[asked]), int(self._first[asked + 1])):
+            for way in (*self.ways.to_plan(candidate), *self.ways.to_start(candidate)):
+                self._request_of(way)
+
+    # ------------------------------------------------------------------ what came of it
+
+    def waiting(self) -> Iterator[tuple[int, Place]]:
+        """The asked rows that do not start now, and where they stand."""
+        now_s = self.rows.snapshot.now_s
+        for asked in np.flatnonzero(self._start != now_s).tolist():
+            candidate = int(self._first[asked] + self._chosen[asked])
+            yield (
+                asked,
+                Place(
+                    int(self._start[asked]),
+                    int(self._blocked[asked]),
+                    int(self._ceiling[asked]),
+                    int(self.rows.alternatives.partition[candidate]),
+                    self._nodes_asked(asked, candidate),
+                    self._refusals[candidate] if self._refused[asked] else None,
+                    bool(self._passed_over[asked]),
+                ),
+            )
+
+    def kept_out(self, asked: int) -> tuple[Closure, ...]:
+        """The FreePools of nodes without which a row that has no place could have one.
+
+        Mostly none. A row that has a place, if only beyond the horizon, is not kept out; ceilings
+        are no matter. One that is kept out never starts, whatever the horizon.
+        """
+        found: tuple[Closure, ...] = ()
+        for candidate in range(int(self._first[asked]), int(self._first[asked + 1])):
+            if self._refusals[candidate] is None:
+                closures = self._kept_out(candidate)
+                if closures is None:
+                    return ()
+                found = found or closures
+        if found:
+            self._blocked[asked] = Blocked.NEVER_NODES
+        return found
+
+    def _kept_out(self, candidate: int) -> tuple[Closure, ...] | None:
+        """The same for one candidate; None: no pool keeps it out. Those alike are judged once."""
+        ways = list(self.ways.to_plan(candidate))
+        gates, length = [self.ways.gates[way.number] for way in ways], self._length(candidate)
+        if not all(gates):
+            return None
+        key = id(self.layouts[candidate]), tuple(gates), length
+        if key not in self._judged:
+            now_s = self.rows.snapshot.now_s
+
+            def fits(shut: Iterable[Gates]) -> bool:
+                layouts = [way.layout for way in ways]
+                requests = map(self.cluster.request, layouts, shut)
+                finds = (self._book.find(r, length, None, now_s, NEVER - 1) for r in requests)
+                return any(found is not None for found in finds)
+
+            closures = tuple(self.cluster.closures[gate.closure] for gate in gates[0])
+            open_ = repeat((), len(ways))
+            self._judged[key] = None if fits(gates) else closures if fits(open_) else ()
+        return self._judged[key]
+
+    def _nodes_asked(self, asked: int, candidate: int) -> int:
+        return self.layouts[candidate].least[0].nodes if not self._refused[asked] else 0
+
+    def result(self, policy: str, *, beyond: bool = False) -> Plan:
+        """The plan.
+
+        Args:
+            policy: who planned.
+            beyond: see `chosen`.
+        """
+        booked = np.flatnonzero(self._start != NEVER)
+        found = self._book.bookings(job=booked.astype(np.int64))
+        lying = Lying([self.lies(row)[1] for row in booked.tolist()], found)
+        width = np.zeros(len(self._start), dtype=np.int64)
+        width[booked] = lying.width
+        start, alternative = self.chosen(beyond=beyond)
+        return self.rows.plan(
+            policy,
+            start=start,
+            alternative=alternative,
+            indptr=np.concatenate(([0], np.cumsum(width))).astype(np.int64),
+            nodes=lying.nodes,
+            tasks=lying.tasks,
+            groups=lying.groups,
+        )

@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plan that is kept from cycle to cycle, and as bytes, over a restart.
+
+Format: a line of JSON (version, names, layouts, checksum of what follows, and at its end one of
+what is before it, which earlier versions did not write), then columns of little-endian int32 and
+int64. Whatever else is found is refused whole, with the reason.
+"""
+
+import json
+import zlib
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.core import Blocked
+from bridge.model.plan import Plan
+from bridge.model.resources import Arrangement
+from bridge.planning.queue.layouts import Group, Layout
+from bridge.planning.scheduler.booked import Kept
+
+VERSION = 1
+MOST_BYTES = 1 << 28
+"""Longer ones are not believed."""
+_COLUMNS = (
+    ("start_s", "<i8"), ("alternative", "<i4"), ("choice", "<i4"), ("layout", "<i4"),
+    ("late", "<i4"), ("blocked", "<i4"), ("ceiling", "<i4"), ("width", "<i4"),
+    ("nodes", "<i4"), ("groups", "<i4"), ("chunks", "<i4"),
+)  # fmt: skip
+"""The last three have one entry for each entry of a place, the others one for each job."""
+_BY_JOB = 8
+_HEAD_CRC = b',"head_crc":'
+_MOST = 1 << 31
+_MOST_WANTED = 1 << 40
+"""Amounts and counts in layouts are smaller."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptPlan:
+    """Where jobs lay, by id, and the nodes that the indexes stand for."""
+
+    names: tuple[str, ...]
+    places: dict[str, Kept]
+
+    def moved(self, ids: NDArray[np.object_], plan: Plan, image: NDArray[np.int32]) -> "KeptPlan":
+        """The same with the jobs of a plan on other nodes.
+
+        Args:
+            ids: (n_rows,) of the jobs.
+            plan: where they lie here.
+            image: (nnz,) where each of its node entries went.
+        """
+        width = np.diff(plan.indptr)
+        changed = np.repeat(np.arange(len(plan)), width)[image != plan.nodes]
+        places = dict(self.places)
+        for row in np.unique(changed).tolist():
+            place = places.get(ids[row])
+            if place is None or place.start_s != plan.start_s[row]:
+                continue
+            own = slice(int(plan.indptr[row]), int(plan.indptr[row + 1]))
+            to = image[own][np.searchsorted(plan.nodes[own], place.nodes)]
+            order = np.lexsort((place.groups, to))
+            places[ids[row]] = replace(
+                place,
+                nodes=to[order],
+                groups=place.groups[order],
+                chunks=place.chunks[order],
+            )
+        return KeptPlan(self.names, places)
+
+
+def to_bytes(plan: KeptPlan) -> bytes:
+    """Writes a plan. O(jobs + nodes)."""
+    places = list(plan.places.values())
+    layouts: dict[tuple[object, ...], int] = {}
+    known = {id(place.layout): place.layout for place in places}  # jobs that ask alike share one
+    number = {
+        key: layouts.setdefault(_layout_words(layout), len(layouts))
+        for key, layout in known.items()
+    }
+    ceilings: dict[str, int] = {}
+    rows = [
+        (
+            place.start_s,
+            place.alternative,
+            place.choice,
+            number[id(place.layout)],
+            int(place.late),
+            place.blocked,
+            ceilings.setdefault(place.ceiling_key, len(ceilings)),
+            len(place.nodes),
+        )
+        for place in places
+    ]
+    table = np.array(rows, dtype=np.int64).reshape(len(rows), _BY_JOB)
+    empty = [np.zeros(0, dtype=np.int32)]
+    columns = [
+        *table.T,
+        np.concatenate(empty + [place.nodes for place in places]),
+        np.concatenate(empty + [place.groups for place in places]),
+        np.concatenate(empty + [place.chunks for place in places]),
+    ]
+    body = b"".join(
+        np.ascontiguousarray(column, dtype=kind).tobytes()
+        for column, (_, kind) in zip(columns, _COLUMNS, strict=True)
+    )
+    head = {
+        "version": VERSION,
+        "crc": zlib.crc32(body),
+        "nodes": plan.names,
+        "jobs": list(plan.places),
+        "entries": len(columns[-1]),
+        "layouts": list(layouts),
+        "ceilings": list(ceilings),
+    }
+    line = json.dumps(head, separators=(",", ":")).encode()
+    return line[:-1] + _HEAD_CRC + str(zlib.crc32(line)).encode() + b"}\n" + body
+
+
+def _layout_words(layout: Layout) -> tuple[object, ...]:
+    groups = tuple(
+        (group.count, group.want, group.most_per_node, group.tasks, group.kind)
+        for group in layout.groups
+    )
+    return (int(layout.arrangement), layout.exclusive, layout.nodes, groups)
+
+
+def from_bytes(value: bytes) -> KeptPlan:
+    """Reads what `to_bytes` wrote.
+
+    Raises:
+        ValueError: it is something else; with the reason.
+    """
+    if len(value) > MOST_BYTES:
+        raise ValueError(f"it is longer than {MOST_BYTES} bytes")
+    line, _, body = value.partition(b"\n")
+    try:
+        head = json.loads(line)
+        version = head["version"]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ValueError("it is no plan") from error
+    if version != VERSION:
+        raise ValueError(f"it has version {version!r}, this service writes {VERSION}")
+    before, mark, _ = line.rpartition(_HEAD_CRC)
+    if mark and zlib.crc32(before + b"}") != head.get("head_crc"):
+        raise ValueError("its checksum is wrong")
+    try:
+        return _read(head, body)
+    except (KeyError, TypeError, IndexError, OverflowError) as error:
+        raise ValueError("its head makes no sense") from error
+
+
+def _read(head: dict[str, Any], body: bytes) -> KeptPlan:
+    names, jobs = _texts(head["nodes"]), _texts(head["jobs"])
+    ceilings = _texts(head["ceilings"])
+    if zlib.crc32(body) != head["crc"]:
+        raise ValueError("its checksum is wrong")
+    layouts = [_layout(*words) for words in head["layouts"]]
+    column = _columns(body, len(jobs), int(head["entries"]))
+    width = column["width"]
+    if (width < 1).any() or int(width.sum()) != len(column["nodes"]):
+        raise ValueError("its places do not add up")
+    groups = np.array([len(layout.groups) for layout in layouts], dtype=np.int64)
+    for name, most in (
+        ("nodes", len(names)), ("layout", len(layouts)), ("ceiling", len(ceilings)),
+        ("late", 2), ("blocked", max(Blocked) + 1), ("alternative", 1 << 20), ("choice", 1 << 20),
+    ):  # fmt: skip
+        _within(name, column[name], most)
+    _within("groups", column["groups"], np.repeat(groups[column["layout"]], width))
+    _within("chunks", column["chunks"] - 1, 1 << 30)
+    _within("start_s", column["start_s"], 1 << 40)
+    ends = np.cumsum(width).tolist()
+    by_job = [column[name].tolist() for name, _ in _COLUMNS[: _BY_JOB - 1]]
+    places: dict[str, Kept] = {}
+    begin = 0
+    for job_id, end, *row in zip(jobs, ends, *by_job, strict=True):
+        start_s, alternative, choice, layout, late, blocked, ceiling = row
+        own = slice(begin, end)
+        places[job_id] = Kept(
+            start_s,
+            alternative,
+            choice,
+            layouts[layout],
+            column["nodes"][own],
+            column["groups"][own],
+            column["chunks"][own],
+            bool(late),
+            blocked,
+            ceilings[ceiling],
+        )
+        begin = end
+    return KeptPlan(names, places)
+
+
+def _columns(body: bytes, n_jobs: int, n_entries: int) -> dict[str, NDArray[Any]]:
+    found, at = {}, 0
+    for index, (name, kind) in enumerate(_COLUMNS):
+        count = n_jobs if index < _BY_JOB else n_entries
+        size = count * np.dtype(kind).itemsize
+        if count < 0 or at + size > len(body):
+            raise ValueError("it is cut off")
+        read = np.frombuffer(body, dtype=kind, count=count, offset=at)
+        found[name] = read.astype(read.dtype.newbyteorder("="))
+        at += size
+    if at != len(body):
+        raise ValueError("it is too long")
+    return found
+
+
+def _within(name: str, column: NDArray[Any], most: int | NDArray[np.int64]) -> None:
+    if ((column < 0) | (column >= most)).any():
+        raise ValueError(f"its column {name} has a number that stands for nothing")
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise ValueError("its head makes no sense")
+    return tuple(value)
+
+
+def _layout(arrangement: int, exclusive: bool, nodes: int, groups: list[list[Any]]) -> Layout:
+    read = tuple(
+        Group(
+            class_=0,  # classes are numbered anew in every cycle
+            count=int(count),
+            want=tuple(int(amount) for amount in want),
+            most_per_node=int(most_per_node),
+            tasks=int(tasks),
+            kind=int(kind),
+        )
+        for count, want, most_per_node, tasks, kind in groups
+    )
+    if not read:
+        raise ValueError("it has a layout without chunks")
+    counts = [count for one in read for count in (one.count, one.most_per_node, one.tasks)]
+    if not all(0 <= count < _MOST for count in (*counts, nodes)):
+        raise ValueError("it has a layout with a number that stands for nothing")
+    if not all(0 <= amount < _MOST_WANTED for one in read for amount in one.want):
+        raise ValueError("it has a layout that wants what is nowhere")
+    if not all(-1 <= one.kind < _MOST for one in read):
+        raise ValueError("it has a layout of a kind that is none")
+    return Layout(read, Arrangement(arrangement), bool(exclusive), int(nodes))

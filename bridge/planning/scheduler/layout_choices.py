@@ -1,0 +1,349 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ways of jobs to lie, each with what the rules of the site make of it.
+
+Words
+    candidate   one alternative of an asked row.
+    way         one layout of a candidate, with the terms and gates of that layout.
+
+Rules
+    1. What a job counts depends on how many nodes it lies on, and where it takes them whole, on
+       which: every way has its own terms. Where there are no rules all ways of a candidate share
+       theirs.
+    2. A way that the rules can never let run is not tried. A candidate is refused if all its ways
+       are; told is the reason of the first.
+    3. A job that may have more or fewer nodes is planned on the least, and starts now on the most
+       that the rules and the others leave. Where a FreePool lets in who asks for much, every number
+       of nodes is tried for later starts, too.
+    4. Of a job that takes whole nodes only the most that they may have is known before. Where rules
+       speak of CPUs or memory and nodes differ, it is tried on smaller ones, too: on nodes up to
+       each size, and on so many of the next larger size among them; and where several of its tasks
+       or chunks may share a node, on fewer nodes.
+
+Deviates: rule 4 tries `MOST_TIERS` mixtures at most, of two sizes each; a job may be planned later
+than the earliest time at which some other mixture would keep the rules. It never breaks them.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.model.node import CPUS, MEMORY_MIB
+from bridge.model.reasons import Reason, ReasonCode
+from bridge.model.resources import Arrangement
+from bridge.model.snapshot import Snapshot
+from bridge.planning.eligibility.alternatives import Eligibility
+from bridge.planning.queue.layouts import Group, Layout, Layouts, even_parts
+from bridge.planning.requests.amounts import largest
+from bridge.planning.site_rules.capacity_constraints import Terms
+from bridge.planning.site_rules.freepools import Gates
+from bridge.planning.site_rules.lowered_rules import Extent, LoweredRules
+
+MOST_TIERS = 24
+"""Layouts on smaller nodes that are tried for one layout on whole nodes."""
+_NO_WIDTH = Reason(ReasonCode.NEVER, "no number of nodes that it may have holds its tasks")
+
+
+class WholeNodes:
+    """What layouts take of the nodes that they have whole."""
+
+    def __init__(self, snapshot: Snapshot, eligibility: Eligibility) -> None:
+        self._capacity = snapshot.nodes.capacity[:, : MEMORY_MIB + 1]
+        self._eligibility = eligibility
+        self._largest: dict[int, NDArray[np.int64]] = {}
+
+    def have(self, layout: Layout) -> tuple[int, int]:
+        """The CPUs and the memory of its nodes, at most."""
+        if layout.arrangement is Arrangement.SCATTER:
+            parts = [(group.class_, group.count) for group in layout.groups]
+            most = sum((self._most(*part) for part in parts), np.zeros(2, dtype=np.int64))
+        elif len(layout.groups) == 1:
+            most = self._most(layout.groups[0].class_, layout.nodes)
+        else:
+            union = np.zeros(len(self._capacity), dtype=bool)
+            for group in layout.groups:
+                union |= self._eligibility.class_mask(group.class_)
+            table = largest(self._capacity[union])
+            most = table[min(layout.nodes, len(table) - 1)]
+        return int(most[CPUS]), int(most[MEMORY_MIB])
+
+    def _most(self, class_: int, count: int) -> NDArray[np.int64]:
+        """What so many nodes of a class have together, at most."""
+        table = self._table(class_)
+        found: NDArray[np.int64] = table[min(count, len(table) - 1)]
+        return found
+
+    def _table(self, class_: int) -> NDArray[np.int64]:
+        if class_ not in self._largest:
+            mask = self._eligibility.class_mask(class_)
+            self._largest[class_] = largest(self._capacity[mask])
+        return self._largest[class_]
+
+    def smaller(self, layout: Layout, *, share: bool) -> Iterator[Layout]:
+        """The layout on smaller nodes, and on fewer ones (rule 4), larger ones first.
+
+        Args:
+            layout: on whole nodes.
+            share: whether its chunks may be put together on fewer nodes.
+        """
+        yield from self._on_smaller(layout)
+        if layout.arrangement is not Arrangement.FREE or not share or layout.nodes < 2:
+            return
+        tasks = sum(group.count for group in layout.groups if group.kind < 0)
+        if not tasks:
+            packed = replace(layout, arrangement=Arrangement.PACK, nodes=1)
+            yield packed
+            yield from self._on_smaller(packed)
+            return
+        (group,) = layout.groups
+        for nodes in range(min(layout.nodes, MOST_TIERS) - 1, 0, -1):
+            fewest = -(-tasks // nodes)
+            if group.most_per_node and fewest > group.most_per_node:
+                break
+            groups = tuple(
+                Group(group.class_, count, tuple(n * want for want in group.want), 1, n)
+                for count, n in even_parts(tasks, nodes)
+            )
+            spread = Layout(groups, Arrangement.SCATTER, layout.exclusive, nodes)
+            yield spread
+            yield from self._on_smaller(spread)
+
+    def _on_smaller(self, layout: Layout) -> Iterator[Layout]:
+        union = np.zeros(len(self._capacity), dtype=bool)
+        for group in layout.groups:
+            union |= self._eligibility.class_mask(group.class_)
+        upper = None
+        for mask in self._up_to(union):
+            if upper is not None and len(layout.groups) == 1:
+                yield from self._mixed(layout, mask, upper)
+            if upper is not None:
+                yield replace(
+                    layout,
+                    groups=tuple(
+                        replace(group, class_=self._narrowed(group.class_, mask))
+                        for group in layout.groups
+                    ),
+                )
+            upper = mask
+
+    def _up_to(self, union: NDArray[np.bool_]) -> list[NDArray[np.bool_]]:
+        """Nodes up to each size that some have, the largest first: all nodes."""
+        sizes = np.unique(self._capacity[union], axis=0)[::-1]
+        if len(sizes) > MOST_TIERS:
+            sizes = sizes[np.linspace(0, len(sizes) - 1, MOST_TIERS).round().astype(int)]
+        found: list[NDArray[np.bool_]] = [union]
+        for size in sizes.tolist():
+            mask = union & (self._capacity <= size).all(axis=1)
+            if not any(np.array_equal(mask, one) for one in found):
+                found.append(mask)
+        return found
+
+    def _mixed(
+        self, layout: Layout, mask: NDArray[np.bool_], upper: NDArray[np.bool_]
+    ) -> Iterator[Layout]:
+        """Some nodes of the next larger size among those of a size."""
+        (group,) = layout.groups
+        if layout.arrangement is not Arrangement.SCATTER or group.count < 2:
+            return
+        larger = np.unique(np.linspace(group.count - 1, 1, min(group.count - 1, 12)).astype(int))
+        small, large = (self._narrowed(group.class_, nodes) for nodes in (mask, upper))
+        for count in larger[::-1].tolist():
+            parts = (
+                replace(group, class_=large, count=count),
+                replace(group, class_=small, count=group.count - count),
+            )
+            yield replace(layout, groups=parts)
+
+    def _narrowed(self, class_: int, mask: NDArray[np.bool_]) -> int:
+        nodes = np.flatnonzero(mask & self._eligibility.class_mask(class_))
+        return self._eligibility.only(class_, nodes.tolist())
+
+
+def fewest_nodes(layout: Layout) -> int:
+    """On how many nodes a layout lies at the least."""
+    return layout.nodes if layout.arrangement is Arrangement.SCATTER else 1
+
+
+def extent_of(layouts: list[Layout], whole: WholeNodes | None) -> Extent:
+    """On which nodes some layouts lie.
+
+    Args:
+        layouts: n of them.
+        whole: None: no matter, no job takes whole nodes or no rule speaks of what they have.
+    """
+    have = None
+    if whole is not None:
+        known = {id(layout): layout for layout in layouts}  # those that ask alike share one
+        each = {at: whole.have(layout) for at, layout in known.items()}
+        have = np.array([each[id(layout)] for layout in layouts], dtype=np.int64).reshape(-1, 2)
+    return Extent(
+        nodes=np.array([layout.nodes for layout in layouts], dtype=np.int64),
+        fewest=np.array([fewest_nodes(layout) for layout in layouts], dtype=np.int64),
+        have=have,
+    )
+
+
+def ways_of(
+    ways: Layouts, lowered: LoweredRules, whole: WholeNodes | None
+) -> tuple[tuple[Layout, ...], tuple[Layout, ...]]:
+    """The layouts of a candidate to be tried under rules: for any start, and wider ones for now.
+
+    Args:
+        ways: as `layouts` gives them.
+        lowered: the rules.
+        whole: None: it takes no whole nodes, or no rule speaks of what they have.
+    """
+    least, wider = ways.least, ways.wider
+    if lowered.bounds_least:
+        least += wider[::-1]
+    if whole is not None:
+        share = not lowered.bounds_chunks
+        least, wider = (
+            tuple(each for one in some for each in _with_smaller(one, whole, share=share))
+            for some in (least, wider)
+        )
+    return least, wider
+
+
+def _with_smaller(layout: Layout, whole: WholeNodes, *, share: bool) -> list[Layout]:
+    found = [layout]
+    for smaller in whole.smaller(layout, share=share):
+        if len(found) > MOST_TIERS:
+            break
+        found.append(smaller)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way of a candidate to lie.
+
+    Attributes:
+        candidate: of which.
+        number: among all ways; of its terms and gates.
+        layout: how it lies.
+        choice: which of the ways for any start it is; one past the last: a wider one.
+    """
+
+    candidate: int
+    number: int
+    layout: Layout
+    choice: int
+
+
+class Ways:
+    """The ways of all candidates of one cycle.
+
+    Attributes:
+        least: layouts of each candidate for any start; no two lists need differ.
+        wider: for a start now, widest first.
+        gates: of each way.
+        simple: (n_candidates,) it can lie in one way only.
+        refusals: why a candidate can never run; None: it can.
+    """
+
+    def __init__(
+        self,
+        given: list[Layouts],
+        snapshot: Snapshot,
+        eligibility: Eligibility,
+        lowered: LoweredRules,
+        *,
+        job: NDArray[np.int64],
+        partition: NDArray[np.int64],
+        time_limit_s: NDArray[np.int64],
+    ) -> None:
+        """Lowers them.
+
+        Args:
+            given: (n_candidates,) layouts.
+            snapshot: the world.
+            eligibility: of the same; gets classes of smaller nodes added.
+            lowered: the rules.
+            job: (n_candidates,) rows of its jobs.
+            partition: (n_candidates,) where.
+            time_limit_s: (n_candidates,) for how long at most.
+        """
+        self.given = given
+        self.least = [one.least for one in given]
+        self.wider = [one.wider for one in given]
+        whole = None
+        if lowered.weighs_nodes and len(job):
+            takes = lowered.takes_whole(job, partition)
+            if takes.any():
+                whole = WholeNodes(snapshot, eligibility)
+        if lowered.bounds_least or whole is not None:
+            known: dict[tuple[int, bool], tuple[tuple[Layout, ...], tuple[Layout, ...]]] = {}
+            for at, one in enumerate(given):
+                alone = whole is not None and bool(takes[at])
+                key = id(one), alone
+                if key not in known:
+                    known[key] = ways_of(one, lowered, whole if alone else None)
+                self.least[at], self.wider[at] = known[key]
+        counts = np.array(
+            [len(a) + len(b) for a, b in zip(self.least, self.wider, strict=True)], dtype=np.int64
+        )
+        self.simple: NDArray[np.bool_] = counts == 1
+        self.shared = not lowered.any  # one entry for all ways of a candidate
+        if self.shared:
+            counts = np.ones_like(counts)
+        self._first = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+        self.owner = np.repeat(np.arange(len(given)), counts)
+        asked = (job[self.owner], partition[self.owner], time_limit_s[self.owner])
+        flat = [
+            layout
+            for least, wider in zip(self.least, self.wider, strict=True)
+            for layout in (*least, *wider)
+            if lowered.any
+        ]
+        extent = extent_of(flat, whole)
+        self.terms: Terms = lowered.terms(*asked, extent)
+        self.gates: list[Gates] = lowered.closed_to(*asked, extent)
+        self._reasons = self.terms.reasons
+        refused = any(reason is not None for reason in self._reasons)
+        self.refusals: list[Reason | None] = [
+            (self._refusal(at) if refused else None) if least else _NO_WIDTH
+            for at, least in enumerate(self.least)
+        ]
+
+    def _refusal(self, candidate: int) -> Reason | None:
+        first = int(self._first[candidate])
+        count = 1 if self.shared else len(self.least[candidate])
+        reasons = self._reasons[first : first + count]
+        return reasons[0] if all(reason is not None for reason in reasons) else None
+
+    def number(self, candidate: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The first ways of some candidates."""
+        first: NDArray[np.int64] = self._first[candidate]
+        return first
+
+    def _way(self, candidate: int, at: int, layout: Layout) -> Way | None:
+        """The way at a position; None: it can never run."""
+        number = int(self._first[candidate]) + (0 if self.shared else at)
+        if self._reasons[number] is not None:
+            return None
+        return Way(candidate, number, layout, min(at, len(self.least[candidate])))
+
+    def first(self, candidate: int) -> Way:
+        """The first way of a candidate that is not refused."""
+        return next(iter(self.to_plan(candidate)))
+
+    def to_plan(self, candidate: int) -> Iterator[Way]:
+        """The ways to be tried for any start, in this order; the earliest start wins."""
+        for at, layout in enumerate(self.least[candidate]):
+            way = self._way(candidate, at, layout)
+            if way is not None:
+                yield way
+
+    def to_start(self, candidate: int) -> Iterator[Way]:
+        """The wider ways for a start now, widest first."""
+        for at, layout in enumerate(self.wider[candidate], start=len(self.least[candidate])):
+            way = self._way(candidate, at, layout)
+            if way is not None:
+                yield way
+
+    def choice(self, candidate: int, choice: int) -> Way | None:
+        """One of the ways for any start; None: there is none, or it can never run."""
+        least = self.least[candidate]
+        return self._way(candidate, choice, least[choice]) if choice < len(least) else None

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans jobs in a given order: the core that plan policies stand on.
+
+    decoder = Decoder(snapshot, order, preference, conditions)
+    schedule = decoder.decode()                 # in the stage order
+    schedule = decoder.decode(other)            # in any other, from nothing
+    plan = decoder.plan("search")               # what came of the last one, with reasons
+
+Words
+    position    of a row among those that can be planned, 0 to `len(decoder) - 1`, in the stage
+                order; arrays are rows of one task each (`bridge.planning.queue.rows`).
+    to decode   to give every row, one after the other, its earliest start beside what runs and the
+                rows before it: so a permutation of positions stands for a schedule.
+
+Rules
+    1. All that binds a job is obeyed, whatever the policy: chunks of any kinds and their place,
+       required and excluded nodes, reservations, licences, begin times, deadlines, fixed starts,
+       and the limits, FreePools and protections of the site.
+    2. Rows with a fixed start come before all others, and beside the depth: they start at their
+       time or not at all, and so nothing that could start at another time takes their place.
+    3. A row that can only start too late for its deadline, its fixed start, or the end of its
+       reservation takes no place.
+    4. Decoding the same order gives the same schedule, whatever was decoded before.
+
+Two kernels, one behaviour: `plan_nodes` (`bridge.planning.scheduler.single_pass`) plans snapshots
+in which no job asks for chunks of several kinds or for a licence that a reservation keeps, and no
+rule binds a job; the book (`bridge.planning.scheduler.booking`) plans all others.
+docs/design/0005-kernels.md says why, and where their schedules may differ.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.model.plan import Plan
+from bridge.model.snapshot import Snapshot
+from bridge.planning.queue.rows import Rows, expand_arrays
+from bridge.planning.queue.time_windows import asked_limit_s
+from bridge.planning.queue.time_windows import end_s as ends
+from bridge.planning.scheduler.booking import Booking
+from bridge.planning.scheduler.conditions import Conditions
+from bridge.planning.scheduler.single_pass import NodesPlan
+from bridge.planning.scheduler.wait_reasons import explain
+from bridge.planning.site_rules.capacity_constraints import Mode
+from bridge.planning.site_rules.lowered_rules import Extent, LoweredRules, lower
+from bridge.ports import Preference
+from bridge.units import NEVER, UNPLANNED
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What came of decoding an order; by position.
+
+    Attributes:
+        rows: of the cycle.
+        start_s: NEVER: none; UNPLANNED: beyond the depth.
+        alternative: which of the row's own (`Rows.alternatives`); -1: none.
+    """
+
+    rows: Rows
+    start_s: NDArray[np.int64]
+    alternative: NDArray[np.int32]
+
+    @cached_property
+    def end_s(self) -> NDArray[np.int64]:
+        """When each row ends at the latest; 0 where there is no start."""
+        rows, end_s = self.rows, np.zeros_like(self.start_s)
+        at = np.flatnonzero((self.start_s != NEVER) & (self.start_s != UNPLANNED))
+        chosen = rows.alternatives.chosen(self.alternative)[at]
+        limit_s = rows.alternatives.time_limit_s[chosen]
+        end_s[at] = ends(rows.snapshot.jobs, rows.job[rows.asked[at]], self.start_s[at], limit_s)
+        return end_s
+
+
+class Decoder:
+    """One cycle's rows, to be planned in any order, any number of times.
+
+    Attributes:
+        rows: of the cycle; `rows.asked` are those with a position.
+        by_book: whether the book plans them, not `plan_nodes`.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        order: NDArray[np.int64],
+        preference: Preference,
+        conditions: Conditions,
+        *,
+        array_depth: int = 1000,
+        by_book: bool = False,
+    ) -> None:
+        """Sorts the rows out and chooses the kernel.
+
+        Args:
+            snapshot: the world.
+            order: (n_jobs,) rows of `snapshot.jobs`, as the stage order gives them.
+            preference: how nodes are picked.
+            conditions: what the plan is held to.
+            array_depth: tasks of one array planned at a time.
+            by_book: let the book plan them even if `plan_nodes` could.
+
+        Raises:
+            ValueError: a kernel refuses a column of the snapshot; the text names it.
+        """
+        self.rows = Rows(snapshot, expand_arrays(snapshot.jobs, order, array_depth))
+        self._preference, self._conditions = preference, conditions
+        self._fixed = snapshot.jobs.fixed[self.rows.job[self.rows.asked]]
+        site = conditions.site
+        bound = bool(site.rules.limits or site.rules.free_pools)
+        self.by_book = bool(
+            by_book
+            or site.protect
+            or conditions.horizon_s is not None
+            or _several_kinds(self.rows)
+            or _reserved_licences(self.rows)
+            or (bound and _binds(self._lowered, self.rows))
+        )
+        self._nodes_plan = NodesPlan(self.rows, preference)
+        self._booking = self._new_booking() if self.by_book else None
+        self._decoded = 0
+        self._planned = False
+
+    def __len__(self) -> int:
+        """How many rows can be planned."""
+        return len(self.rows.asked)
+
+    def decode(
+        self, order: NDArray[np.int64] | None = None, *, depth: int | None = None
+    ) -> Schedule:
+        """Plans all rows from nothing.
+
+        Args:
+            order: a permutation of the positions, first planned first; None: the stage order.
+            depth: how many rows may hold a planned start later than now. Rows behind them start
+                now or are UNPLANNED. None: all.
+        """
+        if self._fixed.any():
+            order = np.arange(len(self)) if order is None else order
+            fixed = self._fixed[order]
+            order = np.concatenate((order[fixed], order[~fixed]))
+        if self._booking is None:
+            start, alternative = self._nodes_plan.solve(order, depth)
+        else:
+            start, alternative = self._book(order, depth)
+        return Schedule(self.rows, start, alternative)
+
+    def columns(self, order: NDArray[np.int64]) -> dict[str, Any]:
+        """The arguments of `plan_nodes` for some positions in this order, for kernels like it.
+
+        They are all that binds these rows, unless the book plans (`by_book`).
+        """
+        return self._nodes_plan.columns(order)
+
+    def plan(self, policy: str) -> Plan:
+        """The plan of the last order decoded, with the reason of every row that waits.
+
+        Args:
+            policy: who planned.
+        """
+        if self._planned:
+            for row in self.rows.asked.tolist():
+                self.rows.reasons[row] = None  # of an order decoded before
+        self._planned = True
+        if self._booking is None:
+            return self._nodes_plan.plan(policy)
+        horizon_s = self._conditions.horizon_s
+        explain(self._booking, horizon_s)
+        return self._booking.result(policy, beyond=horizon_s is not None)
+
+    @cached_property
+    def _lowered(self) -> LoweredRules:
+        site = self._conditions.site
+        return lower(site.rules, self.rows.snapshot, site.cron_s)
+
+    def _new_booking(self) -> Booking:
+        return Booking(
+            self.rows,
+            self._preference,
+            lowered=self._lowered,
+            protect=self._conditions.site.protect,
+        )
+
+    def _book(
+        self, order: NDArray[np.int64] | None, depth: int | None
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        if self._decoded == 1:  # the first one was booked for good: most policies want no other
+            self._booking = self._new_booking()
+        booking = self._booking
+        assert booking is not None
+        if self._decoded:
+            booking.restart()
+        self._decoded += 1
+        horizon_s, now_s = self._conditions.horizon_s, self.rows.snapshot.now_s
+        order = np.arange(len(self)) if order is None else order
+        latest = np.full(len(order), NEVER - 1 if horizon_s is None else now_s + horizon_s)
+        fixed = int(np.count_nonzero(self._fixed))
+        booking.plan(order[:fixed], not_before=None, latest=latest[:fixed])
+        booking.plan(order[fixed:], not_before=None, latest=latest[fixed:], depth=depth)
+        return booking.chosen(beyond=horizon_s is not None)
+
+
+def _several_kinds(rows: Rows) -> bool:
+    """Whether a row asks for chunks of several kinds."""
+    chunks = rows.snapshot.jobs.chunks
+    asking = np.flatnonzero(chunks.astype(bool))
+    several = [job for job in asking.tolist() if len(chunks[job].request.kinds) > 1]
+    return bool(several) and bool(np.isin(rows.job[rows.asked], several).any())
+
+
+def _reserved_licences(rows: Rows) -> bool:
+    """Whether a row wants a licence of which a reservation keeps some."""
+    kept = [r.licences > 0 for r in rows.snapshot.reservations if len(r.licences)]
+    if not kept:
+        return False
+    wanted = rows.snapshot.jobs.licences[rows.job[rows.asked]].any(axis=0)
+    return bool((wanted & np.any(kept, axis=0)).any())
+
+
+def _binds(lowered: LoweredRules, rows: Rows) -> bool:
+    """Whether a limit or a FreePool bounds one of the rows at all, on any number of nodes."""
+    if not len(lowered.ceilings) and not lowered.closures:
+        return False
+    alternatives = rows.alternatives
+    jobs = rows.snapshot.jobs
+    job = np.repeat(rows.job[rows.asked], np.diff(alternatives.indptr))
+    limit_s = asked_limit_s(jobs, job, alternatives.time_limit_s)
+    # What is counted grows with the nodes: if neither the fewest nor the most are bound, none are.
+    least = alternatives.min_nodes
+    most = np.maximum(np.minimum(alternatives.max_nodes, len(rows.snapshot.nodes)), least)
+    shared = (jobs.tasks[job] > 0) | jobs.chunks[job].astype(bool)
+    for extent in (Extent(least, np.where(shared, 1, least)), Extent(most)):
+        asked = (job, alternatives.partition, limit_s, extent)
+        terms = lowered.terms(*asked)
+        if (
+            bool((terms.mode != Mode.COUNT).any())
+            or any(reason is not None for reason in terms.reasons)
+            or any(lowered.closed_to(*asked))
+        ):
+            return True
+    return False

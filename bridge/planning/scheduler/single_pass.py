@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rows of a cycle planned by the kernel `plan_nodes`: the fast path where no rule binds.
+
+It is exact, knows all of a job but chunks of several kinds, and plans whole nodes that nobody tells
+apart as numbers (docs/design/0005-kernels.md). It does not know limits, FreePools and protections:
+`bridge.planning.scheduler.booking` does.
+"""
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.core import UNLIMITED, Blocked, NodePlan, pack_nodes, plan_nodes
+from bridge.model.job import JobTable
+from bridge.model.plan import Plan
+from bridge.model.reasons import Reason, ReasonCode
+from bridge.planning.queue.readable_reasons import Explainer
+from bridge.planning.queue.rows import Rows, gather
+from bridge.ports import Preference
+from bridge.units import NEVER, UNPLANNED
+
+# Verdicts whose words depend on the whole job; the others' on what `_explain` compares.
+_JUDGED_ALONE = (Blocked.NEVER_NODES, Blocked.NEVER_SIZE, Blocked.NEVER_COUNTER, Blocked.TOO_LATE)
+
+
+class NodesPlan:
+    """The rows of one cycle, planned in any order, any number of times."""
+
+    def __init__(self, rows: Rows, preference: Preference) -> None:
+        self._rows, self._preference = rows, preference
+        self._order: NDArray[np.int64] | None = None
+        self._found: NodePlan | None = None
+
+    def solve(
+        self, order: NDArray[np.int64] | None, depth: int | None
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Plans asked rows from nothing.
+
+        Args:
+            order: all positions in `Rows.asked`, first planned first; None: as they stand there.
+            depth: how many of them may hold a planned start; None: all.
+
+        Returns:
+            (n_asked,) starts, and which of the row's own alternatives (-1: none), by position.
+        """
+        self._order = order
+        columns = self.columns(order)
+        if depth is not None:
+            columns["depth"] = depth
+        self._found = plan_nodes(**columns)
+        start, alternative = self._found.start, self._found.alternative.copy()
+        if order is not None:
+            start, alternative = np.empty_like(start), np.empty_like(alternative)
+            start[order], alternative[order] = self._found.start, self._found.alternative
+        alternative[(start == NEVER) | (start == UNPLANNED)] = -1
+        return start, alternative
+
+    def plan(self, policy: str) -> Plan:
+        """The plan that came of `solve`, with reasons."""
+        found = self._found
+        assert found is not None
+        self._explain(found)
+        start, alternative = found.start, found.alternative
+        indptr, nodes, tasks = found.indptr, found.nodes, found.tasks
+        if self._order is not None:
+            back = np.argsort(self._order)
+            start, alternative = start[back], alternative[back]
+            indptr, take = gather(indptr, back)
+            nodes, tasks = nodes[take], tasks[take]
+        return self._rows.plan(
+            policy, start=start, alternative=alternative, indptr=indptr, nodes=nodes, tasks=tasks
+        )
+
+    def columns(self, order: NDArray[np.int64] | None) -> dict[str, Any]:
+        """The arguments of `plan_nodes` for some positions in `Rows.asked`, in this order.
+
+        None: for all, as they stand there.
+        """
+        return {**self._world, **self._jobs(order), "depth": UNLIMITED}
+
+    @cached_property
+    def _world(self) -> dict[str, Any]:
+        """The arguments that the order of the jobs leaves alone."""
+        rows, snapshot, running = self._rows, self._rows.snapshot, self._rows.snapshot.running
+        b_class, b_start, b_end, b_nodes = rows.eligibility.blackouts()
+        return {
+            "now": snapshot.now_s,
+            "select": int(self._preference.selection),
+            "capacity": np.ascontiguousarray(snapshot.nodes.capacity),
+            "node_rank": self._preference.rank,
+            "run_indptr": running.indptr,
+            "run_nodes": running.nodes,
+            "run_use": np.ascontiguousarray(running.use),
+            "run_end": running.end_s,
+            "run_exclusive": running.exclusive,
+            "run_counter": np.ascontiguousarray(running.licences),
+            "class_nodes": rows.eligibility.class_nodes(),
+            "blackout_class": b_class,
+            "blackout_start": b_start,
+            "blackout_end": b_end,
+            "blackout_nodes": b_nodes,
+            "counter_capacity": snapshot.licence_total,
+            "required_nodes": self._required[1],
+        }
+
+    @cached_property
+    def _required(self) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
+        jobs, take = self._rows.snapshot.jobs, self._rows.job[self._rows.asked]
+        return _required(jobs, take, len(self._rows.snapshot.nodes))
+
+    @cached_property
+    def _bounds(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+        """Earliest starts, latest starts by alternative, and which rows hold a fixed start."""
+        rows = self._rows
+        fixed = rows.snapshot.jobs.fixed[rows.job[rows.asked]]
+        return rows.not_before_s(), rows.latest_s(), fixed
+
+    def _jobs(self, order: NDArray[np.int64] | None) -> dict[str, Any]:
+        """The other arguments, for rows in this order."""
+        rows, alternatives = self._rows, self._rows.alternatives
+        jobs, take = rows.snapshot.jobs, rows.job[rows.asked]
+        not_before, latest, fixed = self._bounds
+        required = self._required[0]
+        indptr = alternatives.indptr
+        at: NDArray[np.int64] | slice = slice(None)
+        if order is not None:
+            indptr, at = gather(indptr, order)
+            take, not_before, fixed = take[order], not_before[order], fixed[order]
+            required = required[order]
+        return {
+            "job_counter": np.ascontiguousarray(jobs.licences[take]),
+            "alt_indptr": indptr,
+            "alt_class": alternatives.class_[at].astype(np.int32),
+            "alt_time_limit_s": alternatives.time_limit_s[at],
+            "alt_min_nodes": alternatives.min_nodes[at].astype(np.int32),
+            "alt_max_nodes": alternatives.max_nodes[at].astype(np.int32),
+            "alt_latest": latest[at],
+            "per_node": np.ascontiguousarray(jobs.per_node[take]),
+            "tasks": jobs.tasks[take].astype(np.int32),
+            "per_task": np.ascontiguousarray(jobs.per_task[take]),
+            "max_tasks_per_node": jobs.max_tasks_per_node[take].astype(np.int32),
+            "exclusive": jobs.exclusive[take],
+            "not_before": not_before,
+            "beside_depth": fixed,
+            "width_rule": jobs.width_rule[take],
+            "required": required,
+        }
+
+    def _explain(self, found: NodePlan) -> None:
+        """Gives every row that does not start now its reason; rows that wait alike share it."""
+        rows, alternatives = self._rows, self._rows.alternatives
+        blocked = np.flatnonzero(found.blocked_by != Blocked.STARTS_NOW)
+        position = blocked if self._order is None else self._order[blocked]
+        at = alternatives.indptr[position] + np.maximum(found.alternative[blocked], 0)
+        columns = (
+            alternatives.partition[at], alternatives.min_nodes[at],
+            found.blocked_by[blocked], found.fit_now[blocked], found.blocked_counter[blocked],
+            rows.snapshot.jobs.tasks[rows.job[rows.asked[position]]],
+        )  # fmt: skip
+        known: dict[tuple[object, ...], Reason] = {}
+        explainer = Explainer(rows.snapshot, rows.eligibility)
+        jobs = rows.job[rows.asked[position]]
+        verdicts = zip(*(c.tolist() for c in columns), strict=True)
+        told = zip(position.tolist(), jobs.tolist(), verdicts, explainer.alike(jobs), strict=True)
+        for n, (one, job, verdict, alike) in enumerate(told):
+            key = (verdict, alike)
+            reason = known.get(key)
+            if reason is None:
+                partition, min_nodes, code, fit_now, counter, _ = verdict
+                if code == Blocked.TOO_LATE:
+                    reason = rows.missed(
+                        one,
+                        int(found.missed_start[blocked[n]]),
+                        int(alternatives.time_limit_s[at[n]]),
+                        ReasonCode.RESOURCES if counter < 0 else ReasonCode.LICENCES,
+                    )
+                    assert reason is not None
+                else:
+                    reason = explainer.blocked(
+                        job,
+                        partition=partition,
+                        min_nodes=min_nodes,
+                        blocked=Blocked(code),
+                        fit_now=fit_now,
+                        counter=counter,
+                    )
+                if code not in _JUDGED_ALONE:
+                    known[key] = reason
+            rows.reasons[rows.asked[one]] = reason
+
+
+def _required(
+    jobs: JobTable, take: NDArray[np.int64], n_nodes: int
+) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
+    """Rows of the required-node bitsets per job (-1: none), and the bitsets."""
+    index: dict[tuple[int, ...], int] = {}
+    rows = np.fromiter(
+        (index.setdefault(nodes, len(index)) if nodes else -1 for nodes in jobs.required[take]),
+        dtype=np.int32,
+        count=len(take),
+    )
+    masks = np.zeros((len(index), n_nodes), dtype=bool)
+    for nodes, position in index.items():
+        masks[position, list(nodes)] = True
+    return rows, pack_nodes(masks)

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Why rows that were booked do not start now, as reasons a user can read.
+
+Rules
+    1. A limit that refuses a job, and a FreePool that keeps it out, are told first.
+    2. A job that cannot start in time (deadline, fixed start, its reservation's end) is told when
+       it could.
+    3. Rows that wait alike share one reason.
+"""
+
+from collections.abc import Iterator
+
+from bridge.core import Blocked
+from bridge.model.reasons import Reason, ReasonCode
+from bridge.planning.queue.readable_reasons import Explainer
+from bridge.planning.scheduler.booked import Place
+from bridge.planning.scheduler.booking import Booking
+from bridge.planning.site_rules.freepools import Closure
+from bridge.units import NEVER, format_duration, format_instant
+
+JUDGED_ALONE = (Blocked.NEVER_NODES, Blocked.NEVER_SIZE, Blocked.NEVER_COUNTER)
+"""Verdicts whose words depend on the whole job."""
+
+
+def explain(booking: Booking, horizon_s: int | None = None) -> None:
+    """Gives every row that does not start now its reason.
+
+    Args:
+        booking: when all is planned.
+        horizon_s: no start later than so many seconds from now was looked for; None: no bound.
+    """
+    for row, reason in _Waiting(booking, horizon_s).reasons():
+        booking.rows.reasons[row] = reason
+
+
+class _Waiting:
+    def __init__(self, booking: Booking, horizon_s: int | None) -> None:
+        self._booking, self._horizon_s = booking, horizon_s
+        self._rows, self._snapshot = booking.rows, booking.rows.snapshot
+        self._explainer = Explainer(self._snapshot, self._rows.eligibility)
+
+    def reasons(self) -> Iterator[tuple[int, Reason]]:
+        known: dict[tuple[object, ...], Reason] = {}
+        rows, jobs = self._rows, self._snapshot.jobs
+        bounded = jobs.fixed | (jobs.deadline_s > 0) | (jobs.reservation >= 0) | jobs.no_place
+        alike = list(self._explainer.alike(rows.job[rows.asked]))
+        for at, place in self._booking.waiting():
+            row = int(rows.asked[at])
+            job = int(rows.job[row])
+            if place.reason is not None:
+                yield row, place.reason
+                continue
+            if place.start_s == NEVER and (pools := self._booking.kept_out(at)):
+                yield row, _kept_out(pools)
+                continue
+            if bounded[job]:
+                yield row, self._bounded(at, job, place)
+                continue
+            alone = place.blocked in JUDGED_ALONE
+            key = (
+                place.blocked, place.ceiling, place.partition, place.nodes,
+                int(place.start_s == NEVER), place.passed_over, int(jobs.tasks[job]),
+                job if alone else -1, alike[at],
+            )  # fmt: skip
+            if key not in known:
+                known[key] = self._reason(job, place)
+            yield row, known[key]
+
+    def _bounded(self, at: int, job: int, place: Place) -> Reason:
+        """For jobs with a deadline, a fixed start or a reservation, or without a place."""
+        booking, jobs = self._booking, self._snapshot.jobs
+        deadline_s = int(jobs.deadline_s[job])
+        if place.start_s == NEVER:
+            if Blocked(place.blocked) not in JUDGED_ALONE and not place.passed_over:
+                earliest_s, limit_s = booking.earliest(at)
+                missed = self._rows.missed(at, earliest_s, limit_s, self._code(place))
+                if missed is not None and not (jobs.no_place[job] and earliest_s == NEVER):
+                    return missed
+        elif booking.late[at]:
+            return Reason(
+                ReasonCode.RESOURCES,
+                f"planned as late as its deadline {format_instant(deadline_s)} allows",
+            )
+        reason = self._reason(job, place)
+        if place.start_s == NEVER or not deadline_s:
+            return reason
+        return Reason(
+            reason.code,
+            f"{reason.text}; planned as early as possible, to end before its deadline "
+            f"{format_instant(deadline_s)}",
+        )
+
+    def _code(self, place: Place) -> ReasonCode:
+        """What keeps a job from starting earlier, for machines."""
+        if place.blocked != Blocked.COUNTER or place.ceiling < 0:
+            return ReasonCode.RESOURCES
+        licence, _ = self._booking.cluster.ceiling_label(place.ceiling)
+        return ReasonCode.LICENCES if licence else ReasonCode.LIMIT
+
+    def _reason(self, job: int, place: Place) -> Reason:
+        snapshot, cluster = self._snapshot, self._booking.cluster
+        blocked = Blocked(place.blocked)
+        nowhere = place.start_s == NEVER and not place.passed_over
+        if blocked is Blocked.COUNTER and place.ceiling >= 0:
+            licence, label = cluster.ceiling_label(place.ceiling)
+            if licence:
+                return self._explainer.licence_in_use(snapshot.licences.index(label))
+            until = "" if place.passed_over else " until then"
+            return Reason(ReasonCode.LIMIT, f"the {label} is reached{until}")
+        if nowhere and self._horizon_s is not None and blocked not in JUDGED_ALONE:
+            return Reason(
+                ReasonCode.RESOURCES,
+                f"in the waiting room: no place within {format_duration(self._horizon_s)}",
+            )
+        if blocked is Blocked.NODES_BUSY and nowhere:
+            blocked = Blocked.NEVER_NODES  # not even on the emptied system
+        return self._explainer.blocked(
+            job,
+            partition=place.partition,
+            min_nodes=place.nodes,
+            blocked=blocked,
+            fit_now=None,
+            counter=max(cluster.licences.licence(place.ceiling), 0),
+        )
+
+
+def _kept_out(pools: tuple[Closure, ...]) -> Reason:
+    """Says which FreePools keep a job out that could run without them."""
+    texts = [f"FreePool {pool.name} keeps nodes for {pool.access or 'nobody'}" for pool in pools]
+    return Reason(ReasonCode.NEVER, f"has no access to nodes that it needs: {'; '.join(texts)}")

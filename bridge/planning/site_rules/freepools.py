@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lowers FreePools to ceilings and closures, and says which jobs they let in.
+
+Rules
+    1. A FreePool that keeps K of A available items is a ceiling of A - K while it is in force. All
+       jobs that use the resource count on it; only those without access must stay under it.
+    2. A FreePool of nodes closes them, while it is in force, to all jobs without access.
+    3. A job has access if it meets all that one of the conditions states. The most it may ask for
+       is held against the whole nodes it takes, too; the least against what it asks for alone: no
+       job gets in by taking more than it asks for.
+    4. What a condition states of a chunk holds for each chunk by itself: those that meet it may lie
+       on the nodes, the job's others may not. A chunk is what must lie together on one node
+       (`bridge.planning.queue.layouts.Group`).
+    5. A percentage is of what is available at present, rounded up: so much is kept at least.
+
+Source: Keller, JSSPP 2017, sections 3 (FreePool), 5.1 (sRS + FreePool) and 5.4 (expensive nodes).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.model.limits import TIME, Access, ConsumerKind, FreePool, NodeSet
+from bridge.model.snapshot import Snapshot
+from bridge.planning.requests.amounts import Amounts
+from bridge.planning.requests.features import parse_features
+from bridge.planning.site_rules.capacity_constraints import UNBOUNDED, CeilingList, Mode, TermList
+from bridge.planning.site_rules.limits import Consumers, Horizon, in_force, simplified, steps_of
+
+
+@dataclass(frozen=True)
+class Closure:
+    """Nodes that only jobs with access may use at certain times.
+
+    Attributes:
+        name: of the FreePool.
+        nodes: (n_nodes,) bool.
+        windows: (n, 2) int64 starts and ends, ascending and disjoint.
+        access: who gets in, for people; empty: nobody.
+    """
+
+    name: str
+    nodes: NDArray[np.bool_]
+    windows: NDArray[np.int64]
+    access: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A closure that keeps a job out, or some of its chunks.
+
+    Attributes:
+        closure: position among the closures.
+        chunks: conditions, as (column, least, most) each; a chunk that meets one of them gets in.
+            Empty: none does. Column -1: a resource that the cluster does not have.
+    """
+
+    closure: int
+    chunks: tuple[tuple[tuple[int, int, int], ...], ...] = ()
+
+    def shuts(self, want: Sequence[int]) -> bool:
+        """Whether it keeps a chunk out that asks for these resources of nodes."""
+        return not any(
+            all(
+                least <= (want[column] if 0 <= column < len(want) else 0) <= most
+                for column, least, most in condition
+            )
+            for condition in self.chunks
+        )
+
+
+Gates = tuple[Gate, ...]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Jobs at the gates: n of them.
+
+    Attributes:
+        who: for each kind (n,) the consumer of each job.
+        used: (n, n_columns) int64, whole nodes included.
+        asked: (n, n_columns) int64, without them.
+        time_limit_s: (n,) int64.
+    """
+
+    who: dict[ConsumerKind, NDArray[np.int64]]
+    used: NDArray[np.int64]
+    asked: NDArray[np.int64]
+    time_limit_s: NDArray[np.int64]
+
+
+class LoweredFreePools:
+    """The FreePools of one snapshot.
+
+    Attributes:
+        closures: those of nodes.
+        bounds_least: a condition states the least of something.
+    """
+
+    def __init__(
+        self,
+        pools: Sequence[FreePool],
+        snapshot: Snapshot,
+        *,
+        amounts: Amounts,
+        consumers: Consumers,
+        horizon: Horizon,
+        ceilings: CeilingList,
+    ) -> None:
+        self._amounts = amounts
+        self._consumers = consumers
+        self._kept: list[tuple[FreePool, int, int]] = []  # pool, column, ceiling
+        self._closing: list[FreePool] = []
+        self.bounds_least = any(
+            bound.least for pool in pools for access in pool.access for bound in access.bounds
+        )
+        closures = []
+        for pool in pools:
+            opened = horizon.windows(pool.validity)
+            if not len(opened):
+                continue
+            if pool.nodes is not None:
+                self._closing.append(pool)
+                inside = members(pool.nodes, snapshot, amounts)
+                access = ", or ".join(str(one) for one in pool.access)
+                closures.append(Closure(pool.name, inside, opened, access))
+                continue
+            column = amounts.column(pool.resource)
+            if column is None:
+                continue
+            available = int(amounts.available[column])
+            left = max(available - pool.keep.of(available, round_up=True), 0)
+            starts = steps_of(horizon.now_s, [opened])
+            steps = np.where(in_force(opened, starts), left, UNBOUNDED)
+            label = f"{amounts.names[column]} that FreePool {pool.name} leaves to all"
+            refusal = f"has no access to FreePool {pool.name}, which keeps all free" * (left == 0)
+            ceiling = ceilings.add(
+                *simplified(starts, steps), key=f"pool/{pool.name}", label=label, refusal=refusal
+            )
+            self._kept.append((pool, column, ceiling))
+        self.closures = tuple(closures)
+
+    def add_terms(self, terms: TermList, asked: Asked) -> None:
+        """Adds the terms of pending jobs."""
+        for pool, column, ceiling in self._kept:
+            amount = asked.used[:, column]
+            jobs = np.flatnonzero(amount > 0)
+            mode = np.where(self._lets_in(pool.access, asked)[jobs], Mode.COUNT, Mode.BOTH)
+            terms.add(
+                jobs,
+                np.full(len(jobs), ceiling, dtype=np.int64),
+                amount[jobs],
+                mode.astype(np.int8),
+            )
+
+    def count_running(self, terms: TermList, used: NDArray[np.int64]) -> None:
+        """Adds what running jobs count."""
+        for _, column, ceiling in self._kept:
+            jobs = np.flatnonzero(used[:, column] > 0)
+            count = len(jobs)
+            terms.add(
+                jobs,
+                np.full(count, ceiling, dtype=np.int64),
+                used[jobs, column],
+                np.full(count, Mode.COUNT, dtype=np.int8),
+            )
+
+    def closed_to(self, asked: Asked) -> list[Gates]:
+        """For each job what keeps it out; jobs alike share one."""
+        n_jobs = len(asked.time_limit_s)
+        columns: list[NDArray[np.bool_]] = []
+        pools = []
+        for at, pool in enumerate(self._closing):
+            plain = [access for access in pool.access if not access.chunk]
+            chunked = [access for access in pool.access if access.chunk]
+            pools.append((at, [self._chunk(access) for access in chunked]))
+            columns.append(self._lets_in(plain, asked))
+            columns += [self._meets(access, asked) for access in chunked]
+        verdicts = np.array(columns, dtype=bool).reshape(len(columns), n_jobs).T
+        known: dict[bytes, Gates] = {}
+        found = []
+        for row in verdicts:
+            key = row.tobytes()
+            if key not in known:
+                known[key] = tuple(_gates(pools, row.tolist()))
+            found.append(known[key])
+        return found
+
+    def _chunk(self, access: Access) -> tuple[tuple[int, int, int], ...]:
+        found = []
+        for bound in access.chunk:
+            column = self._amounts.column(bound.what)
+            found.append((-1 if column is None else column, bound.least, bound.most))
+        return tuple(found)
+
+    def _lets_in(self, conditions: Sequence[Access], asked: Asked) -> NDArray[np.bool_]:
+        let_in = np.zeros(len(asked.time_limit_s), dtype=bool)
+        for access in conditions:
+            let_in |= self._meets(access, asked)
+        return let_in
+
+    def _meets(self, access: Access, asked: Asked) -> NDArray[np.bool_]:
+        """Which jobs meet what is stated of the whole job."""
+        meets = np.ones(len(asked.time_limit_s), dtype=bool)
+        for kind, names in (
+            (ConsumerKind.USER, access.users),
+            (ConsumerKind.ACCOUNT, access.accounts),
+            (ConsumerKind.PARTITION, access.partitions),
+        ):
+            if names is not None:
+                known = self._consumers.names[kind]
+                numbers = [known[name] for name in sorted(names) if name in known]
+                meets &= np.isin(asked.who[kind], np.array(numbers, dtype=np.int64))
+        for bound in access.bounds:
+            column = self._amounts.column(bound.what)
+            if bound.what == TIME:
+                least = most = asked.time_limit_s
+            elif column is not None:
+                least, most = asked.asked[:, column], asked.used[:, column]
+            else:
+                least = most = np.zeros(len(meets), dtype=np.int64)
+            meets &= (least >= bound.least) & (most <= bound.most)
+        return meets
+
+
+def _gates(
+    pools: Sequence[tuple[int, list[tuple[tuple[int, int, int], ...]]]], verdicts: list[bool]
+) -> Iterator[Gate]:
+    """The gates of a job whose verdicts these are: for each pool on all of it, then by condition.
+
+    A condition on chunks counts where the job meets what it states beside.
+    """
+    rest = iter(verdicts)
+    for at, chunked in pools:
+        open_to_all = next(rest)
+        conditions = tuple(condition for condition in chunked if next(rest))
+        if not open_to_all:
+            yield Gate(at, conditions)
+
+
+def members(nodes: NodeSet, snapshot: Snapshot, amounts: Amounts) -> NDArray[np.bool_]:
+    """(n_nodes,) which nodes are meant; a resource that the cluster does not have is on none."""
+    table = snapshot.nodes
+    meant = np.ones(len(table), dtype=bool)
+    if nodes.names:
+        meant &= np.isin(np.array(table.names), np.array(nodes.names))
+    if nodes.features:
+        alternatives = parse_features(nodes.features)
+        verdict = {
+            features: any(matches(features) for matches in alternatives)
+            for features in set(table.features)
+        }
+        meant &= np.array([verdict[features] for features in table.features], dtype=bool)
+    if nodes.having:
+        column = amounts.column(nodes.having)
+        on_nodes = column is not None and column < len(snapshot.resources)
+        meant &= (table.capacity[:, column] > 0) if on_nodes else False
+    return meant

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Licences as ceilings of the book, and what reservations keep of them.
+
+Rules
+    1. A licence is a ceiling of as many as this cluster may use. All jobs that hold it count.
+    2. What a reservation keeps is not there for other jobs while it lasts, whether its own jobs
+       hold it or not: so Slurm judges at the start, and a start it would refuse is not promised.
+    3. Jobs of a reservation have what others leave, and what their own reservation keeps. They may
+       come in where others are planned already: that is what it is kept for.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.model.snapshot import Snapshot
+from bridge.planning.site_rules.capacity_constraints import Mode, Terms
+from bridge.units import NEVER
+
+
+class LicenceCeilings:
+    """The licences of one snapshot; ceilings are numbered from `first` on.
+
+    Attributes:
+        steps: starts and amounts of each ceiling: first those for jobs without a reservation, one
+            for each licence, then those of reservations.
+    """
+
+    def __init__(self, snapshot: Snapshot, first: int) -> None:
+        self.first = first
+        self._names = snapshot.licences
+        self._of = list(range(len(snapshot.licences)))  # ceiling to licence
+        self._keepers: list[str] = [""] * len(snapshot.licences)  # ceiling to reservation
+        self._own: dict[tuple[int, int], int] = {}  # licence and reservation to ceiling
+        self.steps = [_left(snapshot, at, -1) for at in range(len(snapshot.licences))]
+        for at in range(len(snapshot.licences)):
+            for keeper, reservation in enumerate(snapshot.reservations):
+                if _kept(snapshot, keeper, at):
+                    self._own[at, keeper] = len(self.steps)
+                    self._of.append(at)
+                    self._keepers.append(reservation.name)
+                    self.steps.append(_left(snapshot, at, keeper))
+
+    def licence(self, ceiling: int) -> int:
+        """The licence that a ceiling is of; -1: it is none of these."""
+        return self._of[ceiling - self.first] if ceiling >= self.first else -1
+
+    def key(self, ceiling: int) -> str:
+        """What one of these ceilings is called from snapshot to snapshot."""
+        at = ceiling - self.first
+        keeper = self._keepers[at]
+        return f"licence:{self._names[self._of[at]]}" + (f":{keeper}" if keeper else "")
+
+    def add_terms(
+        self,
+        terms: Terms,
+        licences: NDArray[np.int64],
+        mode: Mode,
+        reservation: NDArray[np.int64] | None = None,
+    ) -> Terms:
+        """Adds licences to the terms of n jobs.
+
+        Args:
+            terms: of the jobs.
+            licences: (n, L) what they want.
+            mode: BOTH for waiting jobs, COUNT for running ones.
+            reservation: (n,) that each runs in, -1: none; None: none does.
+        """
+        if not licences.any():
+            return terms
+        job, which = np.nonzero(licences)
+        amount = licences[job, which]
+        ceiling = which.astype(np.int64)
+        modes = np.full(len(job), mode)
+        if self._own:
+            within = np.full(len(job), -1) if reservation is None else reservation[job]
+            parts = [
+                (job, ceiling, amount, np.where(self._has_own(which, within), Mode.COUNT, modes))
+            ]
+            for (licence, keeper), own in self._own.items():
+                wants = np.flatnonzero(which == licence)
+                mine = np.where(within[wants] == keeper, modes[wants], Mode.COUNT)
+                parts.append((job[wants], np.full(len(wants), own), amount[wants], mine))
+            job, ceiling, amount, modes = (
+                np.concatenate([part[at] for part in parts]) for at in range(4)
+            )
+        owner = np.repeat(np.arange(len(terms)), np.diff(terms.indptr))
+        everyone = np.concatenate((owner, job))
+        order = np.argsort(everyone, kind="stable")
+        counts = np.bincount(everyone, minlength=len(terms))
+        return Terms(
+            indptr=np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
+            ceiling=np.concatenate((terms.ceiling, ceiling + self.first))[order].astype(np.int32),
+            amount=np.concatenate((terms.amount, amount))[order],
+            mode=np.concatenate((terms.mode, modes))[order].astype(np.int8),
+            reasons=terms.reasons,
+        )
+
+    def _has_own(
+        self, licence: NDArray[np.int64], reservation: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """Which of these wants are judged by the ceiling of their own reservation."""
+        own = [
+            pair in self._own for pair in zip(licence.tolist(), reservation.tolist(), strict=True)
+        ]
+        return np.array(own, dtype=bool)
+
+
+def _kept(snapshot: Snapshot, reservation: int, licence: int) -> int:
+    kept = snapshot.reservations[reservation].licences
+    return int(kept[licence]) if licence < len(kept) else 0
+
+
+def _left(
+    snapshot: Snapshot, licence: int, own: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """What reservations other than `own` leave of a licence, as steps from the clock on."""
+    now_s, total = snapshot.now_s, int(snapshot.licence_total[licence])
+    windows = [
+        (max(reservation.start_s, now_s), reservation.end_s, _kept(snapshot, keeper, licence))
+        for keeper, reservation in enumerate(snapshot.reservations)
+        if keeper != own and reservation.end_s > now_s and _kept(snapshot, keeper, licence)
+    ]
+    edges = {now_s, *(edge for window in windows for edge in window[:2] if edge < NEVER)}
+    starts = sorted(edges)
+    left = [
+        max(total - sum(kept for begin, end, kept in windows if begin <= at < end), 0)
+        for at in starts
+    ]
+    return np.array(starts, dtype=np.int64), np.array(left, dtype=np.int64)

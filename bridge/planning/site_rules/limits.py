@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lowers limits to ceilings, one for each consumer, and jobs to their terms on them.
+
+Rules
+    1. A consumer that is named has the limits that name it and no others. One that is not has
+       those for `EACH` of its kind, counted for itself.
+    2. At each second, a limit on a resource that is in force overrides those on `EACH` resource.
+       Several that are in force for the same resource all hold.
+    3. Items are a ceiling over all of the consumer's jobs that use the resource; running jobs
+       count. An `EACH` resource is any of nodes or licences, but not "jobs" and "arrayjobs".
+    4. Duration and area are bounds of one job. While such a limit is in force, a ceiling is closed
+       for jobs that ask for more: they are planned before or after it, or never.
+    5. A percentage is of what is available at present: in the partition for a partition's limit,
+       in the cluster for others.
+
+Source: Keller, JSSPP 2017, section 3, Limit.
+Deviates: the paper does not say whether an area is one request's or a sum over many; this reads
+its example ("allows a consumer to request one core for 1024 hours") as one request's. "jobs" and
+"arrayjobs" bound what runs at the same time; how many may wait is Slurm's matter.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.model.limits import EACH, ConsumerKind, Limit, Validity
+from bridge.model.snapshot import Snapshot
+from bridge.planning.requests.amounts import Amounts
+from bridge.planning.site_rules.capacity_constraints import UNBOUNDED, CeilingList, Mode, TermList
+from bridge.planning.site_rules.validity import windows
+from bridge.units import NEVER, format_duration
+
+
+class Sort(IntEnum):
+    """What a limit bounds."""
+
+    ITEMS = 0
+    DURATION = 1
+    AREA = 2
+
+
+@dataclass(frozen=True)
+class Horizon:
+    """From when to when rules are looked at, and in which timezone."""
+
+    now_s: int
+    until_s: int
+    timezone: str
+
+    def windows(self, validity: Validity) -> NDArray[np.int64]:
+        """(n, 2) int64 when it is in force."""
+        return windows(validity, self.timezone, self.now_s, self.until_s)
+
+
+def steps_of(now_s: int, several: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """The clock, and the instants after it at which any of some windows opens or closes."""
+    edges = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *(w.ravel() for w in several)]))
+    later: NDArray[np.int64] = edges[(edges > now_s) & (edges < NEVER)]
+    return np.concatenate((np.array([now_s], dtype=np.int64), later))
+
+
+def in_force(opened: NDArray[np.int64], starts: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of the steps lie in the windows."""
+    odd: NDArray[np.bool_] = np.searchsorted(opened.ravel(), starts, side="right") % 2 == 1
+    return odd
+
+
+def simplified(
+    starts: NDArray[np.int64], amounts: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The same function without steps that change nothing."""
+    keep = np.concatenate(([True], amounts[1:] != amounts[:-1]))
+    return starts[keep], amounts[keep]
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """One ceiling of a consumer, whoever it is; `most` of a job's duration or area."""
+
+    sort: Sort
+    column: int
+    most: int
+    starts: NDArray[np.int64]
+    amounts: NDArray[np.int64]
+
+
+def _shapes(
+    limits: Sequence[Limit], amounts: Amounts, available: NDArray[np.int64], horizon: Horizon
+) -> list[_Shape]:
+    """What the limits of one consumer come to."""
+    found = []
+    for column in range(len(amounts.names)):
+        own = [limit for limit in limits if amounts.column(limit.resource) == column]
+        rest = [limit for limit in limits if limit.resource == EACH and column < amounts.n_asked]
+        held = [*own, *rest]
+        if not held:
+            continue
+        opened = [horizon.windows(limit.validity) for limit in held]
+        starts = steps_of(horizon.now_s, opened)
+        force = np.array([in_force(each, starts) for each in opened])
+        force[len(own) :] &= ~force[: len(own)].any(axis=0)
+        bounds: dict[tuple[Sort, int], NDArray[np.int64]] = {}
+        for limit, on in zip(held, force, strict=True):
+            for sort, most, amount in _bounds(limit, int(available[column])):
+                unbounded = np.full(len(starts), UNBOUNDED, dtype=np.int64)
+                function = bounds.setdefault((sort, most), unbounded)
+                function[on] = np.minimum(function[on], amount)
+        found += [
+            _Shape(sort, column, most, *simplified(starts, function))
+            for (sort, most), function in bounds.items()
+            if (function != UNBOUNDED).any()
+        ]
+    return found
+
+
+def _bounds(limit: Limit, available: int) -> Iterator[tuple[Sort, int, int]]:
+    """What a limit bounds: sort, the most of a job, and the ceiling for jobs with more."""
+    if limit.items is not None:
+        yield Sort.ITEMS, 0, limit.items.of(available)
+    if limit.duration_s is not None:
+        yield Sort.DURATION, limit.duration_s, 0
+    if limit.area is not None:
+        yield Sort.AREA, limit.area, 0
+
+
+def _words(shape: _Shape, kind: ConsumerKind, name: str, amounts: Amounts) -> dict[str, str]:
+    """Key, label and refusal of a ceiling."""
+    who, what = f"{kind} {name}", amounts.names[shape.column]
+    words = {
+        "key": f"{kind}/{name}/{what}/{shape.sort.name.lower()}/{shape.most}",
+        "label": f"limit of {who} on {what}",
+    }
+    if shape.sort is Sort.ITEMS:
+        return words
+    if shape.sort is Sort.DURATION:
+        bound = f"{what} for {format_duration(shape.most)} at most"
+    else:
+        bound = f"{shape.most / 3600:g} hours times {what} in one job at most"
+    words["label"] += f": {bound}"
+    return words | {"refusal": f"{who} may use {bound}"}
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """At most one ceiling of each consumer of a kind; -1: none."""
+
+    kind: ConsumerKind
+    sort: Sort
+    column: int
+    ceiling: NDArray[np.int64]
+    most: NDArray[np.int64]
+
+
+class Consumers:
+    """Users, accounts and partitions of a snapshot, by number."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        jobs, running = snapshot.jobs, snapshot.running
+        self.names: dict[ConsumerKind, dict[str, int]] = {
+            ConsumerKind.USER: {},
+            ConsumerKind.ACCOUNT: {},
+            ConsumerKind.PARTITION: {
+                part.name: index for index, part in enumerate(snapshot.partitions)
+            },
+        }
+        self.user = self._numbers(ConsumerKind.USER, jobs.user)
+        self.account = self._numbers(ConsumerKind.ACCOUNT, jobs.account)
+        self.running = {
+            ConsumerKind.USER: self._numbers(ConsumerKind.USER, running.user),
+            ConsumerKind.ACCOUNT: self._numbers(ConsumerKind.ACCOUNT, running.account),
+            ConsumerKind.PARTITION: running.partition,
+        }
+
+    def _numbers(self, kind: ConsumerKind, names: NDArray[np.object_]) -> NDArray[np.int64]:
+        known = self.names[kind]
+        return np.fromiter(
+            (known.setdefault(name, len(known)) for name in names), np.int64, count=len(names)
+        )
+
+    def of_jobs(
+        self, rows: NDArray[np.int64], partition: NDArray[np.int64]
+    ) -> dict[ConsumerKind, NDArray[np.int64]]:
+        """For each kind (n,) which consumer each job belongs to; partition -1: none."""
+        return {
+            ConsumerKind.USER: self.user[rows],
+            ConsumerKind.ACCOUNT: self.account[rows],
+            ConsumerKind.PARTITION: partition,
+        }
+
+
+class LoweredLimits:
+    """The limits of one snapshot's consumers."""
+
+    def __init__(
+        self,
+        limits: Sequence[Limit],
+        amounts: Amounts,
+        consumers: Consumers,
+        horizon: Horizon,
+        ceilings: CeilingList,
+    ) -> None:
+        self._amounts = amounts
+        named: dict[tuple[ConsumerKind, str], list[Limit]] = defaultdict(list)
+        for limit in limits:
+            named[limit.kind, limit.name].append(limit)
+        layers: dict[tuple[ConsumerKind, Sort, int, int], _Layer] = {}
+        for kind in ConsumerKind:
+            if not any(limit.kind is kind for limit in limits):
+                continue
+            shared: list[_Shape] | None = None  # what is the same for all that are not named
+            for name, index in consumers.names[kind].items():
+                own = named.get((kind, name)) if name != EACH else None
+                each = named.get((kind, EACH), [])
+                if kind is ConsumerKind.PARTITION:
+                    shapes = _shapes(own or each, amounts, amounts.available_in(index), horizon)
+                elif own:
+                    shapes = _shapes(own, amounts, amounts.available, horizon)
+                else:
+                    if shared is None:
+                        shared = _shapes(each, amounts, amounts.available, horizon)
+                    shapes = shared
+                counts: dict[tuple[Sort, int], int] = defaultdict(int)
+                for shape in shapes:
+                    key = (shape.sort, shape.column)
+                    layer = layers.get((kind, *key, counts[key]))
+                    if layer is None:
+                        size = len(consumers.names[kind])
+                        none = np.full(size + 1, -1, dtype=np.int64)  # the last: no consumer
+                        layer = _Layer(kind, *key, none, np.zeros(size + 1, dtype=np.int64))
+                        layers[kind, *key, counts[key]] = layer
+                    counts[key] += 1
+                    layer.ceiling[index] = ceilings.add(
+                        shape.starts, shape.amounts, **_words(shape, kind, name, amounts)
+                    )
+                    layer.most[index] = shape.most
+        self._layers = [layers[key] for key in sorted(layers)]
+
+    def add_terms(
+        self,
+        terms: TermList,
+        who: dict[ConsumerKind, NDArray[np.int64]],
+        used: NDArray[np.int64],
+        time_limit_s: NDArray[np.int64],
+    ) -> None:
+        """Adds the terms of pending jobs.
+
+        Args:
+            terms: where they go.
+            who: for each kind (n,) the consumer of each job.
+            used: (n, n_columns) what each uses.
+            time_limit_s: (n,).
+        """
+        for layer in self._layers:
+            ceiling, amount = layer.ceiling[who[layer.kind]], used[:, layer.column]
+            bound = (ceiling >= 0) & (amount > 0)
+            mode = Mode.BOTH
+            if layer.sort is not Sort.ITEMS:
+                most = layer.most[who[layer.kind]]
+                if layer.sort is Sort.AREA:
+                    over = amount > most // np.maximum(time_limit_s, 1)
+                else:
+                    over = time_limit_s > most
+                bound &= over
+                amount, mode = np.ones_like(amount), Mode.CHECK
+            jobs = np.flatnonzero(bound)
+            terms.add(jobs, ceiling[jobs], amount[jobs], np.full(len(jobs), mode, dtype=np.int8))
+
+    def count_running(
+        self, terms: TermList, who: dict[ConsumerKind, NDArray[np.int64]], used: NDArray[np.int64]
+    ) -> None:
+        """Adds what running jobs count; nothing can be refused to them any more."""
+        for layer in self._layers:
+            if layer.sort is not Sort.ITEMS:
+                continue
+            ceiling, amount = layer.ceiling[who[layer.kind]], used[:, layer.column]
+            jobs = np.flatnonzero((ceiling >= 0) & (amount > 0))
+            terms.add(
+                jobs, ceiling[jobs], amount[jobs], np.full(len(jobs), Mode.COUNT, dtype=np.int8)
+            )

@@ -1,0 +1,351 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All limits and FreePools of a site, lowered for one snapshot: ceilings, terms, closures.
+
+    lowered = lower(rules, snapshot, horizon_s)
+    lowered.ceilings                    what the book keeps
+    lowered.running                     what running jobs count on them already
+    lowered.terms(rows, ...)            what a job counts and must stay under, or why it never can
+    lowered.closures, .closed_to(...)   nodes that only some jobs may use at certain times
+    stranded(lowered, plan)             which jobs of a plan no longer stand, and why
+
+Rules
+    1. What a job uses depends on where it runs and on how many nodes
+       (`bridge.planning.requests.amounts`): the terms are those of the nodes it is planned on.
+    2. Absolute validities are exact. Cron is looked at as far as the horizon; what comes later is
+       found when the horizon has come nearer.
+    3. A rule on a resource that the cluster does not have says nothing (`unknown_resources`).
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.core import NEVER, Stores, UsageVector
+from bridge.model.limits import COUNTED, EACH, TIME, Rules
+from bridge.model.node import MEMORY_MIB
+from bridge.model.plan import Plan
+from bridge.model.reasons import Reason
+from bridge.model.site import Site
+from bridge.model.snapshot import Snapshot
+from bridge.planning.eligibility.alternatives import Eligibility
+from bridge.planning.queue.layouts import layouts
+from bridge.planning.queue.time_windows import asked_limit_s
+from bridge.planning.requests.amounts import Amounts, plain_name
+from bridge.planning.site_rules.capacity_constraints import (
+    UNBOUNDED,
+    CeilingList,
+    Ceilings,
+    Mode,
+    TermList,
+    Terms,
+)
+from bridge.planning.site_rules.freepools import Asked, Closure, Gates, LoweredFreePools
+from bridge.planning.site_rules.limits import Consumers, Horizon, LoweredLimits
+from bridge.units import UNPLANNED
+
+
+def unknown_resources(rules: Rules, snapshot: Snapshot) -> tuple[str, ...]:
+    """Names the resources in rules that a cluster does not have; what is said of them is void."""
+    names = {limit.resource for limit in rules.limits}
+    for pool in rules.free_pools:
+        names.add(pool.resource)
+        names.add(pool.nodes.having if pool.nodes else "")
+        for access in pool.access:
+            names.update(bound.what for bound in (*access.bounds, *access.chunk))
+    known = {*snapshot.resources, *snapshot.licences, *COUNTED, "", EACH, TIME}
+    return tuple(sorted(name for name in names if plain_name(name) not in known))
+
+
+def unknown_to(site: Site, snapshot: Snapshot) -> tuple[str, ...]:
+    """Names the resources in all that a site demands which a cluster does not have."""
+    kept = {name for resource, keeps in site.protect.items() for name in (resource, *keeps)}
+    missing = {name for name in kept if plain_name(name) not in snapshot.resources}
+    return tuple(sorted(missing.union(unknown_resources(site.rules, snapshot))))
+
+
+@dataclass(frozen=True)
+class Extent:
+    """On which nodes jobs lie; n jobs, or ways of jobs to lie.
+
+    Attributes:
+        nodes: (n,) how many of them at most.
+        fewest: (n,) how many at least; None: as many.
+        have: (n, 2) the CPUs and the memory of these nodes, at most; for jobs that take whole
+            nodes. None: those of the largest nodes of the partition.
+    """
+
+    nodes: NDArray[np.int64]
+    fewest: NDArray[np.int64] | None = None
+    have: NDArray[np.int64] | None = None
+
+    @classmethod
+    def of_plan(cls, snapshot: Snapshot, plan: Plan, rows: NDArray[np.intp]) -> "Extent":
+        """That of some rows of a plan."""
+        width = np.diff(plan.indptr)
+        have = np.zeros((len(plan), MEMORY_MIB + 1), dtype=np.int64)
+        owner = np.repeat(np.arange(len(plan)), width)
+        np.add.at(have, owner, snapshot.nodes.capacity[plan.nodes, : MEMORY_MIB + 1])
+        return cls(width[rows], have=have[rows])
+
+
+class LoweredRules:
+    """Rules, lowered for one snapshot; `lower` makes it.
+
+    Attributes:
+        ceilings: all of them.
+        running: terms of the running jobs; they only count.
+        closures: nodes closed to jobs without access.
+        unknown: resources in rules that this cluster does not have.
+        any: there are rules; without, nothing is added up.
+        bounds_least: a FreePool lets in who asks for much: on more nodes a job may have access that
+            it has not on few.
+        bounds_chunks: a FreePool lets chunks in.
+        weighs_nodes: rules speak of CPUs or memory, which jobs with whole nodes take as the nodes
+            have them.
+    """
+
+    def __init__(self, rules: Rules, snapshot: Snapshot, horizon_s: int) -> None:
+        self.snapshot = snapshot
+        self._amounts = Amounts(snapshot)
+        self._consumers = Consumers(snapshot)
+        horizon = Horizon(snapshot.now_s, snapshot.now_s + horizon_s, rules.timezone)
+        ceilings = CeilingList()
+        self._limits = LoweredLimits(
+            rules.limits, self._amounts, self._consumers, horizon, ceilings
+        )
+        self._pools = LoweredFreePools(
+            rules.free_pools,
+            snapshot,
+            amounts=self._amounts,
+            consumers=self._consumers,
+            horizon=horizon,
+            ceilings=ceilings,
+        )
+        self.ceilings: Ceilings = ceilings.done()
+        self.closures: tuple[Closure, ...] = self._pools.closures
+        self.unknown = unknown_resources(rules, snapshot)
+        self.any = bool(rules.limits or rules.free_pools)
+        self.bounds_least = self._pools.bounds_least
+        self.bounds_chunks = any(a.chunk for pool in rules.free_pools for a in pool.access)
+        self.weighs_nodes = weighs_nodes(rules)
+        counted = TermList(len(snapshot.running))
+        if self.any:
+            used = self._amounts.of_running()
+            self._limits.count_running(counted, self._consumers.running, used)
+            self._pools.count_running(counted, used)
+        self.running: Terms = counted.done(self.ceilings)
+
+    def _asked(
+        self,
+        rows: NDArray[np.int64],
+        partition: NDArray[np.int64],
+        time_limit_s: NDArray[np.int64],
+        extent: Extent,
+    ) -> Asked:
+        used = self._amounts.of_jobs(rows, partition, extent.nodes, extent.have)
+        fewest = extent.nodes if extent.fewest is None else extent.fewest
+        return Asked(
+            who=self._consumers.of_jobs(rows, partition),
+            used=used,
+            asked=self._amounts.asked(rows, fewest) if self.bounds_least else used,
+            time_limit_s=time_limit_s,
+        )
+
+    def takes_whole(
+        self, rows: NDArray[np.int64], partition: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """(n,) which jobs take whole nodes."""
+        return self._amounts.takes_whole(rows, partition)
+
+    def terms(
+        self,
+        rows: NDArray[np.int64],
+        partition: NDArray[np.int64],
+        time_limit_s: NDArray[np.int64],
+        extent: Extent,
+    ) -> Terms:
+        """What jobs count and must stay under; one entry per job or per way of it to run.
+
+        Args:
+            rows: (n,) rows of `snapshot.jobs`; a row may come several times.
+            partition: (n,) indexes into `snapshot.partitions`.
+            time_limit_s: (n,) how long each would be booked.
+            extent: on which nodes.
+
+        Returns:
+            Their terms; with a reason for those that can never run. O(n) a rule.
+        """
+        terms = TermList(len(rows))
+        if not self.any:
+            return terms.done(self.ceilings)
+        asked = self._asked(rows, partition, time_limit_s, extent)
+        self._limits.add_terms(terms, asked.who, asked.used, time_limit_s)
+        self._pools.add_terms(terms, asked)
+        return terms.done(self.ceilings)
+
+    def closed_to(
+        self,
+        rows: NDArray[np.int64],
+        partition: NDArray[np.int64],
+        time_limit_s: NDArray[np.int64],
+        extent: Extent,
+    ) -> list[Gates]:
+        """(n,) which closures keep which jobs, or which of their chunks, out; as `terms`."""
+        if not self.closures:
+            return [()] * len(rows)
+        return self._pools.closed_to(self._asked(rows, partition, time_limit_s, extent))
+
+
+def weighs_nodes(rules: Rules) -> bool:
+    """Whether rules speak of CPUs or memory, of which whole nodes have more or less."""
+    names = {limit.resource for limit in rules.limits}
+    for pool in rules.free_pools:
+        names.add(pool.resource)
+        names.update(bound.what for access in pool.access for bound in access.bounds)
+    return bool({plain_name(name) for name in names} & {"cpus", "mem_mib", EACH})
+
+
+def lower(rules: Rules, snapshot: Snapshot, horizon_s: int) -> LoweredRules:
+    """Lowers the rules for a snapshot.
+
+    Args:
+        rules: of the site.
+        snapshot: the world; running jobs count.
+        horizon_s: how far cron is looked at; from the snapshot's clock on.
+    """
+    return LoweredRules(rules, snapshot, horizon_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Stranded:
+    """A row of a plan that no longer stands, and the rule that it breaks."""
+
+    row: int
+    text: str
+
+
+class Sums:
+    """What is left under each ceiling while jobs are put beneath them, one after the other."""
+
+    _OPEN = 1 << 48  # more than all amounts together
+
+    def __init__(self, lowered: LoweredRules) -> None:
+        self._ceilings = lowered.ceilings
+        self._left: dict[int, UsageVector] = {}
+        running = lowered.snapshot.running
+        now_s = lowered.snapshot.now_s
+        for job, end_s in enumerate(running.end_s.tolist()):
+            self.put(now_s, max(end_s, now_s + 1), lowered.running, job)
+
+    def _under(self, ceiling: int) -> UsageVector:
+        found = self._left.get(ceiling)
+        if found is None:
+            found = UsageVector(self._OPEN, stores=Stores.FREE)
+            starts, amounts = self._ceilings.steps(ceiling)
+            for start, end, amount in zip(
+                starts.tolist(), [*starts[1:].tolist(), NEVER], amounts.tolist(), strict=True
+            ):
+                if amount != UNBOUNDED:
+                    found.decrement(start, end, self._OPEN - amount)
+            self._left[ceiling] = found
+        return found
+
+    def broken(self, start_s: int, end_s: int, terms: Terms, job: int) -> str | None:
+        """The label of the first ceiling that a job at [start_s, end_s) would break."""
+        own = terms.of(job)
+        for ceiling, amount, mode in zip(
+            terms.ceiling[own].tolist(), terms.amount[own].tolist(), terms.mode[own].tolist(),
+            strict=True,
+        ):  # fmt: skip
+            if mode != Mode.COUNT and self._under(ceiling).least_free(start_s, end_s) < amount:
+                label: str = self._ceilings.labels[ceiling]
+                return label
+        return None
+
+    def put(self, start_s: int, end_s: int, terms: Terms, job: int) -> None:
+        """Counts a job."""
+        own = terms.of(job)
+        for ceiling, amount, mode in zip(
+            terms.ceiling[own].tolist(), terms.amount[own].tolist(), terms.mode[own].tolist(),
+            strict=True,
+        ):  # fmt: skip
+            if mode != Mode.CHECK:
+                self._under(ceiling).book(start_s, end_s, amount)
+
+
+def stranded(lowered: LoweredRules, plan: Plan) -> list[Stranded]:
+    """Finds the rows of a plan that do not stand under rules that have changed.
+
+    Rows are looked at in the plan's order, which is that of priority: a row that does not stand
+    makes room for those behind it.
+
+    Args:
+        lowered: the new rules, for the snapshot that the plan was made with.
+        plan: made for it.
+    """
+    planned = np.flatnonzero((plan.start_s != NEVER) & (plan.start_s != UNPLANNED))
+    rows = plan.job[planned].astype(np.int64)
+    where = plan.partition[planned].astype(np.int64)
+    start_s, end_s = plan.start_s[planned], plan.end_s[planned]
+    extent = Extent.of_plan(lowered.snapshot, plan, planned)
+    limit_s = asked_limit_s(lowered.snapshot.jobs, rows, end_s - start_s)
+    terms = lowered.terms(rows, where, limit_s, extent)
+    closed = lowered.closed_to(rows, where, limit_s, extent)
+    sums, gatekeeper, found = Sums(lowered), _Gatekeeper(lowered, plan), []
+    for at, row in enumerate(planned.tolist()):
+        begin, end = int(start_s[at]), int(end_s[at])
+        broken = sums.broken(begin, end, terms, at)
+        if broken is None:
+            broken = gatekeeper.broken(row, closed[at])
+        if broken is None:
+            sums.put(begin, end, terms, at)
+        else:
+            found.append(Stranded(row, broken))
+    return found
+
+
+class _Gatekeeper:
+    """Looks at the nodes of planned rows that FreePools close."""
+
+    def __init__(self, lowered: LoweredRules, plan: Plan) -> None:
+        self._lowered, self._plan = lowered, plan
+
+    @cached_property
+    def _eligibility(self) -> Eligibility:
+        return Eligibility(self._lowered.snapshot)
+
+    def broken(self, row: int, gates: Gates) -> str | None:
+        """The closure that shuts one of a row's nodes meanwhile, or its chunks there."""
+        plan = self._plan
+        own = slice(int(plan.indptr[row]), int(plan.indptr[row + 1]))
+        start_s, end_s = int(plan.start_s[row]), int(plan.end_s[row])
+        for gate in gates:
+            closure = self._lowered.closures[gate.closure]
+            starts, ends = closure.windows.T
+            on = closure.nodes[plan.nodes[own]]
+            if not on.any() or not ((starts < end_s) & (ends > start_s)).any():
+                continue
+            if not gate.chunks or any(gate.shuts(want) for want in self._wants(row, own, on)):
+                return f"nodes that FreePool {closure.name} keeps free"
+        return None
+
+    def _wants(self, row: int, own: slice, on: NDArray[np.bool_]) -> list[tuple[int, ...]]:
+        """What the chunks of a row ask for that lie on some of its nodes."""
+        plan, snapshot = self._plan, self._lowered.snapshot
+        job = int(plan.job[row])
+        found = self._eligibility.alternatives(np.array([job], dtype=np.int64))[0]
+        if isinstance(found, Reason):
+            return []
+        here = [each for each in found if each.partition == plan.partition[row]] or found
+        ways = layouts(snapshot, self._eligibility, job, here[0]).least
+        if not ways:
+            return []
+        wants = ways[0].together()
+        if plan.groups is None or not plan.groups[own].any():
+            return wants
+        kinds = np.flatnonzero(plan.groups[own][on].any(axis=0)).tolist()
+        return [
+            want for group, want in zip(ways[0].groups, wants, strict=True) if group.kind in kinds
+        ]

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Takes recordings while cycles run, in a simulation or in the service.
+
+Rules
+    1. A recorded cycle is decided as any other; the state before it is never changed.
+    2. Recording never makes a cycle wait: writing the file is the business of whoever asked.
+    3. While nobody asks, nothing is copied.
+"""
+
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+
+from bridge.errors import ControllerError
+from bridge.model.plan import Plan
+from bridge.model.policy import PolicySpec
+from bridge.model.snapshot import Snapshot
+from bridge.recording.recordings import Recording
+from bridge.safe_cycle.decider import Decider
+
+Wanted = Callable[[Snapshot], bool]
+Keep = Callable[[Recording], None]
+InForce = Callable[[], tuple[PolicySpec, Mapping[str, object]]]
+"""The policy, and what the site demands as the section `planning` has it."""
+
+
+class Recorder:
+    """Decides as its decider does, and hands over the cycles that are wanted."""
+
+    def __init__(self, decider: Decider, in_force: InForce, *, wanted: Wanted, keep: Keep) -> None:
+        """Begins to listen.
+
+        Args:
+            decider: that decides.
+            in_force: tells the policy in force, and what the site demands.
+            wanted: tells before each cycle whether it shall be kept.
+            keep: is given the recording after it.
+        """
+        self._decider = decider
+        self._in_force = in_force
+        self._wanted = wanted
+        self._keep = keep
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        """Plans one snapshot; see `Decider.decide`."""
+        decider = self._decider
+        if not self._wanted(snapshot):
+            return decider.decide(snapshot)
+        before, (spec, planning) = decider.state, self._in_force()
+        plan = decider.decide(snapshot)
+        self._keep(Recording(snapshot, before, spec, decider.seed, plan, planning=planning))
+        return plan
+
+
+class Tap:
+    """Lets one caller at a time wait for a cycle; `wanted` and `keep` are a recorder's."""
+
+    def __init__(self) -> None:
+        self._turn = threading.Lock()
+        self._asked: tuple[int, Future[Recording | None]] | None = None
+        self._closed = False
+
+    def wanted(self, snapshot: Snapshot) -> bool:
+        """Whether somebody waits for a cycle with such a queue."""
+        asked = self._asked
+        return asked is not None and len(snapshot.jobs) >= asked[0]
+
+    def keep(self, recording: Recording | None) -> None:
+        """Gives the cycle to whoever waits for it."""
+        asked, self._asked = self._asked, None
+        if asked is not None:
+            asked[1].set_result(recording)
+
+    def next(self, min_queue: int, wait_s: float) -> Recording | None:
+        """Waits for a cycle.
+
+        Args:
+            min_queue: that has at least so many rows of waiting jobs.
+            wait_s: for so long.
+
+        Returns:
+            None: there was none, or there will be none any more.
+
+        Raises:
+            ControllerError: somebody else waits already.
+        """
+        if not self._turn.acquire(blocking=False):
+            raise ControllerError("somebody else records at present: try again later")
+        try:
+            found: Future[Recording | None] = Future()
+            self._asked = (min_queue, found)
+            return None if self._closed else found.result(wait_s)
+        except TimeoutError:
+            return None
+        finally:
+            self._asked = None
+            self._turn.release()
+
+    def close(self) -> None:
+        """Sends whoever waits away."""
+        self._closed = True
+        self.keep(None)

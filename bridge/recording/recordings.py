@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recordings: one cycle, kept whole, so that it can be planned again by any policy at any place.
+
+Words
+    recording   snapshot, the state before the cycle, the policy, what the site demands, the seed,
+                and the plan that came of it.
+    file        one recording as gzipped JSON, `*.cycle.json.gz`; `zcat FILE | jq .snapshot` reads
+                it. How columns are written: `bridge.recording.tables_text`.
+
+Rules
+    1. `decode(encode(x)) == x`, column by column, but for what of a state can be found anew: what
+       predictors keep at hand. A kept plan is written as the service saves it
+       (`bridge.planning.scheduler.kept_plan`).
+    2. Nobody trusts a file: it is data, nothing in it is run, and what does not fit the tables or
+       contradicts itself is refused with file, field and problem.
+    3. A file of an older version is read as long as its fields are known; one of a newer version
+       is refused. In version 1 limits, FreePools and protections are parameters of the policy.
+    4. The same recording gives the same bytes.
+"""
+
+import gzip
+import json
+import zlib
+from base64 import b64decode, b64encode
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Final
+
+from bridge import files
+from bridge.errors import RecordingError
+from bridge.model.job import JobTable
+from bridge.model.layers import Layers
+from bridge.model.learnt import Learnt
+from bridge.model.plan import Plan
+from bridge.model.policy import PolicySpec, StageSpec
+from bridge.model.resources import LoweredChunks
+from bridge.model.snapshot import Snapshot
+from bridge.planning.scheduler.kept_plan import KeptPlan, from_bytes, to_bytes
+from bridge.ports import Promises, State
+from bridge.recording.sound import unsound
+from bridge.recording.tables_text import ELEMENTS, Wrong, from_plain, to_plain
+
+FORMAT, VERSION = "schedbridge cycle", 2
+SUFFIX = ".cycle.json.gz"
+MOST_BYTES = 2 << 30
+"""Most bytes of a file's text: what claims to be more is no recording but a trap."""
+
+_INTS = tuple[int, ...]
+ELEMENTS.update(
+    {
+        (JobTable.__name__, "partitions"): _INTS,
+        (JobTable.__name__, "required"): _INTS,
+        (JobTable.__name__, "excluded"): _INTS,
+        (JobTable.__name__, "chunks"): LoweredChunks | None,
+    }
+)
+_KEPT_PLAN: Final = "kept_plan"
+_FACTS: Final = dict[str, dict[str, list[int]]]
+_STATE: Final[Mapping[str, Any]] = {
+    "by": str, "planned_start_s": dict[str, int], "learnt": _FACTS, "followed": _FACTS,
+}  # fmt: skip
+"""Name and hint of what a file keeps of a state, besides the kept plan."""
+
+
+@dataclass(frozen=True)
+class Recording:
+    """One cycle.
+
+    Attributes:
+        snapshot: what the controller said.
+        state: of the policy, before the cycle.
+        policy: that planned it.
+        seed: of all chance; the cycle's own is drawn from it and the snapshot's generation.
+        plan: what came of it.
+        origin: where it comes from, for people: the trace, its acknowledgement, the system.
+        path: the file it was read from; empty: none.
+        planning: what the site demands, as the section `planning` of the configuration has it.
+    """
+
+    snapshot: Snapshot
+    state: State
+    policy: PolicySpec
+    seed: int
+    plan: Plan
+    origin: Mapping[str, str] = field(default_factory=dict)
+    path: str = ""
+    planning: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The file's name without its ending."""
+        return Path(self.path).name.removesuffix(SUFFIX)
+
+
+# ------------------------------------------------------------ write
+
+
+def encode(recording: Recording) -> bytes:
+    """The file of a recording."""
+    parts = {
+        "format": FORMAT,
+        "version": VERSION,
+        "origin": to_plain(recording.origin, Mapping[str, str]),
+        "seed": recording.seed,
+        "policy": to_plain(recording.policy, PolicySpec),
+        "planning": to_plain(recording.planning, Mapping[str, object]),
+        "memory": _state_to_plain(recording.state),
+        "snapshot": to_plain(recording.snapshot, Snapshot),
+        "plan": to_plain(recording.plan, Plan),
+    }
+    body = BytesIO()
+    with gzip.GzipFile(fileobj=body, mode="wb", mtime=0) as stream:
+        stream.write(b"{")
+        # Part by part, and column by column: a service that writes one stays awake in between.
+        for at, (name, part) in enumerate(parts.items()):
+            stream.write(b",\n" * bool(at) + f'"{name}":'.encode())
+            for text in _pieces(part):
+                stream.write(text.encode("utf-8", "surrogatepass"))
+        stream.write(b"}\n")
+    return body.getvalue()
+
+
+def _pieces(part: Any, depth: int = 2) -> Iterator[str]:
+    if depth == 0 or not isinstance(part, dict):
+        yield json.dumps(part, separators=(",", ":"), allow_nan=False)
+        return
+    yield "{"
+    for at, (name, value) in enumerate(part.items()):
+        yield f"{',' * bool(at)}{json.dumps(name)}:"
+        yield from _pieces(value, depth - 1)
+    yield "}"
+
+
+def write_recording(path: Path, recording: Recording) -> None:
+    """Writes the file.
+
+    Raises:
+        RecordingError: it cannot be written.
+    """
+    try:
+        path.write_bytes(encode(recording))
+    except OSError as error:
+        raise RecordingError(str(path), "", f"cannot be written: {error.strerror}") from None
+
+
+def _state_to_plain(state: State) -> dict[str, Any]:
+    promises, learnt = state.promises, state.learnt.items()
+    plain: dict[str, Any] = {
+        "by": promises.by,
+        "planned_start_s": to_plain(promises.start_s, _STATE["planned_start_s"]),
+        "learnt": to_plain({name: dict(one.known) for name, one in learnt}, _FACTS),
+        "followed": to_plain({name: dict(one.running) for name, one in learnt}, _FACTS),
+    }
+    if isinstance(promises.kept_plan, KeptPlan):
+        plain[_KEPT_PLAN] = b64encode(to_bytes(promises.kept_plan)).decode()
+    return plain
+
+
+# ------------------------------------------------------------ read
+
+
+def read_recording(path: Path) -> Recording:
+    """Reads a file that nobody trusts.
+
+    Raises:
+        RecordingError: it cannot be read, or is no sound recording.
+    """
+    try:
+        raw = files.read_bytes(path, MOST_BYTES)
+    except OSError as error:
+        raise RecordingError(str(path), "", f"cannot be read: {error.strerror}") from None
+    return decode(raw, str(path))
+
+
+def decode(raw: bytes, path: str = "") -> Recording:
+    """The recording of a file's bytes.
+
+    Args:
+        raw: the bytes.
+        path: the file, for messages.
+
+    Raises:
+        RecordingError: they are no sound recording.
+    """
+    try:
+        data = json.loads(_inflate(raw))
+    except (OSError, EOFError, zlib.error):
+        raise RecordingError(path, "", "is cut off or damaged: fetch the file again") from None
+    except (ValueError, RecursionError):
+        raise RecordingError(path, "", "is no recorded cycle: its text is no JSON") from None
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise RecordingError(path, "format", f'must be "{FORMAT}"')
+    if data.get("version") not in range(1, VERSION + 1):
+        raise RecordingError(
+            path,
+            "version",
+            f"is {data.get('version')!r:.20}; this schedbridge reads 1 to {VERSION}",
+        )
+    try:
+        policy, planning = _policy_and_planning(data)
+        recording = Recording(
+            snapshot=from_plain(data.get("snapshot"), Snapshot, "snapshot"),
+            state=_state_from_plain(data.get("memory")),
+            policy=policy,
+            planning=planning,
+            seed=from_plain(data.get("seed"), int, "seed"),
+            plan=from_plain(data.get("plan"), Plan, "plan"),
+            origin=from_plain(data.get("origin", {}), Mapping[str, str], "origin"),
+            path=path,
+        )
+    except Wrong as error:
+        raise RecordingError(path, error.field, error.problem) from None
+    except RecursionError:
+        raise RecordingError(path, "", "is nested too deeply") from None
+    if recording.seed < 0:
+        raise RecordingError(path, "seed", "must be 0 or more")
+    if found := unsound(recording.snapshot, recording.plan):
+        raise RecordingError(path, *found)
+    return recording
+
+
+def _inflate(raw: bytes) -> bytes:
+    if not raw.startswith(b"\x1f\x8b"):
+        return raw
+    with gzip.open(BytesIO(raw)) as stream:
+        text = stream.read(MOST_BYTES + 1)
+    if len(text) > MOST_BYTES:
+        raise ValueError("too large")
+    return text
+
+
+def _state_from_plain(data: Any) -> State:
+    if not isinstance(data, dict):
+        raise Wrong("memory", "is missing")
+    found: dict[str, Any] = {}
+    kept = None
+    for name, value in data.items():
+        if name == _KEPT_PLAN:
+            kept = _kept_plan(value)
+            continue
+        if name not in _STATE:
+            raise Wrong(f"memory.{name[:40]}", "is an unknown field: from a newer version?")
+        found[name] = from_plain(value, _STATE[name], f"memory.{name}")
+    known, running = found.get("learnt", {}), found.get("followed", {})
+    learnt = {
+        name: Learnt(Layers(known.get(name)), Layers(running.get(name)))
+        for name in {**known, **running}
+    }
+    return State(
+        Promises(found.get("by", ""), found.get("planned_start_s", {}), kept),
+        learnt,
+    )
+
+
+def _policy_and_planning(data: dict[str, Any]) -> tuple[PolicySpec, Mapping[str, object]]:
+    """The policy, and what the site demands; until version 1 the policy stated that."""
+    spec = from_plain(data.get("policy"), PolicySpec, "policy")
+    if data["version"] > 1:
+        return spec, from_plain(data.get("planning", {}), Mapping[str, object], "planning")
+    plan = dict(spec.plan.parameters)
+    rules, protect = plan.pop("rules", None), plan.pop("protect", None)
+    for key, value in (("rules", rules), ("protect", protect)):
+        if not isinstance(value, dict | None):
+            raise Wrong(f"policy.plan.{key}", "is no mapping")
+    planning = {**(rules or {}), **({"protect": protect} if protect else {})}
+    return replace(spec, plan=StageSpec(spec.plan.name, plan)), planning
+
+
+def _kept_plan(value: Any) -> KeptPlan:
+    try:
+        return from_bytes(b64decode(from_plain(value, str, "memory.kept_plan"), validate=True))
+    except Wrong:
+        raise
+    except ValueError as error:
+        raise Wrong("memory.kept_plan", f"cannot be used: {error}") from None
+
+
+def find_recordings(directory: Path) -> list[Path]:
+    """The files of a directory and of those below it, by name.
+
+    Raises:
+        RecordingError: there is no such directory, or no recording in it.
+    """
+    if not directory.is_dir():
+        raise RecordingError(str(directory), "", "is no directory")
+    found = sorted(directory.rglob(f"*{SUFFIX}"))
+    if not found:
+        raise RecordingError(
+            str(directory), "", f"holds no recording (*{SUFFIX}): 'schedbridge record' makes some"
+        )
+    return found

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a snapshot and a plan hold together, before any kernel sees them.
+
+Only what makes them readable: columns of one length, offsets that rise, indexes that point at
+something, amounts that are not negative. Whether a plan is legal is for `bridge.check.legality`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.core import Tree
+from bridge.model.job import Ending, Hold, WidthRule
+from bridge.model.plan import Plan
+from bridge.model.resources import LoweredChunks
+from bridge.model.snapshot import Snapshot
+from bridge.units import NEVER
+
+Fault = tuple[str, str]
+"""Field and problem."""
+
+MOST = 1 << 53
+"""Largest amount and latest instant that is believed; exact in every kernel."""
+
+
+def unsound(snapshot: Snapshot, plan: Plan) -> Fault | None:
+    """What is wrong first; None if both can be worked with."""
+    return next(_faults(snapshot, plan), None)
+
+
+def _faults(snapshot: Snapshot, plan: Plan) -> Iterator[Fault]:
+    yield from _nodes(snapshot)
+    # What follows counts nodes, partitions, licences: so these first.
+    yield from _places(snapshot)
+    yield from _switches(snapshot)
+    yield from _jobs(snapshot)
+    yield from _running(snapshot)
+    for each in fields(snapshot.ended):
+        column = getattr(snapshot.ended, each.name)
+        yield from _length(f"snapshot.ended.{each.name}", column, len(snapshot.ended))
+    yield from _indexes("snapshot.ended.ending", snapshot.ended.ending, len(Ending))
+    yield from _plan(snapshot, plan)
+
+
+def _nodes(snapshot: Snapshot) -> Iterator[Fault]:
+    nodes, count = snapshot.nodes, len(snapshot.nodes.names)
+    if len(snapshot.resources) < 2:
+        yield "snapshot.resources", "must begin with cpus and mem_mib"
+    if not 0 <= snapshot.now_s < MOST:
+        yield "snapshot.now_s", "is no possible instant"
+    if not 0 <= snapshot.generation < 1 << 64:
+        yield "snapshot.generation", "is no possible count"
+    for name in ("usable", "weight", "features", "state", "capacity"):
+        yield from _length(f"snapshot.nodes.{name}", getattr(nodes, name), count)
+    yield from _width("snapshot.nodes.capacity", nodes.capacity, len(snapshot.resources))
+    yield from _amounts("snapshot.nodes.capacity", nodes.capacity)
+    if len(set(nodes.names)) < count:
+        yield "snapshot.nodes.names", "names a node twice"
+    yield from _length("snapshot.licence_total", snapshot.licence_total, len(snapshot.licences))
+    yield from _amounts("snapshot.licence_total", snapshot.licence_total)
+
+
+def _places(snapshot: Snapshot) -> Iterator[Fault]:
+    count = len(snapshot.nodes)
+    for i, partition in enumerate(snapshot.partitions):
+        yield from _indexes(f"snapshot.partitions[{i}].nodes", partition.nodes, count)
+        for name in ("min_nodes", "max_nodes", "max_time_s", "default_time_s", "priority_tier"):
+            if not 0 <= getattr(partition, name) < MOST:
+                yield f"snapshot.partitions[{i}].{name}", "is no possible amount"
+    for i, kept in enumerate(snapshot.reservations):
+        yield from _indexes(f"snapshot.reservations[{i}].nodes", kept.nodes, count)
+        if not -MOST < kept.start_s <= kept.end_s <= NEVER:
+            yield f"snapshot.reservations[{i}].end_s", "is before its start, or no instant"
+        if len(kept.licences) not in (0, len(snapshot.licences)):
+            yield f"snapshot.reservations[{i}].licences", "does not fit the snapshot's licences"
+        yield from _amounts(f"snapshot.reservations[{i}].licences", kept.licences)
+
+
+def _switches(snapshot: Snapshot) -> Iterator[Fault]:
+    if (topology := snapshot.topology) is None:
+        return
+    count = len(topology.names)
+    yield from _length("snapshot.topology.parent", topology.parent, count)
+    yield from _length("snapshot.topology.leaf_of_node", topology.leaf_of_node, len(snapshot.nodes))
+    if len(set(topology.names)) < count:
+        yield "snapshot.topology.names", "names a switch twice"
+    try:
+        Tree(topology.parent, topology.leaf_of_node)
+    except ValueError as error:
+        yield "snapshot.topology", str(error)
+
+
+def _jobs(snapshot: Snapshot) -> Iterator[Fault]:
+    jobs, count = snapshot.jobs, len(snapshot.jobs)
+    for each in fields(jobs):
+        yield from _length(f"snapshot.jobs.{each.name}", getattr(jobs, each.name), count)
+    for name, width in (
+        ("per_node", len(snapshot.resources)),
+        ("per_task", len(snapshot.resources)),
+        ("licences", len(snapshot.licences)),
+    ):
+        yield from _width(f"snapshot.jobs.{name}", getattr(jobs, name), width)
+    for name in (
+        "per_node", "per_task", "licences", "submit_s", "eligible_s", "begin_s", "time_limit_s",
+        "min_nodes", "max_nodes", "tasks", "max_tasks_per_node", "array_tasks", "array_startable",
+        "deadline_s", "least_time_s", "switches", "switches_wait_s",
+    ):  # fmt: skip
+        past = name in ("submit_s", "eligible_s", "begin_s", "deadline_s")
+        yield from _amounts(f"snapshot.jobs.{name}", getattr(jobs, name), past=past)
+    if (jobs.min_nodes < 1).any() or (jobs.max_nodes < jobs.min_nodes).any():
+        yield "snapshot.jobs.min_nodes", "must be 1 or more and not above max_nodes"
+    yield from _indexes("snapshot.jobs.hold", jobs.hold, len(Hold))
+    yield from _indexes("snapshot.jobs.width_rule", jobs.width_rule, len(WidthRule))
+    for name, most in (
+        ("partitions", len(snapshot.partitions)),
+        ("required", len(snapshot.nodes)),
+        ("excluded", len(snapshot.nodes)),
+    ):
+        for row, named in enumerate(getattr(jobs, name)):
+            if not all(0 <= index < most for index in named):
+                yield f"snapshot.jobs.{name}[{row}]", f"points outside of {most}"
+    if not all(jobs.partitions):
+        yield "snapshot.jobs.partitions", "names none for some job"
+    yield from _indexes(
+        "snapshot.jobs.reservation", jobs.reservation, len(snapshot.reservations), none=True
+    )
+    for row, asked in enumerate(jobs.chunks):
+        if asked is not None and not _fits(asked, len(snapshot.resources)):
+            yield f"snapshot.jobs.chunks[{row}]", "does not fit the snapshot's resources"
+
+
+def _fits(asked: LoweredChunks, width: int) -> bool:
+    """Whether a request in chunks is one, in a cluster of so many resources."""
+    kinds = asked.request.kinds
+    rows = (*asked.wants, asked.per_node)
+    return (
+        len(kinds) == len(asked.wants) == len(asked.features) > 0
+        and all(len(row) == width and 0 <= min(row) <= max(row) < MOST for row in rows)
+        and all(0 < chunk.count < MOST for chunk in asked.request.chunks)
+    )
+
+
+def _running(snapshot: Snapshot) -> Iterator[Fault]:
+    running, count = snapshot.running, len(snapshot.running)
+    held = {"indptr": count + 1, "nodes": len(running.nodes), "use": len(running.nodes)}
+    for each in fields(running):
+        size = held.get(each.name, count)
+        yield from _length(f"snapshot.running.{each.name}", getattr(running, each.name), size)
+    yield from _width("snapshot.running.use", running.use, len(snapshot.resources))
+    yield from _width("snapshot.running.licences", running.licences, len(snapshot.licences))
+    yield from _amounts("snapshot.running.use", running.use)
+    yield from _amounts("snapshot.running.end_s", running.end_s, past=True)
+    yield from _offsets("snapshot.running.indptr", running.indptr, len(running.nodes))
+    yield from _indexes("snapshot.running.nodes", running.nodes, len(snapshot.nodes))
+    yield from _indexes(
+        "snapshot.running.partition", running.partition, len(snapshot.partitions), none=True
+    )
+
+
+def _plan(snapshot: Snapshot, plan: Plan) -> Iterator[Fault]:
+    count = len(plan.job)
+    for name in ("start_s", "end_s", "partition", "reasons"):
+        yield from _length(f"plan.{name}", getattr(plan, name), count)
+    yield from _length("plan.indptr", plan.indptr, count + 1)
+    yield from _offsets("plan.indptr", plan.indptr, len(plan.nodes))
+    yield from _length("plan.tasks", plan.tasks, len(plan.nodes))
+    if plan.groups is not None:
+        yield from _length("plan.groups", plan.groups, len(plan.nodes))
+    yield from _indexes("plan.job", plan.job, len(snapshot.jobs))
+    yield from _indexes("plan.nodes", plan.nodes, len(snapshot.nodes))
+    yield from _indexes("plan.partition", plan.partition, len(snapshot.partitions), none=True)
+    if (believed := plan.believed) is not None:
+        for name, column, count in (
+            ("run_s", believed.run_s, len(snapshot.jobs)),
+            ("end_s", believed.end_s, len(snapshot.running)),
+        ):
+            yield from _length(f"plan.believed.{name}", column, count)
+            yield from _amounts(f"plan.believed.{name}", column, past=True)
+    if plan.now_s != snapshot.now_s:
+        yield "plan.now_s", "is not the snapshot's"
+
+
+# ------------------------------------------------------------ one column
+
+
+def _length(field: str, column: Any, count: int) -> Iterator[Fault]:
+    if len(column) != count:
+        yield field, f"has {len(column)} rows where {count} belong"
+
+
+def _width(field: str, column: NDArray[np.int64], width: int) -> Iterator[Fault]:
+    if column.ndim != 2 or column.shape[1] != width:
+        yield field, f"has shape {column.shape} where rows of {width} belong"
+
+
+def _amounts(field: str, column: NDArray[np.int64], *, past: bool = False) -> Iterator[Fault]:
+    """Amounts are not negative; instants before 1970 are as good as any (`past`)."""
+    if column.size and (int(column.max()) >= MOST or int(column.min()) < (-MOST if past else 0)):
+        yield field, "has an impossible amount"
+
+
+def _indexes(field: str, column: NDArray[Any], most: int, *, none: bool = False) -> Iterator[Fault]:
+    if column.size and not (-1 if none else 0) <= int(column.min()) <= int(column.max()) < most:
+        yield field, f"points outside of {most} rows"
+
+
+def _offsets(field: str, column: NDArray[np.int64], most: int) -> Iterator[Fault]:
+    if column[0] != 0 or column[-1] != most or (np.diff(column) < 0).any():
+        yield field, f"must rise from 0 to {most}"

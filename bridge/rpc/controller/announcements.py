@@ -1,0 +1,408 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Turns a plan into decisions: only what is new or changed since what was announced before.
+
+Words
+    announcement    what the controller was told of a waiting job: a planned start, or why not.
+    open start      a start that was sent and whose fate is not known yet.
+
+Rules
+    1. Every waiting job has one announcement. Of an array it is that of the earliest task that
+       does not start now.
+    2. An announcement is sent again when the job's version, the start, the nodes, the partition
+       or the reason's code is another one. Words alone are renewed once in `WORDS_S`: they count
+       nodes and would change for everybody with every job that ends.
+    3. One event moves every later start. A job whose announcement only moved is told so once a
+       second; beyond the first `PROMPT` such jobs in the plan's order only after a hundredth of
+       the time until its start, at most `CALM_S`: far starts need not be exact to the second.
+    4. A start is not repeated for the same version while it is open, for at most `OPEN_S`.
+    5. Starts come first, then announcements in the plan's order; at most `most` decisions in one
+       reply. What did not fit counts as not announced and comes with the next reply.
+    6. After `reset` everything is sent again.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.model.plan import Plan
+from bridge.model.reasons import Reason, ReasonCode
+from bridge.model.snapshot import Snapshot
+from bridge.planning.eligibility.controller_choice import Choice, Chooser, beyond_model
+from bridge.planning.eligibility.leaf_switches import next_change_s
+from bridge.rpc.controller.chunk_allocation import chunk_uses
+from bridge.rpc.pb import scheduler_pb2 as pb
+from bridge.rpc.reported.hostlist import NodeIndex
+from bridge.state.accuracy import Announced
+from bridge.units import NEVER, UNPLANNED
+
+WORDS_S = 60
+OPEN_S = 10
+PROMPT = 500
+CALM_S = 10
+MAX_PENDING_TEXT = 160
+
+_NOTHING, _PLANNED, _PENDING = 0, 1, 2
+_FACTS = ("version", "kind", "start_s", "partition", "nodes", "code")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenStart:
+    """A start whose fate is not known yet.
+
+    Attributes:
+        nodes: the first of its nodes; none: the controller chooses.
+        is_choice: it was not planned; the controller was asked to find nodes.
+    """
+
+    job_id: str
+    version: int
+    sent_s: int
+    partition: str
+    nodes: tuple[str, ...] = ()
+    is_choice: bool = False
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """What one reply says.
+
+    Attributes:
+        messages: the decisions.
+        by_kind: how many of each.
+        again_s: seconds until announcements that were put off are due; 0: there are none.
+        promised: job id to what was announced, of the planned starts among them.
+        starting: jobs that start among them.
+    """
+
+    messages: list[pb.Decision]
+    by_kind: dict[str, int]
+    again_s: int
+    promised: dict[str, Announced]
+    starting: frozenset[str] = frozenset()
+
+
+class Announcements:
+    """What one controller has been told."""
+
+    def __init__(self, most: int = 20_000) -> None:
+        self._most = most
+        self._next_id = 1
+        self._open: dict[int, OpenStart] = {}
+        self._serials: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+        self._said: dict[str, NDArray[np.int64]] = _empty_facts()
+        self._mix: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+
+    def reset(self) -> None:
+        """Forgets what was announced: the controller has forgotten it too."""
+        self._open.clear()
+        self._serials = np.empty(0, dtype=np.int64)
+        self._said = _empty_facts()
+
+    def close(self, decision_id: int) -> OpenStart | None:
+        """Takes an open start out, whose fate has come; None if it is none."""
+        return self._open.pop(decision_id, None)
+
+    def decide(
+        self,
+        snapshot: Snapshot,
+        serials: NDArray[np.int64],
+        plan: Plan,
+        nodes: NodeIndex,
+        chooser: Chooser | None = None,
+    ) -> Decisions:
+        """Compares a plan with what was announced. O(rows + nodes planned), in columns.
+
+        Args:
+            snapshot: what was planned.
+            serials: (n_jobs,) ascending, names the same job in successive snapshots.
+            plan: for that snapshot.
+            nodes: writes the hostlists.
+            chooser: for starts whose nodes the controller chooses; None: it cannot.
+        """
+        messages, counted = self._starts(snapshot, plan, nodes, chooser)
+        n_starts = len(messages)
+        row_of = _announced_rows(plan, len(snapshot.jobs))
+        facts = self._facts(snapshot, plan, row_of)
+        said = self._carried(serials)
+        now_s = snapshot.now_s
+        differs = np.zeros(len(serials), dtype=bool)
+        for name in _FACTS:
+            differs |= facts[name] != said[name]
+        # Also backwards: the clock may have been set.
+        differs |= (facts["words"] != said["words"]) & (abs(now_s - said["said_s"]) >= WORDS_S)
+        differs &= facts["kind"] != _NOTHING
+        jobs = np.flatnonzero(differs)
+        jobs = jobs[np.argsort(row_of[jobs], kind="stable")]
+        wait_s = _waits(now_s, facts, said, jobs)
+        again_s = int(wait_s[wait_s > 0].min(initial=CALM_S)) if wait_s.any() else 0
+        jobs = jobs[wait_s == 0]
+        room = max(self._most - n_starts, 0)
+        if len(jobs) > room:
+            again_s, jobs = 1, jobs[:room]
+        promised = self._announce(
+            snapshot, plan, nodes, jobs=jobs, row_of=row_of, messages=messages
+        )
+        counted["planned_start"] = len(promised)
+        counted["pending"] = len(messages) - n_starts - len(promised)
+        for name, column in said.items():
+            column[jobs] = now_s if name == "said_s" else facts[name][jobs]
+        self._serials, self._said = serials, said
+        starting = frozenset(message.job_id for message in messages[:n_starts])
+        return Decisions(messages, counted, again_s, promised, starting)
+
+    def _starts(
+        self, snapshot: Snapshot, plan: Plan, nodes: NodeIndex, chooser: Chooser | None
+    ) -> tuple[list[pb.Decision], dict[str, int]]:
+        now_s = snapshot.now_s
+        self._open = {
+            key: start for key, start in self._open.items() if abs(now_s - start.sent_s) < OPEN_S
+        }
+        waiting: dict[tuple[str, int], int] = {}
+        for start in self._open.values():
+            key = (start.job_id, start.version)
+            waiting[key] = waiting.get(key, 0) + 1
+        messages: list[pb.Decision] = []
+        jobs, beyond = snapshot.jobs, beyond_model(snapshot)
+        for row in plan.starts_now.tolist():
+            job = int(plan.job[row])
+            job_id, version = jobs.id[job], int(jobs.version[job])
+            if waiting.get((job_id, version), 0) > 0:
+                waiting[job_id, version] -= 1
+                continue
+            if chooser is not None and beyond[job]:
+                choice = next(chooser.choices([job]), None)
+                if choice is not None:
+                    messages.append(self._choice(snapshot, choice, nodes, is_choice=False))
+                    continue
+            held = slice(int(plan.indptr[row]), int(plan.indptr[row + 1]))
+            tasks = plan.tasks[held] if jobs.tasks[job] else plan.tasks[:0]
+            partition = snapshot.partitions[plan.partition[row]].name
+            first = (nodes.names[int(plan.nodes[held.start])],)
+            self._open[self._next_id] = OpenStart(job_id, version, now_s, partition, first)
+            messages.append(
+                pb.Decision(
+                    id=self.take_id(),
+                    job_id=job_id,
+                    job_version=version,
+                    start=pb.Start(
+                        nodes=nodes.fold(plan.nodes[held]),
+                        partition=partition,
+                        tasks=tasks.tolist(),
+                        uses=chunk_uses(snapshot, plan, row, nodes),
+                        time_limit_s=_cut_s(snapshot, plan, row),
+                    ),
+                )
+            )
+        return messages, {"start": len(messages)}
+
+    def offer(self, snapshot: Snapshot, choice: Choice, nodes: NodeIndex) -> pb.Decision | None:
+        """A start whose nodes the controller chooses; None: one of the job is open."""
+        key = snapshot.jobs.id[choice.job], int(snapshot.jobs.version[choice.job])
+        if any((start.job_id, start.version) == key for start in self._open.values()):
+            return None
+        return self._choice(snapshot, choice, nodes, is_choice=True)
+
+    def _choice(
+        self, snapshot: Snapshot, choice: Choice, nodes: NodeIndex, *, is_choice: bool
+    ) -> pb.Decision:
+        jobs, partition = snapshot.jobs, snapshot.partitions[choice.partition].name
+        job_id, version = jobs.id[choice.job], int(jobs.version[choice.job])
+        self._open[self._next_id] = OpenStart(
+            job_id, version, snapshot.now_s, partition, is_choice=is_choice
+        )
+        start = pb.Start(choice=nodes.fold(choice.nodes), partition=partition)
+        return pb.Decision(id=self.take_id(), job_id=job_id, job_version=version, start=start)
+
+    def take_id(self) -> int:
+        """The number of the next decision."""
+        self._next_id += 1
+        return self._next_id - 1
+
+    def _announce(
+        self,
+        snapshot: Snapshot,
+        plan: Plan,
+        nodes: NodeIndex,
+        *,
+        jobs: NDArray[np.intp],
+        row_of: NDArray[np.int64],
+        messages: list[pb.Decision],
+    ) -> dict[str, Announced]:
+        """Writes the announcements of some jobs; returns the promised starts."""
+        promised: dict[str, Announced] = {}
+        partitions = [partition.name for partition in snapshot.partitions]
+        rows = row_of[jobs]
+        indptr, flat = _rows_of(plan, rows)
+        hostlists = nodes.fold_many(indptr, flat)
+        for job, row, start_s, partition, hostlist in zip(
+            jobs.tolist(), rows.tolist(), plan.start_s[rows].tolist(),
+            plan.partition[rows].tolist(), hostlists, strict=True,
+        ):  # fmt: skip
+            job_id = snapshot.jobs.id[job]
+            message = pb.Decision(
+                id=self.take_id(), job_id=job_id, job_version=int(snapshot.jobs.version[job])
+            )
+            reason = pending(plan.reasons[row])
+            if start_s in (NEVER, UNPLANNED):
+                message.pending.CopyFrom(reason)
+            else:
+                promised[job_id] = Announced(start_s, partitions[partition])
+                message.planned_start.CopyFrom(
+                    pb.PlannedStart(
+                        start_s=start_s,
+                        nodes=hostlist,
+                        partition=partitions[partition],
+                        reason=reason,
+                    )
+                )
+            messages.append(message)
+        return promised
+
+    def _facts(
+        self, snapshot: Snapshot, plan: Plan, row_of: NDArray[np.int64]
+    ) -> dict[str, NDArray[np.int64]]:
+        """What would be announced of each job now, as comparable columns."""
+        has = row_of >= 0
+        row = np.where(has, row_of, 0)
+        if len(plan) == 0:
+            return {name: np.zeros(len(row_of), dtype=np.int64) for name in _empty_facts()}
+        start_s = plan.start_s[row]
+        planned = (start_s != NEVER) & (start_s != UNPLANNED)
+        if len(self._mix) < len(snapshot.nodes):
+            rng = np.random.default_rng(len(snapshot.nodes))
+            self._mix = rng.integers(-(2**62), 2**62, len(snapshot.nodes), dtype=np.int64)
+        # Random weights make the sum over a row's nodes a fingerprint of the set.
+        sums = np.concatenate(([0], np.cumsum(self._mix[plan.nodes])))
+        prints = sums[plan.indptr[1:]] - sums[plan.indptr[:-1]]
+        codes = np.fromiter(
+            (reason.code if reason is not None else 0 for reason in plan.reasons),
+            dtype=np.int64,
+            count=len(plan),
+        )
+        words = np.fromiter(
+            (hash(reason.text) if reason is not None else 0 for reason in plan.reasons),
+            dtype=np.int64,
+            count=len(plan),
+        )
+        return {
+            "version": snapshot.jobs.version.view(np.int64),
+            "kind": np.where(has, np.where(planned, _PLANNED, _PENDING), _NOTHING),
+            "start_s": np.where(planned, start_s, 0),
+            "partition": np.where(planned, plan.partition[row], -1),
+            "nodes": np.where(planned, prints[row], 0),
+            "code": codes[row],
+            "words": words[row],
+        }
+
+    def _carried(self, serials: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
+        """What was said before, aligned with the present jobs; zeros for new ones."""
+        before = self._serials
+        if len(before) == len(serials) and (before == serials).all():
+            return self._said
+        at = np.searchsorted(before, serials)
+        at[at == len(before)] = 0
+        known = before[at] == serials if len(before) else np.zeros(len(serials), dtype=bool)
+        return {
+            name: np.where(known, column[at], 0)
+            if len(column)
+            else np.zeros(len(serials), dtype=np.int64)
+            for name, column in self._said.items()
+        }
+
+
+def _cut_s(snapshot: Snapshot, plan: Plan, row: int) -> int:
+    """The time limit that a start is planned with, if it is shorter than the job's own; or 0.
+
+    Deadlines are the controller's to cut for: it does so to the second in which it starts the job.
+    """
+    jobs, job = snapshot.jobs, int(plan.job[row])
+    if not jobs.least_time_s[job] or jobs.deadline_s[job] or jobs.kill_limit_s[job]:
+        return 0
+    lasts_s, limit_s = int(plan.end_s[row] - plan.start_s[row]), int(jobs.time_limit_s[job])
+    return lasts_s if lasts_s < (limit_s or NEVER) else 0
+
+
+def _empty_facts() -> dict[str, NDArray[np.int64]]:
+    return {name: np.empty(0, dtype=np.int64) for name in (*_FACTS, "words", "said_s")}
+
+
+def _waits(
+    now_s: int,
+    facts: dict[str, NDArray[np.int64]],
+    said: dict[str, NDArray[np.int64]],
+    jobs: NDArray[np.intp],
+) -> NDArray[np.int64]:
+    """For each job whose announcement changed, seconds until it may be told (rule 3)."""
+    moved = (facts["version"][jobs] == said["version"][jobs]) & (
+        facts["kind"][jobs] == said["kind"][jobs]
+    )
+    lead_s = np.minimum(facts["start_s"][jobs], said["start_s"][jobs]) - now_s
+    pause_s = np.where(np.cumsum(moved) > PROMPT, np.clip(lead_s // 100, 1, CALM_S), 1)
+    passed_s = now_s - said["said_s"][jobs]  # less than 0: the clock was set back
+    return np.where(moved & (passed_s >= 0), np.maximum(pause_s - passed_s, 0), 0)
+
+
+def _announced_rows(plan: Plan, n_jobs: int) -> NDArray[np.int64]:
+    """For each job the plan's row that is announced (rule 1); -1 if all of it starts now."""
+    rows = np.flatnonzero(plan.start_s != plan.now_s)
+    job = plan.job[rows]
+    if len(job) and np.bincount(job).max() > 1:
+        start_s = plan.start_s[rows]
+        key = np.where(start_s == UNPLANNED, NEVER, start_s)
+        order = np.lexsort((rows, key, job))
+        rows, job = rows[order], job[order]
+        first = np.concatenate(([True], job[1:] != job[:-1]))
+        rows, job = rows[first], job[first]
+    row_of = np.full(n_jobs, -1, dtype=np.int64)
+    row_of[job] = rows
+    return row_of
+
+
+def _rows_of(plan: Plan, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The nodes of some rows, packed: offsets and nodes."""
+    begin, width = plan.indptr[rows], np.diff(plan.indptr)[rows]
+    indptr = np.concatenate(([0], np.cumsum(width))).astype(np.int64)
+    at = np.arange(indptr[-1]) + np.repeat(begin - indptr[:-1], width)
+    return indptr, plan.nodes[at]
+
+
+def pending(reason: Reason | None) -> pb.Pending:
+    """A reason as the wire has it: printable ASCII, at most 160 characters."""
+    if reason is None:
+        return pb.Pending(code=pb.REASON_OTHER)
+    code = reason.code if reason.code != ReasonCode.NONE else ReasonCode.OTHER
+    return pb.Pending(code=int(code), text=plain(reason.text))  # type: ignore[arg-type]
+
+
+def plain(text: str) -> str:
+    """Printable ASCII of at most 160 characters."""
+    if not (text.isascii() and text.isprintable()):
+        text = "".join(char if " " <= char <= "~" else "?" for char in text)
+    return text if len(text) <= MAX_PENDING_TEXT else text[: MAX_PENDING_TEXT - 3] + "..."
+
+
+def wake_after_s(snapshot: Snapshot, plan: Plan, retry_s: int | None, again_s: int) -> int:
+    """When the controller should call again even if nothing changes; 0: whenever it likes.
+
+    That is at the next planned start, begin time, edge of a reservation, end of a wait for leaf
+    switches or retry of a refused start, and when announcements are due that were put off.
+    """
+    now_s = snapshot.now_s
+    instants: list[int] = [] if retry_s is None else [retry_s]
+    if again_s:
+        instants.append(now_s + again_s)
+    later = plan.start_s[plan.planned]
+    if len(later):
+        instants.append(int(later.min()))
+    begin = snapshot.jobs.begin_s[snapshot.jobs.begin_s > now_s]
+    if len(begin):
+        instants.append(int(begin.min()))
+    edges: Sequence[int] = [
+        edge for item in snapshot.reservations for edge in (item.start_s, item.end_s)
+    ]
+    instants += [edge for edge in edges if edge > now_s]
+    if (waited_s := next_change_s(snapshot)) is not None:
+        instants.append(waited_s)
+    return min(max(min(instants) - now_s, 1), 86_400) if instants else 0

@@ -1,0 +1,372 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Answers a controller: takes its report in, has it planned, says what changed.
+
+Rules
+    1. Cycles run one after the other. Who gave up waiting for its turn changes nothing.
+    2. What was planned last is published as a whole; readers never wait for a running cycle.
+    3. Outcomes of earlier decisions count before the changes that came with them: what changed
+       since may be the reason to try again.
+    4. An outcome counts once. A controller tells it until a reply takes its report, so it comes
+       again after `need_full` and after a reply that was lost. A report out of turn says nothing
+       about outcomes: it may be as old as another life of this service, whose numbers it has.
+"""
+
+import logging
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from bridge.model.plan import Plan
+from bridge.model.site import Site
+from bridge.model.snapshot import Snapshot
+from bridge.planning.eligibility.controller_choice import Chooser
+from bridge.ports import Decide, Telemetry
+from bridge.rpc.controller.announcements import Announcements, Decisions, OpenStart, wake_after_s
+from bridge.rpc.controller.offers import MOST, Offers
+from bridge.rpc.controller.orders import Orders
+from bridge.rpc.pb import scheduler_pb2 as pb
+from bridge.rpc.reported.hostlist import NodeIndex
+from bridge.rpc.reported.safe_text import printable
+from bridge.rpc.reported.session import WIRE_VERSION, Session
+from bridge.state.accuracy import Began, Happened
+
+_log = logging.getLogger(__name__)
+
+MOST_HEARD = 100_000
+"""Outcomes that are remembered, so as not to count them twice: those of several replies."""
+
+LARGEST_STATUS = 1e12
+"""Seconds or milliseconds; nothing larger is believed."""
+
+CHOICE = "choice"
+"""The feature of controllers that can choose nodes themselves."""
+
+FEATURES = ("start", "planned_start", "pending_reason", "reserve", CHOICE)
+OUTCOMES = {
+    pb.OUTCOME_APPLIED: "applied",
+    pb.OUTCOME_STALE: "stale",
+    pb.OUTCOME_REFUSED: "refused",
+    pb.OUTCOME_INVALID: "invalid",
+    pb.OUTCOME_BUSY: "busy",
+    pb.OUTCOME_LIMITED: "limited",
+}
+
+
+@dataclass(frozen=True)
+class Published:
+    """The last cycle, for those who ask about it."""
+
+    snapshot: Snapshot
+    plan: Plan
+    nodes: NodeIndex
+
+
+@dataclass(frozen=True)
+class CycleReport:
+    """What one cycle did, for metrics and memory.
+
+    Attributes:
+        wall_s: time from report to reply.
+        plan_s: of it, time to plan.
+        decisions: what was said.
+        outcomes: (outcome, code) of the fates that came in, counted.
+        happened: starts, departures and promises; None if everything was asked for instead.
+        published: the cycle itself; None if everything was asked for instead.
+        telemetry: what its stages did.
+    """
+
+    wall_s: float
+    plan_s: float
+    decisions: Decisions | None
+    outcomes: Counter[tuple[str, int]]
+    happened: Happened | None
+    status: pb.ControllerStatus | None
+    published: Published | None
+    telemetry: Telemetry = field(default_factory=Telemetry)
+
+
+class Observer(Protocol):
+    """Who is told of every cycle: metrics, memory."""
+
+    def cycle(self, report: CycleReport) -> None:
+        """Takes note of a finished cycle; called after the lock is free."""
+
+
+@dataclass
+class Counts:
+    """Figures since the service started."""
+
+    cycles: int = 0
+    decisions: Counter[str] = field(default_factory=Counter)
+    refusals: Counter[str] = field(default_factory=Counter)
+    wall_ms: deque[float] = field(default_factory=lambda: deque(maxlen=1000))
+    last_call: float | None = None
+    status: pb.ControllerStatus = field(default_factory=pb.ControllerStatus)
+
+    def refuse(self, outcome: str, code: int) -> int:
+        """Counts a decision that was not applied, by outcome and the controller's error number.
+
+        Returns:
+            The number it is counted under; 0 once there are very many of them.
+        """
+        key = f"{outcome} {code}" if code else outcome
+        if key not in self.refusals and len(self.refusals) >= 100:
+            key, code = outcome, 0
+        self.refusals[key] += 1
+        return code
+
+    def wall_ms_p99(self) -> float:
+        """Time that all but the slowest percent of the last 1,000 cycles took, ms."""
+        values = list(self.wall_ms)
+        return float(np.quantile(values, 0.99)) if values else 0.0
+
+
+class Cycles:
+    """The service's side of the wire, without the transport.
+
+    Attributes:
+        published: the last finished cycle; None before the first.
+        counts: figures since start.
+        orders: what operators have the controller do.
+        patience_s: how long the controller waits for an answer, as far as is known; 0: it is not.
+    """
+
+    def __init__(
+        self,
+        decide: Decide,
+        *,
+        session: Session,
+        announcements: Announcements,
+        service: str,
+        policy: Callable[[], str],
+        site: Callable[[], Site],
+        telemetry: Callable[[], Telemetry] = Telemetry,
+        observers: tuple[Observer, ...] = (),
+    ) -> None:
+        self.published: Published | None = None
+        self.counts = Counts()
+        self.orders = Orders()
+        self.session = session
+        self.patience_s = 0.0
+        self.service_epoch = time.time_ns() // 1000
+        self._decide = decide
+        self._announcements = announcements
+        self._service = service
+        self._policy = policy
+        self._site = site
+        self._offers = Offers(session.retry_s)
+        self._telemetry = telemetry
+        self._observers = observers
+        self._heard: dict[int, None] = {}
+        self._outcomes: Counter[tuple[str, int]] = Counter()
+        self._applied: dict[str, OpenStart] = {}
+        self.lock = threading.Lock()
+
+    def greet(self, hello: pb.HelloRequest) -> pb.HelloReply:
+        """Answers a hello.
+
+        Raises:
+            UnsupportedVersion: the controller speaks another wire.
+            StaleSnapshot: a newer controller has taken over.
+            SnapshotError: the hello makes no sense.
+        """
+        with self.lock:
+            if self.session.greet(hello):
+                self.patience_s = 0.0
+                self._announcements.reset()
+                self.orders.reset()
+                self._applied.clear()
+        _log.info(
+            "hello from %s, cluster %s, epoch %d", hello.controller, hello.cluster, hello.epoch
+        )
+        return pb.HelloReply(
+            wire_version=WIRE_VERSION,
+            service=self._service,
+            service_epoch=self.service_epoch,
+            features=FEATURES,
+            policy=self._policy(),
+        )
+
+    def run(
+        self,
+        request: pb.CycleRequest,
+        still_wanted: Callable[[], bool] = lambda: True,
+        patience_s: float | None = None,
+    ) -> pb.CycleReply:
+        """Runs one cycle.
+
+        Args:
+            request: the controller's report.
+            still_wanted: tells, once it is its turn, whether anybody waits for the answer.
+            patience_s: how long this call waits; None: for ever. After a failed call the
+                controller waits for the rest of its silence only: the longest counts.
+
+        Raises:
+            StaleSnapshot: a newer controller has taken over.
+            SnapshotError: the report contradicts itself.
+            PolicyError: not even the conservative plan is possible.
+        """
+        self.session.prepare(request)
+        with self.lock:
+            if not still_wanted():
+                return pb.CycleReply()
+            if request.epoch == self.session.epoch:
+                self.patience_s = max(self.patience_s, patience_s or 0.0)
+            began = time.perf_counter()
+            reply, report = self._run(request, began)
+            self.counts.last_call = time.monotonic()
+        for observer in self._observers:
+            observer.cycle(report)
+        return reply
+
+    def _run(self, request: pb.CycleRequest, began: float) -> tuple[pb.CycleReply, CycleReport]:
+        session, counts = self.session, self.counts
+        if session.follows(request):
+            self._take_fates(request)
+        status = None
+        if request.HasField("status"):
+            status = counts.status = _sound(request.status)
+        taken = session.apply(request)
+        if request.base_generation == 0:
+            self._announcements.reset()
+        reply = pb.CycleReply(generation=session.generation, service_epoch=self.service_epoch)
+        if not taken:
+            reply.need_full = True
+            wall_s = time.perf_counter() - began
+            return reply, CycleReport(wall_s, 0.0, None, self._outcomes_told(), None, status, None)
+        snapshot, serials = session.snapshot()
+        before = time.perf_counter()
+        plan = self._decide(snapshot)
+        plan_s = time.perf_counter() - before
+        applied, self._applied = self._applied, {}
+        telemetry = self._telemetry()  # of this very cycle: the next one waits for the lock
+        chooser = None
+        if CHOICE in session.hello.features:
+            chooser = Chooser(snapshot, self._site(), plan)
+        decisions = self._announcements.decide(snapshot, serials, plan, session.nodes, chooser)
+        # Orders first: starts on nodes that are reserved now are for Slurm to refuse.
+        reply.decisions.extend(self.orders.take(self._announcements.take_id))
+        reply.decisions.extend(decisions.messages)
+        again_s = session.next_retry_s()
+        if chooser is not None:
+            reply.decisions.extend(self._offered(snapshot, plan, chooser))
+            again_s = min((at for at in (again_s, self._offers.next_s) if at), default=None)
+        reply.wake_after_s = wake_after_s(snapshot, plan, again_s, decisions.again_s)
+        self.published = Published(snapshot, plan, session.nodes)
+        wall_s = time.perf_counter() - began
+        counts.cycles += 1
+        counts.decisions.update(decisions.by_kind)
+        counts.wall_ms.append(wall_s * 1e3)
+        return reply, CycleReport(
+            wall_s,
+            plan_s,
+            decisions,
+            self._outcomes_told(),
+            self._happened(snapshot, decisions, applied),
+            status,
+            self.published,
+            telemetry,
+        )
+
+    def _offered(self, snapshot: Snapshot, plan: Plan, chooser: Chooser) -> list[pb.Decision]:
+        """Starts whose nodes the controller chooses, of jobs that the plan has no start for."""
+        session, jobs = self.session, snapshot.jobs
+        found: list[pb.Decision] = []
+        for row in self._offers.candidates(snapshot, plan, session.changes):
+            self._offers.note(
+                jobs.id[row], int(jobs.version[row]), changes=session.changes, now_s=snapshot.now_s
+            )
+            choice = next(chooser.choices([row]), None)
+            if choice is None:
+                continue
+            message = self._announcements.offer(snapshot, choice, session.nodes)
+            if message is not None:
+                found.append(message)
+            if len(found) == MOST:
+                break
+        return found
+
+    def _happened(
+        self, snapshot: Snapshot, decisions: Decisions, applied: dict[str, OpenStart]
+    ) -> Happened:
+        """What the records of promises must know of this cycle.
+
+        Args:
+            snapshot: what was reported.
+            decisions: what was answered.
+            applied: starts of earlier cycles that the controller has carried out. Such a job that
+                was removed ran and ended between two reports.
+        """
+        session = self.session
+        started, gone = session.started, session.gone
+        if session.whole and applied:
+            there = {*snapshot.jobs.id.tolist(), *snapshot.running.id.tolist()}
+            there.update(began.job_id for began in started)
+            gone = [*gone, *(job_id for job_id in applied if job_id not in there)]
+        if gone and applied:
+            brief = [applied[job_id] for job_id in gone if job_id in applied]
+            started = started + [Began(at.job_id, at.sent_s, at.partition) for at in brief]
+            gone = [job_id for job_id in gone if job_id not in applied]
+        return Happened(
+            snapshot.now_s,
+            started,
+            gone,
+            snapshot.jobs.id if session.whole else None,
+            decisions.starting,
+            decisions.promised,
+        )
+
+    def _outcomes_told(self) -> Counter[tuple[str, int]]:
+        """What has come in since observers were told last."""
+        told, self._outcomes = self._outcomes, Counter()
+        return told
+
+    def _take_fates(self, request: pb.CycleRequest) -> None:
+        """Counts the outcomes that came in, each once; keeps the starts that were carried out."""
+        for fate in request.fates:
+            if fate.decision_id in self._heard:
+                continue
+            while len(self._heard) >= MOST_HEARD:
+                del self._heard[next(iter(self._heard))]
+            self._heard[fate.decision_id] = None
+            name = OUTCOMES.get(fate.outcome, "unknown")
+            if self.orders.close(fate):
+                continue
+            start = self._announcements.close(fate.decision_id)
+            if name == "applied":
+                self._outcomes[name, 0] += 1
+                if start is not None:
+                    self._applied[start.job_id] = start
+                    self._offers.forget(start.job_id)
+                continue
+            self._outcomes[name, self.counts.refuse(name, fate.code)] += 1
+            if start is not None:
+                text = fate.text or f"the start was {name}"
+                if not start.is_choice:
+                    where = name != "limited"
+                    self.session.refuse(
+                        start.job_id, start.version, text, request.now_s, busy=name == "busy",
+                        nodes=start.nodes if where else (),
+                        partition=start.partition if where else "",
+                    )  # fmt: skip
+                _log.info("start of job %s %s: %s", start.job_id, name, fate.text or fate.code)
+
+
+def _sound(status: pb.ControllerStatus) -> pb.ControllerStatus:
+    """A copy that people and metrics can be shown: its numbers finite, its words short."""
+    return pb.ControllerStatus(
+        fallbacks=status.fallbacks,
+        fallback_s=_amount(status.fallback_s),
+        fallback_reason=printable(status.fallback_reason),
+        lock_ms_max=_amount(status.lock_ms_max),
+        round_trip_ms=_amount(status.round_trip_ms),
+    )
+
+
+def _amount(value: float) -> float:
+    return min(value, LARGEST_STATUS) if value > 0 else 0.0  # not a number: 0, too

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exchanges the policy, or what the site demands of every plan, between two cycles."""
+
+import logging
+from collections.abc import Callable, Mapping
+
+import yaml
+
+from bridge import yaml_text
+from bridge.errors import ConfigError
+from bridge.model.policy import PolicySpec
+from bridge.model.snapshot import Snapshot
+from bridge.planning.prediction.apply_predictions import as_planned
+from bridge.planning.scheduler.conditions import Conditions, conditions_of
+from bridge.planning.site_rules.lowered_rules import lower, stranded, unknown_to
+from bridge.planning.site_rules.rules_text import parse_site
+from bridge.registry import build, describe, for_living, parse_policy, within
+from bridge.rpc.controller.cycles import Cycles
+from bridge.safe_cycle.decider import Decider
+
+_log = logging.getLogger(__name__)
+
+_LONGER = 1.1
+"""A controller that waits for so much longer than was known gives a policy more time."""
+
+
+class PolicySwitch:
+    """What decides from the next cycle on.
+
+    Attributes:
+        spec: the policy in force.
+        planning: what the site demands, as the section `planning` has it.
+        changes: how often either was exchanged.
+    """
+
+    def __init__(
+        self,
+        spec: PolicySpec,
+        decider: Decider,
+        changed: Callable[[str], None] = lambda _name: None,
+        *,
+        planning: Mapping[str, object] | None = None,
+    ) -> None:
+        """Begins with a policy and a site that the decider has already.
+
+        Args:
+            spec: as configured.
+            decider: of the service.
+            changed: told the name of every new policy.
+            planning: what the decider's site was read from.
+        """
+        self.spec = spec
+        self.planning = planning or {}
+        self.changes = 0
+        self._changed = changed
+        self._decider = decider
+        self._borne: tuple[PolicySpec, float] = spec, 0.0
+
+    def name(self) -> str:
+        """The policy's name, for people."""
+        return self.spec.name
+
+    def conditions(self) -> Conditions:
+        """What plans are held to at present."""
+        return conditions_of(self._decider.policy.plan, self._decider.site)
+
+    def unknown(self, snapshot: Snapshot) -> tuple[str, ...]:
+        """Resources in the site's rules that a cluster does not have."""
+        return unknown_to(self._decider.site, snapshot)
+
+    def yaml(self) -> str:
+        """The policy in force, as YAML that `set` takes; what the site demands as a comment."""
+        policy = yaml.safe_dump(describe(self.spec), sort_keys=False)
+        if not self.planning:
+            return policy
+        planning = yaml.safe_dump({"planning": dict(self.planning)}, sort_keys=False)
+        return policy + "".join(f"# {line}\n" for line in planning.splitlines())
+
+    def replace(self, text: str, cycles: Cycles) -> None:
+        """Puts another policy in force, from the next cycle on.
+
+        Raises:
+            ConfigError: it is no YAML, or no policy, or one for simulations only.
+        """
+        try:
+            value = yaml_text.load(text)
+        except yaml_text.NoYaml as error:
+            raise ConfigError("policy", f"is no valid YAML: {error}") from error
+        if isinstance(value, dict) and set(value) == {"policy"}:
+            value = value["policy"]
+        spec = for_living(parse_policy(value))
+        policy = build(spec)
+        with cycles.lock:
+            self._decider.exchange(policy)
+            self.spec = spec
+            self.changes += 1
+        self._changed(spec.name)
+
+    def bear(self, patience_s: float) -> None:
+        """Holds the budgets of the policy to what the controller waits; before a cycle.
+
+        Args:
+            patience_s: how long that is; 0: it is not known.
+        """
+        before, known_s = self._borne
+        if not patience_s or (self.spec is before and patience_s <= known_s * _LONGER):
+            return
+        self._borne = self.spec, patience_s
+        held, told = within(self.spec, patience_s)
+        for sentence in told:
+            _log.warning("policy %s: %s", self.spec.name, sentence)
+        if told or self.spec is before:
+            self._decider.exchange(build(held))
+
+    def obey(self, planning: Mapping[str, object], cycles: Cycles) -> list[str]:
+        """Puts other rules of the site in force, from the next cycle on.
+
+        Args:
+            planning: as the section `planning` of the configuration.
+            cycles: of the service.
+
+        Returns:
+            What that strands in the plan of the last cycle: a sentence for each job, which gets
+            another place in the next one.
+
+        Raises:
+            ConfigError: the rules are wrong; those in force stay.
+        """
+        site = parse_site(planning)
+        with cycles.lock:
+            self._decider.site = site
+            self.planning = planning
+            self.changes += 1
+        if cycles.published is None:
+            return []
+        plan = cycles.published.plan
+        snapshot = as_planned(cycles.published.snapshot, plan)
+        found = stranded(lower(site.rules, snapshot, site.cron_s), plan)
+        return [f"job {snapshot.jobs.id[plan.job[one.row]]}: {one.text}" for one in found]

@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Snapshots as wire messages: what the plugin does in C, for a simulated controller.
+
+The inverse of `bridge.rpc.reported.decode_request` where there is one. A job whose nodes need both
+a share of CPUs per node and CPUs per task, or generic resources per task, has no Slurm options that
+say so.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.errors import SnapshotError
+from bridge.model.job import Hold, WidthRule
+from bridge.model.node import CPUS, MEMORY_MIB, NodeTable
+from bridge.model.resources import LoweredChunks
+from bridge.model.snapshot import Snapshot
+from bridge.planning.requests.chunks import format_request
+from bridge.planning.requests.slurm_request import slurm_request
+from bridge.rpc.pb import scheduler_pb2 as pb
+from bridge.rpc.reported.hostlist import NodeIndex
+
+_HOLDS = {
+    hold: int(hold) if hold <= pb.HOLD_OTHER else int(pb.HOLD_OTHER) for hold in Hold
+}  # the service's own holds are none of the wire's
+
+
+class Messages:
+    """Writes the rows of one cluster's snapshots as messages."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.nodes = NodeIndex(snapshot.nodes.names)
+        self._resources = snapshot.resources
+        self._gres = snapshot.resources[MEMORY_MIB + 1 :]
+
+    def fits(self, snapshot: Snapshot) -> bool:
+        """Tells whether a snapshot has the same nodes and resources by name."""
+        return snapshot.resources == self._resources and (
+            snapshot.nodes.names is self.nodes.names or snapshot.nodes.names == self.nodes.names
+        )
+
+    def _amounts(self, vector: Sequence[int], *, zeros: bool = False) -> list[pb.Gres]:
+        """Generic resources of a vector: what has a type is not said again under its plain name."""
+        counts = dict(zip(self._gres, vector[MEMORY_MIB + 1 :], strict=True))
+        for name, count in list(counts.items()):
+            plain = name.partition(":")[0]
+            if plain != name and plain in counts:
+                counts[plain] -= count
+        return [pb.Gres(name=name, count=n) for name, n in counts.items() if n or zeros]
+
+    def node(self, table: NodeTable, row: int) -> pb.Node:
+        """One node."""
+        capacity = table.capacity[row].tolist()
+        return pb.Node(
+            name=table.names[row],
+            cpus=capacity[CPUS],
+            threads_per_core=1,
+            memory_mib=capacity[MEMORY_MIB],
+            gres=self._amounts(capacity, zeros=True),
+            features=sorted(table.features[row]),
+            usable=bool(table.usable[row]),
+            state=table.state[row],
+            weight=int(table.weight[row]),
+        )
+
+    def pending(self, snapshot: Snapshot, row: int) -> pb.Job:
+        """One waiting job."""
+        jobs = snapshot.jobs
+        return pb.Job(
+            id=jobs.id[row],
+            version=int(jobs.version[row]),
+            state=pb.JOB_STATE_PENDING,
+            name=jobs.name[row],
+            user=jobs.user[row],
+            account=jobs.account[row],
+            priority=max(int(jobs.priority[row]), 0),
+            submit_s=int(jobs.submit_s[row]),
+            eligible_s=int(jobs.eligible_s[row]),
+            begin_s=int(jobs.begin_s[row]),
+            time_limit_s=int(jobs.time_limit_s[row]),
+            hold=_HOLDS[Hold(int(jobs.hold[row]))],  # type: ignore[arg-type]
+            hold_text=jobs.hold_text[row],
+            request=self._request(snapshot, row),
+            array_tasks=int(jobs.array_tasks[row]),
+            array_startable=int(jobs.array_startable[row]),
+            deadline_s=int(jobs.deadline_s[row]),
+            least_time_s=int(jobs.least_time_s[row]),
+        )
+
+    def _chunks(self, snapshot: Snapshot, row: int, lowered: LoweredChunks) -> pb.Request:
+        jobs, reservation = snapshot.jobs, int(snapshot.jobs.reservation[row])
+        generic = frozenset(snapshot.resources[MEMORY_MIB + 1 :])
+        held = slurm_request(lowered.request, generic)
+        return pb.Request(
+            partitions=[snapshot.partitions[at].name for at in jobs.partitions[row]],
+            min_nodes=held.min_nodes,
+            max_nodes=held.max_nodes,
+            tasks=held.tasks,
+            cpus_per_task=held.cpus_per_task,
+            memory_per_node_mib=held.memory_per_node_mib or lowered.per_node[MEMORY_MIB],
+            memory_per_cpu_mib=held.memory_per_cpu_mib,
+            exclusive=bool(jobs.exclusive[row]),
+            features=held.constraint,
+            required_nodes=self._hostlist(jobs.required[row]),
+            excluded_nodes=self._hostlist(jobs.excluded[row]),
+            licences=_licences(snapshot, jobs.licences[row]),
+            reservation=snapshot.reservations[reservation].name if reservation >= 0 else "",
+            chunks=pb.Chunks(chunks=format_request(lowered.request)),
+            fixed_start=bool(jobs.fixed[row]),
+            switches=int(jobs.switches[row]),
+            switches_wait_s=int(jobs.switches_wait_s[row]),
+            controller_chooses=bool(jobs.controller_chooses[row]),
+            no_place=bool(jobs.no_place[row]),
+        )
+
+    def _request(self, snapshot: Snapshot, row: int) -> pb.Request:
+        jobs = snapshot.jobs
+        if jobs.chunks[row] is not None:
+            return self._chunks(snapshot, row, jobs.chunks[row])
+        per_node, per_task = jobs.per_node[row].tolist(), jobs.per_task[row].tolist()
+        tasks = int(jobs.tasks[row])
+        memory_per_cpu = 0
+        cpus = per_node[CPUS]
+        if tasks:
+            cpus = per_task[CPUS]
+            memory_per_cpu = per_task[MEMORY_MIB] // max(cpus, 1)
+            if (
+                per_node[CPUS]
+                or any(per_task[MEMORY_MIB + 1 :])
+                or memory_per_cpu * max(cpus, 1) != per_task[MEMORY_MIB]
+                or (memory_per_cpu and per_node[MEMORY_MIB])
+            ):
+                raise SnapshotError(
+                    f"jobs[{jobs.id[row]}]", "asks for what no options of Slurm can say"
+                )
+        reservation = int(jobs.reservation[row])
+        rule = WidthRule(int(jobs.width_rule[row]))
+        request = pb.Request(
+            partitions=[snapshot.partitions[at].name for at in jobs.partitions[row]],
+            min_nodes=int(jobs.min_nodes[row]),
+            max_nodes=int(jobs.max_nodes[row]),
+            tasks=tasks,
+            cpus_per_task=cpus,
+            tasks_per_node=int(jobs.max_tasks_per_node[row]),
+            memory_per_node_mib=per_node[MEMORY_MIB],
+            memory_per_cpu_mib=memory_per_cpu,
+            gres_per_node=self._amounts(per_node),
+            exclusive=bool(jobs.exclusive[row]),
+            features=jobs.features[row],
+            required_nodes=self._hostlist(jobs.required[row]),
+            excluded_nodes=self._hostlist(jobs.excluded[row]),
+            licences=_licences(snapshot, jobs.licences[row]),
+            reservation=snapshot.reservations[reservation].name if reservation >= 0 else "",
+            fixed_start=bool(jobs.fixed[row]),
+            switches=int(jobs.switches[row]),
+            switches_wait_s=int(jobs.switches_wait_s[row]),
+            controller_chooses=bool(jobs.controller_chooses[row]),
+            no_place=bool(jobs.no_place[row]),
+        )
+        if rule is not WidthRule.ANY:
+            request.malleable.node_constraint = rule.name.lower()
+        return request
+
+    def _hostlist(self, nodes: tuple[int, ...]) -> str:
+        return self.nodes.fold(np.array(nodes, dtype=np.int32)) if nodes else ""
+
+    def running(self, snapshot: Snapshot, row: int) -> pb.Job:
+        """One job that holds nodes."""
+        running = snapshot.running
+        held = slice(int(running.indptr[row]), int(running.indptr[row + 1]))
+        nodes, use = running.nodes[held], running.use[held]
+        partition = int(running.partition[row])
+        return pb.Job(
+            id=running.id[row],
+            version=1,
+            state=pb.JOB_STATE_RUNNING,
+            name=running.name[row],
+            user=running.user[row],
+            account=running.account[row],
+            allocation=pb.Allocation(
+                start_s=int(running.start_s[row]),
+                end_s=int(running.end_s[row]),
+                partition=snapshot.partitions[partition].name if partition >= 0 else "",
+                uses=self._uses(nodes, use),
+                exclusive=bool(running.exclusive[row]),
+                licences=_licences(snapshot, running.licences[row]),
+            ),
+        )
+
+    def _uses(self, nodes: NDArray[np.int32], use: NDArray[np.int64]) -> list[pb.NodeUse]:
+        if len(nodes) == 0:
+            return []
+        if (use == use[0]).all():
+            groups = [(nodes, use[0])]
+        else:
+            kinds, which = np.unique(use, axis=0, return_inverse=True)
+            groups = [(nodes[which.ravel() == at], kind) for at, kind in enumerate(kinds)]
+        return [
+            pb.NodeUse(
+                nodes=self.nodes.fold(members),
+                cpus=int(held[CPUS]),
+                memory_mib=int(held[MEMORY_MIB]),
+                gres=self._amounts(held.tolist()),
+            )
+            for members, held in groups
+        ]
+
+    def partitions(self, snapshot: Snapshot) -> pb.Partitions:
+        """All partitions."""
+        return pb.Partitions(
+            items=[
+                pb.Partition(
+                    name=part.name,
+                    nodes=self.nodes.fold(part.nodes),
+                    up=part.up,
+                    min_nodes=part.min_nodes,
+                    max_nodes=part.max_nodes,
+                    max_time_s=part.max_time_s,
+                    default_time_s=part.default_time_s,
+                    exclusive=part.exclusive,
+                    priority_tier=part.priority_tier,
+                )
+                for part in snapshot.partitions
+            ]
+        )
+
+    def reservations(self, snapshot: Snapshot) -> pb.Reservations:
+        """All reservations."""
+        return pb.Reservations(
+            items=[
+                pb.Reservation(
+                    name=item.name,
+                    start_s=item.start_s,
+                    end_s=item.end_s,
+                    nodes=self.nodes.fold(item.nodes),
+                    licences=_licences(snapshot, item.licences),
+                    maintenance=item.maintenance,
+                )
+                for item in snapshot.reservations
+            ]
+        )
+
+    def licences(self, snapshot: Snapshot) -> pb.Licences:
+        """All licences."""
+        return pb.Licences(
+            items=[
+                pb.Licence(name=name, total=int(total))
+                for name, total in zip(snapshot.licences, snapshot.licence_total, strict=True)
+            ]
+        )
+
+
+def ended_jobs(snapshot: Snapshot) -> list[pb.EndedJob]:
+    """What ended since the last snapshot."""
+    ended = snapshot.ended
+    return [
+        pb.EndedJob(
+            id=ended.id[row],
+            name=ended.name[row],
+            user=ended.user[row],
+            start_s=int(ended.start_s[row]),
+            end_s=int(ended.end_s[row]),
+            time_limit_s=int(ended.time_limit_s[row]),
+            ending=int(ended.ending[row]),  # type: ignore[arg-type]
+        )
+        for row in range(len(ended))
+    ]
+
+
+def _licences(snapshot: Snapshot, amounts: NDArray[np.int64]) -> list[pb.LicenceUse]:
+    if not amounts.any():
+        return []
+    return [
+        pb.LicenceUse(name=name, count=int(count))
+        for name, count in zip(snapshot.licences, amounts, strict=True)
+        if count
+    ]

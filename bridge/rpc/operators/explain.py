@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Why does my job not start? Answers from the last cycle, in sentences and in blocking jobs.
+
+Rules
+    1. Most important first: what is expected, why not now, what helps.
+    2. What it waits for is told link by link (`bridge.planning.explain.blocking_chain`), and which
+       change of the job would let it start earlier (`bridge.planning.explain.what_if`).
+    3. Blockers are the running jobs on the nodes the job is planned on; for a job without a
+       planned start those in its partitions. Then the waiting jobs that start before it there.
+       Earliest end first, at most `MOST_BLOCKERS`.
+    4. Of other users' jobs nothing is told but what `squeue` shows: id, name, user, partition,
+       nodes, expected start and end.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.model.job import Hold, JobTable
+from bridge.model.plan import Plan
+from bridge.model.reasons import Reason, ReasonCode
+from bridge.model.snapshot import Snapshot
+from bridge.planning.explain.blocking_chain import Chains, Link, LinkKind
+from bridge.planning.explain.changes import Change
+from bridge.planning.explain.what_if import can_change
+from bridge.planning.queue.readable_reasons import HELD_TEXT
+from bridge.planning.queue.time_windows import MISSED
+from bridge.rpc.controller.announcements import pending
+from bridge.rpc.controller.cycles import Published
+from bridge.rpc.pb import operator_pb2 as pb
+from bridge.units import NEVER, UNPLANNED, format_clock, format_duration
+
+MOST_BLOCKERS = 20
+MOST_LINKS_TOLD = 3
+"""In the sentence; the message has them all."""
+
+NOTHING_HELPS = (
+    "no shorter time limit, smaller size or other partition is sure to let it start earlier"
+)
+
+UNKNOWN_CHANGES = "what would let it start earlier could not be found out: see the service's log"
+
+Nearest = Callable[[Published, int], tuple[Change, ...] | None]
+
+_ADVICE = {
+    ReasonCode.HELD: "release it with 'scontrol release'; but not an administrator's hold",
+    ReasonCode.NODES_DOWN: "it starts when they are back; without naming them it may start earlier",
+    ReasonCode.LIMIT: "it becomes free to start when other jobs of that user or account end",
+    ReasonCode.NEVER: "it can never run as it is: ask for less, or for another partition",
+    ReasonCode.BAD_REQUEST: "it can never run as it is: cancel it and submit it again, corrected",
+    ReasonCode.REFUSED: "it is tried again when jobs end, nodes change, or after a while",
+}
+
+_LINK_KINDS = {
+    LinkKind.RUNNING: pb.CHAIN_KIND_RUNNING_JOB,
+    LinkKind.WAITING: pb.CHAIN_KIND_WAITING_JOB,
+    LinkKind.RESERVATION: pb.CHAIN_KIND_RESERVATION,
+    LinkKind.BEGIN_TIME: pb.CHAIN_KIND_BEGIN_TIME,
+}
+
+
+def planned_jobs(published: Published, limit: int) -> list[pb.PlannedJob]:
+    """The waiting jobs in the order of their starts, those without a start last.
+
+    Args:
+        published: the last cycle.
+        limit: at most so many; 0: all.
+    """
+    plan = published.plan
+    key = np.where(plan.start_s == UNPLANNED, NEVER, plan.start_s)
+    rows = np.argsort(key, kind="stable")
+    return [planned_job(published, int(row)) for row in (rows[:limit] if limit else rows)]
+
+
+def planned_job(published: Published, row: int) -> pb.PlannedJob:
+    """One row of the plan."""
+    snapshot, plan = published.snapshot, published.plan
+    jobs, job = snapshot.jobs, int(plan.job[row])
+    start_s = int(plan.start_s[row])
+    message = pb.PlannedJob(job_id=jobs.id[job], name=jobs.name[job], user=jobs.user[job])
+    if start_s in (NEVER, UNPLANNED):
+        partitions = [snapshot.partitions[at].name for at in jobs.partitions[job]]
+        message.partition = ",".join(partitions)
+    else:
+        nodes = plan.nodes_of(row)
+        message.partition = snapshot.partitions[plan.partition[row]].name
+        message.start_s, message.end_s = start_s, int(plan.end_s[row])
+        message.nodes, message.node_count = published.nodes.fold(nodes), len(nodes)
+    if plan.reasons[row] is not None:
+        message.reason.CopyFrom(pending(plan.reasons[row]))
+    return message
+
+
+def running_job(published: Published, row: int) -> pb.PlannedJob:
+    """One running job."""
+    snapshot, running = published.snapshot, published.snapshot.running
+    nodes = running.nodes[running.indptr[row] : running.indptr[row + 1]]
+    partition = int(running.partition[row])
+    return pb.PlannedJob(
+        job_id=running.id[row],
+        name=running.name[row],
+        user=running.user[row],
+        partition=snapshot.partitions[partition].name if partition >= 0 else "",
+        start_s=int(running.start_s[row]),
+        end_s=int(running.end_s[row]),
+        nodes=published.nodes.fold(nodes),
+        node_count=len(nodes),
+        running=True,
+    )
+
+
+def explain(
+    published: Published, job_id: str, nearest: Nearest | None = None
+) -> pb.ExplainReply | None:
+    """Explains one job; None if it is neither waiting nor running.
+
+    Args:
+        published: the last cycle.
+        job_id: as users type it.
+        nearest: tells what would let a row of the plan start earlier; None: nobody tells.
+    """
+    snapshot = published.snapshot
+    row = _find(snapshot.running.id, job_id)
+    if row is not None:
+        return _explain_running(published, row)
+    job = _find(snapshot.jobs.id, job_id)
+    if job is None and "_" in job_id:  # an unstarted task of an array
+        job = _find(snapshot.jobs.id, job_id.partition("_")[0])
+    if job is None:
+        return None
+    rows = np.flatnonzero(published.plan.job == job)
+    key = np.where(published.plan.start_s[rows] == UNPLANNED, NEVER, published.plan.start_s[rows])
+    row = int(rows[np.argmin(key)])
+    changes, failed = None, False
+    if nearest is not None and can_change(published.snapshot, published.plan, row):
+        changes = nearest(published, row)
+        failed = changes is None
+    reply = _explain_waiting(published, job, row, changes)
+    if failed:
+        reply.lines.append(UNKNOWN_CHANGES)
+    return reply
+
+
+def _find(ids: NDArray[np.object_], job_id: str) -> int | None:
+    found = np.flatnonzero(ids == job_id)
+    return int(found[0]) if len(found) else None
+
+
+def _explain_running(published: Published, row: int) -> pb.ExplainReply:
+    job = running_job(published, row)
+    now_s = published.snapshot.now_s
+    lines = [f"runs since {_when(job.start_s, now_s)} on {job.nodes or 'no nodes'}"]
+    if job.end_s > now_s:
+        lines.append(f"ends at the latest {_when(job.end_s, now_s)}")
+    else:
+        lines.append("its time is up; it is expected to end at any moment")
+    believed = published.plan.believed
+    if believed is not None and now_s < believed.end_s[row] < job.end_s:
+        lines.append(
+            f"expected to end {_when(int(believed.end_s[row]), now_s)}, by {believed.by} run times"
+        )
+    return pb.ExplainReply(job=job, lines=lines)
+
+
+def _explain_waiting(
+    published: Published, job: int, row: int, changes: tuple[Change, ...] | None
+) -> pb.ExplainReply:
+    snapshot, plan = published.snapshot, published.plan
+    now_s, start_s = snapshot.now_s, int(plan.start_s[row])
+    message = planned_job(published, row)
+    reason = plan.reasons[row]
+    lines: list[str] = []
+    if start_s == now_s:
+        lines.append(f"starts now on {message.nodes} in partition {message.partition}")
+        return pb.ExplainReply(job=message, lines=lines)
+    if start_s not in (NEVER, UNPLANNED):
+        lines.append(
+            f"expected to start {_when(start_s, now_s)} on {message.nodes} "
+            f"in partition {message.partition}"
+        )
+    chain = Chains(snapshot, plan).of(row)
+    missed = _missed(snapshot.jobs, job, reason)
+    blockers = []
+    if missed or _needs_nodes(reason):
+        blockers = _blockers(published, job, row, start_s)
+    if reason is not None:
+        lines.append(f"does not start now: {reason.text}{_meaning(snapshot.jobs, job, reason)}")
+        if advice := missed or _ADVICE.get(reason.code):
+            lines.append(advice)
+    if chain:
+        lines.append(chain_sentence(published, chain))
+    holders = [blocker for blocker in blockers if blocker.running]
+    if holders:
+        last = max(blocker.end_s for blocker in holders)
+        what = "1 running job" if len(holders) == 1 else f"{len(holders)} running jobs"
+        lines.append(f"{what} in its way; the last ends at the latest {_when(last, now_s)}")
+    if snapshot.jobs.array_tasks[job] > 0:
+        lines.append(f"{snapshot.jobs.array_tasks[job]} tasks of this array have not started")
+    hold = Hold(int(snapshot.jobs.hold[job]))
+    if hold is Hold.BEGIN_TIME and snapshot.jobs.begin_s[job] > now_s:
+        lines.append(f"not to begin before {_when(int(snapshot.jobs.begin_s[job]), now_s)}")
+    if changes is not None:
+        lines += [
+            f"FreePool {name} keeps nodes from it; with access it would start "
+            f"{_when(change.start_s, now_s)}"
+            for change in changes
+            for name in change.free_pools
+        ]
+        if all(change.free_pools for change in changes):
+            lines.append(NOTHING_HELPS)
+    return pb.ExplainReply(
+        job=message,
+        lines=lines,
+        blockers=blockers,
+        chain=[_link(published, link) for link in chain],
+        changes=[_change(snapshot, change) for change in changes or ()],
+        changes_known=changes is not None,
+    )
+
+
+def chain_sentence(published: Published, chain: tuple[Link, ...]) -> str:
+    """What a job waits for, in one sentence."""
+    parts = [_waits_for(published, link) for link in chain[:MOST_LINKS_TOLD]]
+    text = "; that one ".join(f"waits for {part}" for part in parts)
+    if more := len(chain) - len(parts):
+        text += f"; and so on through {more} more"
+    return text
+
+
+def _waits_for(published: Published, link: Link) -> str:
+    now_s = published.snapshot.now_s
+    when = format_clock(link.until_s, now_s)
+    if link.kind is LinkKind.BEGIN_TIME:
+        return f"its begin time {when}"
+    if link.kind is LinkKind.RESERVATION:
+        reservation = published.snapshot.reservations[link.row]
+        edge = "begins" if reservation.start_s == link.until_s else "ends"
+        return f"reservation {reservation.name}, which {edge} {when}"
+    job = _job_of(published, link)
+    on = ""
+    if link.shared_nodes:
+        on = f" on {link.shared_nodes} of its nodes" if link.shared_nodes > 1 else " on a node"
+    if link.licence:
+        on = f" with licence {link.licence}"
+    who = f"job {job.job_id} of {job.user}"
+    if link.kind is LinkKind.RUNNING:
+        return f"{who}, running until {when} at the latest{on}"
+    return f"{who}, planned until {when}{on}"
+
+
+def _job_of(published: Published, link: Link) -> pb.PlannedJob:
+    if link.kind is LinkKind.RUNNING:
+        return running_job(published, link.row)
+    return planned_job(published, link.row)
+
+
+def _link(published: Published, link: Link) -> pb.ChainLink:
+    message = pb.ChainLink(
+        kind=_LINK_KINDS[link.kind],
+        until_s=link.until_s,
+        shared_nodes=link.shared_nodes,
+        licence=link.licence,
+    )
+    if link.kind in (LinkKind.RUNNING, LinkKind.WAITING):
+        message.job.CopyFrom(_job_of(published, link))
+    elif link.kind is LinkKind.RESERVATION:
+        message.reservation = published.snapshot.reservations[link.row].name
+    return message
+
+
+def _change(snapshot: Snapshot, change: Change) -> pb.Change:
+    message = pb.Change(
+        start_s=change.start_s,
+        time_limit_s=change.time_limit_s,
+        options=change.options,
+        text=change.text,
+        free_pools=change.free_pools,
+    )
+    if change.partition >= 0:
+        message.partition = snapshot.partitions[change.partition].name
+    if change.size_kind is not None:
+        setattr(message, change.size_kind.value, change.size)
+    return message
+
+
+def _meaning(jobs: JobTable, job: int, reason: Reason) -> str:
+    """What a word of the controller means that `squeue` shows alone."""
+    word, hold = jobs.hold_text[job], Hold(int(jobs.hold[job]))
+    if hold not in HELD_TEXT or word != reason.text or not word.isalpha():
+        return ""
+    return f": {HELD_TEXT[hold]}"
+
+
+def _missed(jobs: JobTable, job: int, reason: Reason | None) -> str:
+    """Advice for a job that misses its own fixed start or deadline; empty for others."""
+    if reason is None or not reason.text.startswith(MISSED):
+        return ""
+    if jobs.fixed[job]:
+        return "give it another time with 'scontrol update JobId=... StartTime=...'"
+    helps = "a shorter time limit or a later deadline helps"
+    return helps if not reason.can_ever_run else f"it still starts if room appears in time; {helps}"
+
+
+def _needs_nodes(reason: Reason | None) -> bool:
+    return reason is not None and reason.code in (
+        ReasonCode.RESOURCES,
+        ReasonCode.PRIORITY,
+        ReasonCode.LICENCES,
+    )
+
+
+def _blockers(published: Published, job: int, row: int, start_s: int) -> list[pb.PlannedJob]:
+    snapshot, plan = published.snapshot, published.plan
+    running = snapshot.running
+    wanted = np.zeros(len(snapshot.nodes), dtype=bool)
+    if start_s in (NEVER, UNPLANNED):
+        for partition in snapshot.jobs.partitions[job]:
+            wanted[snapshot.partitions[partition].nodes] = True
+    else:
+        wanted[plan.nodes_of(row)] = True
+    owner = np.repeat(np.arange(len(running)), np.diff(running.indptr))
+    holders = np.unique(owner[wanted[running.nodes]])
+    holders = holders[np.argsort(running.end_s[holders], kind="stable")]
+    found = [running_job(published, int(at)) for at in holders[:MOST_BLOCKERS]]
+    room = MOST_BLOCKERS - len(found)
+    if start_s not in (NEVER, UNPLANNED):
+        found += [planned_job(published, at) for at in _before(plan, wanted, start_s, row)[:room]]
+    return found
+
+
+def _before(plan: Plan, wanted: NDArray[np.bool_], start_s: int, row: int) -> list[int]:
+    """Rows that hold the wanted nodes before a start; earliest end first."""
+    owner = np.repeat(np.arange(len(plan)), np.diff(plan.indptr))
+    rows = np.unique(owner[wanted[plan.nodes]])
+    rows = rows[(plan.start_s[rows] < start_s) & (rows != row)]
+    ordered: list[int] = rows[np.argsort(plan.end_s[rows], kind="stable")].tolist()
+    return ordered
+
+
+def _when(at_s: int, now_s: int) -> str:
+    """An instant as people say it: `at 14:05 (in 20 min)`, with the day if it is not today."""
+    shown = format_clock(at_s, now_s)
+    if at_s >= now_s:
+        return f"at {shown} (in {format_duration(at_s - now_s)})"
+    return f"{shown} ({format_duration(now_s - at_s)} ago)"

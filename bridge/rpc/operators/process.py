@@ -1,0 +1,351 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts the operators' process, answers what it asks, and starts another one when it has died.
+
+Rules
+    1. Sockets at which operators knock are this process's, and handed to the other: while that is
+       started again callers wait in the kernel's queue.
+    2. What it asks is answered by threads of their own, and takes no lock that a cycle takes for
+       longer than a word.
+    3. A process that has died is replaced after `LEAST_PAUSE_S`, twice that after another death,
+       up to `MOST_PAUSE_S`. One that says nothing for `SILENT_S` is killed.
+"""
+
+import contextlib
+import json
+import logging
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from bridge.errors import BridgeError, ControllerError
+from bridge.rpc.controller.cycles import Cycles, Published
+from bridge.rpc.controller.policy_switch import PolicySwitch
+from bridge.rpc.operators.view import Facts, InForce, pack
+from bridge.rpc.pb import operator_pb2 as pb
+from bridge.rpc.pb import scheduler_pb2
+from bridge.rpc.transport.private_channel import Channel, Frame, Kind, Part
+from bridge.rpc.transport.status_codes import code_of
+from bridge.state.announced_starts import Kept
+from bridge.state.store import Slow
+
+_log = logging.getLogger(__name__)
+
+LEAST_PAUSE_S, MOST_PAUSE_S = 0.1, 30.0
+STEADY_S = 60.0
+"""A process that lived so long has not died of its start."""
+SILENT_S = 120.0
+_PATIENCE_S = 0.3
+"""Making a view lets cycles go first for so long in all."""
+
+_PROGRAM = "from bridge.rpc.operators.program import main; main()"
+
+
+@dataclass(frozen=True)
+class Desk:
+    """What the service's process does for the other one.
+
+    Attributes:
+        cycles: what answers the controller.
+        switch: exchanges policies.
+        service: its name, for people.
+        failures: cycles that fell back to the conservative plan.
+        accuracy: records of starts.
+        record: least queue and seconds to wait, to the next such cycle as a file and its
+            generation. ControllerError: somebody else waits.
+        metrics: the page.
+        refused: told of callers that were turned away: where, why, how many.
+    """
+
+    cycles: Cycles
+    switch: PolicySwitch
+    service: str
+    failures: Callable[[], int]
+    accuracy: Callable[[], Kept]
+    record: Callable[[int, float], tuple[bytes, int] | None]
+    metrics: Callable[[], bytes]
+    refused: Callable[[str, str, int], None]
+
+
+class Answers:
+    """Answers what the other process asks."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._began = time.monotonic()
+        self._lock = threading.Lock()
+        self._numbered: tuple[int, Published | None] = (0, None)
+
+    def facts(self) -> Facts:
+        """What changes from moment to moment."""
+        desk, now = self._desk, time.monotonic()
+        cycles = desk.cycles
+        counts, hello = cycles.counts, cycles.session.hello
+        status = pb.StatusReply(
+            service=desk.service,
+            policy=desk.switch.name(),
+            uptime_s=now - self._began,
+            since_last_cycle_s=-1 if counts.last_call is None else now - counts.last_call,
+            controller=hello.controller,
+            cluster=hello.cluster,
+            cycles=counts.cycles,
+            cycle_ms_last=counts.wall_ms[-1] if counts.wall_ms else 0,
+            cycle_ms_p99=counts.wall_ms_p99(),
+            decisions=dict(counts.decisions),
+            refusals=dict(counts.refusals),
+            controller_status=counts.status,
+            policy_failures=desk.failures(),
+        )
+        return Facts(status.SerializeToString(), tuple(hello.features))
+
+    def in_force(self) -> InForce:
+        """What changes by order of administrators only."""
+        return InForce(self._desk.switch.yaml(), self._desk.switch.conditions())
+
+    def reply(self, kind: int, parts: list[bytearray]) -> tuple[Kind, list[Part]]:
+        """The answer, or why there is none: the name of gRPC's code, and a sentence."""
+        try:
+            return Kind.ANSWER, self.answer(kind, parts)
+        except (Slow, ControllerError) as error:
+            code = "FAILED_PRECONDITION" if kind == Kind.ORDER else "RESOURCE_EXHAUSTED"
+            return Kind.ERROR, [code.encode(), str(error).encode()]
+        except BridgeError as error:
+            _log.warning("an administrator's order is refused: %s", error)
+            return Kind.ERROR, [code_of(error).name.encode(), str(error).encode()]
+        except Exception as error:
+            _log.exception("question %d of the operators' process failed", kind)
+            text = f"{type(error).__name__}: see the service's log"
+            return Kind.ERROR, [b"INTERNAL", text.encode()]
+
+    def answer(self, kind: int, parts: list[bytearray]) -> list[Part]:
+        """The answer's parts; ConfigError, ControllerError and others say no."""
+        desk = self._desk
+        match kind:
+            case Kind.VIEW:
+                return self._view(int(parts[0]), int(parts[1]))
+            case Kind.METRICS:
+                return [desk.metrics()]
+            case Kind.ACCURACY:
+                return list(pack(desk.accuracy()))
+            case Kind.POLICY:
+                desk.switch.replace(parts[0].decode(), desk.cycles)
+                return []
+            case Kind.ORDER:
+                decision = scheduler_pb2.Decision.FromString(bytes(parts[0]))
+                fate = desk.cycles.orders.carry_out(decision, float(parts[1]))
+                return [fate.SerializeToString()]
+            case Kind.RECORD:
+                found = desk.record(int(parts[0]), float(parts[1]))
+                return [] if found is None else [found[0], str(found[1]).encode()]
+        raise ControllerError(f"nobody knows question {kind}")
+
+    def _view(self, known: int, known_changes: int) -> list[Part]:
+        """The facts; the rest only where it is not what they know.
+
+        Args:
+            known: number of the cycle they have.
+            known_changes: of policy and rules that they know of.
+        """
+        changes = self._desk.switch.changes  # before they are read: too old a number does no harm
+        in_force = self.in_force() if changes != known_changes else None
+        published = self._desk.cycles.published
+        with self._lock:
+            serial, last = self._numbered
+            if last is not published:
+                serial += 1
+                self._numbered = (serial, published)
+        began = time.thread_time()
+        body = pack(published, _courtesy(self._desk.cycles.lock)) if serial != known else []
+        # What it cost is what this thread computed; it may have waited for cycles in between.
+        cost_s = time.thread_time() - began
+        return [*pack((serial, changes, cost_s, self.facts(), in_force)), *body]
+
+    def refused(self, parts: list[bytearray]) -> None:
+        """Takes note of callers that were turned away."""
+        where, why, count = (part.decode() for part in parts)
+        self._desk.refused(where, why, int(count))
+
+
+def _courtesy(cycle: threading.Lock) -> Callable[[], None]:
+    """Waits while a cycle runs, for a while."""
+    left_s = _PATIENCE_S
+
+    def go_first() -> None:
+        nonlocal left_s
+        if left_s <= 0 or not cycle.locked():
+            return
+        began = time.monotonic()
+        if cycle.acquire(timeout=left_s):
+            cycle.release()
+        left_s -= time.monotonic() - began
+
+    return go_first
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the other process is told at its start.
+
+    Attributes:
+        admins: user ids that may change something.
+        per_user: connections.
+        private: directory for its own sockets.
+        log_level, log_format: of its log.
+    """
+
+    admins: tuple[int, ...]
+    per_user: int
+    private: str
+    log_level: str
+    log_format: str
+
+
+class OperatorProcess:
+    """The operators' process, for as long as the service lives.
+
+    Attributes:
+        ready: set once it serves; cleared while there is none.
+        pid: of the present one; None: there is none.
+    """
+
+    def __init__(
+        self,
+        answers: Answers,
+        settings: Settings,
+        *,
+        operators: socket.socket,
+        metrics: socket.socket | None,
+    ) -> None:
+        """Prepares it.
+
+        Args:
+            answers: to what it asks.
+            settings: for it.
+            operators: listens for operators.
+            metrics: listens for those who read metrics; None: nobody may.
+        """
+        self._answers = answers
+        self._settings = settings
+        self._operators = operators
+        self._metrics = metrics
+        self._stopping = threading.Event()
+        self._lock = threading.Lock()
+        self._channel: Channel | None = None
+        self._pool = ThreadPoolExecutor(8, thread_name_prefix="operators")
+        self._thread = threading.Thread(target=self._run, name="operators", daemon=True)
+        self._heard = 0.0
+        self.ready = threading.Event()
+        self.pid: int | None = None
+
+    def start(self) -> None:
+        """Starts it, without waiting for it."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends it."""
+        with self._lock:
+            self._stopping.set()
+            if self._channel is not None:
+                self._channel.close()
+        if self._thread.is_alive():
+            self._thread.join(timeout=15)
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _run(self) -> None:
+        pause_s = LEAST_PAUSE_S
+        while not self._stopping.is_set():
+            began = time.monotonic()
+            try:
+                code = self._one()
+            except OSError as error:
+                _log.error("the operators' process cannot be started: %s", error)
+            else:
+                if not self._stopping.is_set():
+                    _log.error("the operators' process has ended (%s): it is started again", code)
+            if time.monotonic() - began > STEADY_S:
+                pause_s = LEAST_PAUSE_S
+            self._stopping.wait(pause_s)
+            pause_s = min(2 * pause_s, MOST_PAUSE_S)
+
+    def _one(self) -> int:
+        """The life of one process; returns how it ended."""
+        here, there = socket.socketpair()
+        with there:
+            channel = Channel(here)
+            with self._lock:
+                if self._stopping.is_set():
+                    channel.close()
+                    return 0
+                self._channel = channel
+            try:
+                process = self._spawn(there)
+            except OSError:
+                channel.close()
+                raise
+        self.pid, self._heard = process.pid, time.monotonic()
+        watch = threading.Thread(target=self._watch, args=(process,), daemon=True)
+        watch.start()
+        try:
+            while (frame := channel.receive()) is not None:
+                self._heard = time.monotonic()
+                self._take(channel, frame)
+        finally:
+            self.ready.clear()
+            channel.close()
+            try:
+                code = process.wait(5)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                code = process.wait()
+            self.pid = None
+        return code
+
+    def _spawn(self, channel: socket.socket) -> "subprocess.Popen[bytes]":
+        metrics = None if self._metrics is None else self._metrics.fileno()
+        given = [channel.fileno(), self._operators.fileno()]
+        settings: dict[str, Any] = {
+            "channel": given[0],
+            "operators": given[1],
+            "metrics": metrics,
+            "admins": self._settings.admins,
+            "per_user": self._settings.per_user,
+            "private": self._settings.private,
+            "log_level": self._settings.log_level,
+            "log_format": self._settings.log_format,
+        }
+        environment = {name: text for name, text in os.environ.items() if name != "NOTIFY_SOCKET"}
+        return subprocess.Popen(
+            [sys.executable, "-c", _PROGRAM, json.dumps(settings)],
+            stdin=subprocess.DEVNULL,
+            pass_fds=given if metrics is None else [*given, metrics],
+            env=environment,
+            process_group=0,  # an interrupt at the terminal is this process's to handle
+        )
+
+    def _watch(self, process: "subprocess.Popen[bytes]") -> None:
+        """Kills a process that says nothing any more."""
+        while not self._stopping.wait(SILENT_S / 10) and process.poll() is None:
+            if time.monotonic() - self._heard > SILENT_S:
+                _log.error("the operators' process says nothing any more: it is killed")
+                process.kill()
+
+    def _take(self, channel: Channel, frame: Frame) -> None:
+        number, kind, parts = frame
+        if kind == Kind.READY:
+            self.ready.set()
+        elif kind == Kind.REFUSED:
+            self._answers.refused(parts)
+        elif kind != Kind.ALIVE:
+            with contextlib.suppress(RuntimeError):  # the service stops
+                self._pool.submit(self._reply, channel, number, kind, parts)
+
+    def _reply(self, channel: Channel, number: int, kind: int, parts: list[bytearray]) -> None:
+        said, answer = self._answers.reply(kind, parts)
+        with contextlib.suppress(OSError):
+            channel.send(number, said, answer)

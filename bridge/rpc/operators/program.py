@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The program of the operators' process: gate, server, metrics page, and the private channel.
+
+It ends when the service's process closes the channel or is gone, at once and whatever it does: it
+has nothing to save. Signals are for the service's process.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from typing import Any
+
+from bridge.rpc.operators.metrics_page import MetricsPage
+from bridge.rpc.operators.server import OperatorService, serve
+from bridge.rpc.transport.gate import (
+    Badges,
+    Bounds,
+    Gate,
+    Peers,
+    affordable,
+    raise_descriptor_limit,
+)
+from bridge.rpc.transport.private_channel import Asker, Channel, Kind
+from bridge.rpc.transport.relay import Allowance
+from bridge.service.telemetry import start_logging
+
+NICE = 5
+"""How much this process stands back where processors are scarce."""
+ALIVE_S = 5.0
+"""It says so often that it is alive."""
+
+_KEPT_DESCRIPTORS = 34
+"""For the server, the channel, the log, and readers of metrics where there are few."""
+_MOST_CONNECTIONS = 4096
+_METRICS_S = 1.0
+_USER_QUESTION, _ADMIN_QUESTION = 64 << 10, 4 << 20
+_AGE_S = 600.0
+
+
+def main() -> None:
+    """Serves operators until the service's process ends."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    settings = json.loads(sys.argv[1])
+    start_logging(settings["log_level"], settings["log_format"])
+    settings["descriptors"] = raise_descriptor_limit()
+    channel = Channel(socket.socket(fileno=settings["channel"]))
+    asker = Asker(channel, gone=lambda: os._exit(0))
+    stand_back()
+    asyncio.run(_serve(settings, asker))
+
+
+def stand_back() -> None:
+    """Lets others go first; threads that are started later inherit it."""
+    with contextlib.suppress(OSError):  # where that is forbidden it goes without
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    with contextlib.suppress(OSError):
+        os.nice(NICE)
+
+
+async def _serve(settings: dict[str, Any], asker: Asker) -> None:
+    badges = Badges()
+    admins = frozenset(settings["admins"])
+    service = OperatorService(asker, who=badges.read, admins=admins)
+    reader, admin = (f"{settings['private']}/{name}{os.getpid()}" for name in ("r", "a"))
+    servers = await serve(service, {reader: _USER_QUESTION, admin: _ADMIN_QUESTION})
+
+    def allowance(uid: int) -> Allowance:
+        """Questions are short: what sends more for long is none."""
+        if uid in admins:
+            return Allowance(rate=4 << 20, burst=16 << 20)
+        return Allowance(rate=32 << 10, burst=512 << 10)
+
+    policy = Peers(
+        lambda uid: admin if uid in admins else reader, badges=badges, allowance=allowance
+    )
+    gate = Gate(
+        socket.socket(fileno=settings["operators"]),
+        "operator.socket",
+        policy,
+        bounds=Bounds(
+            per_owner=settings["per_user"],
+            total=affordable(_MOST_CONNECTIONS, _KEPT_DESCRIPTORS),
+            stall_s=30.0,
+            age_s=_AGE_S,
+        ),
+        refused=_Refusals(asker).add,
+    )
+    if settings["metrics"] is not None:
+        listener = socket.socket(fileno=settings["metrics"])
+        listener.setblocking(False)
+        readers = max(2, min(32, settings["descriptors"] // 8))
+        pages = await MetricsPage(_cached(asker), readers).serve(listener)
+        servers.append(pages)
+    gate.start()
+    asker.tell(Kind.READY)
+    while True:
+        await asyncio.sleep(ALIVE_S)
+        asker.tell(Kind.ALIVE)
+
+
+def _cached(asker: Asker) -> Any:
+    """The metrics, asked for at most once a second."""
+    known: list[tuple[float, asyncio.Task[bytes]]] = []
+
+    async def fetch() -> bytes:
+        parts = await asyncio.wrap_future(asker.ask(Kind.METRICS))
+        return bytes(parts[0])
+
+    async def page() -> bytes:
+        now = time.monotonic()
+        if not known or now - known[0][0] > _METRICS_S:
+            known[:] = [(now, asyncio.create_task(fetch()))]
+        return await asyncio.shield(known[0][1])
+
+    return page
+
+
+class _Refusals:
+    """Passes on what the gate counts, at most once a second."""
+
+    def __init__(self, asker: Asker) -> None:
+        self._asker = asker
+        self._lock = threading.Lock()
+        self._counts: dict[tuple[str, str], int] = {}
+        self._due = False
+
+    def add(self, key: str, reason: str) -> None:
+        with self._lock:
+            self._counts[key, reason] = self._counts.get((key, reason), 0) + 1
+            if self._due:
+                return
+            self._due = True
+        timer = threading.Timer(1.0, self._tell)
+        timer.daemon = True
+        timer.start()
+
+    def _tell(self) -> None:
+        with self._lock:
+            counts, self._counts, self._due = self._counts, {}, False
+        for (key, reason), count in counts.items():
+            self._asker.tell(Kind.REFUSED, [key.encode(), reason.encode(), str(count).encode()])

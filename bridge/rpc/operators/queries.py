@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What operators and users may ask, as functions of a frozen view: status, plan, explain and more.
+
+Nothing here waits, and nothing asks the service's process: see `bridge.rpc.operators.server`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn
+
+import grpc
+from google.protobuf.message import Message
+
+from bridge.planning.site_rules.lowered_rules import unknown_to
+from bridge.registry import SIMULATION_ONLY, choices
+from bridge.rpc.controller.cycles import Published
+from bridge.rpc.operators.explain import Nearest, explain, planned_jobs
+from bridge.rpc.operators.topology_view import topology_reply
+from bridge.rpc.operators.view import View
+from bridge.rpc.pb import operator_pb2 as pb
+from bridge.units import NEVER, UNPLANNED
+
+MOST_READ = 10_000
+"""Most jobs of the plan that an ordinary user gets at once."""
+
+
+class Refused(Exception):
+    """The answer is no.
+
+    Attributes:
+        code: of gRPC.
+        text: for people.
+    """
+
+    def __init__(self, code: grpc.StatusCode, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+        self.text = text
+
+
+def refuse(code: grpc.StatusCode, text: str) -> NoReturn:
+    """Says no."""
+    raise Refused(code, text)
+
+
+def published_of(view: View) -> Published:
+    """The last cycle; refused if there was none."""
+    if view.published is None:
+        refuse(grpc.StatusCode.NOT_FOUND, "the controller has not called yet: nothing is known")
+    return view.published
+
+
+def need_admin(admin: bool, what: str) -> None:
+    """Refuses ordinary users."""
+    if not admin:
+        refuse(
+            grpc.StatusCode.PERMISSION_DENIED,
+            f"only administrators may {what} (operator.admins)",
+        )
+
+
+@dataclass(frozen=True)
+class Asking:
+    """Who asks, and how the nearest changes of a job are found.
+
+    Attributes:
+        admin: may see everything, and change something.
+        nearest: tells what would let a row of the plan start earlier; None: nobody tells.
+    """
+
+    admin: bool
+    nearest: Nearest | None = None
+
+
+def status(view: View, request: pb.StatusRequest, asking: Asking) -> pb.StatusReply:
+    """How the service fares."""
+    del request, asking
+    reply = pb.StatusReply.FromString(view.facts.status)
+    if view.published is not None:
+        snapshot, plan = view.published.snapshot, view.published.plan
+        planned = (plan.start_s != NEVER) & (plan.start_s != UNPLANNED)
+        reply.generation = snapshot.generation
+        reply.jobs_pending = len(snapshot.jobs)
+        reply.jobs_running = len(snapshot.running)
+        reply.jobs_planned = len(set(plan.job[planned].tolist()))
+        reply.nodes = len(snapshot.nodes)
+        reply.nodes_usable = int(snapshot.nodes.usable.sum())
+        reply.unknown_resources.extend(_unknown(view))
+    return reply
+
+
+def plan(view: View, request: pb.PlanRequest, asking: Asking) -> pb.PlanReply:
+    """The plan of the last cycle."""
+    published = published_of(view)
+    limit = request.limit
+    if not asking.admin:
+        limit = min(limit or MOST_READ, MOST_READ)
+    return pb.PlanReply(
+        now_s=published.snapshot.now_s,
+        policy=published.plan.policy,
+        jobs=planned_jobs(published, limit),
+    )
+
+
+def explained(view: View, request: pb.ExplainRequest, asking: Asking) -> pb.ExplainReply:
+    """Why a job waits."""
+    reply = explain(published_of(view), request.job_id, asking.nearest)
+    if reply is None:
+        shown = request.job_id[:64]
+        refuse(
+            grpc.StatusCode.NOT_FOUND,
+            f"no job '{shown}' is waiting or running (ended, or not yet reported)",
+        )
+    return reply
+
+
+def topology(view: View, request: pb.TopologyRequest, asking: Asking) -> pb.TopologyReply:
+    """The switches and who is on them."""
+    del request
+    return topology_reply(published_of(view), 0 if asking.admin else MOST_READ)
+
+
+def policy(view: View, request: pb.PolicyRequest, asking: Asking) -> pb.PolicyReply:
+    """The policy in force; it is exchanged elsewhere."""
+    del request, asking
+    return pb.PolicyReply(
+        yaml=view.in_force.policy_yaml,
+        choices=_told(choices()),
+        unknown_resources=() if view.published is None else _unknown(view),
+    )
+
+
+@dataclass(frozen=True)
+class Read:
+    """A question that changes nothing.
+
+    Attributes:
+        request: its message.
+        answer: the function above.
+        of_cycle: the answer is the same until the next cycle, or until the policy changes.
+    """
+
+    request: type[Message]
+    answer: Callable[[View, Any, Asking], Message]
+    of_cycle: bool
+
+
+READS: Final = {
+    "Status": Read(pb.StatusRequest, status, of_cycle=False),
+    "Plan": Read(pb.PlanRequest, plan, of_cycle=True),
+    "Explain": Read(pb.ExplainRequest, explained, of_cycle=True),
+    "Topology": Read(pb.TopologyRequest, topology, of_cycle=True),
+    "Policy": Read(pb.PolicyRequest, policy, of_cycle=False),
+}
+"""By the names of their methods."""
+
+
+def _unknown(view: View) -> tuple[str, ...]:
+    """Resources in the limits and FreePools in force that the cluster does not have."""
+    assert view.published is not None
+    return unknown_to(view.in_force.conditions.site, view.published.snapshot)
+
+
+def _told(choices: Mapping[str, Sequence[str]]) -> list[str]:
+    """A line for each stage; what no service can have is marked."""
+    lines = []
+    for stage, known in choices.items():
+        only = SIMULATION_ONLY if stage == "predict" else frozenset[str]()
+        names = [f"{name} (simulation only)" if name in only else name for name in known]
+        lines.append(f"{stage}: {', '.join(names)}")
+    return lines

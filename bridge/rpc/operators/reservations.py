@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Advance reservations for operators: found on the last plan, made by the controller.
+
+Rules
+    1. What is asked for is judged against the last published cycle. The controller judges again
+       when it makes the reservation: what has started meanwhile on those nodes is in its way.
+    2. Without room nothing is done; what is in the way is told, and when there is room.
+"""
+
+import re
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.errors import ConfigError, ControllerError
+from bridge.model.snapshot import Snapshot
+from bridge.planning.requests.chunks import parse_request
+from bridge.planning.scheduler.advance_reservation import Room, Wish, find_room
+from bridge.rpc.controller.cycles import Published
+from bridge.rpc.operators.explain import planned_job, running_job
+from bridge.rpc.pb import operator_pb2 as pb
+from bridge.rpc.pb import scheduler_pb2
+from bridge.units import NEVER, UNLIMITED_S, format_instant
+
+WAIT_S = 30.0
+"""The controller calls every `bridge_tick_s` (10 s) at the least."""
+MOST_SHOWN = 50
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_WHO = re.compile(r"[A-Za-z0-9_.@-]{1,64}")
+_LONGEST_S = 10 * UNLIMITED_S
+
+
+@dataclass(frozen=True)
+class Controlling:
+    """What is needed of the controller.
+
+    Attributes:
+        features: of its plugin.
+        carry_out: has it carry out an order within so many seconds, and returns the order's fate.
+    """
+
+    features: Collection[str]
+    carry_out: Callable[[scheduler_pb2.Decision, float], scheduler_pb2.Fate]
+
+
+def reserve(
+    controller: Controlling,
+    published: Published,
+    request: pb.ReserveRequest,
+    *,
+    wait_s: float = WAIT_S,
+) -> pb.ReserveReply:
+    """Finds nodes and has the controller reserve them.
+
+    Args:
+        controller: is to do it.
+        published: the last cycle.
+        request: what the operator asks for.
+        wait_s: how long the controller may take.
+
+    Raises:
+        ConfigError: the request makes no sense.
+        RequestError: its chunks do not.
+        ControllerError: the controller cannot do it, does not call, or refuses.
+    """
+    wish = _wish(published, request)
+    if not request.dry_run:
+        _need_feature(controller, "reserve_licences" if request.licences else "reserve")
+    room = find_room(published.snapshot, published.plan, wish)
+    end_s = wish.start_s + wish.duration_s
+    reply = pb.ReserveReply(start_s=wish.start_s, end_s=end_s, jobs=_jobs(published, room))
+    if not len(room.nodes):
+        if room.next_start_s == NEVER and not reply.jobs:
+            raise ConfigError(
+                "reservation", "there are not enough usable nodes of that kind, or licences"
+            )
+        reply.next_start_s = 0 if room.next_start_s == NEVER else room.next_start_s
+        return reply
+    reply.nodes = published.nodes.fold(room.nodes)
+    reply.node_count = len(room.nodes)
+    order = scheduler_pb2.Reserve(
+        name=request.name,
+        start_s=wish.start_s,
+        end_s=end_s,
+        nodes=reply.nodes,
+        partition=request.partition,
+        users=",".join(request.users),
+        accounts=",".join(request.accounts),
+        licences=_licences_text(published.snapshot, wish),
+    )
+    reply.command = _command(order)
+    if request.dry_run:
+        return reply
+    _carried_out(controller, scheduler_pb2.Decision(reserve=order), wait_s)
+    reply.made = True
+    return reply
+
+
+def unreserve(
+    controller: Controlling, request: pb.UnreserveRequest, *, wait_s: float = WAIT_S
+) -> None:
+    """Has the controller remove a reservation.
+
+    Raises:
+        ConfigError: it has no such name.
+        ControllerError: the controller cannot do it, does not call, or refuses.
+    """
+    _check_name(request.name)
+    _need_feature(controller, "reserve")
+    order = scheduler_pb2.Unreserve(name=request.name)
+    _carried_out(controller, scheduler_pb2.Decision(unreserve=order), wait_s)
+
+
+def _carried_out(controller: Controlling, decision: scheduler_pb2.Decision, wait_s: float) -> None:
+    fate = controller.carry_out(decision, wait_s)
+    if fate.outcome != scheduler_pb2.OUTCOME_APPLIED:
+        raise ControllerError(f"the controller refuses: {fate.text or fate.code}")
+
+
+def _need_feature(controller: Controlling, feature: str) -> None:
+    if feature not in controller.features:
+        raise ControllerError(
+            "the plugin in the controller is older and cannot do that: install the one of this "
+            "version, or use --dry-run and scontrol"
+        )
+
+
+def _check_name(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise ConfigError(
+            "reservation", "its name must be 1 to 64 letters, digits, '_', '.' or '-'"
+        )
+
+
+def _check_who(kind: str, names: Sequence[str]) -> None:
+    for name in names:
+        if not _WHO.fullmatch(name):
+            raise ConfigError("reservation", f"'{name[:64]}' is no name in {kind}")
+
+
+def _wish(published: Published, request: pb.ReserveRequest) -> Wish:
+    snapshot = published.snapshot
+    _check_name(request.name)
+    if request.name in [item.name for item in snapshot.reservations]:
+        raise ConfigError("reservation", f"there is one called {request.name} already")
+    if not request.users and not request.accounts:
+        raise ConfigError("reservation", "say who may use it: users or accounts")
+    _check_who("users", request.users)
+    _check_who("accounts", request.accounts)
+    if not 0 < request.duration_s <= _LONGEST_S:
+        raise ConfigError("reservation", "its duration must be from a second to ten years")
+    if (request.nodes > 0) == bool(request.chunks):
+        raise ConfigError("reservation", "say either how many nodes or which chunks")
+    partition = -1
+    if request.partition:
+        names = [part.name for part in snapshot.partitions]
+        if request.partition not in names:
+            raise ConfigError("reservation", f"there is no partition '{request.partition[:64]}'")
+        partition = names.index(request.partition)
+    now_s = max(snapshot.now_s, int(time.time())) if _is_live(snapshot.now_s) else snapshot.now_s
+    start_s = request.start_s or now_s
+    if start_s < snapshot.now_s or start_s > now_s + _LONGEST_S:
+        raise ConfigError(
+            "reservation",
+            f"its start must not lie in the past (it is {format_instant(now_s)} there), "
+            "nor more than ten years ahead",
+        )
+    return Wish(
+        start_s=start_s,
+        duration_s=request.duration_s,
+        nodes=request.nodes,
+        chunks=parse_request(request.chunks) if request.chunks else None,
+        partition=partition,
+        licences=_licences(snapshot, request.licences),
+        displace=request.displace,
+    )
+
+
+def _licences(snapshot: Snapshot, texts: Sequence[str]) -> NDArray[np.int64]:
+    """(L,) what `matlab:2`, or `matlab` for one, ask for."""
+    wanted = np.zeros(len(snapshot.licences), dtype=np.int64)
+    for text in texts:
+        name, _, count = text.partition(":")
+        if name not in snapshot.licences:
+            raise ConfigError("reservation", f"there is no licence '{name[:64]}'")
+        at, number = snapshot.licences.index(name), count or "1"
+        total = int(snapshot.licence_total[at])
+        if not (number.isascii() and number.isdigit() and 0 < int(number[:18]) <= total):
+            raise ConfigError(
+                "reservation", f"of licence {name} there are 1 to {total}, not '{count[:64]}'"
+            )
+        wanted[at] = int(number)
+    return wanted
+
+
+def _licences_text(snapshot: Snapshot, wish: Wish) -> str:
+    """As Slurm writes them."""
+    wanted = [] if wish.licences is None else wish.licences.tolist()
+    return ",".join(
+        f"{name}:{count}" for name, count in zip(snapshot.licences, wanted, strict=True) if count
+    )
+
+
+def _is_live(now_s: int) -> bool:
+    """Whether the controller's clock is this machine's, not a simulation's."""
+    return abs(time.time() - now_s) < 3600
+
+
+def _jobs(published: Published, room: Room) -> list[pb.PlannedJob]:
+    running = [running_job(published, row) for row in room.running[:MOST_SHOWN]]
+    planned = [planned_job(published, row) for row in room.planned[:MOST_SHOWN]]
+    return running + planned
+
+
+def _command(order: scheduler_pb2.Reserve) -> str:
+    words = {
+        "ReservationName": order.name,
+        "StartTime": format_instant(order.start_s),
+        "EndTime": format_instant(order.end_s),
+        "Nodes": order.nodes,
+        "PartitionName": order.partition,
+        "Users": order.users,
+        "Accounts": order.accounts,
+        "Licenses": order.licences,
+    }
+    return " ".join(
+        [
+            "scontrol create reservation",
+            *(f"{key}={value}" for key, value in words.items() if value),
+        ]
+    )

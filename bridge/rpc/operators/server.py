@@ -1,0 +1,476 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operators' gRPC service, in a process of its own: many callers, few threads, equal shares.
+
+Rules
+    1. Reads are answered from a view that is asked for again when somebody asks and it has become
+       old: while nobody asks, the service's process does nothing for operators.
+    2. Equal questions of one view are answered once; the answer's bytes serve all who ask it.
+    3. Answers are made by few threads, which take work from the users in turn. Who waits longer
+       than `MOST_WAIT_S`, or than he says he will, is told so.
+    4. A call whose question has not come after `QUESTION_S` is ended. Of each user `ANSWERING`
+       answers are under way at a time, and `MOST_CALLS` calls are open.
+    5. What changes something is passed on to the service's process, for administrators only.
+    6. After a change its caller, and all who ask later, are answered from a view that has it.
+"""
+
+import asyncio
+import functools
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+from google.protobuf.message import DecodeError, Message
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from bridge.errors import BridgeError, ControllerError
+from bridge.rpc.controller.server import OPERATOR
+from bridge.rpc.operators import queries
+from bridge.rpc.operators.accuracy import accuracy_reply
+from bridge.rpc.operators.queries import READS, Asking, Read, Refused, need_admin, refuse
+from bridge.rpc.operators.reservations import Controlling, reserve, unreserve
+from bridge.rpc.operators.view import View, unpack
+from bridge.rpc.operators.what_if_service import nearest_under
+from bridge.rpc.pb import operator_pb2 as pb
+from bridge.rpc.pb import scheduler_pb2
+from bridge.rpc.transport.fair_queue import FairQueue
+from bridge.rpc.transport.private_channel import Asker, Kind, Refusal
+from bridge.rpc.transport.status_codes import code_of
+from bridge.state.announced_starts import Kept
+
+_log = logging.getLogger(__name__)
+
+QUESTION_S = 10.0
+MOST_WAIT_S = 60.0
+ANSWERING = 8
+MOST_CALLS = 512
+
+LEAST_AGE_S = 0.1
+"""A view is not asked for again before that."""
+SHARE = 0.1
+"""Of the time of the service's process that making views may take."""
+ACCURACY_S = 5.0
+"""Records of starts are read again after that."""
+SERVICE_S = 10.0
+"""How long the service's process may take for a view."""
+
+MOST_WAIT_RECORD_S, USUAL_WAIT_RECORD_S = 60, 10
+_MOST_KEPT = 10_000
+_MOST_KEPT_BYTES = 64 << 20
+_CLOSED = "the service answers no longer"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A view, and when it was asked for.
+
+    Attributes:
+        cycle: changes with every cycle, policy and rule.
+        count: changes with every view.
+    """
+
+    view: View
+    cycle: tuple[int, int]
+    count: int
+    asked_at: float
+    good_for_s: float
+
+
+class Views:
+    """The newest view that is worth its price."""
+
+    def __init__(self, asker: Asker) -> None:
+        self._asker = asker
+        self._seen: Seen | None = None
+        self._under_way: asyncio.Task[Seen] | None = None
+        self._not_before = float("-inf")
+        self._known = (0, -1)
+        # A large view takes a while to unpack; answers from the last one go on meanwhile.
+        self._unpacking = ThreadPoolExecutor(1, thread_name_prefix="view")
+
+    def expire(self) -> None:
+        """Something was changed: what was asked for before now does not have it."""
+        self._not_before = time.monotonic()
+
+    async def current(self) -> Seen:
+        """The view to answer from."""
+        while True:
+            seen, now = self._seen, time.monotonic()
+            if (
+                seen is not None
+                and seen.asked_at >= self._not_before
+                and now - seen.asked_at <= seen.good_for_s
+            ):
+                return seen
+            task = self._under_way
+            if task is None:
+                task = self._under_way = asyncio.create_task(self._ask(now))
+                task.add_done_callback(self._arrived)
+            found = await asyncio.shield(task)
+            if found.asked_at >= self._not_before:
+                return found
+
+    def _arrived(self, task: "asyncio.Task[Seen]") -> None:
+        self._under_way = None
+        if not task.cancelled() and task.exception() is None:
+            self._seen = task.result()
+
+    async def _ask(self, now: float) -> Seen:
+        asked = self._asker.ask(Kind.VIEW, [str(number).encode() for number in self._known])
+        async with asyncio.timeout(SERVICE_S):
+            parts = await asyncio.wrap_future(asked)
+        loop = asyncio.get_running_loop()
+        serial, changes, cost_s, facts, in_force = unpack(parts[:1])
+        if len(parts) > 1:
+            published = await loop.run_in_executor(self._unpacking, unpack, parts[1:])
+        else:
+            published = None if self._seen is None else self._seen.view.published
+        if in_force is None and self._seen is not None:
+            in_force = self._seen.view.in_force
+        self._known = (serial, changes)
+        return Seen(
+            View(facts, in_force, published),
+            self._known,
+            0 if self._seen is None else self._seen.count + 1,
+            now,
+            max(LEAST_AGE_S, cost_s / SHARE),
+        )
+
+
+@dataclass
+class _User:
+    """What one user has under way."""
+
+    calls: int = 0
+    answering: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(ANSWERING))
+
+
+@dataclass
+class _Visit:
+    """One call, for as long as gRPC has it."""
+
+    user: _User
+    admin: bool
+    uid: int
+    holds: bool = False
+
+
+class _Kept:
+    """Answers as bytes, of what was asked last."""
+
+    def __init__(self) -> None:
+        self._answers: OrderedDict[Any, asyncio.Future[bytes]] = OrderedDict()
+        self._sizes: dict[Any, int] = {}
+        self._bytes = 0
+
+    def get(self, key: Any) -> "asyncio.Future[bytes] | None":
+        found = self._answers.get(key)
+        if found is not None and found.done() and (found.cancelled() or found.exception()):
+            return None
+        return found
+
+    def put(self, key: Any, answer: "asyncio.Future[bytes]") -> None:
+        self._drop(key)
+        self._answers[key] = answer
+        answer.add_done_callback(lambda done: self._made(key, done))
+        while len(self._answers) > _MOST_KEPT or self._bytes > _MOST_KEPT_BYTES:
+            self._drop(next(iter(self._answers)))
+
+    def _made(self, key: Any, done: "asyncio.Future[bytes]") -> None:
+        if self._answers.get(key) is not done:
+            return
+        if done.cancelled() or done.exception() is not None:
+            self._drop(key)
+            return
+        self._sizes[key] = len(done.result())
+        self._bytes += self._sizes[key]
+        while self._bytes > _MOST_KEPT_BYTES and len(self._answers) > 1:
+            self._drop(next(iter(self._answers)))
+
+    def _drop(self, key: Any) -> None:
+        if self._answers.pop(key, None) is not None:
+            self._bytes -= self._sizes.pop(key, 0)
+
+
+class OperatorService(grpc.GenericRpcHandler):  # type: ignore[misc]
+    """All methods of `schedbridge.v1.Operator`.
+
+    Every call is taken as one with a stream of questions, of which there is one: so it is this
+    class, not gRPC, that waits for the question.
+    """
+
+    def __init__(
+        self,
+        asker: Asker,
+        *,
+        who: Callable[[str], int | None],
+        admins: frozenset[int],
+        workers: int = 2,
+    ) -> None:
+        """Prepares the service; to be called in the event loop.
+
+        Args:
+            asker: asks the service's process.
+            who: the user behind gRPC's name of a peer.
+            admins: may change something.
+            workers: threads that make answers.
+        """
+        self._asker = asker
+        self._who = who
+        self._admins = admins
+        self.views = Views(asker)
+        self._queue = FairQueue(workers, "answer")
+        self._changing = ThreadPoolExecutor(4, thread_name_prefix="change")
+        self._users: dict[int, _User] = {}
+        self._answers = _Kept()
+        self._records: tuple[float, asyncio.Future[Kept]] | None = None
+        self._methods: dict[str, Callable[[bytes, _Visit], Awaitable[bytes]]] = {
+            name: functools.partial(self._read, name, read) for name, read in READS.items()
+        } | {
+            "Policy": self._policy,
+            "Accuracy": self._accuracy,
+            "Reserve": self._reserve,
+            "Unreserve": self._unreserve,
+            "Record": self._record,
+        }
+
+    def service(self, handler_call_details: Any) -> Any:
+        """The handler of a method."""
+        head, _, name = handler_call_details.method.rpartition("/")
+        method = self._methods.get(name)
+        if head != f"/{OPERATOR}" or method is None:
+            return None
+        return grpc.stream_unary_rpc_method_handler(functools.partial(self._call, name, method))
+
+    async def _call(
+        self,
+        name: str,
+        method: Callable[[bytes, _Visit], Awaitable[bytes]],
+        questions: AsyncIterator[bytes],
+        context: Any,
+    ) -> bytes:
+        uid = self._who(context.peer())
+        if uid is None:
+            await context.abort(grpc.StatusCode.PERMISSION_DENIED, "come in by the gate")
+            raise AssertionError("abort raises")
+        visit = self._enter(uid, context)
+        code, text = grpc.StatusCode.INTERNAL, ""
+        try:
+            if visit.user.calls > MOST_CALLS:
+                refuse(
+                    grpc.StatusCode.RESOURCE_EXHAUSTED,
+                    "too many calls of yours are open: wait for their answers",
+                )
+            return await self._answer(method, visit, questions, context)
+        except (Refused, Refusal) as error:
+            code, text = _code(error), error.text
+        except BridgeError as error:
+            code, text = code_of(error), str(error)
+            _log.warning("%s is refused: %s", name, error)
+        except Exception as error:
+            _log.exception("%s failed", name)
+            text = f"{type(error).__name__}: see the service's log"
+        await context.abort(code, text)
+        raise AssertionError("abort raises")
+
+    def _enter(self, uid: int, context: Any) -> _Visit:
+        user = self._users.setdefault(uid, _User())
+        visit = _Visit(user, uid in self._admins, uid)
+        user.calls += 1
+
+        def leave(_context: object) -> None:
+            user.calls -= 1
+            if visit.holds:
+                user.answering.release()
+            if not user.calls:
+                self._users.pop(uid, None)
+
+        context.add_done_callback(leave)
+        return visit
+
+    async def _answer(
+        self,
+        method: Callable[[bytes, _Visit], Awaitable[bytes]],
+        visit: _Visit,
+        questions: AsyncIterator[bytes],
+        context: Any,
+    ) -> bytes:
+        try:
+            async with asyncio.timeout(QUESTION_S):
+                question = await anext(aiter(questions))
+        except TimeoutError:
+            refuse(grpc.StatusCode.DEADLINE_EXCEEDED, f"no question came within {QUESTION_S:g} s")
+        except StopAsyncIteration:
+            refuse(grpc.StatusCode.INVALID_ARGUMENT, "there is no question")
+        left_s = context.time_remaining()
+        wait_s = MOST_WAIT_S if left_s is None else min(left_s, 2 * MOST_WAIT_S)
+        try:
+            async with asyncio.timeout(wait_s):
+                # Held until gRPC is done with the call: an answer that is not taken counts.
+                await visit.user.answering.acquire()
+                visit.holds = True
+                return await method(question, visit)
+        except TimeoutError:
+            refuse(
+                grpc.StatusCode.RESOURCE_EXHAUSTED,
+                "the service is busy with questions: ask again in a moment",
+            )
+        except DecodeError:
+            refuse(grpc.StatusCode.INVALID_ARGUMENT, "this is no such question")
+
+    # ------------------------------------------------------------------ reading
+
+    async def _read(self, name: str, read: Read, question: bytes, visit: _Visit) -> bytes:
+        request = read.request.FromString(question)
+        seen = await self._view()
+        version = seen.cycle if read.of_cycle else seen.count
+        key = (name, version, visit.admin, request.SerializeToString(deterministic=True))
+        answer = self._answers.get(key)
+        if answer is None:
+            answer = self._queue.put(
+                visit.uid, functools.partial(_made, read, seen.view, request, visit.admin)
+            )
+            self._answers.put(key, answer)
+        return await asyncio.shield(answer)
+
+    async def _view(self) -> Seen:
+        try:
+            return await self.views.current()
+        except TimeoutError:
+            refuse(grpc.StatusCode.DEADLINE_EXCEEDED, _CLOSED)
+
+    async def _accuracy(self, question: bytes, visit: _Visit) -> bytes:
+        request = pb.AccuracyRequest.FromString(question)
+        now = time.monotonic()
+        known = self._records
+        if known is None or now - known[0] > ACCURACY_S or _failed(known[1]):
+            asked = asyncio.ensure_future(self._read_records())
+            known = self._records = (now, asked)
+        kept = await asyncio.shield(known[1])
+        answer: bytes = await self._queue.put(
+            visit.uid,
+            lambda: accuracy_reply(kept, request.partition).SerializeToString(),
+        )
+        return answer
+
+    async def _read_records(self) -> Kept:
+        parts = await asyncio.wrap_future(self._asker.ask(Kind.ACCURACY))
+        kept: Kept = unpack(parts)
+        return kept
+
+    # ------------------------------------------------------------------ changing
+
+    async def _policy(self, question: bytes, visit: _Visit) -> bytes:
+        request = pb.PolicyRequest.FromString(question)
+        if request.set:
+            need_admin(visit.admin, "change the policy")
+            await asyncio.wrap_future(self._asker.ask(Kind.POLICY, [request.set.encode()]))
+            self.views.expire()
+        return await self._read("Policy", READS["Policy"], b"", visit)
+
+    async def _reserve(self, question: bytes, visit: _Visit) -> bytes:
+        need_admin(visit.admin, "make reservations")
+        request = pb.ReserveRequest.FromString(question)
+        seen = await self._view()
+        published = queries.published_of(seen.view)
+        return await self._change(lambda: reserve(self._controlling(seen.view), published, request))
+
+    async def _unreserve(self, question: bytes, visit: _Visit) -> bytes:
+        need_admin(visit.admin, "remove reservations")
+        request = pb.UnreserveRequest.FromString(question)
+        seen = await self._view()
+
+        def remove() -> pb.UnreserveReply:
+            unreserve(self._controlling(seen.view), request)
+            return pb.UnreserveReply()
+
+        return await self._change(remove)
+
+    async def _change(self, work: Callable[[], Message]) -> bytes:
+        loop = asyncio.get_running_loop()
+        try:
+            reply = await loop.run_in_executor(self._changing, work)
+        except ControllerError as error:
+            refuse(grpc.StatusCode.FAILED_PRECONDITION, str(error))
+        self.views.expire()
+        return reply.SerializeToString()
+
+    def _controlling(self, view: View) -> Controlling:
+        return Controlling(view.facts.features, self._carry_out)
+
+    def _carry_out(self, decision: scheduler_pb2.Decision, wait_s: float) -> scheduler_pb2.Fate:
+        parts = [decision.SerializeToString(), repr(wait_s).encode()]
+        answer = self._asker.ask(Kind.ORDER, parts).result(wait_s + SERVICE_S)
+        return scheduler_pb2.Fate.FromString(bytes(answer[0]))
+
+    async def _record(self, question: bytes, visit: _Visit) -> bytes:
+        need_admin(visit.admin, "record: a recording holds the jobs of all users")
+        request = pb.RecordRequest.FromString(question)
+        wait_s = min(request.wait_s or USUAL_WAIT_RECORD_S, MOST_WAIT_RECORD_S)
+        asked = self._asker.ask(
+            Kind.RECORD, [str(request.min_queue).encode(), str(wait_s).encode()]
+        )
+        parts = await asyncio.wrap_future(asked)
+        if not parts:
+            return b""
+        return pb.RecordReply(
+            recording=bytes(parts[0]), generation=int(parts[1])
+        ).SerializeToString()
+
+
+def _made(read: Read, view: View, request: Message, admin: bool) -> bytes:
+    asking = Asking(admin, nearest_under(view.in_force.conditions))
+    return read.answer(view, request, asking).SerializeToString()
+
+
+def _failed(answer: "asyncio.Future[Any]") -> bool:
+    return answer.done() and (answer.cancelled() or answer.exception() is not None)
+
+
+def _code(error: Refused | Refusal) -> grpc.StatusCode:
+    return error.code if isinstance(error, Refused) else grpc.StatusCode[error.code]
+
+
+_OPTIONS = [
+    ("grpc.so_reuseport", 0),
+    ("grpc.max_send_message_length", -1),
+    ("grpc.max_concurrent_streams", 16),
+    ("grpc.server_handshake_timeout_ms", 10_000),
+    ("grpc.max_connection_idle_ms", 120_000),
+    ("grpc.max_connection_age_ms", 300_000),
+    ("grpc.max_connection_age_grace_ms", 120_000),
+    ("grpc.max_metadata_size", 8 << 10),
+    ("grpc.http2.bdp_probe", 0),  # a caller may be 64 KiB ahead, not megabytes
+]
+
+
+async def serve(service: OperatorService, sockets: dict[str, int]) -> list[Any]:
+    """Begins to serve at private sockets.
+
+    Args:
+        service: answers.
+        sockets: path to the largest question that is read there, bytes.
+
+    Returns:
+        The servers.
+    """
+    servers = []
+    for path, size in sockets.items():
+        server = grpc.aio.server(options=[*_OPTIONS, ("grpc.max_receive_message_length", size)])
+        server.add_generic_rpc_handlers((service,))
+        healthy = health.aio.HealthServicer()
+        health_pb2_grpc.add_HealthServicer_to_server(healthy, server)
+        reflection.enable_server_reflection(
+            (OPERATOR, health.SERVICE_NAME, reflection.SERVICE_NAME), server
+        )
+        server.add_insecure_port(f"unix:{path}")
+        await server.start()
+        for known in ("", OPERATOR):
+            await healthy.set(known, health_pb2.HealthCheckResponse.SERVING)
+        servers.append(server)
+    return servers

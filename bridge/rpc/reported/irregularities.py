@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a report says that should not be, and yet happens on real clusters.
+
+Rules
+    1. An oddity stops nothing: the job or node it concerns is planned with as the table says.
+    2. A change may bring one because a former change was lost. So the first time everything is
+       asked for; what a full report says is true (`bridge.rpc.reported.session`).
+
+| what | where it comes from | planned with |
+|---|---|---|
+| more held on a node than there is | a smaller configuration, OverSubscribe, suspension | full |
+| two exclusive jobs on a node | suspended jobs, gang scheduling | full, until both have ended |
+| a job that starts in the future | the controller's clock was set back | started now |
+| a job that ends before it starts | the same, and its end was changed | ends at any moment |
+| a running job in no known partition | the partition was deleted | holds its nodes |
+| a node without CPUs | one that is not configured yet | not usable |
+| a partition that names unknown nodes | nodes that are defined for later (FUTURE) | without them |
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.model.job import RunningTable
+from bridge.model.node import CPUS, NodeTable
+
+SKEW_S = 60
+"""Clocks are corrected by so much and nobody wonders."""
+
+
+def oddities(
+    now_s: int, resources: tuple[str, ...], nodes: NodeTable, running: RunningTable
+) -> Iterator[tuple[str, str]]:
+    """Yields the field and what is odd about it. O(nodes held), in columns."""
+    for at in np.flatnonzero(nodes.usable & (nodes.capacity[:, CPUS] == 0)).tolist():
+        yield f"nodes[{nodes.names[at]}].cpus", "is usable and has none"
+    for at in np.flatnonzero(running.start_s > now_s + SKEW_S).tolist():
+        yield f"jobs[{running.id[at]}].allocation.start_s", "is in the future of a running job"
+    ends = (running.end_s > 0) & (running.end_s < running.start_s)
+    for at in np.flatnonzero(ends).tolist():
+        yield f"jobs[{running.id[at]}].allocation.end_s", "is before its start"
+    for at in np.flatnonzero(running.partition < 0).tolist():
+        yield f"jobs[{running.id[at]}].allocation.partition", "is unknown"
+    yield from _overfull(resources, nodes, running)
+
+
+def _overfull(
+    resources: tuple[str, ...], nodes: NodeTable, running: RunningTable
+) -> Iterator[tuple[str, str]]:
+    held = np.zeros(nodes.capacity.shape, dtype=np.int64)
+    np.add.at(held, running.nodes, running.use)
+    for node, column in np.argwhere(held > nodes.capacity).tolist():
+        yield (
+            f"nodes[{nodes.names[node]}]",
+            f"jobs hold {held[node, column]} of {nodes.capacity[node, column]} "
+            f"{resources[column]} there",
+        )
+    # Of a job that is completing, end_s is 0: several may do so on one node.
+    alone: NDArray[np.bool_] = running.exclusive & (running.end_s > 0)
+    holds = np.repeat(alone, np.diff(running.indptr))
+    exclusive = np.bincount(running.nodes[holds], minlength=len(nodes))
+    for node in np.flatnonzero(exclusive > 1).tolist():
+        yield f"nodes[{nodes.names[node]}]", f"{exclusive[node]} exclusive jobs hold it"

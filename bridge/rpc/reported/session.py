@@ -1,0 +1,664 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the service knows of one controller: its state, kept up to date by deltas.
+
+Words
+    epoch        one life of a controller; `bridge.rpc.reported.fence` says which one counts.
+    generation   counts the controller's reports within an epoch.
+
+Rules
+    1. A delta is taken only on top of exactly the generation it was computed against. Otherwise
+       the controller is asked for everything.
+    2. A report that contradicts itself is an error of the controller, not of a user. What is
+       known is thrown away and everything is asked for, once; if that is no better, the
+       controller is told what is wrong.
+    3. A request that makes no sense is the user's: that job is held with a sentence that says so.
+    4. An end is told with the snapshot of the report that told it, and not again.
+    5. A start that the controller refused holds the job back; `bridge.rpc.reported.refusals` says
+       how long.
+    6. Time may run back by `SKEW_S` within an epoch; beyond, what is known is asked for anew. It
+       does not leap by `LEAP_S`, unless full reports say so for `STAYS_S`: it was wrong before.
+    7. What is odd (`bridge.rpc.reported.irregularities`) is asked for once, at most every
+       `DOUBT_S`; what a full report says is planned with. No time of a user is refused: it is
+       brought within bounds.
+"""
+
+import contextlib
+import dataclasses
+import logging
+import time
+from collections.abc import Callable, Container, Sequence
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.errors import RequestError, SnapshotError, UnsupportedVersion
+from bridge.model.job import NONE_ENDED, EndedTable, Ending, JobTable, RunningTable
+from bridge.model.node import CPUS, MEMORY_MIB
+from bridge.model.snapshot import Partition, Reservation, Snapshot
+from bridge.model.topology import Topology
+from bridge.planning.queue.implied_switches import imply
+from bridge.rpc.pb import scheduler_pb2 as pb
+from bridge.rpc.reported.decode_request import (
+    MAX_AMOUNT,
+    MAX_COUNT,
+    MAX_NODE_LIST,
+    Layout,
+    Lowered,
+    lower,
+)
+from bridge.rpc.reported.fence import Fence
+from bridge.rpc.reported.hostlist import NodeIndex
+from bridge.rpc.reported.irregularities import SKEW_S, oddities
+from bridge.rpc.reported.jobs import PendingJobs, RunningJobs
+from bridge.rpc.reported.nodes import MAX_GRES_KINDS, Nodes
+from bridge.rpc.reported.refusals import Refusals
+from bridge.rpc.reported.safe_text import printable
+from bridge.rpc.reported.tables import (
+    LATEST_S,
+    read_licences,
+    read_partitions,
+    read_reservations,
+)
+from bridge.state.accuracy import Began
+from bridge.units import UNLIMITED_S
+
+_log = logging.getLogger(__name__)
+
+WIRE_VERSION = 1
+MAX_JOBS = 2_000_000
+MAX_FEATURES = 64
+MAX_ID = 256
+MAX_ENDED = 100_000
+"""Ends that are learnt from in one report: the last ones."""
+
+LATEST_NOW_S = 32_503_680_000
+"""No controller's clock is beyond: the year 3000."""
+
+LEAP_S = 100 * UNLIMITED_S
+STAYS_S = 60
+_GAP_S = 3600
+"""No longer apart are reports of a clock that stays where it leapt to."""
+DOUBT_S = 60
+MOST_ODD = 1000
+"""Oddities that are remembered, so as not to ask for everything again because of them."""
+
+LONG = 256
+"""Texts from so many characters on are read before it is the report's turn."""
+_MAX_LOWERED = 200_000
+_MAX_LOWERED_BYTES = 64 << 20
+
+
+class Session:
+    """The state of one controller, and the snapshots made of it.
+
+    Attributes:
+        generation: what is held; 0: nothing.
+        full_requests: times everything was asked for.
+        fulls: times everything was sent.
+        started: jobs that began to run with the last report.
+        gone: waiting jobs that it removed.
+        whole: it was a full one.
+        ended: jobs that ended with it.
+    """
+
+    def __init__(
+        self,
+        retry_s: int = 30,
+        switches: Callable[[Sequence[str]], Topology | None] = lambda _: None,
+        switches_wait_s: int = 0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Nothing is known yet.
+
+        Args:
+            retry_s: after this long a refused start is tried again.
+            switches: what is above nodes of these names.
+            switches_wait_s: how long jobs that say nothing of leaf switches wait for few of them.
+            clock: seconds, that nobody can set; tells which controllers are silent.
+        """
+        self._fence = Fence(clock)
+        self._switches, self._wait_s = switches, switches_wait_s
+        self._warned = False
+        self.generation = 0
+        self.full_requests = 0
+        self.fulls = 0
+        self.hello = pb.HelloRequest()
+        self.started: list[Began] = []
+        self.gone: list[str] = []
+        self.whole = False
+        self.ended = NONE_ENDED
+        self._broken = False
+        self._odd: dict[str, str] = {}
+        self._doubted_s = -DOUBT_S
+        self._clock_s: int | None = None
+        self._leapt_s = (0, 0)
+        self._changes = 0
+        self.retry_s = retry_s
+        self._refusals = Refusals(retry_s)
+        self._clear()
+
+    def _clear(self) -> None:
+        self.generation = 0
+        self.now_s = 0
+        self._nodes = Nodes()
+        self._partition_messages = pb.Partitions()
+        self._reservation_messages = pb.Reservations()
+        self._licence_messages = pb.Licences()
+        self._partitions: tuple[Partition, ...] = ()
+        self._reservations: tuple[Reservation, ...] = ()
+        self._layout = Layout(self._nodes.index, self._nodes.resources, {}, self._nodes.memory_mib)
+        self._pending = PendingJobs(2, 0)
+        self._running = RunningJobs(2, 0)
+        self._lowered: dict[bytes, Lowered] = {}
+        self._lowered_bytes = 0
+        self._job_table: tuple[JobTable, NDArray[np.int64]] | None = None
+        self._running_table: RunningTable | None = None
+        self._licence_total: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self._odd_names: dict[str, str] = {}
+
+    @property
+    def epoch(self) -> int:
+        """Of the controller that is listened to; 0 before its hello."""
+        return self._fence.epoch
+
+    @property
+    def nodes(self) -> NodeIndex:
+        """The names of the nodes."""
+        return self._nodes.index
+
+    def greet(self, hello: pb.HelloRequest) -> bool:
+        """Begins an epoch; a hello that is repeated changes nothing.
+
+        Returns:
+            False if it is a repeated one.
+
+        Raises:
+            UnsupportedVersion: the controller speaks another wire.
+            StaleSnapshot: another controller is listened to.
+            SnapshotError: the epoch is 0.
+        """
+        if hello.wire_version != WIRE_VERSION:
+            raise UnsupportedVersion(
+                f"the controller speaks wire version {hello.wire_version}, this service "
+                f"{WIRE_VERSION}: install matching versions of plugin and service"
+            )
+        if hello.epoch == 0:
+            raise SnapshotError("epoch", "must not be 0")
+        self._fence.take(hello.epoch)
+        hello = _bounded(hello)
+        if hello == self.hello:
+            return False
+        if hello.epoch != self.hello.epoch:
+            self._broken, self._odd, self._doubted_s = False, {}, -DOUBT_S
+            self._clock_s = None
+        self.hello = hello
+        self._clear()
+        return True
+
+    def apply(self, request: pb.CycleRequest) -> bool:
+        """Takes a report in.
+
+        Returns:
+            False if everything must be sent first.
+
+        Raises:
+            StaleSnapshot: a newer controller has taken over.
+            SnapshotError: even a full report contradicts itself.
+        """
+        greeted = self._fence.admit(request.epoch)
+        self.started, self.gone, self.ended = [], [], NONE_ENDED
+        self.whole = full = request.base_generation == 0
+        if not greeted or not self.follows(request):
+            return self._ask()
+        try:
+            if request.generation <= request.base_generation:
+                raise SnapshotError("generation", "does not grow")
+            self._check_clock(request.now_s, full)
+            if full:
+                self._clear()
+                self.fulls += 1
+            self._apply(request)
+            doubt = self._doubt(request, full)
+        except SnapshotError as error:
+            self._clear()
+            if full and self._broken:
+                raise
+            _log.warning("asking the controller for everything: %s", error)
+            self._broken = True
+            return self._ask()
+        except BaseException:
+            self._clear()  # half a report is no state
+            raise
+        if doubt:
+            _log.warning("asking the controller for everything: %s", doubt)
+            self._doubted_s = request.now_s
+            self._clear()
+            return self._ask()
+        self._broken = False if full else self._broken
+        self.generation = request.generation
+        self.now_s = self._clock_s = request.now_s
+        self._fence.reported()
+        return True
+
+    def follows(self, request: pb.CycleRequest) -> bool:
+        """Tells whether a report is everything, or what changed since the one taken last."""
+        base = request.base_generation
+        return request.epoch == self.epoch and (not base or base == self.generation)
+
+    def prepare(self, request: pb.CycleRequest) -> None:
+        """Reads what is long in a report; needs no turn, changes nothing but what is remembered."""
+        nodes = self._nodes.index
+        for job in request.jobs:
+            asked = job.request
+            for text, unknown_ok in ((asked.required_nodes, False), (asked.excluded_nodes, True)):
+                if LONG <= len(text) <= MAX_NODE_LIST:
+                    with contextlib.suppress(RequestError):  # it is told of when the job is taken
+                        nodes.parse(text, unknown_ok=unknown_ok)
+
+    def _ask(self) -> bool:
+        self.full_requests += 1
+        return False
+
+    def _check_clock(self, now_s: int, full: bool) -> None:
+        """Rule 6."""
+        before_s = self._clock_s
+        if not 0 <= now_s < LATEST_NOW_S:
+            raise SnapshotError("now_s", f"{now_s} is no time")
+        if before_s is None:
+            return
+        if abs(now_s - before_s) >= LEAP_S:
+            first_s, last_s = self._leapt_s
+            if not 0 <= now_s - last_s <= _GAP_S:
+                first_s = now_s
+            self._leapt_s = first_s, now_s
+            if not full or now_s - first_s < STAYS_S:
+                raise SnapshotError("now_s", f"leaps from {before_s} to {now_s}")
+            _log.warning("the controller's clock stays at %d: at %d it was wrong", now_s, before_s)
+            before_s = now_s + LEAP_S  # nothing that is remembered is of this clock
+        else:
+            self._leapt_s = (0, 0)
+        if now_s < before_s - SKEW_S:
+            if not full:
+                raise SnapshotError("now_s", f"runs back from {before_s} to {now_s}")
+            self._refusals.clear()  # their times are those of another clock
+            self._doubted_s = now_s - DOUBT_S
+
+    def _doubt(self, request: pb.CycleRequest, full: bool) -> str:
+        """What is odd for the first time and may come of a change that was lost (rule 7)."""
+        if self._running_table is not None and not (request.nodes or request.removed_nodes):
+            return ""
+        if self._running_table is None:
+            self._running_table = self._running.table()
+        found = oddities(
+            request.now_s, self._nodes.resources, self._nodes.table(), self._running_table
+        )
+        odd = dict(islice((*self._odd_names.items(), *islice(found, MOST_ODD)), MOST_ODD))
+        fresh = [f"{field} {text}" for field, text in odd.items() if field not in self._odd]
+        if not fresh:
+            self._odd = odd
+            return ""
+        shown = "; ".join(fresh[:3]) + (f" and {len(fresh) - 3} more" if len(fresh) > 3 else "")
+        if not full and request.now_s - self._doubted_s >= DOUBT_S:
+            return shown
+        self._odd = odd
+        _log.warning("planning with what is odd: %s", shown)
+        return ""
+
+    def _apply(self, request: pb.CycleRequest) -> None:
+        nodes, renumbered = self._nodes, self._nodes.renumbered
+        if nodes.apply(request.nodes, request.removed_nodes):
+            self._changes += 1
+        changed = nodes.renumbered != renumbered
+        for field, kept in (
+            ("partitions", self._partition_messages),
+            ("reservations", self._reservation_messages),
+            ("licences", self._licence_messages),
+        ):
+            if request.HasField(field) and getattr(request, field) != kept:
+                kept.CopyFrom(getattr(request, field))
+                changed = True
+        jobs = list(request.jobs)
+        ids = {job.id for job in jobs}
+        if len(ids) < len(jobs):
+            raise SnapshotError("jobs", "a job is there twice")
+        for job_id in request.removed_jobs:
+            if job_id in ids:
+                raise SnapshotError("removed_jobs", f"job {job_id[:64]} is changed and removed")
+            self._forget(job_id)
+        # What a changed job held before may lie on nodes that are gone: out with it first.
+        held = {job_id for job_id in ids if self._running.remove(job_id)}
+        if held:
+            self._running_table = None
+            self._changes += 1
+        if changed:
+            self._refer()
+        if len(self._pending) + len(self._running) + len(jobs) > MAX_JOBS:
+            raise SnapshotError("jobs", f"more than {MAX_JOBS} jobs")
+        self._take_pending([job for job in jobs if job.state == pb.JOB_STATE_PENDING])
+        running = [job for job in jobs if job.state != pb.JOB_STATE_PENDING]
+        self._take_running(running)
+        self._begin(running, held)
+        self.ended = _ended_table(request.ended, request.now_s)
+
+    def _refer(self) -> None:
+        """Resolves names into indexes anew, after nodes or partitions changed."""
+        nodes, hello = self._nodes, self.hello
+        odd: dict[str, str] = {}
+        partitions = read_partitions(self._partition_messages, nodes.index, odd)
+        licences = read_licences(self._licence_messages)
+        layout = Layout(
+            nodes=nodes.index,
+            resources=nodes.resources,
+            column=nodes.column,
+            memory_mib=nodes.memory_mib,
+            partitions={partition.name: at for at, partition in enumerate(partitions)},
+            partition_exclusive=tuple(partition.exclusive for partition in partitions),
+            partition_threads=tuple(
+                int(nodes.threads[partition.nodes].max(initial=1)) if hello.whole_cores else 1
+                for partition in partitions
+            ),
+            partition_mixed=tuple(
+                hello.whole_cores and len(set(nodes.threads[partition.nodes].tolist())) > 1
+                for partition in partitions
+            ),
+            reservations={
+                item.name: at for at, item in enumerate(self._reservation_messages.items)
+            },
+            licences={name: at for at, name in enumerate(licences)},
+            memory_consumable=hello.memory_consumable,
+            memory_optional=hello.memory_optional,
+            features=nodes.features,
+            unconsumed=nodes.unconsumed,
+        )
+        self._reservations = read_reservations(
+            self._reservation_messages, nodes.index, list(licences), odd
+        )
+        self._odd_names = odd
+        self._partitions = partitions
+        self._licence_total = np.array(list(licences.values()), dtype=np.int64)
+        self._layout = layout
+        self._lowered, self._lowered_bytes = {}, 0
+        requests = self._pending.requests()
+        self._pending.lower_again(
+            [self._lower(request) for request in requests], len(nodes.resources), len(licences)
+        )
+        held = [pb.Job.FromString(message) for message in self._running.messages()]
+        self._running = RunningJobs(len(nodes.resources), len(licences))
+        self._take_running(held)
+        self._job_table = self._running_table = None
+        self._changes += 1
+
+    def _lower(self, request: bytes) -> Lowered:
+        found = self._lowered.get(request)
+        if found is None:
+            full = self._lowered_bytes + len(request) > _MAX_LOWERED_BYTES
+            if full or len(self._lowered) >= _MAX_LOWERED:
+                self._lowered.clear()
+                self._lowered_bytes = 0
+            self._lowered_bytes += len(request)
+            found = lower(pb.Request.FromString(request), self._layout)
+            self._lowered[request] = found
+        return found
+
+    def _forget(self, job_id: str) -> None:
+        if self._running.remove(job_id):
+            self._running_table = None
+            self._changes += 1
+        if self._pending.remove(job_id):
+            self._job_table = None
+            self.gone.append(job_id)
+        self._refusals.forget(job_id)
+
+    def _take_pending(self, jobs: Sequence[pb.Job]) -> None:
+        if not jobs:
+            return
+        scalars: list[tuple[int, ...]] = []
+        words: list[tuple[str, ...]] = []
+        requests: list[bytes] = []
+        lowered: list[Lowered] = []
+        for job in jobs:
+            job_id, version, hold = job.id, job.version, job.hold
+            tasks, least_s = job.array_tasks, max(job.least_time_s, 0)
+            times = [_time(at_s) for at_s in (job.submit_s, job.eligible_s, job.begin_s)]
+            deadline_s = _time(job.deadline_s) or (1 if job.deadline_s else 0)
+            if version == 0 or not 0 <= hold <= pb.HOLD_OTHER:
+                raise SnapshotError(f"jobs[{job_id[:64]}]", "has no version or an unknown hold")
+            request = job.request.SerializeToString()
+            scalars.append(
+                (
+                    version - (1 << 64) if version >> 63 else version,
+                    min(job.priority, (1 << 63) - 1), *times,
+                    min(max(job.time_limit_s, 0), UNLIMITED_S), hold,
+                    min(tasks, MAX_COUNT), min(job.array_startable, tasks, MAX_COUNT),
+                    deadline_s, min(least_s, UNLIMITED_S),
+                )
+            )  # fmt: skip
+            words.append(
+                (
+                    _identifier(job_id), printable(job.name), printable(job.user),
+                    printable(job.account), printable(job.hold_text),
+                )
+            )  # fmt: skip
+            requests.append(request)
+            lowered.append(self._lower(request))
+        self._pending.put(scalars, words, requests, lowered)
+        self._job_table = None
+
+    def _take_running(self, jobs: Sequence[pb.Job]) -> None:
+        if not jobs:
+            return
+        scalars: list[tuple[int, int, int, bool]] = []
+        words: list[tuple[str, str, str, str]] = []
+        raw: list[bytes] = []
+        licences: list[tuple[int, ...]] = []
+        held: list[tuple[NDArray[np.int32], NDArray[np.int64]]] = []
+        for job in jobs:
+            job_id, allocation = _identifier(job.id), job.allocation
+            if job.state not in (pb.JOB_STATE_RUNNING, pb.JOB_STATE_COMPLETING):
+                raise SnapshotError(f"jobs[{job_id}].state", "is unknown")
+            start_s, end_s = allocation.start_s, min(allocation.end_s, LATEST_S - 1)
+            if not (0 <= start_s < LATEST_S and end_s >= 0):
+                raise SnapshotError(f"jobs[{job_id}].allocation", "has an impossible time")
+            if job.state == pb.JOB_STATE_RUNNING:
+                end_s = min(end_s or start_s + UNLIMITED_S, start_s + 10 * UNLIMITED_S)
+            scalars.append(
+                (
+                    start_s, end_s, self._layout.partitions.get(allocation.partition, -1),
+                    allocation.exclusive,
+                )
+            )  # fmt: skip
+            words.append((job_id, printable(job.name), printable(job.user), printable(job.account)))
+            raw.append(job.SerializeToString())
+            wanted = [0] * len(self._layout.licences)
+            for use in allocation.licences:
+                if (at := self._layout.licences.get(use.name)) is not None:
+                    wanted[at] += min(use.count, MAX_COUNT)
+            licences.append(tuple(wanted))
+            held.append(self._held(job_id, allocation))
+        self._running.put(scalars, words, raw, licences, held)
+        self._running_table = None
+
+    def _begin(self, jobs: Sequence[pb.Job], held: Container[str]) -> None:
+        """Notes which jobs began to run with this report, and that others end.
+
+        Args:
+            jobs: those that hold nodes now.
+            held: ids of those that did so before.
+        """
+        for job in jobs:
+            waited = self._pending.remove(job.id)
+            if waited:
+                self._job_table = None
+                self._refusals.forget(job.id)
+            allocation = job.allocation
+            if job.state == pb.JOB_STATE_COMPLETING:
+                self._changes += 1
+                if waited:  # it ran and ended between two reports
+                    self.started.append(Began(job.id, allocation.start_s, allocation.partition))
+            elif job.id not in held:
+                self.started.append(Began(job.id, allocation.start_s, allocation.partition))
+
+    def _held(
+        self, job_id: str, allocation: pb.Allocation
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Nodes of an allocation, ascending, and what is held on each."""
+        parts: list[NDArray[np.int32]] = []
+        vectors: list[list[int]] = []
+        most = max(len(use.gres) for use in allocation.uses) if allocation.uses else 0
+        if len(allocation.uses) > max(len(self._layout.nodes), 1) or most > MAX_GRES_KINDS:
+            raise SnapshotError(f"jobs[{job_id}].allocation", "holds more kinds than there are")
+        for use in allocation.uses:
+            try:
+                nodes = self._layout.nodes.parse(use.nodes)
+            except RequestError as error:
+                raise SnapshotError(f"jobs[{job_id}].allocation", str(error)) from error
+            if use.cpus > MAX_COUNT or use.memory_mib > MAX_AMOUNT:
+                raise SnapshotError(f"jobs[{job_id}].allocation", "impossible size")
+            vector = [0] * len(self._layout.resources)
+            vector[CPUS] = use.cpus
+            vector[MEMORY_MIB] = use.memory_mib if self._layout.memory_consumable else 0
+            self._layout.gres(use.gres, vector)
+            parts.append(nodes)
+            vectors.append(vector)
+        if len(parts) == 1:
+            return parts[0], np.repeat(np.array(vectors, np.int64), len(parts[0]), axis=0)
+        if not parts:
+            return np.empty(0, np.int32), np.empty((0, len(self._layout.resources)), np.int64)
+        nodes = np.concatenate(parts)
+        order = np.argsort(nodes, kind="stable")
+        nodes = nodes[order]
+        if (nodes[1:] == nodes[:-1]).any():
+            raise SnapshotError(f"jobs[{job_id}].allocation", "holds a node twice")
+        use_rows = np.repeat(
+            np.array(vectors, dtype=np.int64), [len(part) for part in parts], axis=0
+        )
+        return nodes, use_rows[order]
+
+    def refuse(
+        self,
+        job_id: str,
+        version: int,
+        text: str,
+        now_s: int,
+        *,
+        busy: bool = False,
+        nodes: Sequence[str] = (),
+        partition: str = "",
+    ) -> None:
+        """Holds a job back whose start on some nodes was refused (rule 5); busy: for a moment."""
+        words = printable(text) or "the controller refused to start it"
+        self._refusals.add(
+            job_id, version, words, changes=self._changes, now_s=now_s, busy=busy, nodes=nodes,
+            partition=partition,
+        )  # fmt: skip
+
+    def _others(self, jobs: JobTable, row: int, names: frozenset[str]) -> tuple[int, ...]:
+        """The nodes of these names, if the job can do without them; otherwise none."""
+        index = self._nodes.table().index
+        nodes = {index[name] for name in names if name in index} - set(jobs.required[row])
+        usable = self._nodes.table().usable
+        left = {
+            node
+            for partition in jobs.partitions[row]
+            for node in self._partitions[partition].nodes.tolist()
+            if usable[node]
+        }
+        left -= nodes | set(jobs.excluded[row])
+        return tuple(nodes) if len(left) >= jobs.min_nodes[row] else ()
+
+    @property
+    def changes(self) -> int:
+        """Counts what may make a start possible that was refused."""
+        return self._changes
+
+    def next_retry_s(self) -> int | None:
+        """When the next refused start may be tried again, whatever happens until then."""
+        return self._refusals.next_retry_s(self._changes, self.now_s)
+
+    def snapshot(self) -> tuple[Snapshot, NDArray[np.int64]]:
+        """Returns what is known, frozen, and the ascending serial numbers of its job rows."""
+        if self._job_table is None:
+            self._job_table = self._pending.table()
+        if self._running_table is None:
+            self._running_table = self._running.table()
+        jobs, serials = self._job_table
+        if self._refusals:
+            rows = self._pending.rows_of(self._refusals, serials)
+            jobs = self._refusals.overlay(
+                jobs, rows, changes=self._changes, now_s=self.now_s, others=self._others,
+                partitions=self._layout.partitions,
+            )  # fmt: skip
+        nodes = self._nodes.table()
+        snapshot = Snapshot(
+            now_s=self.now_s,
+            generation=self.generation,
+            resources=self._nodes.resources,
+            nodes=nodes,
+            jobs=jobs,
+            running=_now_running(self._running_table, self.now_s),
+            partitions=self._partitions,
+            reservations=self._reservations,
+            licences=tuple(self._layout.licences),
+            licence_total=self._licence_total,
+            ended=self.ended,
+            topology=self._switches(nodes.names),
+        )
+        if snapshot.topology is None and not self._warned and jobs.switches.any():
+            self._warned = True
+            _log.warning("a job asks for --switches: left to the controller: no switches known")
+        return imply(snapshot, self._wait_s), serials
+
+
+def _time(at_s: int) -> int:
+    """A time that users say, within bounds; one before all times is none."""
+    return min(max(at_s, 0), LATEST_S - 1)
+
+
+def _now_running(running: RunningTable, now_s: int) -> RunningTable:
+    """With starts that are not in the future, and ends that are not before them."""
+    start_s = np.minimum(running.start_s, now_s)
+    end_s = np.where((running.end_s > 0) & (running.end_s < start_s), start_s, running.end_s)
+    if (start_s == running.start_s).all() and (end_s == running.end_s).all():
+        return running
+    return dataclasses.replace(running, start_s=start_s, end_s=end_s)
+
+
+def _ended_table(messages: Sequence[pb.EndedJob], now_s: int) -> EndedTable:
+    """The jobs that ended; such that make no sense teach nothing and are left out."""
+    if len(messages) > MAX_ENDED:
+        messages = messages[-MAX_ENDED:]
+    rows = [
+        (
+            _identifier(job.id),
+            printable(job.name),
+            printable(job.user),
+            job.start_s,
+            job.end_s,
+            min(job.time_limit_s, UNLIMITED_S),
+            job.ending if job.ending in Ending._value2member_map_ else Ending.UNKNOWN,
+        )
+        for job in messages
+        if 0 < job.start_s < job.end_s <= now_s + SKEW_S and job.time_limit_s >= 0
+    ]
+    if not rows:
+        return NONE_ENDED
+    kinds = (object, object, object, np.int64, np.int64, np.int64, np.int8)
+    columns = zip(*rows, strict=True)
+    return EndedTable(*(np.array(c, dtype=k) for c, k in zip(columns, kinds, strict=True)))
+
+
+def _bounded(hello: pb.HelloRequest) -> pb.HelloRequest:
+    """A copy of which no word is long."""
+    kept = pb.HelloRequest()
+    kept.CopyFrom(hello)
+    kept.controller, kept.cluster = printable(hello.controller), printable(hello.cluster)
+    del kept.features[:]
+    kept.features.extend(printable(word) for word in hello.features[:MAX_FEATURES])
+    return kept
+
+
+def _identifier(text: str) -> str:
+    if not text or len(text) > MAX_ID or not text.isprintable() or " " in text:
+        raise SnapshotError("jobs.id", f"'{text[:64]}' is no job id")
+    return text

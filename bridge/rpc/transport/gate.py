@@ -1,0 +1,545 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The door before a gRPC server: lets in only whom it knows, and of each only so much.
+
+gRPC cannot tell who is at the other end of a Unix socket. So the gate listens at the public
+socket, finds out who connects, closes the connection of those who may not enter, and passes the
+bytes of the others on to the server's private socket. Where that server needs to know who it is,
+the gate tells it in the address it connects from (`Badges`).
+
+Rules
+    1. One thread for all connections of a gate; none of them can make it wait.
+    2. An owner (a user; over TCP an address) has at most `per_owner` connections. When there are
+       `total` in all, the owner with most of them gives one up: whoever came first has no more
+       right to stay than others.
+    3. A connection that has not introduced itself in `greeting_s`, one whose client takes nothing
+       of its answers for `stall_s`, and one that is older than `age_s`, are closed.
+    4. Without a descriptor to accept with, one that is kept for that is used to turn callers away.
+    5. What is turned away is counted, and told in the log: of an owner the first one at once, all
+       others summed up once a minute.
+"""
+
+import contextlib
+import errno
+import logging
+import math
+import os
+import resource
+import secrets
+import selectors
+import socket
+import struct
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Protocol
+
+from bridge.rpc.transport.relay import READ, Allowance, Link
+
+_log = logging.getLogger(__name__)
+
+_CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
+_SWEEP_S = 1.0
+_TOLD_S = 60.0
+_MOST_OWNERS_TOLD = 16
+_AT_ONCE = 32
+"""Connections accepted before those that are there get their turn."""
+
+Route = Callable[[int], str | None]
+"""User id to the private socket that serves it; None: may not enter."""
+
+Refused = Callable[[str, str], None]
+"""Told of everything turned away: the gate's key, and "user", "connections", "descriptors",
+"greeting", "stalled" or "age"."""
+
+
+def _nobody(_key: str, _reason: str) -> None:
+    """Tells nobody."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What one gate lets happen.
+
+    Attributes:
+        per_owner, total: connections.
+        greeting_s: until the first byte, or the end of the TLS handshake.
+        stall_s: while a side takes nothing of what is there for it.
+        age_s: of a connection.
+    """
+
+    per_owner: int = 16
+    total: int = 128
+    greeting_s: float = 10.0
+    stall_s: float = 60.0
+    age_s: float = math.inf
+
+
+@dataclass
+class Known:
+    """A caller, once it is known who it is.
+
+    Attributes:
+        owner: whom connections are counted for.
+        target: the private socket; None: may not enter.
+        allowance: of bytes; None: no bound.
+        badge: address to connect from; None: any.
+        unwelcome: may not enter, but there is somebody behind the target who tells him so.
+    """
+
+    owner: Hashable
+    target: str | None
+    allowance: Allowance | None = None
+    badge: str | None = None
+    unwelcome: bool = False
+
+
+class Badges:
+    """Addresses that tell a server behind a gate which user a connection is of.
+
+    They are names in the kernel's abstract namespace that nobody can guess beforehand. Only the
+    gate can connect to the private socket, so only it can show one.
+    """
+
+    def __init__(self) -> None:
+        self._secret = secrets.token_hex(8)
+        self._count = 0
+
+    def of(self, uid: int) -> str:
+        """A new address for a connection of a user."""
+        self._count += 1
+        return f"\0schedbridge-{self._secret}-{uid}-{self._count}"
+
+    def read(self, peer: str) -> int | None:
+        """The user, from what gRPC calls its peer; None: it was not connected by the gate."""
+        head, _, rest = peer.partition(f"unix-abstract:schedbridge-{self._secret}-")
+        uid, _, _ = rest.partition("-")
+        return int(uid) if not head and uid.isdigit() else None
+
+
+class Policy(Protocol):
+    """How a gate finds out who calls."""
+
+    def introduce(self, client: socket.socket) -> "Known | Handshake":
+        """Looks at a new connection; may raise OSError."""
+
+
+class Handshake(Protocol):
+    """An introduction that takes several messages.
+
+    Attributes:
+        client: the socket, as it is to be used afterwards.
+        owner: whom it is counted for meanwhile.
+    """
+
+    client: socket.socket
+    owner: Hashable
+
+    def step(self) -> "Known | int":
+        """Goes on: who it is, or what is waited for. OSError: it has failed."""
+
+
+class Peers:
+    """Asks the kernel who is at the other end of a Unix socket."""
+
+    def __init__(
+        self,
+        route: Route,
+        *,
+        badges: Badges | None = None,
+        allowance: Callable[[int], Allowance | None] = lambda _uid: None,
+    ) -> None:
+        """Routes users.
+
+        Args:
+            route: to which private socket.
+            badges: makes the addresses from which they are connected; None: any.
+            allowance: of bytes for a user, made anew when his first connection comes.
+        """
+        self._route = route
+        self._badges = badges
+        self._allowance = allowance
+
+    def introduce(self, client: socket.socket) -> Known:
+        """Reads the credentials."""
+        raw = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        _, uid, _ = _CREDENTIALS.unpack(raw)
+        target = self._route(uid)
+        badge = self._badges.of(uid) if self._badges is not None and target is not None else None
+        return Known(uid, target, self._allowance(uid) if target is not None else None, badge)
+
+
+class Gate:
+    """Listens at a socket and lets in whom its policy knows."""
+
+    def __init__(
+        self,
+        listener: socket.socket,
+        key: str,
+        policy: Policy,
+        *,
+        bounds: Bounds | None = None,
+        refused: Refused = _nobody,
+    ) -> None:
+        """Prepares a gate.
+
+        Args:
+            listener: a socket that listens; closed by whoever made it.
+            key: names the gate in log and metrics.
+            policy: finds out who calls.
+            bounds: what may happen.
+            refused: told of everything turned away.
+        """
+        self._listener = listener
+        listener.setblocking(False)
+        self._key = key
+        self._policy = policy
+        self._bounds = bounds or Bounds()
+        self._tell = Complaints(key, refused)
+        self._links: set[Link] = set()
+        self._greeting: dict[Handshake, float] = {}
+        self._count: Counter[Hashable] = Counter()
+        self._allowances: dict[Hashable, Allowance] = {}
+        self._spare: int | None = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+        self._selector = selectors.DefaultSelector()
+        self._heard, self._woken = socket.socketpair()
+        self._closing = False
+        self._swept = time.monotonic()
+        self._thread = threading.Thread(target=self._run, name=f"gate {key}", daemon=True)
+
+    def start(self) -> None:
+        """Begins to let people in."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Closes all connections; the listener is its owner's to close."""
+        self._closing = True
+        # The thread may see that and end before it is woken, so what wakes it is closed here.
+        if self._thread.is_alive():
+            self._woken.send(b"x")
+            self._thread.join(timeout=5)
+        else:
+            self._end()
+        self._heard.close()
+        self._woken.close()
+
+    # ------------------------------------------------------------------ the loop
+
+    def _run(self) -> None:
+        self._selector.register(self._listener, READ, None)
+        self._selector.register(self._heard, READ, None)
+        try:
+            while not self._closing:
+                try:
+                    self._turn()
+                except Exception:
+                    # Whichever connection it was: none may keep the gate from serving others.
+                    _log.exception("gate %s failed: all its connections are closed", self._key)
+                    for link in list(self._links):
+                        self._leave(link)
+                    for handshake in list(self._greeting):
+                        self._drop(handshake)
+        finally:
+            self._end()
+
+    def _turn(self) -> None:
+        """Waits for something to happen, and does what is due."""
+        ready = self._selector.select(self._timeout_s(time.monotonic()))
+        now = time.monotonic()
+        for found in {key.data for key, _ in ready if key.data is not None}:
+            self._go_on(found, now)
+        if any(key.fileobj is self._listener for key, _ in ready):
+            self._accept(now)
+        for link in [link for link in self._links if 0 < link.resume_at <= now]:
+            link.resume_at = 0
+            self._go_on(link, now)
+        if now - self._swept >= _SWEEP_S:
+            self._swept = now
+            self._sweep(now)
+
+    def _timeout_s(self, now: float) -> float | None:
+        if not self._links and not self._greeting and not self._tell.owes:
+            return None
+        paused = [link.resume_at - now for link in self._links if link.resume_at > now]
+        return max(min([_SWEEP_S, *paused]), 0.001)
+
+    def _end(self) -> None:
+        for link in list(self._links):
+            link.close()
+        for handshake in list(self._greeting):
+            handshake.client.close()
+        self._links.clear()
+        self._greeting.clear()
+        self._selector.close()
+        if self._spare is not None:
+            os.close(self._spare)
+            self._spare = None
+
+    def _watch(self, sock: socket.socket, events: int, data: object) -> None:
+        known = self._selector.get_map().get(sock)
+        if known is None:
+            if events:
+                self._selector.register(sock, events, data)
+        elif not events:
+            self._selector.unregister(sock)
+        elif known.events != events or known.data is not data:
+            self._selector.modify(sock, events, data)
+
+    def _forget(self, sock: socket.socket) -> None:
+        if sock.fileno() >= 0 and sock in self._selector.get_map():
+            self._selector.unregister(sock)
+
+    # ------------------------------------------------------------------ coming
+
+    def _accept(self, now: float) -> None:
+        for _ in range(_AT_ONCE):
+            try:
+                client, _address = self._listener.accept()
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError as error:
+                if error.errno not in (errno.EMFILE, errno.ENFILE):
+                    return  # e.g. the caller has gone again
+                if not self._turn_away():
+                    return
+                continue
+            try:
+                self._admit(client, now)
+            except OSError as error:
+                client.close()
+                self._tell.complain("server", None, now, error.strerror or str(error))
+
+    def _turn_away(self) -> bool:
+        """Makes room for somebody who knocks with the spare descriptor, and shows him out."""
+        if self._spare is not None:
+            os.close(self._spare)
+            self._spare = None
+        try:
+            client, _ = self._listener.accept()
+        except OSError:
+            return False
+        else:
+            self._tell.complain("descriptors", None, time.monotonic())
+            client.close()
+        finally:
+            with contextlib.suppress(OSError):
+                self._spare = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+        return True
+
+    def _admit(self, client: socket.socket, now: float) -> None:
+        found = self._policy.introduce(client)
+        if isinstance(found, Known):
+            if found.target is None:
+                self._tell.complain("user", found.owner, now)
+                client.close()
+            else:
+                self._enter(client, found, now)
+            return
+        # Who fills the places of his own address must not keep others of that address out: a
+        # handshake that is meant to end does so within milliseconds, the oldest one is given up.
+        theirs = [other for other in self._greeting if other.owner == found.owner]
+        if len(theirs) >= self._bounds.per_owner:
+            self._tell.complain("connections", found.owner, now)
+            self._drop(theirs[0])
+        if not self._make_room(found.owner, now):
+            found.client.close()
+            return
+        self._count[found.owner] += 1
+        self._greeting[found] = now
+        self._greet(found, now)
+
+    def _greet(self, handshake: "Handshake", now: float) -> None:
+        try:
+            found = handshake.step()
+        except OSError:
+            self._drop(handshake)
+            return
+        if isinstance(found, int):
+            self._watch(handshake.client, found, handshake)
+            return
+        self._forget(handshake.client)
+        del self._greeting[handshake]
+        self._less(handshake.owner)
+        if found.target is None:
+            self._tell.complain("user", found.owner, now)
+            handshake.client.close()
+            return
+        try:
+            self._enter(handshake.client, found, now)
+        except OSError as error:
+            handshake.client.close()
+            self._tell.complain("server", None, now, error.strerror or str(error))
+
+    def _enter(self, client: socket.socket, caller: Known, now: float) -> None:
+        assert caller.target is not None
+        if caller.unwelcome:
+            self._tell.complain("user", caller.owner, now)
+        if not self._make_room(caller.owner, now):
+            client.close()
+            return
+        server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            if caller.badge is not None:
+                server.bind(caller.badge)
+            server.settimeout(2)
+            server.connect(caller.target)
+        except OSError:
+            server.close()
+            raise
+        allowance = self._allowances.setdefault(caller.owner, caller.allowance) \
+            if caller.allowance is not None else None  # fmt: skip
+        link = Link(client, server, caller.owner, allowance, now)
+        self._count[caller.owner] += 1
+        self._links.add(link)
+        self._go_on(link, now)
+
+    def _make_room(self, owner: Hashable, now: float) -> bool:
+        """Whether an owner may have another connection; may close one of another's."""
+        held = self._count[owner]
+        if held >= self._bounds.per_owner:
+            self._tell.complain("connections", owner, now)
+            return False
+        if len(self._links) + len(self._greeting) < self._bounds.total:
+            return True
+        most, count = self._count.most_common(1)[0]
+        self._tell.complain("connections", most if count > held + 1 else owner, now)
+        if count <= held + 1:
+            return False
+        waiting = [handshake for handshake in self._greeting if handshake.owner == most]
+        if waiting:
+            self._drop(waiting[0])
+        else:
+            theirs = [link for link in self._links if link.owner == most]
+            self._leave(min(theirs, key=lambda link: link.moved))
+        return True
+
+    # ------------------------------------------------------------------ staying and going
+
+    def _go_on(self, found: object, now: float) -> None:
+        if isinstance(found, Link):
+            if found in self._links:
+                found.step(now)
+                self._settle(found, now)
+        elif found in self._greeting:
+            self._greet(found, now)
+
+    def _settle(self, link: Link, now: float) -> None:
+        if link.over:
+            self._leave(link)
+            return
+        for sock, events in zip(link.sockets, link.interest(now), strict=True):
+            self._watch(sock, events, link)
+
+    def _leave(self, link: Link) -> None:
+        for sock in link.sockets:
+            self._forget(sock)
+        link.close()
+        if link in self._links:
+            self._links.discard(link)
+            self._less(link.owner)
+
+    def _drop(self, handshake: "Handshake") -> None:
+        self._forget(handshake.client)
+        handshake.client.close()
+        if self._greeting.pop(handshake, None) is not None:
+            self._less(handshake.owner)
+
+    def _less(self, owner: Hashable) -> None:
+        self._count[owner] -= 1
+        if self._count[owner] <= 0:
+            del self._count[owner]
+
+    def _sweep(self, now: float) -> None:
+        bounds = self._bounds
+        for link in list(self._links):
+            if not link.heard and now - link.began > bounds.greeting_s:
+                reason = "greeting"
+            elif link.stuck_since is not None and now - link.stuck_since > bounds.stall_s:
+                reason = "stalled"
+            elif now - link.began > bounds.age_s:
+                reason = "age"
+            else:
+                continue
+            self._tell.complain(reason, link.owner, now)
+            self._leave(link)
+        for handshake, began in list(self._greeting.items()):
+            if now - began > bounds.greeting_s:
+                self._tell.complain("greeting", handshake.owner, now)
+                self._drop(handshake)
+        for owner in [owner for owner in self._allowances if owner not in self._count]:
+            if not self._allowances[owner].wait_s(now):
+                allowance = self._allowances[owner]
+                if allowance.left >= allowance.burst:  # nothing is owed: may be forgotten
+                    del self._allowances[owner]
+        self._tell.sum_up(now)
+
+
+class Complaints:
+    """Tells log and metrics of what was turned away; the log not more than it can take."""
+
+    def __init__(self, key: str, refused: Refused) -> None:
+        self._key = key
+        self._refused = refused
+        self._told: set[tuple[str, Hashable]] = set()
+        self._more: Counter[tuple[str, Hashable]] = Counter()
+        self._summed = -math.inf
+
+    @property
+    def owes(self) -> bool:
+        """There is something to be summed up."""
+        return bool(self._told)
+
+    def complain(self, reason: str, owner: Hashable, now: float, why: str = "") -> None:
+        """Notes one."""
+        self._refused(self._key, reason)
+        if not self._told:
+            self._summed = now
+        about = (reason, owner)
+        if about in self._told or len(self._told) >= _MOST_OWNERS_TOLD:
+            self._more[about if about in self._told else (reason, "others")] += 1
+            return
+        self._told.add(about)
+        _log.warning("%s: refused %s (%s)", self._key, _shown(owner), why or reason)
+
+    def sum_up(self, now: float) -> None:
+        """Tells what was not told, once a minute."""
+        if not self._told or now - self._summed < _TOLD_S:
+            return
+        for (reason, owner), count in self._more.items():
+            _log.warning(
+                "%s: refused %s %d times more within a minute (%s)",
+                self._key, _shown(owner), count, reason,
+            )  # fmt: skip
+        self._told = set(self._more) if self._more else set()
+        self._more.clear()
+        self._summed = now
+
+
+def _shown(owner: Hashable) -> str:
+    if owner is None:
+        return "a connection"
+    return f"user {owner}" if isinstance(owner, int) else str(owner)
+
+
+def affordable(most: int, kept: int, gates: int = 1) -> int:
+    """How many connections there are descriptors for.
+
+    Each takes three: the client's, the server's, and the one by which gRPC has it.
+
+    Args:
+        most: at most so many.
+        kept: descriptors for everything else.
+        gates: that share the rest.
+    """
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(2, min(most, (limit - kept) // (3 * gates)))
+
+
+def raise_descriptor_limit() -> int:
+    """Asks for as many descriptors as this process may have; returns how many those are."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        return hard
+    return soft

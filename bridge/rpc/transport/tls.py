@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who calls over TCP: certificates of one authority, and of those only the ones that are named.
+
+Rules
+    1. The handshake ends, and the name in the certificate is looked at, before a byte of the call
+       is read. Behind the gate there is no TLS any more.
+    2. A certificate of the authority that is not named reaches a server that reads no message and
+       says so.
+    3. Connections that have not shown a certificate are counted for the address they come from,
+       the others for the name in the certificate: strangers take nobody's place.
+"""
+
+import socket
+import ssl
+from collections.abc import Hashable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from bridge import files
+from bridge.errors import ConfigError
+from bridge.rpc.transport.gate import Known
+from bridge.rpc.transport.relay import READ, WRITE, Allowance
+from bridge.service.config import TlsSection
+
+_KEEPALIVE_S = 30
+_MOST_NAMES = 100
+_WORDS = "this certificate may not call (controller.tls.subjects)"
+_STRANGERS_RATE, _STRANGERS_BURST = 64 << 10, 512 << 10
+
+
+class Certificates:
+    """Lets in only certificates whose name is configured; a `bridge.rpc.transport.gate.Policy`."""
+
+    def __init__(self, tls: TlsSection, target: str, strangers: str) -> None:
+        """Reads keys and certificates.
+
+        Args:
+            tls: which.
+            target: the private socket behind the gate.
+            strangers: that of the server for those who are not named.
+
+        Raises:
+            ConfigError: one of them cannot be read.
+        """
+        self._context = _context(tls)
+        self._subjects = frozenset(tls.subjects)
+        self._target = target
+        self._strangers = strangers
+
+    def introduce(self, client: socket.socket) -> "_TlsHandshake":
+        """Begins a handshake."""
+        for option, value in (
+            (socket.TCP_KEEPIDLE, _KEEPALIVE_S),
+            (socket.TCP_KEEPINTVL, _KEEPALIVE_S // 3),
+            (socket.TCP_USER_TIMEOUT, 2000 * _KEEPALIVE_S),
+        ):
+            client.setsockopt(socket.IPPROTO_TCP, option, value)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        client.setblocking(False)
+        owner = str(client.getpeername()[0])
+        secured = self._context.wrap_socket(
+            client, server_side=True, do_handshake_on_connect=False, suppress_ragged_eofs=True
+        )
+        return _TlsHandshake(secured, owner, self._subjects, (self._target, self._strangers))
+
+
+class _TlsHandshake:
+    """One handshake; a `bridge.rpc.transport.gate.Handshake`."""
+
+    client: socket.socket
+    owner: Hashable
+
+    def __init__(
+        self,
+        client: ssl.SSLSocket,
+        owner: Hashable,
+        subjects: frozenset[str],
+        targets: tuple[str, str],
+    ) -> None:
+        self.client = client
+        self.owner = owner
+        self._tls = client
+        self._subjects = subjects
+        self._target, self._strangers = targets
+
+    def step(self) -> Known | int:
+        """Goes on with it."""
+        try:
+            self._tls.do_handshake()
+        except ssl.SSLWantReadError:
+            return READ
+        except ssl.SSLWantWriteError:
+            return WRITE
+        names = _names(self._tls)
+        known = sorted(names & self._subjects)
+        if known:
+            return Known(f"certificate {known[0]}", self._target)
+        shown = ", ".join(sorted(names))[:200]
+        return Known(
+            f"certificate {shown or 'without a name'} from {self.owner}",
+            self._strangers,
+            Allowance(_STRANGERS_RATE, _STRANGERS_BURST),
+            unwelcome=True,
+        )
+
+
+def _names(tls: ssl.SSLSocket) -> set[str]:
+    """Common names and alternative names of the other side's certificate."""
+    found = tls.getpeercert() or {}
+    subject: Iterable[object] = found.get("subject", ())
+    pairs = [pair for part in subject for pair in part]  # type: ignore[attr-defined]
+    names = {str(value) for key, value in pairs if key == "commonName"}
+    alternative: Iterable[tuple[str, object]] = found.get("subjectAltName", ())  # type: ignore[assignment]
+    names |= {str(value) for _, value in list(alternative)[:_MOST_NAMES]}
+    return names
+
+
+def _context(tls: TlsSection) -> ssl.SSLContext:
+    for key in ("ca", "cert", "key"):
+        path: Path = getattr(tls, key)
+        try:
+            files.read_bytes(path)
+        except OSError as error:
+            raise ConfigError(
+                f"controller.tls.{key}", f"cannot read {path}: {error.strerror}"
+            ) from error
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["h2"])
+    try:
+        context.load_cert_chain(tls.cert, tls.key, password=lambda: "")
+    except (OSError, ValueError) as error:
+        problem = f"{tls.cert} and {tls.key} are no certificate with its key"
+        raise ConfigError("controller.tls.cert", problem) from error
+    try:
+        context.load_verify_locations(tls.ca)
+    except (OSError, ValueError) as error:
+        raise ConfigError("controller.tls.ca", f"{tls.ca} holds no certificate") from error
+    context.verify_mode = ssl.CERT_REQUIRED
+    return context
+
+
+class Refusing(grpc.GenericRpcHandler):  # type: ignore[misc]
+    """Answers every call that its certificate is not named, before its message is read."""
+
+    def service(self, handler_call_details: Any) -> Any:
+        """The same for all methods."""
+        del handler_call_details
+
+        def refuse(_messages: Any, context: grpc.ServicerContext) -> None:
+            context.abort(grpc.StatusCode.PERMISSION_DENIED, _WORDS)
+
+        return grpc.stream_unary_rpc_method_handler(refuse)
+
+
+class RefusingServer:
+    """What those reach whose certificate is not named."""
+
+    def __init__(self, path: str) -> None:
+        """Begins to serve at a private socket."""
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="strangers")
+        options = [
+            ("grpc.max_receive_message_length", 1 << 10),
+            ("grpc.max_metadata_size", 8 << 10),
+            ("grpc.http2.bdp_probe", 0),  # a caller may be 64 KiB ahead, not megabytes
+            ("grpc.max_concurrent_streams", 4),
+            ("grpc.max_connection_age_ms", 10_000),
+            ("grpc.max_connection_age_grace_ms", 1_000),
+            ("grpc.so_reuseport", 0),
+        ]
+        self._server = grpc.server(self._pool, handlers=[Refusing()], options=options)
+        self._server.add_insecure_port(f"unix:{path}")
+        self._server.start()
+
+    def stop(self) -> None:
+        """Ends at once."""
+        self._server.stop(0)
+        self._pool.shutdown(wait=False)

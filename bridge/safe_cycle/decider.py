@@ -1,0 +1,446 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Drives the cycle safely: whatever a policy does, every snapshot gets a legal plan.
+
+Every cycle has a source of chance of its own, drawn from the seed and the snapshot's generation: so
+a cycle that was recorded gives its plan again, without the cycles before it.
+
+Rules
+    1. A cycle that fails is looked into (`bridge.safe_cycle.culprit_search`): the jobs that make it
+       fail are set aside, each with a reason, and the same policy plans the rest. Likewise running
+       jobs, reservations and nodes that make it fail: what they hold is closed to everybody.
+    2. What is set aside is tried again when it has changed, its partition, the site's rules or the
+       policy has, and after `RETRY_S`.
+    3. If that does not help, because the policy fails whoever waits, or with most of those who do,
+       or because not all was found in the time there is, the conservative plan serves for this
+       cycle. It has the same protection. If even that fails, the plan is empty: every job waits,
+       with a reason. There is always a plan.
+    4. A search that brought nothing is not repeated in every cycle, but after 2, 4, ... at most
+       `MOST_SKIPPED` failures. One that ran out of time goes on in the next cycle.
+    5. The state changes only with a plan of the policy that serves. What predictors learn of jobs
+       that ended is no part of any plan and told once: if the policy has no plan, what its predict
+       stage alone makes of the snapshot is kept. So it is neither lost nor learnt twice.
+    6. A policy that had to be interrupted (`bridge.safe_cycle.watchdog`) rests for as many cycles,
+       too.
+    7. A state with which the policy fails and without which it does not is given up, first what was
+       announced, then what was learnt.
+"""
+
+import dataclasses
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bridge.cycle import CycleResult, run_cycle
+from bridge.errors import InvalidPlan, PolicyError
+from bridge.model.answer import LATE, Answer
+from bridge.model.plan import Plan
+from bridge.model.reasons import Reason, ReasonCode
+from bridge.model.site import NO_RULES, Site
+from bridge.model.snapshot import Snapshot
+from bridge.ports import Ask, Context, Environment, Policy, State, Telemetry
+from bridge.registry import PRESETS, build
+from bridge.safe_cycle.culprit_search import Search
+from bridge.safe_cycle.exclusion import Kind, mark_of, name_of, nothing, whole, without
+from bridge.safe_cycle.watchdog import Overtime
+
+_log = logging.getLogger(__name__)
+
+PATIENCE_S = 2.0
+"""Time that looking for culprits may take in one cycle, by the clock that is handed in."""
+RETRY_S = 3600
+MOST_SKIPPED = 64
+_SHARE = 4
+"""If more than one job in so many is at fault, though none of them is alone, the policy is."""
+_CLOSED = (Kind.RUNNING, Kind.RESERVATION, Kind.NODE)
+_MOST_TEXT = 160
+_WORDS = {
+    Kind.PENDING: "job",
+    Kind.ENDED: "ended job",
+    Kind.RUNNING: "running job",
+    Kind.RESERVATION: "reservation",
+    Kind.NODE: "node",
+}
+
+
+class _TookTooLong(PolicyError):
+    """A policy that was interrupted."""
+
+
+class _Late:
+    """A solver that has no time: culprits are looked for without it."""
+
+    def warm_up(self) -> None:
+        """Needs none."""
+
+    def begin(self) -> None:
+        """Nothing begins."""
+
+    def elapsed_s(self) -> float:
+        """No time passes."""
+        return 0.0
+
+    def alarm(self, left_s: float) -> None:
+        """Has no clock."""
+        del left_s
+
+    def solve(self, ask: Ask) -> Answer:
+        """Has no answer."""
+        del ask
+        return Answer(None, problem=LATE)
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """What is set aside: what it was like, since when, and what users are told."""
+
+    mark: str
+    since_s: int
+    text: str
+
+
+@dataclass
+class _Aside:
+    """Whom the cycles of one policy go without.
+
+    Attributes:
+        known: what is set aside, by kind and name.
+        open: groups of jobs, by id, among which culprits are still looked for.
+        skip, skipped: failures until the next search, and how many that were the last time.
+        rests: why the policy is not even tried until then; None: it is.
+    """
+
+    known: dict[tuple[Kind, str], _Entry] = field(default_factory=dict)
+    open: list[set[str]] = field(default_factory=list)
+    skip: int = 0
+    skipped: int = 1
+    rests: PolicyError | None = None
+
+    def rows(self, snapshot: Snapshot) -> dict[Kind, dict[int, str]]:
+        """Rows of a snapshot that are set aside, and why; forgets who left or has changed."""
+        found: dict[Kind, dict[int, str]] = {}
+        if not self.known:
+            return found
+        still: dict[tuple[Kind, str], _Entry] = {}
+        for kind in {kind for kind, _ in self.known}:
+            wanted = {name: entry for (of, name), entry in self.known.items() if of is kind}
+            for row, name in enumerate(_names(snapshot, kind)):
+                entry = wanted.get(name)
+                if entry is None or not 0 <= snapshot.now_s - entry.since_s < RETRY_S:
+                    continue
+                if mark_of(snapshot, kind, row) == entry.mark:
+                    still[kind, name] = entry
+                    found.setdefault(kind, {})[row] = entry.text
+        self.known = still
+        return found
+
+    def is_skipped(self, problem: PolicyError) -> bool:
+        """Whether nobody is looked for this time; of whom planning takes too long is not known."""
+        if self.skip > 0:
+            self.skip -= 1
+            return True
+        self.rests = problem if isinstance(problem, _TookTooLong) else None
+        if self.rests is not None:
+            self.fruitless()
+        return self.rests is not None
+
+    def fruitless(self) -> None:
+        """Rule 4."""
+        self.skipped = min(2 * self.skipped, MOST_SKIPPED)
+        self.skip = self.skipped
+
+
+def _names(snapshot: Snapshot, kind: Kind) -> Iterable[str]:
+    if kind is Kind.NODE:
+        return snapshot.nodes.names
+    if kind is Kind.RESERVATION:
+        return [kept.name for kept in snapshot.reservations]
+    tables = snapshot.jobs, snapshot.ended, snapshot.running
+    names: list[str] = tables[kind].id.tolist()
+    return names
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """What came of a policy: its result, or why there is none, and the world it was tried with."""
+
+    result: CycleResult | None
+    problem: PolicyError | None
+    world: Snapshot
+
+
+class Decider:
+    """A policy and the site's rules, with what is carried from cycle to cycle.
+
+    Attributes:
+        policy: in force; `exchange` puts another one in force.
+        site: what every plan is held to; may be exchanged between cycles.
+        state: as the last plan of the policy that served left it.
+        environment: solver and oracle.
+        telemetry: of the last cycle.
+        seed: of all chance.
+        failures: cycles that the policy had no plan for.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        state: State | None = None,
+        seed: int = 0,
+        *,
+        site: Site = NO_RULES,
+        environment: Environment | None = None,
+        clock: Callable[[], float] | None = None,
+        guard: AbstractContextManager[object] | None = None,
+    ) -> None:
+        """Begins.
+
+        Args:
+            policy: to be in force.
+            state: of that policy.
+            seed: of all chance.
+            site: what every plan is held to.
+            environment: solver and oracle.
+            clock: by which searches end after `PATIENCE_S`; None: after so many cycles alone.
+            guard: interrupts a cycle that does not end; None: nothing does.
+        """
+        self.policy = policy
+        self.state = state or State()
+        self.environment = environment or Environment()
+        self.telemetry = Telemetry()
+        self.failures = 0
+        self.seed = seed
+        self._clock = clock or (lambda: 0.0)
+        self._guard = guard or nullcontext()
+        self._conservative = build(PRESETS["slurm-like"])
+        self._site = site
+        self._aside, self._net_aside = _Aside(), _Aside()
+
+    @property
+    def site(self) -> Site:
+        """What every plan is held to."""
+        return self._site
+
+    @site.setter
+    def site(self, site: Site) -> None:
+        if site != self._site:
+            self._aside, self._net_aside = _Aside(), _Aside()
+        self._site = site
+
+    def exchange(self, policy: Policy) -> None:
+        """Puts another policy in force; what another plan stage has announced binds it not."""
+        if type(policy.plan) is not type(self.policy.plan):
+            self.state = State(learnt=self.state.learnt)
+        self.policy = policy
+        self._aside = _Aside()
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        """Plans one snapshot, whatever it holds; notes say what went otherwise than asked."""
+        began_s = self._clock()
+
+        def over() -> bool:
+            return self._clock() - began_s > PATIENCE_S
+
+        self.telemetry = Telemetry()
+        own = self._careful(snapshot, self.policy, over)
+        if own.result is not None:
+            self.state, self.telemetry = own.result.state, own.result.telemetry
+            return own.result.plan
+        self.failures += 1
+        _log.error("%s; this cycle is planned conservatively", _one_line(str(own.problem)))
+        self._observe(own.world)
+        net = self._careful(snapshot, self._conservative, over)
+        if net.result is not None:
+            plan = net.result.plan
+            self.telemetry = Telemetry(set_aside=net.result.telemetry.set_aside)
+        else:
+            self.telemetry = Telemetry(set_aside=len(snapshot.jobs))
+            _log.error("%s; nobody starts in this cycle", _one_line(str(net.problem)))
+            text = _one_line(f"planning failed: {net.problem}")
+            plan = nothing(snapshot, self._conservative.name, Reason(ReasonCode.OTHER, text))
+        note = _one_line(f"fell back: {own.problem}")
+        return dataclasses.replace(plan, notes=(*plan.notes, note))
+
+    def _careful(self, snapshot: Snapshot, policy: Policy, over: Callable[[], bool]) -> _Tried:
+        """Plans with a policy, without those who make it fail."""
+        try:
+            return self._tried(snapshot, policy, over)
+        except Exception as error:  # whatever a snapshot holds, somebody else may have a plan
+            _log.exception("policy %s: culprits cannot be looked for", policy.name)
+            return _Tried(None, _as_policy_error(policy, error), snapshot)
+
+    def _tried(self, snapshot: Snapshot, policy: Policy, over: Callable[[], bool]) -> _Tried:
+        net = policy is self._conservative
+        aside = self._net_aside if net else self._aside
+        left = aside.rows(snapshot)
+        world = without(snapshot, left)
+        state = State() if net else self.state
+        rests = aside.rests if aside.skip > 0 else None
+        problem = rests or self._problem(policy, world, state)
+        if not isinstance(problem, PolicyError):
+            aside.skip, aside.skipped = 0, 1
+            aside.open.clear()
+            return _Tried(_completed(snapshot, problem, left), None, world)
+        if aside.is_skipped(problem):
+            return _Tried(None, problem, world)
+        _log.error("%s; looking for what makes it fail", _one_line(str(problem)))
+        search = Search(
+            lambda some: self._run(policy, some, state, solver=False),
+            over,
+            most_together=len(world.jobs) if net else len(world.jobs) // _SHARE,
+        )
+        search.look(
+            world, [_named(world, problem), *(_rows_of(world, group) for group in aside.open)]
+        )
+        if search.general:
+            found = None if net else self._without_state(policy, world)
+            if found is None:
+                aside.fruitless()
+                return _Tried(None, problem, world)
+            return _Tried(_completed(snapshot, found, left), None, world)
+        self._set_aside(snapshot, world, policy, search, aside)
+        culprits = search.culprits[Kind.PENDING]
+        aside.open = [{str(world.jobs.id[row]) for row in group} for group in search.open]
+        if not net and (search.open or 2 * len(culprits) > len(world.jobs)):
+            if not search.open:
+                aside.known = {key: each for key, each in aside.known.items() if key[0] > 0}
+                aside.fruitless()
+            return _Tried(None, problem, without(world, search.culprits))
+        left = aside.rows(snapshot)
+        for row in search.culprits[Kind.ENDED]:
+            left.setdefault(Kind.ENDED, {})[row] = ""
+        for row in _rows_of(snapshot, set().union(*aside.open)):
+            text = "set aside for this cycle: what makes planning fail is among some jobs"
+            left.setdefault(Kind.PENDING, {})[row] = text
+        rest = without(snapshot, left)
+        again = self._problem(policy, rest, state)
+        if isinstance(again, PolicyError) and self.environment.solver is not None:
+            again = self._problem(policy, rest, state, solver=False)
+        if not net and isinstance(again, CycleResult) and _closes_all(search, again.plan):
+            again = problem  # closing everything makes any policy look well
+            aside.known = {key: each for key, each in aside.known.items() if key[0] not in _CLOSED}
+        if isinstance(again, PolicyError):
+            if not search.open:
+                aside.fruitless()
+            return _Tried(None, again, rest)
+        return _Tried(_completed(snapshot, again, left), None, rest)
+
+    def _problem(
+        self, policy: Policy, world: Snapshot, state: State, *, solver: bool = True
+    ) -> CycleResult | PolicyError:
+        """What a policy makes of a world, or what is wrong with that."""
+        try:
+            return self._run(policy, world, state, solver=solver)
+        except PolicyError as error:
+            return error
+        except Overtime:
+            _log.exception("policy %s was interrupted", policy.name)
+            return _TookTooLong(policy.name, "it was interrupted: it took too long")
+        except Exception as error:  # a bug in one policy must not stop the cluster
+            _log.exception("policy %s failed", policy.name)
+            return _as_policy_error(policy, error)
+
+    def _run(self, policy: Policy, world: Snapshot, state: State, *, solver: bool) -> CycleResult:
+        rng = np.random.default_rng((self.seed, world.generation))
+        environment = self.environment
+        if not solver and environment.solver is not None:
+            environment = dataclasses.replace(environment, solver=_Late())
+        with self._guard:
+            return run_cycle(world, self._site, state, policy, rng, environment=environment)
+
+    def _without_state(self, policy: Policy, world: Snapshot) -> CycleResult | None:
+        """Rule 7."""
+        for what, state in (
+            ("what was announced", State(learnt=self.state.learnt)),
+            ("what was learnt", State(self.state.promises)),
+            ("all that was remembered", State()),
+        ):
+            found = self._problem(policy, world, state)
+            if isinstance(found, CycleResult):
+                _log.error("policy %s fails with %s: it is given up", policy.name, what)
+                note = f"{what} is given up: planning failed with it"
+                plan = dataclasses.replace(found.plan, notes=(*found.plan.notes, note))
+                return dataclasses.replace(found, plan=plan)
+        return None
+
+    def _observe(self, world: Snapshot) -> None:
+        """Rule 5."""
+        try:
+            rng = np.random.default_rng((self.seed, world.generation))
+            context = Context(self._site, self.state, rng, self.environment)
+            learnt = self.policy.predict.predict(world, context).learnt
+            self.state = State(self.state.promises, {**self.state.learnt, **learnt})
+        except Exception as error:
+            if len(world.ended):
+                _log.error("nothing is learnt of %d jobs that ended: %s", len(world.ended), error)
+
+    def _set_aside(
+        self, snapshot: Snapshot, world: Snapshot, policy: Policy, search: Search, aside: _Aside
+    ) -> None:
+        for kind, rows in search.culprits.items():
+            there = world if kind in (Kind.PENDING, Kind.ENDED) else snapshot
+            for row in sorted(rows):
+                name = name_of(there, kind, row)
+                why = _one_line(search.problems.get((kind, row), ""))
+                what = f"{_WORDS[kind]} {name!r}"
+                _log.error("policy %s sets aside %s: %s", policy.name, what, why)
+                if kind is Kind.ENDED:
+                    continue
+                text = (
+                    f"set aside: policy {policy.name} fails with it ({why}); tried again when it,"
+                    " its partition, the site's rules or the policy change, and within an hour"
+                )
+                entry = _Entry(mark_of(there, kind, row), snapshot.now_s, text)
+                aside.known[kind, name] = entry
+
+
+def _closes_all(search: Search, plan: Plan) -> bool:
+    """Whether nodes were closed to have this plan, and it has a start for nobody."""
+    closed = any(search.culprits[kind] for kind in _CLOSED)
+    return closed and not len(plan.starts_now) and not len(plan.planned)
+
+
+def _as_policy_error(policy: Policy, error: Exception) -> PolicyError:
+    return PolicyError(policy.name, f"{type(error).__name__}: {error}")
+
+
+def _one_line(text: str) -> str:
+    shown = "".join(char if char.isprintable() else "?" for char in text[: 2 * _MOST_TEXT])
+    return shown if len(shown) <= _MOST_TEXT else f"{shown[: _MOST_TEXT - 3]}..."
+
+
+def _named(world: Snapshot, problem: PolicyError) -> list[int]:
+    """Rows of the jobs that the judge names."""
+    if not isinstance(problem, InvalidPlan):
+        return []
+    return _rows_of(world, {str(getattr(each, "job_id", "")) for each in problem.violations})
+
+
+def _rows_of(world: Snapshot, ids: set[str]) -> list[int]:
+    if not ids:
+        return []
+    return [row for row, job_id in enumerate(world.jobs.id.tolist()) if job_id in ids]
+
+
+def _completed(
+    snapshot: Snapshot, result: CycleResult, left: Mapping[Kind, Mapping[int, str]]
+) -> CycleResult:
+    """A result for the world without some, as one for the world."""
+    if not any(left.values()):
+        return result
+    reasons = {
+        row: Reason(ReasonCode.OTHER, text) for row, text in left.get(Kind.PENDING, {}).items()
+    }
+    plan = whole(snapshot, result.plan, reasons)
+    counts = ", ".join(
+        f"{len(rows)} {_WORDS[kind]}{'s' if len(rows) > 1 else ''}"
+        for kind, rows in sorted(left.items())
+        if rows
+    )
+    return dataclasses.replace(
+        result,
+        plan=dataclasses.replace(plan, notes=(*plan.notes, f"set aside: {counts}")),
+        telemetry=dataclasses.replace(result.telemetry, set_aside=len(reasons)),
+    )

@@ -1,0 +1,374 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The service's configuration file: what can be said in it, and what is wrong with it.
+
+Rules
+    1. An empty file is a working configuration on a machine with Slurm.
+    2. Unknown keys, wrong types and impossible values are refused: every problem is one line of
+       file, key and reason, and all of them are shown at once.
+    3. Nothing here reads the machine; whether users and directories exist is the service's matter.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import yaml
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from bridge import files, yaml_text
+from bridge.errors import ConfigError
+from bridge.model.policy import PolicySpec
+from bridge.planning.site_rules.rules_text import PlanningSection
+from bridge.registry import PRESETS, describe, for_living, parse_policy
+
+MOST_USERS = 1000
+"""Users or certificates in one list."""
+
+MOST_PROBLEMS = 20
+"""Lines of what is wrong; the rest is counted."""
+
+MAX_SOCKET_PATH = 107
+"""Longest path of a Unix socket that Linux takes, in bytes."""
+
+
+def _socket_path(path: Path) -> Path:
+    if not path.is_absolute():
+        raise ValueError("must be an absolute path")
+    if len(bytes(path)) > MAX_SOCKET_PATH:
+        raise ValueError(f"longer than the {MAX_SOCKET_PATH} bytes a socket's path may have")
+    return path
+
+
+def _address(text: str) -> str:
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isdigit() or not 0 < int(port) < 65536:
+        raise ValueError("must be HOST:PORT")
+    return text
+
+
+SocketPath = Annotated[Path, AfterValidator(_socket_path)]
+Address = Annotated[str, AfterValidator(_address)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class TlsSection(_Section):
+    """Lets controllers on other machines in: TCP with mutual TLS, and nothing less."""
+
+    address: Address = Field(description="HOST:PORT to listen at.")
+    ca: Path = Field(description="PEM file of the authority that signs the controllers.")
+    cert: Path = Field(description="PEM file of the service's own certificate.")
+    key: Path = Field(description="PEM file of its private key.")
+    subjects: tuple[str, ...] = Field(
+        min_length=1,
+        max_length=MOST_USERS,
+        description="Common names or DNS alternative names of the controllers that may call.",
+    )
+
+
+class ControllerSection(_Section):
+    """Where slurmctld's plugin calls, and who may."""
+
+    socket: SocketPath = Field(
+        default=Path("/run/schedbridge/bridge.sock"),
+        description="Unix socket; its directory must be closed to everybody else (mode 0700).",
+    )
+    users: tuple[str | int, ...] | None = Field(
+        default=None,
+        min_length=1,
+        max_length=MOST_USERS,
+        description="Users that may call, by name or number. Default: slurm (if there is one), "
+        "root, and the user the service runs as.",
+    )
+    retry_s: int = Field(
+        default=30,
+        ge=1,
+        le=86_400,
+        description="A start that the controller refused is tried again after this many seconds "
+        "if nothing changed before.",
+    )
+    tls: TlsSection | None = Field(
+        default=None, description="Also listen on TCP, with mutual TLS. Default: no."
+    )
+
+
+class OperatorSection(_Section):
+    """Where `schedbridge status`, `plan`, `explain` and `policy` ask."""
+
+    socket: SocketPath = Field(
+        default=Path("/run/schedbridge-operator/operator.sock"),
+        description="Unix socket; any user of the machine may read.",
+    )
+    admins: tuple[str | int, ...] = Field(
+        default=(),
+        max_length=MOST_USERS,
+        description="Users that may change the policy, besides root and the user the service "
+        "runs as.",
+    )
+
+
+class TopologySection(_Section):
+    """The switches above the nodes. `topology: FILE` is short for the file alone."""
+
+    file: Path | None = Field(
+        default=None,
+        description="The cluster's topology.conf, for --switches, fabrics, and place policies that "
+        "look at switches; null: nothing is known of switches.",
+    )
+    wait_s: int = Field(
+        default=0,
+        ge=0,
+        le=31_536_000,
+        description="So many seconds at most every job of several nodes that says nothing of "
+        "--switches waits for as few leaf switches as could hold it; 0: nobody does.",
+    )
+
+    @model_validator(mode="after")
+    def _switches_known(self) -> Self:
+        if self.wait_s and self.file is None:
+            raise ValueError("wait_s needs the file: nothing is known of switches")
+        return self
+
+
+class MetricsSection(_Section):
+    """Prometheus metrics."""
+
+    address: Address | None = Field(
+        default="127.0.0.1:9618", description="HOST:PORT of the page /metrics; null: off."
+    )
+
+
+class MemorySection(_Section):
+    """What survives a restart: announced starts and how they came true."""
+
+    path: Path | None = Field(
+        default=Path("/var/lib/schedbridge/memory.sqlite"),
+        description="SQLite file; null: forget everything at the end.",
+    )
+    keep_days: int = Field(
+        default=90,
+        ge=1,
+        le=3650,
+        description="For so many days it is kept how announced starts came true "
+        "(`schedbridge accuracy`).",
+    )
+
+
+class LogSection(_Section):
+    """The service's log, on standard error."""
+
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="Least severity that is logged."
+    )
+    format: Literal["text", "json"] = Field(
+        default="text", description="For people, or one JSON object a line."
+    )
+
+
+class LimitsSection(_Section):
+    """Bounds that protect service and controller."""
+
+    message_mib: int = Field(
+        default=256, ge=1, le=1024, description="Largest message that is accepted, MiB."
+    )
+    decisions: int = Field(
+        default=20_000,
+        ge=100,
+        le=1_000_000,
+        description="Most decisions in one reply; the rest comes with the next.",
+    )
+    connections_per_user: int = Field(
+        default=256,
+        ge=1,
+        le=1000,
+        description="Connections a user may hold to `operator.socket`.",
+    )
+
+
+class ServiceConfig(_Section):
+    """Configuration of `schedbridge serve`."""
+
+    controller: ControllerSection = Field(default_factory=ControllerSection)
+    operator: OperatorSection = Field(default_factory=OperatorSection)
+    policy: Any = Field(
+        default="slurm-like",
+        description=f"A preset ({', '.join(PRESETS)}) or a mapping of stages, see below.",
+    )
+    topology: TopologySection = Field(default_factory=TopologySection)
+    planning: PlanningSection = Field(default_factory=PlanningSection)
+    metrics: MetricsSection = Field(default_factory=MetricsSection)
+    memory: MemorySection = Field(default_factory=MemorySection)
+    log: LogSection = Field(default_factory=LogSection)
+    limits: LimitsSection = Field(default_factory=LimitsSection)
+
+    @property
+    def policy_spec(self) -> PolicySpec:
+        """The policy, parsed."""
+        return parse_policy(self.policy)
+
+    @field_validator(
+        "controller", "operator", "planning", "metrics", "memory", "log", "limits", mode="before"
+    )
+    @classmethod
+    def _empty_section(cls, value: Any) -> Any:
+        return {} if value is None else value  # "metrics:" with nothing below it
+
+    @field_validator("topology", mode="before")
+    @classmethod
+    def _file_alone(cls, value: Any) -> Any:
+        return value if isinstance(value, dict | TopologySection) else {"file": value}
+
+    @field_validator("policy")
+    @classmethod
+    def _known_policy(cls, value: Any) -> Any:
+        try:
+            for_living(parse_policy(value))
+        except ConfigError as error:
+            raise PydanticCustomError(
+                "policy", "{problem}", {"key": error.key, "problem": error.problem}
+            ) from error
+        return value
+
+    @model_validator(mode="after")
+    def _sockets_differ(self) -> Self:
+        if self.controller.socket == self.operator.socket:
+            raise ValueError("controller.socket and operator.socket must differ")
+        if self.controller.socket.parent == self.operator.socket.parent:
+            raise ValueError(
+                "controller.socket and operator.socket must lie in different directories: one is "
+                "closed to ordinary users, the other open"
+            )
+        return self
+
+
+class ConfigProblems(ConfigError):
+    """Everything that is wrong with a file; one line each."""
+
+    def __init__(self, problems: list[ConfigError]) -> None:
+        self.problems = tuple(problems)
+        first = problems[0]
+        super().__init__(first.key, first.problem, file=first.file)
+
+    def __str__(self) -> str:
+        shown = [str(problem) for problem in self.problems[:MOST_PROBLEMS]]
+        if more := len(self.problems) - len(shown):
+            shown.append(f"{self.file}: and {more} more problems")
+        return "\n".join(shown)
+
+
+def load(path: Path) -> ServiceConfig:
+    """Reads a configuration file.
+
+    Raises:
+        ConfigError: the file is missing or no YAML.
+        ConfigProblems: it says something impossible.
+    """
+    try:
+        text = files.read_text(path)
+    except UnicodeDecodeError as error:
+        raise ConfigError("", "is no text file (UTF-8)", file=str(path)) from error
+    except OSError as error:
+        raise ConfigError("", error.strerror or str(error), file=str(path)) from error
+    return parse(text, file=str(path))
+
+
+def parse(text: str, file: str) -> ServiceConfig:
+    """Reads a configuration from its text.
+
+    Raises:
+        ConfigError: it is no YAML.
+        ConfigProblems: it says something impossible.
+    """
+    try:
+        data = yaml_text.load(text)
+    except yaml_text.NoYaml as error:
+        raise ConfigError(error.where, f"no valid YAML: {error.problem}", file=file) from error
+    if data is None:
+        data = {}
+    if not isinstance(data, dict):
+        raise ConfigError("", "must be a mapping of sections, e.g. 'policy: easy'", file=file)
+    try:
+        return ServiceConfig.model_validate(data)
+    except ValidationError as error:
+        raise ConfigProblems([_problem(item, file) for item in error.errors()]) from error
+
+
+def _problem(item: Any, file: str) -> ConfigError:
+    parts = [str(part) for part in item["loc"]]
+    key = ".".join(parts)
+    given = item.get("input")
+    message = str(item["msg"]).removeprefix("Value error, ")
+    match item["type"]:
+        case "extra_forbidden":
+            known = _known_keys(item["loc"][:-1])
+            message = f"unknown key; there are {', '.join(known)}"
+        case "missing":
+            message = "is missing"
+        case "value_error":
+            pass
+        case "policy":
+            key = item["ctx"]["key"]
+        case "model_type" | "model_attributes_type":
+            message = f"must be a section of keys, not {given!r:.60}"
+        case "path_type":
+            message = f"must be a file's name, not {given!r:.60}"
+        case "too_long":
+            most = item["ctx"]["max_length"]
+            message = f"has more than the {most} entries that are possible"
+        case "string_too_long":
+            message = f"is longer than {item['ctx']['max_length']} characters"
+        case "tuple_type":
+            message = f"must be a list, not {given!r:.60}"
+        case _:
+            message = f"{message[:1].lower()}{message[1:]}, not {given!r:.60}"
+    return ConfigError(key, message, file=file)
+
+
+def _known_keys(path: tuple[Any, ...]) -> list[str]:
+    model: type[BaseModel] = ServiceConfig
+    for part in path:
+        if isinstance(part, int):  # an item of a list
+            continue
+        named = {field.alias or name: field for name, field in model.model_fields.items()}
+        annotation = named[part].annotation
+        options = [annotation, *getattr(annotation, "__args__", ())]
+        model = next(
+            option
+            for option in options
+            if isinstance(option, type) and issubclass(option, BaseModel)
+        )
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def to_mapping(config: ServiceConfig) -> dict[str, Any]:
+    """The configuration with all defaults, as plain values."""
+    mapping = config.model_dump(mode="json", by_alias=True)
+    mapping["policy"] = describe(config.policy_spec)
+    return mapping
+
+
+def example() -> str:
+    """A commented configuration with every key at its default."""
+    lines = ["# Configuration of schedbridge serve. Every key has the default shown here."]
+    for name, field in ServiceConfig.model_fields.items():
+        section = field.annotation
+        lines.append("")
+        if not (isinstance(section, type) and issubclass(section, BaseModel)):
+            lines += [f"# {field.description}", f"{name}: {field.default or 'null'}"]
+            continue
+        lines += [f"# {section.__doc__}", f"{name}:"]
+        defaults = section().model_dump(mode="json")
+        for key, entry in section.model_fields.items():
+            shown = yaml.safe_dump(defaults[key], default_flow_style=True).splitlines()[0]
+            lines += [f"  # {entry.description}", f"  {key}: {shown}"]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of promises and starts in the service's memory, and what is asked of them.
+
+| table | one row per | holds |
+|---|---|---|
+| promise | waiting job that was promised a start | its promise (`bridge.state.accuracy.Promise`) |
+| started | start | its promise beside the actual start; no promise: NULL |
+| gone | promised job that left without a start | its promise, and when it left |
+
+Rules
+    1. Only whoever owns the connection calls; every function here is plain SQL.
+    2. A start is told by job and instant: reported again, it is known already.
+    3. Rows leave by the controller's clock, but never by an instant that has not come yet, and a
+       part at a time: a clock that jumped ahead must not empty the tables. `MOST_ROWS` bounds each
+       table whatever happens.
+    4. A row in which a number or a name has become something else is read as 0 and as what can be
+       made of the name: it must not cost the others.
+"""
+
+import sqlite3
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.measures import StartAccuracy
+from bridge.state.accuracy import FIELDS, Promise, Record, Starts
+from bridge.units import DAY_S
+
+MOST_S: Final = 2**40
+"""No instant is later."""
+
+MOST_ROWS: Final = 2_000_000
+"""Most starts that are kept: about 250 MB on disk, and four seconds to judge them."""
+
+LEAVING: Final = 50
+LEAST_LEAVING: Final = 10
+"""What becomes too old within an hour is one row in 24 * keep_days; these leave room for a service
+that was away for some days."""
+
+PERIODS: Final[Mapping[str, int | None]] = {
+    "hour": 3600,
+    "day": DAY_S,
+    "week": 7 * DAY_S,
+    "all": None,
+}
+"""How far back each period reaches, s."""
+
+POINTS: Final = 96
+_STEPS_S: Final = (300, 900, 3600, 4 * 3600, DAY_S, 7 * DAY_S, 30 * DAY_S)
+
+_PROMISE: Final = ", ".join(f"{name} INTEGER" for name in FIELDS)
+SCHEMA: Final = f"""
+CREATE TABLE IF NOT EXISTS promise (job_id TEXT PRIMARY KEY, partition TEXT NOT NULL, {_PROMISE});
+CREATE TABLE IF NOT EXISTS started (
+    job_id TEXT NOT NULL, start_s INTEGER NOT NULL, partition TEXT NOT NULL, {_PROMISE},
+    PRIMARY KEY (job_id, start_s)
+);
+CREATE TABLE IF NOT EXISTS gone (
+    job_id TEXT NOT NULL, gone_s INTEGER NOT NULL, partition TEXT NOT NULL, {_PROMISE},
+    PRIMARY KEY (job_id, gone_s)
+);
+CREATE INDEX IF NOT EXISTS started_at ON started (start_s);
+CREATE INDEX IF NOT EXISTS gone_at ON gone (gone_s);
+"""
+_COLUMNS: Final = ", ".join(FIELDS)
+_NUMBERS: Final = " AND ".join(f"typeof({name}) = 'integer'" for name in FIELDS)
+_MARKS: Final = ", ".join("?" * len(FIELDS))
+_ROW: Final = np.dtype(
+    [
+        (name, np.int64)
+        for name in ("partition", "start_s", "first_start_s", "last_start_s", "changes", "later_s",
+                     "earlier_s")
+    ]
+)  # fmt: skip
+_NO_PROMISE: Final = (None,) * len(FIELDS)
+
+
+@dataclass(frozen=True)
+class Line:
+    """How the announced starts of one partition came true in one period.
+
+    Attributes:
+        period: a key of `PERIODS`.
+        partition: "": all of them.
+        first_percentiles_s, last_percentiles_s: (101,) int64 error that 0, 1, ... 100 percent of
+            promised starts do not exceed, by the first and the last promise; empty without any.
+    """
+
+    period: str
+    partition: str
+    accuracy: StartAccuracy
+    first_percentiles_s: NDArray[np.int64]
+    last_percentiles_s: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Point:
+    """Promised starts within one span of time, by the last promise."""
+
+    from_s: int
+    partition: str
+    promised: int
+    absolute_p50_s: float
+    absolute_p90_s: float
+
+
+@dataclass(frozen=True)
+class Kept:
+    """All that is told of the records: sums, and no job by name.
+
+    Attributes:
+        now_s: the controller's clock; 0: nothing was ever reported.
+        since_s: the earliest start that is kept.
+        keep_days: for how long starts are kept.
+        waiting_promised: waiting jobs that are promised a start.
+        lines: by period, all partitions first.
+        series: over all that is kept, in spans of `step_s`.
+    """
+
+    now_s: int = 0
+    since_s: int = 0
+    keep_days: int = 0
+    waiting_promised: int = 0
+    lines: Sequence[Line] = ()
+    series: Sequence[Point] = ()
+    step_s: int = 0
+
+
+def upgrade(database: sqlite3.Connection) -> None:
+    """Brings tables of the first version, which knew no churn and no partition, to the present."""
+    for table in ("promise", "started"):
+        for column in ("partition TEXT NOT NULL DEFAULT ''", "changes INTEGER DEFAULT 0",
+                       "later_s INTEGER DEFAULT 0", "earlier_s INTEGER DEFAULT 0"):  # fmt: skip
+            database.execute(f"ALTER TABLE {table} ADD COLUMN {column}")
+
+
+def kept_promises(database: sqlite3.Connection) -> list[tuple[str, str, Promise]]:
+    """Job id, partition and promise of every waiting job that has one; what is none is left out."""
+    rows = database.execute(
+        f"SELECT CAST(job_id AS BLOB), CAST(partition AS BLOB), {_COLUMNS} FROM promise"
+        f" WHERE {_NUMBERS} AND min({_COLUMNS}) >= 0 AND max({_COLUMNS}) <= {MOST_S}"
+    )
+    return [
+        (job_id.decode(errors="replace"), partition.decode(errors="replace"), Promise(*promise))
+        for job_id, partition, *promise in rows
+        if job_id and partition is not None
+    ]
+
+
+def keep_promises(
+    database: sqlite3.Connection,
+    promises: Iterable[tuple[str, str, Promise]],
+    dropped: Iterable[str],
+) -> None:
+    """Writes the promises that changed, and removes those of jobs that do not wait any more."""
+    database.executemany("DELETE FROM promise WHERE job_id = ?", ((job_id,) for job_id in dropped))
+    database.executemany(
+        f"INSERT OR REPLACE INTO promise (job_id, partition, {_COLUMNS}) VALUES (?, ?, {_MARKS})",
+        ((job_id, partition, *promise) for job_id, partition, promise in promises),
+    )
+
+
+def keep_records(
+    database: sqlite3.Connection, started: Iterable[Record], gone: Iterable[Record]
+) -> None:
+    """Writes starts and departures."""
+    for table, at, records in (("started", "start_s", started), ("gone", "gone_s", gone)):
+        database.executemany(
+            f"INSERT OR IGNORE INTO {table} (job_id, {at}, partition, {_COLUMNS})"
+            f" VALUES (?, ?, ?, {_MARKS})",
+            (
+                (*record[:3], *(_NO_PROMISE if record.promise is None else record.promise))
+                for record in records
+            ),
+        )
+
+
+def is_known(database: sqlite3.Connection, job_id: str, start_s: int) -> bool:
+    """Tells whether a start is recorded."""
+    found = database.execute(
+        "SELECT 1 FROM started WHERE job_id = ? AND start_s = ?", (job_id, start_s)
+    )
+    return found.fetchone() is not None
+
+
+def latest_s(database: sqlite3.Connection) -> int:
+    """The latest start recorded; 0: none."""
+    found = database.execute("SELECT max(start_s) FROM started WHERE typeof(start_s) = 'integer'")
+    return int(found.fetchone()[0] or 0)
+
+
+def prune(database: sqlite3.Connection, now_s: int, keep_days: int) -> None:
+    """Removes what is older than so many days, and the oldest rows beyond `MOST_ROWS`.
+
+    A part at a time, the oldest first: of a clock that leapt ahead the tables lose `LEAST_LEAVING`
+    rows or one in `LEAVING` an hour, not all.
+    """
+    before_s = min(now_s, int(time.time())) - keep_days * DAY_S
+    for table, at in (("started", "start_s"), ("gone", "gone_s")):
+        (count,) = database.execute(f"SELECT count(*) FROM {table}").fetchone()
+        database.execute(
+            f"DELETE FROM {table} WHERE rowid IN"
+            f" (SELECT rowid FROM {table} WHERE {at} < ? ORDER BY {at} LIMIT ?)",
+            (before_s, max(LEAST_LEAVING, count // LEAVING)),
+        )
+        database.execute(
+            f"DELETE FROM {table} WHERE rowid <= (SELECT max(rowid) FROM {table}) - ?",
+            (MOST_ROWS,),
+        )
+
+
+# ---------------------------------------------------------------- what is asked
+
+
+def summarise(
+    database: sqlite3.Connection, now_s: int, keep_days: int, waiting_promised: int
+) -> Kept:
+    """Judges all that is kept. O(starts): a million take two seconds."""
+    now_s = now_s or latest_s(database)
+    names, rows = _read(database)
+    since_s = int(rows["start_s"][0]) if len(rows) else now_s
+    lines: list[Line] = []
+    for period, length_s in PERIODS.items():
+        from_s = since_s if length_s is None else now_s - length_s
+        begin = int(np.searchsorted(rows["start_s"], from_s))
+        lines += _lines(database, period, from_s, names=names, rows=rows[begin:])
+    step_s = next(
+        (step_s for step_s in _STEPS_S if (now_s - since_s) / step_s <= POINTS), _STEPS_S[-1]
+    )
+    points = _points("", rows, step_s)
+    for code, name in enumerate(names):
+        points += _points(name, rows[rows["partition"] == code], step_s)
+    points.sort(key=lambda point: (point.from_s, point.partition))
+    return Kept(now_s, since_s, keep_days, waiting_promised, lines, points, step_s)
+
+
+def _read(database: sqlite3.Connection) -> tuple[list[str], NDArray[np.void]]:
+    """Names of the partitions, and all starts by time, with the partition's place among them.
+
+    SQLite lets go of Python's lock at every row, so other threads hardly notice.
+    """
+    codes: dict[bytes | None, int] = {}
+    found = database.execute(
+        "SELECT CAST(partition AS BLOB), "
+        + ", ".join(f"CAST(coalesce({name}, 0) AS INTEGER)" for name in (_ROW.names or ())[1:])
+        + " FROM started"
+    )
+    rows = np.fromiter(
+        ((codes.setdefault(name, len(codes)), *numbers) for name, *numbers in found), dtype=_ROW
+    )
+    return [(name or b"").decode(errors="replace") for name in codes], rows[
+        np.argsort(rows["start_s"], kind="stable")
+    ]
+
+
+def _lines(
+    database: sqlite3.Connection,
+    period: str,
+    from_s: int,
+    *,
+    names: Sequence[str],
+    rows: NDArray[np.void],
+) -> list[Line]:
+    gone_in = [
+        ((name or b"").decode(errors="replace"), count)
+        for name, count in database.execute(
+            "SELECT CAST(partition AS BLOB), count(*) FROM gone WHERE gone_s >= ? GROUP BY 1",
+            (from_s,),
+        )
+    ]
+    gone = {name: sum(n for other, n in gone_in if other == name) for name, _ in gone_in}
+    if not len(rows) and not gone:
+        return []
+    lines = [_line(period, "", rows, sum(gone.values()))]
+    code = {name: code for code, name in enumerate(names)}
+    for name in sorted(code.keys() | gone.keys()):
+        own = rows[rows["partition"] == code.get(name, -1)]
+        if len(own) or name in gone:
+            lines.append(_line(period, name, own, gone.get(name, 0)))
+    return lines
+
+
+def _line(period: str, partition: str, rows: NDArray[np.void], gone: int) -> Line:
+    said = rows["first_start_s"] != 0
+    return Line(
+        period,
+        partition,
+        Starts(rows["start_s"], rows, gone).accuracy(),
+        _percentiles((rows["start_s"] - rows["first_start_s"])[said]),
+        _percentiles((rows["start_s"] - rows["last_start_s"])[said]),
+    )
+
+
+def _percentiles(error_s: NDArray[np.int64]) -> NDArray[np.int64]:
+    if not len(error_s):
+        return error_s
+    return np.percentile(error_s, np.arange(101), method="inverted_cdf").astype(np.int64)
+
+
+def _points(partition: str, rows: NDArray[np.void], step_s: int) -> list[Point]:
+    rows = rows[rows["first_start_s"] != 0]
+    error_s = np.abs(rows["start_s"] - rows["last_start_s"])
+    spans, begin = np.unique(rows["start_s"] // step_s, return_index=True)
+    points = []
+    for span, part in zip(spans.tolist(), np.split(error_s, begin[1:]), strict=False):
+        p50, p90 = np.percentile(part, (50, 90))
+        points.append(Point(span * step_s, partition, len(part), float(p50), float(p90)))
+    return points
