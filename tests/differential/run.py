@@ -65,7 +65,18 @@ class Row:
 def run(
     case: Case, stock: Stand, bridge: Stand, pool: ThreadPoolExecutor, *, once: bool = False
 ) -> Row:
-    """Runs a case, twice if the outcomes differ; only what the second run shows counts then."""
+    """Runs a case, twice if the outcomes differ; only what the second run shows counts then.
+
+    A slurmctld that the case has ended is started again, so that the next case finds one.
+    """
+    try:
+        return _run(case, stock, bridge, pool, once)
+    finally:
+        for stand in (stock, bridge):
+            stand.revive()
+
+
+def _run(case: Case, stock: Stand, bridge: Stand, pool: ThreadPoolExecutor, once: bool) -> Row:
     told: list[tuple[Outcome, Outcome]] = []
     findings: list[Finding] = []
     broken = ""

@@ -10,7 +10,7 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "docker"))
 
-from cluster import images, life  # noqa: E402
+from cluster import daemons, images, life  # noqa: E402
 from cluster.engine import call  # noqa: E402
 
 from tests.differential.accounts import commands  # noqa: E402
@@ -44,6 +44,20 @@ class Stand:
     def is_up(self) -> bool:
         """Does it answer already?"""
         return call("exec", f"{self.name}-login", "scontrol", "ping", check=False).returncode == 0
+
+    def revive(self) -> bool:
+        """Starts its slurmctld again if it has ended; was it so?
+
+        Slurm 24.11 ends itself now and then when it is reconfigured twice within a second.
+
+        Raises:
+            Trouble: it cannot be started.
+        """
+        controller = daemons.find(self.name, "controller")
+        if controller.role("alive", check=False):
+            return False
+        controller.start()
+        return True
 
     def down(self) -> None:
         """Removes it."""
