@@ -304,6 +304,7 @@ bool examine(job_record_t *job, ledger_job_t *entry, int64_t now_ms)
     malleable_t malleable;
     // Otherwise its reason is what the service announced, or it is to announce one.
     bool was_held = entry->hold != PB(HOLD__HOLD_NONE);
+    bool refusal_shown = entry->word != WAIT_NO_REASON && job->state_reason == entry->word;
     entry->tested_ms = now_ms;
     hold(entry, PB(HOLD__HOLD_NONE), NULL);
     keep_records(job);
@@ -362,6 +363,10 @@ bool examine(job_record_t *job, ledger_job_t *entry, int64_t now_ms)
         hold_as_slurm_says(entry, PB(HOLD__HOLD_LIMIT), job);
         return true;
     }
+    // Slurm takes its word for a limit away where it finds the limit kept. It was asked about the
+    // fewest nodes just now; what it refused was a start on those that were chosen.
+    if (refusal_shown && job->state_reason == WAIT_NO_REASON)
+        set_reason(job, entry->word);
     (void)burst_buffer_ready(job, entry);
     return true;
 }
