@@ -10,6 +10,7 @@ Python code is interrupted between two instructions; a call into C that does not
 
 import ctypes
 import threading
+import time
 from types import TracebackType
 from typing import Self
 
@@ -21,6 +22,9 @@ class Overtime(Exception):
 class Watchdog:
     """Guards one thread at a time; used as a context manager.
 
+    A thread of its own sleeps until the code that is guarded by then is due: short cycles one
+    after the other share it.
+
     Attributes:
         limit_s: after this long the guarded code is interrupted.
     """
@@ -29,13 +33,20 @@ class Watchdog:
         self.limit_s = limit_s
         self._lock = threading.Lock()
         self._watched: int | None = None
+        self._due_s = 0.0
+        self._looking = False
 
     def __enter__(self) -> Self:
-        thread = threading.get_ident()
-        self._watched = thread
-        self._timer = threading.Timer(self.limit_s, self.interrupt, (thread,))
-        self._timer.daemon = True
-        self._timer.start()
+        with self._lock:
+            self._due_s = time.monotonic() + self.limit_s
+            looking, self._looking = self._looking, True
+            self._watched = threading.get_ident()
+        if not looking:
+            try:
+                threading.Thread(target=self._look, name="watchdog", daemon=True).start()
+            except RuntimeError:  # no more threads: the next guard tries again
+                self._looking = False
+                raise
         return self
 
     def __exit__(
@@ -45,7 +56,6 @@ class Watchdog:
         trace: TracebackType | None,
     ) -> None:
         try:
-            self._timer.cancel()
             with self._lock:
                 self._watched = None
             # One that was sent and has not struck yet strikes here, and nobody else. (To take it
@@ -58,9 +68,23 @@ class Watchdog:
     def interrupt(self, thread: int) -> None:
         """Interrupts a thread, if it is guarded still."""
         with self._lock:
-            if self._watched == thread:
-                self._watched = None
-                _raise_in(thread, Overtime)
+            self._strike(thread)
+
+    def _strike(self, thread: int | None) -> None:
+        if thread is not None and self._watched == thread:
+            self._watched = None
+            _raise_in(thread, Overtime)
+
+    def _look(self) -> None:
+        """Strikes when it is time, and ends then."""
+        while True:
+            with self._lock:
+                left_s = self._due_s - time.monotonic()
+                if left_s <= 0:
+                    self._strike(self._watched)
+                    self._looking = False
+                    return
+            time.sleep(left_s)
 
 
 def _raise_in(thread: int, error: type[BaseException]) -> None:

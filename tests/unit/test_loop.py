@@ -3,12 +3,15 @@
 
 import contextlib
 import dataclasses
+import queue
 import sys
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from bridge import watchdog
 from bridge.errors import PolicyError
 from bridge.model.site import NO_RULES
 from bridge.ports import Planned
@@ -81,6 +84,43 @@ def test_a_stage_that_never_returns_is_interrupted():
         assert hangs.calls == asked
     decider.exchange(build(parse_policy("easy")))
     assert decider.decide(snapshot).notes == ()
+
+
+def test_guards_that_follow_each_other_share_a_thread():
+    dog = Watchdog(3600.0)
+    with dog:
+        watching = threading.active_count()
+    for _ in range(20):
+        with dog:
+            assert threading.active_count() == watching
+
+
+def test_a_guard_is_held_to_its_own_time_not_to_that_of_one_before(monkeypatch):
+    now_s, naps, go_on = [0.0], queue.Queue(), threading.Semaphore(0)
+
+    def sleep(nap_s):
+        naps.put(nap_s)
+        go_on.acquire()
+
+    monkeypatch.setattr(watchdog, "time", SimpleNamespace(monotonic=lambda: now_s[0], sleep=sleep))
+    dog = Watchdog(10.0)
+    with dog:
+        assert naps.get() == 10.0
+    now_s[0] = 8.0
+    with dog:
+        now_s[0] = 10.0
+        go_on.release()
+        assert naps.get() == 8.0  # it is not struck for the one before
+
+    def hang():
+        with dog:
+            now_s[0] = 20.0
+            go_on.release()
+            while True:
+                pass
+
+    with pytest.raises(Overtime):
+        hang()
 
 
 def test_a_watchdog_that_came_late_strikes_nobody():
