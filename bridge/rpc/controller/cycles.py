@@ -27,7 +27,7 @@ from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.controller_choice import Chooser
 from bridge.ports import Decide, Telemetry
 from bridge.rpc.controller.announcements import Announcements, Decisions, OpenStart, wake_after_s
-from bridge.rpc.controller.offers import MOST, Offers
+from bridge.rpc.controller.offers import MOST, Offers, Room
 from bridge.rpc.controller.orders import Orders
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.hostlist import NodeIndex
@@ -277,11 +277,13 @@ class Cycles:
         """Starts whose nodes the controller chooses, of jobs that the plan has no start for."""
         session, jobs = self.session, snapshot.jobs
         found: list[pb.Decision] = []
-        for row in self._offers.candidates(snapshot, plan, session.changes):
+        rows = self._offers.candidates(snapshot, plan, session.changes)
+        room = Room(snapshot, plan) if rows else ()
+        for row in rows:
             self._offers.note(
                 jobs.id[row], int(jobs.version[row]), changes=session.changes, now_s=snapshot.now_s
             )
-            choice = next(chooser.choices([row]), None)
+            choice = next(chooser.choices([row]), None) if row in room else None
             if choice is None:
                 continue
             message = self._announcements.offer(snapshot, choice, session.nodes)

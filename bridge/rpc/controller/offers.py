@@ -12,7 +12,8 @@ Rules
        has changed: first after 1 s, then after twice as long, up to `retry_s`; and after
        `ANYWAY_S` even if nothing has changed. After a start that is forgotten: it was one of an
        array's tasks, and the next may go the same way.
-    4. Looked at are the first `FIRST` rows of the plan that wait so; at most `MOST` of their jobs
+    4. Nodes that are full, or on which a job starts now, are nowhere to be offered (`Room`).
+    5. Looked at are the first `FIRST` rows of the plan that wait so; at most `MOST` of their jobs
        are offered in one cycle.
 """
 
@@ -21,9 +22,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from bridge.model.job import Hold
+from bridge.model.node import CPUS
 from bridge.model.plan import Plan
 from bridge.model.reasons import ReasonCode
 from bridge.model.snapshot import Snapshot
+from bridge.planning.eligibility.controller_choice import beyond_model
 
 MOST = 16
 """Each offer is a search of the controller's, under its locks."""
@@ -39,6 +42,27 @@ _REASONS = np.array(
     )
 )  # fmt: skip
 _HOLDS = np.isin(np.arange(256), (Hold.NONE, Hold.REFUSED, Hold.BAD_REQUEST))
+
+
+class Room:
+    """How many nodes there are at most to choose from, before anybody looks at a single job."""
+
+    def __init__(self, snapshot: Snapshot, plan: Plan) -> None:
+        nodes, running, size = snapshot.nodes, snapshot.running, len(snapshot.nodes)
+        usable = nodes.usable.copy()
+        now = np.repeat(plan.start_s == plan.now_s, np.diff(plan.indptr))
+        usable[plan.nodes[now]] = False
+        used = np.bincount(running.nodes, weights=running.use[:, CPUS], minlength=size)
+        free = usable & (used < nodes.capacity[:, CPUS])
+        free[running.nodes[np.repeat(running.exclusive, np.diff(running.indptr))]] = False
+        self._least = snapshot.jobs.min_nodes
+        self._beyond = beyond_model(snapshot)
+        self._usable, self._free = int(usable.sum()), int(free.sum())
+
+    def __contains__(self, job: int) -> bool:
+        """Whether a job, none of which starts now, may find nodes enough."""
+        there = self._usable if self._beyond[job] else self._free
+        return there >= max(int(self._least[job]), 1)
 
 
 @dataclass(frozen=True, slots=True)

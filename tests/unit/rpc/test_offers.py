@@ -5,12 +5,15 @@ import pytest
 
 from bridge.model.limits import ConsumerKind, Items, Limit, Rules
 from bridge.model.site import NO_RULES, Site
+from bridge.planning.eligibility.controller_choice import Chooser
 from bridge.registry import PRESETS, build
 from bridge.rpc.controller.announcements import Announcements
 from bridge.rpc.controller.cycles import Cycles
+from bridge.rpc.controller.offers import Room
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.session import Session
 from bridge.safe_cycle.decider import Decider
+from tests import builders
 from tests.unit.rpc.worlds import (
     NOW_S,
     a_delta,
@@ -22,6 +25,7 @@ from tests.unit.rpc.worlds import (
     a_running_job,
     partitions,
 )
+from tests.worlds import random_world
 
 LIMITED = Site(Rules(limits=(Limit(ConsumerKind.USER, "*", "cpus", Items(99)),)))
 
@@ -218,3 +222,24 @@ def test_nodes_that_were_refused_are_avoided_one_after_the_other():
         cycles.run(a_delta(2 * number - 1, fates=fates(reply), now_s=now_s))
         reply = cycles.run(a_delta(2 * number, now_s=now_s + 35))
     assert tried == ["n0", "n1", "n2", "n3", "n0", "n0"]  # then it has been refused on all
+
+
+@pytest.mark.parametrize("preset", ["slurm-like", "conservative"])
+@pytest.mark.parametrize("seed", range(25))
+def test_whoever_has_a_choice_has_room(preset, seed):
+    snapshot = random_world(seed, chunks=True)
+    plan = Decider(build(PRESETS[preset])).decide(snapshot)
+    room, starting = Room(snapshot, plan), set(plan.job[plan.starts_now].tolist())
+    waiting = [row for row in range(len(snapshot.jobs)) if row not in starting]
+    chosen = [choice.job for choice in Chooser(snapshot, NO_RULES, plan).choices(waiting)]
+    assert all(job in room for job in chosen)
+
+
+def test_on_full_nodes_and_those_of_starts_there_is_no_room():
+    running = [builders.a_running_job((0,), 99)]
+    jobs = [builders.a_job(nodes=2), builders.a_job(), builders.a_job(controller_chooses=True)]
+    snapshot = builders.a_snapshot(nodes=3, jobs=jobs, running=running)()
+    plan = Decider(build(PRESETS["slurm-like"])).decide(snapshot)
+    assert plan.job[plan.starts_now].tolist() == [0]
+    room = Room(snapshot, plan)
+    assert [job in room for job in (1, 2)] == [False, True]
