@@ -11,11 +11,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from bridge import watchdog
 from bridge.errors import PolicyError
 from bridge.model.site import NO_RULES
 from bridge.ports import Planned
 from bridge.registry import PRESETS, build, parse_policy
+from bridge.safe_cycle import watchdog
 from bridge.safe_cycle.decider import PATIENCE_S, Decider
 from bridge.safe_cycle.watchdog import Overtime, Watchdog
 from tests.builders import a_job, a_running_job, a_snapshot
