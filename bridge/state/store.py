@@ -470,7 +470,7 @@ class _Scribe:
         if self.plan is None or (time.monotonic() < self._encode_after and not last):
             return
         began = time.thread_time()
-        self.plan_bytes = to_bytes(self.plan) if self.plan.places else b""
+        self.plan_bytes = to_bytes(self.plan) if self.plan.placements else b""
         self.plan = None
         self._encode_after = time.monotonic() + SHARE * (time.thread_time() - began)
 

@@ -13,7 +13,7 @@ from bridge.model.plan import Plan
 from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.scheduler.conditions import Conditions
-from bridge.planning.scheduler.list_scheduler import Decoder
+from bridge.planning.scheduler.list_scheduler import ListScheduler
 from bridge.planning.site_rules.rules_text import parse_site
 from bridge.ports import Preference, Selection
 from bridge.units import NEVER, UNPLANNED
@@ -28,11 +28,11 @@ def without_rules(snapshot: Snapshot) -> Plan:
     """A plan that knows of no rule."""
     order = np.arange(len(snapshot.jobs))
     rank = np.zeros(len(snapshot.nodes), dtype=np.int32)
-    decoder = Decoder(
+    scheduler = ListScheduler(
         snapshot, order, Preference(Selection.SEQUENTIAL, rank), Conditions(), by_book=True
     )
-    decoder.decode()
-    return decoder.plan("none")
+    scheduler.schedule()
+    return scheduler.plan("none")
 
 
 def shifted(plan: Plan, by: list[int]) -> Plan:

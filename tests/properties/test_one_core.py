@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bridge.planning.scheduler.conditions import Conditions
-from bridge.planning.scheduler.list_scheduler import Decoder
+from bridge.planning.scheduler.list_scheduler import ListScheduler
 from bridge.ports import Preference, Selection
 from bridge.units import NEVER, UNPLANNED
 from tests.contracts.test_plan_stage import with_bounds
@@ -17,15 +17,15 @@ from tests.worlds import random_world
 DEPTHS = (None, 1, 3)
 
 
-def decoders(snapshot, selection):
+def schedulers(snapshot, selection):
     """The same rows for both: one that chose the fast path, one that is made to use the book."""
     order = np.argsort(snapshot.jobs.submit_s, kind="stable")
     rank = np.arange(len(snapshot.nodes), dtype=np.int32)
     if selection == Selection.BEST_FIT:
         rank %= 3
     preference = Preference(selection, rank)
-    fast = Decoder(snapshot, order, preference, Conditions())
-    book = Decoder(snapshot, order, preference, Conditions(), by_book=True)
+    fast = ListScheduler(snapshot, order, preference, Conditions())
+    book = ListScheduler(snapshot, order, preference, Conditions(), by_book=True)
     assert (fast.by_book, book.by_book) == (False, True)
     return fast, book
 
@@ -55,9 +55,9 @@ def test_they_give_the_same_starts_and_nodes(seed, selection):
     snapshot = by_name(random_world(seed))
     if seed % 2:
         snapshot = with_bounds(snapshot, seed)
-    fast, book = decoders(snapshot, selection)
+    fast, book = schedulers(snapshot, selection)
     for depth in DEPTHS:
-        one, other = fast.decode(depth=depth), book.decode(depth=depth)
+        one, other = fast.schedule(depth=depth), book.schedule(depth=depth)
         assert one.start_s.tolist() == other.start_s.tolist()
         assert one.end_s.tolist() == other.end_s.tolist()
         assert one.alternative.tolist() == other.alternative.tolist()
@@ -81,18 +81,18 @@ def test_an_order_stands_for_a_schedule_whatever_was_decoded_before(seed):
     order = np.argsort(snapshot.jobs.submit_s, kind="stable")
     preference = Preference(Selection.SEQUENTIAL, np.arange(len(snapshot.nodes), dtype=np.int32))
     rng = np.random.default_rng(seed)
-    one = Decoder(snapshot, order, preference, Conditions())
+    one = ListScheduler(snapshot, order, preference, Conditions())
     orders = [rng.permutation(len(one)) for _ in range(4)]
-    first = [one.decode(other).start_s.tolist() for other in orders]
-    again = [one.decode(other).start_s.tolist() for other in reversed(orders)]
+    first = [one.schedule(other).start_s.tolist() for other in orders]
+    again = [one.schedule(other).start_s.tolist() for other in reversed(orders)]
     assert first == again[::-1]
     for other, starts in zip(orders, first, strict=True):
-        fresh = Decoder(snapshot, order, preference, Conditions())
-        assert fresh.decode(other).start_s.tolist() == starts
+        fresh = ListScheduler(snapshot, order, preference, Conditions())
+        assert fresh.schedule(other).start_s.tolist() == starts
         plan = fresh.plan("fresh")
         assert check(snapshot, plan) == ()
         assert plan.start_s[fresh.rows.asked].tolist() == starts
-        one.decode(other)
+        one.schedule(other)
         same = one.plan("same")
         assert same.nodes.tolist() == plan.nodes.tolist()
         assert same.reasons == plan.reasons
@@ -103,11 +103,11 @@ def test_a_row_is_planned_beside_those_before_it_alone(seed):
     snapshot = random_world(seed, chunks=bool(seed % 2))
     order = np.arange(len(snapshot.jobs))
     preference = Preference(Selection.SEQUENTIAL, np.arange(len(snapshot.nodes), dtype=np.int32))
-    decoder = Decoder(snapshot, order, preference, Conditions())
-    given = np.random.default_rng(seed).permutation(len(decoder))
-    starts = decoder.decode(given).start_s
+    scheduler = ListScheduler(snapshot, order, preference, Conditions())
+    given = np.random.default_rng(seed).permutation(len(scheduler))
+    starts = scheduler.schedule(given).start_s
     swapped = np.concatenate((given[:-2], given[:-3:-1])) if len(given) > 1 else given
-    there = decoder.decode(swapped).start_s
+    there = scheduler.schedule(swapped).start_s
     assert starts[given[:-2]].tolist() == there[given[:-2]].tolist()
     last = starts[given[-1:]]
     assert ((last == NEVER) | (last == UNPLANNED) | (last >= snapshot.now_s)).all()

@@ -8,20 +8,20 @@ Words (see `bridge.planning.dispatch.instance`)
     seat        of a node, where some jobs share nodes and others have them alone: a unit that
                 shares takes one, one that does not takes all of them.
     used        what runs, with the time left to it (at the least a second), closed times, and jobs
-                that keep their places.
+                that keep their placements.
 
 Rules
-    1. The window is the first rows of the order that have a place, until there are `most_jobs` or
-       the next one would make it more than `most_units`. With `startable` it is those among them
+    1. The window is the first rows of the order that have a placement, until there are `most_jobs`
+       or the next one would make it more than `most_units`. With `startable` it is those among them
        that could start now if nobody else waited; the others are planned around it.
-    2. A row before the window's last that the models cannot say keeps its greedy place: nobody
+    2. A row before the window's last that the models cannot say keeps its greedy placement: nobody
        is overtaken unseen. These are rows with licences, a reservation, a deadline or a fixed
        start, rows that limits or FreePools bound, rows that may have more nodes than they need,
        and rows that have nodes for themselves and several units on one. Rows with a fixed start
        keep theirs wherever they stand.
-    3. A row with several alternatives or layouts has that of its greedy place. Then, where tasks
-       may be spread over nodes in other ways, and where a row keeps its place, the window is not
-       `exact`: what is proved of its instance is not proved of its jobs.
+    3. A row with several alternatives or layouts has that of its greedy placement. Then, where
+       tasks may be spread over nodes in other layouts, and where a row keeps its placement, the
+       window is not `exact`: what is proved of its instance is not proved of its jobs.
     4. Times count from now. Amounts are divided by what divides them all.
 """
 
@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from bridge.model.resources import Arrangement
 from bridge.planning.dispatch.instance import ALL, Instance, Span, Unit, Used, WindowJob, summed
 from bridge.planning.queue.layouts import Layout
-from bridge.planning.scheduler.booked import Kept
+from bridge.planning.scheduler.booked import Placement
 from bridge.planning.scheduler.booking import Booking
 
 SEAT = "seat"
@@ -48,11 +48,11 @@ class Window:
 
     Attributes:
         rows: (J,) positions in `Rows.asked` of its jobs.
-        fixed: rows that keep their greedy places; all others are planned around the window.
+        fixed: rows that keep their greedy placements; all others are planned around the window.
         exact: whatever its jobs may do, the instance says it.
         settled: each of its jobs starts as early as it may, whatever the others do.
         nodes: (N,) node indexes of its nodes.
-        kept: (J,) the jobs' greedy places as the book has them.
+        kept: (J,) the jobs' greedy placements as the book has them.
     """
 
     instance: Instance
@@ -61,10 +61,10 @@ class Window:
     exact: bool
     settled: bool
     nodes: NDArray[np.int64]
-    kept: tuple[Kept, ...]
+    kept: tuple[Placement, ...]
 
-    def lying(self, i: int, nodes: Sequence[int]) -> Kept:
-        """The place of a job on other nodes, as the book takes it.
+    def placement_of(self, i: int, nodes: Sequence[int]) -> Placement:
+        """The placement of a job on other nodes, as the book takes it.
 
         Args:
             i: which of the instance's jobs.
@@ -99,12 +99,12 @@ def choose(
     """Takes the first rows of a cycle that is planned greedily.
 
     Args:
-        booking: every row that has a place is booked at it.
+        booking: every row that has a placement is booked at it.
         rank: (n_nodes,) nodes of lower rank first.
         most_jobs: rule 1.
         most_units: rule 1.
         startable: rule 1.
-        without: rows that keep their places.
+        without: rows that keep their placements.
 
     Returns:
         None: no row can be said.
@@ -116,14 +116,14 @@ def choose(
     present = Present(booking) if startable else None
     n_units = 0
     for row in everyone.tolist():
-        choice, layout = booking.lies(row)
+        choice, layout = booking.layout_choice(row)
         if row not in possible or not _sayable(booking, row, choice, layout):
             fixed.append(row)
             continue
         if present is not None and not present.fits(row, layout):
             continue
         units = sum(group.count for group in layout.groups)
-        if units > most_units:  # too large for any window: it keeps its place
+        if units > most_units:  # too large for any window: it keeps its placement
             fixed.append(row)
             continue
         if n_units + units > most_units:
@@ -136,8 +136,8 @@ def choose(
         return None
     bound = booking.rows.snapshot.jobs.fixed[booking.rows.job[booking.rows.asked]]
     fixed = [row for row in fixed if row < rows[-1] or bound[row]]
-    places = booking.places(np.array(rows, dtype=np.intp))
-    return _Builder(booking, rank, rows, places, fixed).window()
+    placements = booking.placements_of(np.array(rows, dtype=np.intp))
+    return _Builder(booking, rank, rows, placements, fixed).window()
 
 
 class Present:
@@ -205,15 +205,15 @@ def _expressible(booking: Booking, asked: NDArray[np.intp]) -> list[int]:
 
 def _sayable(booking: Booking, row: int, choice: int, layout: Layout) -> bool:
     """Whether its layout can be said (rule 2)."""
-    ways = booking.layouts[booking.candidate(row)]
-    if ways.wider or choice >= len(ways.least):
+    options = booking.layouts[booking.candidate(row)]
+    if options.wider or choice >= len(options.least):
         return False
     alone = layout.arrangement is Arrangement.FREE and layout.exclusive
     return not alone or (len(layout.groups) == 1 and layout.groups[0].count == 1)
 
 
 def _exact(booking: Booking, row: int, layout: Layout) -> bool:
-    """Whether the row may lie in no other way than its layout says (rule 3)."""
+    """Whether the row may lie in no other option than its layout says (rule 3)."""
     if not booking.simple(row):
         return False
     spread = layout.arrangement is Arrangement.SCATTER and any(
@@ -235,7 +235,7 @@ class _Builder:
         booking: Booking,
         rank: NDArray[np.int32],
         rows: list[int],
-        kept: list[Kept],
+        kept: list[Placement],
         fixed: list[int],
     ) -> None:
         self.booking, self.rank = booking, rank
@@ -243,23 +243,23 @@ class _Builder:
         self.snapshot = booking.rows.snapshot
         masks = [
             booking.rows.eligibility.class_mask(group.class_)
-            for place in kept
-            for group in place.layout.groups
+            for placement in kept
+            for group in placement.layout.groups
         ]
         self.nodes = np.flatnonzero(np.logical_or.reduce(masks)).astype(np.int64)
-        shares = [not place.layout.exclusive for place in kept]
+        shares = [not placement.layout.exclusive for placement in kept]
         self.real = np.zeros(0, dtype=np.int64)
         if any(shares):
             wanted = np.zeros(len(self.snapshot.resources), dtype=bool)
-            for place in kept:
-                if not place.layout.exclusive:
-                    for group in place.layout.groups:
+            for placement in kept:
+                if not placement.layout.exclusive:
+                    for group in placement.layout.groups:
                         wanted |= np.array(group.want) > 0
             self.real = np.flatnonzero(wanted)
         units = [
-            1 if place.layout.arrangement is Arrangement.PACK
-            else sum(group.count for group in place.layout.groups)
-            for place in kept
+            1 if placement.layout.arrangement is Arrangement.PACK
+            else sum(group.count for group in placement.layout.groups)
+            for placement in kept
         ]  # fmt: skip
         # One seat more than all that share: what runs there shared takes one as well.
         self.seats = 0
@@ -287,7 +287,8 @@ class _Builder:
                 known[key] = summed(scaled, most)
             used.append(known[key])
         jobs = tuple(
-            self._job(row, place, scale) for row, place in zip(self.rows, self.kept, strict=True)
+            self._job(row, placement, scale)
+            for row, placement in zip(self.rows, self.kept, strict=True)
         )
         instance = Instance(
             jobs, tuple(names), capacity, tuple(used), self.rank[self.nodes].astype(np.int64)
@@ -298,9 +299,10 @@ class _Builder:
             tuple(self.rows),
             tuple(self.fixed),
             exact=not self.fixed
-            and all(_exact(self.booking, row, place.layout) for row, place in placed),
+            and all(_exact(self.booking, row, placement.layout) for row, placement in placed),
             settled=all(
-                place.start_s <= max(self.booking.not_before_s(row), now_s) for row, place in placed
+                placement.start_s <= max(self.booking.not_before_s(row), now_s)
+                for row, placement in placed
             ),
             nodes=self.nodes,
             kept=tuple(self.kept),
@@ -323,14 +325,20 @@ class _Builder:
             amount = self._amount(running.use[entry], exclusive=bool(running.exclusive[job]))
             spans[at[running.nodes[entry]]].append((0, int(ends[job]), amount))
         rows = np.array(self.fixed, dtype=np.intp)
-        for row, place in zip(self.fixed, booking.places(rows), strict=True):
-            start_s = place.start_s - now_s
+        for row, placement in zip(self.fixed, booking.placements_of(rows), strict=True):
+            start_s = placement.start_s - now_s
             end_s = start_s + booking.length_s(row)
-            wants = np.array([group.want for group in place.layout.groups], dtype=np.int64)
-            columns = (place.nodes.tolist(), place.groups.tolist(), place.chunks.tolist())
+            wants = np.array([group.want for group in placement.layout.groups], dtype=np.int64)
+            columns = (
+                placement.nodes.tolist(),
+                placement.groups.tolist(),
+                placement.chunks.tolist(),
+            )
             for node, group, chunks in zip(*columns, strict=True):
                 if at[node] >= 0:
-                    amount = self._amount(wants[group] * chunks, exclusive=place.layout.exclusive)
+                    amount = self._amount(
+                        wants[group] * chunks, exclusive=placement.layout.exclusive
+                    )
                     spans[at[node]].append((start_s, end_s, amount))
         self._close(at, spans)
         return spans
@@ -359,12 +367,12 @@ class _Builder:
             amounts = set(np.unique(capacity[:, column]).tolist())
             amounts |= {a[column] for spans in taken for _, _, a in spans}
             amounts.discard(ALL)
-            for place in self.kept:
-                if not place.layout.exclusive:
-                    wants = (g.want[self.real[column]] for g in place.layout.groups)
+            for placement in self.kept:
+                if not placement.layout.exclusive:
+                    wants = (g.want[self.real[column]] for g in placement.layout.groups)
                     amounts |= (
-                        {w * g.count for w, g in zip(wants, place.layout.groups, strict=True)}
-                        if place.layout.arrangement is Arrangement.PACK
+                        {w * g.count for w, g in zip(wants, placement.layout.groups, strict=True)}
+                        if placement.layout.arrangement is Arrangement.PACK
                         else set(wants)
                     )
             scale[column] = gcd(*amounts) or 1
@@ -372,11 +380,11 @@ class _Builder:
 
     # ------------------------------------------------------------------ the jobs
 
-    def _job(self, row: int, place: Kept, scale: NDArray[np.int64]) -> WindowJob:
+    def _job(self, row: int, placement: Placement, scale: NDArray[np.int64]) -> WindowJob:
         booking, now_s = self.booking, self.snapshot.now_s
-        layout = place.layout
+        layout = placement.layout
         job = int(booking.rows.job[booking.rows.asked[row]])
-        where = _unit_nodes(place, np.searchsorted(self.nodes, place.nodes))
+        where = _unit_nodes(placement, np.searchsorted(self.nodes, placement.nodes))
         units, chosen = [], []
         if layout.arrangement is Arrangement.PACK:
             want = sum(np.array(g.want, dtype=np.int64) * g.count for g in layout.groups)
@@ -400,12 +408,12 @@ class _Builder:
             units=tuple(units),
             scatter=layout.arrangement is Arrangement.SCATTER,
             most_per_node=most,
-            place_s=place.start_s - now_s,
+            place_s=placement.start_s - now_s,
             place=tuple(chosen),
         )
 
     def _opens_s(self, layout: Layout) -> int:
-        """From when on the nodes of a greedy place are open to its job: it may wait for others."""
+        """From when on the nodes of a greedy placement are open to its job."""
         opens_s = self.booking.rows.eligibility.opens_s
         return max(self.snapshot.now_s, *(opens_s(group.class_) for group in layout.groups))
 
@@ -427,11 +435,11 @@ class _Builder:
         return Unit(group, tuple(amount), tuple(np.flatnonzero(held).tolist()))
 
 
-def _unit_nodes(place: Kept, at: NDArray[np.intp]) -> list[list[int]]:
+def _unit_nodes(placement: Placement, at: NDArray[np.intp]) -> list[list[int]]:
     """For each group the node of every unit, as the book has them."""
-    found: list[list[int]] = [[] for _ in place.layout.groups]
+    found: list[list[int]] = [[] for _ in placement.layout.groups]
     for node, group, chunks in zip(
-        at.tolist(), place.groups.tolist(), place.chunks.tolist(), strict=True
+        at.tolist(), placement.groups.tolist(), placement.chunks.tolist(), strict=True
     ):
         found[group] += [node] * chunks
     return [nodes or found[0] for nodes in found]

@@ -16,7 +16,7 @@ from bridge.planning.queue.layouts import Layout, layouts
 from bridge.planning.queue.time_windows import latest_start_s
 from bridge.planning.scheduler.cluster_book import BookTerms, ClusterBook
 from bridge.planning.scheduler.conditions import Conditions
-from bridge.planning.scheduler.layout_choices import WholeNodes, extent_of, ways_of
+from bridge.planning.scheduler.layout_choices import WholeNodes, extent_of, layouts_to_try
 from bridge.planning.scheduler.plan_book import book_plan
 from bridge.planning.site_rules.capacity_constraints import Mode
 from bridge.planning.site_rules.freepools import Closure
@@ -170,9 +170,9 @@ class Search:
     def _layouts_of(self, row: int, at: int, alternative: Alternative) -> tuple[Layout, ...]:
         found = self._layouts.get((row, at))
         if found is None:
-            ways = layouts(self._with, self._eligibility, row, alternative)
+            options = layouts(self._with, self._eligibility, row, alternative)
             whole = self._whole_nodes(row, alternative)
-            found = self._layouts[row, at] = ways_of(ways, self._lowered, whole)[0]
+            found = self._layouts[row, at] = layouts_to_try(options, self._lowered, whole)[0]
         return found
 
     def _whole_nodes(self, row: int, alternative: Alternative) -> WholeNodes | None:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ways in which a job can lie on nodes, as requests of the book.
+"""How a job can be laid out on nodes, as requests of the book.
 
 Words
     group       chunks that ask for the same: a class of nodes, a number, what each takes.
-    layout      one way to lie: groups, how they share nodes, how many tasks each chunk is.
+    layout      one option: groups, how they share nodes, how many tasks each chunk is.
 
 Rules
     1. Chunks lie as they were asked for. What is needed once on every node (memory stated beside
@@ -66,7 +66,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """One way for a job to lie on nodes.
+    """How a job may be laid out on nodes.
 
     Attributes:
         groups: at least one.
@@ -90,7 +90,7 @@ class Layout:
         return [every] * len(self.groups)
 
     def alike(self, other: "Layout") -> bool:
-        """Whether the other lies in the same way; classes are numbered anew in every cycle."""
+        """Whether the other is the same layout; classes are numbered anew in every cycle."""
         return (self.arrangement, self.exclusive, len(self.groups)) == (
             other.arrangement, other.exclusive, len(other.groups),
         ) and all(
@@ -205,11 +205,11 @@ def layouts_of(rows: Rows, job: NDArray[np.int64]) -> list[Layouts]:
                 int(jobs.width_rule[row]), jobs.required[row], jobs.chunks[row],
             )  # fmt: skip
         key = (own, class_, least, most)
-        ways = known.get(key)
-        if ways is None:
+        options = known.get(key)
+        if options is None:
             alternative = Alternative(class_, partition, limit_s, least, most)
-            ways = known[key] = layouts(rows.snapshot, rows.eligibility, row, alternative)
-        found.append(ways)
+            options = known[key] = layouts(rows.snapshot, rows.eligibility, row, alternative)
+        found.append(options)
     return found
 
 

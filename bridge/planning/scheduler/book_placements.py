@@ -8,21 +8,21 @@ from bridge.core import Bookings
 from bridge.planning.queue.layouts import Layout
 
 
-class Lying:
+class BookPlacements:
     """Bookings, node by node: several groups of a job on one node are one entry."""
 
     def __init__(self, layouts: list[Layout], found: Bookings) -> None:
         n_jobs = len(found.job)
         owner = np.repeat(np.arange(n_jobs), np.diff(found.indptr))
-        ways = {id(layout): layout for layout in layouts}  # jobs that ask alike share them
-        number = {key: position for position, key in enumerate(ways)}
-        way = np.array([number[id(layout)] for layout in layouts], dtype=np.int64)
-        sizes = [len(layout.groups) for layout in ways.values()]
+        options = {id(layout): layout for layout in layouts}  # jobs that ask alike share them
+        number = {key: position for position, key in enumerate(options)}
+        option = np.array([number[id(layout)] for layout in layouts], dtype=np.int64)
+        sizes = [len(layout.groups) for layout in options.values()]
         offset = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-        every = [group for layout in ways.values() for group in layout.groups]
+        every = [group for layout in options.values() for group in layout.groups]
         tasks_each = np.array([group.tasks for group in every], dtype=np.int64)
         kind = np.array([group.kind for group in every], dtype=np.int64)
-        group = offset[way[owner]] + found.groups
+        group = offset[option[owner]] + found.groups
         order = np.lexsort((found.nodes, owner))
         owner, nodes, group = owner[order], found.nodes[order], group[order]
         chunks = found.chunks[order].astype(np.int64)
@@ -35,8 +35,8 @@ class Lying:
         self.tasks: NDArray[np.int32] = tasks.astype(np.int32)
         self.width = np.bincount(owner[fresh], minlength=n_jobs)
         self.groups: NDArray[np.int32] | None = None
-        several = np.array([layout.groups[-1].kind > 0 for layout in ways.values()], dtype=bool)
+        several = np.array([layout.groups[-1].kind > 0 for layout in options.values()], dtype=bool)
         if several.any():
-            mixed = several[way][owner]
+            mixed = several[option][owner]
             self.groups = np.zeros((n_entries, int(kind.max()) + 1), dtype=np.int32)
             np.add.at(self.groups, (entry[mixed], kind[group[mixed]]), chunks[mixed])

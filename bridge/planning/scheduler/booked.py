@@ -12,7 +12,7 @@ from bridge.planning.queue.layouts import Layout
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class WaitingRow:
     """Where a row that does not start now stands.
 
     Attributes:
@@ -35,13 +35,13 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class Placement:
     """A place in a former plan.
 
     Attributes:
         start_s: announced.
         alternative: which of the job's own.
-        choice: which of the alternative's layouts, and the layout.
+        layout_index: which of the alternative's layouts, and the layout.
         nodes, groups, chunks: as the book has them.
         late: it is its latest start.
         blocked, ceiling_key: why it could not start when it was given this place.
@@ -49,7 +49,7 @@ class Kept:
 
     start_s: int
     alternative: int
-    choice: int
+    layout_index: int
     layout: Layout
     nodes: NDArray[np.int32]
     groups: NDArray[np.int32]

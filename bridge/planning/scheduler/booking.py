@@ -2,13 +2,13 @@
 """Books the rows of a cycle, in any number of passes, and gives the plan that comes of it.
 
 Words
-    candidate   one alternative of an asked row: where, how long, and its ways to lie.
-    simple      a row with one candidate that can lie in one way only: booked in bulk.
+    candidate   one alternative of an asked row: where, how long, and its layouts.
+    simple      a row with one candidate that has only one layout: booked in bulk.
 
 Rules
-    1. Of several candidates and ways the earliest start wins, ties go to the first.
-    2. A row that starts now takes the widest of its ways that fits now and keeps all rules so.
-    3. A row counts what the way it lies in comes to (`bridge.planning.scheduler.layout_choices`).
+    1. Of several candidates and layouts the earliest start wins, ties go to the first.
+    2. A row that starts now takes the widest of its layouts that fits now and keeps all rules so.
+    3. A row counts what the layout it has comes to (`bridge.planning.scheduler.layout_choices`).
        One whose limits refuse all its candidates is not booked; the refusal is its reason.
     4. No row is booked where its deadline or fixed start does not allow it
        (`bridge.planning.queue.time_windows`).
@@ -29,10 +29,10 @@ from bridge.model.site import Protection
 from bridge.planning.queue.layouts import Layout, Layouts, layouts_of
 from bridge.planning.queue.rows import Rows, gather
 from bridge.planning.queue.time_windows import SPARE_S, asked_limit_s
-from bridge.planning.scheduler.book_placements import Lying
-from bridge.planning.scheduler.booked import Kept, Place
+from bridge.planning.scheduler.book_placements import BookPlacements
+from bridge.planning.scheduler.booked import Placement, WaitingRow
 from bridge.planning.scheduler.cluster_book import BookTerms, ClusterBook
-from bridge.planning.scheduler.layout_choices import Way, Ways
+from bridge.planning.scheduler.layout_choices import LayoutChoice, LayoutChoices
 from bridge.planning.site_rules.capacity_constraints import Mode
 from bridge.planning.site_rules.freepools import Closure, Gates
 from bridge.planning.site_rules.lowered_rules import LoweredRules
@@ -41,6 +41,7 @@ from bridge.units import NEVER, UNPLANNED
 
 _IMPOSSIBLE = (Blocked.NEVER_NODES, Blocked.NEVER_SIZE, Blocked.NEVER_COUNTER)
 _Found = tuple[int, NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]  # of Book.find
+_KeptRow = tuple[int, LayoutChoice | None, Placement]
 
 
 class Booking:
@@ -78,7 +79,7 @@ class Booking:
         )
         self._book = self.cluster.book
         job = self._job[owner]
-        self.ways = Ways(
+        self.choices = LayoutChoices(
             self.layouts,
             snapshot,
             rows.eligibility,
@@ -87,21 +88,21 @@ class Booking:
             partition=alternatives.partition,
             time_limit_s=asked_limit_s(snapshot.jobs, job, alternatives.time_limit_s),
         )
-        wants = job[self.ways.owner]
+        wants = job[self.choices.owner]
         self._terms = self.cluster.licences.add_terms(
-            self.ways.terms,
+            self.choices.terms,
             snapshot.jobs.licences[wants],
             Mode.BOTH,
             snapshot.jobs.reservation[wants],
         )
-        self._refusals = self.ways.refusals
+        self._refusals = self.choices.refusals
         self._judged: dict[tuple[int, tuple[Gates, ...], int], tuple[Closure, ...] | None] = {}
         refused = np.array([reason is not None for reason in self._refusals], dtype=bool)
         self._refused = np.ones(n_asked, dtype=bool)
         self._refused[owner[~refused]] = False
         self._simple = np.diff(alternatives.indptr) == 1
-        self._simple[owner[~self.ways.simple | refused]] = False
-        self._request = np.full(len(self.layouts), -1, dtype=np.int32)  # of the first ways
+        self._simple[owner[~self.choices.simple | refused]] = False
+        self._request = np.full(len(self.layouts), -1, dtype=np.int32)  # of the first choices
         self._not_before = rows.not_before_s()
         self._last = rows.latest_s()
         self._mark: int | None = None
@@ -113,7 +114,7 @@ class Booking:
         self.late = np.zeros(n_asked, dtype=bool)
         self._start = np.full(n_asked, NEVER, dtype=np.int64)
         self._chosen = np.zeros(n_asked, dtype=np.int32)
-        self._way: dict[int, Way] = {}  # where it is not the first of the candidate
+        self._choice: dict[int, LayoutChoice] = {}  # where it is not the first of the candidate
         self._blocked = np.full(n_asked, Blocked.NEVER_NODES, dtype=np.int8)
         self._ceiling = np.full(n_asked, -1, dtype=np.int32)
         self._passed_over = np.zeros(n_asked, dtype=bool)
@@ -165,17 +166,19 @@ class Booking:
         return found
 
     def simple(self, asked: int) -> bool:
-        """Whether the row can lie in one way only, on one kind of nodes, for one time."""
+        """Whether the row has only one layout, on one kind of nodes, for one time."""
         return bool(self._simple[asked])
 
     def bound(self, asked: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Which rows limits, FreePools or licences bind, as they are booked."""
-        at = self.ways.number(self._first[asked] + self._chosen[asked])
+        at = self.choices.number(self._first[asked] + self._chosen[asked])
         for position, row in enumerate(asked.tolist()):
-            if row in self._way:
-                at[position] = self._way[row].number
+            if row in self._choice:
+                at[position] = self._choice[row].number
         some = np.diff(self._terms.indptr)[at] > 0
-        gated = np.fromiter((bool(self.ways.gates[way]) for way in at.tolist()), bool, len(at))
+        gated = np.fromiter(
+            (bool(self.choices.gates[choice]) for choice in at.tolist()), bool, len(at)
+        )
         bound: NDArray[np.bool_] = some | gated
         return bound
 
@@ -185,18 +188,18 @@ class Booking:
             self._book.revoke(at)
         self._start[asked] = NEVER
         for at in asked.tolist():
-            self._way.pop(at, None)
+            self._choice.pop(at, None)
 
-    def _way_of(self, asked: int) -> Way:
+    def _choice_of(self, asked: int) -> LayoutChoice:
         """How a booked row lies."""
-        return self._way.get(asked) or self.ways.first(self.candidate(asked))
+        return self._choice.get(asked) or self.choices.first(self.candidate(asked))
 
-    def lies(self, asked: int) -> tuple[int, Layout]:
-        """Which of the ways for any start a booked row has, and its layout; see `Way.choice`."""
-        way = self._way.get(asked)
-        if way is None:
-            return 0, self.ways.least[self.candidate(asked)][0]
-        return way.choice, way.layout
+    def layout_choice(self, asked: int) -> tuple[int, Layout]:
+        """Which of its layouts a booked row has, and the layout; see `LayoutChoice.index`."""
+        choice = self._choice.get(asked)
+        if choice is None:
+            return 0, self.choices.least[self.candidate(asked)][0]
+        return choice.index, choice.layout
 
     def later(self) -> NDArray[np.bool_]:
         """(n_asked,) which rows are booked at a later start than now."""
@@ -205,7 +208,9 @@ class Booking:
 
     # ------------------------------------------------------------------ passes
 
-    def keep(self, asked: NDArray[np.intp], kept: Sequence[Kept], start: NDArray[np.int64]) -> None:
+    def keep(
+        self, asked: NDArray[np.intp], former: Sequence[Placement], start: NDArray[np.int64]
+    ) -> None:
         """Books rows where they lay in a former plan, in the order given, as far as they fit.
 
         A row that fits there no more gets other nodes at the same time, before those behind it.
@@ -214,31 +219,31 @@ class Booking:
 
         Args:
             asked: positions in `Rows.asked`, none of them booked.
-            kept: theirs.
+            former: theirs.
             start: (n,) when, s.
         """
-        rows: list[tuple[int, Way | None, Kept]] = []
+        rows: list[_KeptRow] = []
         begin = []
-        for at, lay, start_s in zip(asked.tolist(), kept, start.tolist(), strict=True):
-            place = self._renumbered(at, lay)
-            candidate = int(self._first[at]) + place.alternative
+        for at, lay, start_s in zip(asked.tolist(), former, start.tolist(), strict=True):
+            kept = self._renumbered(at, lay)
+            candidate = int(self._first[at]) + kept.alternative
             if candidate >= self._first[at + 1] or self._refusals[candidate] is not None:
                 continue
             if start_s > self._last[candidate]:
                 continue
-            self.late[at] = place.late
-            way = self._still(candidate, place)
-            if way is not None:
-                self._request_of(way)  # closed times that are written under a mark are undone
-            rows.append((at, way, place))
+            self.late[at] = kept.late
+            choice = self._still(candidate, kept)
+            if choice is not None:
+                self._request_of(choice)  # closed times that are written under a mark are undone
+            rows.append((at, choice, kept))
             begin.append(start_s)
-        counted = [way is not None and self._only_counts(way) for _, way, _ in rows]
-        if any(counted) and all(way is not None for _, way, _ in rows):
+        counted = [choice is not None and self._only_counts(choice) for _, choice, _ in rows]
+        if any(counted) and all(choice is not None for _, choice, _ in rows):
             order = sorted(range(len(rows)), key=counted.__getitem__)
             together, when_s = [rows[at] for at in order], [begin[at] for at in order]
             mark = self.cluster.mark()
-            lying = [(at, way, place) for at, way, place in together if way is not None]
-            if self._book_kept(lying, when_s).all():
+            usable = [(at, choice, kept) for at, choice, kept in together if choice is not None]
+            if self._book_kept(usable, when_s).all():
                 rows, begin = together, when_s
             self.cluster.undo(mark)
         while rows:
@@ -251,50 +256,52 @@ class Booking:
             self.plan(at, not_before=when, latest=when)
             rows, begin = rows[failed + 1 :], begin[failed + 1 :]
 
-    def _only_counts(self, way: Way) -> bool:
+    def _only_counts(self, choice: LayoutChoice) -> bool:
         """Whether a ceiling that others must stay under does not bind it."""
-        return bool((self._terms.mode[self._terms.of(way.number)] == Mode.COUNT).any())
+        return bool((self._terms.mode[self._terms.of(choice.number)] == Mode.COUNT).any())
 
-    def _keep_all(self, rows: list[tuple[int, Way | None, Kept]], begin: list[int]) -> int | None:
+    def _keep_all(self, rows: list[_KeptRow], begin: list[int]) -> int | None:
         """Books all rows, or those before the first that does not fit; returns its position."""
         mark = self.cluster.mark()
-        lying = [(at, way, place) for at, way, place in rows if way is not None]
+        usable = [(at, choice, kept) for at, choice, kept in rows if choice is not None]
         failed = next((at for at, row in enumerate(rows) if row[1] is None), len(rows))
-        done = self._book_kept(lying[:failed], begin[:failed])
+        done = self._book_kept(usable[:failed], begin[:failed])
         if not done.all():
             failed = int(np.argmin(done))
             self.cluster.undo(mark)
             mark = self.cluster.mark()
-            self._book_kept(lying[:failed], begin[:failed])
+            self._book_kept(usable[:failed], begin[:failed])
         self.cluster.keep(mark)
         now_s = self.rows.snapshot.now_s
-        for (asked, way, place), start_s in zip(lying[:failed], begin, strict=False):
-            self._start[asked], self._chosen[asked] = start_s, place.alternative
-            self._way[asked] = way
-            known = self.cluster.ceiling_of_key.get(place.ceiling_key, -1)
-            lapsed = place.blocked == Blocked.COUNTER and known < 0
-            verdict = Blocked.NODES_BUSY if lapsed else place.blocked
+        for (asked, choice, kept), start_s in zip(usable[:failed], begin, strict=False):
+            self._start[asked], self._chosen[asked] = start_s, kept.alternative
+            self._choice[asked] = choice
+            known = self.cluster.ceiling_of_key.get(kept.ceiling_key, -1)
+            lapsed = kept.blocked == Blocked.COUNTER and known < 0
+            verdict = Blocked.NODES_BUSY if lapsed else kept.blocked
             self._blocked[asked] = Blocked.STARTS_NOW if start_s == now_s else verdict
             self._ceiling[asked] = known
         return failed if failed < len(rows) else None
 
-    def _book_kept(self, rows: list[tuple[int, Way, Kept]], begin: list[int]) -> NDArray[np.bool_]:
+    def _book_kept(
+        self, rows: list[tuple[int, LayoutChoice, Placement]], begin: list[int]
+    ) -> NDArray[np.bool_]:
         if not rows:
             return np.ones(0, dtype=bool)
-        places = [place for _, _, place in rows]
-        at = np.array([way.number for _, way, _ in rows], dtype=np.int64)
-        candidate = np.array([way.candidate for _, way, _ in rows], dtype=np.int64)
+        placements = [kept for _, _, kept in rows]
+        at = np.array([choice.number for _, choice, _ in rows], dtype=np.int64)
+        candidate = np.array([choice.candidate for _, choice, _ in rows], dtype=np.int64)
         indptr, take = gather(self._terms.indptr, at)
-        sizes = [len(place.nodes) for place in places]
+        sizes = [len(kept.nodes) for kept in placements]
         done: NDArray[np.bool_] = self._book.book_many(
             job=np.array([asked for asked, _, _ in rows], dtype=np.int64),
-            request=np.array([self._request_of(way) for _, way, _ in rows], dtype=np.int32),
+            request=np.array([self._request_of(choice) for _, choice, _ in rows], dtype=np.int32),
             start=np.array(begin, dtype=np.int64),
             length=self.rows.alternatives.time_limit_s[candidate],
             indptr=np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
-            nodes=np.concatenate([place.nodes for place in places]),
-            groups=np.concatenate([place.groups for place in places]),
-            chunks=np.concatenate([place.chunks for place in places]),
+            nodes=np.concatenate([kept.nodes for kept in placements]),
+            groups=np.concatenate([kept.groups for kept in placements]),
+            chunks=np.concatenate([kept.chunks for kept in placements]),
             term_indptr=indptr,
             term_ceiling=self._terms.ceiling[take],
             term_amount=self._terms.amount[take],
@@ -302,40 +309,38 @@ class Booking:
         )
         return done
 
-    def _renumbered(self, at: int, place: Kept) -> Kept:
-        """The place, by the alternative that has its nodes now: leaf switches are chosen anew."""
+    def _renumbered(self, at: int, kept: Placement) -> Placement:
+        """The placement with the alternative that has its nodes now: switches are chosen anew."""
         first, opens_s = int(self._first[at]), self.rows.eligibility.opens_s
-        for number in sorted(range(int(self._first[at + 1]) - first), key=place.alternative.__ne__):
-            now = self._still(first + number, place)
-            if now and all(opens_s(group.class_) <= place.start_s for group in now.layout.groups):
-                return replace(place, alternative=number)
-        return place
+        for number in sorted(range(int(self._first[at + 1]) - first), key=kept.alternative.__ne__):
+            now = self._still(first + number, kept)
+            if now and all(opens_s(group.class_) <= kept.start_s for group in now.layout.groups):
+                return replace(kept, alternative=number)
+        return kept
 
-    def _still(self, candidate: int, place: Kept) -> Way | None:
-        """The way that a kept place has now, if its nodes are still there for it."""
-        way = self.ways.choice(candidate, place.choice)
+    def _still(self, candidate: int, kept: Placement) -> LayoutChoice | None:
+        """The layout choice that a kept placement has now, if its nodes are still there for it."""
+        choice = self.choices.at(candidate, kept.layout_index)
         if (
-            way is not None
-            and way.layout.alike(place.layout)
+            choice is not None
+            and choice.layout.alike(kept.layout)
             and all(
-                self.rows.eligibility.class_mask(group.class_)[
-                    place.nodes[place.groups == at]
-                ].all()
-                for at, group in enumerate(way.layout.groups)
+                self.rows.eligibility.class_mask(group.class_)[kept.nodes[kept.groups == at]].all()
+                for at, group in enumerate(choice.layout.groups)
             )
         ):
-            return way
+            return choice
         return None
 
-    def places(self, asked: NDArray[np.intp]) -> list[Kept]:
+    def placements_of(self, asked: NDArray[np.intp]) -> list[Placement]:
         """Where booked rows lie, to be kept."""
         found = self._book.bookings(job=asked.astype(np.int64))
         offsets, starts = found.indptr.tolist(), found.start.tolist()
         return [
-            Kept(
+            Placement(
                 starts[at],
                 int(self._chosen[row]),
-                *self.lies(row),
+                *self.layout_choice(row),
                 found.nodes[offsets[at] : offsets[at + 1]],
                 found.groups[offsets[at] : offsets[at + 1]],
                 found.chunks[offsets[at] : offsets[at + 1]],
@@ -408,11 +413,11 @@ class Booking:
     ) -> int:
         """Books rows in bulk; how many of them start later than now."""
         at = self._first[asked]
-        fresh, least, gates = at[self._request[at] < 0], self.ways.least, self.ways.gates
-        numbers = self.ways.number(fresh).tolist()
+        fresh, least, gates = at[self._request[at] < 0], self.choices.least, self.choices.gates
+        numbers = self.choices.number(fresh).tolist()
         for candidate, number in zip(fresh.tolist(), numbers, strict=True):
             self._request[candidate] = self.cluster.request(least[candidate][0], gates[number])
-        indptr, take = gather(self._terms.indptr, self.ways.number(at))
+        indptr, take = gather(self._terms.indptr, self.choices.number(at))
         found = self._book.plan_many(
             job=asked.astype(np.int64),
             request=self._request[at],
@@ -443,14 +448,14 @@ class Booking:
             until = min(deadline_s - length - SPARE_S, latest_s)
             if self._refusals[candidate] is not None:
                 continue
-            for way in self.ways.to_plan(candidate):
+            for choice in self.choices.to_plan(candidate):
                 after = max(begin_s, best_s + 1)
                 if until < after:
                     break
-                request, terms = self._request_of(way), self._terms_of(way)
+                request, terms = self._request_of(choice), self._terms_of(choice)
                 found = self._book.find(request, length, terms, after, until, last=True)
                 if found is not None:
-                    best_s, best = found[0], (way, found)
+                    best_s, best = found[0], (choice, found)
         if best is None:
             return False
         self._put(asked, *best)
@@ -466,14 +471,14 @@ class Booking:
             if self._refusals[candidate] is not None:
                 continue
             length = self._length(candidate)
-            for way in self.ways.to_plan(candidate):
+            for choice in self.choices.to_plan(candidate):
                 until = min(latest_s, best_s - 1, int(self._last[candidate]))
                 if until < begin_s:
                     break
-                request, terms = self._request_of(way), self._terms_of(way)
+                request, terms = self._request_of(choice), self._terms_of(choice)
                 found = self._book.find(request, length, terms, begin_s, until)
                 if found is not None:
-                    best_s, best = found[0], (way, found)
+                    best_s, best = found[0], (choice, found)
         now_s = self.rows.snapshot.now_s
         if best is None or best_s != now_s:
             candidates = [best[0].candidate] if best else range(first, end)
@@ -485,22 +490,22 @@ class Booking:
             self._blocked[asked] = Blocked.STARTS_NOW
         self._put(asked, *best)
 
-    def _put(self, asked: int, way: Way, found: _Found) -> None:
+    def _put(self, asked: int, choice: LayoutChoice, found: _Found) -> None:
         """Books a row where it was found to fit."""
-        length, terms = self._length(way.candidate), self._terms_of(way)
-        self._book.book(asked, self._request_of(way), found[0], length, terms, *found[1:])
+        length, terms = self._length(choice.candidate), self._terms_of(choice)
+        self._book.book(asked, self._request_of(choice), found[0], length, terms, *found[1:])
         self._start[asked] = found[0]
-        self._chosen[asked] = way.candidate - int(self._first[asked])
-        self._way[asked] = way
+        self._chosen[asked] = choice.candidate - int(self._first[asked])
+        self._choice[asked] = choice
 
     def _judge(self, asked: int, candidates: Iterable[int], begin_s: int, latest_s: int) -> None:
         """Says why a row does not start now: by the first candidate that it could have some day."""
         verdicts = []
         for candidate in candidates:
             if self._refusals[candidate] is None:
-                way = self.ways.first(candidate)
-                request, length = self._request_of(way), self._length(candidate)
-                verdict = self._book.why(request, length, self._terms_of(way), begin_s, latest_s)
+                choice = self.choices.first(candidate)
+                request, length = self._request_of(choice), self._length(candidate)
+                verdict = self._book.why(request, length, self._terms_of(choice), begin_s, latest_s)
                 verdicts.append((candidate, *verdict))
                 if verdict[0] not in _IMPOSSIBLE:
                     break
@@ -508,18 +513,18 @@ class Booking:
         candidate, self._blocked[asked], self._ceiling[asked] = told
         self._chosen[asked] = candidate - self._first[asked]
 
-    def _widest(self, candidate: int) -> tuple[Way, _Found] | None:
-        """The widest way that fits now and its mapping; None: none but those for any start."""
+    def _widest(self, candidate: int) -> tuple[LayoutChoice, _Found] | None:
+        """The widest layout that fits now and its mapping; None: none but those for any start."""
         now_s = self.rows.snapshot.now_s
-        for way in self.ways.to_start(candidate):
-            request, terms = self._request_of(way), self._terms_of(way)
+        for choice in self.choices.to_start(candidate):
+            request, terms = self._request_of(choice), self._terms_of(choice)
             found = self._book.find(request, self._length(candidate), terms, now_s, now_s)
             if found is not None:
-                return way, found
+                return choice, found
         return None
 
     def replan(self, asked: NDArray[np.intp]) -> None:
-        """Moves booked rows to earlier places where there are any, in the order given."""
+        """Moves booked rows to earlier placements where there are any, in the order given."""
         simple = self._simple[asked]
         cuts = np.flatnonzero(np.diff(simple.astype(np.int8))) + 1
         for part in np.split(asked, cuts):
@@ -553,8 +558,8 @@ class Booking:
             if self._refusals[candidate] is not None:
                 continue
             length = self._length(candidate)
-            for way in self.ways.to_plan(candidate):
-                request, terms = self._request_of(way), self._terms_of(way)
+            for choice in self.choices.to_plan(candidate):
+                request, terms = self._request_of(choice), self._terms_of(choice)
                 found = self._book.find(request, length, terms, begin_s, best_s - 1)
                 if found is not None:
                     best_s, length_s = found[0], length
@@ -563,7 +568,7 @@ class Booking:
     def _replan_one(self, asked: int, latest_s: int = NEVER) -> None:
         before_s, chosen = int(self._start[asked]), int(self._chosen[asked])
         verdict = int(self._blocked[asked]), int(self._ceiling[asked])
-        way = self._way_of(asked)
+        choice = self._choice_of(asked)
         begin_s = max(int(self._not_before[asked]), self.rows.snapshot.now_s)
         latest_s = min(latest_s, before_s - 1)
         if latest_s < begin_s:
@@ -576,7 +581,7 @@ class Booking:
         if self._start[asked] == NEVER:
             self.cluster.undo(mark)
             self._start[asked], self._chosen[asked] = before_s, chosen
-            self._way[asked] = way
+            self._choice[asked] = choice
             self._blocked[asked], self._ceiling[asked] = verdict
         else:
             self.cluster.keep(mark)
@@ -586,34 +591,34 @@ class Booking:
     def _length(self, candidate: int) -> int:
         return int(self.rows.alternatives.time_limit_s[candidate])
 
-    def _terms_of(self, way: Way) -> BookTerms:
-        own = self._terms.of(way.number)
+    def _terms_of(self, choice: LayoutChoice) -> BookTerms:
+        own = self._terms.of(choice.number)
         return self._terms.ceiling[own], self._terms.amount[own], self._terms.mode[own]
 
-    def _request_of(self, way: Way) -> int:
-        gates = self.ways.gates[way.number]
-        if way.choice:
-            return self.cluster.request(way.layout, gates)
-        if self._request[way.candidate] < 0:
-            self._request[way.candidate] = self.cluster.request(way.layout, gates)
-        return int(self._request[way.candidate])
+    def _request_of(self, choice: LayoutChoice) -> int:
+        gates = self.choices.gates[choice.number]
+        if choice.index:
+            return self.cluster.request(choice.layout, gates)
+        if self._request[choice.candidate] < 0:
+            self._request[choice.candidate] = self.cluster.request(choice.layout, gates)
+        return int(self._request[choice.candidate])
 
     def _name_requests(self, asked: int) -> None:
         """Makes all requests of a row before a mark: each undoing would write them anew."""
         for candidate in range(int(self._first[asked]), int(self._first[asked + 1])):
-            for way in (*self.ways.to_plan(candidate), *self.ways.to_start(candidate)):
-                self._request_of(way)
+            for choice in (*self.choices.to_plan(candidate), *self.choices.to_start(candidate)):
+                self._request_of(choice)
 
     # ------------------------------------------------------------------ what came of it
 
-    def waiting(self) -> Iterator[tuple[int, Place]]:
+    def waiting(self) -> Iterator[tuple[int, WaitingRow]]:
         """The asked rows that do not start now, and where they stand."""
         now_s = self.rows.snapshot.now_s
         for asked in np.flatnonzero(self._start != now_s).tolist():
             candidate = int(self._first[asked] + self._chosen[asked])
             yield (
                 asked,
-                Place(
+                WaitingRow(
                     int(self._start[asked]),
                     int(self._blocked[asked]),
                     int(self._ceiling[asked]),
@@ -625,10 +630,10 @@ class Booking:
             )
 
     def kept_out(self, asked: int) -> tuple[Closure, ...]:
-        """The FreePools of nodes without which a row that has no place could have one.
+        """The FreePools of nodes without which a row that has no placement could have one.
 
-        Mostly none. A row that has a place, if only beyond the horizon, is not kept out; ceilings
-        are no matter. One that is kept out never starts, whatever the horizon.
+        Mostly none. A row that has a placement, if only beyond the horizon, is not kept out;
+        ceilings are no matter. One that is kept out never starts, whatever the horizon.
         """
         found: tuple[Closure, ...] = ()
         for candidate in range(int(self._first[asked]), int(self._first[asked + 1])):
@@ -643,8 +648,11 @@ class Booking:
 
     def _kept_out(self, candidate: int) -> tuple[Closure, ...] | None:
         """The same for one candidate; None: no pool keeps it out. Those alike are judged once."""
-        ways = list(self.ways.to_plan(candidate))
-        gates, length = [self.ways.gates[way.number] for way in ways], self._length(candidate)
+        choices = list(self.choices.to_plan(candidate))
+        gates, length = (
+            [self.choices.gates[choice.number] for choice in choices],
+            self._length(candidate),
+        )
         if not all(gates):
             return None
         key = id(self.layouts[candidate]), tuple(gates), length
@@ -652,13 +660,13 @@ class Booking:
             now_s = self.rows.snapshot.now_s
 
             def fits(shut: Iterable[Gates]) -> bool:
-                layouts = [way.layout for way in ways]
+                layouts = [choice.layout for choice in choices]
                 requests = map(self.cluster.request, layouts, shut)
                 finds = (self._book.find(r, length, None, now_s, NEVER - 1) for r in requests)
                 return any(found is not None for found in finds)
 
             closures = tuple(self.cluster.closures[gate.closure] for gate in gates[0])
-            open_ = repeat((), len(ways))
+            open_ = repeat((), len(choices))
             self._judged[key] = None if fits(gates) else closures if fits(open_) else ()
         return self._judged[key]
 
@@ -674,16 +682,16 @@ class Booking:
         """
         booked = np.flatnonzero(self._start != NEVER)
         found = self._book.bookings(job=booked.astype(np.int64))
-        lying = Lying([self.lies(row)[1] for row in booked.tolist()], found)
+        placed = BookPlacements([self.layout_choice(row)[1] for row in booked.tolist()], found)
         width = np.zeros(len(self._start), dtype=np.int64)
-        width[booked] = lying.width
+        width[booked] = placed.width
         start, alternative = self.chosen(beyond=beyond)
         return self.rows.plan(
             policy,
             start=start,
             alternative=alternative,
             indptr=np.concatenate(([0], np.cumsum(width))).astype(np.int64),
-            nodes=lying.nodes,
-            tasks=lying.tasks,
-            groups=lying.groups,
+            nodes=placed.nodes,
+            tasks=placed.tasks,
+            groups=placed.groups,
         )

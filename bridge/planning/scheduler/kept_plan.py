@@ -18,7 +18,7 @@ from bridge.core import Blocked
 from bridge.model.plan import Plan
 from bridge.model.resources import Arrangement
 from bridge.planning.queue.layouts import Group, Layout
-from bridge.planning.scheduler.booked import Kept
+from bridge.planning.scheduler.booked import Placement
 
 VERSION = 1
 MOST_BYTES = 1 << 28
@@ -28,7 +28,7 @@ _COLUMNS = (
     ("late", "<i4"), ("blocked", "<i4"), ("ceiling", "<i4"), ("width", "<i4"),
     ("nodes", "<i4"), ("groups", "<i4"), ("chunks", "<i4"),
 )  # fmt: skip
-"""The last three have one entry for each entry of a place, the others one for each job."""
+"""The last three have one entry for each entry of a placement, the others one for each job."""
 _BY_JOB = 8
 _HEAD_CRC = b',"head_crc":'
 _MOST = 1 << 31
@@ -41,7 +41,7 @@ class KeptPlan:
     """Where jobs lay, by id, and the nodes that the indexes stand for."""
 
     names: tuple[str, ...]
-    places: dict[str, Kept]
+    placements: dict[str, Placement]
 
     def moved(self, ids: NDArray[np.object_], plan: Plan, image: NDArray[np.int32]) -> "KeptPlan":
         """The same with the jobs of a plan on other nodes.
@@ -53,28 +53,30 @@ class KeptPlan:
         """
         width = np.diff(plan.indptr)
         changed = np.repeat(np.arange(len(plan)), width)[image != plan.nodes]
-        places = dict(self.places)
+        placements = dict(self.placements)
         for row in np.unique(changed).tolist():
-            place = places.get(ids[row])
-            if place is None or place.start_s != plan.start_s[row]:
+            placement = placements.get(ids[row])
+            if placement is None or placement.start_s != plan.start_s[row]:
                 continue
             own = slice(int(plan.indptr[row]), int(plan.indptr[row + 1]))
-            to = image[own][np.searchsorted(plan.nodes[own], place.nodes)]
-            order = np.lexsort((place.groups, to))
-            places[ids[row]] = replace(
-                place,
+            to = image[own][np.searchsorted(plan.nodes[own], placement.nodes)]
+            order = np.lexsort((placement.groups, to))
+            placements[ids[row]] = replace(
+                placement,
                 nodes=to[order],
-                groups=place.groups[order],
-                chunks=place.chunks[order],
+                groups=placement.groups[order],
+                chunks=placement.chunks[order],
             )
-        return KeptPlan(self.names, places)
+        return KeptPlan(self.names, placements)
 
 
 def to_bytes(plan: KeptPlan) -> bytes:
     """Writes a plan. O(jobs + nodes)."""
-    places = list(plan.places.values())
+    placements = list(plan.placements.values())
     layouts: dict[tuple[object, ...], int] = {}
-    known = {id(place.layout): place.layout for place in places}  # jobs that ask alike share one
+    known = {
+        id(placement.layout): placement.layout for placement in placements
+    }  # jobs that ask alike share one
     number = {
         key: layouts.setdefault(_layout_words(layout), len(layouts))
         for key, layout in known.items()
@@ -82,24 +84,24 @@ def to_bytes(plan: KeptPlan) -> bytes:
     ceilings: dict[str, int] = {}
     rows = [
         (
-            place.start_s,
-            place.alternative,
-            place.choice,
-            number[id(place.layout)],
-            int(place.late),
-            place.blocked,
-            ceilings.setdefault(place.ceiling_key, len(ceilings)),
-            len(place.nodes),
+            placement.start_s,
+            placement.alternative,
+            placement.layout_index,
+            number[id(placement.layout)],
+            int(placement.late),
+            placement.blocked,
+            ceilings.setdefault(placement.ceiling_key, len(ceilings)),
+            len(placement.nodes),
         )
-        for place in places
+        for placement in placements
     ]
     table = np.array(rows, dtype=np.int64).reshape(len(rows), _BY_JOB)
     empty = [np.zeros(0, dtype=np.int32)]
     columns = [
         *table.T,
-        np.concatenate(empty + [place.nodes for place in places]),
-        np.concatenate(empty + [place.groups for place in places]),
-        np.concatenate(empty + [place.chunks for place in places]),
+        np.concatenate(empty + [placement.nodes for placement in placements]),
+        np.concatenate(empty + [placement.groups for placement in placements]),
+        np.concatenate(empty + [placement.chunks for placement in placements]),
     ]
     body = b"".join(
         np.ascontiguousarray(column, dtype=kind).tobytes()
@@ -109,7 +111,7 @@ def to_bytes(plan: KeptPlan) -> bytes:
         "version": VERSION,
         "crc": zlib.crc32(body),
         "nodes": plan.names,
-        "jobs": list(plan.places),
+        "jobs": list(plan.placements),
         "entries": len(columns[-1]),
         "layouts": list(layouts),
         "ceilings": list(ceilings),
@@ -160,7 +162,7 @@ def _read(head: dict[str, Any], body: bytes) -> KeptPlan:
     column = _columns(body, len(jobs), int(head["entries"]))
     width = column["width"]
     if (width < 1).any() or int(width.sum()) != len(column["nodes"]):
-        raise ValueError("its places do not add up")
+        raise ValueError("its placements do not add up")
     groups = np.array([len(layout.groups) for layout in layouts], dtype=np.int64)
     for name, most in (
         ("nodes", len(names)), ("layout", len(layouts)), ("ceiling", len(ceilings)),
@@ -172,12 +174,12 @@ def _read(head: dict[str, Any], body: bytes) -> KeptPlan:
     _within("start_s", column["start_s"], 1 << 40)
     ends = np.cumsum(width).tolist()
     by_job = [column[name].tolist() for name, _ in _COLUMNS[: _BY_JOB - 1]]
-    places: dict[str, Kept] = {}
+    placements: dict[str, Placement] = {}
     begin = 0
     for job_id, end, *row in zip(jobs, ends, *by_job, strict=True):
         start_s, alternative, choice, layout, late, blocked, ceiling = row
         own = slice(begin, end)
-        places[job_id] = Kept(
+        placements[job_id] = Placement(
             start_s,
             alternative,
             choice,
@@ -190,7 +192,7 @@ def _read(head: dict[str, Any], body: bytes) -> KeptPlan:
             ceilings[ceiling],
         )
         begin = end
-    return KeptPlan(names, places)
+    return KeptPlan(names, placements)
 
 
 def _columns(body: bytes, n_jobs: int, n_entries: int) -> dict[str, NDArray[Any]]:

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ways of jobs to lie, each with what the rules of the site make of it.
+"""The layouts a job may get, each with what the rules of the site make of it.
 
 Words
     candidate   one alternative of an asked row.
-    way         one layout of a candidate, with the terms and gates of that layout.
+    choice      one layout of a candidate, with the terms and gates of that layout.
 
 Rules
     1. What a job counts depends on how many nodes it lies on, and where it takes them whole, on
-       which: every way has its own terms. Where there are no rules all ways of a candidate share
-       theirs.
-    2. A way that the rules can never let run is not tried. A candidate is refused if all its ways
-       are; told is the reason of the first.
+       which: every choice has its own terms. Where there are no rules all choices of a candidate
+       share theirs.
+    2. A choice that the rules can never let run is not tried. A candidate is refused if all its
+       choices are; told is the reason of the first.
     3. A job that may have more or fewer nodes is planned on the least, and starts now on the most
        that the rules and the others leave. Where a FreePool lets in who asks for much, every number
        of nodes is tried for later starts, too.
@@ -184,17 +184,17 @@ def extent_of(layouts: list[Layout], whole: WholeNodes | None) -> Extent:
     )
 
 
-def ways_of(
-    ways: Layouts, lowered: LoweredRules, whole: WholeNodes | None
+def layouts_to_try(
+    given: Layouts, lowered: LoweredRules, whole: WholeNodes | None
 ) -> tuple[tuple[Layout, ...], tuple[Layout, ...]]:
     """The layouts of a candidate to be tried under rules: for any start, and wider ones for now.
 
     Args:
-        ways: as `layouts` gives them.
+        given: as `layouts` gives them.
         lowered: the rules.
         whole: None: it takes no whole nodes, or no rule speaks of what they have.
     """
-    least, wider = ways.least, ways.wider
+    least, wider = given.least, given.wider
     if lowered.bounds_least:
         least += wider[::-1]
     if whole is not None:
@@ -216,30 +216,30 @@ def _with_smaller(layout: Layout, whole: WholeNodes, *, share: bool) -> list[Lay
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """One way of a candidate to lie.
+class LayoutChoice:
+    """One layout of a candidate.
 
     Attributes:
         candidate: of which.
-        number: among all ways; of its terms and gates.
+        number: among all choices; of its terms and gates.
         layout: how it lies.
-        choice: which of the ways for any start it is; one past the last: a wider one.
+        index: which of the choices for any start it is; one past the last: a wider one.
     """
 
     candidate: int
     number: int
     layout: Layout
-    choice: int
+    index: int
 
 
-class Ways:
-    """The ways of all candidates of one cycle.
+class LayoutChoices:
+    """The layout choices of all candidates of one cycle.
 
     Attributes:
         least: layouts of each candidate for any start; no two lists need differ.
         wider: for a start now, widest first.
-        gates: of each way.
-        simple: (n_candidates,) it can lie in one way only.
+        gates: of each choice.
+        simple: (n_candidates,) it has one layout only.
         refusals: why a candidate can never run; None: it can.
     """
 
@@ -279,13 +279,13 @@ class Ways:
                 alone = whole is not None and bool(takes[at])
                 key = id(one), alone
                 if key not in known:
-                    known[key] = ways_of(one, lowered, whole if alone else None)
+                    known[key] = layouts_to_try(one, lowered, whole if alone else None)
                 self.least[at], self.wider[at] = known[key]
         counts = np.array(
             [len(a) + len(b) for a, b in zip(self.least, self.wider, strict=True)], dtype=np.int64
         )
         self.simple: NDArray[np.bool_] = counts == 1
-        self.shared = not lowered.any  # one entry for all ways of a candidate
+        self.shared = not lowered.any  # one entry for all choices of a candidate
         if self.shared:
             counts = np.ones_like(counts)
         self._first = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
@@ -314,36 +314,36 @@ class Ways:
         return reasons[0] if all(reason is not None for reason in reasons) else None
 
     def number(self, candidate: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The first ways of some candidates."""
+        """The first choices of some candidates."""
         first: NDArray[np.int64] = self._first[candidate]
         return first
 
-    def _way(self, candidate: int, at: int, layout: Layout) -> Way | None:
-        """The way at a position; None: it can never run."""
+    def _choice(self, candidate: int, at: int, layout: Layout) -> LayoutChoice | None:
+        """The choice at a position; None: it can never run."""
         number = int(self._first[candidate]) + (0 if self.shared else at)
         if self._reasons[number] is not None:
             return None
-        return Way(candidate, number, layout, min(at, len(self.least[candidate])))
+        return LayoutChoice(candidate, number, layout, min(at, len(self.least[candidate])))
 
-    def first(self, candidate: int) -> Way:
-        """The first way of a candidate that is not refused."""
+    def first(self, candidate: int) -> LayoutChoice:
+        """The first choice of a candidate that is not refused."""
         return next(iter(self.to_plan(candidate)))
 
-    def to_plan(self, candidate: int) -> Iterator[Way]:
-        """The ways to be tried for any start, in this order; the earliest start wins."""
+    def to_plan(self, candidate: int) -> Iterator[LayoutChoice]:
+        """The choices to be tried for any start, in this order; the earliest start wins."""
         for at, layout in enumerate(self.least[candidate]):
-            way = self._way(candidate, at, layout)
-            if way is not None:
-                yield way
+            choice = self._choice(candidate, at, layout)
+            if choice is not None:
+                yield choice
 
-    def to_start(self, candidate: int) -> Iterator[Way]:
-        """The wider ways for a start now, widest first."""
+    def to_start(self, candidate: int) -> Iterator[LayoutChoice]:
+        """The wider choices for a start now, widest first."""
         for at, layout in enumerate(self.wider[candidate], start=len(self.least[candidate])):
-            way = self._way(candidate, at, layout)
-            if way is not None:
-                yield way
+            choice = self._choice(candidate, at, layout)
+            if choice is not None:
+                yield choice
 
-    def choice(self, candidate: int, choice: int) -> Way | None:
-        """One of the ways for any start; None: there is none, or it can never run."""
+    def at(self, candidate: int, index: int) -> LayoutChoice | None:
+        """One of the choices for any start; None: there is none, or it can never run."""
         least = self.least[candidate]
-        return self._way(candidate, choice, least[choice]) if choice < len(least) else None
+        return self._choice(candidate, index, least[index]) if index < len(least) else None

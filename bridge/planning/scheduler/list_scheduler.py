@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plans jobs in a given order: the core that plan policies stand on.
 
-    decoder = Decoder(snapshot, order, preference, conditions)
-    schedule = decoder.decode()                 # in the stage order
-    schedule = decoder.decode(other)            # in any other, from nothing
-    plan = decoder.plan("search")               # what came of the last one, with reasons
+    scheduler = ListScheduler(snapshot, order, preference, conditions)
+    schedule = scheduler.schedule()                 # in the stage order
+    schedule = scheduler.schedule(other)            # in any other, from nothing
+    plan = scheduler.plan("search")               # what came of the last one, with reasons
 
 Words
-    position    of a row among those that can be planned, 0 to `len(decoder) - 1`, in the stage
+    position    of a row among those that can be planned, 0 to `len(scheduler) - 1`, in the stage
                 order; arrays are rows of one task each (`bridge.planning.queue.rows`).
     to decode   to give every row, one after the other, its earliest start beside what runs and the
                 rows before it: so a permutation of positions stands for a schedule.
@@ -75,7 +75,7 @@ class Schedule:
         return end_s
 
 
-class Decoder:
+class ListScheduler:
     """One cycle's rows, to be planned in any order, any number of times.
 
     Attributes:
@@ -128,7 +128,7 @@ class Decoder:
         """How many rows can be planned."""
         return len(self.rows.asked)
 
-    def decode(
+    def schedule(
         self, order: NDArray[np.int64] | None = None, *, depth: int | None = None
     ) -> Schedule:
         """Plans all rows from nothing.

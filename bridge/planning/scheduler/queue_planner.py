@@ -8,9 +8,9 @@ A plan policy is a frozen dataclass whose fields are its parameters, with the on
         name: ClassVar[str] = "everything"
 
         def planned(self, snapshot, order, preference, context):
-            decoder = self.decoder(snapshot, order, preference, context)
-            decoder.decode()
-            return Planned(decoder.plan(self.name))
+            scheduler = self.list_scheduler(snapshot, order, preference, context)
+            scheduler.schedule()
+            return Planned(scheduler.plan(self.name))
 """
 
 from abc import ABC, abstractmethod
@@ -24,7 +24,7 @@ from bridge.errors import ConfigError, PolicyError
 from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.scheduler.conditions import Conditions
-from bridge.planning.scheduler.list_scheduler import Decoder
+from bridge.planning.scheduler.list_scheduler import ListScheduler
 from bridge.ports import Context, Planned, Preference
 
 
@@ -54,16 +54,16 @@ class QueuePlanner(ABC):
         """What plans are held to."""
         return Conditions(site, whole_queue=self.whole_queue)
 
-    def decoder(
+    def list_scheduler(
         self,
         snapshot: Snapshot,
         order: NDArray[np.int64],
         preference: Preference,
         context: Context,
-    ) -> Decoder:
+    ) -> ListScheduler:
         """What plans the queue in this order or another."""
         conditions = self.conditions(context.site)
-        return Decoder(snapshot, order, preference, conditions, array_depth=self.array_depth)
+        return ListScheduler(snapshot, order, preference, conditions, array_depth=self.array_depth)
 
     def plan(
         self,

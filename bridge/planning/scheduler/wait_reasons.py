@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from bridge.core import Blocked
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.planning.queue.readable_reasons import Explainer
-from bridge.planning.scheduler.booked import Place
+from bridge.planning.scheduler.booked import WaitingRow
 from bridge.planning.scheduler.booking import Booking
 from bridge.planning.site_rules.freepools import Closure
 from bridge.units import NEVER, format_duration, format_instant
@@ -44,36 +44,36 @@ class _Waiting:
         rows, jobs = self._rows, self._snapshot.jobs
         bounded = jobs.fixed | (jobs.deadline_s > 0) | (jobs.reservation >= 0) | jobs.no_place
         alike = list(self._explainer.alike(rows.job[rows.asked]))
-        for at, place in self._booking.waiting():
+        for at, waiting in self._booking.waiting():
             row = int(rows.asked[at])
             job = int(rows.job[row])
-            if place.reason is not None:
-                yield row, place.reason
+            if waiting.reason is not None:
+                yield row, waiting.reason
                 continue
-            if place.start_s == NEVER and (pools := self._booking.kept_out(at)):
+            if waiting.start_s == NEVER and (pools := self._booking.kept_out(at)):
                 yield row, _kept_out(pools)
                 continue
             if bounded[job]:
-                yield row, self._bounded(at, job, place)
+                yield row, self._bounded(at, job, waiting)
                 continue
-            alone = place.blocked in JUDGED_ALONE
+            alone = waiting.blocked in JUDGED_ALONE
             key = (
-                place.blocked, place.ceiling, place.partition, place.nodes,
-                int(place.start_s == NEVER), place.passed_over, int(jobs.tasks[job]),
+                waiting.blocked, waiting.ceiling, waiting.partition, waiting.nodes,
+                int(waiting.start_s == NEVER), waiting.passed_over, int(jobs.tasks[job]),
                 job if alone else -1, alike[at],
             )  # fmt: skip
             if key not in known:
-                known[key] = self._reason(job, place)
+                known[key] = self._reason(job, waiting)
             yield row, known[key]
 
-    def _bounded(self, at: int, job: int, place: Place) -> Reason:
-        """For jobs with a deadline, a fixed start or a reservation, or without a place."""
+    def _bounded(self, at: int, job: int, waiting: WaitingRow) -> Reason:
+        """For jobs with a deadline, a fixed start or a reservation, or without a waiting."""
         booking, jobs = self._booking, self._snapshot.jobs
         deadline_s = int(jobs.deadline_s[job])
-        if place.start_s == NEVER:
-            if Blocked(place.blocked) not in JUDGED_ALONE and not place.passed_over:
+        if waiting.start_s == NEVER:
+            if Blocked(waiting.blocked) not in JUDGED_ALONE and not waiting.passed_over:
                 earliest_s, limit_s = booking.earliest(at)
-                missed = self._rows.missed(at, earliest_s, limit_s, self._code(place))
+                missed = self._rows.missed(at, earliest_s, limit_s, self._code(waiting))
                 if missed is not None and not (jobs.no_place[job] and earliest_s == NEVER):
                     return missed
         elif booking.late[at]:
@@ -81,8 +81,8 @@ class _Waiting:
                 ReasonCode.RESOURCES,
                 f"planned as late as its deadline {format_instant(deadline_s)} allows",
             )
-        reason = self._reason(job, place)
-        if place.start_s == NEVER or not deadline_s:
+        reason = self._reason(job, waiting)
+        if waiting.start_s == NEVER or not deadline_s:
             return reason
         return Reason(
             reason.code,
@@ -90,22 +90,22 @@ class _Waiting:
             f"{format_instant(deadline_s)}",
         )
 
-    def _code(self, place: Place) -> ReasonCode:
+    def _code(self, waiting: WaitingRow) -> ReasonCode:
         """What keeps a job from starting earlier, for machines."""
-        if place.blocked != Blocked.COUNTER or place.ceiling < 0:
+        if waiting.blocked != Blocked.COUNTER or waiting.ceiling < 0:
             return ReasonCode.RESOURCES
-        licence, _ = self._booking.cluster.ceiling_label(place.ceiling)
+        licence, _ = self._booking.cluster.ceiling_label(waiting.ceiling)
         return ReasonCode.LICENCES if licence else ReasonCode.LIMIT
 
-    def _reason(self, job: int, place: Place) -> Reason:
+    def _reason(self, job: int, waiting: WaitingRow) -> Reason:
         snapshot, cluster = self._snapshot, self._booking.cluster
-        blocked = Blocked(place.blocked)
-        nowhere = place.start_s == NEVER and not place.passed_over
-        if blocked is Blocked.COUNTER and place.ceiling >= 0:
-            licence, label = cluster.ceiling_label(place.ceiling)
+        blocked = Blocked(waiting.blocked)
+        nowhere = waiting.start_s == NEVER and not waiting.passed_over
+        if blocked is Blocked.COUNTER and waiting.ceiling >= 0:
+            licence, label = cluster.ceiling_label(waiting.ceiling)
             if licence:
                 return self._explainer.licence_in_use(snapshot.licences.index(label))
-            until = "" if place.passed_over else " until then"
+            until = "" if waiting.passed_over else " until then"
             return Reason(ReasonCode.LIMIT, f"the {label} is reached{until}")
         if nowhere and self._horizon_s is not None and blocked not in JUDGED_ALONE:
             return Reason(
@@ -116,11 +116,11 @@ class _Waiting:
             blocked = Blocked.NEVER_NODES  # not even on the emptied system
         return self._explainer.blocked(
             job,
-            partition=place.partition,
-            min_nodes=place.nodes,
+            partition=waiting.partition,
+            min_nodes=waiting.nodes,
             blocked=blocked,
             fit_now=None,
-            counter=max(cluster.licences.licence(place.ceiling), 0),
+            counter=max(cluster.licences.licence(waiting.ceiling), 0),
         )
 
 

@@ -67,7 +67,7 @@ def unknown_to(site: Site, snapshot: Snapshot) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Extent:
-    """On which nodes jobs lie; n jobs, or ways of jobs to lie.
+    """Which nodes jobs have; n jobs, or layouts of jobs.
 
     Attributes:
         nodes: (n,) how many of them at most.
@@ -166,7 +166,7 @@ class LoweredRules:
         time_limit_s: NDArray[np.int64],
         extent: Extent,
     ) -> Terms:
-        """What jobs count and must stay under; one entry per job or per way of it to run.
+        """What jobs count and must stay under; one entry per job or per layout of it.
 
         Args:
             rows: (n,) rows of `snapshot.jobs`; a row may come several times.
@@ -339,13 +339,15 @@ class _Gatekeeper:
         if isinstance(found, Reason):
             return []
         here = [each for each in found if each.partition == plan.partition[row]] or found
-        ways = layouts(snapshot, self._eligibility, job, here[0]).least
-        if not ways:
+        options = layouts(snapshot, self._eligibility, job, here[0]).least
+        if not options:
             return []
-        wants = ways[0].together()
+        wants = options[0].together()
         if plan.groups is None or not plan.groups[own].any():
             return wants
         kinds = np.flatnonzero(plan.groups[own][on].any(axis=0)).tolist()
         return [
-            want for group, want in zip(ways[0].groups, wants, strict=True) if group.kind in kinds
+            want
+            for group, want in zip(options[0].groups, wants, strict=True)
+            if group.kind in kinds
         ]

@@ -68,6 +68,6 @@ class Backfill(QueuePlanner):
         context: Context,
     ) -> Planned:
         """Greedily: nothing to remember, nothing left to chance."""
-        decoder = self.decoder(snapshot, order, preference, context)
-        decoder.decode(depth=self.depth)
-        return Planned(decoder.plan(self.name))
+        scheduler = self.list_scheduler(snapshot, order, preference, context)
+        scheduler.schedule(depth=self.depth)
+        return Planned(scheduler.plan(self.name))

@@ -42,7 +42,7 @@ from bridge.planning.dispatch.objective import Objective
 from bridge.planning.dispatch.window import Window, choose
 from bridge.planning.dispatch.window_model import whole_weights
 from bridge.planning.scheduler.booking import Booking
-from bridge.planning.scheduler.list_scheduler import Decoder
+from bridge.planning.scheduler.list_scheduler import ListScheduler
 from bridge.planning.scheduler.queue_planner import QueuePlanner
 from bridge.planning.scheduler.wait_reasons import explain
 from bridge.planning.site_rules.lowered_rules import lower
@@ -174,9 +174,9 @@ class CpDispatcher(QueuePlanner):
         solver.begin()
         solver.warm_up()
         goal = Objective(self.objective, self.ageing_s)
-        decoder = self.decoder(snapshot, order, preference, context)
-        decoder.decode()
-        greedy = decoder.plan(self.name)
+        scheduler = self.list_scheduler(snapshot, order, preference, context)
+        scheduler.schedule()
+        greedy = scheduler.plan(self.name)
         if not len(greedy.planned):
             # Who has no place only because others have theirs might have one in another order.
             reasons = [greedy.reasons[row] for row in np.flatnonzero(greedy.start_s == NEVER)]
@@ -188,7 +188,7 @@ class CpDispatcher(QueuePlanner):
         if asking.left_s(AHEAD) < LEAST_BUDGET_S:
             late = Dispatched(0, *_same(goal, snapshot, greedy), None, LATE)
             return Planned(greedy, dispatched=late)
-        decision = _Decision(self, decoder, preference, greedy, goal, site=context.site)
+        decision = _Decision(self, scheduler, preference, greedy, goal, site=context.site)
         plan, done = decision.made(asking)
         return Planned(plan, dispatched=done)
 
@@ -255,15 +255,20 @@ class _Decision:
     def __init__(
         self,
         dispatcher: CpDispatcher,
-        decoder: Decoder,
+        scheduler: ListScheduler,
         preference: Preference,
         greedy: Plan,
         goal: Objective,
         *,
         site: Site,
     ) -> None:
-        self.dispatcher, self.greedy, self.goal, self.rows = dispatcher, greedy, goal, decoder.rows
-        self.snapshot, self.rank = decoder.rows.snapshot, preference.rank
+        self.dispatcher, self.greedy, self.goal, self.rows = (
+            dispatcher,
+            greedy,
+            goal,
+            scheduler.rows,
+        )
+        self.snapshot, self.rank = scheduler.rows.snapshot, preference.rank
         self.cost = goal.of_plan(self.snapshot, greedy)
         self.booking = Booking(
             self.rows,
@@ -357,7 +362,7 @@ class _Decision:
             nodes = schedule.nodes[i]
             if nodes is not None:
                 rows.append(window.rows[i])
-                kept.append(window.lying(i, nodes))
+                kept.append(window.placement_of(i, nodes))
                 start.append(schedule.start_s[i] + now_s)
         at_s = np.array(start, dtype=np.int64)
         booking.keep(np.array(rows, dtype=np.intp), kept, at_s)

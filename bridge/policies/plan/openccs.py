@@ -136,8 +136,8 @@ class OpenCcs(QueuePlanner):
         booking.late[promised] = late[promised]  # so it was, if nothing else is known
         if isinstance(last, KeptPlan) and last.names == rows.snapshot.nodes.names:
             ids = rows.snapshot.jobs.id[rows.job[rows.asked[promised]]].tolist()
-            has = np.array([job_id in last.places for job_id in ids], dtype=bool)
-            known = [last.places[job_id] for job_id in ids if job_id in last.places]
+            has = np.array([job_id in last.placements for job_id in ids], dtype=bool)
+            known = [last.placements[job_id] for job_id in ids if job_id in last.placements]
             booking.keep(promised[has], known, start[has])
         left = ~booking.has_start(promised)
         # By start: what begins first leaves the most room for the others.
@@ -160,7 +160,7 @@ class OpenCcs(QueuePlanner):
         return kept
 
     def _announced(self, booking: Booking, before: Promises) -> Promises:
-        """The starts and places of the jobs that are promised a later start.
+        """The starts and placements of the jobs that are promised a later start.
 
         One that was promised before and starts now keeps its place until it is no longer pending:
         the reply that starts it may be lost.
@@ -176,6 +176,6 @@ class OpenCcs(QueuePlanner):
             kept[starting] = [job_id in before.start_s for job_id in ids]
         lasting = asked[kept]
         ids = snapshot.jobs.id[rows.job[rows.asked[lasting]]].tolist()
-        places = dict(zip(ids, booking.places(lasting), strict=True))
-        start_s = {job_id: place.start_s for job_id, place in places.items()}
-        return Promises(self.name, start_s, KeptPlan(snapshot.nodes.names, places))
+        placements = dict(zip(ids, booking.placements_of(lasting), strict=True))
+        start_s = {job_id: place.start_s for job_id, place in placements.items()}
+        return Promises(self.name, start_s, KeptPlan(snapshot.nodes.names, placements))

@@ -24,9 +24,9 @@ Rules
        order. If nothing remains, the given plan serves.
     4. Jobs that ask for chunks of several kinds, and those behind the window, are planned behind it
        in the given order. The kernel knows nothing of limits, FreePools and protections.
-    5. The best order is planned by the decoder of the conservative plan: all its rules hold for all
-       jobs. It serves if no more jobs are without a start than in the given plan, and its objective
-       is less; else the given plan does.
+    5. The best order is planned by the scheduler of the conservative plan: all its rules hold for
+       all jobs. It serves if no more jobs are without a start than in the given plan, and its
+       objective is less; else the given plan does.
     6. A job for which the given plan keeps its deadline or fixed start is not made to miss it for
        the objective's sake alone: a miss costs more than all else.
 
@@ -46,7 +46,7 @@ from bridge.errors import ConfigError
 from bridge.model.answer import LATE, NO_GAIN, SETTLED, SMALL, Dispatched
 from bridge.model.snapshot import Snapshot
 from bridge.planning.dispatch.objective import Objective
-from bridge.planning.scheduler.list_scheduler import Decoder, Schedule
+from bridge.planning.scheduler.list_scheduler import ListScheduler, Schedule
 from bridge.planning.scheduler.queue_planner import QueuePlanner
 from bridge.ports import Context, Planned, Preference, Solver
 from bridge.units import DAY_S, NEVER, STEPS_PER_MS, UNPLANNED
@@ -114,20 +114,20 @@ class Search(QueuePlanner):
         clock = context.environment.solver if self.budget_ms else None
         if clock is not None:
             clock.begin()
-        decoder = self.decoder(snapshot, order, preference, context)
+        scheduler = self.list_scheduler(snapshot, order, preference, context)
         seed = int(context.rng.integers(1 << 63))
-        return _Cycle(self, snapshot, decoder, clock).plan(seed)
+        return _Cycle(self, snapshot, scheduler, clock).plan(seed)
 
 
 class _Cycle:
-    """One cycle. Positions are those of the decoder."""
+    """One cycle. Positions are those of the scheduler."""
 
     def __init__(
-        self, settings: Search, snapshot: Snapshot, decoder: Decoder, clock: Solver | None
+        self, settings: Search, snapshot: Snapshot, scheduler: ListScheduler, clock: Solver | None
     ) -> None:
-        rows = decoder.rows
+        rows = scheduler.rows
         self._clock = clock
-        self._settings, self._snapshot, self._decoder = settings, snapshot, decoder
+        self._settings, self._snapshot, self._scheduler = settings, snapshot, scheduler
         self._goal = Objective(settings.objective, settings.ageing_s)
         self._job = rows.job[rows.asked]
         self._length_s = rows.alternatives.time_limit_s[rows.alternatives.indptr[:-1]]
@@ -136,7 +136,7 @@ class _Cycle:
     def plan(self, seed: int) -> Planned:
         """Plans all rows; says what was done."""
         began_s = self._elapsed_s()
-        schedule = self._decoder.decode(self._given)
+        schedule = self._scheduler.schedule(self._given)
         reserve_s = RESERVE * (self._elapsed_s() - began_s)
         given = self._judged(schedule)
         if not (schedule.start_s > self._snapshot.now_s).any():
@@ -152,17 +152,17 @@ class _Cycle:
             alarm = self._clock.alarm(left_s)
         found = window.search(seed, alarm)
         if found.cost < found.given_cost:
-            tried = self._decoder.decode(window.whole(found))
+            tried = self._scheduler.schedule(window.whole(found))
             best = self._judged(tried)
             if best < given:
                 done = Dispatched(len(window), given[1], best[1], window.gap(found, tried))
                 return self._planned(done, self._note(done, found))
-            self._decoder.decode(self._given)
+            self._scheduler.schedule(self._given)
         gap = window.gap(found, schedule)
         return self._planned(Dispatched(len(window), given[1], given[1], gap, NO_GAIN))
 
     def _planned(self, done: Dispatched, *notes: str) -> Planned:
-        plan = self._decoder.plan(self._settings.name)
+        plan = self._scheduler.plan(self._settings.name)
         return Planned(replace(plan, notes=(*plan.notes, *notes)), dispatched=done)
 
     def _elapsed_s(self) -> float:
@@ -251,7 +251,7 @@ class _Window:
         """Looks for the best order of the units, until the alarm rings if there is one."""
         settings = self._cycle._settings
         return search_orders(
-            self._cycle._decoder.columns(self._rows),
+            self._cycle._scheduler.columns(self._rows),
             unit_indptr=self._indptr,
             weight=self._weight,
             due=self._due_s,
@@ -299,7 +299,7 @@ class _Window:
     def _shares(self) -> NDArray[np.float64]:
         """(n_rows,) of the cluster each takes, of the resource of which it takes most."""
         jobs, nodes, job = self._cycle._snapshot.jobs, self._cycle._snapshot.nodes, self._job
-        alternatives = self._cycle._decoder.rows.alternatives
+        alternatives = self._cycle._scheduler.rows.alternatives
         width = alternatives.min_nodes[alternatives.indptr[self._rows]][:, np.newaxis]
         wants = width * jobs.per_node[job] + jobs.tasks[job][:, np.newaxis] * jobs.per_task[job]
         share = (wants / np.maximum(nodes.capacity.sum(axis=0), 1)).max(axis=1, initial=0.0)

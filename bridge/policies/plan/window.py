@@ -142,9 +142,11 @@ class Windows(QueuePlanner):
         candidate = _candidates(jobs, at_s)
         if at_s > now_s:  # then or not at all: so nobody keeps a place that would be later
             jobs = _starting_at(jobs, candidate, at_s, now_s)
-        decoder = self.decoder(dataclasses.replace(snapshot, jobs=jobs), order, preference, context)
-        decoder.decode(depth=0)
-        plan = decoder.plan(self.name)
+        scheduler = self.list_scheduler(
+            dataclasses.replace(snapshot, jobs=jobs), order, preference, context
+        )
+        scheduler.schedule(depth=0)
+        plan = scheduler.plan(self.name)
         tasks: Counter[int] = Counter()
         waits: dict[int, Reason] = {}
         room = len(plan) if self.most_jobs is None else self.most_jobs
@@ -189,11 +191,11 @@ class Windows(QueuePlanner):
             changed = _starting_at(changed, chosen, at_s, now_s)
         changed = _not_before(changed, candidate & ~chosen, self._next_s(at_s), now_s)
         order = np.concatenate((order[chosen[order]], order[~chosen[order]]))
-        decoder = self.decoder(
+        scheduler = self.list_scheduler(
             dataclasses.replace(snapshot, jobs=changed), order, preference, context
         )
-        decoder.decode(depth=self.depth)
-        plan = decoder.plan(self.name)
+        scheduler.schedule(depth=self.depth)
+        plan = scheduler.plan(self.name)
         announced = Reason(ReasonCode.PRIORITY, f"in the window at {format_instant(at_s)}")
         reasons = list(plan.reasons)
         for row, job in enumerate(plan.job.tolist()):

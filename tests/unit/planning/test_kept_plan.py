@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bridge.model.resources import Arrangement
 from bridge.planning.queue.layouts import Group, Layout
-from bridge.planning.scheduler.booked import Kept
+from bridge.planning.scheduler.booked import Placement
 from bridge.planning.scheduler.kept_plan import KeptPlan, from_bytes, to_bytes
 
 
@@ -23,7 +23,7 @@ def a_plan(n_jobs=3, width=2, n_nodes=10):
     )
     other = Layout((Group(0, 1, (1, 1, 1)),), Arrangement.FREE, False, 1)
     places = {
-        f"{job}_é": Kept(
+        f"{job}_é": Placement(
             1_700_000_000 + job, job % 2, 0, layout if job % 2 else other,
             (np.arange(width, dtype=np.int32) + job) % n_nodes,
             np.full(width, 0, dtype=np.int32),
@@ -37,9 +37,9 @@ def a_plan(n_jobs=3, width=2, n_nodes=10):
 
 def same(mine, theirs):
     assert mine.names == theirs.names
-    assert list(mine.places) == list(theirs.places)
-    for one, other in zip(mine.places.values(), theirs.places.values(), strict=True):
-        for name in Kept.__dataclass_fields__:
+    assert list(mine.placements) == list(theirs.placements)
+    for one, other in zip(mine.placements.values(), theirs.placements.values(), strict=True):
+        for name in Placement.__dataclass_fields__:
             left, right = getattr(one, name), getattr(other, name)
             if isinstance(left, np.ndarray):
                 assert left.dtype == right.dtype
@@ -56,7 +56,7 @@ def test_it_is_read_as_it_was(n_jobs):
 
 
 def test_layouts_stay_shared():
-    places = list(from_bytes(to_bytes(a_plan(4))).places.values())
+    places = list(from_bytes(to_bytes(a_plan(4))).placements.values())
     assert places[0].layout is places[2].layout
     assert places[0].layout.alike(places[2].layout)
 
@@ -84,7 +84,7 @@ def test_a_damaged_one_is_refused_or_harmless(data):
         read = from_bytes(bytes(value))
     except ValueError:
         return
-    for place in read.places.values():
+    for place in read.placements.values():
         assert (place.nodes < len(read.names)).all()
         assert (place.groups < len(place.layout.groups)).all()
 
@@ -100,7 +100,7 @@ def test_a_damaged_one_is_refused_or_harmless(data):
 )
 def test_numbers_that_stand_for_nothing_are_refused(column, number, problem):
     plan = a_plan(2)
-    place = plan.places["1_é"]
+    place = plan.placements["1_é"]
     getattr(place, column)[0] = number
     with pytest.raises(ValueError, match=problem):
         from_bytes(to_bytes(plan))
@@ -147,7 +147,7 @@ def test_10_000_places_are_small_and_little_work():
     plan = a_plan(10_000, width=8, n_nodes=1000)
     value, writing = calls_of(to_bytes, plan)
     read, reading = calls_of(from_bytes, value)
-    assert len(read.places) == 10_000
+    assert len(read.placements) == 10_000
     assert writing <= 10 * 10_000  # measured: 5 for each place
     assert reading <= 7 * 10_000  # measured: 3 for each place, 2,200 besides
     assert len(value) < 2_000_000
@@ -174,7 +174,7 @@ def test_whatever_is_bent_is_refused_or_bearable():
         except ValueError:
             told += 1
             continue
-        for place in plan.places.values():
+        for place in plan.placements.values():
             for group in place.layout.groups:
                 assert 0 <= group.count < 1 << 31
                 assert all(0 <= amount < 1 << 40 for amount in group.want)

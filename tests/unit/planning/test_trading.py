@@ -292,7 +292,7 @@ def test_a_plan_that_is_kept_follows():
     memory = Memory()
     first = run(snapshot, memory, policy, np.random.default_rng(0))
     for row in range(3):
-        kept = memory.kept_plan.places[snapshot.jobs.id[first.job[row]]]
+        kept = memory.kept_plan.placements[snapshot.jobs.id[first.job[row]]]
         assert kept.nodes.tolist() == first.nodes_of(row).tolist()
     again = run(snapshot, memory, policy, np.random.default_rng(0))
     assert again.start_s.tolist() == first.start_s.tolist()

@@ -14,7 +14,7 @@ from bridge.model.topology import regular
 from bridge.planning.dispatch.objective import Objective
 from bridge.planning.dispatch.window import SEAT, choose
 from bridge.planning.scheduler.booking import Booking
-from bridge.planning.scheduler.list_scheduler import Decoder
+from bridge.planning.scheduler.list_scheduler import ListScheduler
 from bridge.policies.order.slowdown import Slowdown
 from bridge.registry import PRESETS, build, parse_policy
 from bridge.solver_process import ChildSolver
@@ -336,9 +336,9 @@ class TestWindow:
     def window(self, snapshot, **bounds):
         policy = build(parse_policy({"order": "fcfs", "plan": "conservative"}))
         order, preference = policy.order.order(snapshot), policy.place.preference(snapshot)
-        decoder = Decoder(snapshot, order, preference, policy.plan.conditions(NO_RULES))
-        booking = Booking(decoder.rows, preference, lowered=decoder._lowered)
-        everyone = np.arange(len(decoder.rows.asked))
+        scheduler = ListScheduler(snapshot, order, preference, policy.plan.conditions(NO_RULES))
+        booking = Booking(scheduler.rows, preference, lowered=scheduler._lowered)
+        everyone = np.arange(len(scheduler.rows.asked))
         booking.plan(everyone, not_before=None, latest=np.full(len(everyone), NEVER - 1))
         return choose(booking, preference.rank, **{"most_jobs": 10, "most_units": 50} | bounds)
 

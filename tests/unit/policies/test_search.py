@@ -11,7 +11,7 @@ from bridge.model.answer import LATE
 from bridge.model.site import NO_RULES
 from bridge.planning.dispatch.cp_sat import InProcess
 from bridge.planning.dispatch.objective import NAMES, Objective
-from bridge.planning.scheduler.list_scheduler import Decoder
+from bridge.planning.scheduler.list_scheduler import ListScheduler
 from bridge.policies.plan.backfill import Backfill
 from bridge.policies.plan.search import Search
 from bridge.ports import Preference, Selection
@@ -69,12 +69,12 @@ def test_few_jobs_get_the_best_order_there_is():
     snapshot = a_snapshot(nodes=4, jobs=jobs, running=[a_running_job((0, 1), 40)])()
     goal = Objective("slowdown")
     search = Search(ageing_s=None, **EFFORT)
-    decoder = Decoder(
+    scheduler = ListScheduler(
         snapshot, np.arange(5), preference(snapshot), Search().conditions(NO_RULES), array_depth=1
     )
     best = min(
         goal.costs(
-            snapshot, np.arange(5), decoder.decode(np.array(order)).start_s,
+            snapshot, np.arange(5), scheduler.schedule(np.array(order)).start_s,
             snapshot.jobs.time_limit_s,
         ).sum()
         for order in itertools.permutations(range(5))

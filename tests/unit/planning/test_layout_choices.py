@@ -13,7 +13,7 @@ from bridge.model.snapshot import Snapshot
 from bridge.planning.queue.rows import Rows
 from bridge.planning.scheduler.booking import Booking
 from bridge.planning.scheduler.conditions import Conditions
-from bridge.planning.scheduler.list_scheduler import Decoder
+from bridge.planning.scheduler.list_scheduler import ListScheduler
 from bridge.planning.scheduler.wait_reasons import explain
 from bridge.planning.site_rules.lowered_rules import lower
 from bridge.ports import Preference, Selection
@@ -132,7 +132,9 @@ def test_rules_that_bind_wide_starts_only_bring_the_book(rules):
     job = a_job(nodes=1, max_nodes=4, shared=True, cpus=4, limit_s=100)
     snapshot = a_snapshot(nodes=4, jobs=[job])()
     preference = Preference(Selection.SEQUENTIAL, np.zeros(4, dtype=np.int32))
-    decoder = Decoder(snapshot, np.arange(1), preference, Conditions(Site(parse_rules(rules))))
-    decoder.decode()
-    assert decoder.by_book
-    assert widths(decoder.plan("test")) == [2]
+    scheduler = ListScheduler(
+        snapshot, np.arange(1), preference, Conditions(Site(parse_rules(rules)))
+    )
+    scheduler.schedule()
+    assert scheduler.by_book
+    assert widths(scheduler.plan("test")) == [2]
