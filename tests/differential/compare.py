@@ -120,6 +120,7 @@ class Finding:
 def words_of(said: str) -> str:
     """What a submission said, without numbers of jobs, times, and what depends on the moment."""
     lines = [line.strip() for line in said.splitlines() if not _PASSING.search(line)]
+    lines = ["N" if line.isdigit() else line for line in lines]  # a job id alone: --parsable
     text = " / ".join(sorted(filter(None, lines)))  # tasks print in any order
     text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", "TIME", text)
     return re.sub(r"(?i)\b(job|JobId=|StepId=|allocation|job_id)(\s?)\d+(\.\d+)?", r"\1\2N", text)
