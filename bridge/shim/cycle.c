@@ -20,9 +20,16 @@
 // one processor goes there, however many jobs come and go.
 #define REST_FACTOR 4
 // A stream of events is answered in bundles: after so many calls at once, one each PACE_MS. People
-// never notice; thousands of short jobs cost a cycle for five of them instead of one each.
+// never notice; thousands of short jobs cost a cycle for many of them instead of one each. Where
+// calls take long (a busy machine, a long queue) they come more seldom, so that they take a
+// fiftieth of the time, but one each LONGEST_PACE_MS.
 #define BURST 5
 #define PACE_MS 200
+#define PACE_FACTOR 50
+#define LONGEST_PACE_MS 500
+// Jobs that have begun to run, or that hold their nodes for the last moments, are told together
+// with what comes, so long after the first of them at the latest.
+#define WAIT_MS 500
 // While updates of the present second may be hidden behind each other: look again so soon, or after
 // so many times what a look costs. So, too, once a second, while a limit of an association or QOS
 // keeps back a job: sacctmgr leaves no trace.
@@ -36,6 +43,19 @@ void cycle_forget(cycle_t *cycle)
     ledger_clear(&cycle->ledger);
     cycle->greeted = false;
     cycle->full = true;
+    cycle->wait_ms = 0;
+}
+
+static int64_t pace_ms(const cycle_t *cycle)
+{
+    return CLAMP((int64_t)(PACE_FACTOR * cycle->usual_ms), PACE_MS, LONGEST_PACE_MS);
+}
+
+static void note_round_trip(cycle_t *cycle, int64_t began_us)
+{
+    cycle->round_trip_ms = (double)(clock_us() - began_us) / 1000.0;
+    double bounded = MIN(cycle->round_trip_ms, (double)LONGEST_PACE_MS / PACE_FACTOR);
+    cycle->usual_ms += (bounded - cycle->usual_ms) / 4;
 }
 
 // ---------------------------------------------------------------- silence
@@ -120,7 +140,7 @@ static ProtobufCMessage *call(cycle_t *cycle, const char *method, const Protobuf
                                                   sizeof(problem));
     }
     free(framed);
-    cycle->round_trip_ms = (double)(clock_us() - began_us) / 1000.0;
+    note_round_trip(cycle, began_us);
     if (!message)
         note_silence(cycle, began_us / 1000, silence, method, problem);
     return message;
@@ -250,6 +270,12 @@ static void heed(cycle_t *cycle, const pb_cycle_reply_t *reply)
 
 // ---------------------------------------------------------------- when
 
+int64_t cycle_rests_ms(const cycle_t *cycle)
+{
+    int64_t until_ms = cycle->silent_since_ms ? cycle->retry_ms : cycle->rested_ms;
+    return MAX(until_ms - clock_ms(), 0);
+}
+
 bool cycle_due(cycle_t *cycle)
 {
     int64_t now_ms = clock_ms();
@@ -261,6 +287,7 @@ bool cycle_due(cycle_t *cycle)
     time_t now = time(NULL);
     return cycle->again || cycle->fates.urgent || now_ms >= cycle->tick_ms ||
            (cycle->recheck_ms && now_ms >= cycle->recheck_ms) ||
+           (cycle->wait_ms && now_ms >= cycle->wait_ms) ||
            (cycle->next_s && now >= cycle->next_s) || events_print() != cycle->seen;
 }
 
@@ -276,6 +303,25 @@ static bool scan(cycle_t *cycle, snapshot_t *snapshot)
         return snapshot_take(snapshot, &cycle->ledger, &cycle->held);
     }
     return true;
+}
+
+// Whether to call now with what a scan found. What can wait is left to be found by the next scan.
+static bool is_to_be_told(cycle_t *cycle, const snapshot_t *snapshot, bool tick)
+{
+    if (cycle->full || tick || cycle->fates.urgent)
+        return true;
+    if (!snapshot_has_news(snapshot)) {
+        cycle->wait_ms = 0;
+        return false;
+    }
+    if (!snapshot_can_wait(snapshot))
+        return true;
+    if (!cycle->wait_ms)
+        cycle->wait_ms = clock_ms() + WAIT_MS;
+    if (clock_ms() >= cycle->wait_ms)
+        return true;
+    ledger_untell(&cycle->ledger);
+    return false;
 }
 
 void cycle_run(cycle_t *cycle)
@@ -301,9 +347,10 @@ void cycle_run(cycle_t *cycle)
     cycle->recheck_ms = recheck            ? clock_ms() + CLAMP(recheck_ms, RECHECK_MS, SECOND_MS)
                         : snapshot.limited ? clock_ms() + MAX(recheck_ms, SECOND_MS)
                                            : 0;
-    if (cycle->full || tick || cycle->fates.urgent || snapshot_has_news(&snapshot)) {
+    if (is_to_be_told(cycle, &snapshot, tick)) {
+        cycle->wait_ms = 0;
         cycle->tick_ms = clock_ms() + (int64_t)cycle->settings.tick_s * 1000;
-        cycle->paid_ms = MAX(cycle->paid_ms, clock_ms()) + PACE_MS;
+        cycle->paid_ms = MAX(cycle->paid_ms, clock_ms()) + pace_ms(cycle);
         pb_cycle_reply_t *reply = call_cycle(cycle, &snapshot);
         if (reply) {
             heed(cycle, reply);
@@ -311,6 +358,6 @@ void cycle_run(cycle_t *cycle)
         }
     }
     cycle->rested_ms = MAX(clock_ms() + MIN(REST_FACTOR * cost_us / 1000, SECOND_MS),
-                           cycle->paid_ms - (int64_t)BURST * PACE_MS);
+                           cycle->paid_ms - BURST * pace_ms(cycle));
     snapshot_clear(&snapshot);
 }

@@ -36,6 +36,7 @@ typedef struct {
     int64_t silent_since_ms;        // begin of the first of the calls that failed in a row; 0: none
     int64_t retry_ms;               // not before, while silent
     double round_trip_ms;           // of the last call
+    double usual_ms;                // of the last few calls, none of them longer than bounds matter
     throttle_t refusals, greetings; // lines about them in the log
 
     // What the next cycle waits for.
@@ -44,12 +45,16 @@ typedef struct {
     time_t next_s;      // something changes by itself; 0: nothing
     int64_t tick_ms;    // call at the latest
     int64_t rested_ms;  // not before: scanning takes its bounded share of time
-    int64_t paid_ms;    // calls made are paid for until then, one each PACE_MS
+    int64_t paid_ms;    // calls made are paid for until then
+    int64_t wait_ms;    // what could wait has waited for long enough; 0: nothing does
     bool again;         // at once
 } cycle_t;
 
 // True if a cycle shall be made now.
 bool cycle_due(cycle_t *cycle);
+
+// How long cycle_due() is not going to be true; an event may change that if this is 0.
+int64_t cycle_rests_ms(const cycle_t *cycle);
 
 // Makes one cycle: scans, calls if there is anything to say, carries out the reply.
 void cycle_run(cycle_t *cycle);

@@ -14,7 +14,6 @@ void fates_add(fates_t *fates, const pb_decision_t *decision, pb_outcome_t outco
     fate->text = arena_text(&fates->arena, text);
     arena_append(&fates->arena, &fates->list, fate);
     if (outcome != PB(OUTCOME__OUTCOME_APPLIED) ||
-        decision->action_case == PB(DECISION__ACTION_START) ||
         decision->action_case == PB(DECISION__ACTION_RESERVE) ||
         decision->action_case == PB(DECISION__ACTION_UNRESERVE)) // somebody waits for it
         fates->urgent = true;

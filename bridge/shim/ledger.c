@@ -61,6 +61,19 @@ ledger_job_t *ledger_put(ledger_t *ledger, uint32_t job_id, bool *made)
     return job;
 }
 
+void ledger_untell(ledger_t *ledger)
+{
+    for (size_t i = 0; i < ledger->room; i++) {
+        ledger_job_t *job = &ledger->jobs[i];
+        if (job->job_id && job->told == ledger->scan) {
+            job->print = 0; // the hash of nothing
+            job->told = 0;
+        }
+        if (job->job_id && job->ended == ledger->scan)
+            job->ended = 0;
+    }
+}
+
 void ledger_sweep(ledger_t *ledger, ledger_gone_t gone, void *context)
 {
     size_t left = 0;

@@ -3,7 +3,8 @@
 // service knows or shall know; a hash for each node and for each list that is replaced whole.
 //
 // A scan marks what it sees. Hashes become valid when the service has answered: on any failure
-// everything is sent anew, so nothing has to be undone.
+// everything is sent anew, so nothing has to be undone. What a scan found and is not sent yet is
+// found again by the next one (ledger_untell).
 #ifndef BRIDGE_LEDGER_H
 #define BRIDGE_LEDGER_H
 
@@ -23,7 +24,9 @@ typedef struct {
     uint32_t word;  // Slurm's reason for the last start that it refused; 0: it has no word for it
     bool announced; // its start_time is the bridge's announcement
     bool sent;      // the service knows it
-    bool ended;     // it was told that it has ended
+    uint8_t state, found; // as the service knows it; as the last scan found it
+    uint32_t told;        // the scan that found it new or changed last; 0: that was not sent
+    uint32_t ended;       // the scan that found that it has ended; 0: none did
 } ledger_job_t;
 
 typedef struct {
@@ -43,6 +46,9 @@ ledger_job_t *ledger_find(ledger_t *ledger, uint32_t job_id);
 
 // Finds or makes; *made tells which. Pointers into the ledger end with the next call of this.
 ledger_job_t *ledger_put(ledger_t *ledger, uint32_t job_id, bool *made);
+
+// What the present scan found of jobs is not told now: the next one shall find it, too.
+void ledger_untell(ledger_t *ledger);
 
 typedef void (*ledger_gone_t)(const ledger_job_t *job, void *context);
 

@@ -14,6 +14,7 @@
 #include "slurm_compat.h"
 
 #define FINI_S 5
+#define LONGEST_NAP_MS 100
 
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -130,6 +131,13 @@ static bool take_reread(void)
     return wanted;
 }
 
+// Until there may be something to do; not for long, as Slurm's own schedulers are kept asleep.
+static unsigned nap_ms(const cycle_t *cycle)
+{
+    int64_t rests_ms = MIN(cycle_rests_ms(cycle), LONGEST_NAP_MS);
+    return (unsigned)MAX(rests_ms, (int64_t)cycle->settings.poll_ms);
+}
+
 static void *run(void *unused)
 {
     cycle_t *cycle = bridge;
@@ -137,7 +145,7 @@ static void *run(void *unused)
     (void)unused;
     pthread_setname_np(pthread_self(), "bridge");
     // Slurm's tables are not there yet when init() is called.
-    while (look_again(configured ? cycle->settings.poll_ms : 10)) {
+    while (look_again(configured ? nap_ms(cycle) : 10)) {
         if (take_reread() || !configured) {
             configured = configure(cycle);
             fallback_reconfig(&cycle->fallback);

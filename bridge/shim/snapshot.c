@@ -41,7 +41,7 @@ static void note_end(const scan_t *scan, const job_record_t *job)
     ledger_job_t *entry = ledger_find(scan->ledger, compat_job_id(job));
     if (!entry || !entry->sent || entry->ended)
         return;
-    entry->ended = true;
+    entry->ended = scan->ledger->scan;
     arena_append(&scan->snapshot->arena, &scan->snapshot->ended,
                  job_ended_message(&scan->snapshot->arena, job));
 }
@@ -78,7 +78,7 @@ static ledger_job_t *entry_of(snapshot_t *snapshot, ledger_t *ledger, const job_
                                 .array_job_id = job->array_job_id,
                                 .array_task_id = job->array_task_id,
                                 .announced = !made && entry->announced,
-                                .ended = !made && entry->ended};
+                                .ended = made ? 0 : entry->ended};
     }
     entry->scan = ledger->scan;
     return entry;
@@ -99,8 +99,16 @@ static void report(snapshot_t *snapshot, const job_record_t *job, ledger_job_t *
     uint64_t print = job_print(job, entry, snapshot->now);
     if (entry->sent && entry->print == print)
         return;
+    int state = job_wire_state(job);
+    if (entry->told)
+        entry->state = entry->found;
+    // A job that runs now or has ended now frees nothing yet; one that still does has changed.
+    snapshot->pressing |=
+        !entry->sent || state == PB(JOB_STATE__JOB_STATE_PENDING) || state == entry->state;
     entry->print = print;
     entry->sent = true;
+    entry->found = (uint8_t)state;
+    entry->told = entry->scan;
     arena_append(&snapshot->arena, &snapshot->jobs,
                  job_message(&snapshot->arena, job, entry, snapshot->now));
 }
@@ -275,6 +283,12 @@ bool snapshot_has_news(const snapshot_t *snapshot)
     return snapshot->jobs.count || snapshot->removed_jobs.count || snapshot->ended.count ||
            snapshot->nodes.count || snapshot->partitions || snapshot->reservations ||
            snapshot->licences;
+}
+
+bool snapshot_can_wait(const snapshot_t *snapshot)
+{
+    return !snapshot->pressing && !snapshot->removed_jobs.count && !snapshot->nodes.count &&
+           !snapshot->partitions && !snapshot->reservations && !snapshot->licences;
 }
 
 void snapshot_fill(snapshot_t *snapshot, pb_cycle_request_t *request)

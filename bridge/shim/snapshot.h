@@ -27,6 +27,9 @@ typedef struct {
     bool again;
     // A limit keeps back a job. Nothing tells when limits change: look again.
     bool limited;
+    // Among the jobs are such that wait, that the service has not heard of, or that hold others of
+    // their nodes than before.
+    bool pressing;
     // The nodes are others than before: only a full snapshot, from an empty ledger, can say so.
     bool renumbered;
 } snapshot_t;
@@ -36,6 +39,10 @@ bool snapshot_take(snapshot_t *snapshot, ledger_t *ledger, held_t *held);
 
 // True if there is something the service does not know yet.
 bool snapshot_has_news(const snapshot_t *snapshot);
+
+// True if there is nothing but jobs that have begun to run, or have ended and hold their nodes
+// still: nothing can be decided for that.
+bool snapshot_can_wait(const snapshot_t *snapshot);
 
 // Hangs the parts into the request.
 void snapshot_fill(snapshot_t *snapshot, pb_cycle_request_t *request);

@@ -145,6 +145,76 @@ static void limits_that_change_are_seen_soon(void) {
     end();
 }
 
+// Nothing can be decided for a job that has begun to run, nor while it holds its nodes still.
+static void what_frees_nothing_is_told_with_what_comes(void) {
+    begin();
+    mock_wire.script = start_all;
+    live(1000);
+    job_record_t *job = mock_job(1);
+    slurmctld_diag_stats.jobs_submitted++;
+    live(100);
+    EXPECT(IS_JOB_RUNNING(job));
+    unsigned calls = mock_wire.cycles;
+    live(200);
+    EXPECT_NUMBER(mock_wire.cycles, calls);
+    EXPECT_NUMBER(cycle.fates.list.count, 1);
+    job_record_t *other = mock_job(2);
+    slurmctld_diag_stats.jobs_submitted++;
+    live(50);
+    EXPECT_NUMBER(mock_wire.cycles, calls + 1);
+    EXPECT_NUMBER(mock_wire.cycle->n_jobs, 2); // with the one that is started now
+    EXPECT_NUMBER(mock_wire.cycle->n_fates, 1);
+    EXPECT(IS_JOB_RUNNING(other));
+    live(400);
+    EXPECT_NUMBER(mock_wire.cycles, calls + 1);
+    live(200); // it does not wait for ever
+    EXPECT_NUMBER(mock_wire.cycles, calls + 2);
+    EXPECT_NUMBER(mock_wire.cycle->n_jobs, 1);
+    job->job_state = JOB_COMPLETE | JOB_COMPLETING;
+    job->end_time = job->start_time + 1;
+    slurmctld_diag_stats.jobs_completed++;
+    live(300);
+    EXPECT_NUMBER(mock_wire.cycles, calls + 2);
+    job->job_state = JOB_COMPLETE; // its nodes are free
+    slurmctld_diag_stats.jobs_completed++;
+    live(50);
+    EXPECT_NUMBER(mock_wire.cycles, calls + 3);
+    EXPECT_NUMBER(mock_wire.cycle->n_removed_jobs, 1);
+    EXPECT_NUMBER(mock_wire.cycle->n_ended, 1); // once, though two scans have found it
+    other->end_time += 60;                      // of one that runs already: plans depend on it
+    slurmctld_diag_stats.jobs_submitted++;
+    live(50);
+    EXPECT_NUMBER(mock_wire.cycles, calls + 4);
+    live(5000);
+    EXPECT_NUMBER(mock_wire.cycles, calls + 4);
+    end();
+}
+
+static unsigned calls_of_a_stream(int64_t takes_us) {
+    begin();
+    mock_wire.takes_us = takes_us;
+    live(10000);
+    unsigned before = mock_wire.cycles;
+    for (uint32_t id = 1; id <= 1000; id++) {
+        mock_job(id);
+        slurmctld_diag_stats.jobs_submitted++;
+        live(10);
+    }
+    unsigned calls = mock_wire.cycles - before;
+    end();
+    return calls;
+}
+
+// Ten seconds of a job every 10 ms.
+static void calls_that_take_long_come_more_seldom(void) {
+    unsigned calls = calls_of_a_stream(3000);
+    EXPECT(calls >= 45 && calls <= 60); // one each 200 ms, after some at once
+    calls = calls_of_a_stream(8000);
+    EXPECT(calls >= 22 && calls <= 38); // 400 ms
+    calls = calls_of_a_stream(40000);
+    EXPECT(calls >= 16 && calls <= 38); // 500 ms: nobody waits for longer
+}
+
 // ---------------------------------------------------------------- what is not heard
 
 static job_record_t *changing;
@@ -400,6 +470,8 @@ static void a_poisonous_job_stops_no_other(void) {
 int main(void) {
     jobs_are_told_and_started();
     limits_that_change_are_seen_soon();
+    what_frees_nothing_is_told_with_what_comes();
+    calls_that_take_long_come_more_seldom();
     a_job_that_changes_during_the_call_does_not_start();
     replies_to_something_else_are_not_heard();
     a_new_service_is_greeted_and_counts_anew();

@@ -52,6 +52,20 @@ static void a_ledger_agrees_with_an_array(void) {
     EXPECT(!ledger_find(&ledger, 1));
 }
 
+static void what_is_not_told_is_found_again(void) {
+    ledger_t ledger = {.scan = 7};
+    bool made;
+    *ledger_put(&ledger, 1, &made) =
+        (ledger_job_t){.job_id = 1, .print = 5, .told = 7, .ended = 6, .sent = true};
+    *ledger_put(&ledger, 2, &made) =
+        (ledger_job_t){.job_id = 2, .print = 5, .told = 6, .ended = 7, .sent = true};
+    ledger_untell(&ledger);
+    const ledger_job_t *one = ledger_find(&ledger, 1), *two = ledger_find(&ledger, 2);
+    EXPECT(!one->print && !one->told && one->ended == 6 && one->sent);
+    EXPECT(two->print == 5 && two->told == 6 && !two->ended);
+    ledger_clear(&ledger);
+}
+
 static void an_empty_ledger_is_no_trouble(void) {
     ledger_t ledger = {.scan = 9};
     EXPECT(!ledger_find(&ledger, 0));
@@ -63,6 +77,7 @@ static void an_empty_ledger_is_no_trouble(void) {
 
 int main(void) {
     a_ledger_agrees_with_an_array();
+    what_is_not_told_is_found_again();
     an_empty_ledger_is_no_trouble();
     DONE();
 }
