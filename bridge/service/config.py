@@ -66,18 +66,20 @@ class TlsSection(_Section):
     """Lets controllers on other machines in: TCP with mutual TLS, and nothing less."""
 
     address: Address = Field(description="HOST:PORT to listen at.")
-    ca: Path = Field(description="PEM file of the authority that signs the controllers.")
+    ca: Path = Field(
+        description="PEM file of the authority that signs the controllers' certificates."
+    )
     cert: Path = Field(description="PEM file of the service's own certificate.")
     key: Path = Field(description="PEM file of its private key.")
     subjects: tuple[str, ...] = Field(
         min_length=1,
         max_length=MOST_USERS,
-        description="Common names or DNS alternative names of the controllers that may call.",
+        description="Common names or DNS alternative names of the controllers that may connect.",
     )
 
 
 class ControllerSection(_Section):
-    """Where slurmctld's plugin calls, and who may."""
+    """Where slurmctld's plugin connects, and which users may."""
 
     socket: SocketPath = Field(
         default=Path("/run/schedbridge/bridge.sock"),
@@ -87,15 +89,15 @@ class ControllerSection(_Section):
         default=None,
         min_length=1,
         max_length=MOST_USERS,
-        description="Users that may call, by name or number. Default: slurm (if there is one), "
+        description="Users that may connect, by name or number. Default: slurm (if it exists), "
         "root, and the user the service runs as.",
     )
     retry_s: int = Field(
         default=30,
         ge=1,
         le=86_400,
-        description="A start that the controller refused is tried again after this many seconds "
-        "if nothing changed before.",
+        description="Seconds until a start that the controller refused is tried again, if nothing "
+        "changed before.",
     )
     tls: TlsSection | None = Field(
         default=None, description="Also listen on TCP, with mutual TLS. Default: no."
@@ -103,7 +105,7 @@ class ControllerSection(_Section):
 
 
 class OperatorSection(_Section):
-    """Where `schedbridge status`, `plan`, `explain` and `policy` ask."""
+    """Where `schedbridge status`, `plan`, `explain` and `policy` connect."""
 
     socket: SocketPath = Field(
         default=Path("/run/schedbridge-operator/operator.sock"),
@@ -118,19 +120,19 @@ class OperatorSection(_Section):
 
 
 class TopologySection(_Section):
-    """The switches above the nodes. `topology: FILE` is short for the file alone."""
+    """The network switches. `topology: FILE` is short for the file alone."""
 
     file: Path | None = Field(
         default=None,
         description="The cluster's topology.conf, for --switches, fabrics, and place policies that "
-        "look at switches; null: nothing is known of switches.",
+        "use switches; null: switches are unknown.",
     )
     wait_s: int = Field(
         default=0,
         ge=0,
         le=31_536_000,
-        description="So many seconds at most every job of several nodes that says nothing of "
-        "--switches waits for as few leaf switches as could hold it; 0: nobody does.",
+        description="Most seconds that a job of several nodes without --switches waits for the "
+        "least number of leaf switches that could hold it; 0: no job waits.",
     )
 
     @model_validator(mode="after")
@@ -153,13 +155,13 @@ class MemorySection(_Section):
 
     path: Path | None = Field(
         default=Path("/var/lib/schedbridge/memory.sqlite"),
-        description="SQLite file; null: forget everything at the end.",
+        description="SQLite file; null: nothing is kept after the service ends.",
     )
     keep_days: int = Field(
         default=90,
         ge=1,
         le=3650,
-        description="For so many days it is kept how announced starts came true "
+        description="Days for which the accuracy of announced starts is kept "
         "(`schedbridge accuracy`).",
     )
 
@@ -168,10 +170,10 @@ class LogSection(_Section):
     """The service's log, on standard error."""
 
     level: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description="Least severity that is logged."
+        default="info", description="Lowest severity that is logged."
     )
     format: Literal["text", "json"] = Field(
-        default="text", description="For people, or one JSON object a line."
+        default="text", description="Plain text, or one JSON object per line."
     )
 
 
@@ -179,19 +181,19 @@ class LimitsSection(_Section):
     """Bounds that protect service and controller."""
 
     message_mib: int = Field(
-        default=256, ge=1, le=1024, description="Largest message that is accepted, MiB."
+        default=256, ge=1, le=1024, description="Largest message accepted, MiB."
     )
     decisions: int = Field(
         default=20_000,
         ge=100,
         le=1_000_000,
-        description="Most decisions in one reply; the rest comes with the next.",
+        description="Most decisions in one reply; the rest follow in the next.",
     )
     connections_per_user: int = Field(
         default=256,
         ge=1,
         le=1000,
-        description="Connections a user may hold to `operator.socket`.",
+        description="Connections that one user may hold to `operator.socket`.",
     )
 
 

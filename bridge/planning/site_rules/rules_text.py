@@ -207,7 +207,7 @@ class ValidSection(_Section):
         default=None, alias="from", description="First day, or first instant."
     )
     until: date | datetime | None = Field(
-        default=None, description="Last day (all of it), or the instant at which it ends."
+        default=None, description="Last day (inclusive), or the instant at which it ends."
     )
     cron: str | None = Field(
         default=None,
@@ -215,7 +215,7 @@ class ValidSection(_Section):
         description="Five fields: minute, hour, day, month, day of week.",
     )
     length: Duration = Field(
-        default=None, description="How long it is in force each time that cron names."
+        default=None, description="How long it is in force, from each time that cron names."
     )
 
     @field_validator("from_", "until", mode="before")
@@ -280,24 +280,29 @@ Valid = Annotated[ValidSection | None, BeforeValidator(_always)]
 class LimitSection(_Section):
     """What a user, an account or a partition may use."""
 
-    user: Name | None = Field(default=None, description="Whom it binds; '*': each one not named.")
+    user: Name | None = Field(
+        default=None, description="User it applies to; '*': each user not named elsewhere."
+    )
     account: Name | None = Field(default=None, description="As `user`.")
     partition: Name | None = Field(default=None, description="As `user`.")
     resource: str = Field(
         default=EACH,
         min_length=1,
         max_length=255,
-        description="cpus, mem, a generic resource, a licence, jobs, arrayjobs; '*': each that no "
-        "other limit names.",
+        description="cpus, mem, a generic resource, a licence, jobs, arrayjobs; '*': each one that "
+        "no other limit names.",
     )
     items: Count = Field(
-        default="unlimited", description="At once: 640, 45%, 30/45% (the larger), or unlimited."
+        default="unlimited",
+        description="At the same time: 640, 45%, 30/45% (the larger), or unlimited.",
     )
     duration: Duration = Field(
-        default=None, description="Longest time limit of a job that uses it: 7d, 4d3h."
+        default=None, description="Longest time limit of a job that uses the resource: 7d, 4d3h."
     )
-    area: Duration = Field(default=None, description="Most items times time of one job: 1024h.")
-    valid: Valid = Field(default=None, description="When; default: always.")
+    area: Duration = Field(
+        default=None, description="Largest product of items and time of one job: 1024h."
+    )
+    valid: Valid = Field(default=None, description="When it is in force; default: always.")
 
     @model_validator(mode="after")
     def _sensible(self) -> Self:
@@ -372,20 +377,20 @@ class AccessSection(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True)
 
     users: tuple[Name, ...] | None = Field(
-        default=None, min_length=1, max_length=MOST_NAMES, description="One of these."
+        default=None, min_length=1, max_length=MOST_NAMES, description="Any of these."
     )
     accounts: tuple[Name, ...] | None = Field(
-        default=None, min_length=1, max_length=MOST_NAMES, description="One of these."
+        default=None, min_length=1, max_length=MOST_NAMES, description="Any of these."
     )
     partitions: tuple[Name, ...] | None = Field(
-        default=None, min_length=1, max_length=MOST_NAMES, description="One of these."
+        default=None, min_length=1, max_length=MOST_NAMES, description="Any of these."
     )
     time: Name | None = Field(
         default=None, description="Bound on the time limit: '< 1h', '<= 2h', '> 12h'."
     )
     chunk: ChunkSection | None = Field(
         default=None,
-        description="Bounds on what one chunk asks for: {mem: '>= 66g'}; for pools of nodes.",
+        description="Bounds on what one chunk requests: {mem: '>= 66g'}; for pools of nodes.",
     )
 
     @model_validator(mode="after")
@@ -415,12 +420,12 @@ class NodesSection(_Section):
     """Nodes, by what they are; all that is stated must hold."""
 
     names: tuple[str, ...] = Field(
-        default=(), max_length=MOST_NODES, description="Names of nodes, or hostlists."
+        default=(), max_length=MOST_NODES, description="Node names or hostlists."
     )
     features: str = Field(
-        default="", max_length=1000, description="A constraint as in sbatch: fast&ib."
+        default="", max_length=1000, description="Constraint as in sbatch: fast&ib."
     )
-    having: Name = Field(default="", description="A resource that they have: gpu.")
+    having: Name = Field(default="", description="Resource that the nodes have: gpu.")
 
     @field_validator("names", mode="before")
     @classmethod
@@ -450,23 +455,23 @@ class NodesSection(_Section):
 class FreePoolSection(_Section):
     """What is kept free for some jobs."""
 
-    name: str = Field(min_length=1, max_length=255, description="For people.")
+    name: str = Field(min_length=1, max_length=255, description="Name shown to users.")
     resource: str | None = Field(
         default=None,
         min_length=1,
         max_length=255,
-        description="What is kept: cpus, mem, gpu, a licence.",
+        description="Resource that is kept free: cpus, mem, gpu, a licence.",
     )
     nodes: NodesSection | None = Field(
-        default=None, description="Nodes that are kept whole, instead of a resource."
+        default=None, description="Whole nodes that are kept free, instead of a resource."
     )
     keep: Count = Field(default="all", description="How many: all, 10, 20%, 10/20% (the larger).")
     access: tuple[AccessSection, ...] = Field(
         default=(),
         max_length=MOST_ACCESS,
-        description="Who may use them: jobs that meet one of these; default: nobody.",
+        description="Which jobs may use it: those that match one item; default: none.",
     )
-    valid: Valid = Field(default=None, description="When; default: always.")
+    valid: Valid = Field(default=None, description="When it is in force; default: always.")
 
     @model_validator(mode="after")
     def _sensible(self) -> Self:
@@ -496,27 +501,30 @@ class FreePoolSection(_Section):
 
 
 class PlanningSection(_Section):
-    """What holds for every plan, under every policy; see docs/LIMITS.md."""
+    """Limits and FreePools, in force under every policy; see docs/LIMITS.md."""
 
-    timezone: str = Field(default="UTC", description="IANA name; that of dates and of cron.")
+    timezone: str = Field(default="UTC", description="IANA time zone of dates and cron.")
     limits: tuple[LimitSection, ...] = Field(
         default=(),
         max_length=MOST_LIMITS,
         description="What users, accounts and partitions may use, over time.",
     )
     free_pools: tuple[FreePoolSection, ...] = Field(
-        default=(), max_length=MOST_POOLS, description="What is kept free for some jobs, over time."
+        default=(),
+        max_length=MOST_POOLS,
+        description="What is kept free for certain jobs, over time.",
     )
     protect: dict[Name, Annotated[dict[Name, Kept], Field(max_length=MOST_RESOURCES)]] = Field(
         default_factory=dict,
         max_length=MOST_RESOURCES,
-        description="What nodes keep for jobs that want a resource they have: {gpu: {cpus: 2}}.",
+        description="What nodes keep for jobs that request one of their resources: "
+        "{gpu: {cpus: 2}}.",
     )
     cron_days: int = Field(
         default=CRON_HORIZON_S // DAY_S,
         ge=1,
         le=3650,
-        description="How far ahead repeated validities (cron) are looked at, days.",
+        description="Days ahead for which recurring validities (cron) are evaluated.",
     )
 
     @field_validator("limits", "free_pools", mode="before")
