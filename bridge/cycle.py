@@ -11,9 +11,9 @@ from bridge.errors import InvalidPlan
 from bridge.model.plan import Plan
 from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
-from bridge.model.topology import Arranged
-from bridge.planning.placement.fabric import Arranger
-from bridge.planning.placement.improvement import arrange
+from bridge.model.topology import PlacementSavings
+from bridge.planning.placement.fabric import JointPlacer
+from bridge.planning.placement.improvement import improve_placement
 from bridge.planning.prediction.apply_predictions import believe, cautious, real_starts, told
 from bridge.ports import Context, Environment, Policy, State, Telemetry
 
@@ -74,10 +74,10 @@ def run_cycle(
     # 4. Plan: when and where does every job start?
     planned = policy.plan.plan(believed, order, preference, context)
 
-    # 5. Arrange: on which nodes do those that start together sit? No start changes.
-    arranged: Arranged | None = None
-    if believed.topology is not None and isinstance(policy.place, Arranger):
-        planned, arranged = arrange(believed, planned, policy.place, site, rng)
+    # 5. Improve placement: on which nodes are those that start together? No start changes.
+    savings: PlacementSavings | None = None
+    if believed.topology is not None and isinstance(policy.place, JointPlacer):
+        planned, savings = improve_placement(believed, planned, policy.place, site, rng)
 
     # 6. Check: nobody trusts a plan. What starts now must be legal whatever it takes.
     plan = planned.plan
@@ -91,5 +91,5 @@ def run_cycle(
     return CycleResult(
         dataclasses.replace(plan, policy=policy.name),
         State(planned.promises, {**state.learnt, **foreseen.learnt}),
-        Telemetry(planned.dispatched, arranged),
+        Telemetry(planned.dispatched, savings),
     )

@@ -28,7 +28,7 @@ from bridge.model.plan import Plan
 from bridge.model.prediction import Prediction
 from bridge.model.site import NO_RULES, Site
 from bridge.model.snapshot import Snapshot
-from bridge.model.topology import Arranged
+from bridge.model.topology import PlacementSavings
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel
@@ -196,12 +196,12 @@ class Telemetry:
 
     Attributes:
         dispatched: what the dispatcher did; None: there is none.
-        arranged: what the place stage made of the jobs that start now; None: nothing.
+        placement: what the place stage made of the jobs that start now; None: nothing.
         set_aside: waiting jobs that were left out, because planning fails with them.
     """
 
     dispatched: Dispatched | None = None
-    arranged: Arranged | None = None
+    placement: PlacementSavings | None = None
     set_aside: int = 0
 
 

@@ -37,8 +37,8 @@ class Memory:
         return self.telemetry.dispatched
 
     @property
-    def arranged(self):
-        return self.telemetry.arranged
+    def placement(self):
+        return self.telemetry.placement
 
     def learnt_by(self, predictor):
         return self.state.learnt_by(predictor)

@@ -69,7 +69,7 @@ class Bench:
     def neural(self, placer: Neural) -> dict[str, float]:
         """Annealing that a network guides."""
         return {"moves": placer.effort} | self.row(
-            lambda idle, sizes, seed: placer.arrange(
+            lambda idle, sizes, seed: placer.place_jobs(
                 self.fabric, idle, sizes, np.random.default_rng(seed)
             )
         )

@@ -97,8 +97,8 @@ def judged(
         return float(fabric.costs(sets).sum())
 
     rng = np.random.default_rng((1, number))
-    quick = cost(Compact().arrange(fabric, one.idle, one.sizes, rng))
-    sets = Compact(budget_ms=0, effort=STEPS).arrange(fabric, one.idle, one.sizes, rng)
+    quick = cost(Compact().place_jobs(fabric, one.idle, one.sizes, rng))
+    sets = Compact(budget_ms=0, effort=STEPS).place_jobs(fabric, one.idle, one.sizes, rng)
     steps = cost(sets)
     began = time.monotonic()
     least, bound, proved = solved(fabric, metric, one, sets, seconds)

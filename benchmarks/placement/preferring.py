@@ -215,9 +215,9 @@ class Run:
             began = time.process_time()
             plan = decider.decide(snapshot)
             self._cpu_ms.append(1e3 * (time.process_time() - began))
-            if (arranged := decider.memory.arranged) is not None:
-                self._hops[0] += arranged.before
-                self._hops[1] += arranged.after
+            if (savings := decider.memory.placement) is not None:
+                self._hops[0] += savings.before
+                self._hops[1] += savings.after
             return plan
 
         outcome = simulate(workload, self._system, decide)

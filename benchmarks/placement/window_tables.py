@@ -163,7 +163,7 @@ def _solve(
 
     def solve(name: str, solver: BySolver) -> tuple[NodeSets, float]:
         began = time.perf_counter()
-        sets = solver.arrange(fabric, window.idle, window.sizes, np.random.default_rng(0))
+        sets = solver.place_jobs(fabric, window.idle, window.sizes, np.random.default_rng(0))
         spent = time.perf_counter() - began
         tallies.setdefault(name, Tally()).add(fabric, window, sets, spent)
         return sets, spent

@@ -47,18 +47,20 @@ def _sequential(
 
 PLACERS: Final[dict[str, Callable[[int | None], Place]]] = {
     "sequential": lambda _: _sequential,
-    "contiguous-exact": lambda _: ContiguousExact().arrange,
-    "contiguous-cp-sat": lambda limit: BySolver(by_cp_sat, float(limit or 0)).arrange,
-    "contiguous-scip": lambda limit: BySolver(by_scip, float(limit or 0)).arrange,
-    "annealing": lambda effort: Annealing(effort=effort or 500).arrange,
-    "annealing-published": lambda effort: Annealing(effort=effort or 500, published=True).arrange,
-    "neural": lambda effort: Neural(effort=effort or 500).arrange,
-    "compact": lambda budget: Compact(budget_ms=5.0 if budget is None else budget).arrange,
+    "contiguous-exact": lambda _: ContiguousExact().place_jobs,
+    "contiguous-cp-sat": lambda limit: BySolver(by_cp_sat, float(limit or 0)).place_jobs,
+    "contiguous-scip": lambda limit: BySolver(by_scip, float(limit or 0)).place_jobs,
+    "annealing": lambda effort: Annealing(effort=effort or 500).place_jobs,
+    "annealing-published": lambda effort: (
+        Annealing(effort=effort or 500, published=True).place_jobs
+    ),
+    "neural": lambda effort: Neural(effort=effort or 500).place_jobs,
+    "compact": lambda budget: Compact(budget_ms=5.0 if budget is None else budget).place_jobs,
 }
 PLACERS.update(
     {
         f"neural-{network}": lambda effort, network=network: (  # type: ignore[misc]
-            Neural(effort=effort or 500, network=network).arrange
+            Neural(effort=effort or 500, network=network).place_jobs
         )
         for network in NETWORKS
     }

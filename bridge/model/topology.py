@@ -32,7 +32,7 @@ class Topology:
 
 
 @dataclass(frozen=True)
-class Arranged:
+class PlacementSavings:
     """What became of the jobs of two nodes or more that started in one cycle.
 
     Attributes:

@@ -418,8 +418,8 @@ class _Meter:
         metrics.set("jobs_set_aside", report.telemetry.set_aside)
         if (dispatched := report.telemetry.dispatched) is not None:
             metrics.dispatched(dispatched)
-        if (arranged := report.telemetry.arranged) is not None:
-            metrics.arranged(arranged.before, arranged.after)
+        if (savings := report.telemetry.placement) is not None:
+            metrics.placement_improved(savings.before, savings.after)
         for predictor, learnt in self._decider.state.learnt.items():
             metrics.run_times(
                 predictor, (learnt.judged, learnt.under, learnt.off_s, learnt.accuracy)

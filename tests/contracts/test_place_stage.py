@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every place policy must do that arranges jobs on a tree of switches."""
+"""What every place policy must do that places jobs jointly on a tree of switches."""
 
 import dataclasses
 
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bridge.model.topology import Topology, fat_tree, regular
-from bridge.planning.placement.fabric import Arranger, Fabric
+from bridge.planning.placement.fabric import Fabric, JointPlacer
 from bridge.registry import build, choices, parse_policy
 from tests.builders import a_job, a_running_job, a_snapshot
 from tests.cycles import Memory, check, run
@@ -28,7 +28,9 @@ def a_policy(place, plan="conservative"):
     return build(parse_policy(spec))
 
 
-ARRANGERS = [name for name in choices()["place"] if isinstance(a_policy(name).place, Arranger)]
+JOINT_PLACERS = [
+    name for name in choices()["place"] if isinstance(a_policy(name).place, JointPlacer)
+]
 TREES = {
     "fat tree": fat_tree(4),
     "unequal": Topology(
@@ -43,19 +45,19 @@ TREES = {
 
 
 def test_there_are_some():
-    assert set(ARRANGERS) == {"compact", "contiguous-exact", "annealing", "neural"}
+    assert set(JOINT_PLACERS) == {"compact", "contiguous-exact", "annealing", "neural"}
 
 
 @pytest.mark.parametrize("tree", TREES.values(), ids=TREES)
-@pytest.mark.parametrize("place", ARRANGERS)
-class TestEveryArranger:
+@pytest.mark.parametrize("place", JOINT_PLACERS)
+class TestEveryJointPlacer:
     @pytest.mark.parametrize("seed", range(10))
     def test_sets_are_disjoint_idle_whole_and_of_one_fabric(self, place, tree, seed):
         rng = np.random.default_rng(seed)
         idle = np.flatnonzero(rng.random(16) < 0.8).astype(np.int32)
         sizes = rng.integers(1, 6, rng.integers(1, 12)).astype(np.int32)
         fabric = Fabric.of(tree)
-        indptr, nodes = a_policy(place).place.arrange(fabric, idle, sizes, rng)
+        indptr, nodes = a_policy(place).place.place_jobs(fabric, idle, sizes, rng)
         assert len(set(nodes.tolist())) == len(nodes)
         assert set(nodes.tolist()) <= set(idle.tolist())
         assert all(w in (0, size) for w, size in zip(np.diff(indptr), sizes, strict=True))
@@ -65,7 +67,7 @@ class TestEveryArranger:
         fabric, idle = Fabric.of(tree), np.arange(16, dtype=np.int32)
         sizes = np.array([3, 2, 4, 2], dtype=np.int32)
         first, again = (
-            a_policy(place).place.arrange(fabric, idle, sizes, np.random.default_rng(4))
+            a_policy(place).place.place_jobs(fabric, idle, sizes, np.random.default_rng(4))
             for _ in range(2)
         )
         assert np.array_equal(first[0], again[0])
@@ -79,7 +81,7 @@ GREEDY = ("easy", "conservative", "openccs")
     ("plan", "seed"),
     [(plan, seed) for plan in choices()["plan"] for seed in range(20 if plan in GREEDY else 4)],
 )
-@pytest.mark.parametrize("place", ARRANGERS)
+@pytest.mark.parametrize("place", JOINT_PLACERS)
 def test_cycles_are_legal_and_nobody_waits_for_hops(place, plan, seed):
     world = random_world(seed)
     topology = regular(max(len(world.nodes), 1), 2, 4)
@@ -91,11 +93,11 @@ def test_cycles_are_legal_and_nobody_waits_for_hops(place, plan, seed):
     for column in ("job", "start_s", "end_s", "partition", "indptr"):
         assert np.array_equal(getattr(before, column), getattr(after, column))
     assert before.reasons == after.reasons
-    assert memory.arranged is not None
-    assert memory.arranged.after <= memory.arranged.before
+    assert memory.placement is not None
+    assert memory.placement.after <= memory.placement.before
     widths, costs = np.diff(after.indptr), Fabric.of(topology).costs((after.indptr, after.nodes))
     now = after.starts_now
-    assert costs[now[widths[now] > 1]].sum() >= memory.arranged.after - 1e-6
+    assert costs[now[widths[now] > 1]].sum() >= memory.placement.after - 1e-6
 
 
 def test_two_jobs_get_a_switch_each():
@@ -105,8 +107,8 @@ def test_two_jobs_get_a_switch_each():
     memory = Memory()
     plan = run(snapshot, memory, a_policy("compact"), np.random.default_rng(0))
     assert [len(set((plan.nodes_of(row) // 4).tolist())) for row in range(2)] == [1, 1]
-    assert memory.arranged is not None
-    assert memory.arranged.after < memory.arranged.before
+    assert memory.placement is not None
+    assert memory.placement.after < memory.placement.before
     assert (plan.start_s == snapshot.now_s).all()
 
 

@@ -119,7 +119,7 @@ def test_jobs_that_start_together_land_as_the_cycle_says(empty: Cluster) -> None
         planned[job]["leaf_switches"] <= -(-size // LEAF) + 1
         for job, size in zip(jobs, sizes, strict=True)
     )
-    # The metric counts what was arranged, in thousandths of a hop, as `cost` does.
+    # The metric counts the improved placement, in thousandths of a hop, as `cost` does.
     after = metric(empty, "schedbridge_hops_total")
     cost = sum(float(planned[job]["cost"]) for job in jobs)  # type: ignore[arg-type]
     assert after['when="after"'] - before['when="after"'] == pytest.approx(cost, rel=1e-6)

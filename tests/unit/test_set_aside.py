@@ -125,15 +125,15 @@ class Repeats(Stage):
         return dataclasses.replace(planned, plan=more)
 
 
-class Arranges(Stage):
+class PlacesJointly(Stage):
     def preference(self, snapshot):
         self.seen = snapshot
         return self.inner.preference(snapshot)
 
-    def arrange(self, fabric, idle, sizes, rng):
+    def place_jobs(self, fabric, idle, sizes, rng):
         return self.fail(
             self.seen,
-            lambda: self.inner.arrange(fabric, idle, sizes, rng),
+            lambda: self.inner.place_jobs(fabric, idle, sizes, rng),
             lambda found: 7,
         )
 
@@ -143,7 +143,7 @@ STAGES = {
     "order": lambda how: {"order": Orders(build(PRESETS["easy"]).order, how)},
     "place": lambda how: {"place": Places(build(PRESETS["easy"]).place, how)},
     "plan": lambda how: {"plan": Plans(build(PRESETS["openccs"]).plan, how)},
-    "arrange": lambda how: {"place": Arranges(build(parse_policy(COMPACT)).place, how)},
+    "place_jobs": lambda how: {"place": PlacesJointly(build(parse_policy(COMPACT)).place, how)},
 }
 NAMES = {"preset": "easy", "predict": {"name": "last-two", "patience_s": None}}
 COMPACT = {"preset": "easy", "place": {"name": "compact", "budget_ms": 0, "effort": 30}}
@@ -464,11 +464,11 @@ class TestState:
         place = build(parse_policy(COMPACT)).place
         decider = sabotaged({"place": place})
         decider.decide(a_world("none"))
-        assert decider.telemetry.arranged is not None
+        assert decider.telemetry.placement is not None
         decider.policy = dataclasses.replace(decider.policy, order=None)
         decider.decide(a_world("none"))
         assert decider.failures == 1
-        assert decider.telemetry.arranged is None
+        assert decider.telemetry.placement is None
         assert decider.telemetry.dispatched is None
 
     def test_an_exchange_leaves_no_stale_promise(self):

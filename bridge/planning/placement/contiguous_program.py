@@ -164,14 +164,14 @@ class BySolver:
     solve: Solve
     limit_s: float = 0.0
 
-    def arrange(
+    def place_jobs(
         self,
         fabric: Fabric,
         idle: NDArray[np.int32],
         sizes: NDArray[np.int32],
         rng: np.random.Generator,
     ) -> NodeSets:
-        """Returns node sets for jobs that start together, as an `Arranger` does."""
+        """Returns node sets for jobs that start together, as a `JointPlacer` does."""
         del rng  # exact
         program = Program.of(fabric, idle, sizes)
         return program.sets(self.solve(program, self.limit_s))

@@ -79,10 +79,10 @@ class Fabric:
 
 
 @runtime_checkable
-class Arranger(Protocol):
+class JointPlacer(Protocol):
     """A place policy that also places the jobs that start together, on a tree of switches."""
 
-    def arrange(
+    def place_jobs(
         self,
         fabric: Fabric,
         idle: NDArray[np.int32],

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which nodes the jobs of a plan get, all of them together.
+"""Gives the jobs of a plan cheaper nodes; no start changes.
 
 Rules
-    1. The plan stage has said who starts when. No start changes here: nobody waits for somebody
-       else's hops.
-    2. Jobs trade nodes that are alike (`bridge.planning.placement.node_swap`): those that start
+    1. The plan stage has set all starts. None changes here: no job waits so that another one has
+       fewer hops.
+    2. Jobs swap nodes of one type (`bridge.planning.placement.node_swap`): those that start
        now, then those of the next announced instants.
     3. Jobs that start now move to cheaper nodes that nobody else needs
        (`bridge.planning.placement.relocation`).
@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from bridge.model.plan import Plan
 from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
-from bridge.model.topology import Arranged
-from bridge.planning.placement.fabric import Arranger, Fabric, csr
-from bridge.planning.placement.node_swap import Ground, Market, kinds
-from bridge.planning.placement.relocation import move
+from bridge.model.topology import PlacementSavings
+from bridge.planning.placement.fabric import Fabric, JointPlacer, csr
+from bridge.planning.placement.node_swap import NodeSwapper, SwapContext, node_types
+from bridge.planning.placement.relocation import relocate
 from bridge.planning.requests.amounts import Amounts, plain_name
 from bridge.planning.scheduler.kept_plan import KeptPlan
 from bridge.planning.site_rules.freepools import members
@@ -29,14 +29,14 @@ from bridge.planning.site_rules.lowered_rules import weighs_nodes
 from bridge.ports import Planned
 
 
-def arrange(
+def improve_placement(
     snapshot: Snapshot,
     planned: Planned,
-    place: Arranger,
+    place: JointPlacer,
     site: Site,
     rng: np.random.Generator,
-) -> tuple[Planned, Arranged]:
-    """Gives the jobs of a plan cheaper nodes.
+) -> tuple[Planned, PlacementSavings]:
+    """Places the jobs of a plan anew, at the starts they have.
 
     Args:
         snapshot: the world as it is believed.
@@ -48,24 +48,24 @@ def arrange(
     Returns:
         The plan, and with it the one that is kept, on other nodes; and what they save.
     """
-    assert snapshot.topology is not None, "who arranges has switches"
+    assert snapshot.topology is not None, "placement is improved on a tree of switches"
     plan, promises = planned.plan, planned.promises
     fabric = Fabric.of(snapshot.topology)
-    shut = _spoken_of(snapshot, site)
-    ground = Ground(snapshot, fabric, kinds(snapshot, fabric, shut), place, rng)
-    market = Market(ground, plan)
-    market.trade_all()
-    spoken_of = np.logical_or.reduce([np.zeros(len(snapshot.nodes), bool), *shut])
-    move(ground, market, spoken_of, weighed=weighs_nodes(site.rules))
-    arranged = market.plan()
+    shut = _named_by_rules(snapshot, site)
+    context = SwapContext(snapshot, fabric, node_types(snapshot, fabric, shut), place, rng)
+    swapper = NodeSwapper(context, plan)
+    swapper.swap_all()
+    ruled = np.logical_or.reduce([np.zeros(len(snapshot.nodes), bool), *shut])
+    relocate(context, swapper, ruled, weighed=weighs_nodes(site.rules))
+    improved = swapper.plan()
     if isinstance(promises.kept_plan, KeptPlan):
-        kept = promises.kept_plan.moved(snapshot.jobs.id[plan.job], plan, market.image)
+        kept = promises.kept_plan.relocated(snapshot.jobs.id[plan.job], plan, swapper.image)
         promises = replace(promises, kept_plan=kept)
     wide = plan.starts_now[np.diff(plan.indptr)[plan.starts_now] > 1]
-    before, after = _paid(fabric, plan, wide), _paid(fabric, arranged, wide)
+    before, after = _paid(fabric, plan, wide), _paid(fabric, improved, wide)
     counted = np.isfinite(before)
-    saved = Arranged(len(wide), float(before[counted].sum()), float(after[counted].sum()))
-    return replace(planned, plan=arranged, promises=promises), saved
+    saved = PlacementSavings(len(wide), float(before[counted].sum()), float(after[counted].sum()))
+    return replace(planned, plan=improved, promises=promises), saved
 
 
 def _paid(fabric: Fabric, plan: Plan, rows: NDArray[np.intp]) -> NDArray[np.float64]:
@@ -73,7 +73,7 @@ def _paid(fabric: Fabric, plan: Plan, rows: NDArray[np.intp]) -> NDArray[np.floa
     return fabric.costs(csr([plan.nodes_of(row) for row in rows.tolist()]))
 
 
-def _spoken_of(snapshot: Snapshot, site: Site) -> list[NDArray[np.bool_]]:
+def _named_by_rules(snapshot: Snapshot, site: Site) -> list[NDArray[np.bool_]]:
     """(n_nodes,) bool for every FreePool of nodes, and for every resource that is protected."""
     pools = [pool.nodes for pool in site.rules.free_pools if pool.nodes is not None]
     amounts = Amounts(snapshot) if pools else None

@@ -1,28 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs of a finished plan trade nodes that are alike, so that each sits in few switches.
+"""Jobs of a finished plan swap nodes of one type, so that each is on few switches.
 
 Words
-    alike       nodes of one kind: equal in all that decides who may use them when: capacity,
-                features, weight, state, partitions, reservations, fabric, and whether a job or a
+    node type   nodes that are equal in all that decides who may use them when: capacity, features,
+                weight, state, partitions, reservations, fabric, and whether a job or a
                 FreePool names them.
     free        at an instant: nobody has the node before and after it.
-    to trade    two nodes that are alike and free at an instant exchange all that is planned on them
-                from then on.
+    to swap     two nodes of one type, free at an instant, exchange all that is planned on them from
+                then on.
 
 Rules
     1. No start changes, and nobody else's either: what is planned on a node goes as a whole to one
        that is as good for it. So this needs no second plan, and nothing that holds of chunks, tasks
        of arrays, shared nodes or limits ceases to hold. Who is moved does not matter.
-    2. Those that start now trade first, then those of the next `MOST_TIMES` announced instants.
-    3. Jobs whose nodes are all free and of one kind form a window with all others of that kind, and
+    2. Jobs that start now swap first, then those of the next `MOST_TIMES` announced instants.
+    3. Jobs whose nodes are all free and of one type form a window with all others of that type, and
        the place policy finds sets for it. Sets that cost no less are not used.
     4. Jobs of one node take what the others left, on the switch with the fewest idle nodes, so that
        large holes stay for large jobs. They pay no hops wherever they are.
-    5. Jobs with nodes of several kinds, or with some that are shared with jobs that run, exchange
+    5. Jobs with nodes of several types, or with some that are shared with jobs that run, exchange
        single nodes with everybody while that gains (`bridge.core.Tree.exchange`).
     6. A job that starts while it waits for few leaf switches never sits on more of them than it
-       wishes, or than it did. Where a trade would bring one there that starts later, all that is
-       planned for such jobs stays, and the trade is made without it.
+       wishes, or than it did. Where a swap would bring one there that starts later, all that is
+       planned for such jobs stays, and the swap is made without it.
 """
 
 import dataclasses
@@ -38,25 +38,25 @@ from bridge.model.job import JobTable
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.leaf_switches import waits_until_s
-from bridge.planning.placement.fabric import Arranger, Fabric, csr
+from bridge.planning.placement.fabric import Fabric, JointPlacer, csr
 
 MOST_TIMES = 3
 """Announced instants that are looked at in one cycle."""
-MOVES = 50_000
-"""Exchanges that are tried for jobs with nodes of several kinds."""
+MOST_EXCHANGES = 50_000
+"""Exchanges that are tried for jobs with nodes of several types."""
 MOST_COUNTS = 1 << 26
 """Jobs times switches beyond which nothing is exchanged: the core keeps so many counts."""
 
 
-def kinds(
-    snapshot: Snapshot, fabric: Fabric, spoken_of: Sequence[NDArray[np.bool_]] = ()
+def node_types(
+    snapshot: Snapshot, fabric: Fabric, ruled: Sequence[NDArray[np.bool_]] = ()
 ) -> NDArray[np.int64]:
-    """(n_nodes,) numbers that are equal for nodes that are alike.
+    """(n_nodes,) numbers that are equal for nodes of one type.
 
     Args:
         snapshot: the world.
         fabric: its switches.
-        spoken_of: (n_nodes,) bool each, by rules of the site.
+        ruled: (n_nodes,) bool each, by rules of the site.
     """
     nodes, jobs = snapshot.nodes, snapshot.jobs
     known: dict[frozenset[str], int] = {}
@@ -73,19 +73,19 @@ def kinds(
     lists: list[NDArray[Any] | list[int]] = [
         *(part.nodes for part in snapshot.partitions),
         *(reservation.nodes for reservation in snapshot.reservations),
-        *map(np.flatnonzero, spoken_of),
+        *map(np.flatnonzero, ruled),
     ]
     inside = np.zeros((len(nodes), len(lists)), dtype=bool)
     for at, members in enumerate(lists):
         inside[members, at] = True
     columns.append(_rows_apart(np.packbits(inside, axis=1)))
-    kind = np.zeros(len(nodes), dtype=np.int64)
+    node_type = np.zeros(len(nodes), dtype=np.int64)
     for column in columns:
         if len(column) and (column != column[0]).any():
             values = np.unique(column, return_inverse=True)[1].astype(np.int64)
-            both = kind * (int(values.max()) + 1) + values
-            kind = np.unique(both, return_inverse=True)[1].astype(np.int64)
-    return kind
+            both = node_type * (int(values.max()) + 1) + values
+            node_type = np.unique(both, return_inverse=True)[1].astype(np.int64)
+    return node_type
 
 
 def _rows_apart(rows: NDArray[np.uint8]) -> NDArray[np.int64]:
@@ -110,25 +110,25 @@ def _named(jobs: JobTable, n_nodes: int) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True)
-class Ground:
+class SwapContext:
     """What stays the same while the nodes of a cycle's jobs are found.
 
     Attributes:
         snapshot: the world as it is believed.
         fabric: the switches.
-        kind: (n_nodes,) as `kinds` says.
+        node_type: (n_nodes,) as `node_types` says.
         place: finds node sets.
         rng: its chance.
     """
 
     snapshot: Snapshot
     fabric: Fabric
-    kind: NDArray[np.int64]
-    place: Arranger
+    node_type: NDArray[np.int64]
+    place: JointPlacer
     rng: np.random.Generator
 
 
-class Market:
+class NodeSwapper:
     """A plan's node entries, and where each is at present.
 
     Attributes:
@@ -137,10 +137,10 @@ class Market:
         most: (n_rows,) leaf switches that each may sit on; 0: any number.
     """
 
-    def __init__(self, ground: Ground, plan: Plan) -> None:
-        self._ground, self.given, self._fabric = ground, plan, ground.fabric
-        snapshot, running = ground.snapshot, ground.snapshot.running
-        self._leaf = ground.fabric.topology.leaf_of_node
+    def __init__(self, context: SwapContext, plan: Plan) -> None:
+        self._context, self.given, self._fabric = context, plan, context.fabric
+        snapshot, running = context.snapshot, context.snapshot.running
+        self._leaf = context.fabric.topology.leaf_of_node
         self._n_nodes = len(snapshot.nodes)
         self.image = plan.nodes.copy()
         width = np.diff(plan.indptr)
@@ -180,31 +180,31 @@ class Market:
         gone = ~np.isin(image, nodes)
         image[gone] = nodes[~np.isin(nodes, image)]
 
-    def trade_all(self) -> None:
-        """Those that start now trade, then those of the next announced instants."""
+    def swap_all(self) -> None:
+        """Those that start now swap, then those of the next announced instants."""
         given = self.given
         wide_s = np.unique(given.start_s[np.diff(given.indptr) > 1])
         if len(given.starts_now):
-            self.trade(given.now_s)
+            self.swap_at(given.now_s)
         for at_s in wide_s[wide_s > given.now_s][:MOST_TIMES].tolist():
-            self.trade(at_s)
+            self.swap_at(at_s)
 
-    def trade(self, at_s: int) -> None:
-        """Those that start at an instant trade."""
+    def swap_at(self, at_s: int) -> None:
+        """Those that start at an instant swap nodes."""
         image = self.image.copy()
-        self._trade(at_s, ())
+        self._swap_at(at_s, ())
         wishing = np.flatnonzero((self.most > 0) & (self.given.start_s > at_s))
         if any(self._scattered(row, image) for row in wishing.tolist()):
             self.image = image
-            self._trade(at_s, image[np.isin(self._row, wishing)])
+            self._swap_at(at_s, image[np.isin(self._row, wishing)])
 
     def _scattered(self, row: int, image: NDArray[np.int32]) -> bool:
         """Whether a row is on too many leaf switches, having been where `image` says."""
         own = slice(int(self.given.indptr[row]), int(self.given.indptr[row + 1]))
         return not self._fabric.within(int(self.most[row]), self.image[own], image[own])
 
-    def _trade(self, at_s: int, stay: Sequence[int] | NDArray[np.int32]) -> None:
-        """Those that start at an instant trade, but for some nodes."""
+    def _swap_at(self, at_s: int, stay: Sequence[int] | NDArray[np.int32]) -> None:
+        """Those that start at an instant swap nodes, but for some nodes."""
         free = (self._running_s <= at_s) & (self._leaf >= 0)
         free[self.image[(self._start_s < at_s) & (self._end_s > at_s)]] = False
         free[list(stay)] = False
@@ -218,24 +218,26 @@ class Market:
         holder[self.image[movable]] = self._row[movable]
         before = holder.copy()
         mixed = self._mixed(here, free)
-        for kind in np.unique(self._ground.kind[self.image[movable]]).tolist():
+        for node_type in np.unique(self._context.node_type[self.image[movable]]).tolist():
             self._window(
-                np.flatnonzero(free & (self._ground.kind == kind)).astype(np.int32), holder, mixed
+                np.flatnonzero(free & (self._context.node_type == node_type)).astype(np.int32),
+                holder,
+                mixed,
             )
         if mixed & set(self._row[movable].tolist()):
             self._exchange(here, free, holder)
         self._move(before, holder, free, at_s)
 
     def _mixed(self, here: NDArray[np.intp], free: NDArray[np.bool_]) -> set[int]:
-        """Rows of two nodes or more, not all of one kind and free."""
+        """Rows of two nodes or more, not all of one type and free."""
         nodes = self.image[here]
-        kind = np.where(free[nodes], self._ground.kind[nodes], -1)
+        node_type = np.where(free[nodes], self._context.node_type[nodes], -1)
         row = self._row[here]  # ascending: entries stand row by row
-        unlike = (row[1:] == row[:-1]) & ((kind[1:] != kind[:-1]) | (kind[1:] < 0))
+        unlike = (row[1:] == row[:-1]) & ((node_type[1:] != node_type[:-1]) | (node_type[1:] < 0))
         return set(row[1:][unlike].tolist())
 
     def _window(self, idle: NDArray[np.int32], holder: NDArray[np.int32], mixed: set[int]) -> None:
-        """Finds sets for all jobs on free nodes of one kind; `holder` is changed."""
+        """Finds sets for all jobs on free nodes of one type; `holder` is changed."""
         there = holder[idle]
         held: dict[int, NDArray[np.int32]] = {}
         for row in np.unique(there[there >= 0]).tolist():
@@ -263,7 +265,8 @@ class Market:
         sets, open_ = list(held), np.arange(len(held))
         while len(open_):  # those whose new sets lie on too many switches keep what they have
             sizes = np.array([len(held[at]) for at in open_], dtype=np.int32)
-            indptr, found = self._ground.place.arrange(self._fabric, idle, sizes, self._ground.rng)
+            place, rng = self._context.place, self._context.rng
+            indptr, found = place.place_jobs(self._fabric, idle, sizes, rng)
             new = self._fabric.costs((indptr, found)).sum()
             placed = np.array_equal(np.diff(indptr), sizes)
             if not placed or new >= costs[open_].sum():
@@ -297,11 +300,13 @@ class Market:
         found = self._fabric.tree.exchange(
             self._fabric.metric,
             np.concatenate((nodes, self.image[fixed])),
-            np.concatenate((self._ground.kind[nodes], np.full(len(fixed), -1))).astype(np.int32),
+            np.concatenate((self._context.node_type[nodes], np.full(len(fixed), -1))).astype(
+                np.int32
+            ),
             np.concatenate((number[holder[nodes]], number[self._row[fixed]])),
             self.most[rows],
-            MOVES,
-            int(self._ground.rng.integers(1 << 62)),
+            MOST_EXCHANGES,
+            int(self._context.rng.integers(1 << 62)),
         )[: len(nodes)]
         holder[nodes] = np.where(found >= 0, rows[found], -1)
 
@@ -317,9 +322,9 @@ class Market:
         changed = np.flatnonzero(free & (before != after))
         if not len(changed):
             return
-        # Each kind by itself: what the same job (or nobody) had and has is paired in order.
-        out = changed[np.lexsort((changed, before[changed], self._ground.kind[changed]))]
-        into = changed[np.lexsort((changed, after[changed], self._ground.kind[changed]))]
+        # Each type by itself: what the same job (or nobody) had and has is paired in order.
+        out = changed[np.lexsort((changed, before[changed], self._context.node_type[changed]))]
+        into = changed[np.lexsort((changed, after[changed], self._context.node_type[changed]))]
         to[out] = into
         later = self._start_s >= at_s
         self.image[later] = to[self.image[later]]

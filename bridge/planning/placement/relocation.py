@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs that start now move to cheaper nodes that nobody else needs while they run.
 
-This finds what trade among nodes that are alike (`bridge.planning.placement.node_swap`) cannot:
-sets across nodes of several kinds, and places on nodes that jobs share.
+This finds what swaps of nodes of one type (`bridge.planning.placement.node_swap`) cannot:
+sets across nodes of several types, and places on nodes that jobs share.
 
 Rules
     1. A job moves to nodes that are open to it until its end, on a switch, idle now, and on which
@@ -33,38 +33,40 @@ from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.alternatives import Eligibility
 from bridge.planning.placement.fabric import csr
-from bridge.planning.placement.node_swap import Ground, Market
+from bridge.planning.placement.node_swap import NodeSwapper, SwapContext
 from bridge.units import NEVER
 
 
-def move(ground: Ground, market: Market, shut: NDArray[np.bool_], *, weighed: bool = False) -> None:
-    """Moves jobs of a market's plan that start now.
+def relocate(
+    context: SwapContext, swapper: NodeSwapper, shut: NDArray[np.bool_], *, weighed: bool = False
+) -> None:
+    """Moves jobs of a plan that start now.
 
     Args:
-        ground: what stays the same.
-        market: where everybody is; jobs are moved there.
+        context: what stays the same.
+        swapper: where everybody is; jobs are moved there.
         shut: (n_nodes,) nodes that FreePools or protections speak of.
         weighed: limits or FreePools speak of CPUs or memory.
     """
-    plan, snapshot = market.given, ground.snapshot
+    plan, snapshot = swapper.given, context.snapshot
     rows = plan.starts_now[_movable(snapshot, plan)]
     if not len(rows):
         return
-    room = _Room(ground, market)
-    movers = _movers(ground, market, rows, shut, weighed=weighed)
-    together: dict[bytes, list[_Mover]] = {}
-    for mover in movers:
-        if mover.whole:
-            together.setdefault(mover.open.tobytes(), []).append(mover)
+    state = _NodeState(context, swapper)
+    candidates = _candidates(context, swapper, rows, shut, weighed=weighed)
+    together: dict[bytes, list[_Candidate]] = {}
+    for candidate in candidates:
+        if candidate.whole:
+            together.setdefault(candidate.open.tobytes(), []).append(candidate)
     for window in together.values():
         if len(window) > 1:
-            _try(ground, market, room, window)
-    for mover in movers:
-        _try(ground, market, room, [mover])
+            _try(context, swapper, state, window)
+    for candidate in candidates:
+        _try(context, swapper, state, [candidate])
 
 
 @dataclass(frozen=True)
-class _Mover:
+class _Candidate:
     """A job that may move.
 
     Attributes:
@@ -97,23 +99,23 @@ def _movable(snapshot: Snapshot, plan: Plan) -> NDArray[np.bool_]:
     return movable
 
 
-def _movers(
-    ground: Ground,
-    market: Market,
+def _candidates(
+    context: SwapContext,
+    swapper: NodeSwapper,
     rows: NDArray[np.intp],
     shut: NDArray[np.bool_],
     *,
     weighed: bool,
-) -> list[_Mover]:
+) -> list[_Candidate]:
     """The jobs that may move, wide ones first."""
-    snapshot, plan = ground.snapshot, market.given
+    snapshot, plan = context.snapshot, swapper.given
     eligibility = Eligibility(snapshot)
-    enterable = (ground.fabric.topology.leaf_of_node >= 0) & ~shut
+    enterable = (context.fabric.topology.leaf_of_node >= 0) & ~shut
     found = []
     answers = eligibility.alternatives(plan.job[rows].astype(np.int64))
     for row, answer in zip(rows.tolist(), answers, strict=True):
         assert isinstance(answer, tuple), "a job without alternatives starts"
-        held, end_s = market.nodes_of(row), int(plan.end_s[row])
+        held, end_s = swapper.nodes_of(row), int(plan.end_s[row])
         for alternative in answer:
             mask = eligibility.class_mask(alternative.class_)
             if alternative.partition == plan.partition[row] and mask[held].all():
@@ -132,16 +134,16 @@ def _movers(
         had = np.where(unwanted, capacity[held].sum(axis=0), NEVER)
         open_ = open_ & (weight <= weight[held].max())
         open_ = open_ & (capacity >= use).all(axis=1) & (capacity <= had).all(axis=1)
-        whole, most = _whole(snapshot, plan, row), int(market.most[row])
-        if whole and not _unlike(ground.kind[open_]) and open_[held].all():
-            continue  # it has traded with all of them
-        found.append(_Mover(row, open_, whole, use, end_s, most, had))
+        whole, most = _whole(snapshot, plan, row), int(swapper.most[row])
+        if whole and not _differ(context.node_type[open_]) and open_[held].all():
+            continue  # it has swapped with all of them
+        found.append(_Candidate(row, open_, whole, use, end_s, most, had))
     width = np.diff(plan.indptr)
-    return sorted(found, key=lambda mover: (-int(width[mover.row]), mover.row))
+    return sorted(found, key=lambda candidate: (-int(width[candidate.row]), candidate.row))
 
 
-def _unlike(kind: NDArray[np.int64]) -> bool:
-    return bool((kind != kind[:1]).any())
+def _differ(node_type: NDArray[np.int64]) -> bool:
+    return bool((node_type != node_type[:1]).any())
 
 
 def _whole(snapshot: Snapshot, plan: Plan, row: int) -> bool:
@@ -158,46 +160,48 @@ def _use(snapshot: Snapshot, plan: Plan, row: int) -> NDArray[np.int64]:
     return use
 
 
-def _try(ground: Ground, market: Market, room: "_Room", movers: list[_Mover]) -> None:
+def _try(
+    context: SwapContext, swapper: NodeSwapper, state: "_NodeState", candidates: list[_Candidate]
+) -> None:
     """Moves some jobs that may use the same nodes, if there are cheaper ones."""
-    fabric, rows = ground.fabric, [mover.row for mover in movers]
-    capacity = ground.snapshot.nodes.capacity
-    held = [market.nodes_of(row) for row in rows]
+    fabric, rows = context.fabric, [candidate.row for candidate in candidates]
+    capacity = context.snapshot.nodes.capacity
+    held = [swapper.nodes_of(row) for row in rows]
     old = fabric.costs(csr(held)).sum()
-    room.leave(movers, held)
-    last_s = max(mover.end_s for mover in movers)
-    free = movers[0].open & room.holds(movers[0], last_s)
-    if len(movers) == 1:
-        if not movers[0].whole and not room.idle(held[0]):
-            free &= ~room.is_idle
-        free[held[0]] = movers[0].open[held[0]]  # its own are free as long as it needs them
+    state.leave(candidates, held)
+    last_s = max(candidate.end_s for candidate in candidates)
+    free = candidates[0].open & state.holds(candidates[0], last_s)
+    if len(candidates) == 1:
+        if not candidates[0].whole and not state.idle(held[0]):
+            free &= ~state.is_idle
+        free[held[0]] = candidates[0].open[held[0]]  # its own are free as long as it needs them
     idle = np.flatnonzero(free).astype(np.int32)
     sizes = np.array([len(nodes) for nodes in held], dtype=np.int32)
     sets = held
     if len(idle) >= sizes.sum():
-        indptr, found = ground.place.arrange(fabric, idle, sizes, ground.rng)
+        indptr, found = context.place.place_jobs(fabric, idle, sizes, context.rng)
         proposed = [found[a:b] for a, b in itertools.pairwise(indptr)]
         if (
             np.array_equal(np.diff(indptr), sizes)
             and fabric.costs((indptr, found)).sum() < old
             and all(
-                fabric.within(mover.most, new, had)
-                and (mover.whole or room.idle(new) <= room.idle(had))
-                and (capacity[new].sum(axis=0) <= mover.had).all()
-                for mover, new, had in zip(movers, proposed, held, strict=True)
+                fabric.within(candidate.most, new, had)
+                and (candidate.whole or state.idle(new) <= state.idle(had))
+                and (capacity[new].sum(axis=0) <= candidate.had).all()
+                for candidate, new, had in zip(candidates, proposed, held, strict=True)
             )
         ):
             sets = proposed
             for row, nodes in zip(rows, sets, strict=True):
-                market.put(row, nodes)
-    room.enter(movers, sets)
+                swapper.put(row, nodes)
+    state.enter(candidates, sets)
 
 
-class _Room:
+class _NodeState:
     """What is free on every node now, and until when."""
 
-    def __init__(self, ground: Ground, market: Market) -> None:
-        snapshot, plan = ground.snapshot, market.given
+    def __init__(self, context: SwapContext, swapper: NodeSwapper) -> None:
+        snapshot, plan = context.snapshot, swapper.given
         n_nodes, running = len(snapshot.nodes), snapshot.running
         self._free = snapshot.nodes.capacity.astype(np.int64).copy()
         self._holders = np.zeros(n_nodes, dtype=np.int64)
@@ -207,19 +211,19 @@ class _Room:
         whole = np.repeat(running.exclusive, np.diff(running.indptr))
         np.add.at(self._whole, running.nodes[whole], 1)
         for row in plan.starts_now.tolist():
-            nodes = market.nodes_of(row)
+            nodes = swapper.nodes_of(row)
             self._hold(nodes, _use(snapshot, plan, row), _whole(snapshot, plan, row), 1)
         self._until_s = np.full(n_nodes, NEVER, dtype=np.int64)
-        nodes, start_s = market.later()
+        nodes, start_s = swapper.later()
         np.minimum.at(self._until_s, nodes, start_s)
 
-    def holds(self, mover: _Mover, until_s: int) -> NDArray[np.bool_]:
+    def holds(self, candidate: _Candidate, until_s: int) -> NDArray[np.bool_]:
         """(n_nodes,) which nodes have room for a job until an instant."""
         room = self._until_s >= until_s
-        if mover.whole:
+        if candidate.whole:
             room &= self.is_idle
         else:
-            room &= (self._whole == 0) & (self._free >= mover.use).all(axis=1)
+            room &= (self._whole == 0) & (self._free >= candidate.use).all(axis=1)
         return room
 
     @property
@@ -232,15 +236,15 @@ class _Room:
         """How many of some nodes nobody has now."""
         return int(np.count_nonzero(self._holders[nodes] == 0))
 
-    def leave(self, movers: list[_Mover], held: list[NDArray[np.int32]]) -> None:
+    def leave(self, candidates: list[_Candidate], held: list[NDArray[np.int32]]) -> None:
         """Takes jobs from nodes."""
-        for mover, nodes in zip(movers, held, strict=True):
-            self._hold(nodes, mover.use, mover.whole, -1)
+        for candidate, nodes in zip(candidates, held, strict=True):
+            self._hold(nodes, candidate.use, candidate.whole, -1)
 
-    def enter(self, movers: list[_Mover], held: list[NDArray[np.int32]]) -> None:
+    def enter(self, candidates: list[_Candidate], held: list[NDArray[np.int32]]) -> None:
         """Puts jobs on nodes."""
-        for mover, nodes in zip(movers, held, strict=True):
-            self._hold(nodes, mover.use, mover.whole, 1)
+        for candidate, nodes in zip(candidates, held, strict=True):
+            self._hold(nodes, candidate.use, candidate.whole, 1)
 
     def _hold(self, nodes: NDArray[np.int32], use: NDArray[np.int64], whole: bool, by: int) -> None:
         self._free[nodes] -= by * use

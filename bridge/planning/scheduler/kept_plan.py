@@ -43,7 +43,9 @@ class KeptPlan:
     names: tuple[str, ...]
     placements: dict[str, Placement]
 
-    def moved(self, ids: NDArray[np.object_], plan: Plan, image: NDArray[np.int32]) -> "KeptPlan":
+    def relocated(
+        self, ids: NDArray[np.object_], plan: Plan, image: NDArray[np.int32]
+    ) -> "KeptPlan":
         """The same with the jobs of a plan on other nodes.
 
         Args:

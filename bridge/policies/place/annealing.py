@@ -50,14 +50,14 @@ class Annealing(Sequential):
         if self.most_removed < 1:
             raise ConfigError("most_removed", f"must be 1 or more, not {self.most_removed}")
 
-    def arrange(
+    def place_jobs(
         self,
         fabric: Fabric,
         idle: NDArray[np.int32],
         sizes: NDArray[np.int32],
         rng: np.random.Generator,
     ) -> NodeSets:
-        """Returns node sets for jobs that start together, as an `Arranger` does."""
+        """Returns node sets for jobs that start together, as a `JointPlacer` does."""
         return fabric.tree.anneal(
             fabric.metric,
             idle,

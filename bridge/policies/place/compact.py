@@ -49,14 +49,14 @@ class Compact(Sequential):
         if self.effort < 0:
             raise ConfigError("effort", f"must be 0 or more, not {self.effort}")
 
-    def arrange(
+    def place_jobs(
         self,
         fabric: Fabric,
         idle: NDArray[np.int32],
         sizes: NDArray[np.int32],
         rng: np.random.Generator,
     ) -> NodeSets:
-        """Returns node sets for jobs that start together, as an `Arranger` does."""
+        """Returns node sets for jobs that start together, as a `JointPlacer` does."""
         seed = int(rng.integers(1 << 62))
         steps = math.ceil(self.budget_ms * STEPS_PER_MS)
         return fabric.tree.compact(fabric.metric, idle, sizes, steps, self.effort, seed)

@@ -42,14 +42,14 @@ class ContiguousExact(Sequential):
         if not 1 <= self.most_jobs <= MOST_JOBS:
             raise ConfigError("most_jobs", f"must be 1 to {MOST_JOBS}, not {self.most_jobs}")
 
-    def arrange(
+    def place_jobs(
         self,
         fabric: Fabric,
         idle: NDArray[np.int32],
         sizes: NDArray[np.int32],
         rng: np.random.Generator,
     ) -> NodeSets:
-        """Returns node sets for jobs that start together, as an `Arranger` does."""
+        """Returns node sets for jobs that start together, as a `JointPlacer` does."""
         del rng  # exact
         return in_groups(
             lambda left, group: fabric.tree.contiguous(fabric.metric, left, group),

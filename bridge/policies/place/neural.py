@@ -73,14 +73,14 @@ class Neural(Annealing):
         chosen = from_file(Path(self.weights)) if self.weights else shipped(self.network)
         object.__setattr__(self, "_network", chosen)
 
-    def arrange(
+    def place_jobs(
         self,
         fabric: Fabric,
         idle: NDArray[np.int32],
         sizes: NDArray[np.int32],
         rng: np.random.Generator,
     ) -> NodeSets:
-        """Returns node sets for jobs that start together, as an `Arranger` does."""
+        """Returns node sets for jobs that start together, as a `JointPlacer` does."""
         sets, _, _ = self._network.anneal(
             fabric.tree,
             fabric.metric,

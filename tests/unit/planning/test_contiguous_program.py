@@ -24,7 +24,7 @@ def ints(values):
 
 
 def cost(fabric, solve, idle, sizes, limit_s=0.0):
-    found = BySolver(solve, limit_s).arrange(fabric, idle, sizes, RNG)
+    found = BySolver(solve, limit_s).place_jobs(fabric, idle, sizes, RNG)
     assert set(found[1].tolist()) <= set(idle.tolist())
     assert len(set(found[1].tolist())) == len(found[1])
     whole = np.array_equal(np.diff(found[0]), sizes)
@@ -74,7 +74,7 @@ def test_who_does_not_fit_is_left_out(solver):
     if solver == "scip":
         pytest.importorskip("pyscipopt")
     fabric = Fabric.of(regular(4, 2))
-    found = BySolver(SOLVERS[solver]).arrange(fabric, ints([0, 1, 3]), ints([2, 2]), RNG)
+    found = BySolver(SOLVERS[solver]).place_jobs(fabric, ints([0, 1, 3]), ints([2, 2]), RNG)
     assert sorted(np.diff(found[0]).tolist()) == [0, 2]
     assert found[1].tolist() == [0, 1]
 

@@ -205,7 +205,7 @@ WINDOWS = list(stream(FABRIC, 7_000_000, 60))[20:]
 def total(placer, seed=0):
     """What the windows of a stream that nobody practised on cost altogether."""
     sets = (
-        placer.arrange(FABRIC, window.idle, window.sizes, np.random.default_rng((seed, i)))
+        placer.place_jobs(FABRIC, window.idle, window.sizes, np.random.default_rng((seed, i)))
         for i, window in enumerate(WINDOWS)
     )
     return sum(FABRIC.costs(each).sum() for each in sets)
@@ -249,7 +249,7 @@ def test_where_more_are_idle_than_it_sees_all_can_be_chosen(first, found):
     idle = np.concatenate([np.arange(990).reshape(99, 10)[:, :3].ravel(), np.arange(990, 1000)])
     sizes = np.array([10], np.int32)
     placer = Neural(effort=300, first=first, wander=0.0, since=0.0, warmth=50.0)
-    _, nodes = placer.arrange(FABRIC, idle.astype(np.int32), sizes, np.random.default_rng(0))
+    _, nodes = placer.place_jobs(FABRIC, idle.astype(np.int32), sizes, np.random.default_rng(0))
     assert (nodes.tolist() == list(range(990, 1000))) is found
 
 
@@ -262,7 +262,7 @@ def test_deep_flat_and_single_trees_are_placed_on():
         fabric = Fabric.of(topology)
         n = len(topology.leaf_of_node)
         sizes = np.array([n // 2, n // 4], np.int32)
-        indptr, nodes = Neural(effort=50).arrange(
+        indptr, nodes = Neural(effort=50).place_jobs(
             fabric, np.arange(n, dtype=np.int32), sizes, np.random.default_rng(0)
         )
         assert np.diff(indptr).tolist() == sizes.tolist()
@@ -282,7 +282,7 @@ sizes = np.arange(5, 15, dtype=np.int32)
 peaks = []
 for moves in (100, 200_000):
     placer = Neural(effort=moves, since=0.0, wander=0.0)
-    placer.arrange(fabric, idle, sizes, np.random.default_rng(0))
+    placer.place_jobs(fabric, idle, sizes, np.random.default_rng(0))
     peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 print(peaks[1] - peaks[0])
 """

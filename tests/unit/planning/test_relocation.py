@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs move across kinds of nodes where nobody else needs them; nothing else changes."""
+"""Jobs are relocated across types of nodes where nobody else needs them; nothing else changes."""
 
 import dataclasses
 
@@ -12,7 +12,7 @@ from bridge.planning.site_rules.lowered_rules import lower, stranded
 from bridge.registry import build, parse_policy
 from tests.builders import a_job, a_node, a_reservation, a_running_job, a_snapshot
 from tests.cycles import Memory, a_site, check, parse_rules, run
-from tests.unit.planning.test_trading import a_tree, a_world, hops, switches, with_switches
+from tests.unit.planning.test_node_swap import a_tree, a_world, hops, switches, with_switches
 
 RULES = {
     "limits": [{"user": "*", "resource": "cpus", "items": 60}],
@@ -55,9 +55,9 @@ def test_no_start_changes_and_the_plan_stays_legal(seed, plan, parameters):
     lowered = lower(parse_rules(parameters.get("rules"), "rules"), snapshot, 10**6)
     assert stranded(lowered, after) == []
     now = before.starts_now.tolist()
-    assert memory.arranged.before == pytest.approx(hops(snapshot, before, now))
-    assert memory.arranged.after == pytest.approx(hops(snapshot, after, now))
-    assert memory.arranged.after <= memory.arranged.before
+    assert memory.placement.before == pytest.approx(hops(snapshot, before, now))
+    assert memory.placement.after == pytest.approx(hops(snapshot, after, now))
+    assert memory.placement.after <= memory.placement.before
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -80,7 +80,7 @@ def test_nodes_keep_what_is_protected(seed):
 
 
 class TestWhoMoves:
-    def test_to_a_switch_with_nodes_of_another_kind(self):
+    def test_to_a_switch_with_nodes_of_another_type(self):
         """Plain nodes are left on two switches; with a large one they are enough on one."""
         nodes = [a_node(cpus=8 if at == 4 else 4) for at in range(8)]
         running = [a_running_job((0, 1, 2), 1000)]

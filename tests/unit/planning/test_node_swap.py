@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes that are alike are traded; starts, and all that binds jobs, stay as they are."""
+"""Nodes that are alike are swapped; starts, and all that binds jobs, stay as they are."""
 
 import dataclasses
 import random
@@ -9,8 +9,8 @@ import pytest
 
 from bridge.model.topology import regular
 from bridge.planning.placement.fabric import Fabric, csr
-from bridge.planning.placement.improvement import _spoken_of
-from bridge.planning.placement.node_swap import Ground, Market, kinds
+from bridge.planning.placement.improvement import _named_by_rules
+from bridge.planning.placement.node_swap import NodeSwapper, SwapContext, node_types
 from bridge.planning.site_rules.lowered_rules import lower, stranded
 from bridge.policies.place.compact import Compact
 from bridge.policies.place.sequential import Sequential
@@ -24,7 +24,7 @@ POOLS = {
 
 
 def a_world(seed, chunks=False):
-    """Two dozen nodes of one kind or of two, about half of them busy, and jobs of every sort."""
+    """Two dozen nodes of one type or of two, about half of them busy, and jobs of every sort."""
     dice = random.Random(seed)
     several, n = seed % 3 == 0, 24
     nodes = [a_node(features=("big",) * (several and dice.random() < 0.4)) for _ in range(n)]
@@ -60,17 +60,17 @@ def a_world(seed, chunks=False):
     return dataclasses.replace(world, topology=regular(n, 3, 12))
 
 
-def ground(snapshot, rules=None, place=None):
+def context(snapshot, rules=None, place=None):
     fabric = Fabric.of(snapshot.topology)
-    kind = kinds(snapshot, fabric, _spoken_of(snapshot, a_site(rules)))
+    node_type = node_types(snapshot, fabric, _named_by_rules(snapshot, a_site(rules)))
     place = place or Compact(budget_ms=0, effort=30)
-    return Ground(snapshot, fabric, kind, place, np.random.default_rng(0))
+    return SwapContext(snapshot, fabric, node_type, place, np.random.default_rng(0))
 
 
-def trade(ground, plan):
-    market = Market(ground, plan)
-    market.trade_all()
-    return market
+def swap_at(context, plan):
+    swapper = NodeSwapper(context, plan)
+    swapper.swap_all()
+    return swapper
 
 
 def planned(snapshot, plan="conservative", rules=None):
@@ -96,13 +96,13 @@ def test_nodes_are_alike_if_the_same_lists_name_them(seed):
         partitions=[a_partition(f"p{at}", nodes) for at, nodes in enumerate(lists[:9])],
         reservations=[a_reservation(nodes, 10, 20) for nodes in lists[9:]],
     )()
-    spoken_of = np.repeat(dice.random(n // 2) < 0.5, 2)
+    ruled = np.repeat(dice.random(n // 2) < 0.5, 2)
     fabric = Fabric.of(regular(n, 4))
-    kind = kinds(dataclasses.replace(snapshot, topology=fabric.topology), fabric, [spoken_of])
-    naive = [(spoken_of[at], *(at in nodes for nodes in lists)) for at in range(n)]
+    node_type = node_types(dataclasses.replace(snapshot, topology=fabric.topology), fabric, [ruled])
+    naive = [(ruled[at], *(at in nodes for nodes in lists)) for at in range(n)]
     for one in range(n):
         for other in range(one):
-            assert (kind[one] == kind[other]) == (naive[one] == naive[other])
+            assert (node_type[one] == node_type[other]) == (naive[one] == naive[other])
 
 
 @pytest.mark.parametrize("rules", [None, POOLS], ids=["free", "pools"])
@@ -112,8 +112,8 @@ def test_nodes_are_alike_if_the_same_lists_name_them(seed):
 def test_no_start_changes_and_the_plan_stays_legal(seed, plan, chunks, rules):
     snapshot = a_world(seed, chunks)
     before = planned(snapshot, plan, rules)
-    traded = trade(ground(snapshot, rules), before)
-    after = traded.plan()
+    swapped = swap_at(context(snapshot, rules), before)
+    after = swapped.plan()
     for column in ("job", "start_s", "end_s", "partition", "indptr"):
         assert np.array_equal(getattr(before, column), getattr(after, column))
     assert after.reasons == before.reasons
@@ -125,16 +125,16 @@ def test_no_start_changes_and_the_plan_stays_legal(seed, plan, chunks, rules):
     assert hops(snapshot, after, now) <= hops(snapshot, before, now) + 1e-6
     for row in range(len(before)):
         own = slice(before.indptr[row], before.indptr[row + 1])
-        assert sorted(traded.image[own]) == after.nodes_of(row).tolist()
+        assert sorted(swapped.image[own]) == after.nodes_of(row).tolist()
 
 
-def test_much_is_traded():
+def test_much_is_swapped():
     """The test above would say little if nothing could move."""
     moved = saved = 0
     for seed in range(60):
         snapshot = a_world(seed, chunks=True)
         before = planned(snapshot)
-        after = trade(ground(snapshot), before).plan()
+        after = swap_at(context(snapshot), before).plan()
         rows = np.flatnonzero(np.diff(before.indptr)).tolist()
         moved += not np.array_equal(before.nodes, after.nodes)
         saved += hops(snapshot, after, rows) < hops(snapshot, before, rows)
@@ -150,8 +150,8 @@ def switches(plan, row, per_leaf=4):
     return sorted(set((plan.nodes_of(row) // per_leaf).tolist()))
 
 
-def traded(snapshot, rules=None):
-    return trade(ground(snapshot, rules), planned(snapshot, rules=rules)).plan()
+def swapped(snapshot, rules=None):
+    return swap_at(context(snapshot, rules), planned(snapshot, rules=rules)).plan()
 
 
 class TestWhoTrades:
@@ -159,33 +159,33 @@ class TestWhoTrades:
         """One node is busy: three nodes and the next one are on two switches."""
         jobs = [a_job(nodes=4, array_tasks=2, array_startable=2)]
         world = a_snapshot(nodes=12, running=[a_running_job((0,), 1000)], jobs=jobs)()
-        plan = traded(a_tree(world, 4))
+        plan = swapped(a_tree(world, 4))
         assert [switches(plan, row) for row in range(2)] == [[1], [2]]
 
     def test_a_job_of_one_node_fills_the_smallest_hole(self):
         running = [a_running_job((4, 5, 6), 1000)]
-        plan = traded(a_tree(a_snapshot(nodes=8, running=running, jobs=[a_job()])(), 4))
+        plan = swapped(a_tree(a_snapshot(nodes=8, running=running, jobs=[a_job()])(), 4))
         assert plan.nodes_of(0).tolist() == [7]
 
     def test_it_makes_room_for_a_wide_one(self):
         jobs = [a_job(nodes=1), a_job(nodes=4)]
-        plan = traded(a_tree(a_snapshot(nodes=8, jobs=jobs)(), 4))
+        plan = swapped(a_tree(a_snapshot(nodes=8, jobs=jobs)(), 4))
         assert switches(plan, 1) in ([0], [1])
         assert switches(plan, 0) != switches(plan, 1)
 
-    def test_announced_starts_are_arranged_too(self):
+    def test_announced_starts_are_placed_too(self):
         """All nodes are busy until 100; then jobs of 2 and 4 nodes start."""
         running = [a_running_job(tuple(range(8)), 100)]
         jobs = [a_job(nodes=2), a_job(nodes=4)]
-        plan = traded(a_tree(a_snapshot(nodes=8, running=running, jobs=jobs)(), 4))
+        plan = swapped(a_tree(a_snapshot(nodes=8, running=running, jobs=jobs)(), 4))
         assert plan.start_s.tolist() == [100, 100]
         assert [len(switches(plan, row)) for row in range(2)] == [1, 1]
 
     def test_what_is_announced_on_a_node_moves_with_it(self):
-        """Whoever follows the traded jobs finds as many nodes as before."""
+        """Whoever follows the jobs that swapped finds as many nodes as before."""
         jobs = [a_job(nodes=2), a_job(nodes=4), a_job(nodes=8, limit_s=50), a_job(nodes=2)]
         snapshot = a_tree(a_snapshot(nodes=8, jobs=jobs)(), 4)
-        before, after = planned(snapshot), traded(snapshot)
+        before, after = planned(snapshot), swapped(snapshot)
         assert not np.array_equal(before.nodes, after.nodes)
         assert check(snapshot, after) == ()
 
@@ -195,7 +195,7 @@ class TestWhoTrades:
         job = a_job(chunks="1:big=true+3:ncpus=4,place=scatter:excl")
         running = [a_running_job((0, 3), 1000)]
         snapshot = a_tree(a_snapshot(nodes=nodes, running=running, jobs=[job])(), 4)
-        before, after = planned(snapshot), traded(snapshot)
+        before, after = planned(snapshot), swapped(snapshot)
         assert len(switches(before, 0)) > 1
         assert len(switches(after, 0)) == 1
         assert check(snapshot, after) == ()
@@ -203,7 +203,7 @@ class TestWhoTrades:
     def test_a_job_that_names_its_node_keeps_it(self):
         jobs = [a_job(nodes=2, required=(3,)), a_job(nodes=3)]
         snapshot = a_tree(a_snapshot(nodes=8, jobs=jobs)(), 4)
-        plan = traded(snapshot)
+        plan = swapped(snapshot)
         assert 3 in plan.nodes_of(0)
         assert check(snapshot, plan) == ()
 
@@ -213,9 +213,9 @@ class TestWhoDoesNot:
         world = a_tree(a_snapshot(nodes=6, jobs=[a_job()])(), 2)
         names = list(world.nodes.names)
         rules = {"free_pools": [{"name": "p", "nodes": {"names": names[1]}, "access": []}]}
-        kind = ground(world, rules).kind
-        assert len(set(kind.tolist())) == 2
-        assert np.count_nonzero(kind == kind[1]) == 1
+        node_type = context(world, rules).node_type
+        assert len(set(node_type.tolist())) == 2
+        assert np.count_nonzero(node_type == node_type[1]) == 1
 
     @pytest.mark.parametrize(
         "other",
@@ -229,15 +229,15 @@ class TestWhoDoesNot:
         ids=["capacity", "features", "weight", "reservation", "named"],
     )
     def test_nodes_that_differ(self, other):
-        kind = ground(a_tree(a_snapshot(**other)(), 2)).kind
-        assert kind[0] != kind[1]
+        node_type = context(a_tree(a_snapshot(**other)(), 2)).node_type
+        assert node_type[0] != node_type[1]
 
     def test_nodes_of_two_fabrics_differ(self):
         world = a_snapshot(nodes=4)()
         one = regular(4, 2)
         apart = dataclasses.replace(one, names=one.names[:2], parent=np.array([-1, -1], np.int32))
-        kind = ground(dataclasses.replace(world, topology=apart)).kind
-        assert len(set(kind.tolist())) == 2
+        node_type = context(dataclasses.replace(world, topology=apart)).node_type
+        assert len(set(node_type.tolist())) == 2
 
 
 def with_switches(snapshot, *most):
@@ -252,7 +252,7 @@ def with_switches(snapshot, *most):
 class OnePerSwitch(Sequential):
     """Spreads jobs, and says that this is cheap."""
 
-    def arrange(self, fabric, idle, sizes, rng):
+    def place_jobs(self, fabric, idle, sizes, rng):
         leaf = fabric.topology.leaf_of_node[idle]
         order = np.argsort(np.array([np.sum(leaf[:at] == leaf[at]) for at in range(len(leaf))]))
         nodes = idle[order[: sizes.sum()]]
@@ -266,7 +266,7 @@ class TestSwitches:
         dice = np.random.default_rng(seed)
         snapshot = with_switches(world, *dice.integers(0, 3, len(world.jobs)).tolist())
         before = planned(world)
-        after = trade(ground(snapshot), before).plan()
+        after = swap_at(context(snapshot), before).plan()
         leaves = Fabric.of(snapshot.topology).leaves
         for row in np.flatnonzero(np.diff(before.indptr) > 1).tolist():
             most = int(snapshot.jobs.switches[before.job[row]])
@@ -278,7 +278,7 @@ class TestSwitches:
         """Three levels: two nodes in one pod's two switches cost less than in two pods' one."""
         snapshot = with_switches(a_tree(a_snapshot(nodes=8, jobs=[a_job(nodes=2)])(), 2), 1)
         before = planned(snapshot)
-        after = trade(ground(snapshot, place=OnePerSwitch()), before).plan()
+        after = swap_at(context(snapshot, place=OnePerSwitch()), before).plan()
         assert switches(after, 0, 2) == switches(before, 0, 2) == [0]
 
 
@@ -314,11 +314,11 @@ def test_the_core_is_asked_for_exchanges_it_can_hold(monkeypatch, most, asked):
     snapshot = a_world(3, chunks=True)
     before = planned(snapshot)
     monkeypatch.setattr("bridge.planning.placement.node_swap.MOST_COUNTS", most)
-    land = ground(snapshot)
+    land = context(snapshot)
     land = dataclasses.replace(
         land, fabric=dataclasses.replace(land.fabric, tree=Noted(land.fabric.tree))
     )
-    after = trade(land, before).plan()
+    after = swap_at(land, before).plan()
     assert Noted.exchanged == asked
     assert np.array_equal(before.start_s, after.start_s)
     assert check(snapshot, after) == ()
