@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links in the documents lead to files and headings that are there."""
+"""Links and paths in the documents lead to files and headings that are there."""
 
 import re
 import subprocess
@@ -34,3 +34,12 @@ def test_links_lead_somewhere(path: Path) -> None:
         target = (path.parent / file).resolve() if file else path
         assert target.exists(), link
         assert not anchor or anchor in anchors(target), link
+
+
+PATHS = re.compile(r"`((?:bridge|tests|benchmarks|scripts|docs|slurm_conf|proto)/[\w./-]+)`")
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_paths_are_there(path: Path) -> None:
+    for named in PATHS.findall(FENCE.sub("", path.read_text())):
+        assert (ROOT / named.rstrip(".")).exists(), named
