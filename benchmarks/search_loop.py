@@ -161,7 +161,7 @@ class Searched(Counted):
         return start_s
 
     def _held(self, now_s: int) -> tuple[np.ndarray, np.ndarray]:
-        """When the running jobs are believed to end, and what they hold."""
+        """When the running jobs are expected to end, and what they hold."""
         running = self.running.values()
         ends_s = np.array([self.ends_s(one, now_s) for one in running], dtype=np.int64)
         return ends_s, np.array([one.processors for one in running], dtype=np.int64)

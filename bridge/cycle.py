@@ -14,7 +14,12 @@ from bridge.model.snapshot import Snapshot
 from bridge.model.topology import PlacementSavings
 from bridge.planning.placement.fabric import JointPlacer
 from bridge.planning.placement.improvement import improve_placement
-from bridge.planning.prediction.apply_predictions import believe, cautious, real_starts, told
+from bridge.planning.prediction.apply_predictions import (
+    apply_predictions,
+    cautious,
+    real_starts,
+    told,
+)
 from bridge.ports import Context, Environment, Policy, State, Telemetry
 
 
@@ -58,30 +63,30 @@ def run_cycle(
     """
     context = Context(site, state, rng, environment or Environment())
 
-    # 1. Predict: how long will it run? What is believed of that can do no harm.
+    # 1. Predict: how long will it run? Predictions are used where they do no harm.
     foreseen = policy.predict.predict(snapshot, context)
     prediction = foreseen.prediction
     if prediction is not None:
         prediction = cautious(snapshot, prediction, site.rules, site.cron_s)
-    believed = snapshot if prediction is None else believe(snapshot, prediction)
+    predicted = snapshot if prediction is None else apply_predictions(snapshot, prediction)
 
     # 2. Order: who is considered first?
-    order = policy.order.order(believed)
+    order = policy.order.order(predicted)
 
     # 3. Place: which nodes are taken first?
-    preference = policy.place.preference(believed)
+    preference = policy.place.preference(predicted)
 
     # 4. Plan: when and where does every job start?
-    planned = policy.plan.plan(believed, order, preference, context)
+    planned = policy.plan.plan(predicted, order, preference, context)
 
     # 5. Improve placement: on which nodes are those that start together? No start changes.
     savings: PlacementSavings | None = None
-    if believed.topology is not None and isinstance(policy.place, JointPlacer):
-        planned, savings = improve_placement(believed, planned, policy.place, site, rng)
+    if predicted.topology is not None and isinstance(policy.place, JointPlacer):
+        planned, savings = improve_placement(predicted, planned, policy.place, site, rng)
 
     # 6. Check: nobody trusts a plan. What starts now must be legal whatever it takes.
     plan = planned.plan
-    violations = check(believed, site, plan)
+    violations = check(predicted, site, plan)
     if prediction is not None and not violations:
         if len(plan.starts_now):
             violations = check(snapshot, site, real_starts(snapshot, plan))

@@ -10,8 +10,8 @@
 | makespan | latest end - earliest submit | s |
 | utilization | sum of processors * runtime / (machine's processors * makespan) | 1 |
 | decision time | from the snapshot handed over to the plan received | ms |
-| run time error | abs(believed run time - runtime); its mean and percentiles | s |
-| underestimated | jobs whose runtime is longer than believed / jobs | 1 |
+| run time error | abs(predicted run time - runtime); its mean and percentiles | s |
+| underestimated | jobs whose runtime is longer than predicted / jobs | 1 |
 | run time accuracy | mean of smaller / larger of the two | 1 |
 | start error | actual start - promised start; by the first promise, and by the last before it | s |
 | absolute start error | abs(start error); its mean, median and 90th percentile | s |
@@ -22,7 +22,7 @@
 Runtime is end - start of the run that counted. Jobs that never started or never ended are counted
 in `unfinished` and enter no other measure. A promised start is an announced planned start
 (`bridge.state.accuracy`); jobs that start without one are counted in `unpromised`, promised ones
-that leave the queue in `gone`, and neither enters an error. The believed run time is that with
+that leave the queue in `gone`, and neither enters an error. The predicted run time is that with
 which a job was started: its time limit, or what was predicted.
 
 Where decisions take time in a simulation, what a start lags behind its second (`Schedule.lag_s`) is
@@ -160,7 +160,7 @@ class RunTimeErrors:
     """How well run times were foreseen.
 
     Attributes:
-        jobs: that ended and had a believed run time.
+        jobs: that ended and had a predicted run time.
         off_s: run time error.
         under: share of them that were underestimated.
         accuracy: run time accuracy.
@@ -173,23 +173,23 @@ class RunTimeErrors:
 
 
 def run_time_errors(
-    believed_s: NDArray[np.int64], runtime_s: NDArray[np.int64]
+    predicted_s: NDArray[np.int64], runtime_s: NDArray[np.int64]
 ) -> RunTimeErrors | None:
-    """Judges believed run times; None without any.
+    """Judges predicted run times; None without any.
 
     Args:
-        believed_s: (n,) s; 0: nothing was believed.
+        predicted_s: (n,) s; 0: nothing was predicted.
         runtime_s: (n,) s.
     """
-    had = believed_s > 0
-    believed_s, runtime_s = believed_s[had], np.maximum(runtime_s[had], 1)
-    if not len(believed_s):
+    had = predicted_s > 0
+    predicted_s, runtime_s = predicted_s[had], np.maximum(runtime_s[had], 1)
+    if not len(predicted_s):
         return None
-    ratio = np.minimum(believed_s, runtime_s) / np.maximum(believed_s, runtime_s)
+    ratio = np.minimum(predicted_s, runtime_s) / np.maximum(predicted_s, runtime_s)
     return RunTimeErrors(
-        jobs=len(believed_s),
-        off_s=Spread.of(np.abs(believed_s - runtime_s)),
-        under=float(np.mean(believed_s < runtime_s)),
+        jobs=len(predicted_s),
+        off_s=Spread.of(np.abs(predicted_s - runtime_s)),
+        under=float(np.mean(predicted_s < runtime_s)),
         accuracy=float(np.mean(ratio)),
     )
 
@@ -290,7 +290,7 @@ class Measures:
     """All measures of one schedule; units as in the module's table.
 
     `starts` is None where nobody listened to what was announced, `run_times` where nothing is known
-    of what was believed.
+    of what was predicted.
     """
 
     jobs: int
@@ -312,7 +312,7 @@ def measure(
     schedule: Schedule,
     decision_ms: NDArray[np.float64],
     starts: StartAccuracy | None = None,
-    believed_s: NDArray[np.int64] | None = None,
+    predicted_s: NDArray[np.int64] | None = None,
 ) -> Measures:
     """Judges a schedule.
 
@@ -320,7 +320,7 @@ def measure(
         schedule: the jobs.
         decision_ms: (n_decisions,) float64, ms.
         starts: how its announced starts came true, if that is known.
-        believed_s: (n_jobs,) int64, how long each was taken to run; 0: not known.
+        predicted_s: (n_jobs,) int64, how long each was taken to run; 0: not known.
     """
     done = schedule.finished
     ended = Schedule(
@@ -346,8 +346,8 @@ def measure(
         by_size=_by_size(ended, waits, bounded),
         starts=starts,
         run_times=None
-        if believed_s is None
-        else run_time_errors(believed_s[done], ended.end_s - ended.start_s),
+        if predicted_s is None
+        else run_time_errors(predicted_s[done], ended.end_s - ended.start_s),
     )
 
 

@@ -247,7 +247,7 @@ class PlanPolicy(Protocol):
         """Plans all pending jobs in the given order.
 
         Args:
-            snapshot: the world; its times are what is believed of them.
+            snapshot: the world; its times are the predicted ones.
             order: (n_jobs,) int64 rows of `snapshot.jobs`.
             preference: how to pick nodes.
             context: what the site demands, what was announced before, chance, and a solver.

@@ -8,7 +8,7 @@ Words
 
 Rules, those of the paper's section VI-A and of its public code where the paper says nothing
     1. Jobs come 5 to 30 s apart (the code), run for 10 to 1,800 s, and want 1 to 40 nodes; all
-       uniform in whole numbers. They are believed to run for as long as they do.
+       uniform in whole numbers. Their time limits are their run times.
     2. All 1,000 nodes are idle when an epoch begins. At the end of each period ended jobs leave and
        the jobs of the period join the queue; if there were neither, nothing happens.
     3. More waiting periods first, then fewer nodes. The first that does not fit ends the window,

@@ -3,8 +3,8 @@
 
 Every policy plans every instance, one after the other, so that whatever else the machine does hits
 all alike. Every plan is completed (`bridge.sim.rerun`, rule 2) and judged (`bridge.sim.judging`)
-with what the recorded cycle believed of run times. A policy's time is that of the whole cycle, from
-snapshot to checked plan, on this machine as loaded as it is; its load is in the result.
+with what the recorded cycle predicted of run times. A policy's time is that of the whole cycle,
+from snapshot to checked plan, on this machine as loaded as it is; its load is in the result.
 
 | figure | is |
 |---|---|

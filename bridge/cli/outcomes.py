@@ -37,7 +37,7 @@ def run_of(policy: str, engine: str, outcome: Outcome, *, fell_back: int = 0) ->
             outcome.schedule,
             outcome.decision_ms,
             outcome.starts.accuracy(),
-            outcome.believed_s,
+            outcome.predicted_s,
         ),
         outcome.system.nodes.names,
         outcome.workload.id,

@@ -206,7 +206,7 @@ def replay_counts(
         submit: (n_jobs,) arrival, s, >= 0.
         runtime: (n_jobs,) what the jobs really take, s, >= 1. The caller caps it at the time limit
             if jobs are killed there; a job that overruns is expected to end in the next second.
-        time_limit: (n_jobs,) what the plan believes, s, >= 1.
+        time_limit: (n_jobs,) run time that the plan assumes, s, >= 1.
         count: (n_jobs,) processors, >= 1.
         capacity: processors there are, at most 2**30.
         depth: how many jobs may hold a reservation: 1 is EASY, UNLIMITED conservative.

@@ -127,7 +127,7 @@ class JobTable:
         fixed: bool: starts at its begin time (`begin_s`; once that has passed, `eligible_s`), not
             later. Left out: False throughout.
         kill_limit_s: int64: what it is killed after, where `time_limit_s` is only what it is
-            believed to take (`bridge.planning.prediction.apply_predictions`); 0: `time_limit_s`.
+            predicted to take (`bridge.planning.prediction.apply_predictions`); 0: `time_limit_s`.
             Left out: 0 throughout.
         switches: int32: on at most so many leaf switches (`--switches`), while it waits for that;
             0: on any number. Left out: 0 throughout.

@@ -23,14 +23,14 @@ class Learnt:
 
     Attributes:
         known: key to whole numbers, what changed last at the end.
-        running: job id to start and believed run time of the jobs that run.
+        running: job id to start and predicted run time of the jobs that run.
         traits: job id to what the predictor knows it by, of the jobs that run.
         waiting: likewise of those that waited in the last snapshot.
         table: the job table that `waiting` is of.
         guesses: user to what was made of `known` for that user's jobs; may be filled at any time,
             for it follows from `known`.
         judged, under: ended jobs that were predicted, and those of them that ran for longer.
-        off_s, accuracy: sums of abs(believed - actual), s, and of smaller / larger of the two.
+        off_s, accuracy: sums of abs(predicted - actual), s, and of smaller / larger of the two.
     """
 
     known: Layers[list[int]] = field(default_factory=_nothing)

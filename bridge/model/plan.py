@@ -23,7 +23,7 @@ class Plan:
         policy: which policy made it, for people.
         job: int32 row in `Snapshot.jobs`.
         start_s: int64; `now_s`: start now; later: planned; NEVER; UNPLANNED.
-        end_s: int64: start + the time it was planned with (its limit, or what it is believed to
+        end_s: int64: start + the time it was planned with (its limit, or its predicted run time
             take); 0 without a start.
         partition: int32 index into `Snapshot.partitions`; -1 without a start.
         indptr: (n_rows + 1,) int64; row i uses nodes[indptr[i]:indptr[i + 1]].
@@ -33,9 +33,9 @@ class Plan:
         groups: (nnz, G) int32: chunks of each kind of the job's request on each of the nodes, for
             jobs that asked in chunks of several kinds; 0 beyond a job's kinds and for other jobs.
             None: there are no such jobs in the plan.
-        believed: what was believed of run times, as
-            `bridge.planning.prediction.apply_predictions.believe` bounds it; None: that jobs take
-            their time limits.
+        predicted: the predictions it was planned with, as
+            `bridge.planning.prediction.apply_predictions.apply_predictions` bounds it; None: that
+            jobs take their time limits.
         notes: what went otherwise than asked, e.g. that the policy failed and which plan serves.
     """
 
@@ -51,7 +51,7 @@ class Plan:
     reasons: tuple[Reason | None, ...]
     notes: tuple[str, ...] = ()
     groups: NDArray[np.int32] | None = None
-    believed: Prediction | None = None
+    predicted: Prediction | None = None
 
     def __len__(self) -> int:
         return len(self.job)

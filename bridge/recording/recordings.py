@@ -40,7 +40,7 @@ from bridge.model.snapshot import Snapshot
 from bridge.planning.scheduler.kept_plan import KeptPlan, from_bytes, to_bytes
 from bridge.ports import Promises, State
 from bridge.recording.sound import unsound
-from bridge.recording.tables_text import ELEMENTS, Wrong, from_plain, to_plain
+from bridge.recording.tables_text import ELEMENTS, KEYS, Wrong, from_plain, to_plain
 
 FORMAT, VERSION = "schedbridge cycle", 2
 SUFFIX = ".cycle.json.gz"
@@ -56,6 +56,7 @@ ELEMENTS.update(
         (JobTable.__name__, "chunks"): LoweredChunks | None,
     }
 )
+KEYS[Plan.__name__, "predicted"] = "believed"
 _KEPT_PLAN: Final = "kept_plan"
 _FACTS: Final = dict[str, dict[str, list[int]]]
 _STATE: Final[Mapping[str, Any]] = {

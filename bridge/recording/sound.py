@@ -23,7 +23,7 @@ Fault = tuple[str, str]
 """Field and problem."""
 
 MOST = 1 << 53
-"""Largest amount and latest instant that is believed; exact in every kernel."""
+"""Largest amount and latest instant that is accepted; exact in every kernel."""
 
 
 def unsound(snapshot: Snapshot, plan: Plan) -> Fault | None:
@@ -172,10 +172,10 @@ def _plan(snapshot: Snapshot, plan: Plan) -> Iterator[Fault]:
     yield from _indexes("plan.job", plan.job, len(snapshot.jobs))
     yield from _indexes("plan.nodes", plan.nodes, len(snapshot.nodes))
     yield from _indexes("plan.partition", plan.partition, len(snapshot.partitions), none=True)
-    if (believed := plan.believed) is not None:
+    if (predicted := plan.predicted) is not None:
         for name, column, count in (
-            ("run_s", believed.run_s, len(snapshot.jobs)),
-            ("end_s", believed.end_s, len(snapshot.running)),
+            ("run_s", predicted.run_s, len(snapshot.jobs)),
+            ("end_s", predicted.end_s, len(snapshot.running)),
         ):
             yield from _length(f"plan.believed.{name}", column, count)
             yield from _amounts(f"plan.believed.{name}", column, past=True)

@@ -32,6 +32,8 @@ MOST_VALUES = 100_000_000
 
 ELEMENTS: Final[dict[tuple[str, str], Any]] = {}
 """(dataclass, field) to the hint of the elements of an object column; text where there is none."""
+KEYS: Final[dict[tuple[str, str], str]] = {}
+"""(dataclass, field) to the key in files, where that is not the name of the field."""
 
 
 class Wrong(ValueError):
@@ -64,7 +66,7 @@ def to_plain(value: Any, hint: Any, element: Any = str) -> Any:
         return _column_to_plain(value, dtype, element)
     if isinstance(hint, type) and dataclasses.is_dataclass(hint):
         return {
-            name: to_plain(getattr(value, name), each, _element(hint, name))
+            _key(hint, name): to_plain(getattr(value, name), each, _element(hint, name))
             for name, each in _fields(hint).items()
         }
     if origin is tuple:
@@ -192,20 +194,22 @@ def _scalar(data: Any, hint: Any, field: str) -> Any:
 
 def _dataclass(data: Any, hint: Any, field: str) -> Any:
     given, hints = _object(data, field), _fields(hint)
+    names = {_key(hint, name) for name in hints}
     for name in given:
-        if name not in hints:
+        if name not in names:
             raise Wrong(_join(field, name[:40]), "is an unknown field: from a newer version?")
     made = {}
     for known in dataclasses.fields(hint):
-        if known.name in given and known.name in hints:
+        key = _key(hint, known.name)
+        if key in given and known.name in hints:
             made[known.name] = from_plain(
-                given[known.name],
+                given[key],
                 hints[known.name],
-                _join(field, known.name),
+                _join(field, key),
                 _element(hint, known.name),
             )
         elif known.default is dataclasses.MISSING and known.default_factory is dataclasses.MISSING:
-            raise Wrong(_join(field, known.name), "is missing")
+            raise Wrong(_join(field, key), "is missing")
     return hint(**made)
 
 
@@ -304,6 +308,10 @@ def _join(field: str, name: str) -> str:
 
 
 # ------------------------------------------------------------ hints
+
+
+def _key(owner: Any, name: str) -> str:
+    return KEYS.get((owner.__name__, name), name)
 
 
 def _element(owner: Any, name: str) -> Any:

@@ -91,7 +91,7 @@ COLUMNS = (
     Column("changes of an announced start", _promised(lambda a: a.changes), "{:,.2f}".format),
     Column("churn: later, a job", _promised(lambda a: a.later_s), format_duration),
     Column("churn: earlier, a job", _promised(lambda a: a.earlier_s), format_duration),
-    Column("off the believed run time, mean", _run_times(lambda r: r.off_s.mean), format_duration),
+    Column("off the predicted run time, mean", _run_times(lambda r: r.off_s.mean), format_duration),
     Column("run times underestimated", _run_times(lambda r: r.under), _share, 0),
     Column("accuracy of run times", _run_times(lambda r: r.accuracy), _share, 1),
     Column("decisions", lambda m: m.decisions, lambda value: f"{value:,.0f}", 0),

@@ -178,11 +178,11 @@ def whole(snapshot: Snapshot, plan: Plan, reasons: Mapping[int, Reason]) -> Plan
     missing = np.array(sorted(reasons), dtype=np.int32)
     known = np.delete(np.arange(len(snapshot.jobs), dtype=np.int32), missing)
     more = len(missing)
-    believed = plan.believed
-    if believed is not None:
+    predicted = plan.predicted
+    if predicted is not None:
         run_s = np.zeros(len(snapshot.jobs), dtype=np.int64)
-        run_s[known] = believed.run_s
-        believed = replace(believed, run_s=run_s)
+        run_s[known] = predicted.run_s
+        predicted = replace(predicted, run_s=run_s)
     return replace(
         plan,
         job=np.concatenate((known[plan.job], missing)),
@@ -191,7 +191,7 @@ def whole(snapshot: Snapshot, plan: Plan, reasons: Mapping[int, Reason]) -> Plan
         partition=np.concatenate((plan.partition, np.full(more, -1, dtype=np.int32))),
         indptr=np.concatenate((plan.indptr, np.full(more, plan.indptr[-1], dtype=np.int64))),
         reasons=(*plan.reasons, *(reasons[row] for row in missing.tolist())),
-        believed=believed,
+        predicted=predicted,
     )
 
 

@@ -19,19 +19,19 @@
 | schedbridge_run_times_underestimated_total{predictor} | counter | those that ran for longer |
 | schedbridge_run_time_error_seconds_total{predictor} | counter | sum of abs(predicted - actual) |
 | schedbridge_run_time_accuracy_total{predictor} | counter | sum of smaller / larger of the two |
-| schedbridge_hops_total{when} | counter | hop cost of started jobs, before and after placement is
-improved | | schedbridge_solver_gap | gauge | (found - bound) / found over the last window; NaN:
-unknown | | schedbridge_solver_window_jobs | gauge | jobs in that window | |
-schedbridge_solver_saved_ratio | gauge | (greedy - found) / greedy of its objective | |
-schedbridge_solver_plans_total | counter | cycles in which the solver's plan served | |
-schedbridge_solver_fallbacks_total{reason} | counter | cycles in which the greedy plan served | |
-schedbridge_solver_killed_total | counter | solvers ended because they overran | |
-schedbridge_gate_refusals_total{socket, reason} | counter | connections turned away | |
-schedbridge_controller_up | gauge | 1 while the controller called within the last minute | |
-schedbridge_memory_up | gauge | 1 while the memory's file is in use, or none is wanted | |
-schedbridge_controller_fallbacks, _controller_fallback_seconds | gauge | Slurm on its own | |
-schedbridge_controller_lock_ms | gauge | longest lock of the plugin since its last call | |
-schedbridge_controller_round_trip_ms | gauge | the last call, seen by the controller |
+| schedbridge_hops_total{when} | counter | hop cost of started jobs, before and after improvement |
+| schedbridge_solver_gap | gauge | (found - bound) / found over the last window; NaN: unknown |
+| schedbridge_solver_window_jobs | gauge | jobs in that window |
+| schedbridge_solver_saved_ratio | gauge | (greedy - found) / greedy of its objective |
+| schedbridge_solver_plans_total | counter | cycles in which the solver's plan served |
+| schedbridge_solver_fallbacks_total{reason} | counter | cycles in which the greedy plan served |
+| schedbridge_solver_killed_total | counter | solvers ended because they overran |
+| schedbridge_gate_refusals_total{socket, reason} | counter | connections turned away |
+| schedbridge_controller_up | gauge | 1 while the controller called within the last minute |
+| schedbridge_memory_up | gauge | 1 while the memory's file is in use, or none is wanted |
+| schedbridge_controller_fallbacks, _controller_fallback_seconds | gauge | Slurm on its own |
+| schedbridge_controller_lock_ms | gauge | longest lock of the plugin since its last call |
+| schedbridge_controller_round_trip_ms | gauge | the last call, seen by the controller |
 """
 
 import json

@@ -4,7 +4,7 @@
 * `swf`: the Standard Workload Format, in and out.
 * `workload`: a trace turned into jobs, by stated rules.
 * `system`: the machine they run on.
-* `controller`: the authority on queue and nodes; it believes no plan.
+* `controller`: the authority on queue and nodes; it checks every plan.
 * `engine`: the events, second by second.
 * `faults`: what goes wrong, from a seed.
 * `streams`: jobs made up from a seed, for systems whose logs are not to be had.

@@ -6,7 +6,7 @@ Rules
        number in every recording it sees; nothing leads from a number back to the name.
     2. Reservations and pools of rules get numbers, too: they are often called after people.
     3. What predictors have learnt of whom goes, and so does a kept plan; announced starts and what
-       was believed of this cycle's jobs stay.
+       was predicted of this cycle's jobs stay.
     4. Free text goes: a node's state in words, why the controller holds a job, why a job waits (the
        reason's code stays), notes, and where the recording was made.
     5. Job ids, times, amounts, and names of nodes, partitions, features and licences stay: without

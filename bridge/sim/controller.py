@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The simulated controller: the authority on queue and nodes. It believes no plan.
+"""The simulated controller: the authority on queue and nodes. It checks every plan.
 
 Like slurmctld it tells what is (a `Snapshot`), is told what shall be (a `Plan`), checks every start
 against its own books, applies the good ones and refuses the others, each with a reason.
@@ -50,7 +50,7 @@ class Allocation:
         nodes: (n,) int32, ascending.
         use: (n, R) int64: what is taken from each node; all of it for exclusive jobs.
         start_s, limit_s: when it started, and when it would be killed.
-        believed_s: how long the plan took it to run.
+        predicted_s: how long the plan took it to run.
     """
 
     nodes: NDArray[np.int32]
@@ -59,7 +59,7 @@ class Allocation:
     limit_s: int
     partition: int
     exclusive: bool
-    believed_s: int
+    predicted_s: int
 
 
 class _Columns:
@@ -307,9 +307,9 @@ class Controller:
             if why is not None:
                 self.refusals.append(Refusal(now_s, self.jobs.id[job], why))
                 continue
-            believed_s = int(plan.end_s[row] - plan.start_s[row])
+            predicted_s = int(plan.end_s[row] - plan.start_s[row])
             self._start(
-                job, nodes, tasks, int(plan.partition[row]), now_s=now_s, believed_s=believed_s
+                job, nodes, tasks, int(plan.partition[row]), now_s=now_s, predicted_s=predicted_s
             )
             started.append(job)
         gone = set(started)
@@ -324,7 +324,7 @@ class Controller:
         partition: int,
         *,
         now_s: int,
-        believed_s: int,
+        predicted_s: int,
     ) -> None:
         exclusive = bool(self.jobs.exclusive[job])
         use = self.nodes.capacity[nodes] if exclusive else self._want(job, tasks)
@@ -332,7 +332,9 @@ class Controller:
         self._holders[nodes] += 1
         self._whole[nodes] = exclusive
         limit_s = now_s + int(self.jobs.time_limit_s[job])
-        self.running[job] = Allocation(nodes, use, now_s, limit_s, partition, exclusive, believed_s)
+        self.running[job] = Allocation(
+            nodes, use, now_s, limit_s, partition, exclusive, predicted_s
+        )
 
     def _want(self, job: int, tasks: NDArray[np.int64]) -> NDArray[np.int64]:
         want: NDArray[np.int64] = (

@@ -74,7 +74,7 @@ class Outcome:
         refusals: what the controller did not apply.
         failures: decisions that the decider owed and the fallback made.
         starts: every start, in order of time, beside what had been announced.
-        believed_s: int64: how long each was taken to run when it last started; 0: it did not.
+        predicted_s: int64: how long each was taken to run when it last started; 0: it did not.
         promise: `PROMISE`: what each job had been promised when it last started; zeros: nothing.
     """
 
@@ -90,7 +90,7 @@ class Outcome:
     failures: int
     starts: Starts
     promise: NDArray[np.void]
-    believed_s: NDArray[np.int64]
+    predicted_s: NDArray[np.int64]
 
 
 def simulate(
@@ -183,7 +183,7 @@ class _Run:
         self.due: _Due | None = None
         self.owed = False
         self.lag_s = np.zeros(n_jobs) if decision_s != 0 else None
-        self.believed_s = np.zeros(n_jobs, dtype=np.int64)
+        self.predicted_s = np.zeros(n_jobs, dtype=np.int64)
         self.promises = Promises(n_jobs)
         self.promised = np.zeros(n_jobs, dtype=PROMISE)
         self.began: list[tuple[int, NDArray[np.void]]] = []
@@ -223,7 +223,7 @@ class _Run:
             self.failures,
             self._starts(),
             self.promised,
-            self.believed_s,
+            self.predicted_s,
         )
 
     def _starts(self) -> Starts:
@@ -378,7 +378,7 @@ class _Run:
         held = self.controller.running[job]
         self.start_s[job] = now_s
         self.allocations[job] = held.nodes
-        self.believed_s[job] = held.believed_s
+        self.predicted_s[job] = held.predicted_s
         heapq.heappush(self.ends, (now_s + int(self.workload.runtime_s[job]), job, held))
 
 

@@ -8,9 +8,9 @@ says nothing of the cycle's. `tests/unit/sim/test_foreseen.py` holds both engine
 other.
 
 Rules of a decision, the last two those of EASY
-    1. What ended since the last one is learnt from; what began then gets its believed run time;
+    1. What ended since the last one is learnt from; what began then gets its predicted run time;
        what outlived its own gets a longer one (`bridge.planning.prediction.run_times`). Limits are
-       believed while the first in line has waited for longer than the predictor's patience.
+       predicted while the first in line has waited for longer than the predictor's patience.
     2. In order of submission every job that fits is started, up to the first that does not fit: it
        is promised the instant at which enough is expected to be free, and what that leaves over.
     3. Of those behind it every one that fits is started that is expected to end by then, or takes
@@ -64,29 +64,29 @@ def replay_foreseen(
         start_s=run.start_s,
         promise=run.promised,
         decision_ms=np.array(run.decision_ms, dtype=np.float64),
-        believed_s=run.believed_s,
+        predicted_s=run.predicted_s,
         placed=placed,
     )
 
 
 class Running:
-    """A job that runs: when it is believed to end, and what that rests on."""
+    """A job that runs: when it is predicted to end, and what that rests on."""
 
-    __slots__ = ("believed_s", "ends_s", "job", "limit_end_s", "processors", "start_s")
+    __slots__ = ("ends_s", "job", "limit_end_s", "predicted_s", "processors", "start_s")
 
     def __init__(
         self, job: int, start_s: int, *, takes_s: int, limit_s: int, processors: int
     ) -> None:
         self.job, self.start_s, self.processors = job, start_s, processors
         self.ends_s, self.limit_end_s = start_s + takes_s, start_s + limit_s
-        self.believed_s = 0
+        self.predicted_s = 0
 
     def extend(self, now_s: int, extension: str) -> None:
-        """Puts the end that is believed now."""
-        if not self.believed_s:
+        """Puts the end that is predicted now."""
+        if not self.predicted_s:
             self.ends_s = self.limit_end_s
             return
-        one = np.array([self.believed_s]), np.array([now_s - self.start_s])
+        one = np.array([self.predicted_s]), np.array([now_s - self.start_s])
         self.ends_s = min(self.start_s + int(extended(*one, extension)[0]), self.limit_end_s)
 
 
@@ -98,7 +98,7 @@ class Counted(ABC):
         waiting: jobs in order of submission.
         running: by job.
         start_s: (n_jobs,); NEVER: not yet.
-        believed_s: (n_jobs,) what each was taken to run when it started.
+        predicted_s: (n_jobs,) what each was taken to run when it started.
         decision_ms: what each decision took.
     """
 
@@ -112,7 +112,7 @@ class Counted(ABC):
         self.free = system.processors
         n_jobs = len(workload)
         self.start_s = np.full(n_jobs, NEVER, dtype=np.int64)
-        self.believed_s = np.zeros(n_jobs, dtype=np.int64)
+        self.predicted_s = np.zeros(n_jobs, dtype=np.int64)
         self.decision_ms: list[float] = []
         self.waiting: list[int] = []
         self.running: dict[int, Running] = {}
@@ -183,11 +183,11 @@ class Counted(ABC):
         )
         self.running[job] = made
         self.free -= made.processors
-        self.start_s[job], self.believed_s[job] = now_s, takes_s
+        self.start_s[job], self.predicted_s[job] = now_s, takes_s
         heapq.heappush(self._ends, (now_s + self.runtime_s[job], job))
         return made
 
-    # ------------------------------------------------------------ what is believed
+    # ------------------------------------------------------------ what is predicted
 
     def takes_s(self, job: int) -> int:
         """How long a job that waits is taken to run, now."""
@@ -222,8 +222,8 @@ class Counted(ABC):
             self._ended = []
         for one in self._fresh:
             if one.job in self.running:
-                one.believed_s = self._predictor.expect(self._learnt, self._traits[one.job])
-                self._learnt.running[self.jobs.id[one.job]] = [one.start_s, one.believed_s]
+                one.predicted_s = self._predictor.expect(self._learnt, self._traits[one.job])
+                self._learnt.running[self.jobs.id[one.job]] = [one.start_s, one.predicted_s]
                 one.extend(now_s, self._extension)
         for one in self.running.values():
             if one.ends_s <= now_s:

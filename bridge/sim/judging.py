@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How good one cycle's plan is, if all came as it is believed.
+"""How good one cycle's plan is, if all came as predicted.
 
 Every row with a start counts: the tasks of an array each for itself. What it costs to wait is
 defined in `bridge.planning.dispatch.objective`, without ageing; the figures are means over rows.

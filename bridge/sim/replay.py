@@ -63,7 +63,7 @@ def replay(workload: Workload, system: System, depth: int, *, placed: bool = Fal
         start_s=found.start,
         promise=found.promises.view(PROMISE),
         decision_ms=found.decision_ns / 1e6,
-        believed_s=np.where(found.start == NEVER, 0, workload.time_limit_s),
+        predicted_s=np.where(found.start == NEVER, 0, workload.time_limit_s),
         placed=placed,
     )
 
@@ -75,7 +75,7 @@ def outcome_of(
     start_s: NDArray[np.int64],
     promise: NDArray[np.void],
     decision_ms: NDArray[np.float64],
-    believed_s: NDArray[np.int64],
+    predicted_s: NDArray[np.int64],
     placed: bool,
 ) -> Outcome:
     """What came of a replay on counts.
@@ -86,7 +86,7 @@ def outcome_of(
         start_s: when each started.
         promise: see `Outcome.promise`.
         decision_ms: (n_decisions,).
-        believed_s: see `Outcome.believed_s`.
+        predicted_s: see `Outcome.predicted_s`.
         placed: also find out which nodes each job held.
     """
     n_jobs = len(workload)
@@ -116,7 +116,7 @@ def outcome_of(
         failures=0,
         starts=_starts(start_s, promise),
         promise=promise,
-        believed_s=believed_s,
+        predicted_s=predicted_s,
     )
 
 

@@ -2,9 +2,9 @@
 """Recorded cycles planned again, and plans of one cycle held against each other.
 
 Rules
-    1. All policies believe what the recorded cycle believed of run times (`Plan.believed`), so that
+    1. All policies use the run times that the recorded cycle predicted (`Plan.predicted`), so that
        their plans are judged by the same lengths. Only where nothing is recorded (the policy
-       failed, or it believed the limits) does a policy's own predictor speak, from what is
+       failed, or it predicted the limits) does a policy's own predictor speak, from what is
        remembered.
     2. A plan that leaves jobs without a start though they could have one (EASY beyond its depth, a
        horizon) is completed before it is judged: the rest is planned behind it, in the policy's
@@ -35,7 +35,7 @@ from bridge.units import UNPLANNED
 
 
 @dataclass(frozen=True)
-class Believed:
+class RecordedPrediction:
     """Predicts what was predicted."""
 
     prediction: Prediction
@@ -89,8 +89,8 @@ def rerun(
         PolicyError: not even the conservative plan is possible.
     """
     policy = build(spec or recording.policy)
-    if recording.plan.believed is not None:
-        policy = dataclasses.replace(policy, predict=Believed(recording.plan.believed))
+    if recording.plan.predicted is not None:
+        policy = dataclasses.replace(policy, predict=RecordedPrediction(recording.plan.predicted))
     decider = Decider(
         policy,
         recording.state,

@@ -418,7 +418,7 @@ def test_slurmctld_is_killed_and_comes_back(cluster: Cluster, seed: int) -> None
     if left := cluster.queue():
         cluster.root("scancel", *left)
     stream.finished()
-    # What accounting believes to run although slurmctld forgot it.
+    # What accounting holds for running although slurmctld forgot it.
     cluster.process("sacctmgr", "-i", "show", "runawayjobs", user="root")
     decides(cluster)
     judged = {record.job_id for record in stream.records(but=young)}

@@ -3,12 +3,15 @@
 
 import gzip
 import json
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.errors import BridgeError, RecordingError
+from bridge.model.prediction import Prediction
 from bridge.planning.site_rules.rules_text import parse_site
 from bridge.ports import Promises, State
 from bridge.recording.recordings import Recording, decode, encode
@@ -28,6 +31,18 @@ def recorded(seed, policy="slurm-like", *, chunks=False):
     plan = Decider(build(PRESETS[policy]), state, seed, site=site).decide(snapshot)
     origin = {"trace": f"world {seed}", "é": "ü"}
     return Recording(snapshot, state, PRESETS[policy], seed, plan, origin, planning=planning)
+
+
+def test_predictions_keep_their_key_in_files():
+    """Files of earlier versions are read, and earlier versions read files of this one."""
+    recording = recorded(1)
+    jobs, running = len(recording.snapshot.jobs), len(recording.snapshot.running)
+    predicted = Prediction("oracle", np.full(jobs, 7), np.full(running, 8))
+    recording = replace(recording, plan=replace(recording.plan, predicted=predicted))
+    plan = json.loads(gzip.decompress(encode(recording)))["plan"]
+    assert plan["believed"]["by"] == "oracle"
+    assert "predicted" not in plan
+    assert_alike(decode(encode(recording)), recording)
 
 
 @settings(max_examples=150, deadline=None)

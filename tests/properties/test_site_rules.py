@@ -38,7 +38,7 @@ sites = st.builds(Site, rules=rules, protect=protections, cron_s=st.just(CRON_S)
 
 def assert_kept(snapshot: Snapshot, site: Site, plan) -> None:
     naive = Naive(snapshot, site.rules, site.protect, site.cron_s)
-    if plan.believed is None:
+    if plan.predicted is None:
         assert naive.broken(plan) == []
     else:  # whatever they take, what starts now must be right
         starts = np.where(plan.start_s == plan.now_s, plan.start_s, -1)

@@ -38,9 +38,9 @@ def there(snapshot, name=X):
 
 
 def illegal(snapshot, plan):
-    """What is illegal about a plan, as believed, or about its starts as they really are."""
+    """What is illegal about a plan, as predicted, or about its starts as they really are."""
     found = check(as_planned(snapshot, plan), plan)
-    return found or (check(snapshot, real_starts(snapshot, plan)) if plan.believed else ())
+    return found or (check(snapshot, real_starts(snapshot, plan)) if plan.predicted else ())
 
 
 class Stage:

@@ -8,7 +8,7 @@
 | wait | wait, s |
 | priority | wait, s, times its priority by the highest of the queue |
 
-d is the believed run time. All are linear in the start, but for the bound of the second.
+d is the predicted run time. All are linear in the start, but for the bound of the second.
 
 Ageing: for each `ageing_s` that a job has waited until now, a second costs as much more as it costs
 a job of that length (and of the highest priority). So long jobs come to weigh what short ones do.
@@ -52,7 +52,7 @@ class Objective:
         Args:
             snapshot: the world.
             job: (n,) rows of `snapshot.jobs`.
-            length_s: (n,) believed run times.
+            length_s: (n,) predicted run times.
         """
         return self._plain(snapshot, job, length_s) + self._ageing(snapshot, job)
 

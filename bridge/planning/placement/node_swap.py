@@ -114,7 +114,7 @@ class SwapContext:
     """What stays the same while the nodes of a cycle's jobs are found.
 
     Attributes:
-        snapshot: the world as it is believed.
+        snapshot: the world, with predictions.
         fabric: the switches.
         node_type: (n_nodes,) as `node_types` says.
         place: finds node sets.

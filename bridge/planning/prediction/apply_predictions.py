@@ -1,26 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The world as it is believed to be: run times as predicted, where that can do no harm.
+"""The snapshot with predicted run times in place of time limits, where that does no harm.
 
 Words
-    kill limit  what the controller lets a job run for; it stays the user's, whatever is predicted.
-    believed    the snapshot whose time limits and expected ends are the predicted ones.
+    kill limit  how long the controller lets a job run; it stays the user's, whatever is predicted.
+    predicted   the snapshot whose time limits and expected ends are the predicted ones.
 
 Rules
-    1. A job is believed to take what is predicted, at least a second and at most its kill limit.
-    2. It is believed to take its whole limit where less could break something: it has a deadline, a
-       fixed start or a limit that may be cut (`JobTable.least_time_s`); it runs in a reservation; a
+    1. A job takes its predicted run time, at least a second and at most its kill limit.
+    2. A job takes its whole limit where less could break something: it has a deadline, a fixed
+       start or a limit that may be cut (`JobTable.least_time_s`); it runs in a reservation; a
        partition it named would not take its limit; or its limit, counted from now, reaches into a
        reservation to come on a node or a licence that it could use. So a job that starts now never
-       meets closed time, whatever it takes.
-    3. A running job is believed to end as predicted, at the latest at its limit. What has run for
-       longer than predicted is the predictor's to correct; an end in the past is one within the
-       next second, as everywhere.
-    4. What jobs may have (limits and FreePools that speak of time) is asked of their kill limits:
-       the believed table carries them along (`JobTable.kill_limit_s`).
-    5. The same holds for rules of the site that come into force: a job whose limit, counted from
-       now, reaches that instant is believed to take it, and a running job to end at its limit, if
-       the rule could bind it.
-    6. A start that is planned for later by what is believed says so in its reason.
+       runs into a reservation, whatever it takes.
+    3. A running job ends as predicted, at the latest at its limit. The predictor corrects what has
+       run for longer than predicted. An end in the past is within the next second, as everywhere.
+    4. Limits and FreePools that speak of time are applied to kill limits; the predicted snapshot
+       carries them along (`JobTable.kill_limit_s`).
+    5. A rule of the site may come into force later. A job whose limit, counted from now, reaches
+       that instant takes its whole limit, and a running job ends at its limit, if the rule could
+       bind it.
+    6. A start that was planned for later by predicted run times says so in its reason.
 """
 
 import dataclasses
@@ -39,8 +38,8 @@ from bridge.units import NEVER, UNLIMITED_S, UNPLANNED
 BY_EXPECTED = "by expected run times"
 
 
-def believe(snapshot: Snapshot, prediction: Prediction) -> Snapshot:
-    """The snapshot as it is believed to be.
+def apply_predictions(snapshot: Snapshot, prediction: Prediction) -> Snapshot:
+    """The snapshot with predicted run times and ends.
 
     Args:
         snapshot: the world.
@@ -148,8 +147,8 @@ def _next(instants: NDArray[np.int64], now_s: int) -> int:
 
 
 def as_planned(snapshot: Snapshot, plan: Plan) -> Snapshot:
-    """The snapshot that a plan was made with: the believed one, if anything was believed."""
-    return snapshot if plan.believed is None else believe(snapshot, plan.believed)
+    """The snapshot that a plan was made with: with predictions, if there were any."""
+    return snapshot if plan.predicted is None else apply_predictions(snapshot, plan.predicted)
 
 
 def real_starts(snapshot: Snapshot, plan: Plan) -> Plan:
@@ -167,7 +166,7 @@ def real_starts(snapshot: Snapshot, plan: Plan) -> Plan:
         dtype=np.int64,
     )
     limit_s = np.where(asked_s > 0, asked_s, default_s[plan.partition])
-    # A limit that may be cut is the length of the row: such jobs are believed to take it (rule 2).
+    # A limit that may be cut is the length of the row: such jobs take all of it (rule 2).
     jobs = snapshot.jobs
     cut = (jobs.deadline_s[plan.job] > 0) | (jobs.least_time_s[plan.job] > 0)
     limit_s = np.where(cut, plan.end_s - plan.start_s, limit_s)
@@ -180,12 +179,12 @@ def real_starts(snapshot: Snapshot, plan: Plan) -> Plan:
         nodes=plan.nodes[entries],
         tasks=plan.tasks[entries],
         groups=None if plan.groups is None else plan.groups[entries],
-        believed=None,
+        predicted=None,
     )
 
 
 def told(plan: Plan, prediction: Prediction) -> Plan:
-    """The plan with a word about what it believes, for its users (rule 6)."""
+    """The plan with a note on the predictions it used, for users (rule 6)."""
     later = (plan.start_s != plan.now_s) & (plan.start_s != NEVER) & (plan.start_s != UNPLANNED)
     reasons, known = list(plan.reasons), dict[int, Reason]()
     for row in np.flatnonzero(later).tolist():
@@ -197,7 +196,7 @@ def told(plan: Plan, prediction: Prediction) -> Plan:
             reasons[row] = again
     note = f"run times are expected, not limits ({prediction.by})"
     return dataclasses.replace(
-        plan, reasons=tuple(reasons), notes=(*plan.notes, note), believed=prediction
+        plan, reasons=tuple(reasons), notes=(*plan.notes, note), predicted=prediction
     )
 
 

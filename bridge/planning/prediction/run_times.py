@@ -3,15 +3,15 @@
 
 Words
     trait       what a predictor knows a job by: its user, or its name, queue and size.
-    believed    the run time that was expected of a job when it was first seen running; it stays.
+    predicted    the run time that was expected of a job when it was first seen running; it stays.
 
 Rules
-    1. A job that ended is judged by what was believed of it, then learnt from; unless it was cut
+    1. A job that ended is judged by what was predicted of it, then learnt from; unless it was cut
        short by the machine. One that was never seen running is judged by what is expected now.
-    2. A running job that outlives what was believed of it gets a longer run time (`extended`), at
+    2. A running job that outlives what was predicted of it gets a longer run time (`extended`), at
        most its limit.
     3. While a job that could run has waited for longer than the predictor's patience, limits are
-       believed: what was predicted too short goes on, and the first in line, whose promise that
+       used: what was predicted too short goes on, and the first in line, whose promise that
        breaks again and again, would wait on and on; by limits its promise holds.
     4. A job keeps the trait that it had as it waited: what it was given says less of what it asked
        for.
@@ -46,8 +46,8 @@ class Expectation(ABC):
 
     Attributes:
         extension: what becomes of a job that outlives what was expected: `stepwise` or `second`.
-        patience_s: limits are believed while a job that could run has waited for longer; None:
-            predictions are believed whoever waits.
+        patience_s: time limits are used while a job that could run has waited for longer; None:
+            predictions are used whoever waits.
     """
 
     extension: str = "stepwise"
@@ -102,35 +102,35 @@ def _impatient(snapshot: Snapshot, patience_s: int | None) -> bool:
 
 
 def extended(
-    believed_s: NDArray[np.int64], elapsed_s: NDArray[np.int64], extension: str = "stepwise"
+    predicted_s: NDArray[np.int64], elapsed_s: NDArray[np.int64], extension: str = "stepwise"
 ) -> NDArray[np.int64]:
     """Run times, made longer than what has passed.
 
     Args:
-        believed_s: (n,) >= 1.
+        predicted_s: (n,) >= 1.
         elapsed_s: (n,) time since the start.
         extension: `stepwise`: a minute more, then 15, 30, 60, ... minutes more than that (Tsafrir,
             Etsion and Feitelson 2007); `second`: it ends within the next second, always
             (Galleguillos et al. 2020).
     """
-    over_s = elapsed_s - believed_s
+    over_s = elapsed_s - predicted_s
     if extension == "second":
-        return np.where(over_s >= 0, elapsed_s + 1, believed_s)
+        return np.where(over_s >= 0, elapsed_s + 1, predicted_s)
     steps = np.maximum(over_s - FIRST_S, 0) // SECOND_S + 1  # 2^k > steps - 1 + a part
     doubled = np.exp2(np.floor(np.log2(steps)) + 1).astype(np.int64)
     more_s = np.where(over_s < FIRST_S, FIRST_S, FIRST_S + SECOND_S * (doubled - 1))
-    return np.where(over_s >= 0, believed_s + more_s, believed_s)
+    return np.where(over_s >= 0, predicted_s + more_s, predicted_s)
 
 
 def _predict(snapshot: Snapshot, learnt: Learning, expectation: Expectation) -> Prediction | None:
     """One cycle of a predictor: judges and learns from what ended, follows what runs, expects."""
     take_ended(snapshot.ended, learnt, expectation)
-    believed_s = _follow(snapshot, learnt, expectation)
+    predicted_s = _follow(snapshot, learnt, expectation)
     running = snapshot.running
     elapsed_s = np.maximum(snapshot.now_s - running.start_s, 0)
     end_s = np.where(
-        believed_s > 0,
-        running.start_s + extended(np.maximum(believed_s, 1), elapsed_s, expectation.extension),
+        predicted_s > 0,
+        running.start_s + extended(np.maximum(predicted_s, 1), elapsed_s, expectation.extension),
         0,
     )
     if learnt.table is not snapshot.jobs:  # mostly nobody came or changed since the last cycle
@@ -150,7 +150,7 @@ def _predict(snapshot: Snapshot, learnt: Learning, expectation: Expectation) -> 
 
 
 def take_ended(ended: EndedTable, learnt: Learning, expectation: Expectation) -> None:
-    """Judges what was believed of jobs that ended, then learns from them."""
+    """Judges what was predicted of jobs that ended, then learns from them."""
     if not len(ended):
         return
     ids, run_s = ended.id.tolist(), (ended.end_s - ended.start_s).tolist()
@@ -158,11 +158,11 @@ def take_ended(ended: EndedTable, learnt: Learning, expectation: Expectation) ->
     start_s, endings = ended.start_s.tolist(), ended.ending.tolist()
     unseen: list[int] = []
     traits: list[Any] = [None] * len(ids)
-    believed: list[int] = [0] * len(ids)
+    predicted: list[int] = [0] * len(ids)
     for row, job_id in enumerate(ids):
         seen, trait = learnt.running.pop(job_id), learnt.traits.pop(job_id)
         if seen is not None and seen[0] == start_s[row]:
-            believed[row] = seen[1]
+            predicted[row] = seen[1]
         traits[row] = _waited(learnt, job_id) if trait is None else trait
         if traits[row] is None:
             unseen.append(row)
@@ -172,7 +172,7 @@ def take_ended(ended: EndedTable, learnt: Learning, expectation: Expectation) ->
     for row, trait in enumerate(traits):
         if not Ending(endings[row]).by_itself:
             continue
-        expected_s = min(believed[row] or expectation.expect(learnt, trait) or limit_s[row],
+        expected_s = min(predicted[row] or expectation.expect(learnt, trait) or limit_s[row],
                          limit_s[row])  # fmt: skip
         _judge(learnt, expected_s, run_s[row])
     # All of one second are judged before any is learnt from.
@@ -181,15 +181,15 @@ def take_ended(ended: EndedTable, learnt: Learning, expectation: Expectation) ->
             expectation.learn(learnt, trait, run_s[row])
 
 
-def _judge(learnt: Learning, believed_s: int, actual_s: int) -> None:
+def _judge(learnt: Learning, predicted_s: int, actual_s: int) -> None:
     learnt.judged += 1
-    learnt.under += believed_s < actual_s
-    learnt.off_s += abs(believed_s - actual_s)
-    learnt.accuracy += min(believed_s, actual_s) / max(believed_s, actual_s, 1)
+    learnt.under += predicted_s < actual_s
+    learnt.off_s += abs(predicted_s - actual_s)
+    learnt.accuracy += min(predicted_s, actual_s) / max(predicted_s, actual_s, 1)
 
 
 def _follow(snapshot: Snapshot, learnt: Learning, expectation: Expectation) -> NDArray[np.int64]:
-    """(n_running,) what was believed of each running job; 0: nothing."""
+    """(n_running,) what was predicted of each running job; 0: nothing."""
     running, known = snapshot.running, learnt.running
     ids, starts = running.id.tolist(), running.start_s.tolist()
     # Of a job that has ended only the nodes that are being cleaned up are left: it says no end.

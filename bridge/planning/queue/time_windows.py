@@ -118,7 +118,7 @@ def too_late(
 def asked_limit_s(
     jobs: JobTable, job: NDArray[np.int64], time_limit_s: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """(n,) the time limits that rules speak of: neither what is believed nor cut for a deadline.
+    """(n,) the time limits that rules speak of: neither what is predicted nor cut for a deadline.
 
     Args:
         jobs: the table.

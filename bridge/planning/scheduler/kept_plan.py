@@ -22,7 +22,7 @@ from bridge.planning.scheduler.booked import Placement
 
 VERSION = 1
 MOST_BYTES = 1 << 28
-"""Longer ones are not believed."""
+"""Longer ones are refused."""
 _COLUMNS = (
     ("start_s", "<i8"), ("alternative", "<i4"), ("choice", "<i4"), ("layout", "<i4"),
     ("late", "<i4"), ("blocked", "<i4"), ("ceiling", "<i4"), ("width", "<i4"),

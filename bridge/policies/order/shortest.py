@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shortest job first: by believed run time, ties by submission, then by job id.
+"""Shortest job first: by predicted run time, ties by submission, then by job id.
 
 Good for the mean, and long jobs can wait for ever: a yardstick.
 
@@ -18,7 +18,7 @@ from bridge.units import UNLIMITED_S
 
 @dataclass(frozen=True)
 class Shortest:
-    """Orders by believed run time."""
+    """Orders by predicted run time."""
 
     def order(self, snapshot: Snapshot) -> NDArray[np.int64]:
         """Returns the rows; jobs without a time limit stand last."""

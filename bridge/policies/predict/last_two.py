@@ -7,7 +7,7 @@ Rules
     2. A job that outlives that is expected to take a minute more; if it outlives that too, 15
        minutes more, then 30, 60 and so on, never more than its limit (`extension: stepwise`). With
        `second` it is expected to end within the next second.
-    3. While a job that could run has waited for longer than `patience_s`, limits are believed.
+    3. While a job that could run has waited for longer than `patience_s`, time limits are used.
 
 Source: D. Tsafrir, Y. Etsion, D. G. Feitelson, Backfilling using system-generated predictions
 rather than user runtime estimates, IEEE TPDS 18(6), 2007; `second` as the running jobs of

@@ -41,7 +41,7 @@ MOST_HEARD = 100_000
 """Outcomes that are remembered, so as not to count them twice: those of several replies."""
 
 LARGEST_STATUS = 1e12
-"""Seconds or milliseconds; nothing larger is believed."""
+"""Seconds or milliseconds; nothing larger is accepted."""
 
 CHOICE = "choice"
 """The feature of controllers that can choose nodes themselves."""

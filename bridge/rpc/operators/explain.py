@@ -155,10 +155,11 @@ def _explain_running(published: Published, row: int) -> pb.ExplainReply:
         lines.append(f"ends at the latest {_when(job.end_s, now_s)}")
     else:
         lines.append("its time is up; it is expected to end at any moment")
-    believed = published.plan.believed
-    if believed is not None and now_s < believed.end_s[row] < job.end_s:
+    predicted = published.plan.predicted
+    if predicted is not None and now_s < predicted.end_s[row] < job.end_s:
         lines.append(
-            f"expected to end {_when(int(believed.end_s[row]), now_s)}, by {believed.by} run times"
+            f"expected to end {_when(int(predicted.end_s[row]), now_s)}, "
+            f"by {predicted.by} run times"
         )
     return pb.ExplainReply(job=job, lines=lines)
 

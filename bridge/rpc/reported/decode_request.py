@@ -58,13 +58,13 @@ from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.rpc.reported.safe_text import printable
 
 MAX_COUNT = 1 << 30
-"""Largest number of tasks, CPUs, devices or licences that is believed."""
+"""Largest number of tasks, CPUs, devices or licences that is accepted."""
 
 MAX_NODES = 1 << 20
 """Largest number of nodes that a job may name."""
 
 MAX_AMOUNT = 1 << 40
-"""Largest amount of anything (memory in MiB) that is believed; what two million jobs hold of it can
+"""Largest amount of anything (memory in MiB) that is accepted; what two million jobs hold of it can
 still be counted."""
 
 MAX_CONSTRAINT = 4096

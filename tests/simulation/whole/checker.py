@@ -222,7 +222,7 @@ def enters(pool: dict[str, Any], user: str, limit_s: int) -> bool:
 
 
 class Belief:
-    """Whether what the service believes may be untrue, for it was told falsehoods."""
+    """Whether what the service holds may be untrue, for it was told falsehoods."""
 
     def __init__(self) -> None:
         self.untrue = False

@@ -218,4 +218,4 @@ def test_every_bundled_instance_is_sound_small_and_says_where_it_is_from():
         assert len(found.snapshot.jobs) >= 10, path
         assert "stream" in found.origin or "trace" in found.origin, path
         if path.parent.name in ("eurora", "kit") and not path.name.startswith("eurora-3"):
-            assert found.plan.believed is not None, path
+            assert found.plan.predicted is not None, path

@@ -126,7 +126,7 @@ class TestLastTwo:
         predict_alone(LastTwo(), world(running=running, now_s=10), memory)
         assert memory.learnt_by("last-two").running == {}
 
-    def test_errors_are_of_what_was_believed_at_the_start(self):
+    def test_errors_are_of_what_was_predicted_at_the_start(self):
         memory, predictor = Memory(), LastTwo()
         running = [a_running_job((0,), end_s=1000, user="ann", id="r")]
         taught = some_ended(("1", "ann", "x", 0, 100))
@@ -147,7 +147,7 @@ class TestLastTwo:
             predict_alone(predictor, world(running=[job]), memory)
         assert len(memory.learnt_by("last-two").running) <= 1002
 
-    def test_limits_are_believed_while_somebody_waits_for_too_long(self):
+    def test_limits_are_used_while_somebody_waits_for_too_long(self):
         memory, predictor = Memory(), LastTwo(patience_s=100)
         taught = some_ended(("1", "ann", "x", 0, 100))
         waits = [a_job(user="ann", submit_s=50)]

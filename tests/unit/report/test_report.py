@@ -42,7 +42,7 @@ def some_starts():
     return Starts(ints(5, 0), promise, gone=1)
 
 
-def a_run(policy="easy", placed=True, starts=None, believed=None):
+def a_run(policy="easy", placed=True, starts=None, predicted=None):
     """Job a on nodes 0, 1 and 3, job b on node 2 after a wait of 5 s, job c never."""
     judged = None if starts is None else starts.accuracy()
     schedule = Schedule(4, ints(0, 0, 3), ints(0, 5, NEVER), ints(10, 15, NEVER), ints(3, 1, 4))
@@ -50,7 +50,7 @@ def a_run(policy="easy", placed=True, starts=None, believed=None):
         policy=policy,
         engine="cycle",
         schedule=schedule,
-        measures=measure(schedule, np.array([1.0, 2.0]), judged, believed),
+        measures=measure(schedule, np.array([1.0, 2.0]), judged, predicted),
         node_names=("n0", "n1", "n2", "n3"),
         id=np.array(["a", "b", "c"], dtype=object),
         time_limit_s=ints(20, 20, 20),
@@ -80,14 +80,14 @@ def test_figures_hold_how_announced_starts_came_true():
 
 def test_figures_hold_how_run_times_were_foreseen():
     assert figures(a_run())["run_times"] is None
-    found = figures(a_run(believed=ints(20, 5, 0)))["run_times"]
+    found = figures(a_run(predicted=ints(20, 5, 0)))["run_times"]
     assert json.loads(json.dumps(found)) == found
     assert (found["jobs"], found["under"], found["accuracy"]) == (2, 0.5, 0.5)
     assert found["off_s"]["mean"] == 7.5
 
 
 def test_what_nobody_measured_is_not_shown():
-    silent, heard = a_run(), a_run("heard", starts=some_starts(), believed=ints(20, 5, 0))
+    silent, heard = a_run(), a_run("heard", starts=some_starts(), predicted=ints(20, 5, 0))
     assert len(columns_of([silent])) < len(columns_of([heard])) == len(COLUMNS)
     (changes,) = (column for column in COLUMNS if column.heading.startswith("changes"))
     assert [changes.show(run) for run in (silent, heard)] == ["not measured", "2.00"]

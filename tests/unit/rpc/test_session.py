@@ -280,7 +280,7 @@ def test_a_clock_that_was_wrong_once_locks_nobody_out(caplog):
     assert session.apply(a_delta(20, now_s=NOW_S + STAYS_S + 10))
 
 
-def test_a_clock_that_leaps_to_and_fro_is_never_believed():
+def test_a_clock_that_leaps_to_and_fro_is_never_trusted():
     session = a_session(a_full())
     session.apply(a_full(generation=2, now_s=NOW_S + LEAP_S))
     for generation in range(3, 12):

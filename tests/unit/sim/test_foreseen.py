@@ -40,7 +40,7 @@ def both(workload, predictor):
 def assert_same(workload, predictor):
     fast, cycle = both(workload, predictor)
     assert_equal(workload, fast, cycle)
-    assert np.array_equal(fast.believed_s, cycle.believed_s)
+    assert np.array_equal(fast.predicted_s, cycle.predicted_s)
 
 
 @pytest.mark.parametrize("predictor", PREDICTORS, ids=str)

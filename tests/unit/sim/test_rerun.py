@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cycles planned again: what is believed, what is completed, what has moved."""
+"""Cycles planned again: what is predicted, what is completed, what has moved."""
 
 import dataclasses
 
@@ -56,15 +56,15 @@ def test_completing_changes_nothing_that_was_planned(seed):
         assert start_s in (UNPLANNED, after[job])
 
 
-def test_all_policies_believe_what_was_believed():
+def test_all_policies_use_the_recorded_predictions():
     snapshot = a_queue()
-    believed = Prediction("oracle", np.array([7, 8, 9]), np.array([20]))
+    predicted = Prediction("oracle", np.array([7, 8, 9]), np.array([20]))
     recording = recorded(snapshot)
     recording = dataclasses.replace(
-        recording, plan=dataclasses.replace(recording.plan, believed=believed)
+        recording, plan=dataclasses.replace(recording.plan, predicted=predicted)
     )
     again = rerun(recording, PRESETS["conservative"])
-    assert again.plan.believed is believed
+    assert again.plan.predicted is predicted
     assert sorted(again.plan.start_s.tolist()) == [0, 20, 27]
 
 

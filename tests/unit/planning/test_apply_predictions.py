@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is believed of run times, and that it can do no harm."""
+"""What is predicted of run times, and that it can do no harm."""
 
 import dataclasses
 import random
@@ -14,8 +14,8 @@ from bridge.planning.explain.blocking_chain import Chains, LinkKind
 from bridge.planning.explain.what_if import what_if
 from bridge.planning.prediction.apply_predictions import (
     BY_EXPECTED,
+    apply_predictions,
     as_planned,
-    believe,
     real_starts,
 )
 from bridge.planning.site_rules.lowered_rules import lower, stranded
@@ -46,24 +46,26 @@ def decide(snapshot, prediction, policy="conservative", rules=None):
     return run(snapshot, Memory(), built, site=a_site(rules))
 
 
-class TestBelieving:
+class TestApplyPredictions:
     def test_run_times_lie_between_a_second_and_the_limit(self):
         snapshot = a_snapshot(jobs=[a_job(limit_s=100)] * 4)()
-        believed = believe(snapshot, guess([50, 500, 1, 0]))
-        assert believed.jobs.time_limit_s.tolist() == [50, 100, 1, 100]
-        assert believed.jobs.kill_limit_s.tolist() == [100, 100, 100, 0]
+        predicted = apply_predictions(snapshot, guess([50, 500, 1, 0]))
+        assert predicted.jobs.time_limit_s.tolist() == [50, 100, 1, 100]
+        assert predicted.jobs.kill_limit_s.tolist() == [100, 100, 100, 0]
 
     def test_a_job_without_a_limit_has_its_partitions(self):
         parts = [a_partition("a", range(4), default_time_s=60), a_partition("b", range(4))]
         jobs = [a_job(limit_s=0, partitions=p) for p in ((0,), (1,), (0, 1))]
-        believed = believe(a_snapshot(jobs=jobs, partitions=parts)(), guess([90, 90, 90]))
-        assert believed.jobs.time_limit_s.tolist() == [60, 90, 60]
-        assert believed.jobs.kill_limit_s.tolist() == [60, UNLIMITED_S, 60]
+        predicted = apply_predictions(
+            a_snapshot(jobs=jobs, partitions=parts)(), guess([90, 90, 90])
+        )
+        assert predicted.jobs.time_limit_s.tolist() == [60, 90, 60]
+        assert predicted.jobs.kill_limit_s.tolist() == [60, UNLIMITED_S, 60]
 
     def test_running_jobs_end_as_predicted_or_at_their_limit(self):
         running = [a_running_job((n,), end_s=100) for n in range(3)]
-        believed = believe(a_snapshot(running=running)(), guess([], [40, 400, 0]))
-        assert believed.running.end_s.tolist() == [40, 100, 100]
+        predicted = apply_predictions(a_snapshot(running=running)(), guess([], [40, 400, 0]))
+        assert predicted.running.end_s.tolist() == [40, 100, 100]
 
     def test_a_limit_that_may_be_cut_is_cut_as_without_predictions(self):
         jobs, closed = [a_job(limit_s=600, least_s=60)], [a_reservation([0], 300, 1000)]
@@ -87,29 +89,29 @@ class TestBelieving:
         parts = [a_partition("a", range(4)), a_partition("b", range(4), max_time_s=50)]
         away = [a_reservation([3], -10, 1000)]
         snapshot = a_snapshot(jobs=[job], partitions=parts, reservations=away)()
-        assert believe(snapshot, guess([5])).jobs.time_limit_s.tolist() == [100]
+        assert apply_predictions(snapshot, guess([5])).jobs.time_limit_s.tolist() == [100]
 
     @pytest.mark.parametrize(("begins_s", "whole"), [(99, True), (100, False), (0, False)])
     def test_so_do_those_whose_limit_reaches_closed_time(self, begins_s, whole):
         snapshot = a_snapshot(jobs=[a_job()], reservations=[a_reservation([2], begins_s, 900)])()
-        believed = believe(snapshot, guess([5]))
-        assert believed.jobs.time_limit_s.tolist() == [100 if whole else 5]
+        predicted = apply_predictions(snapshot, guess([5]))
+        assert predicted.jobs.time_limit_s.tolist() == [100 if whole else 5]
 
     def test_closed_time_of_other_partitions_does_not_count(self):
         parts = [a_partition("a", range(2)), a_partition("b", range(2, 4))]
         away = [a_reservation([2], 50, 900)]
         jobs = [a_job(), a_job(partitions=(1,))]
         snapshot = a_snapshot(jobs=jobs, partitions=parts, reservations=away)()
-        assert believe(snapshot, guess([5, 5])).jobs.time_limit_s.tolist() == [5, 100]
+        assert apply_predictions(snapshot, guess([5, 5])).jobs.time_limit_s.tolist() == [5, 100]
 
     def test_closed_time_of_licences_counts_for_those_who_want_them(self):
         away = dataclasses.replace(a_reservation([], 50, 900), licences=np.array([1]))
         jobs = [a_job(licences=(1,)), a_job(licences=(0,))]
         snapshot = a_snapshot(jobs=jobs, reservations=[away], licences=[("lic", 1)])()
-        assert believe(snapshot, guess([5, 5])).jobs.time_limit_s.tolist() == [100, 5]
+        assert apply_predictions(snapshot, guess([5, 5])).jobs.time_limit_s.tolist() == [100, 5]
 
-    def test_an_empty_queue_is_believed_empty(self):
-        assert len(believe(a_snapshot()(), guess([])).jobs) == 0
+    def test_an_empty_queue_stays_empty(self):
+        assert len(apply_predictions(a_snapshot()(), guess([])).jobs) == 0
 
 
 class TestPlans:
@@ -155,7 +157,7 @@ POLICIES = ["easy", "conservative", "slurm-like", "openccs"]
 @settings(max_examples=300, deadline=None)
 @given(seed=st.integers(0, 10**6), policy=st.sampled_from(POLICIES), dice=st.randoms())
 def test_starts_are_legal_whatever_is_predicted(seed, policy, dice):
-    """`run_cycle` raises if the plan is illegal as believed, or its starts as they really are."""
+    """`run_cycle` raises if the plan is illegal as predicted, or its starts as they really are."""
     snapshot = random_world(seed)
     jobs, running = snapshot.jobs, snapshot.running
     anything = guess(
@@ -221,7 +223,7 @@ class TestExplanations:
         (link,) = Chains(snapshot, plan).of(0)
         assert (link.kind, link.row) == (LinkKind.RUNNING, 0)
 
-    def test_changes_are_looked_for_in_what_is_believed(self):
+    def test_changes_are_looked_for_in_the_predicted_snapshot(self):
         running = [a_running_job((0,), end_s=1000, id="r")]
         jobs = [a_job(id="w", nodes=2, limit_s=100), a_job(id="v", nodes=1, limit_s=900)]
         snapshot = a_snapshot(nodes=2, running=running, jobs=jobs)()
@@ -234,7 +236,7 @@ class TestExplanations:
 
 @pytest.mark.parametrize("plan_stage", choices()["plan"])
 @pytest.mark.parametrize("seed", range(4))
-def test_every_plan_stage_can_plan_with_what_is_believed(plan_stage, seed):
+def test_every_plan_stage_can_plan_with_predictions(plan_stage, seed):
     dice = random.Random(seed)
     snapshot = random_world(seed, arrays=False)
     anything = guess(
