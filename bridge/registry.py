@@ -64,8 +64,10 @@ _ALGORITHMS: Final[Mapping[str, Mapping[str, tuple[str, Mapping[str, object]]]]]
 }
 
 
-def _preset(name: str, order: str, plan: str, place: str) -> PolicySpec:
-    return PolicySpec(name, StageSpec(order), StageSpec(plan), StageSpec(place))
+def _preset(
+    name: str, order: str, plan: str, place: str, predict: str = "time-limit"
+) -> PolicySpec:
+    return PolicySpec(name, StageSpec(order), StageSpec(plan), StageSpec(place), StageSpec(predict))
 
 
 PRESETS: Final[Mapping[str, PolicySpec]] = MappingProxyType(
@@ -76,6 +78,7 @@ PRESETS: Final[Mapping[str, PolicySpec]] = MappingProxyType(
             _preset("easy", "fcfs", "easy", "sequential"),
             _preset("conservative", "fcfs", "conservative", "sequential"),
             _preset("openccs", "slurm", "openccs", "weighted"),
+            _preset("responsive", "slowdown", "easy", "best-fit", "last-two"),
             _preset("pcp19", "slowdown", "pcp19", "best-fit"),
             _preset("hcp19", "slowdown", "hcp19", "best-fit"),
             _preset("pcp20", "slowdown", "pcp20", "best-fit"),

@@ -83,8 +83,11 @@ def write_files(
     outcomes: Sequence[Outcome],
     runs: Sequence[Run],
     summary: Mapping[str, object],
+    against: Run | None = None,
 ) -> None:
     """Writes results.json, report.html, plots, and for each run its jobs as CSV and SWF.
+
+    The page's first screen compares the first run with `against`, if that is given.
 
     Raises:
         ConfigError: the directory cannot be written.
@@ -98,7 +101,7 @@ def write_files(
             write_jobs_csv(directory / f"jobs-{word}.csv", run)
             _write_result_swf(directory / f"result-{word}.swf", trace, outcome, run.policy)
         save_plots(directory, runs)
-        write_html(directory / "report.html", title, lead, facts, runs)
+        write_html(directory / "report.html", title, lead, facts, runs, against=against)
     except OSError as error:
         raise ConfigError(
             "out", f"cannot write there: {error.strerror}", file=str(directory)

@@ -15,6 +15,7 @@ import numpy as np
 
 from bridge.report.columns import columns_of
 from bridge.report.gantt import WAIT_CLASSES, WAIT_COLOURS, bars_of
+from bridge.report.headline import headline
 from bridge.report.plots import LINE_COLOURS
 from bridge.report.run import Run
 from bridge.report.series import busy_share, queue_length, time_span_s
@@ -26,7 +27,13 @@ _DASHES: tuple[list[int], ...] = ([], [6, 3], [2, 2], [8, 3, 2, 3])
 
 
 def write_html(
-    path: Path, title: str, lead: str, facts: Mapping[str, str], runs: Sequence[Run]
+    path: Path,
+    title: str,
+    lead: str,
+    facts: Mapping[str, str],
+    runs: Sequence[Run],
+    *,
+    against: Run | None = None,
 ) -> None:
     """Writes the page.
 
@@ -36,6 +43,8 @@ def write_html(
         lead: one or two sentences below it, plain text.
         facts: what was run, where and on what; plain text.
         runs: at least one, all over the same workload.
+        against: the run that the first one is compared with on the first screen; None: no such
+            comparison.
     """
     page = files("bridge.report").joinpath("page.html").read_text(encoding="utf-8")
     shown = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in facts.items())
@@ -44,6 +53,7 @@ def write_html(
         "title": escape(title),
         "lead": escape(lead),
         "facts": shown,
+        "headline": headline(runs[0], against) if against is not None else "",
         "table": _table(runs),
         "sizes": _sizes(runs),
         "data": data,

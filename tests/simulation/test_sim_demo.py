@@ -23,16 +23,16 @@ def own_temporary_directory(tmp_path_factory, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("t")))
 
 
-def test_the_service_plans_as_the_kernel_does(tmp_path, capsys):
+def test_the_service_plans_as_the_policy_alone_does(tmp_path, capsys):
     with pytest.raises(SystemExit) as end:
         main(["demo", "--jobs", "80", "--out", str(tmp_path / "report")])
     said = capsys.readouterr().out
     assert not end.value.code, said
-    assert "check: 80 of 80 jobs started in the very second" in said
+    assert "check: 80 of 80 jobs started in the same second" in said
     assert "refused by the controller: 0" in said
     results = json.loads((tmp_path / "report" / "results.json").read_text())["results"]
-    assert [run["policy"] for run in results] == ["slurm-like (service)", "easy"]
-    assert "schedbridge demo" in (tmp_path / "report" / "report.html").read_text()
+    assert [run["policy"] for run in results] == ["responsive (service)", "easy"]
+    assert "What this site would gain" in (tmp_path / "report" / "report.html").read_text()
     assert leftovers() == []
 
 

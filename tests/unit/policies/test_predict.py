@@ -76,8 +76,9 @@ class TestTimeLimit:
         assert predict_alone(TimeLimit(), world(jobs=[a_job()]), memory) is None
         assert memory.state == State()
 
-    def test_every_preset_has_it(self):
-        assert {spec.predict.name for spec in PRESETS.values()} == {"time-limit"}
+    def test_every_preset_but_one_has_it(self):
+        others = {n: s.predict.name for n, s in PRESETS.items() if s.predict.name != "time-limit"}
+        assert others == {"responsive": "last-two"}
 
 
 class TestLastTwo:
@@ -311,7 +312,8 @@ class TestPolicies:
         for preset in PRESETS:
             for name in ("time-limit", "last-two", "name-history", "oracle"):
                 spec = parse_policy({"preset": preset, "predict": name})
-                assert spec.name == (preset if name == "time-limit" else f"{preset}+{name}")
+                own = name == PRESETS[preset].predict.name
+                assert spec.name == (preset if own else f"{preset}+{name}")
                 assert build(spec).predict is not None
 
     def test_an_unknown_one_is_refused(self):

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The preset `responsive` beside EASY on whole logs of the Parallel Workloads Archive.
+
+Usage: benchmarks/responsive.py LOG.swf.gz ... [--jobs N] [--json FILE]
+
+Runs `schedbridge simulate` on the first N jobs (10,000) of each log under both presets and prints
+what users get, as a Markdown table; --json also writes every figure. Lines that cannot be read are
+left out.
+"""
+
+import argparse
+import json
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+PRESETS = ("easy", "responsive")
+
+
+def simulate(log: Path, jobs: int) -> dict[str, object]:
+    command = [sys.executable, "-m", "bridge.cli.main", "simulate", str(log), "--lenient", "--json"]
+    command += ["--jobs", str(jobs)]
+    for preset in PRESETS:
+        command += ["--policy", preset]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return {"log": log.name, **json.loads(done.stdout)}
+
+
+def row(found: dict) -> str:
+    easy, ours = found["results"]
+    cells = [found["log"].split(".swf")[0]]
+    for key, unit_s in (("wait_s_mean", 3600), ("wait_s_p90", 3600), ("wait_s_max", 3600),
+                        ("bounded_slowdown_mean", 1), ("utilization", 0.01)):  # fmt: skip
+        cells.append(f"{easy[key] / unit_s:.1f} / {ours[key] / unit_s:.1f}")
+    kept = [f"{one['starts']['first']['kept']:.0%} of {one['starts']['promised']:,}"
+            for one in (easy, ours)]  # fmt: skip
+    return "| " + " | ".join([*cells, " / ".join(kept)]) + " |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("logs", nargs="+", type=Path, metavar="LOG")
+    parser.add_argument("--jobs", type=int, default=10_000, help="of each log [10000]")
+    parser.add_argument("--json", type=Path, help="write every figure here")
+    given = parser.parse_args()
+    runs = []
+    print("| log | mean wait, h | 90 % within, h | longest wait, h | bounded slowdown "
+          "| utilisation, % | announced starts never later |")  # fmt: skip
+    print("|---|---:|---:|---:|---:|---:|---:|")
+    for log in given.logs:
+        runs.append(simulate(log, given.jobs))
+        print(row(runs[-1]), flush=True)
+    if given.json:
+        commit = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True,
+                                text=True, check=True).stdout.strip()  # fmt: skip
+        about = {"commit": commit, "python": platform.python_version(),
+                 "command": f"benchmarks/responsive.py LOG ... --jobs {given.jobs}"}  # fmt: skip
+        given.json.write_text(json.dumps({**about, "runs": runs}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
