@@ -21,26 +21,23 @@ Rules
        reservations keep (`bridge.check.site_rules`).
 """
 
-from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bridge.check.site_rules import broken_rules
+from bridge.core import Fault, judge
 from bridge.errors import RequestError
-from bridge.model.job import Hold, WidthRule
+from bridge.model.job import WidthRule
 from bridge.model.plan import Plan
 from bridge.model.resources import Arrangement
 from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.requests.features import parse_features
-from bridge.units import NEVER, UNLIMITED_S, UNPLANNED
-
-_WHOLE = 1 << 30  # seats of a node: an exclusive holder takes all of them, a shared one takes one
-_MAY_PLAN = np.isin(np.arange(256), (Hold.NONE, Hold.BEGIN_TIME, Hold.RESERVATION))
-_FIXED_GRACE_S = 60
-_LARGEST_SPAN_S = 1 << 40
+from bridge.units import NEVER, UNPLANNED
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,63 +52,113 @@ class Violation:
         return f"job {self.job_id}: {self.text}" if self.job_id else self.text
 
 
+_OF_JOBS = frozenset({Fault.NO_ROW, Fault.TOO_MANY_STARTS})
+_SAID: dict[Fault, str | Callable[[Snapshot, int, int], str]] = {
+    Fault.NO_ROW: "has no row in the plan",
+    Fault.TOO_MANY_STARTS: lambda _, found, most: f"started {found} times, {most} allowed",
+    Fault.NODES_WITHOUT_START: "has nodes but no start",
+    Fault.NO_REASON: "waits without a reason",
+    Fault.IN_THE_PAST: "starts in the past",
+    Fault.HELD_BACK: "is held back, yet planned",
+    Fault.BEFORE_BEGIN: "starts before its begin time",
+    Fault.NO_PARTITION: "starts in no partition",
+    Fault.BEFORE_FIXED: "starts before its fixed start",
+    Fault.AFTER_FIXED: "starts after its fixed start",
+    Fault.AFTER_DEADLINE: "would end after its deadline",
+    Fault.WRONG_LENGTH: "is not planned for its time limit",
+    Fault.PARTITION_TIME: "exceeds the partition's time limit",
+    Fault.WRONG_WIDTH: "has the wrong number of nodes",
+    Fault.WIDTH_RULE: lambda _, found, rule: (
+        f"has {found} nodes, not {WidthRule(rule).name.lower()}"
+    ),
+    Fault.OUT_OF_ORDER: "names a node twice or out of order",
+    Fault.UNUSABLE: "uses a node that is not usable",
+    Fault.PARTITION_DOWN: lambda world, at, _: (
+        f"starts in partition {world.partitions[at].name}, which is down"
+    ),
+    Fault.PARTITION_WIDTH: lambda world, at, _: (
+        f"has a node count outside partition {world.partitions[at].name}'s"
+    ),
+    Fault.PARTITION_UNNAMED: lambda world, at, _: (
+        f"did not name partition {world.partitions[at].name}"
+    ),
+    Fault.OUTSIDE: "uses a node outside partition or constraint",
+    Fault.MISSES_REQUIRED: "misses a required node",
+    Fault.WRONG_TASKS: "does not hold its tasks",
+    Fault.TASKS_ON_NODE: "has too few or too many tasks on a node",
+    Fault.TOO_LARGE: "wants more than a node has",
+    Fault.NODE_OVERSUBSCRIBED: "oversubscribes a node",
+    Fault.LICENCE_OVERSUBSCRIBED: "oversubscribes a licence",
+}
+
+
 def check(snapshot: Snapshot, site: Site, plan: Plan) -> tuple[Violation, ...]:
     """Returns what is illegal about a plan; empty if nothing is. O(n log n) in nodes planned."""
-    if problem := _malformed(snapshot, plan):
-        return (Violation(-1, "", problem),)
-    judge = _Judge(snapshot, plan)
-    judge.jobs_have_rows()
-    judge.starts()
-    judge.nodes()
-    judge.chunks()
-    judge.switches()
-    judge.reservations()
-    judge.usage()
-    judge.licences()
-    judge.rules(site)
-    return tuple(judge.found)
-
-
-def _malformed(snapshot: Snapshot, plan: Plan) -> str:
-    """The columns do not even fit together."""
-    n_rows = len(plan.job)
-    columns = (plan.start_s, plan.end_s, plan.partition, plan.reasons)
-    if any(len(column) != n_rows for column in columns) or len(plan.indptr) != n_rows + 1:
-        return "columns of different length"
-    if plan.indptr[0] != 0 or (np.diff(plan.indptr) < 0).any():
-        return "node offsets do not ascend from 0"
-    if plan.indptr[-1] != len(plan.nodes) or len(plan.tasks) != len(plan.nodes):
-        return "node offsets do not match the nodes"
     if plan.groups is not None and (plan.groups.ndim != 2 or len(plan.groups) != len(plan.nodes)):
-        return "chunks do not match the nodes"
-    if n_rows and not (0 <= plan.job.min() <= plan.job.max() < len(snapshot.jobs)):
-        return "a row of an unknown job"
-    if len(plan.nodes) and not (0 <= plan.nodes.min() <= plan.nodes.max() < len(snapshot.nodes)):
-        return "an unknown node"
-    if n_rows and not (-1 <= plan.partition.min() <= plan.partition.max()):
-        return "an unknown partition"
-    if n_rows and plan.partition.max() >= len(snapshot.partitions):
-        return "an unknown partition"
-    if plan.now_s != snapshot.now_s:
-        return f"made for second {plan.now_s}, not {snapshot.now_s}"
-    return ""
+        return (Violation(-1, "", "chunks do not match the nodes"),)
+    bench = _Bench(snapshot, plan)
+    if problem := bench.columns():
+        return (Violation(-1, "", problem),)
+    bench.chunks()
+    bench.switches()
+    bench.reservations()
+    bench.rules(site)
+    return tuple(bench.found)
 
 
-class _Judge:
+class _Bench:
+    """Judges by columns, in one call, what every row is held to; the rest where there is any."""
+
     def __init__(self, snapshot: Snapshot, plan: Plan) -> None:
         self.snapshot, self.plan = snapshot, plan
         self.found: list[Violation] = []
-        self.has_start = (plan.start_s != NEVER) & (plan.start_s != UNPLANNED)
-        self.rows = np.flatnonzero(self.has_start)
-        self.width = np.diff(plan.indptr)
-        self.row_of = np.repeat(np.arange(len(plan)), self.width)  # (nnz,) row of each node entry
-        self.job = plan.job.astype(np.int64)
-        asked = snapshot.jobs.chunks
-        self._mixed = np.zeros(len(asked), dtype=bool)
-        for at in np.flatnonzero(asked.astype(bool)).tolist():
-            self._mixed[at] = len(asked[at].request.kinds) > 1
         none = np.zeros((len(plan.nodes), 0), dtype=np.int32)
         self._groups = plan.groups if plan.groups is not None else none
+
+    @cached_property
+    def rows(self) -> NDArray[np.intp]:
+        """Rows with a start."""
+        start_s = self.plan.start_s
+        return np.flatnonzero((start_s != NEVER) & (start_s != UNPLANNED))
+
+    @cached_property
+    def width(self) -> NDArray[np.int64]:
+        """(n_rows,) how many nodes each row has."""
+        return np.diff(self.plan.indptr)
+
+    @cached_property
+    def row_of(self) -> NDArray[np.intp]:
+        """(nnz,) the row of each node entry."""
+        return np.repeat(np.arange(len(self.plan)), self.width)
+
+    @cached_property
+    def job(self) -> NDArray[np.int64]:
+        """(n_rows,) the job of each row."""
+        return self.plan.job.astype(np.int64)
+
+    @cached_property
+    def _mixed(self) -> NDArray[np.bool_]:
+        """(n_jobs,) which ask for chunks of several kinds."""
+        asked = self.snapshot.jobs.chunks
+        mixed = np.zeros(len(asked), dtype=bool)
+        for at in np.flatnonzero(asked.astype(bool)).tolist():
+            mixed[at] = len(asked[at].request.kinds) > 1
+        return mixed
+
+    def columns(self) -> str:
+        """Rules 1 to 3 and 5; returns what does not even fit together."""
+        mixed = self._mixed.any()
+        told = judge(self.snapshot, self.plan, self._matching, self._wants if mixed else None)
+        if isinstance(told, str):
+            return told
+        ids = self.snapshot.jobs.id
+        for fault, row, found, allowed in told:
+            said = _SAID[fault]
+            text = said if isinstance(said, str) else said(self.snapshot, found, allowed)
+            of_job = fault in _OF_JOBS
+            job = row if of_job else int(self.plan.job[row])
+            self.found.append(Violation(-1 if of_job else row, str(ids[job]), text))
+        return ""
 
     def _of_several_kinds(self) -> list[int]:
         """Rows with a start whose jobs ask for chunks of several kinds."""
@@ -123,122 +170,6 @@ class _Judge:
     def blame(self, rows: NDArray[np.intp] | NDArray[np.int64], text: str) -> None:
         for row in np.unique(rows).tolist() if len(rows) else ():
             self.found.append(Violation(row, str(self.snapshot.jobs.id[self.job[row]]), text))
-
-    def jobs_have_rows(self) -> None:
-        jobs = self.snapshot.jobs
-        now = self.plan.start_s == self.plan.now_s
-        starts = np.bincount(self.job[now], minlength=len(jobs))
-        rows = np.bincount(self.job, minlength=len(jobs))
-        for job in np.flatnonzero(rows == 0).tolist():
-            self.found.append(Violation(-1, str(jobs.id[job]), "has no row in the plan"))
-        allowed = np.where(
-            jobs.array_tasks > 0, np.minimum(jobs.array_startable, jobs.array_tasks), 1
-        )
-        for job in np.flatnonzero(starts > allowed).tolist():
-            text = f"started {starts[job]} times, {allowed[job]} allowed"
-            self.found.append(Violation(-1, str(jobs.id[job]), text))
-        without = ~self.has_start
-        self.blame(np.flatnonzero(without & (self.width > 0)), "has nodes but no start")
-        for row, reason in enumerate(self.plan.reasons):
-            if reason is None and not now[row]:
-                self.blame(np.array([row]), "waits without a reason")
-
-    def starts(self) -> None:
-        snapshot, plan, jobs, rows = self.snapshot, self.plan, self.snapshot.jobs, self.rows
-        job, start_s, end_s = self.job[rows], plan.start_s[rows], plan.end_s[rows]
-        self.blame(rows[start_s < snapshot.now_s], "starts in the past")
-        self.blame(rows[~_MAY_PLAN[jobs.hold[job]]], "is held back, yet planned")
-        waits = (jobs.hold[job] == Hold.BEGIN_TIME) & (start_s < jobs.begin_s[job])
-        self.blame(rows[waits], "starts before its begin time")
-        part = plan.partition[rows]
-        self.blame(rows[part < 0], "starts in no partition")
-        default_s = np.array(
-            [p.default_time_s or p.max_time_s or UNLIMITED_S for p in snapshot.partitions] + [0]
-        )
-        max_s = np.array([p.max_time_s or NEVER for p in snapshot.partitions] + [NEVER])
-        asked_s = jobs.time_limit_s[job]
-        length_s = np.where(asked_s > 0, asked_s, default_s[part])
-        least_s = jobs.least_time_s[job]
-        length_s = np.where(least_s > 0, np.minimum(length_s, max_s[part]), length_s)
-        length_s = self._cut(rows, length_s)
-        lasts_s = end_s - start_s
-        # Where it may be cut without a deadline any limit from the least on will do.
-        cut = (least_s > 0) & (jobs.deadline_s[job] == 0)
-        cut &= (least_s <= lasts_s) & (lasts_s < length_s)
-        length_s = np.where(cut, lasts_s, length_s)
-        self.blame(rows[lasts_s != length_s], "is not planned for its time limit")
-        self.blame(rows[length_s > max_s[part]], "exceeds the partition's time limit")
-
-    def _cut(self, rows: NDArray[np.intp], length_s: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The lengths that deadlines leave; blames rows that miss theirs, or their fixed start."""
-        jobs, job, start_s = self.snapshot.jobs, self.job[rows], self.plan.start_s[rows]
-        fixed_s = np.where(jobs.begin_s[job] > 0, jobs.begin_s[job], jobs.eligible_s[job])
-        fixed = jobs.fixed[job] & (fixed_s > 0)
-        grace_s = np.where(fixed_s > self.snapshot.now_s, 0, _FIXED_GRACE_S)
-        self.blame(rows[fixed & (start_s < fixed_s)], "starts before its fixed start")
-        self.blame(rows[fixed & (start_s > fixed_s + grace_s)], "starts after its fixed start")
-        deadline_s, least_s = jobs.deadline_s[job], jobs.least_time_s[job]
-        bound = deadline_s > 0
-        least_s = np.where(least_s > 0, np.minimum(least_s, length_s), length_s)
-        self.blame(rows[bound & (start_s + least_s > deadline_s)], "would end after its deadline")
-        return np.where(
-            bound, np.maximum(np.minimum(length_s, deadline_s - start_s), least_s), length_s
-        )
-
-    def nodes(self) -> None:
-        plan, jobs, rows = self.plan, self.snapshot.jobs, self.rows
-        job, width = self.job[rows], self.width[rows]
-        wrong = (width < jobs.min_nodes[job]) | (width > jobs.max_nodes[job]) | (width == 0)
-        self.blame(rows[wrong], "has the wrong number of nodes")
-        for row in rows[jobs.width_rule[job] != WidthRule.ANY].tolist():
-            rule = WidthRule(int(jobs.width_rule[self.job[row]]))
-            if not rule.allows(int(self.width[row])):
-                self.blame(np.array([row]), f"has {self.width[row]} nodes, not {rule.name.lower()}")
-        same_row = self.row_of[1:] == self.row_of[:-1]
-        unsorted = same_row & (plan.nodes[1:] <= plan.nodes[:-1])
-        self.blame(self.row_of[1:][unsorted], "names a node twice or out of order")
-        unusable = ~self.snapshot.nodes.usable[plan.nodes]
-        self.blame(self.row_of[unusable], "uses a node that is not usable")
-        self._membership()
-        self._tasks()
-
-    def _membership(self) -> None:
-        """Partition, constraint, required and excluded nodes: once per distinct combination."""
-        plan, snapshot, jobs = self.plan, self.snapshot, self.snapshot.jobs
-        groups: dict[tuple[int, str, tuple[int, ...], tuple[int, ...]], list[int]]
-        groups = defaultdict(list)
-        job = self.job[self.rows]
-        columns = (plan.partition[self.rows], jobs.features[job], jobs.required[job],
-                   jobs.excluded[job])  # fmt: skip
-        keys = zip(*(column.tolist() for column in columns), strict=True)
-        for row, key in zip(self.rows.tolist(), keys, strict=True):
-            groups[key].append(row)
-        for (part, text, required, excluded), rows in groups.items():
-            if part < 0:
-                continue
-            partition = snapshot.partitions[part]
-            bounds = partition.max_nodes or NEVER
-            member = np.array(rows)
-            if not partition.up:
-                self.blame(member, f"starts in partition {partition.name}, which is down")
-            outside = (self.width[member] < partition.min_nodes) | (self.width[member] > bounds)
-            self.blame(member[outside], f"has a node count outside partition {partition.name}'s")
-            named = jobs.partitions[self.job[member]].tolist()
-            unnamed = np.array([part not in partitions for partitions in named])
-            self.blame(member[unnamed], f"did not name partition {partition.name}")
-            allowed = np.zeros(len(snapshot.nodes), dtype=bool)
-            allowed[partition.nodes] = True
-            allowed[list(excluded)] = False
-            nodes, owner = self._nodes_of(member)
-            # A job with an "or" of features fits if all its nodes match one alternative of it.
-            misfit = np.ones(len(member), dtype=bool)
-            for mask in self._matching(text):
-                wrong = ~(allowed & mask)[nodes]
-                misfit &= np.bincount(owner[wrong], minlength=len(member)) > 0
-            self.blame(member[misfit], "uses a node outside partition or constraint")
-            for node in required:
-                has = np.bincount(owner[nodes == node], minlength=len(member)) > 0
-                self.blame(member[~has], "misses a required node")
 
     def chunks(self) -> None:
         """Chunks of several kinds: rule 6."""
@@ -337,17 +268,6 @@ class _Judge:
         except RequestError:
             return []
 
-    def _tasks(self) -> None:
-        plan, jobs, rows = self.plan, self.snapshot.jobs, self.rows
-        job = self.job[rows]
-        total = np.bincount(self.row_of, weights=plan.tasks, minlength=len(plan))[rows]
-        self.blame(rows[total != jobs.tasks[job]], "does not hold its tasks")
-        per_node_job = self.job[self.row_of]
-        bound = jobs.max_tasks_per_node[per_node_job]
-        idle = (jobs.tasks[per_node_job] > 0) & (plan.tasks < 1)
-        many = (bound > 0) & (plan.tasks > bound)
-        self.blame(self.row_of[idle | many], "has too few or too many tasks on a node")
-
     def reservations(self) -> None:
         plan, snapshot, jobs = self.plan, self.snapshot, self.snapshot.jobs
         if not snapshot.reservations:
@@ -370,126 +290,7 @@ class _Judge:
             wrong = ~within | (start_s < reservation.start_s) | (start_s >= reservation.end_s)
             self.blame(self.row_of[mine & wrong], f"leaves its reservation {reservation.name}")
 
-    def usage(self) -> None:
-        """No node oversubscribed at any second: one sweep over all nodes and times."""
-        plan, snapshot, jobs = self.plan, self.snapshot, self.snapshot.jobs
-        if len(plan.nodes) == 0:
-            return
-        running = snapshot.running
-        job = self.job[self.row_of]
-        want = self._wants()
-        self.blame(
-            self.row_of[(want > snapshot.nodes.capacity[plan.nodes]).any(axis=1)],
-            "wants more than a node has",
-        )
-        whole = jobs.exclusive[job]
-        held = np.repeat(np.arange(len(running)), np.diff(running.indptr))
-        key = np.concatenate((running.nodes, plan.nodes))
-        start_s = np.concatenate((np.full(len(held), snapshot.now_s), plan.start_s[self.row_of]))
-        end_s = np.concatenate((running.end_s[held], plan.end_s[self.row_of]))
-        # Where everybody has nodes for himself it is enough, and quicker, that nobody meets.
-        if whole.all() and _disjoint(snapshot.now_s, key, start_s, end_s):
-            return
-        capacity = _with_seats(snapshot.nodes.capacity, np.full(len(snapshot.nodes), _WHOLE))
-        planned = _with_seats(want, np.where(whole, _WHOLE, 1))
-        present = _with_seats(running.use, np.where(running.exclusive[held], _WHOLE, 1))
-        over = _oversubscribed(
-            snapshot.now_s,
-            key=key,
-            start_s=start_s,
-            end_s=end_s,
-            amount=np.concatenate((present, planned)),
-            capacity=capacity,
-            n_present=len(held),
-        )
-        self.blame(self.row_of[over], "oversubscribes a node")
-
-    def licences(self) -> None:
-        snapshot, plan, rows = self.snapshot, self.plan, self.rows
-        running, n_licences = snapshot.running, len(snapshot.licences)
-        if n_licences == 0 or len(rows) == 0:
-            return
-        users = rows[snapshot.jobs.licences[self.job[rows]].any(axis=1)]
-        present = np.flatnonzero(running.licences.any(axis=1))
-        over = _oversubscribed(
-            snapshot.now_s,
-            key=np.zeros(len(present) + len(users), dtype=np.int64),
-            start_s=np.concatenate((np.full(len(present), snapshot.now_s), plan.start_s[users])),
-            end_s=np.concatenate((running.end_s[present], plan.end_s[users])),
-            amount=np.concatenate(
-                (running.licences[present], snapshot.jobs.licences[self.job[users]])
-            ),
-            capacity=snapshot.licence_total.reshape(1, -1),
-            n_present=len(present),
-        )
-        self.blame(users[over], "oversubscribes a licence")
-
     def rules(self, site: Site) -> None:
         """The rules of the site: rule 8."""
         for row, text in broken_rules(self.snapshot, site, self.plan):
             self.blame(np.array([row]), text)
-
-
-def _with_seats(amount: NDArray[np.int64], seats: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.concatenate((amount, seats[:, None]), axis=1)
-
-
-def _spans(
-    now_s: int, start_s: NDArray[np.int64], end_s: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Begins and ends counted from now and bounded; an end in the past is the next second."""
-    begin = np.clip(start_s - now_s, 0, _LARGEST_SPAN_S)
-    return begin, np.clip(np.maximum(end_s - now_s, begin + 1), 0, _LARGEST_SPAN_S + 1)
-
-
-def _disjoint(
-    now_s: int, key: NDArray[np.int32], start_s: NDArray[np.int64], end_s: NDArray[np.int64]
-) -> bool:
-    """Whether no two intervals of one key overlap."""
-    begin, end = _spans(now_s, start_s, end_s)
-    order = np.argsort((key.astype(np.int64) << 41) | begin)
-    key, begin, end = key[order], begin[order], end[order]
-    return not ((key[1:] == key[:-1]) & (begin[1:] < end[:-1])).any()
-
-
-def _oversubscribed(
-    now_s: int,
-    *,
-    key: NDArray[np.int64] | NDArray[np.int32],
-    start_s: NDArray[np.int64],
-    end_s: NDArray[np.int64],
-    amount: NDArray[np.int64],
-    capacity: NDArray[np.int64],
-    n_present: int,
-) -> NDArray[np.intp]:
-    """Which planned intervals start where a capacity is exceeded.
-
-    Because every interval gives back what it takes, one running sum over all keys in order is
-    each key's own usage.
-
-    Args:
-        now_s: the beginning of time.
-        key: (n,) what is used, a row of `capacity`.
-        start_s: (n,) begin of each half-open interval.
-        end_s: (n,) its end; one in the past counts as the next second.
-        amount: (n, R).
-        capacity: (n_keys, R).
-        n_present: the first intervals are of running jobs, the others are judged.
-
-    Returns:
-        Positions among the judged intervals.
-    """
-    n = len(key)
-    begin, end = _spans(now_s, start_s, end_s)
-    # At one second: ends, then running jobs, then the plan.
-    rank = np.concatenate((np.where(np.arange(n) < n_present, 1, 2), np.zeros(n, dtype=np.int64)))
-    when = np.concatenate((begin, end))
-    where = np.concatenate((key, key)).astype(np.int64)
-    order = np.argsort((where << 43) | (when << 2) | rank)
-    change = np.concatenate((amount, -amount))[order]
-    used = np.cumsum(change, axis=0)
-    judged = (order >= n_present) & (order < n)
-    # Who takes nothing of what running jobs oversubscribe adds nothing to it.
-    over = judged & ((used > capacity[where[order]]) & (change > 0)).any(axis=1)
-    result: NDArray[np.intp] = np.unique(order[over]) - n_present
-    return result

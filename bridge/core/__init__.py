@@ -12,6 +12,7 @@ every kernel keeps (half-open intervals, depth, saturation at ``NEVER``) stand i
 * ``Tree``: switches; what jobs pay for hops across them, and node sets that pay little.
 * ``RepairNetwork``: a network that says where annealing puts jobs back.
 * ``search_orders``: the order of jobs whose plan costs least.
+* ``judge``: what is wrong with a plan; it shares nothing with what plans.
 * ``Alarm``: what who lives by a clock hands to a kernel; kernels themselves count steps.
 * ``HostlistFolder``: sets of node indices as Slurm hostlists.
 * ``pack_nodes`` and ``unpack_nodes``: the bitsets in which node sets are given.
@@ -29,6 +30,7 @@ from bridge.core._core import (
     BookPlan,
     ClockAlarm,
     Decoding,
+    Fault,
     HopMetric,
     HostlistFolder,
     NodePlan,
@@ -42,6 +44,7 @@ from bridge.core._core import (
     Tree,
     UsageVector,
     WidthRule,
+    judge,
     map_counts,
     plan_counts,
     plan_nodes,
@@ -62,6 +65,7 @@ __all__ = [
     "Bookings",
     "ClockAlarm",
     "Decoding",
+    "Fault",
     "HopMetric",
     "HostlistFolder",
     "NodePlan",
@@ -75,6 +79,7 @@ __all__ = [
     "Tree",
     "UsageVector",
     "WidthRule",
+    "judge",
     "map_counts",
     "pack_nodes",
     "plan_counts",

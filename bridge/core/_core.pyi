@@ -34,6 +34,8 @@ from bridge.core._book import Book as Book
 from bridge.core._book import Bookings as Bookings
 from bridge.core._book import BookPlan as BookPlan
 from bridge.core._book import TermMode as TermMode
+from bridge.core._judge import Fault as Fault
+from bridge.core._judge import judge as judge
 from bridge.core._orders import Decoding as Decoding
 from bridge.core._orders import OrderFound as OrderFound
 from bridge.core._orders import Stopped as Stopped

@@ -25,7 +25,10 @@ struct Need {
 
 class Timelines {
   public:
-    Timelines(size_t n_nodes, size_t columns) : columns_(columns), nodes_(n_nodes) {}
+    explicit Timelines(size_t columns) : columns_(columns) {}
+
+    // Makes room for so many nodes.
+    void begin(size_t n_nodes) { nodes_.resize(n_nodes); }
 
     size_t columns() const { return columns_; }
 

@@ -10,7 +10,8 @@ namespace bridge {
 NodeGroups::NodeGroups(const NodeProblem &problem, const NodeClasses &classes,
                        const Timelines &timelines, bool apart)
     : n_class_(problem.n_class), owner_(problem.n_nodes), place_(problem.n_nodes),
-      lines_(problem.n_nodes, timelines.columns()) {
+      lines_(timelines.columns()) {
+    lines_.begin(problem.n_nodes);
     std::vector<int32_t> order(problem.n_nodes);
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {

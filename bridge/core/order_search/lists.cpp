@@ -46,6 +46,7 @@ ListsDecoder::ListsDecoder(const NodeProblem &problem)
         }
     }
     if (named) {
+        open_timelines();
         groups_ = std::make_unique<NodeGroups>(problem, classes_, timelines_, apart);
     }
     find_shapes();

@@ -202,6 +202,7 @@ NB_MODULE(_core, m) {
     define_usage(m);
     define_tree(m);
     define_neural(m);
+    define_judge(m);
     nb::class_<HostlistFolder>(m, "HostlistFolder")
         .def(nb::init<const std::vector<std::string> &>(), "names"_a)
         .def("fold", &fold_py, "nodes"_a)

@@ -23,6 +23,9 @@ void define_usage(nanobind::module_ &m);
 // Adds Tree and HopMetric.
 void define_tree(nanobind::module_ &m);
 
+// Adds judge and its codes.
+void define_judge(nanobind::module_ &m);
+
 // Adds RepairNetwork.
 void define_neural(nanobind::module_ &m);
 

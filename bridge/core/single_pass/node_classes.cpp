@@ -38,6 +38,10 @@ void NodeClasses::find_types(const NodeProblem &problem) {
     std::vector<int64_t> greatest(n_res_, 0);
     for (size_t node = 0; node < problem.n_nodes; ++node) {
         const int64_t *capacity = capacity_of(node);
+        if (node > 0 && std::equal(capacity, capacity + n_res_, capacity_of(node - 1))) {
+            node_type_.push_back(node_type_.back()); // neighbours are mostly alike
+            continue;
+        }
         const auto [at, is_new] = known.try_emplace(
             std::vector<int64_t>(capacity, capacity + n_res_), static_cast<uint32_t>(known.size()));
         if (is_new) {

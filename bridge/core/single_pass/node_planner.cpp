@@ -9,7 +9,7 @@ namespace bridge {
 
 NodePlanner::NodePlanner(const NodeProblem &problem)
     : problem_(problem), classes_(problem), wants_(problem, classes_),
-      timelines_(problem.n_nodes, problem.n_res + 1), choice_(problem.select, classes_, timelines_),
+      timelines_(problem.n_res + 1), choice_(problem.select, classes_, timelines_),
       chosen_(problem.n_jobs), recent_(problem.n_class, RecentStarts(problem.n_res + 3)),
       node_pool_(problem.n_nodes, FREE) {
     take_running();
@@ -32,23 +32,37 @@ NodePlanner::NodePlanner(const NodeProblem &problem)
 }
 
 void NodePlanner::take_running() {
-    const size_t columns = problem_.n_res + 1;
     held_until_.assign(problem_.n_nodes, 0);
+    for (size_t run = 0; run < problem_.n_run; ++run) {
+        const int64_t end = std::max(problem_.run_end[run], problem_.now + 1);
+        for (int64_t i = problem_.run_indptr[run]; i < problem_.run_indptr[run + 1]; ++i) {
+            int64_t &until = held_until_[static_cast<size_t>(problem_.run_nodes[i])];
+            until = std::max(until, end);
+        }
+    }
+}
+
+// Nodes that are only ever planned as numbers need no timelines.
+void NodePlanner::open_timelines() {
+    if (timelines_open_) {
+        return;
+    }
+    timelines_open_ = true;
+    const size_t columns = problem_.n_res + 1;
     std::vector<std::vector<Timelines::Holder>> holders(problem_.n_nodes);
     for (size_t run = 0; run < problem_.n_run; ++run) {
         const int64_t end = std::max(problem_.run_end[run], problem_.now + 1);
         for (int64_t i = problem_.run_indptr[run]; i < problem_.run_indptr[run + 1]; ++i) {
-            const auto node = static_cast<size_t>(problem_.run_nodes[i]);
             const int64_t *use = problem_.run_use + static_cast<size_t>(i) * problem_.n_res;
             std::vector<int64_t> taken(columns, 0);
             taken[0] = problem_.run_exclusive[run] ? WHOLE : 1;
             if (!problem_.run_exclusive[run]) {
                 std::copy_n(use, problem_.n_res, taken.begin() + 1);
             }
-            holders[node].push_back({end, std::move(taken)});
-            held_until_[node] = std::max(held_until_[node], end);
+            holders[static_cast<size_t>(problem_.run_nodes[i])].push_back({end, std::move(taken)});
         }
     }
+    timelines_.begin(problem_.n_nodes);
     std::vector<int64_t> amounts(columns, WHOLE);
     free_now_.resize(problem_.n_nodes * columns);
     planned_later_.assign(problem_.n_nodes, 0);

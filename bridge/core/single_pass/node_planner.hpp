@@ -40,7 +40,8 @@ class NodePlanner {
     const NodeProblem &problem_;
     NodeClasses classes_;
     Wants wants_;
-    Timelines timelines_;
+    Timelines timelines_; // of no node yet, until they are opened
+    bool timelines_open_ = false;
     NodeChoice choice_;
     std::vector<CountProfile> counters_;
     NodePlanResult result_;
@@ -64,6 +65,7 @@ class NodePlanner {
     std::vector<int64_t> pool_limits_;
 
     void take_running();
+    void open_timelines(); // before a job is planned on nodes by name
     void take_counters();
 
     void write_sets();

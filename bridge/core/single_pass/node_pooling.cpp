@@ -118,6 +118,7 @@ std::vector<NodePlanner::Option> NodePlanner::options_of(const std::vector<size_
 }
 
 void NodePlanner::fix(const std::vector<int32_t> &nodes) {
+    open_timelines();
     for (const int32_t node : nodes) {
         const int32_t pool = node_pool_[static_cast<size_t>(node)];
         if (pool >= 0) {

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+// judge as Python sees it: reads the columns of a snapshot and a plan by their names, and sees to
+// it that they fit together.
+#include "python/module.hpp"
+
+#include <nanobind/ndarray.h>
+
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "judge/judge.hpp"
+
+namespace bridge {
+
+namespace nb = nanobind;
+
+namespace {
+
+// A column of a table. Unlike those of the kernels it may be of another type, or not contiguous:
+// a plan is judged as it is.
+template <typename T> class View {
+  public:
+    View(nb::handle table, const char *name, size_t dimensions = 1) : name_(name) {
+        const nb::object given = table.attr(name);
+        if (!nb::try_cast(given, array_, true) || array_.ndim() != dimensions) {
+            refuse("is no column");
+        }
+    }
+    View &rows(size_t n) {
+        if (array_.shape(0) != n) {
+            refuse("has " + std::to_string(array_.shape(0)) + " rows, not " + std::to_string(n));
+        }
+        return *this;
+    }
+    View &columns(size_t n) {
+        if (array_.shape(1) != n) {
+            refuse("has " + std::to_string(array_.shape(1)) + " columns, not " + std::to_string(n));
+        }
+        return *this;
+    }
+    View &below(size_t n) {
+        if (!all_below(n)) {
+            refuse("points outside");
+        }
+        return *this;
+    }
+    View &offsets(size_t n) {
+        if (!ascends() || static_cast<size_t>(data()[size() - 1]) != n) {
+            refuse("holds no offsets");
+        }
+        return *this;
+    }
+    bool all_below(size_t n) const {
+        for (size_t i = 0; i < size(); ++i) {
+            if (data()[i] < 0 || static_cast<size_t>(data()[i]) >= n) {
+                return false;
+            }
+        }
+        return true;
+    }
+    bool ascends() const {
+        for (size_t i = 0; i < size(); ++i) {
+            if (i == 0 ? data()[0] != 0 : data()[i] < data()[i - 1]) {
+                return false;
+            }
+        }
+        return size() > 0;
+    }
+    const T *data() const { return array_.data(); }
+    size_t size() const { return array_.shape(0); }
+    size_t width() const { return array_.shape(1); }
+
+  private:
+    const char *name_;
+    nb::ndarray<const T, nb::c_contig, nb::device::cpu> array_;
+
+    [[noreturn]] void refuse(const std::string &what) const {
+        throw nb::value_error((std::string(name_) + " " + what).c_str());
+    }
+};
+
+// A column of Python objects.
+class Objects {
+  public:
+    Objects(nb::handle table, const char *name, size_t rows) : column_(table.attr(name)) {
+        if (PyObject_GetBuffer(column_.ptr(), &view_, PyBUF_FULL_RO) != 0) {
+            throw nb::python_error();
+        }
+        const bool fits = view_.ndim == 1 && view_.itemsize == sizeof(PyObject *) &&
+                          view_.format != nullptr && std::string(view_.format) == "O" &&
+                          static_cast<size_t>(view_.shape[0]) == rows;
+        if (!fits) {
+            PyBuffer_Release(&view_);
+            throw nb::value_error((std::string(name) + " is no column of objects").c_str());
+        }
+    }
+    Objects(const Objects &) = delete;
+    Objects &operator=(const Objects &) = delete;
+    ~Objects() { PyBuffer_Release(&view_); }
+
+    nb::handle operator[](size_t row) const {
+        const char *at =
+            static_cast<const char *>(view_.buf) + static_cast<Py_ssize_t>(row) * view_.strides[0];
+        return *reinterpret_cast<PyObject *const *>(at);
+    }
+
+  private:
+    nb::object column_;
+    Py_buffer view_{};
+};
+
+void append(NodeLists &lists, nb::handle nodes) {
+    const nb::tuple members = nb::borrow<nb::tuple>(nodes);
+    for (const nb::handle node : members) {
+        lists.nodes.push_back(nb::cast<int64_t>(node));
+    }
+    lists.offsets.push_back(lists.nodes.size());
+}
+
+bool holds(nb::handle numbers, int64_t wanted) {
+    for (const nb::handle number : nb::borrow<nb::tuple>(numbers)) {
+        if (nb::cast<int64_t>(number) == wanted) {
+            return true;
+        }
+    }
+    return false;
+}
+
+nb::object judge_py(nb::object snapshot, nb::object plan, nb::callable matching, nb::object want) {
+    JudgedPlan judged{};
+    const nb::object jobs = snapshot.attr("jobs");
+    const nb::object nodes = snapshot.attr("nodes");
+    const nb::object running = snapshot.attr("running");
+
+    // The plan: what does not even fit together is told in words.
+    const View<int32_t> job(plan, "job");
+    const View<int64_t> start(plan, "start_s");
+    const View<int64_t> end(plan, "end_s");
+    const View<int32_t> partition(plan, "partition");
+    const View<int64_t> indptr(plan, "indptr");
+    const View<int32_t> held(plan, "nodes");
+    const View<int32_t> tasks(plan, "tasks");
+    const nb::object reasons = plan.attr("reasons");
+    const size_t n_rows = job.size();
+    const View<int64_t> capacity(nodes, "capacity", 2);
+    const size_t n_jobs = nb::len(jobs);
+    const size_t n_nodes = capacity.size();
+    const nb::tuple partitions = nb::borrow<nb::tuple>(snapshot.attr("partitions"));
+    const int64_t now = nb::cast<int64_t>(snapshot.attr("now_s"));
+    const int64_t made_for = nb::cast<int64_t>(plan.attr("now_s"));
+    if (start.size() != n_rows || end.size() != n_rows || partition.size() != n_rows ||
+        nb::len(reasons) != n_rows || indptr.size() != n_rows + 1) {
+        return nb::str("columns of different length");
+    }
+    if (!indptr.ascends()) {
+        return nb::str("node offsets do not ascend from 0");
+    }
+    if (static_cast<size_t>(indptr.data()[n_rows]) != held.size() || tasks.size() != held.size()) {
+        return nb::str("node offsets do not match the nodes");
+    }
+    if (!job.all_below(n_jobs)) {
+        return nb::str("a row of an unknown job");
+    }
+    if (!held.all_below(n_nodes)) {
+        return nb::str("an unknown node");
+    }
+    for (size_t row = 0; row < n_rows; ++row) {
+        if (partition.data()[row] < -1 ||
+            partition.data()[row] >= static_cast<int32_t>(partitions.size())) {
+            return nb::str("an unknown partition");
+        }
+    }
+    if (made_for != now) {
+        const std::string text = "made for second " + std::to_string(made_for) + ", not ";
+        return nb::str((text + std::to_string(now)).c_str());
+    }
+
+    // The world.
+    const View<int64_t> totals(snapshot, "licence_total");
+    const size_t n_res = capacity.width();
+    const size_t n_licences = totals.size();
+    const auto of_jobs = [&](auto &&column) -> auto { return column.rows(n_jobs); };
+    const auto array_tasks = of_jobs(View<int64_t>(jobs, "array_tasks"));
+    const auto array_startable = of_jobs(View<int64_t>(jobs, "array_startable"));
+    const auto hold = of_jobs(View<int8_t>(jobs, "hold"));
+    const auto begin = of_jobs(View<int64_t>(jobs, "begin_s"));
+    const auto eligible = of_jobs(View<int64_t>(jobs, "eligible_s"));
+    const auto limit = of_jobs(View<int64_t>(jobs, "time_limit_s"));
+    const auto least = of_jobs(View<int64_t>(jobs, "least_time_s"));
+    const auto deadline = of_jobs(View<int64_t>(jobs, "deadline_s"));
+    const auto fixed = of_jobs(View<bool>(jobs, "fixed"));
+    const auto min_nodes = of_jobs(View<int64_t>(jobs, "min_nodes"));
+    const auto max_nodes = of_jobs(View<int64_t>(jobs, "max_nodes"));
+    const auto rule = of_jobs(View<int8_t>(jobs, "width_rule"));
+    const auto job_tasks = of_jobs(View<int64_t>(jobs, "tasks"));
+    const auto most_tasks = of_jobs(View<int64_t>(jobs, "max_tasks_per_node"));
+    const auto per_node = of_jobs(View<int64_t>(jobs, "per_node", 2)).columns(n_res);
+    const auto per_task = of_jobs(View<int64_t>(jobs, "per_task", 2)).columns(n_res);
+    const auto exclusive = of_jobs(View<bool>(jobs, "exclusive"));
+    const auto licences = of_jobs(View<int64_t>(jobs, "licences", 2)).columns(n_licences);
+    const auto usable = View<bool>(nodes, "usable").rows(n_nodes);
+
+    const View<int64_t> run_end(running, "end_s");
+    const size_t n_run = run_end.size();
+    const auto run_nodes = View<int32_t>(running, "nodes").below(n_nodes);
+    const auto run_indptr =
+        View<int64_t>(running, "indptr").rows(n_run + 1).offsets(run_nodes.size());
+    const auto run_use = View<int64_t>(running, "use", 2).rows(run_nodes.size()).columns(n_res);
+    const auto run_exclusive = View<bool>(running, "exclusive").rows(n_run);
+    const auto run_licences = View<int64_t>(running, "licences", 2).rows(n_run).columns(n_licences);
+
+    std::vector<View<int32_t>> members; // of partitions
+    members.reserve(partitions.size());
+    for (const nb::handle part : partitions) {
+        members.emplace_back(part, "nodes").below(n_nodes);
+        judged.partitions.push_back(
+            {nb::cast<bool>(part.attr("up")), nb::cast<int64_t>(part.attr("min_nodes")),
+             nb::cast<int64_t>(part.attr("max_nodes")), nb::cast<int64_t>(part.attr("max_time_s")),
+             nb::cast<int64_t>(part.attr("default_time_s")), members.back().data(),
+             members.back().size()});
+    }
+
+    // What jobs ask for in lists and words.
+    const Objects named(jobs, "partitions", n_jobs);
+    const Objects features(jobs, "features", n_jobs);
+    const Objects required(jobs, "required", n_jobs);
+    const Objects excluded(jobs, "excluded", n_jobs);
+    std::vector<nb::ndarray<const bool, nb::c_contig, nb::device::cpu>> masks;
+    nb::dict known; // constraint to its number
+    const auto constraint_of = [&](nb::handle text) {
+        if (known.contains(text)) {
+            return nb::cast<int32_t>(known[text]);
+        }
+        const auto number = static_cast<int32_t>(judged.constraints.size());
+        known[text] = number;
+        judged.constraints.emplace_back();
+        for (const nb::handle one : nb::borrow<nb::list>(matching(text))) {
+            masks.push_back(nb::cast<nb::ndarray<const bool, nb::c_contig, nb::device::cpu>>(one));
+            if (masks.back().size() != n_nodes) {
+                throw nb::value_error("matching does not fit the nodes");
+            }
+            judged.constraints.back().push_back(masks.back().data());
+        }
+        return number;
+    };
+    const nb::object said = nb::steal(PySequence_Fast(reasons.ptr(), "reasons are no sequence"));
+    if (!said.is_valid()) {
+        throw nb::python_error();
+    }
+    judged.reasoned.resize(n_rows);
+    judged.named.resize(n_rows);
+    judged.constraint.assign(n_rows, -1);
+    for (size_t row = 0; row < n_rows; ++row) {
+        const auto at = static_cast<size_t>(job.data()[row]);
+        PyObject *reason = PySequence_Fast_GET_ITEM(said.ptr(), static_cast<Py_ssize_t>(row));
+        judged.reasoned[row] = reason != Py_None ? 1 : 0;
+        if (partition.data()[row] < 0) { // then nothing is asked of its nodes
+            judged.required.offsets.push_back(judged.required.nodes.size());
+            judged.excluded.offsets.push_back(judged.excluded.nodes.size());
+            continue;
+        }
+        judged.named[row] = holds(named[at], partition.data()[row]) ? 1 : 0;
+        append(judged.required, required[at]);
+        append(judged.excluded, excluded[at]);
+        if (nb::len(features[at]) > 0) {
+            judged.constraint[row] = constraint_of(features[at]);
+        }
+    }
+    nb::ndarray<const int64_t, nb::c_contig, nb::device::cpu> wanted;
+    if (!want.is_none()) {
+        wanted = nb::cast<decltype(wanted)>(want());
+        if (wanted.size() != held.size() * n_res) {
+            throw nb::value_error("want does not fit the nodes");
+        }
+        judged.want = wanted.data();
+    }
+
+    judged.now = now;
+    judged.n_jobs = n_jobs;
+    judged.array_tasks = array_tasks.data();
+    judged.array_startable = array_startable.data();
+    judged.hold = hold.data();
+    judged.begin_s = begin.data();
+    judged.eligible_s = eligible.data();
+    judged.time_limit_s = limit.data();
+    judged.least_time_s = least.data();
+    judged.deadline_s = deadline.data();
+    judged.fixed = fixed.data();
+    judged.min_nodes = min_nodes.data();
+    judged.max_nodes = max_nodes.data();
+    judged.width_rule = rule.data();
+    judged.job_tasks = job_tasks.data();
+    judged.max_tasks_per_node = most_tasks.data();
+    judged.per_node = per_node.data();
+    judged.per_task = per_task.data();
+    judged.exclusive = exclusive.data();
+    judged.job_licences = licences.data();
+    judged.n_nodes = n_nodes;
+    judged.n_res = n_res;
+    judged.usable = usable.data();
+    judged.capacity = capacity.data();
+    judged.n_licences = n_licences;
+    judged.licence_total = totals.data();
+    judged.n_run = n_run;
+    judged.run_indptr = run_indptr.data();
+    judged.run_nodes = run_nodes.data();
+    judged.run_use = run_use.data();
+    judged.run_end = run_end.data();
+    judged.run_exclusive = run_exclusive.data();
+    judged.run_licences = run_licences.data();
+    judged.n_rows = n_rows;
+    judged.job = job.data();
+    judged.start_s = start.data();
+    judged.end_s = end.data();
+    judged.partition = partition.data();
+    judged.indptr = indptr.data();
+    judged.nodes = held.data();
+    judged.tasks = tasks.data();
+    std::vector<Finding> findings;
+    {
+        nb::gil_scoped_release release;
+        findings = judge(judged);
+    }
+    nb::list told;
+    for (const Finding &one : findings) {
+        told.append(nb::make_tuple(one.fault, one.row, one.found, one.allowed));
+    }
+    return told;
+}
+
+} // namespace
+
+void define_judge(nb::module_ &m) {
+    nb::enum_<Fault>(m, "Fault", nb::is_arithmetic())
+        .value("NO_ROW", Fault::NO_ROW)
+        .value("TOO_MANY_STARTS", Fault::TOO_MANY_STARTS)
+        .value("NODES_WITHOUT_START", Fault::NODES_WITHOUT_START)
+        .value("NO_REASON", Fault::NO_REASON)
+        .value("IN_THE_PAST", Fault::IN_THE_PAST)
+        .value("HELD_BACK", Fault::HELD_BACK)
+        .value("BEFORE_BEGIN", Fault::BEFORE_BEGIN)
+        .value("NO_PARTITION", Fault::NO_PARTITION)
+        .value("BEFORE_FIXED", Fault::BEFORE_FIXED)
+        .value("AFTER_FIXED", Fault::AFTER_FIXED)
+        .value("AFTER_DEADLINE", Fault::AFTER_DEADLINE)
+        .value("WRONG_LENGTH", Fault::WRONG_LENGTH)
+        .value("PARTITION_TIME", Fault::PARTITION_TIME)
+        .value("WRONG_WIDTH", Fault::WRONG_WIDTH)
+        .value("WIDTH_RULE", Fault::WIDTH_RULE)
+        .value("OUT_OF_ORDER", Fault::OUT_OF_ORDER)
+        .value("UNUSABLE", Fault::UNUSABLE)
+        .value("PARTITION_DOWN", Fault::PARTITION_DOWN)
+        .value("PARTITION_WIDTH", Fault::PARTITION_WIDTH)
+        .value("PARTITION_UNNAMED", Fault::PARTITION_UNNAMED)
+        .value("OUTSIDE", Fault::OUTSIDE)
+        .value("MISSES_REQUIRED", Fault::MISSES_REQUIRED)
+        .value("WRONG_TASKS", Fault::WRONG_TASKS)
+        .value("TASKS_ON_NODE", Fault::TASKS_ON_NODE)
+        .value("TOO_LARGE", Fault::TOO_LARGE)
+        .value("NODE_OVERSUBSCRIBED", Fault::NODE_OVERSUBSCRIBED)
+        .value("LICENCE_OVERSUBSCRIBED", Fault::LICENCE_OVERSUBSCRIBED);
+    using namespace nb::literals;
+    m.def("judge", &judge_py, "snapshot"_a, "plan"_a, "matching"_a, "want"_a.none());
+}
+
+} // namespace bridge
