@@ -112,8 +112,12 @@ class _Bench:
     def __init__(self, snapshot: Snapshot, plan: Plan) -> None:
         self.snapshot, self.plan = snapshot, plan
         self.found: list[Violation] = []
-        none = np.zeros((len(plan.nodes), 0), dtype=np.int32)
-        self._groups = plan.groups if plan.groups is not None else none
+
+    @cached_property
+    def _groups(self) -> NDArray[np.int32]:
+        """(nnz, G) chunks of each kind."""
+        none = np.zeros((len(self.plan.nodes), 0), dtype=np.int32)
+        return self.plan.groups if self.plan.groups is not None else none
 
     @cached_property
     def rows(self) -> NDArray[np.intp]:
@@ -140,8 +144,8 @@ class _Bench:
     def _mixed(self) -> NDArray[np.bool_]:
         """(n_jobs,) which ask for chunks of several kinds."""
         asked = self.snapshot.jobs.chunks
-        mixed = np.zeros(len(asked), dtype=bool)
-        for at in np.flatnonzero(asked.astype(bool)).tolist():
+        mixed = asked.astype(bool)
+        for at in np.flatnonzero(mixed).tolist() if mixed.any() else ():
             mixed[at] = len(asked[at].request.kinds) > 1
         return mixed
 
@@ -202,8 +206,10 @@ class _Bench:
     def switches(self) -> None:
         """Fabrics and leaf switches: rule 7."""
         topology, plan, jobs = self.snapshot.topology, self.plan, self.snapshot.jobs
+        if topology is None:
+            return
         several = self.rows[self.width[self.rows] > 1]
-        if topology is None or not len(several):
+        if not len(several):
             return
         parent = topology.parent.tolist()
         root = list(range(len(parent)))

@@ -12,6 +12,7 @@ every kernel keeps (half-open intervals, depth, saturation at ``NEVER``) stand i
 * ``Tree``: switches; what jobs pay for hops across them, and node sets that pay little.
 * ``RepairNetwork``: a network that says where annealing puts jobs back.
 * ``search_orders``: the order of jobs whose plan costs least.
+* ``RequestTable``: what waiting jobs ask for, worked out once for those that ask alike.
 * ``judge``: what is wrong with a plan; it shares nothing with what plans.
 * ``Alarm``: what who lives by a clock hands to a kernel; kernels themselves count steps.
 * ``HostlistFolder``: sets of node indices as Slurm hostlists.
@@ -33,10 +34,12 @@ from bridge.core._core import (
     Fault,
     HopMetric,
     HostlistFolder,
+    LoweredRows,
     NodePlan,
     OrderFound,
     RepairNetwork,
     Replay,
+    RequestTable,
     Select,
     Stopped,
     Stores,
@@ -68,10 +71,12 @@ __all__ = [
     "Fault",
     "HopMetric",
     "HostlistFolder",
+    "LoweredRows",
     "NodePlan",
     "OrderFound",
     "RepairNetwork",
     "Replay",
+    "RequestTable",
     "Select",
     "Stopped",
     "Stores",

@@ -40,6 +40,8 @@ from bridge.core._orders import Decoding as Decoding
 from bridge.core._orders import OrderFound as OrderFound
 from bridge.core._orders import Stopped as Stopped
 from bridge.core._orders import search_orders as search_orders
+from bridge.core._requests import LoweredRows as LoweredRows
+from bridge.core._requests import RequestTable as RequestTable
 from bridge.core._tree import HopMetric as HopMetric
 from bridge.core._tree import Tree as Tree
 from bridge.core._tree_neural import RepairNetwork as RepairNetwork

@@ -26,6 +26,9 @@ void define_tree(nanobind::module_ &m);
 // Adds judge and its codes.
 void define_judge(nanobind::module_ &m);
 
+// Adds RequestTable and what it returns.
+void define_requests(nanobind::module_ &m);
+
 // Adds RepairNetwork.
 void define_neural(nanobind::module_ &m);
 

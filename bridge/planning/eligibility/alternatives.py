@@ -275,6 +275,11 @@ class Eligibility:
             self._opens.append(opens_s)
         return found
 
+    def begin_with(self, nodes: Iterable[NDArray[np.bool_]]) -> None:
+        """Makes the first classes: of those nodes, and of jobs without a reservation."""
+        for one in nodes:
+            self._class(one, -1)
+
     def opens_s(self, class_: int) -> int:
         """From when on a job that waits for leaf switches may use a class; 0: from now."""
         return self._opens[class_]

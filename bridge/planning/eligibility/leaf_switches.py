@@ -87,6 +87,8 @@ def announced_until_s(snapshot: Snapshot) -> NDArray[np.int64]:
 
 def next_change_s(snapshot: Snapshot) -> int | None:
     """When the next wait for leaf switches ends; None: nobody waits for any."""
+    if snapshot.topology is None:
+        return None
     waits = pending(snapshot)
     return int(waits_until_s(snapshot.jobs)[waits].min()) if waits.any() else None
 

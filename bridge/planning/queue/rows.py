@@ -5,15 +5,20 @@ A plan policy asks its kernel about the rows that can be planned (`Rows.asked`) 
 answer to `Rows.plan`, which puts it beside the rows that were not asked about.
 """
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.core import LoweredRows
 from bridge.model.job import Hold, JobTable
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.alternatives import Alternative, Eligibility
 from bridge.planning.eligibility.leaf_switches import pending, waits_until_s, wish_reason
+from bridge.planning.queue.kept_lowering import KeptLowering, kept_lowering
 from bridge.planning.queue.readable_reasons import held_reason
 from bridge.planning.queue.time_windows import end_s as ends
 from bridge.planning.queue.time_windows import latest_start_s, too_late
@@ -52,9 +57,8 @@ class Rows:
 
     Attributes:
         job: (n_rows,) row of `Snapshot.jobs`.
-        eligibility: classes and closed times of all asked rows.
         asked: (n_asked,) rows that can be planned.
-        alternatives: theirs, as columns.
+        kept, lowered: what is kept of requests, and what it says of the rows; None: nothing is.
         reasons: why a row does not start now; filled for the rows that were not asked about.
     """
 
@@ -66,11 +70,30 @@ class Rows:
             job: (n_rows,) rows of `snapshot.jobs`.
         """
         self.snapshot, self.job = snapshot, job
-        self.eligibility = Eligibility(snapshot)
         self.reasons: list[Reason | None] = [None] * len(job)
-        may = plannable(snapshot.jobs)[job]
+        self.kept = kept_lowering(snapshot)
+        self.lowered = None if self.kept is None else self.kept.lower(snapshot, job)
+        if self.kept is not None and self.lowered is not None:
+            self._take(self.kept, self.lowered)
+        else:
+            self._find()
+
+    def _take(self, kept: KeptLowering, lowered: LoweredRows) -> None:
+        """The rows by what is kept of their requests."""
+        for row in lowered.held:
+            self.reasons[row] = held_reason(self.snapshot, int(self.job[row]))
+        if refused := lowered.refused:
+            number = lowered.number
+            for row in refused:
+                self.reasons[row] = kept.refused[int(number[row])]
+        self.asked = lowered.asked
+
+    def _find(self) -> None:
+        """The rows by what they ask for in this cycle."""
+        job = self.job
+        may = plannable(self.snapshot.jobs)[job]
         for row in np.flatnonzero(~may).tolist():
-            self.reasons[row] = held_reason(snapshot, int(job[row]))
+            self.reasons[row] = held_reason(self.snapshot, int(job[row]))
         candidates = np.flatnonzero(may)
         asked: list[int] = []
         given: list[tuple[Alternative, ...]] = []
@@ -82,7 +105,33 @@ class Rows:
                 asked.append(row)
                 given.append(answer)
         self.asked = np.array(asked, dtype=np.int64)
-        self.alternatives = AlternativeColumns(given)
+        self.alternatives = alternative_columns(given)
+
+    @cached_property
+    def eligibility(self) -> Eligibility:
+        """Classes and closed times of all asked rows."""
+        found = Eligibility(self.snapshot)
+        if self.kept is not None and self.lowered is not None:
+            found.begin_with(self.kept.masks(self.lowered.classes))
+        return found
+
+    @cached_property
+    def alternatives(self) -> "AlternativeColumns":
+        """Those of the asked rows."""
+        assert self.lowered is not None  # else they are there
+        return AlternativeColumns(*self.lowered.alternatives())
+
+    @cached_property
+    def plain(self) -> bool:
+        """Whether nothing bounds when an asked row starts but its begin time, nor names nodes."""
+        jobs = self.snapshot.jobs
+        return self.lowered is not None and not (
+            jobs.deadline_s.any()
+            or jobs.fixed.any()
+            or jobs.no_place.any()
+            or len(self.snapshot.licences)
+            or self.lowered.names_nodes
+        )
 
     def not_before_s(self) -> NDArray[np.int64]:
         """(n_asked,) the earliest start each asked row allows; 0: any."""
@@ -156,6 +205,35 @@ class Rows:
             tasks: on each of `nodes`.
             groups: see `Plan.groups`.
         """
+        if self.lowered is not None:
+            columns = self.lowered.planned(start, alternative, indptr)
+        else:
+            columns = self._planned(start, alternative, indptr)
+        job, start_s, end_s, partition, offsets = columns
+        return Plan(
+            now_s=self.snapshot.now_s,
+            policy=policy,
+            job=job,
+            start_s=start_s,
+            end_s=end_s,
+            partition=partition,
+            indptr=offsets,
+            nodes=nodes,
+            tasks=tasks,
+            reasons=self._told(start_s, alternative),
+            groups=groups,
+        )
+
+    def _planned(
+        self, start: NDArray[np.int64], alternative: NDArray[np.int32], indptr: NDArray[np.int64]
+    ) -> tuple[
+        NDArray[np.int32],
+        NDArray[np.int64],
+        NDArray[np.int64],
+        NDArray[np.int32],
+        NDArray[np.int64],
+    ]:
+        """Job, start, end, partition and offsets of all rows."""
         n_rows, asked, alternatives = len(self.job), self.asked, self.alternatives
         start_s = np.full(n_rows, UNPLANNED, dtype=np.int64)
         end_s = np.zeros(n_rows, dtype=np.int64)
@@ -169,29 +247,21 @@ class Rows:
         partition[rows] = alternatives.partition[at]
         limit_s, job = alternatives.time_limit_s[at], self.job[rows]
         end_s[rows] = ends(self.snapshot.jobs, job, start[has_start], limit_s)
-        return Plan(
-            now_s=self.snapshot.now_s,
-            policy=policy,
-            job=self.job.astype(np.int32),
-            start_s=start_s,
-            end_s=end_s,
-            partition=partition,
-            indptr=np.concatenate(([0], np.cumsum(width))).astype(np.int64),
-            nodes=nodes,
-            tasks=tasks,
-            reasons=self._told(start_s, chosen),
-            groups=groups,
-        )
+        offsets = np.concatenate(([0], np.cumsum(width))).astype(np.int64)
+        return self.job.astype(np.int32), start_s, end_s, partition, offsets
 
     def _told(
-        self, start_s: NDArray[np.int64], chosen: NDArray[np.int64]
+        self, start_s: NDArray[np.int64], alternative: NDArray[np.int32]
     ) -> tuple[Reason | None, ...]:
         """The reasons, and which leaf switches rows wait for."""
+        if self.snapshot.topology is None:
+            return tuple(self.reasons)
         waits = pending(self.snapshot)
         if not waits.any():
             return tuple(self.reasons)
         until, wishes = waits_until_s(self.snapshot.jobs), self.snapshot.jobs.switches
         told, alternatives = list(self.reasons), self.alternatives
+        chosen = alternatives.chosen(alternative)
         for at in np.flatnonzero(waits[self.job[self.asked]]).tolist():
             row = int(self.asked[at])
             reason = told[row]
@@ -217,35 +287,44 @@ def gather(
     return offsets, take
 
 
+@dataclass(frozen=True)
 class AlternativeColumns:
     """The alternatives of all rows, as columns; row i has those in indptr[i]:indptr[i + 1]."""
 
-    def __init__(self, given: list[tuple[Alternative, ...]]) -> None:
-        distinct: dict[int, int] = {}  # jobs that ask alike share one tuple: tell them by identity
-        tuples: list[tuple[Alternative, ...]] = []
-        which = np.empty(len(given), dtype=np.int64)
-        for position, several in enumerate(given):
-            index = distinct.setdefault(id(several), len(tuples))
-            if index == len(tuples):
-                tuples.append(several)
-            which[position] = index
-        table = np.array(
-            [
-                (a.class_, a.partition, a.time_limit_s, a.min_nodes, a.max_nodes)
-                for several in tuples
-                for a in several
-            ],
-            dtype=np.int64,
-        ).reshape(-1, 5)
-        length = np.array([len(several) for several in tuples], dtype=np.int64)
-        offset = np.concatenate(([0], np.cumsum(length)))[which]
-        counts = length[which]
-        self.indptr = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
-        at = np.repeat(offset - self.indptr[:-1], counts) + np.arange(self.indptr[-1])
-        columns = (np.ascontiguousarray(column) for column in table[at].T)
-        self.class_, self.partition, self.time_limit_s, self.min_nodes, self.max_nodes = columns
+    indptr: NDArray[np.int64]
+    class_: NDArray[np.int64]
+    partition: NDArray[np.int64]
+    time_limit_s: NDArray[np.int64]
+    min_nodes: NDArray[np.int64]
+    max_nodes: NDArray[np.int64]
 
     def chosen(self, alternative: NDArray[np.int32]) -> NDArray[np.int64]:
         """Positions in the columns of each row's chosen alternative (its first if none)."""
         position: NDArray[np.int64] = self.indptr[:-1] + np.maximum(alternative, 0)
         return position
+
+
+def alternative_columns(given: list[tuple[Alternative, ...]]) -> AlternativeColumns:
+    """The columns of each row's alternatives."""
+    distinct: dict[int, int] = {}  # jobs that ask alike share one tuple: tell them by identity
+    tuples: list[tuple[Alternative, ...]] = []
+    which = np.empty(len(given), dtype=np.int64)
+    for position, several in enumerate(given):
+        index = distinct.setdefault(id(several), len(tuples))
+        if index == len(tuples):
+            tuples.append(several)
+        which[position] = index
+    table = np.array(
+        [
+            (a.class_, a.partition, a.time_limit_s, a.min_nodes, a.max_nodes)
+            for several in tuples
+            for a in several
+        ],
+        dtype=np.int64,
+    ).reshape(-1, 5)
+    length = np.array([len(several) for several in tuples], dtype=np.int64)
+    offset = np.concatenate(([0], np.cumsum(length)))[which]
+    counts = length[which]
+    indptr = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+    at = np.repeat(offset - indptr[:-1], counts) + np.arange(indptr[-1])
+    return AlternativeColumns(indptr, *(np.ascontiguousarray(column) for column in table[at].T))

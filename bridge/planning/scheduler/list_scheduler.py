@@ -206,8 +206,10 @@ class ListScheduler:
 def _several_kinds(rows: Rows) -> bool:
     """Whether a row asks for chunks of several kinds."""
     chunks = rows.snapshot.jobs.chunks
-    asking = np.flatnonzero(chunks.astype(bool))
-    several = [job for job in asking.tolist() if len(chunks[job].request.kinds) > 1]
+    asking = chunks.astype(bool)
+    if not asking.any():
+        return False
+    several = [job for job in np.flatnonzero(asking) if len(chunks[job].request.kinds) > 1]
     return bool(several) and bool(np.isin(rows.job[rows.asked], several).any())
 
 

@@ -6,7 +6,7 @@ apart as numbers (docs/design/0005-kernels.md). It does not know limits, FreePoo
 `bridge.planning.scheduler.booking` does.
 """
 
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,12 @@ from bridge.units import NEVER, UNPLANNED
 
 # Verdicts whose words depend on the whole job; the others' on what `_explain` compares.
 _JUDGED_ALONE = (Blocked.NEVER_NODES, Blocked.NEVER_SIZE, Blocked.NEVER_COUNTER, Blocked.TOO_LATE)
+
+_NO_CLASS, _NO_INSTANT = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int64)
+_TOLD_BY_REQUEST = (
+    Blocked.NEVER_FREED, Blocked.NOT_BEFORE, Blocked.NODES_BUSY, Blocked.PLANNED_START,
+)  # fmt: skip
+"""Verdicts whose words depend on nothing else, for jobs that name no nodes and want no licence."""
 
 
 class NodesPlan:
@@ -61,7 +67,10 @@ class NodesPlan:
         """The plan that came of `solve`, with reasons."""
         found = self._found
         assert found is not None
-        self._explain(found)
+        if self._rows.plain:
+            self._explain_plain(found)
+        else:
+            self._explain(found)
         start, alternative = found.start, found.alternative
         indptr, nodes, tasks = found.indptr, found.nodes, found.tasks
         if self._order is not None:
@@ -78,13 +87,25 @@ class NodesPlan:
 
         None: for all, as they stand there.
         """
-        return {**self._world, **self._jobs(order), "depth": UNLIMITED}
+        lowered = self._rows.lowered
+        if order is None and lowered is not None and self._rows.plain:
+            required = np.full(len(self._rows.asked), -1, dtype=np.int32)
+            none = _no_sets(-(-len(self._rows.snapshot.nodes) // 64))
+            jobs = {**lowered.columns(), "required": required, "required_nodes": none}
+        else:
+            jobs = {**self._jobs(order), "required_nodes": self._required[1]}
+        return {**self._world, **jobs, "depth": UNLIMITED}
 
     @cached_property
     def _world(self) -> dict[str, Any]:
         """The arguments that the order of the jobs leaves alone."""
         rows, snapshot, running = self._rows, self._rows.snapshot, self._rows.snapshot.running
-        b_class, b_start, b_end, b_nodes = rows.eligibility.blackouts()
+        if rows.kept is not None and rows.lowered is not None:  # nothing is ever closed then
+            class_nodes = rows.kept.class_nodes(rows.lowered.classes)
+            b_class, b_start, b_end, b_nodes = _none_closed(class_nodes.shape[1])
+        else:
+            class_nodes = rows.eligibility.class_nodes()
+            b_class, b_start, b_end, b_nodes = rows.eligibility.blackouts()
         return {
             "now": snapshot.now_s,
             "select": int(self._preference.selection),
@@ -96,13 +117,12 @@ class NodesPlan:
             "run_end": running.end_s,
             "run_exclusive": running.exclusive,
             "run_counter": np.ascontiguousarray(running.licences),
-            "class_nodes": rows.eligibility.class_nodes(),
+            "class_nodes": class_nodes,
             "blackout_class": b_class,
             "blackout_start": b_start,
             "blackout_end": b_end,
             "blackout_nodes": b_nodes,
             "counter_capacity": snapshot.licence_total,
-            "required_nodes": self._required[1],
         }
 
     @cached_property
@@ -148,6 +168,42 @@ class NodesPlan:
             "required": required,
         }
 
+    def _explain_plain(self, found: NodePlan) -> None:
+        """The same, where most of what a row waits for is told by its request and the verdict."""
+        rows = self._rows
+        kept, lowered = rows.kept, rows.lowered
+        assert kept is not None
+        assert lowered is not None
+        position = np.arange(len(rows.asked)) if self._order is None else self._order
+        asked = rows.asked[position]
+        columns = (
+            position, asked, lowered.number[asked],
+            found.alternative, found.blocked_by, found.fit_now,
+        )  # fmt: skip
+        waits, reasons = kept.waits, rows.reasons
+        for one, row, *key in zip(*(column.tolist() for column in columns), strict=True):
+            number, alternative, code, fit_now = key
+            if not code:  # it starts now
+                continue
+            reason = waits.get((number, alternative, code, fit_now))
+            if reason is None:
+                at = rows.alternatives.indptr[one] + max(alternative, 0)
+                reason = self._explainer.blocked(
+                    int(rows.job[row]),
+                    partition=int(rows.alternatives.partition[at]),
+                    min_nodes=int(rows.alternatives.min_nodes[at]),
+                    blocked=Blocked(code),
+                    fit_now=fit_now,
+                    counter=-1,
+                )
+                if code in _TOLD_BY_REQUEST:
+                    waits[number, alternative, code, fit_now] = reason
+            reasons[row] = reason
+
+    @cached_property
+    def _explainer(self) -> Explainer:
+        return Explainer(self._rows.snapshot, self._rows.eligibility)
+
     def _explain(self, found: NodePlan) -> None:
         """Gives every row that does not start now its reason; rows that wait alike share it."""
         rows, alternatives = self._rows, self._rows.alternatives
@@ -160,7 +216,7 @@ class NodesPlan:
             rows.snapshot.jobs.tasks[rows.job[rows.asked[position]]],
         )  # fmt: skip
         known: dict[tuple[object, ...], Reason] = {}
-        explainer = Explainer(rows.snapshot, rows.eligibility)
+        explainer = self._explainer
         jobs = rows.job[rows.asked[position]]
         verdicts = zip(*(c.tolist() for c in columns), strict=True)
         told = zip(position.tolist(), jobs.tolist(), verdicts, explainer.alike(jobs), strict=True)
@@ -189,6 +245,17 @@ class NodesPlan:
                 if code not in _JUDGED_ALONE:
                     known[key] = reason
             rows.reasons[rows.asked[one]] = reason
+
+
+@cache
+def _no_sets(n_words: int) -> NDArray[np.uint64]:
+    return np.zeros((0, n_words), dtype=np.uint64)
+
+
+def _none_closed(
+    n_words: int,
+) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64]]:
+    return _NO_CLASS, _NO_INSTANT, _NO_INSTANT, _no_sets(n_words)
 
 
 def _required(

@@ -16,7 +16,10 @@ from bridge.ports import Preference, Selection
 
 def rank_by_weight(snapshot: Snapshot) -> NDArray[np.int32]:
     """Ranks nodes by weight, as (n_nodes,) int32: those of one weight are of one rank."""
-    _, rank = np.unique(snapshot.nodes.weight, return_inverse=True)
+    weight = snapshot.nodes.weight
+    if not len(weight) or (weight == weight[0]).all():
+        return np.zeros(len(weight), dtype=np.int32)
+    _, rank = np.unique(weight, return_inverse=True)
     return rank.astype(np.int32)
 
 
