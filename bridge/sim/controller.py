@@ -114,6 +114,8 @@ class Controller:
         self._shown: list[int] = []
         self._shown_s = 0
         self._columns = _Columns(self.jobs)
+        self._table: RunningTable | None = None
+        self._unread: tuple[Plan, int, str | None] | None = None
         self._in_partition = np.zeros((len(system.partitions), len(system.nodes)), dtype=bool)
         for position, partition in enumerate(system.partitions):
             self._in_partition[position, partition.nodes] = True
@@ -132,6 +134,7 @@ class Controller:
     def release(self, job: int) -> Allocation:
         """Takes a running job's nodes back: it ended, was cancelled, or lost a node."""
         held = self.running.pop(job)
+        self._table = None
         self.free[held.nodes] += held.use
         self._holders[held.nodes] -= 1
         if held.exclusive:
@@ -229,27 +232,41 @@ class Controller:
         )
 
     def _running_table(self) -> RunningTable:
+        """The jobs that run; the same table as long as these are the same."""
+        if self._table is not None:
+            return self._table
         count = len(self.running)
         rows = np.fromiter(self.running, dtype=np.int64, count=count)
         held = list(self.running.values())
-        widths = np.fromiter((len(a.nodes) for a in held), dtype=np.int64, count=count)
         none = (np.zeros(0, dtype=np.int32), np.zeros((0, len(self.system.resources)), np.int64))
-        return RunningTable(
+        numbers = np.array(
+            [(a.start_s, a.limit_s, a.partition, len(a.nodes), a.exclusive) for a in held],
+            dtype=np.int64,
+        ).reshape(count, 5)
+        start_s, end_s, partition, widths, exclusive = np.ascontiguousarray(numbers.T)
+        self._table = RunningTable(
             id=self.jobs.id[rows],
             name=self.jobs.name[rows],
             user=self.jobs.user[rows],
-            start_s=np.fromiter((a.start_s for a in held), dtype=np.int64, count=count),
-            end_s=np.fromiter((a.limit_s for a in held), dtype=np.int64, count=count),
-            partition=np.fromiter((a.partition for a in held), dtype=np.int64, count=count),
-            exclusive=np.fromiter((a.exclusive for a in held), dtype=bool, count=count),
+            start_s=start_s,
+            end_s=end_s,
+            partition=partition,
+            exclusive=exclusive.astype(bool),
             licences=np.zeros((count, 0), dtype=np.int64),
             indptr=np.concatenate(([0], np.cumsum(widths))).astype(np.int64),
             nodes=np.concatenate([a.nodes for a in held]) if held else none[0],
             use=np.concatenate([a.use for a in held]) if held else none[1],
             account=self.jobs.account[rows],
         )
+        return self._table
 
     # ------------------------------------------------------------ what shall be
+
+    def _broken(self, plan: Plan, now_s: int) -> str | None:
+        """What makes a whole plan unusable; None if it can be read. Looked at once."""
+        if self._unread is None or self._unread[0] is not plan or self._unread[1] != now_s:
+            self._unread = plan, now_s, _broken(plan, now_s)
+        return self._unread[2]
 
     def announced(self, plan: Plan) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
         """What users are told by a plan for the last snapshot.
@@ -259,10 +276,11 @@ class Controller:
             the plan is stale or cannot be read.
         """
         nobody = np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.int64)
-        if _broken(plan, self._shown_s) is not None:
+        if self._broken(plan, self._shown_s) is not None:
             return nobody
         rows = plan.planned
-        rows = rows[(plan.job[rows] >= 0) & (plan.job[rows] < len(self._shown))]
+        known = (plan.job[rows] >= 0) & (plan.job[rows] < len(self._shown))
+        rows = rows if known.all() else rows[known]
         if not len(rows):
             return nobody
         jobs = np.array([self._shown[at] for at in plan.job[rows].tolist()], dtype=np.intp)
@@ -285,7 +303,7 @@ class Controller:
         Returns:
             The jobs started.
         """
-        if (why := _broken(plan, now_s if made_s is None else made_s)) is not None:
+        if (why := self._broken(plan, now_s if made_s is None else made_s)) is not None:
             self.refusals.append(Refusal(now_s, None, why))
             return []
         started: list[int] = []
@@ -332,6 +350,7 @@ class Controller:
         self._holders[nodes] += 1
         self._whole[nodes] = exclusive
         limit_s = now_s + int(self.jobs.time_limit_s[job])
+        self._table = None
         self.running[job] = Allocation(
             nodes, use, now_s, limit_s, partition, exclusive, predicted_s
         )
@@ -362,7 +381,8 @@ class Controller:
         least, most = int(jobs.min_nodes[job]), int(jobs.max_nodes[job])
         if not least <= len(nodes) <= most:
             return f"gets {len(nodes)} nodes where {least} to {most} belong"
-        if nodes.min() < 0 or nodes.max() >= len(self.nodes) or len(np.unique(nodes)) < len(nodes):
+        distinct = (nodes[1:] > nodes[:-1]).all() or len(np.unique(nodes)) == len(nodes)
+        if nodes.min() < 0 or nodes.max() >= len(self.nodes) or not distinct:
             return "gets a node that does not exist, or one twice"
         if not (self.nodes.usable[nodes] & self._in_partition[partition, nodes]).all():
             return "gets a node that is not usable or not in its partition"
@@ -409,7 +429,7 @@ def _broken(plan: Plan, now_s: int) -> str | None:
         return "has columns of different length"
     if len(plan.tasks) != nodes or plan.indptr[0] != 0 or plan.indptr[-1] != nodes:
         return "has offsets that do not fit its nodes"
-    if (np.diff(plan.indptr) < 0).any():
+    if (plan.indptr[1:] < plan.indptr[:-1]).any():
         return "has offsets that fall"
     if plan.now_s != now_s:
         return f"was made for {plan.now_s}: stale"

@@ -168,6 +168,7 @@ class _Run:
         self.decide, self.fallback, self.observe = decide, fallback, observe
         self.decision_s = decision_s
         self.controller = Controller(workload, system)
+        self.submit_s: list[int] = workload.submit_s.tolist()
         self.faults = sorted(faults, key=lambda fault: fault.at_s)
         n_jobs = len(workload)
         self.start_s = np.full(n_jobs, NEVER, dtype=np.int64)
@@ -233,10 +234,10 @@ class _Run:
         return Starts(np.concatenate(starts), np.concatenate(kept), self.gone)
 
     def _next_s(self) -> int:
-        submit_s = self.workload.submit_s
+        submit_s = self.submit_s
         return min(
             self.ends[0][0] if self.ends else NEVER,
-            int(submit_s[self.submitted]) if self.submitted < len(submit_s) else NEVER,
+            submit_s[self.submitted] if self.submitted < len(submit_s) else NEVER,
             self.faults[self.struck].at_s if self.struck < len(self.faults) else NEVER,
             self.wake_s,
             self.due.at_s if self.due is not None else NEVER,
@@ -261,13 +262,14 @@ class _Run:
         self.finished += 1
 
     def _submit(self, now_s: int) -> int:
-        last = int(np.searchsorted(self.workload.submit_s, now_s, side="right"))
-        count = 0
+        last, count = self.submitted, 0
+        while last < len(self.submit_s) and self.submit_s[last] <= now_s:
+            last += 1
         for job in range(self.submitted, last):
             if not self.cancelled[job]:
                 self.controller.submit(job)
                 count += 1
-        self.submitted = max(self.submitted, last)
+        self.submitted = last
         return count
 
     def _strike(self, now_s: int) -> int:

@@ -82,6 +82,8 @@ class Promises:
         """
         held = self.held
         first = held["first_start_s"][rows] == 0
+        if not first.any() and (held["last_start_s"][rows] == start_s).all():
+            return np.zeros(len(rows), dtype=np.int64)  # as mostly: nothing has changed
         shift: NDArray[np.int64] = np.where(first, 0, start_s - held["last_start_s"][rows])
         begun, said = rows[first], first | (shift != 0)
         held["first_start_s"][begun] = start_s[first]
