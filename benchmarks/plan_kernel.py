@@ -16,7 +16,8 @@ import os
 import platform
 import sys
 
-from bridge.cli.bench import Shape, measure
+from bridge.cli.bench import measure
+from bridge.cli.bench_workloads import Shape
 from bridge.core import UNLIMITED
 
 WHOLE = ["counts", "map", "whole_nodes"]
