@@ -23,8 +23,9 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from bridge.errors import BridgeError
 from bridge.model.plan import Plan
@@ -41,6 +42,7 @@ from bridge.rpc.controller.policy_switch import PolicySwitch
 from bridge.rpc.controller.server import SCHEDULER, Server, add_scheduler
 from bridge.rpc.controller.switches import Switches
 from bridge.rpc.operators.process import Answers, Desk, OperatorProcess, Settings
+from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.session import Session
 from bridge.rpc.transport.directories import prepare_directory
 from bridge.rpc.transport.gate import (
@@ -387,34 +389,53 @@ class Service:
             _log.warning("other settings have changed, too: they need a restart")
 
 
+_OF_SNAPSHOT: Final[dict[str, Callable[[Snapshot], float]]] = {
+    "jobs_pending": lambda snapshot: len(snapshot.jobs),
+    "jobs_running": lambda snapshot: len(snapshot.running),
+    "nodes": lambda snapshot: len(snapshot.nodes),
+    "nodes_usable": lambda snapshot: int(snapshot.nodes.usable.sum()),
+}
+_OF_STATUS: Final[dict[str, Callable[[pb.ControllerStatus], float]]] = {
+    "controller_fallbacks": lambda status: status.fallbacks,
+    "controller_fallback_seconds": lambda status: status.fallback_s,
+    "controller_lock_ms": lambda status: status.lock_ms_max,
+    "controller_round_trip_ms": lambda status: status.round_trip_ms,
+}
+
+
 class _Meter:
     """Puts cycles into metrics."""
 
     def __init__(self, metrics: Metrics, decider: Decider) -> None:
         self._metrics = metrics
         self._decider = decider
+        self._snapshot: Snapshot | None = None
+        self._status: pb.ControllerStatus | None = None
+        # Looked at when somebody asks for the page, not in every cycle.
+        for name, of_snapshot in _OF_SNAPSHOT.items():
+            metrics.watch(name, partial(self._of_snapshot, of_snapshot))
+        for name, of_status in _OF_STATUS.items():
+            metrics.watch(name, partial(self._of_status, of_status))
+
+    def _of_snapshot(self, value: Callable[[Snapshot], float]) -> float:
+        return 0.0 if self._snapshot is None else float(value(self._snapshot))
+
+    def _of_status(self, value: Callable[[pb.ControllerStatus], float]) -> float:
+        return 0.0 if self._status is None else float(value(self._status))
 
     def cycle(self, report: CycleReport) -> None:
         metrics = self._metrics
         for (outcome, code), count in report.outcomes.items():
             metrics.fate(outcome, code, count)
         if report.status is not None:
-            status = report.status
-            metrics.set("controller_fallbacks", status.fallbacks)
-            metrics.set("controller_fallback_seconds", status.fallback_s)
-            metrics.set("controller_lock_ms", status.lock_ms_max)
-            metrics.set("controller_round_trip_ms", status.round_trip_ms)
+            self._status = report.status
         if report.published is None or report.decisions is None:
             metrics.need_full()
             return
         metrics.cycle(wall_s=report.wall_s, plan_s=report.plan_s, failures=self._decider.failures)
         for kind, count in report.decisions.by_kind.items():
             metrics.decided(kind, count)
-        snapshot = report.published.snapshot
-        metrics.set("jobs_pending", len(snapshot.jobs))
-        metrics.set("jobs_running", len(snapshot.running))
-        metrics.set("nodes", len(snapshot.nodes))
-        metrics.set("nodes_usable", int(snapshot.nodes.usable.sum()))
+        self._snapshot = report.published.snapshot
         metrics.set("jobs_set_aside", report.telemetry.set_aside)
         if (dispatched := report.telemetry.dispatched) is not None:
             metrics.dispatched(dispatched)
@@ -451,10 +472,16 @@ class _Reader:
     def __init__(self, switch: PolicySwitch) -> None:
         self._switch = switch
         self._told: tuple[str, ...] = ()
+        self._read: tuple[object, ...] | None = None
 
     def cycle(self, report: CycleReport) -> None:
-        if report.published is not None:
-            self.read(report.published.snapshot)
+        if report.published is None:
+            return
+        snapshot = report.published.snapshot
+        now = (self._switch.changes, snapshot.resources, snapshot.licences)
+        if now != self._read:
+            self._read = now
+            self.read(snapshot)
 
     def read(self, snapshot: Snapshot) -> None:
         """Compares the rules in force with what there is."""

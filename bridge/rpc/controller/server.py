@@ -77,6 +77,8 @@ class Server:
             ("grpc.max_receive_message_length", size),
             ("grpc.max_send_message_length", -1),
             ("grpc.so_reuseport", 0),
+            # On one machine there is no bandwidth to be found out: each call had two pings for it.
+            ("grpc.http2.bdp_probe", 0),
         ]
         self._pool = ThreadPoolExecutor(max_workers=workers, thread_name_prefix=name)
         self._server: grpc.Server | None = None

@@ -85,6 +85,8 @@ MOST_ODD = 1000
 
 LONG = 256
 """Texts from so many characters on are read before it is the report's turn."""
+SHORT_REPORT = 1 << 14
+"""Bytes of a report below which no text in it is long enough to make others wait."""
 _MAX_LOWERED = 200_000
 _MAX_LOWERED_BYTES = 64 << 20
 
@@ -248,6 +250,8 @@ class Session:
 
     def prepare(self, request: pb.CycleRequest) -> None:
         """Reads what is long in a report; needs no turn, changes nothing but what is remembered."""
+        if request.ByteSize() < SHORT_REPORT:
+            return
         nodes = self._nodes.index
         for job in request.jobs:
             asked = job.request

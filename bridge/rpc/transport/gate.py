@@ -428,8 +428,11 @@ class Gate:
         if link.over:
             self._leave(link)
             return
-        for sock, events in zip(link.sockets, link.interest(now), strict=True):
-            self._watch(sock, events, link)
+        interest = link.interest(now)
+        if interest != link.watched:  # else the selector has it so: most turns change nothing
+            link.watched = interest
+            for sock, events in zip(link.sockets, interest, strict=True):
+                self._watch(sock, events, link)
 
     def _leave(self, link: Link) -> None:
         for sock in link.sockets:

@@ -97,6 +97,7 @@ class Link:
         stuck_since: since when one side takes nothing of what is pending; None: nothing is.
         resume_at: nothing is read from the client before that.
         over: nothing can be moved any more; to be closed.
+        watched: what its sockets are waited for at present.
     """
 
     def __init__(
@@ -115,6 +116,7 @@ class Link:
         self.stuck_since: float | None = None
         self.resume_at = 0.0
         self.over = False
+        self.watched: tuple[int, int] | None = None
 
     @property
     def sockets(self) -> tuple[socket.socket, socket.socket]:
