@@ -40,13 +40,17 @@ class Watchdog:
         with self._lock:
             self._due_s = time.monotonic() + self.limit_s
             looking, self._looking = self._looking, True
-            self._watched = threading.get_ident()
         if not looking:
             try:
                 threading.Thread(target=self._look, name="watchdog", daemon=True).start()
             except RuntimeError:  # no more threads: the next guard tries again
                 self._looking = False
                 raise
+        # Only now: a thread that is struck while it starts another one breaks its tables.
+        with self._lock:
+            if not self._looking:  # it was due before it began
+                raise Overtime
+            self._watched = threading.get_ident()
         return self
 
     def __exit__(

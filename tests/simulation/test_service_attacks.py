@@ -299,7 +299,7 @@ def operators_pid(process):
     """The operators' process of a service."""
     for task in Path(f"/proc/{process.pid}/task").iterdir():
         for child in (task / "children").read_text().split():
-            if b"operator_program" in Path(f"/proc/{child}/cmdline").read_bytes():
+            if b"operators.program" in Path(f"/proc/{child}/cmdline").read_bytes():
                 return int(child)
     return None
 
