@@ -21,7 +21,7 @@ Source: Lan et al. (see `bridge.planning.placement.fabric`), algorithm 1 with th
 Deviates: the paper shows the network the first 100 idle nodes and never uses others (`first: true`
 does so); it is asked from the first move on (`since: 0`), never wanders (`wander: 0`) and divides
 logits by nothing (`warmth: 1`); the public code does not undo rejected moves (`published: true`).
-The paper's choice is CNN-3. Ours, FCN-1, is as good a guide for half the time: docs/NEURAL.md.
+The paper's choice is CNN-3. Ours, FCN-1, is as good for half the time: docs/results/neural.md.
 """
 
 from dataclasses import dataclass, field
