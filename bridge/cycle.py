@@ -4,8 +4,6 @@
 import dataclasses
 from dataclasses import dataclass
 
-import numpy as np
-
 from bridge.check.legality import check
 from bridge.errors import InvalidPlan
 from bridge.model.plan import Plan
@@ -20,7 +18,7 @@ from bridge.planning.prediction.apply_predictions import (
     real_starts,
     told,
 )
-from bridge.ports import Context, Environment, Policy, State, Telemetry
+from bridge.ports import Chance, Context, Environment, Policy, State, Telemetry
 
 
 @dataclass(frozen=True)
@@ -43,7 +41,7 @@ def run_cycle(
     site: Site,
     state: State,
     policy: Policy,
-    rng: np.random.Generator,
+    chance: Chance,
     *,
     environment: Environment | None = None,
 ) -> CycleResult:
@@ -54,14 +52,14 @@ def run_cycle(
         site: what every plan is held to.
         state: as the last plan that served left it.
         policy: one choice per stage.
-        rng: the only source of chance.
+        chance: the only source of chance.
         environment: solver and oracle; None: neither.
 
     Raises:
         PolicyError: a stage failed.
         InvalidPlan: the plan breaks a rule; it must not be used.
     """
-    context = Context(site, state, rng, environment or Environment())
+    context = Context(site, state, chance, environment or Environment())
 
     # 1. Predict: how long will it run? Predictions are used where they do no harm.
     foreseen = policy.predict.predict(snapshot, context)
@@ -82,7 +80,7 @@ def run_cycle(
     # 5. Improve placement: on which nodes are those that start together? No start changes.
     savings: PlacementSavings | None = None
     if predicted.topology is not None and isinstance(policy.place, JointPlacer):
-        planned, savings = improve_placement(predicted, planned, policy.place, site, rng)
+        planned, savings = improve_placement(predicted, planned, policy.place, site, context.rng)
 
     # 6. Check: nobody trusts a plan. What starts now must be legal whatever it takes.
     plan = planned.plan

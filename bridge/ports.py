@@ -16,6 +16,7 @@ returned (`Planned.promises`, `Foreseen.learnt`) and becomes the next `State` if
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -146,6 +147,10 @@ class Environment:
     run_s: Mapping[str, int] | None = None
 
 
+Chance = np.random.Generator | Callable[[], np.random.Generator]
+"""A source of chance, or what makes it once it is asked for."""
+
+
 @dataclass(frozen=True)
 class Context:
     """What a cycle tells its stages beside the snapshot.
@@ -153,14 +158,19 @@ class Context:
     Attributes:
         site: what holds for every plan.
         state: as the last plan that served left it.
-        rng: the only source of chance.
+        chance: the only source of chance; most policies leave nothing to it, and it is not made.
         environment: solver and oracle.
     """
 
     site: Site = NO_RULES
     state: State = field(default_factory=State)
-    rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
+    chance: Chance = field(default_factory=lambda: np.random.default_rng(0))
     environment: Environment = field(default_factory=Environment)
+
+    @cached_property
+    def rng(self) -> np.random.Generator:
+        """The source of chance, made now if it was not."""
+        return self.chance if isinstance(self.chance, np.random.Generator) else self.chance()
 
 
 @dataclass(frozen=True)

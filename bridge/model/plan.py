@@ -63,11 +63,12 @@ class Plan:
     @property
     def starts_now(self) -> NDArray[np.intp]:
         """Rows to start at once."""
-        return np.flatnonzero(self.start_s == self.now_s)
+        rows: NDArray[np.intp] = (self.start_s == self.now_s).nonzero()[0]
+        return rows
 
     @property
     def planned(self) -> NDArray[np.intp]:
         """Rows with an announced later start."""
-        return np.flatnonzero(
-            (self.start_s > self.now_s) & (self.start_s != NEVER) & (self.start_s != UNPLANNED)
-        )
+        later = (self.start_s > self.now_s) & (self.start_s != NEVER)
+        rows: NDArray[np.intp] = (later & (self.start_s != UNPLANNED)).nonzero()[0]
+        return rows

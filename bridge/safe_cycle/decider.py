@@ -343,12 +343,16 @@ class Decider:
             return _as_policy_error(policy, error)
 
     def _run(self, policy: Policy, world: Snapshot, state: State, *, solver: bool) -> CycleResult:
-        rng = np.random.default_rng((self.seed, world.generation))
         environment = self.environment
         if not solver and environment.solver is not None:
             environment = dataclasses.replace(environment, solver=_Late())
         with self._guard:
-            return run_cycle(world, self._site, state, policy, rng, environment=environment)
+            return run_cycle(
+                world, self._site, state, policy, lambda: self._rng(world), environment=environment
+            )
+
+    def _rng(self, world: Snapshot) -> np.random.Generator:
+        return np.random.default_rng((self.seed, world.generation))
 
     def _without_state(self, policy: Policy, world: Snapshot) -> CycleResult | None:
         """Rule 7."""
@@ -368,8 +372,7 @@ class Decider:
     def _observe(self, world: Snapshot) -> None:
         """Rule 5."""
         try:
-            rng = np.random.default_rng((self.seed, world.generation))
-            context = Context(self._site, self.state, rng, self.environment)
+            context = Context(self._site, self.state, self._rng(world), self.environment)
             learnt = self.policy.predict.predict(world, context).learnt
             self.state = State(self.state.promises, {**self.state.learnt, **learnt})
         except Exception as error:

@@ -82,10 +82,11 @@ class Eligibility:
         self._alternatives: dict[tuple[object, ...], tuple[Alternative, ...] | Reason] = {}
         self._leaves = None if snapshot.topology is None else Leaves.of(snapshot.topology)
         self._apart = self._leaves is not None and not self._leaves.whole
-        self._left_s = _left_s(snapshot)
-        self._cut = bool((self._left_s < NEVER).any())
-        jobs = snapshot.jobs
-        self._shorter = bool(((jobs.least_time_s > 0) & (jobs.deadline_s == 0)).any())
+        jobs, self._cut, self._shorter = snapshot.jobs, False, False
+        if jobs.least_time_s.any():
+            self._left_s = _left_s(snapshot)
+            self._cut = bool((self._left_s < NEVER).any())
+            self._shorter = bool(((jobs.least_time_s > 0) & (jobs.deadline_s == 0)).any())
         self._pending = pending(snapshot)
         self._wishes = bool(self._pending.any())
         self._until = announced_until_s(snapshot) if self._wishes else None

@@ -9,7 +9,7 @@ Rules
     3. A licence that is used up is told before busy nodes, as Slurm does.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -19,7 +19,6 @@ from bridge.core import Blocked, HostlistFolder
 from bridge.model.job import Hold
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.snapshot import Reservation, Snapshot
-from bridge.planning.eligibility.alternatives import Eligibility
 from bridge.units import UNLIMITED_S, format_clock
 
 _HELD = {
@@ -74,8 +73,16 @@ class Explainer:
     What is free is computed only once somebody is to be told of it.
     """
 
-    def __init__(self, snapshot: Snapshot, eligibility: Eligibility) -> None:
-        self._snapshot, self._eligibility = snapshot, eligibility
+    def __init__(
+        self, snapshot: Snapshot, matching: Callable[[str], list[NDArray[np.bool_]]]
+    ) -> None:
+        """Begins.
+
+        Args:
+            snapshot: the world.
+            matching: (n_nodes,) which nodes match, for each alternative of a constraint.
+        """
+        self._snapshot, self._matching = snapshot, matching
 
     def blocked(
         self,
@@ -288,7 +295,7 @@ class Explainer:
         snapshot, jobs = self._snapshot, self._snapshot.jobs
         mask = np.zeros(len(snapshot.nodes), dtype=bool)
         mask[snapshot.partitions[partition].nodes] = True
-        mask &= np.logical_or.reduce(self._eligibility.matching(jobs.features[row]))
+        mask &= np.logical_or.reduce(self._matching(jobs.features[row]))
         if int(jobs.reservation[row]) >= 0:
             own = np.zeros_like(mask)
             own[snapshot.reservations[int(jobs.reservation[row])].nodes] = True

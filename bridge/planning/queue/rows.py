@@ -115,6 +115,10 @@ class Rows:
             found.begin_with(self.kept.masks(self.lowered.classes))
         return found
 
+    def matching(self, text: str) -> list[NDArray[np.bool_]]:
+        """(n_nodes,) which nodes match, for each alternative of a constraint."""
+        return self.eligibility.matching(text)
+
     @cached_property
     def alternatives(self) -> "AlternativeColumns":
         """Those of the asked rows."""

@@ -174,35 +174,36 @@ class NodesPlan:
         kept, lowered = rows.kept, rows.lowered
         assert kept is not None
         assert lowered is not None
-        position = np.arange(len(rows.asked)) if self._order is None else self._order
-        asked = rows.asked[position]
-        columns = (
-            position, asked, lowered.number[asked],
-            found.alternative, found.blocked_by, found.fit_now,
-        )  # fmt: skip
-        waits, reasons = kept.waits, rows.reasons
-        for one, row, *key in zip(*(column.tolist() for column in columns), strict=True):
-            number, alternative, code, fit_now = key
-            if not code:  # it starts now
-                continue
-            reason = waits.get((number, alternative, code, fit_now))
-            if reason is None:
-                at = rows.alternatives.indptr[one] + max(alternative, 0)
-                reason = self._explainer.blocked(
-                    int(rows.job[row]),
-                    partition=int(rows.alternatives.partition[at]),
-                    min_nodes=int(rows.alternatives.min_nodes[at]),
-                    blocked=Blocked(code),
-                    fit_now=fit_now,
-                    counter=-1,
-                )
-                if code in _TOLD_BY_REQUEST:
-                    waits[number, alternative, code, fit_now] = reason
-            reasons[row] = reason
+        asked = rows.asked if self._order is None else rows.asked[self._order]
+        columns = lowered.number[asked], found.alternative, found.blocked_by, found.fit_now
+        keys = list(zip(*(column.tolist() for column in columns), strict=True))
+        told = list(map(kept.waits.get, keys))
+        for n, key in enumerate(keys):
+            if told[n] is None and key[2]:  # it does not start now
+                one = n if self._order is None else int(self._order[n])
+                told[n] = reason = self._verdict(one, *key)
+                if key[2] in _TOLD_BY_REQUEST:
+                    kept.waits[key] = reason
+        for row, words in zip(asked.tolist(), told, strict=True):
+            rows.reasons[row] = words
+
+    def _verdict(self, one: int, number: int, alternative: int, code: int, fit_now: int) -> Reason:
+        """Why one of the asked rows waits, in words."""
+        del number
+        rows, alternatives = self._rows, self._rows.alternatives
+        at = alternatives.indptr[one] + max(alternative, 0)
+        return self._explainer.blocked(
+            int(rows.job[rows.asked[one]]),
+            partition=int(alternatives.partition[at]),
+            min_nodes=int(alternatives.min_nodes[at]),
+            blocked=Blocked(code),
+            fit_now=fit_now,
+            counter=-1,
+        )
 
     @cached_property
     def _explainer(self) -> Explainer:
-        return Explainer(self._rows.snapshot, self._rows.eligibility)
+        return Explainer(self._rows.snapshot, self._rows.matching)
 
     def _explain(self, found: NodePlan) -> None:
         """Gives every row that does not start now its reason; rows that wait alike share it."""

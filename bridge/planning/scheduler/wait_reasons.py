@@ -37,7 +37,7 @@ class _Waiting:
     def __init__(self, booking: Booking, horizon_s: int | None) -> None:
         self._booking, self._horizon_s = booking, horizon_s
         self._rows, self._snapshot = booking.rows, booking.rows.snapshot
-        self._explainer = Explainer(self._snapshot, self._rows.eligibility)
+        self._explainer = Explainer(self._snapshot, self._rows.matching)
 
     def reasons(self) -> Iterator[tuple[int, Reason]]:
         known: dict[tuple[object, ...], Reason] = {}
