@@ -275,7 +275,7 @@ class Decider:
         net = policy is self._conservative
         aside = self._net_aside if net else self._aside
         left = aside.rows(snapshot)
-        world = without(snapshot, left) if left else snapshot
+        world = without(snapshot, left)
         state = State() if net else self.state
         rests = aside.rests if aside.skip > 0 else None
         problem = rests or self._problem(policy, world, state)

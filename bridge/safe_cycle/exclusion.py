@@ -103,6 +103,8 @@ def _plain(value: Any) -> Any:
 
 def without(snapshot: Snapshot, suspects: Rows) -> Snapshot:
     """The world without some of its rows."""
+    if not suspects:
+        return snapshot
     rows = {kind: np.array(sorted(suspects.get(kind, ())), dtype=np.intp) for kind in Kind}
     closed = np.zeros(len(snapshot.nodes), dtype=bool)
     changed: dict[str, Any] = {}
