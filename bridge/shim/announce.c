@@ -42,7 +42,7 @@ static uint32_t slurm_reason(pb_reason_t code, const job_record_t *job)
 }
 
 // Where Slurm itself holds the job back it has said why, in words its own code goes by.
-static bool slurm_knows_better(const job_record_t *job, const ledger_job_t *entry, pb_reason_t code)
+static bool slurm_knows_better(const job_record_t *job, const sent_job_t *entry, pb_reason_t code)
 {
     if (job->priority == 0 || code == PB(REASON_CODE__REASON_HELD) ||
         code == PB(REASON_CODE__REASON_DEPENDENCY))
@@ -116,7 +116,7 @@ static void show(job_record_t *job, uint32_t reason, char *text)
     last_job_update = time(NULL);
 }
 
-static void set_reason(job_record_t *job, const ledger_job_t *entry, const pb_pending_t *pending)
+static void set_reason(job_record_t *job, const sent_job_t *entry, const pb_pending_t *pending)
 {
     if (pending->code == PB(REASON_CODE__REASON_REFUSED) && entry->word != WAIT_NO_REASON) {
         // Beside another word than this one stands a sentence of Slurm's, or none.
@@ -128,7 +128,7 @@ static void set_reason(job_record_t *job, const ledger_job_t *entry, const pb_pe
     show(job, reason, sentence(reason, pending, job));
 }
 
-void announce_refusal(job_record_t *job, ledger_job_t *entry, uint32_t word)
+void announce_refusal(job_record_t *job, sent_job_t *entry, uint32_t word)
 {
     bool shown = entry->word != WAIT_NO_REASON && job->state_reason == entry->word;
     if (shown && entry->word != word && IS_JOB_PENDING(job) && job->priority)
@@ -151,7 +151,7 @@ static bool known_nodes(const char *names)
     return known;
 }
 
-verdict_t announce_start(job_record_t *job, ledger_job_t *entry, const pb_planned_start_t *planned)
+verdict_t announce_start(job_record_t *job, sent_job_t *entry, const pb_planned_start_t *planned)
 {
     time_t now = time(NULL);
     // The plan is a little older than now: a start that was to come in the meantime is no error.
@@ -177,7 +177,7 @@ verdict_t announce_start(job_record_t *job, ledger_job_t *entry, const pb_planne
 }
 
 // Whether a job that waits for its begin time will not start then: what it is told is about later.
-static bool misses_begin(const job_record_t *job, const ledger_job_t *entry, pb_reason_t code)
+static bool misses_begin(const job_record_t *job, const sent_job_t *entry, pb_reason_t code)
 {
     if (entry->hold != PB(HOLD__HOLD_BEGIN_TIME) || job->details->begin_time <= time(NULL))
         return false;
@@ -192,7 +192,7 @@ static bool misses_begin(const job_record_t *job, const ledger_job_t *entry, pb_
     }
 }
 
-verdict_t announce_pending(job_record_t *job, ledger_job_t *entry, const pb_pending_t *pending)
+verdict_t announce_pending(job_record_t *job, sent_job_t *entry, const pb_pending_t *pending)
 {
     bool misses = misses_begin(job, entry, pending->code);
     // Of a job without a start Slurm shows the begin time as its start; NO_VAL it shows as "None".

@@ -16,7 +16,7 @@ static verdict_t verdict(pb_outcome_t outcome, const char *text)
     return said;
 }
 
-static verdict_t apply_one(const pb_decision_t *decision, ledger_t *ledger)
+static verdict_t apply_one(const pb_decision_t *decision, sent_state_t *sent_state)
 {
     if (decision->action_case == PB(DECISION__ACTION_RESERVE))
         return reserve(decision->reserve);
@@ -25,7 +25,7 @@ static verdict_t apply_one(const pb_decision_t *decision, ledger_t *ledger)
     job_record_t *job = job_by_wire_id(decision->job_id);
     if (!job || !job->details)
         return verdict(PB(OUTCOME__OUTCOME_STALE), "the job is gone");
-    ledger_job_t *entry = ledger_find(ledger, compat_job_id(job));
+    sent_job_t *entry = sent_state_find(sent_state, compat_job_id(job));
     if (!entry)
         return verdict(PB(OUTCOME__OUTCOME_STALE), "the job was not reported");
     // An array's last unstarted task has the array's number: until the service is told its new
@@ -102,8 +102,8 @@ static bool is_used(const uint64_t *numbers, size_t count, uint64_t number, uint
     return (at > numbers && at[-1] == number) || (at < numbers + count - 1 && at[1] == number);
 }
 
-bool apply_reply(const pb_cycle_reply_t *reply, ledger_t *ledger, held_t *held, fates_t *fates,
-                 uint64_t *decided, applied_t *applied)
+bool apply_reply(const pb_cycle_reply_t *reply, sent_state_t *sent_state, lock_scope_t *locks,
+                 decision_results_t *results, uint64_t *decided, applied_t *applied)
 {
     bool interrupted;
     const uint64_t before = *decided;
@@ -112,9 +112,9 @@ bool apply_reply(const pb_cycle_reply_t *reply, ledger_t *ledger, held_t *held, 
         return true;
     uint64_t *numbers = numbers_of(reply);
     *decided = MAX(before, numbers[reply->n_decisions - 1]);
-    bool good = held_take(held, HELD_APPLY);
+    bool good = lock_scope_take(locks, LOCK_SCOPE_APPLY);
     for (size_t i = 0; good && i < reply->n_decisions; i++) {
-        good = held_breathe(held, &interrupted);
+        good = lock_scope_breathe(locks, &interrupted);
         if (!good)
             break;
         const pb_decision_t *decision = reply->decisions[i];
@@ -122,14 +122,14 @@ bool apply_reply(const pb_cycle_reply_t *reply, ledger_t *ledger, held_t *held, 
         applied->repeated += used;
         verdict_t said =
             used ? verdict(PB(OUTCOME__OUTCOME_STALE), "a decision of this number was made before")
-                 : apply_one(decision, ledger);
+                 : apply_one(decision, sent_state);
         count(applied, decision, &said);
-        fates_add(fates, decision, said.outcome, said.code, said.text);
+        decision_results_add(results, decision, said.outcome, said.code, said.text);
     }
     free(numbers);
     if (!good)
         return false;
-    held_give(held);
+    lock_scope_give(locks);
     if (applied->starts) {
         schedule_node_save(); // have locks of their own
         schedule_job_save();

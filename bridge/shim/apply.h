@@ -5,9 +5,9 @@
 
 #include <stdbool.h>
 
-#include "fates.h"
-#include "held.h"
-#include "ledger.h"
+#include "decision_results.h"
+#include "lock_scope.h"
+#include "sent_state.h"
 #include "pb.h"
 
 typedef struct {
@@ -15,10 +15,10 @@ typedef struct {
     unsigned repeated; // of the refused: those with a number that was used before
 } applied_t;
 
-// Adds a fate for each decision. *decided: the greatest number of a decision that the service has
+// Adds a result for each decision. *decided: the greatest number of a decision that the service has
 // made so far; such numbers grow from reply to reply, and what has an old one is not carried out
 // again. False: slurmctld is shutting down; the rest is left undone.
-bool apply_reply(const pb_cycle_reply_t *reply, ledger_t *ledger, held_t *held, fates_t *fates,
-                 uint64_t *decided, applied_t *applied);
+bool apply_reply(const pb_cycle_reply_t *reply, sent_state_t *sent_state, lock_scope_t *locks,
+                 decision_results_t *results, uint64_t *decided, applied_t *applied);
 
 #endif

@@ -40,7 +40,7 @@
 
 void cycle_forget(cycle_t *cycle)
 {
-    ledger_clear(&cycle->ledger);
+    sent_state_clear(&cycle->sent_state);
     cycle->greeted = false;
     cycle->full = true;
     cycle->wait_ms = 0;
@@ -161,12 +161,12 @@ static bool hello(cycle_t *cycle)
                                "reserve", "reserve_licences", "choice"};
     char controller[100];
     pb_hello_request_t request = SCHEDBRIDGE__V1__HELLO_REQUEST__INIT;
-    if (!held_take(&cycle->held, HELD_READ))
+    if (!lock_scope_take(&cycle->locks, LOCK_SCOPE_READ))
         return false;
     char *cluster = xstrdup(slurm_conf.cluster_name);
     request.memory_consumable = (slurm_conf.select_type_param & COMPAT_CR_MEMORY) != 0;
     request.whole_cores = (slurm_conf.select_type_param & COMPAT_CR_WHOLE_CORES) != 0;
-    held_give(&cycle->held);
+    lock_scope_give(&cycle->locks);
     snprintf(controller, sizeof(controller), "slurm %d.%02d.%d sched/bridge %s",
              (int)SLURM_VERSION_MAJOR(SLURM_VERSION_NUMBER),
              (int)SLURM_VERSION_MINOR(SLURM_VERSION_NUMBER),
@@ -188,13 +188,13 @@ static bool hello(cycle_t *cycle)
     } else {
         if (cycle->service_epoch != reply->service_epoch) {
             greet(cycle, reply);
-            fates_clear(&cycle->fates); // of decisions that nobody remembers
+            decision_results_clear(&cycle->results); // of decisions that nobody remembers
         }
         cycle->service_epoch = reply->service_epoch;
         cycle->decided = 0;
         cycle->greeted = true;
         cycle->full = true;
-        ledger_clear(&cycle->ledger);
+        sent_state_clear(&cycle->sent_state);
     }
     schedbridge__v1__hello_reply__free_unpacked(reply, NULL);
     return good;
@@ -208,20 +208,20 @@ static pb_cycle_reply_t *call_cycle(cycle_t *cycle, snapshot_t *snapshot)
     request.epoch = cycle->epoch;
     request.base_generation = cycle->full ? 0 : cycle->generation;
     request.generation = ++cycle->generation;
-    request.fates = (pb_fate_t **)cycle->fates.list.items;
-    request.n_fates = cycle->fates.list.count;
+    request.fates = (pb_decision_result_t **)cycle->results.list.items;
+    request.n_fates = cycle->results.list.count;
     status.fallbacks = cycle->fallback.times;
     status.fallback_time_s = fallback_seconds(&cycle->fallback);
     status.fallback_reason = cycle->fallback.reason;
-    status.lock_ms_max = held_longest_ms(&cycle->held);
+    status.lock_ms_max = lock_scope_longest_ms(&cycle->locks);
     status.round_trip_ms = cycle->round_trip_ms;
     request.status = &status;
-    debug("bridge: cycle %" PRIu64 "%s: %zu jobs, %zu left, %zu nodes, %zu fates; locks held "
+    debug("bridge: cycle %" PRIu64 "%s: %zu jobs, %zu left, %zu nodes, %zu results; locks held "
           "%.1f ms at most",
           request.generation, cycle->full ? " (full)" : "", request.n_jobs, request.n_removed_jobs,
           request.n_nodes, request.n_fates, status.lock_ms_max);
     cycle->scale = snapshot->scale;
-    cycle->scale.jobs = cycle->ledger.count;
+    cycle->scale.jobs = cycle->sent_state.count;
     return (pb_cycle_reply_t *)call(cycle, "Cycle", &request.base, false);
 }
 
@@ -244,17 +244,18 @@ static void heed(cycle_t *cycle, const pb_cycle_reply_t *reply)
     }
     if (!good) {
         debug("bridge: the service asks for everything");
-        ledger_clear(&cycle->ledger);
+        sent_state_clear(&cycle->sent_state);
         cycle->full = true;
         cycle->again = true;
         return;
     }
     cycle->full = false;
-    fates_clear(&cycle->fates);
+    decision_results_clear(&cycle->results);
     note_answer(cycle);
     if (reply->wake_after_s)
         cycle->tick_ms = MIN(cycle->tick_ms, clock_ms() + (int64_t)reply->wake_after_s * 1000);
-    if (!apply_reply(reply, &cycle->ledger, &cycle->held, &cycle->fates, &cycle->decided, &applied))
+    if (!apply_reply(reply, &cycle->sent_state, &cycle->locks, &cycle->results, &cycle->decided,
+                     &applied))
         return;
     if (reply->n_decisions && applied.repeated == reply->n_decisions) {
         // A hello makes the numbers begin anew: one that was far too great locks nobody out.
@@ -285,22 +286,22 @@ bool cycle_due(cycle_t *cycle)
     if (now_ms < cycle->rested_ms)
         return false;
     time_t now = time(NULL);
-    return cycle->again || cycle->fates.urgent || now_ms >= cycle->tick_ms ||
+    return cycle->again || cycle->results.urgent || now_ms >= cycle->tick_ms ||
            (cycle->recheck_ms && now_ms >= cycle->recheck_ms) ||
            (cycle->wait_ms && now_ms >= cycle->wait_ms) ||
            (cycle->next_s && now >= cycle->next_s) || events_print() != cycle->seen;
 }
 
-// Reads Slurm's tables; from an empty ledger if everything is to be said.
+// Reads Slurm's tables; from an empty sent state if everything is to be said.
 static bool scan(cycle_t *cycle, snapshot_t *snapshot)
 {
-    if (!snapshot_take(snapshot, &cycle->ledger, &cycle->held))
+    if (!snapshot_take(snapshot, &cycle->sent_state, &cycle->locks))
         return false;
     if (snapshot->renumbered && !cycle->full) {
         snapshot_clear(snapshot);
-        ledger_clear(&cycle->ledger);
+        sent_state_clear(&cycle->sent_state);
         cycle->full = true;
-        return snapshot_take(snapshot, &cycle->ledger, &cycle->held);
+        return snapshot_take(snapshot, &cycle->sent_state, &cycle->locks);
     }
     return true;
 }
@@ -308,7 +309,7 @@ static bool scan(cycle_t *cycle, snapshot_t *snapshot)
 // Whether to call now with what a scan found. What can wait is left to be found by the next scan.
 static bool is_to_be_told(cycle_t *cycle, const snapshot_t *snapshot, bool tick)
 {
-    if (cycle->full || tick || cycle->fates.urgent)
+    if (cycle->full || tick || cycle->results.urgent)
         return true;
     if (!snapshot_has_news(snapshot)) {
         cycle->wait_ms = 0;
@@ -320,14 +321,14 @@ static bool is_to_be_told(cycle_t *cycle, const snapshot_t *snapshot, bool tick)
         cycle->wait_ms = clock_ms() + WAIT_MS;
     if (clock_ms() >= cycle->wait_ms)
         return true;
-    ledger_untell(&cycle->ledger);
+    sent_state_untell(&cycle->sent_state);
     return false;
 }
 
 void cycle_run(cycle_t *cycle)
 {
     snapshot_t snapshot = {0};
-    cycle->held.batch_ms = cycle->settings.batch_ms;
+    cycle->locks.batch_ms = cycle->settings.batch_ms;
     if (!cycle->greeted && !hello(cycle))
         return;
     int64_t began_us = clock_us();

@@ -8,9 +8,9 @@
 #include <time.h>
 
 #include "fallback.h"
-#include "fates.h"
-#include "held.h"
-#include "ledger.h"
+#include "decision_results.h"
+#include "lock_scope.h"
+#include "sent_state.h"
 #include "reply.h"
 #include "settings.h"
 #include "snapshot.h"
@@ -20,9 +20,9 @@
 typedef struct {
     settings_t settings;
     wire_t *wire; // opened and closed by the thread; interrupted by others under a lock
-    held_t held;
-    ledger_t ledger;
-    fates_t fates;
+    lock_scope_t locks;
+    sent_state_t sent_state;
+    decision_results_t results;
     fallback_t fallback;
 
     uint64_t epoch;         // of this life of the plugin; 0: not known yet

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "examine.h"
 
-#include "held.h"
+#include "lock_scope.h"
 #include "jobs.h"
 
 // Limits of associations and QOS depend on all other jobs: they are looked at this often, and in
@@ -11,7 +11,7 @@
 // at a time (Slurm's correspond_after_task_cnt).
 #define CORRESPONDING_TASKS 10
 
-bool examine_needed(const job_record_t *job, const ledger_job_t *entry, int64_t now_ms)
+bool examine_needed(const job_record_t *job, const sent_job_t *entry, int64_t now_ms)
 {
     const job_details_t *details = job->details;
     time_t now = time(NULL);
@@ -38,13 +38,13 @@ bool examine_needed(const job_record_t *job, const ledger_job_t *entry, int64_t 
            now_ms - entry->tested_ms >= LIMITS_MS;
 }
 
-static void hold(ledger_job_t *entry, pb_hold_t why, const char *text)
+static void hold(sent_job_t *entry, pb_hold_t why, const char *text)
 {
     entry->hold = (uint8_t)why;
     snprintf(entry->hold_text, sizeof(entry->hold_text), "%s", text ? text : "");
 }
 
-static void hold_as_slurm_says(ledger_job_t *entry, pb_hold_t why, const job_record_t *job)
+static void hold_as_slurm_says(sent_job_t *entry, pb_hold_t why, const job_record_t *job)
 {
     hold(entry, why,
          job->state_desc && job->state_desc[0] ? job->state_desc
@@ -104,7 +104,7 @@ bool examine_split(job_record_t *job)
 }
 
 // Why job_independent() said no.
-static void hold_dependent(job_record_t *job, ledger_job_t *entry)
+static void hold_dependent(job_record_t *job, sent_job_t *entry)
 {
     switch (job->state_reason) {
     case WAIT_TIME:
@@ -287,7 +287,7 @@ bool examine_limits(job_record_t *job, uint32_t nodes)
 }
 
 // Prepares the stage-in of a job's burst buffer, which Slurm does in the order of start times.
-static bool burst_buffer_ready(job_record_t *job, ledger_job_t *entry)
+static bool burst_buffer_ready(job_record_t *job, sent_job_t *entry)
 {
     if (!job->burst_buffer || bb_g_job_test_stage_in(job, true) == 1)
         return true;
@@ -298,7 +298,7 @@ static bool burst_buffer_ready(job_record_t *job, ledger_job_t *entry)
     return false;
 }
 
-bool examine(job_record_t *job, ledger_job_t *entry, int64_t now_ms)
+bool examine(job_record_t *job, sent_job_t *entry, int64_t now_ms)
 {
     char problem[sizeof(entry->hold_text)];
     malleable_t malleable;

@@ -7,19 +7,19 @@
 
 #include <stdbool.h>
 
-#include "ledger.h"
+#include "sent_state.h"
 #include "pb.h"
 #include "slurm_compat.h"
 
 // True if the answer of the last examination may be outdated. Needs the job lock for reading.
-bool examine_needed(const job_record_t *job, const ledger_job_t *entry, int64_t now_ms);
+bool examine_needed(const job_record_t *job, const sent_job_t *entry, int64_t now_ms);
 
-// Examines and writes the answer into the entry. Needs HELD_APPLY. False: the job is pending no
-// longer (its dependency can never be fulfilled, or its deadline has passed).
-bool examine(job_record_t *job, ledger_job_t *entry, int64_t now_ms);
+// Examines and writes the answer into the entry. Needs LOCK_SCOPE_APPLY. False: the job is pending
+// no longer (its dependency can never be fulfilled, or its deadline has passed).
+bool examine(job_record_t *job, sent_job_t *entry, int64_t now_ms);
 
 // Gives the first tasks of an array that waits for corresponding tasks of another records of their
-// own, as Slurm's scheduler does. Needs HELD_APPLY. True: the array's records are others now.
+// own, as Slurm's scheduler does. Needs LOCK_SCOPE_APPLY. True: the array's records are others now.
 bool examine_split(job_record_t *job);
 
 // True while what is left of a former run forbids another. The credential of a new run must be

@@ -90,13 +90,13 @@ void fallback_assert(const fallback_t *fallback)
         slurmctld_config.scheduling_disabled = true;
 }
 
-void fallback_tidy(fallback_t *fallback, held_t *held)
+void fallback_tidy(fallback_t *fallback, lock_scope_t *locks)
 {
     int64_t now_ms = clock_ms();
     if (fallback->active || now_ms < fallback->tidy_ms || fallback->tidy_ms > fallback->tidied_ms)
         return;
     fallback->tidy_ms = now_ms + TIDY_EVERY_MS;
-    if (!held_take(held, HELD_APPLY))
+    if (!lock_scope_take(locks, LOCK_SCOPE_APPLY))
         return;
     for (int i = 0; i < node_record_count; i++) {
         node_record_t *node = compat_node(i);
@@ -105,7 +105,7 @@ void fallback_tidy(fallback_t *fallback, held_t *held)
             last_node_update = time(NULL);
         }
     }
-    held_give(held);
+    lock_scope_give(locks);
 }
 
 double fallback_seconds(const fallback_t *fallback)

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "held.h"
+#include "lock_scope.h"
 
 typedef struct {
     bool active;       // Slurm's own schedulers decide
@@ -32,7 +32,7 @@ void fallback_leave(fallback_t *fallback);
 void fallback_assert(const fallback_t *fallback);
 
 // Takes back the marks that backfill left on nodes: it would do so itself, but not while it sleeps.
-void fallback_tidy(fallback_t *fallback, held_t *held);
+void fallback_tidy(fallback_t *fallback, lock_scope_t *locks);
 
 double fallback_seconds(const fallback_t *fallback);
 

@@ -177,7 +177,7 @@ static uint32_t startable(const job_record_t *job)
     return MIN(left, array->task_cnt);
 }
 
-uint64_t job_print(const job_record_t *job, const ledger_job_t *entry, time_t now)
+uint64_t job_print(const job_record_t *job, const sent_job_t *entry, time_t now)
 {
     bridge_hash_t hash = BRIDGE_HASH_START;
     Schedbridge__V1__JobState state = job_wire_state(job);
@@ -354,8 +354,7 @@ static const char *user_name(arena_t *arena, const job_record_t *job)
     return arena_format(arena, "%u", job->user_id);
 }
 
-pb_job_t *job_message(arena_t *arena, const job_record_t *job, const ledger_job_t *entry,
-                      time_t now)
+pb_job_t *job_message(arena_t *arena, const job_record_t *job, const sent_job_t *entry, time_t now)
 {
     pb_job_t *message = PB_NEW(arena, pb_job_t, job);
     const job_details_t *details = job->details;

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "arena.h"
-#include "ledger.h"
+#include "sent_state.h"
 #include "malleable.h"
 #include "pb.h"
 #include "slurm_compat.h"
@@ -20,10 +20,9 @@ Schedbridge__V1__JobState job_wire_state(const job_record_t *job);
 uint64_t job_version(const job_record_t *job);
 
 // Hash of all that is reported of the job.
-uint64_t job_print(const job_record_t *job, const ledger_job_t *entry, time_t now);
+uint64_t job_print(const job_record_t *job, const sent_job_t *entry, time_t now);
 
-pb_job_t *job_message(arena_t *arena, const job_record_t *job, const ledger_job_t *entry,
-                      time_t now);
+pb_job_t *job_message(arena_t *arena, const job_record_t *job, const sent_job_t *entry, time_t now);
 
 // True for a job that ran and has ended for good, whether its nodes are cleaned up or not.
 bool job_has_ended(const job_record_t *job);

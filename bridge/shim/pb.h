@@ -25,7 +25,7 @@ typedef Schedbridge__V1__Reservations pb_reservations_t;
 typedef Schedbridge__V1__Licence pb_licence_t;
 typedef Schedbridge__V1__Licences pb_licences_t;
 typedef Schedbridge__V1__ControllerStatus pb_status_t;
-typedef Schedbridge__V1__Fate pb_fate_t;
+typedef Schedbridge__V1__Fate pb_decision_result_t;
 typedef Schedbridge__V1__Decision pb_decision_t;
 typedef Schedbridge__V1__Start pb_start_t;
 typedef Schedbridge__V1__PlannedStart pb_planned_start_t;

@@ -92,13 +92,13 @@ static bool configure(cycle_t *cycle)
 {
     settings_t former = cycle->settings;
     const settings_t *settings = &cycle->settings;
-    if (!held_take(&cycle->held, HELD_READ))
+    if (!lock_scope_take(&cycle->locks, LOCK_SCOPE_READ))
         return false;
     char *parameters = xstrdup(slurm_conf.sched_params);
     char *state = xstrdup(slurm_conf.state_save_location);
     char *preempt = xstrdup(slurm_conf.preempt_type);
     uid_t slurm_user = slurm_conf.slurm_user_id;
-    held_give(&cycle->held);
+    lock_scope_give(&cycle->locks);
     settings_read(&cycle->settings, parameters, complain);
     cycle->settings.slurm_user = slurm_user;
     bool defer = xstrcasestr(parameters, "defer") != NULL;
@@ -151,7 +151,7 @@ static void *run(void *unused)
             fallback_reconfig(&cycle->fallback);
         }
         if (configured)
-            fallback_tidy(&cycle->fallback, &cycle->held);
+            fallback_tidy(&cycle->fallback, &cycle->locks);
         if (configured && cycle->wire && cycle_due(cycle))
             cycle_run(cycle);
     }
@@ -163,7 +163,7 @@ static cycle_t *new_cycle(void)
     cycle_t *cycle = calloc(1, sizeof(*cycle));
     if (!cycle)
         abort();
-    cycle->held.batch_ms = 5;
+    cycle->locks.batch_ms = 5;
     cycle->full = true;
     return cycle;
 }
@@ -236,8 +236,8 @@ EXPORTED void fini(void)
     }
     fallback_end(&bridge->fallback);
     wire_close(bridge->wire);
-    ledger_clear(&bridge->ledger);
-    fates_clear(&bridge->fates);
+    sent_state_clear(&bridge->sent_state);
+    decision_results_clear(&bridge->results);
     free(bridge);
     bridge = NULL;
 }

@@ -17,7 +17,7 @@ typedef struct {
 
 typedef struct {
     snapshot_t *snapshot;
-    ledger_t *ledger;
+    sent_state_t *sent_state;
     numbers_t *numbers;
 } scan_t;
 
@@ -38,10 +38,10 @@ static void note_end(const scan_t *scan, const job_record_t *job)
 {
     if (!job_has_ended(job))
         return;
-    ledger_job_t *entry = ledger_find(scan->ledger, compat_job_id(job));
+    sent_job_t *entry = sent_state_find(scan->sent_state, compat_job_id(job));
     if (!entry || !entry->sent || entry->ended)
         return;
-    entry->ended = scan->ledger->scan;
+    entry->ended = scan->sent_state->scan;
     arena_append(&scan->snapshot->arena, &scan->snapshot->ended,
                  job_ended_message(&scan->snapshot->arena, job));
 }
@@ -56,7 +56,7 @@ static int collect(void *record, void *context)
     return 0;
 }
 
-static void remove_job(snapshot_t *snapshot, const ledger_job_t *entry)
+static void remove_job(snapshot_t *snapshot, const sent_job_t *entry)
 {
     if (entry->sent)
         arena_append(&snapshot->arena, &snapshot->removed_jobs,
@@ -65,22 +65,22 @@ static void remove_job(snapshot_t *snapshot, const ledger_job_t *entry)
 }
 
 // The entry of a job; a job that goes by another name now (the last task of an array) is another.
-static ledger_job_t *entry_of(snapshot_t *snapshot, ledger_t *ledger, const job_record_t *job)
+static sent_job_t *entry_of(snapshot_t *snapshot, sent_state_t *sent_state, const job_record_t *job)
 {
     bool made;
-    ledger_job_t *entry = ledger_put(ledger, compat_job_id(job), &made);
+    sent_job_t *entry = sent_state_put(sent_state, compat_job_id(job), &made);
     bool renamed =
         entry->array_job_id != job->array_job_id || entry->array_task_id != job->array_task_id;
     if (!made && renamed)
         remove_job(snapshot, entry);
     if (made || renamed) {
-        *entry = (ledger_job_t){.job_id = compat_job_id(job),
-                                .array_job_id = job->array_job_id,
-                                .array_task_id = job->array_task_id,
-                                .announced = !made && entry->announced,
-                                .ended = made ? 0 : entry->ended};
+        *entry = (sent_job_t){.job_id = compat_job_id(job),
+                              .array_job_id = job->array_job_id,
+                              .array_task_id = job->array_task_id,
+                              .announced = !made && entry->announced,
+                              .ended = made ? 0 : entry->ended};
     }
-    entry->scan = ledger->scan;
+    entry->scan = sent_state->scan;
     return entry;
 }
 
@@ -93,7 +93,7 @@ static void note_begin(snapshot_t *snapshot, const job_record_t *job)
         snapshot->next_s = begin;
 }
 
-static void report(snapshot_t *snapshot, const job_record_t *job, ledger_job_t *entry)
+static void report(snapshot_t *snapshot, const job_record_t *job, sent_job_t *entry)
 {
     snapshot->limited |= entry->hold == PB(HOLD__HOLD_LIMIT);
     uint64_t print = job_print(job, entry, snapshot->now);
@@ -114,18 +114,18 @@ static void report(snapshot_t *snapshot, const job_record_t *job, ledger_job_t *
 }
 
 // First pass, under read locks: reports what needs no examination, collects the rest.
-static bool read_jobs(snapshot_t *snapshot, ledger_t *ledger, held_t *held,
+static bool read_jobs(snapshot_t *snapshot, sent_state_t *sent_state, lock_scope_t *locks,
                       const numbers_t *numbers, numbers_t *doubtful)
 {
     int64_t now_ms = clock_ms();
     bool interrupted;
     for (size_t i = 0; i < numbers->count; i++) {
-        if (i % 16 == 15 && !held_breathe(held, &interrupted))
+        if (i % 16 == 15 && !lock_scope_breathe(locks, &interrupted))
             return false;
         const job_record_t *job = find_job_record(numbers->ids[i]);
         if (!job || job_wire_state(job) == PB(JOB_STATE__JOB_STATE_UNSPECIFIED))
             continue;
-        ledger_job_t *entry = entry_of(snapshot, ledger, job);
+        sent_job_t *entry = entry_of(snapshot, sent_state, job);
         if (job_wire_state(job) != PB(JOB_STATE__JOB_STATE_PENDING)) {
             report(snapshot, job, entry);
             continue;
@@ -139,17 +139,17 @@ static bool read_jobs(snapshot_t *snapshot, ledger_t *ledger, held_t *held,
 }
 
 // Second pass, under Slurm's own scheduler's locks: examines, then reports.
-static bool examine_jobs(snapshot_t *snapshot, ledger_t *ledger, held_t *held,
+static bool examine_jobs(snapshot_t *snapshot, sent_state_t *sent_state, lock_scope_t *locks,
                          const numbers_t *doubtful)
 {
     bool interrupted;
     if (!doubtful->count)
         return true;
-    if (!held_take(held, HELD_APPLY))
+    if (!lock_scope_take(locks, LOCK_SCOPE_APPLY))
         return false;
     int64_t now_ms = clock_ms();
     for (size_t i = 0; i < doubtful->count; i++) {
-        if (i % 4 == 3 && !held_breathe(held, &interrupted))
+        if (i % 4 == 3 && !lock_scope_breathe(locks, &interrupted))
             return false;
         job_record_t *job = find_job_record(doubtful->ids[i]);
         if (!job || job_wire_state(job) != PB(JOB_STATE__JOB_STATE_PENDING)) {
@@ -160,36 +160,36 @@ static bool examine_jobs(snapshot_t *snapshot, ledger_t *ledger, held_t *held,
             snapshot->again = true; // its records are others now
             continue;
         }
-        ledger_job_t *entry = entry_of(snapshot, ledger, job);
+        sent_job_t *entry = entry_of(snapshot, sent_state, job);
         if (examine(job, entry, now_ms))
             report(snapshot, job, entry);
         else
             snapshot->again = true; // it has ended
     }
-    held_give(held);
+    lock_scope_give(locks);
     return true;
 }
 
-static void gone(const ledger_job_t *entry, void *context)
+static void gone(const sent_job_t *entry, void *context)
 {
     remove_job(context, entry);
 }
 
-static bool take_jobs(snapshot_t *snapshot, ledger_t *ledger, held_t *held)
+static bool take_jobs(snapshot_t *snapshot, sent_state_t *sent_state, lock_scope_t *locks)
 {
     numbers_t numbers = {0}, doubtful = {0};
-    scan_t scan = {.snapshot = snapshot, .ledger = ledger, .numbers = &numbers};
-    ledger->scan++;
-    bool good = held_take(held, HELD_READ);
+    scan_t scan = {.snapshot = snapshot, .sent_state = sent_state, .numbers = &numbers};
+    sent_state->scan++;
+    bool good = lock_scope_take(locks, LOCK_SCOPE_READ);
     if (good) {
         list_for_each_ro(job_list, collect, &scan);
-        good = read_jobs(snapshot, ledger, held, &numbers, &doubtful);
+        good = read_jobs(snapshot, sent_state, locks, &numbers, &doubtful);
         if (good)
-            held_give(held);
+            lock_scope_give(locks);
     }
-    good = good && examine_jobs(snapshot, ledger, held, &doubtful);
+    good = good && examine_jobs(snapshot, sent_state, locks, &doubtful);
     if (good)
-        ledger_sweep(ledger, gone, snapshot);
+        sent_state_sweep(sent_state, gone, snapshot);
     free(numbers.ids);
     free(doubtful.ids);
     return good;
@@ -206,34 +206,34 @@ static uint64_t names_print(void)
 }
 
 // Nodes come and go with the configuration (and by `scontrol create node`).
-static void renumber_nodes(snapshot_t *snapshot, ledger_t *ledger)
+static void renumber_nodes(snapshot_t *snapshot, sent_state_t *sent_state)
 {
     uint64_t names = names_print();
-    if (ledger->node_names == names && ledger->n_nodes == (size_t)node_record_count)
+    if (sent_state->node_names == names && sent_state->n_nodes == (size_t)node_record_count)
         return;
-    snapshot->renumbered = ledger->n_nodes > 0;
-    free(ledger->nodes);
-    ledger->nodes = calloc((size_t)node_record_count + 1, sizeof(*ledger->nodes));
-    if (!ledger->nodes)
+    snapshot->renumbered = sent_state->n_nodes > 0;
+    free(sent_state->nodes);
+    sent_state->nodes = calloc((size_t)node_record_count + 1, sizeof(*sent_state->nodes));
+    if (!sent_state->nodes)
         abort();
-    ledger->n_nodes = (size_t)node_record_count;
-    ledger->node_names = names;
+    sent_state->n_nodes = (size_t)node_record_count;
+    sent_state->node_names = names;
 }
 
-static void take_nodes(snapshot_t *snapshot, ledger_t *ledger)
+static void take_nodes(snapshot_t *snapshot, sent_state_t *sent_state)
 {
-    renumber_nodes(snapshot, ledger);
-    snapshot->scale.nodes = ledger->n_nodes;
-    for (size_t i = 0; i < ledger->n_nodes; i++) {
+    renumber_nodes(snapshot, sent_state);
+    snapshot->scale.nodes = sent_state->n_nodes;
+    for (size_t i = 0; i < sent_state->n_nodes; i++) {
         const node_record_t *node = compat_node((int)i);
         if (!node || !node->name || IS_NODE_FUTURE(node))
             continue;
         snapshot->scale.cpus += node->cpus_efctv;
         snapshot->scale.name_bytes += strlen(node->name) + 1;
         uint64_t print = node_print(node);
-        if (print == ledger->nodes[i])
+        if (print == sent_state->nodes[i])
             continue;
-        ledger->nodes[i] = print;
+        sent_state->nodes[i] = print;
         arena_append(&snapshot->arena, &snapshot->nodes, node_message(&snapshot->arena, node));
     }
 }
@@ -252,30 +252,30 @@ static bool changed(arena_t *arena, const ProtobufCMessage *message, uint64_t *k
     return is_new;
 }
 
-static bool take_machine(snapshot_t *snapshot, ledger_t *ledger, held_t *held)
+static bool take_machine(snapshot_t *snapshot, sent_state_t *sent_state, lock_scope_t *locks)
 {
     arena_t *arena = &snapshot->arena;
-    if (!held_take(held, HELD_READ))
+    if (!lock_scope_take(locks, LOCK_SCOPE_READ))
         return false;
-    take_nodes(snapshot, ledger);
+    take_nodes(snapshot, sent_state);
     pb_partitions_t *partitions = partitions_message(arena);
     pb_reservations_t *reservations = reservations_message(arena, snapshot->now, &snapshot->next_s);
     pb_licences_t *licences = licences_message(arena);
-    held_give(held);
-    if (changed(arena, &partitions->base, &ledger->partitions))
+    lock_scope_give(locks);
+    if (changed(arena, &partitions->base, &sent_state->partitions))
         snapshot->partitions = partitions;
-    if (changed(arena, &reservations->base, &ledger->reservations))
+    if (changed(arena, &reservations->base, &sent_state->reservations))
         snapshot->reservations = reservations;
-    if (changed(arena, &licences->base, &ledger->licences))
+    if (changed(arena, &licences->base, &sent_state->licences))
         snapshot->licences = licences;
     return true;
 }
 
-bool snapshot_take(snapshot_t *snapshot, ledger_t *ledger, held_t *held)
+bool snapshot_take(snapshot_t *snapshot, sent_state_t *sent_state, lock_scope_t *locks)
 {
     snapshot->now = time(NULL);
     snapshot->scale = (reply_scale_t){0};
-    return take_machine(snapshot, ledger, held) && take_jobs(snapshot, ledger, held);
+    return take_machine(snapshot, sent_state, locks) && take_jobs(snapshot, sent_state, locks);
 }
 
 bool snapshot_has_news(const snapshot_t *snapshot)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Reads Slurm's tables in slices of bounded lock time and writes what changed since the ledger's
-// last state into a request.
+// Reads Slurm's tables in slices of bounded lock time and writes what changed since the sent
+// state's last state into a request.
 #ifndef BRIDGE_SNAPSHOT_H
 #define BRIDGE_SNAPSHOT_H
 
@@ -8,8 +8,8 @@
 #include <time.h>
 
 #include "arena.h"
-#include "held.h"
-#include "ledger.h"
+#include "lock_scope.h"
+#include "sent_state.h"
 #include "pb.h"
 #include "reply.h"
 
@@ -30,12 +30,12 @@ typedef struct {
     // Among the jobs are such that wait, that the service has not heard of, or that hold others of
     // their nodes than before.
     bool pressing;
-    // The nodes are others than before: only a full snapshot, from an empty ledger, can say so.
+    // The nodes are others than before: only a full snapshot, from an empty sent state, can say so.
     bool renumbered;
 } snapshot_t;
 
 // False: slurmctld is shutting down.
-bool snapshot_take(snapshot_t *snapshot, ledger_t *ledger, held_t *held);
+bool snapshot_take(snapshot_t *snapshot, sent_state_t *sent_state, lock_scope_t *locks);
 
 // True if there is something the service does not know yet.
 bool snapshot_has_news(const snapshot_t *snapshot);

@@ -13,8 +13,8 @@ typedef struct {
     uint32_t word; // Slurm's reason for a refusal (state_reason); WAIT_NO_REASON: it has none
 } verdict_t;
 
-// Needs HELD_APPLY. The job is pending and of the right version. Unless it starts, it is left as it
-// was, with Slurm's reason where that says more.
+// Needs LOCK_SCOPE_APPLY. The job is pending and of the right version. Unless it starts, it is left
+// as it was, with Slurm's reason where that says more.
 verdict_t start_job(job_record_t *job, const pb_start_t *start);
 
 #endif

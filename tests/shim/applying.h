@@ -11,9 +11,9 @@
 
 #define MOST 2000
 
-static ledger_t ledger;
-static held_t held;
-static fates_t fates;
+static sent_state_t sent_state;
+static lock_scope_t locks;
+static decision_results_t results;
 static applied_t applied;
 static uint64_t decided;
 static pb_decision_t decisions[MOST], *list[MOST];
@@ -25,24 +25,24 @@ static size_t count;
 
 static inline void begin(void) {
     mock_begin(8, 4);
-    ledger = (ledger_t){0};
-    held = (held_t){.batch_ms = 5};
-    fates = (fates_t){0};
+    sent_state = (sent_state_t){0};
+    locks = (lock_scope_t){.batch_ms = 5};
+    results = (decision_results_t){0};
     decided = 0;
     count = 0;
 }
 
 static inline void end(void) {
     mock_nothing_held("after a reply");
-    fates_clear(&fates);
-    ledger_clear(&ledger);
+    decision_results_clear(&results);
+    sent_state_clear(&sent_state);
     mock_end();
 }
 
 // As a scan has seen it.
-static inline ledger_job_t *know(const job_record_t *job) {
+static inline sent_job_t *know(const job_record_t *job) {
     bool made;
-    ledger_job_t *entry = ledger_put(&ledger, job->job_id, &made);
+    sent_job_t *entry = sent_state_put(&sent_state, job->job_id, &made);
     entry->array_job_id = job->array_job_id;
     entry->array_task_id = job->array_task_id;
     entry->sent = true;
@@ -103,29 +103,29 @@ static inline pb_pending_t *explain(const job_record_t *job, pb_reason_t code, c
     return message;
 }
 
-// Applies what was decided; the fates are those of this reply alone.
+// Applies what was decided; the results are those of this reply alone.
 static inline bool apply(void) {
     pb_cycle_reply_t reply = SCHEDBRIDGE__V1__CYCLE_REPLY__INIT;
     reply.decisions = list;
     reply.n_decisions = count;
-    fates_clear(&fates);
-    bool good = apply_reply(&reply, &ledger, &held, &fates, &decided, &applied);
+    decision_results_clear(&results);
+    bool good = apply_reply(&reply, &sent_state, &locks, &results, &decided, &applied);
     mock_nothing_held("after a reply");
-    EXPECT(!good || fates.list.count == count);
+    EXPECT(!good || results.list.count == count);
     count = 0;
     return good;
 }
 
-static inline const pb_fate_t *fate(size_t which) {
-    EXPECT(which < fates.list.count);
-    return fates.list.items[which];
+static inline const pb_decision_result_t *result(size_t which) {
+    EXPECT(which < results.list.count);
+    return results.list.items[which];
 }
 
-static inline void expect_fate(size_t which, pb_outcome_t outcome, const char *words) {
-    if (fate(which)->outcome != outcome)
-        fprintf(stderr, "fate %zu: %s\n", which, fate(which)->text);
-    EXPECT_NUMBER(fate(which)->outcome, outcome);
-    EXPECT_SAYS(fate(which)->text, words);
+static inline void expect_result(size_t which, pb_outcome_t outcome, const char *words) {
+    if (result(which)->outcome != outcome)
+        fprintf(stderr, "result %zu: %s\n", which, result(which)->text);
+    EXPECT_NUMBER(result(which)->outcome, outcome);
+    EXPECT_SAYS(result(which)->text, words);
 }
 
 #define APPLIED PB(OUTCOME__OUTCOME_APPLIED)

@@ -5,15 +5,15 @@
 #include <time.h>
 
 #include "chunks.h"
+#include "decision_results.h"
 #include "expect.h"
-#include "fates.h"
 #include "framing.h"
-#include "ledger.h"
 #include "malleable.h"
 #include "memory.h"
 #include "names.h"
 #include "random.h"
 #include "reply.h"
+#include "sent_state.h"
 #include "settings.h"
 #include "throttle.h"
 
@@ -64,7 +64,7 @@ static size_t real_reply(unsigned char **bytes) {
 }
 
 // Every text and submessage that the plugin looks at must be there.
-static void look_at(const pb_cycle_reply_t *reply, fates_t *fates) {
+static void look_at(const pb_cycle_reply_t *reply, decision_results_t *results) {
     size_t length = 0;
     for (size_t i = 0; i < reply->n_decisions; i++) {
         const pb_decision_t *decision = reply->decisions[i];
@@ -87,7 +87,7 @@ static void look_at(const pb_cycle_reply_t *reply, fates_t *fates) {
         }
         if (pending)
             length += strlen(pending->text);
-        fates_add(fates, decision, PB(OUTCOME__OUTCOME_STALE), 0, "fuzz");
+        decision_results_add(results, decision, PB(OUTCOME__OUTCOME_STALE), 0, "fuzz");
     }
     EXPECT(length < ((size_t)1 << 40));
 }
@@ -98,7 +98,7 @@ static const reply_scale_t scale = {.jobs = 4, .nodes = 8, .cpus = 32, .name_byt
 
 static unsigned decode(const unsigned char *bytes, size_t count) {
     unsigned understood = 0;
-    fates_t fates = {0};
+    decision_results_t results = {0};
     memory_t memory = {0};
     ProtobufCAllocator allocator = MEMORY_ALLOCATOR(&memory);
     char problem[200] = "";
@@ -110,8 +110,8 @@ static unsigned decode(const unsigned char *bytes, size_t count) {
     EXPECT(memory.most <= 4096 + 256 * count);
     if (reply) {
         EXPECT(reply->n_decisions <= 2 * scale.jobs + scale.cpus + 1024);
-        look_at(reply, &fates);
-        EXPECT(fates.list.count == reply->n_decisions);
+        look_at(reply, &results);
+        EXPECT(results.list.count == reply->n_decisions);
         schedbridge__v1__cycle_reply__free_unpacked(reply, &allocator);
         understood = 1;
     } else {
@@ -132,7 +132,7 @@ static unsigned decode(const unsigned char *bytes, size_t count) {
     for (const char *sign = trailers.message; *sign; sign++)
         EXPECT(*sign >= ' ' && *sign <= '~');
     free(exact);
-    fates_clear(&fates);
+    decision_results_clear(&results);
     return understood;
 }
 
@@ -177,29 +177,29 @@ static void read_requests(void) {
     }
 }
 
-static void forget(const ledger_job_t *job, void *count) {
+static void forget(const sent_job_t *job, void *count) {
     EXPECT(job->job_id);
     ++*(unsigned *)count;
 }
 
-// A ledger that lives through all rounds, while jobs with numbers of any kind come and go.
-static void keep_ledger(ledger_t *ledger) {
+// A sent state that lives through all rounds, while jobs with numbers of any kind come and go.
+static void keep_sent_state(sent_state_t *sent_state) {
     unsigned gone = 0;
     bool made;
     for (unsigned jobs = random_below(6); jobs; jobs--) {
         uint32_t id = 1 + (random_below(4) ? random_below(2000) : UINT32_MAX - 1 - random_below(9));
-        ledger_job_t *entry = ledger_put(ledger, id, &made);
+        sent_job_t *entry = sent_state_put(sent_state, id, &made);
         EXPECT_NUMBER(entry->job_id, id);
-        entry->scan = ledger->scan + (random_below(50) == 0);
-        EXPECT(ledger_find(ledger, id) == entry);
+        entry->scan = sent_state->scan + (random_below(50) == 0);
+        EXPECT(sent_state_find(sent_state, id) == entry);
     }
     if (random_below(30) == 0) {
-        size_t before = ledger->count;
-        ledger->scan++;
-        ledger_sweep(ledger, forget, &gone);
-        EXPECT_NUMBER(ledger->count, before - gone);
+        size_t before = sent_state->count;
+        sent_state->scan++;
+        sent_state_sweep(sent_state, forget, &gone);
+        EXPECT_NUMBER(sent_state->count, before - gone);
     }
-    EXPECT(ledger->room <= 16384);
+    EXPECT(sent_state->room <= 16384);
 }
 
 static void read_texts(const unsigned char *bytes, size_t count) {
@@ -231,7 +231,7 @@ int main(int count, char **arguments) {
     unsigned char noise[512], *reply;
     size_t reply_bytes = real_reply(&reply);
     unsigned understood = 0;
-    ledger_t ledger = {0};
+    sent_state_t sent_state = {0};
     random_seed(seed);
     printf("fuzz: %u rounds, seed %llu\n", rounds, seed);
     fflush(stdout);
@@ -249,7 +249,7 @@ int main(int count, char **arguments) {
         understood += decode(noise, bytes);
         read_texts(noise, bytes);
         read_requests();
-        keep_ledger(&ledger);
+        keep_sent_state(&sent_state);
         unsigned char *bent = malloc(reply_bytes);
         memcpy(bent, reply, reply_bytes);
         for (unsigned flips = 1 + random_below(4); flips; flips--)
@@ -258,7 +258,7 @@ int main(int count, char **arguments) {
         free(bent);
     }
     free(reply);
-    ledger_clear(&ledger);
+    sent_state_clear(&sent_state);
     EXPECT(understood > rounds / 20); // else the fuzzing never gets past the parser
     DONE();
 }

@@ -3,7 +3,7 @@
 // moment at which the locks are free, against a service that says anything. What must hold:
 //   a job starts only by a decision of this very reply for just what it asks for now, on just those
 //   nodes, and not twice by one number; every other request is as its user left it; every decision
-//   has a fate; locks are balanced, and free during calls; nothing grows.
+//   has a result; locks are balanced, and free during calls; nothing grows.
 // Usage: fuzz_cycle [rounds [seed]]; a failure is repeated with the seed it printed.
 #include "cycle.h"
 #include "expect.h"
@@ -482,11 +482,11 @@ static void judge_world(void) {
         EXPECT(!IS_JOB_PENDING(job) || job->mock.shape == shape(job));
         EXPECT(!job->details || !job->details->arbitrary_tpn);
     }
-    for (size_t i = 0; i < cycle.fates.list.count; i++) {
-        const pb_fate_t *fate = cycle.fates.list.items[i];
-        EXPECT(fate->outcome >= PB(OUTCOME__OUTCOME_APPLIED) &&
-               fate->outcome <= PB(OUTCOME__OUTCOME_LIMITED));
-        stale_seen += fate->outcome == PB(OUTCOME__OUTCOME_STALE);
+    for (size_t i = 0; i < cycle.results.list.count; i++) {
+        const pb_decision_result_t *result = cycle.results.list.items[i];
+        EXPECT(result->outcome >= PB(OUTCOME__OUTCOME_APPLIED) &&
+               result->outcome <= PB(OUTCOME__OUTCOME_LIMITED));
+        stale_seen += result->outcome == PB(OUTCOME__OUTCOME_STALE);
     }
 }
 
@@ -507,7 +507,7 @@ static void begin_world(void) {
     mock_wire.bend = bend;
     mock_wire.meanwhile = happen;
     accounting_enforce = one_in(2) ? ACCOUNTING_ENFORCE_LIMITS : 0;
-    cycle = (cycle_t){.full = true, .epoch = 1000, .held = {.batch_ms = 5}};
+    cycle = (cycle_t){.full = true, .epoch = 1000, .locks = {.batch_ms = 5}};
     settings_read(&cycle.settings, "", no_complaint);
     cycle.wire = wire_open(&cycle.settings, problem, sizeof(problem));
     fallback_begin(&cycle.fallback);
@@ -517,8 +517,8 @@ static void begin_world(void) {
 static void end_world(void) {
     fallbacks += cycle.fallback.times;
     wire_close(cycle.wire);
-    ledger_clear(&cycle.ledger);
-    fates_clear(&cycle.fates);
+    sent_state_clear(&cycle.sent_state);
+    decision_results_clear(&cycle.results);
     fallback_end(&cycle.fallback);
     note_arrival((const unsigned char *)"", 0);
     if (arrived)

@@ -15,8 +15,8 @@ static void a_start_starts_the_job_where_it_is_told(void) {
     bit_set(job->details->exc_node_bitmap, 7);
     start(job, "n[2-3]")->partition = "main";
     EXPECT(apply());
-    expect_fate(0, APPLIED, "");
-    EXPECT(!fates.urgent); // that the job runs is news enough
+    expect_result(0, APPLIED, "");
+    EXPECT(!results.urgent); // that the job runs is news enough
     EXPECT_NUMBER(applied.starts, 1);
     EXPECT_TEXT(mock.select_names, "n2,n3");
     EXPECT_NUMBER(mock.select_switch, 0);
@@ -38,7 +38,7 @@ static void an_interactive_job_is_told_to_its_client(void) {
     job->batch_flag = 0;
     start(job, "n1");
     EXPECT(apply());
-    expect_fate(0, APPLIED, "");
+    expect_result(0, APPLIED, "");
     EXPECT_NUMBER(mock.allocated, 1);
     EXPECT_NUMBER(mock.launched, 0);
     end();
@@ -59,7 +59,7 @@ static void an_arrays_rest_keeps_the_request(void) {
     mock_append(job->part_ptr_list, part_list->items[1]);
     start(job, "n[1-2]")->partition = "half";
     EXPECT(apply());
-    expect_fate(0, APPLIED, "");
+    expect_result(0, APPLIED, "");
     EXPECT_NUMBER(mock.select_time_limit, 5); // of ten minutes, for the deadline
     EXPECT(mock.select_part == part_list->items[1]);
     job_record_t *rest = NULL;
@@ -95,7 +95,7 @@ static void a_split_before_a_refusal_is_mended_too(void) {
     job->details->max_nodes = 2;
     start(job, "n[1-2]");
     EXPECT(apply());
-    expect_fate(0, BUSY, "error");
+    expect_result(0, BUSY, "error");
     EXPECT_NUMBER(list_count(job_list), 2);
     for (int i = 0; i < 2; i++) {
         const job_record_t *one = job_list->items[i];
@@ -121,7 +121,7 @@ static void chunks_become_tasks_on_nodes(void) {
     wanted->uses = both;
     wanted->n_uses = 2;
     EXPECT(apply());
-    expect_fate(0, APPLIED, "");
+    expect_result(0, APPLIED, "");
     EXPECT(mock.select_arbitrary);
     EXPECT_NUMBER(mock.select_tasks[0], 1);
     EXPECT_NUMBER(mock.select_tasks[1], 2);
@@ -160,7 +160,7 @@ static void chunks_that_do_not_fit_are_refused(void) {
         wanted->n_uses = 1;
         image_t before = image_of(job);
         EXPECT(apply());
-        expect_fate(0, INVALID, wrong[i].words);
+        expect_result(0, INVALID, wrong[i].words);
         EXPECT_NUMBER(mock.selects, 0);
         expect_same(&before, job);
         end();
@@ -182,8 +182,8 @@ static void expect_stale(void (*change)(job_record_t *), const char *words) {
     image_t before = image_of(job);
     EXPECT(apply());
     for (size_t i = 0; i < 3; i++)
-        expect_fate(i, STALE, words);
-    expect_fate(3, APPLIED, "");
+        expect_result(i, STALE, words);
+    expect_result(3, APPLIED, "");
     EXPECT_NUMBER(mock.started, 1);
     EXPECT(IS_JOB_RUNNING(other));
     expect_same(&before, job);
@@ -224,7 +224,7 @@ static void unknown(job_record_t *job) {
     job->job_id = 77; // another job that the service was not told of
 }
 static void a_task_now(job_record_t *job) {
-    ledger_job_t *entry = ledger_find(&ledger, job->job_id);
+    sent_job_t *entry = sent_state_find(&sent_state, job->job_id);
     entry->array_job_id = 1;
     entry->array_task_id = 4; // and the service knows that it is 1_4
 }
@@ -254,7 +254,7 @@ static void jobs_that_are_not_there_start_nothing(void) {
         start(job, "n1");
         decisions[0].job_id = (char *)names[i];
         EXPECT(apply());
-        expect_fate(0, STALE, "gone");
+        expect_result(0, STALE, "gone");
         EXPECT_NUMBER(mock.selects, 0);
         end();
     }
@@ -262,7 +262,7 @@ static void jobs_that_are_not_there_start_nothing(void) {
     job_record_t *unreported = mock_job(3);
     start(unreported, "n1");
     EXPECT(apply());
-    expect_fate(0, STALE, "not reported");
+    expect_result(0, STALE, "not reported");
     end();
 }
 
@@ -272,17 +272,17 @@ static void a_number_is_used_once(void) {
     start(job, "n1");
     decisions[0].id = 10;
     EXPECT(apply());
-    expect_fate(0, APPLIED, "");
+    expect_result(0, APPLIED, "");
     job_record_t *rest = NULL;
-    EXPECT(held_take(&held, HELD_READ));
+    EXPECT(lock_scope_take(&locks, LOCK_SCOPE_READ));
     rest = find_job_record(5);
-    held_give(&held);
+    lock_scope_give(&locks);
     EXPECT(rest && rest != job);
     for (uint64_t old = 0; old <= 10; old += 5) { // again, and from before
         start(rest, "n2");
         decisions[0].id = old;
         EXPECT(apply());
-        expect_fate(0, STALE, "made before");
+        expect_result(0, STALE, "made before");
     }
     start(rest, "n2"); // twice in one reply: then it names neither
     start(rest, "n3");
@@ -290,9 +290,9 @@ static void a_number_is_used_once(void) {
     decisions[0].id = decisions[2].id = 12;
     decisions[1].id = 11; // orders come first, with greater numbers
     EXPECT(apply());
-    expect_fate(0, STALE, "made before");
-    expect_fate(1, APPLIED, "");
-    expect_fate(2, STALE, "made before");
+    expect_result(0, STALE, "made before");
+    expect_result(1, APPLIED, "");
+    expect_result(2, STALE, "made before");
     EXPECT_NUMBER(mock.started, 2);
     EXPECT_NUMBER(decided, 12);
     end();
@@ -304,8 +304,8 @@ static void a_second_start_of_a_job_is_stale(void) {
     start(job, "n1");
     start(job, "n2");
     EXPECT(apply());
-    expect_fate(0, APPLIED, "");
-    expect_fate(1, STALE, "no longer pending");
+    expect_result(0, APPLIED, "");
+    expect_result(1, STALE, "no longer pending");
     EXPECT_NUMBER(mock.started, 1);
     end();
 }
@@ -348,12 +348,12 @@ static void slurm_keeps_the_last_word(void) {
         image_t before = image_of(job);
         start(job, "n1")->partition = "half";
         EXPECT(apply());
-        expect_fate(0,
-                    codes[i].code == ESLURM_NODES_BUSY          ? BUSY
-                    : codes[i].code == ESLURM_ACCOUNTING_POLICY ? LIMITED
-                                                                : REFUSED,
-                    "error");
-        EXPECT_NUMBER(fate(0)->code, codes[i].code);
+        expect_result(0,
+                      codes[i].code == ESLURM_NODES_BUSY          ? BUSY
+                      : codes[i].code == ESLURM_ACCOUNTING_POLICY ? LIMITED
+                                                                  : REFUSED,
+                      "error");
+        EXPECT_NUMBER(result(0)->code, codes[i].code);
         EXPECT_NUMBER(mock.selects, 1);
         EXPECT_NUMBER(mock.saves, 0);
         if (codes[i].told) {
@@ -415,8 +415,8 @@ static void what_select_nodes_leaves_to_its_caller_is_tested(void) {
         wrong[i].change(job);
         start(job, "n1");
         EXPECT(apply());
-        expect_fate(0, REFUSED, "");
-        EXPECT_NUMBER(fate(0)->code, wrong[i].code);
+        expect_result(0, REFUSED, "");
+        EXPECT_NUMBER(result(0)->code, wrong[i].code);
         EXPECT_NUMBER(mock.selects, 0);
         EXPECT(!IS_JOB_RUNNING(job));
         EXPECT(!job->details->req_node_bitmap && !job->details->exc_node_bitmap);
@@ -432,7 +432,7 @@ static void a_node_that_the_user_excluded_stays_so(void) {
     image_t before = image_of(job);
     start(job, "n1");
     EXPECT(apply());
-    expect_fate(0, REFUSED, "");
+    expect_result(0, REFUSED, "");
     expect_same(&before, job);
     end();
 }
@@ -462,14 +462,14 @@ static void time_limits_are_cut_as_far_as_the_job_allows(void) {
         start(job, "n1")->time_limit_s = cases[i].wanted_s;
         EXPECT(apply());
         if (cases[i].given) {
-            expect_fate(0, APPLIED, "");
+            expect_result(0, APPLIED, "");
             EXPECT_NUMBER(mock.select_time_limit, cases[i].given);
             EXPECT_NUMBER(job->time_limit, cases[i].given);
-            EXPECT(held_take(&held, HELD_READ));
+            EXPECT(lock_scope_take(&locks, LOCK_SCOPE_READ));
             EXPECT_NUMBER(find_job_record(1)->time_limit, cases[i].limit); // the tasks left
-            held_give(&held);
+            lock_scope_give(&locks);
         } else {
-            expect_fate(0, INVALID, "time limit");
+            expect_result(0, INVALID, "time limit");
             EXPECT_NUMBER(job->time_limit, cases[i].limit);
         }
         end();
@@ -496,7 +496,7 @@ static void a_start_that_makes_no_sense_is_invalid(void) {
         image_t before = image_of(job);
         start(job, wrong[i].nodes)->partition = (char *)wrong[i].partition;
         EXPECT(apply());
-        expect_fate(0, INVALID, wrong[i].words);
+        expect_result(0, INVALID, wrong[i].words);
         EXPECT_NUMBER(mock.selects, 0);
         expect_same(&before, job);
         end();
@@ -506,7 +506,7 @@ static void a_start_that_makes_no_sense_is_invalid(void) {
     mock_append(job->part_ptr_list = mock_list(), part_list->items[1]);
     start(job, "n8")->partition = "half";
     EXPECT(apply());
-    expect_fate(0, INVALID, "not all nodes are in partition half");
+    expect_result(0, INVALID, "not all nodes are in partition half");
     end();
 }
 
@@ -522,7 +522,7 @@ static void before_its_begin_time_a_job_shows_slurms_word(void) {
     for (int i = 0; i < 2; i++) {
         both[i]->details->begin_time = time(NULL) + 100;
         both[i]->state_reason = WAIT_TIME;
-        ledger_find(&ledger, both[i]->job_id)->hold = PB(HOLD__HOLD_BEGIN_TIME);
+        sent_state_find(&sent_state, both[i]->job_id)->hold = PB(HOLD__HOLD_BEGIN_TIME);
         explain(both[i], PB(REASON_CODE__REASON_RESOURCES), "cannot be met");
     }
     EXPECT(apply());
@@ -545,8 +545,8 @@ static void unknown_actions_are_invalid(void) {
     decision->action_case = PB(DECISION__ACTION_RESIZE);
     decision->resize = &resize;
     EXPECT(apply());
-    expect_fate(0, INVALID, "unknown action");
-    expect_fate(1, INVALID, "cannot do that");
+    expect_result(0, INVALID, "unknown action");
+    expect_result(1, INVALID, "cannot do that");
     end();
 }
 

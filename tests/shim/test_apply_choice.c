@@ -20,7 +20,7 @@ static void slurm_chooses_among_nodes(void) {
         image_t before = image_of(job);
         start(job, "")->choice = "n[2-4,7]";
         EXPECT(apply());
-        expect_fate(0, refused ? BUSY : APPLIED, refused ? "error" : "");
+        expect_result(0, refused ? BUSY : APPLIED, refused ? "error" : "");
         EXPECT(mock.select_among);
         EXPECT_TEXT(mock.select_names, "n2,n3,n4"); // n7 is excluded by its user
         EXPECT_NUMBER(mock.select_switch, 1);
@@ -49,7 +49,7 @@ static void of_more_names_than_nodes_some_will_do(void) {
     EXPECT(job_is_unmodelled(job));
     start(job, "")->choice = "n[2-4]"; // n1 is drained
     EXPECT(apply());
-    expect_fate(0, APPLIED, "");
+    expect_result(0, APPLIED, "");
     EXPECT_TEXT(job->nodes, "n2");
     EXPECT(bit_set_count(job->details->req_node_bitmap) == 2);
     end();
@@ -69,7 +69,7 @@ static void preferred_features_are_tried_first(void) {
         char *use = job->details->features_use;
         start(job, "")->choice = "n[1-4]";
         EXPECT(apply());
-        expect_fate(0, i < 2 ? APPLIED : BUSY, i < 2 ? "" : "error");
+        expect_result(0, i < 2 ? APPLIED : BUSY, i < 2 ? "" : "error");
         EXPECT_NUMBER(mock.selects, i == 0 ? 1 : 2);
         if (i < 2) {
             EXPECT_TEXT(job->details->features_use, there[i]);
@@ -85,7 +85,7 @@ static void preferred_features_are_tried_first(void) {
     mock.only_with = "plain";
     start(job, "n1");
     EXPECT(apply());
-    expect_fate(0, APPLIED, "");
+    expect_result(0, APPLIED, "");
     end();
 }
 
@@ -145,7 +145,7 @@ static void reservations_are_tried_one_after_the_other(void) {
         mock.only_in = in[there];
         start(job, "")->choice = "n[1-4]";
         EXPECT(apply());
-        expect_fate(0, there ? APPLIED : BUSY, there ? "" : "error");
+        expect_result(0, there ? APPLIED : BUSY, there ? "" : "error");
         EXPECT(job->resv_ptr == (there == 0 ? NULL : there == 2 ? two : one));
         EXPECT_NUMBER(job->resv_id, there == 0 ? 0 : there == 2 ? 2 : 1);
         EXPECT_TEXT(job->resv_name, "one,two");
@@ -163,11 +163,11 @@ static void magnetic_reservations_draw_in(void) {
         mock.only_in = there == 0 ? open : there == 1 ? full : NULL;
         start(job, "")->choice = "n[1-4]";
         EXPECT(apply());
-        expect_fate(0, APPLIED, "");
+        expect_result(0, APPLIED, "");
         EXPECT_TEXT(job->resv_name, there == 0 ? "open" : there == 1 ? "full" : "first");
-        EXPECT(held_take(&held, HELD_READ));
+        EXPECT(lock_scope_take(&locks, LOCK_SCOPE_READ));
         job_record_t *rest = find_job_record(1); // the tasks that are left are in none
-        held_give(&held);
+        lock_scope_give(&locks);
         EXPECT(rest && rest != job && !rest->resv_name && !rest->resv_ptr);
         end();
     }
@@ -193,7 +193,7 @@ static void magnetic_reservations_draw_in(void) {
     mock.only_in = &nowhere;
     start(job, "")->choice = "n[1-4]";
     EXPECT(apply());
-    expect_fate(0, BUSY, "error");
+    expect_result(0, BUSY, "error");
     EXPECT(!job->resv_name && !job->resv_ptr && !(job->bit_flags & JOB_MAGNETIC) && none);
     EXPECT_NUMBER(mock.selects, 2);
     end();

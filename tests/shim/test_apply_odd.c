@@ -59,8 +59,8 @@ static void a_job_without_details_is_gone(void) {
     job_details_t *details = job->details;
     job->details = NULL; // as Slurm leaves an old job
     EXPECT(apply());
-    expect_fate(0, STALE, "gone");
-    expect_fate(1, APPLIED, "");
+    expect_result(0, STALE, "gone");
+    expect_result(1, APPLIED, "");
     job->details = details;
     end();
 }
@@ -77,16 +77,16 @@ static void locks_are_given_back_between_batches(void) {
     // A decision takes some three looks: no hold is longer than a batch and one more decision.
     EXPECT(mock.longest_us <= 5000 + 4 * 700);
     EXPECT(mock.lock_count >= 100);
-    EXPECT(held_longest_ms(&held) <= 7.9);
+    EXPECT(lock_scope_longest_ms(&locks) <= 7.9);
     end();
 }
 
 static uint32_t purged;
 
 static void purge(void) {
-    EXPECT(held_take(&held, HELD_READ)); // somebody else has them now
+    EXPECT(lock_scope_take(&locks, LOCK_SCOPE_READ)); // somebody else has them now
     job_record_t *job = find_job_record(++purged);
-    held_give(&held);
+    lock_scope_give(&locks);
     if (job && !IS_JOB_RUNNING(job))
         mock_forget(job);
     mock.look_us = 0;
@@ -100,8 +100,8 @@ static void no_pointer_lives_across_a_batch(void) {
     for (uint32_t id = 501; id > 499; id--)
         start(waiting(id), "n1");
     EXPECT(apply());
-    expect_fate(0, APPLIED, "");
-    expect_fate(1, STALE, "gone"); // purged while the locks were given
+    expect_result(0, APPLIED, "");
+    expect_result(1, STALE, "gone"); // purged while the locks were given
     end();
 }
 
@@ -138,13 +138,13 @@ static void announcements_are_shown(void) {
     message->nodes = "n[1-2]";
     message->reason = &reason;
     EXPECT(apply());
-    expect_fate(0, APPLIED, "");
-    EXPECT(!fates.urgent);
+    expect_result(0, APPLIED, "");
+    EXPECT(!results.urgent);
     EXPECT_NUMBER(job->start_time, time(NULL) + 600);
     EXPECT_TEXT(job->sched_nodes, "n[1-2]");
     EXPECT_NUMBER(job->state_reason, WAIT_PRIORITY);
     EXPECT_TEXT(job->state_desc, "behind?job ?[31m12?");
-    EXPECT(ledger_find(&ledger, 1)->announced);
+    EXPECT(sent_state_find(&sent_state, 1)->announced);
     explain(job, PB(REASON_CODE__REASON_RESOURCES), "needs nodes");
     EXPECT(apply());
     EXPECT_NUMBER(job->start_time, 0);
@@ -167,7 +167,7 @@ static void announcements_beyond_reason_are_not(void) {
     size_t all = count;
     EXPECT(apply());
     for (size_t i = 0; i < all; i++)
-        expect_fate(i, INVALID, "");
+        expect_result(i, INVALID, "");
     expect_same(&before, job);
     end();
 }
@@ -261,7 +261,7 @@ static void a_refusal_is_told_in_slurms_word(void) {
     mock.select_code = ESLURM_NODES_BUSY;
     start(job, "n1");
     EXPECT(apply());
-    expect_fate(0, BUSY, "error");
+    expect_result(0, BUSY, "error");
     EXPECT_NUMBER(job->state_reason, WAIT_RESOURCES);
     EXPECT(!job->state_desc);
     explain(job, PB(REASON_CODE__REASON_RESOURCES), "needs nodes");
@@ -279,7 +279,7 @@ static void a_refusal_is_told_in_slurms_word(void) {
     end();
 }
 
-static void odd_words_reach_neither_log_nor_fate(void) {
+static void odd_words_reach_neither_log_nor_result(void) {
     begin(); // the mock ends the suite for a line that is no text
     job_record_t *job = waiting(1);
     start(job, "n1\n[2026] slurmctld: error: forged")->partition = "main";
@@ -322,11 +322,11 @@ static void orders_are_carried_out_by_slurm(void) {
         decision->unreserve = &unwanted[i];
     }
     EXPECT(apply());
-    expect_fate(0, APPLIED, "");
-    expect_fate(1, REFUSED, "taken");
-    expect_fate(2, APPLIED, "");
-    expect_fate(3, APPLIED, "");
-    expect_fate(4, REFUSED, "error");
+    expect_result(0, APPLIED, "");
+    expect_result(1, REFUSED, "taken");
+    expect_result(2, APPLIED, "");
+    expect_result(3, APPLIED, "");
+    expect_result(4, REFUSED, "error");
     EXPECT_NUMBER(mock.reservations, 1);
     end();
 }
@@ -348,7 +348,7 @@ static void orders_that_make_no_sense_are_invalid(void) {
     order(&wanted[9])->licences = endless;
     EXPECT(apply());
     for (size_t i = 0; i < 10; i++)
-        expect_fate(i, INVALID, "");
+        expect_result(i, INVALID, "");
     EXPECT_NUMBER(mock.reservations, 0);
     end();
 }
@@ -364,7 +364,7 @@ int main(void) {
     a_reason_of_slurms_own_stays();
     slurms_words_are_shown_where_it_has_them();
     a_refusal_is_told_in_slurms_word();
-    odd_words_reach_neither_log_nor_fate();
+    odd_words_reach_neither_log_nor_result();
     orders_are_carried_out_by_slurm();
     orders_that_make_no_sense_are_invalid();
     DONE();

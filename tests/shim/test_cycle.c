@@ -18,7 +18,7 @@ static void begin(void) {
     char problem[100];
     mock_begin(8, 4);
     mock_wire_begin();
-    cycle = (cycle_t){.full = true, .epoch = 1000, .held = {.batch_ms = 5}};
+    cycle = (cycle_t){.full = true, .epoch = 1000, .locks = {.batch_ms = 5}};
     settings_read(&cycle.settings, "", no_complaint);
     cycle.wire = wire_open(&cycle.settings, problem, sizeof(problem));
     fallback_begin(&cycle.fallback);
@@ -27,8 +27,8 @@ static void begin(void) {
 static void end(void) {
     mock_nothing_held("after a cycle");
     wire_close(cycle.wire);
-    ledger_clear(&cycle.ledger);
-    fates_clear(&cycle.fates);
+    sent_state_clear(&cycle.sent_state);
+    decision_results_clear(&cycle.results);
     fallback_end(&cycle.fallback);
     mock_wire_end();
     mock_end();
@@ -112,7 +112,7 @@ static void jobs_are_told_and_started(void) {
     EXPECT(IS_JOB_RUNNING(job));
     EXPECT(slurmctld_config.scheduling_disabled);
     live(1000);
-    EXPECT_NUMBER(cycle.fates.list.count, 0); // the fate was told
+    EXPECT_NUMBER(cycle.results.list.count, 0); // the result was told
     unsigned calls = mock_wire.cycles;
     live(5000);
     EXPECT_NUMBER(mock_wire.cycles, calls); // nothing happens, nothing is said
@@ -157,7 +157,7 @@ static void what_frees_nothing_is_told_with_what_comes(void) {
     unsigned calls = mock_wire.cycles;
     live(200);
     EXPECT_NUMBER(mock_wire.cycles, calls);
-    EXPECT_NUMBER(cycle.fates.list.count, 1);
+    EXPECT_NUMBER(cycle.results.list.count, 1);
     job_record_t *other = mock_job(2);
     slurmctld_diag_stats.jobs_submitted++;
     live(50);
@@ -233,9 +233,9 @@ static void a_job_that_changes_during_the_call_does_not_start(void) {
     cycle_run(&cycle);
     EXPECT(!IS_JOB_RUNNING(changing));
     EXPECT(IS_JOB_RUNNING(other));
-    EXPECT_NUMBER(cycle.fates.list.count, 2);
-    const pb_fate_t *fate = cycle.fates.list.items[0];
-    EXPECT_NUMBER(fate->outcome, PB(OUTCOME__OUTCOME_STALE));
+    EXPECT_NUMBER(cycle.results.list.count, 2);
+    const pb_decision_result_t *result = cycle.results.list.items[0];
+    EXPECT_NUMBER(result->outcome, PB(OUTCOME__OUTCOME_STALE));
     job_record_t *job = changing;
     changing = NULL;
     live(1000);

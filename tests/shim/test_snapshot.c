@@ -9,27 +9,27 @@
 #include "jobs.h"
 #include "slurm_mock.h"
 
-static ledger_t ledger;
-static held_t held;
+static sent_state_t sent_state;
+static lock_scope_t locks;
 static snapshot_t snapshot;
 
 static void begin(void) {
     mock_begin(8, 4);
-    ledger = (ledger_t){0};
-    held = (held_t){.batch_ms = 5};
+    sent_state = (sent_state_t){0};
+    locks = (lock_scope_t){.batch_ms = 5};
     snapshot = (snapshot_t){0};
 }
 
 static void end(void) {
     mock_nothing_held("after a scan");
     snapshot_clear(&snapshot);
-    ledger_clear(&ledger);
+    sent_state_clear(&sent_state);
     mock_end();
 }
 
 static void scan(void) {
     snapshot_clear(&snapshot);
-    EXPECT(snapshot_take(&snapshot, &ledger, &held));
+    EXPECT(snapshot_take(&snapshot, &sent_state, &locks));
     mock_nothing_held("after a scan");
 }
 
@@ -294,9 +294,9 @@ static void a_scan_gives_the_locks_back(void) {
 static uint32_t next_gone;
 
 static void others_change_the_table(void) {
-    EXPECT(held_take(&held, HELD_READ));
+    EXPECT(lock_scope_take(&locks, LOCK_SCOPE_READ));
     job_record_t *job = find_job_record(next_gone++);
-    held_give(&held);
+    lock_scope_give(&locks);
     if (job)
         mock_forget(job);
     mock_job(10000 + next_gone);
@@ -314,8 +314,8 @@ static void jobs_come_and_go_during_a_scan(void) {
     mock.between = NULL;
     scan();
     for (uint32_t id = 300; id > 290; id--)
-        EXPECT(ledger_find(&ledger, id) != NULL);
-    EXPECT_NUMBER(ledger.count, (size_t)job_list->count);
+        EXPECT(sent_state_find(&sent_state, id) != NULL);
+    EXPECT_NUMBER(sent_state.count, (size_t)job_list->count);
     end();
 }
 
@@ -329,7 +329,7 @@ static void a_shutdown_ends_a_scan(void) {
         mock_job(id);
     mock.look_us = 1000;
     mock.between = shut_down;
-    EXPECT(!snapshot_take(&snapshot, &ledger, &held));
+    EXPECT(!snapshot_take(&snapshot, &sent_state, &locks));
     mock_nothing_held("after a scan");
     end();
 }

@@ -4,9 +4,9 @@
 //
 // A scan marks what it sees. Hashes become valid when the service has answered: on any failure
 // everything is sent anew, so nothing has to be undone. What a scan found and is not sent yet is
-// found again by the next one (ledger_untell).
-#ifndef BRIDGE_LEDGER_H
-#define BRIDGE_LEDGER_H
+// found again by the next one (sent_state_untell).
+#ifndef BRIDGE_SENT_STATE_H
+#define BRIDGE_SENT_STATE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,10 +27,10 @@ typedef struct {
     uint8_t state, found; // as the service knows it; as the last scan found it
     uint32_t told;        // the scan that found it new or changed last; 0: that was not sent
     uint32_t ended;       // the scan that found that it has ended; 0: none did
-} ledger_job_t;
+} sent_job_t;
 
 typedef struct {
-    ledger_job_t *jobs; // open addressing, size a power of two
+    sent_job_t *jobs; // open addressing, size a power of two
     size_t room;
     size_t count;
     uint32_t scan;
@@ -38,21 +38,21 @@ typedef struct {
     size_t n_nodes;
     uint64_t node_names; // hash of all names in order
     uint64_t partitions, reservations, licences;
-} ledger_t;
+} sent_state_t;
 
-void ledger_clear(ledger_t *ledger);
+void sent_state_clear(sent_state_t *sent_state);
 
-ledger_job_t *ledger_find(ledger_t *ledger, uint32_t job_id);
+sent_job_t *sent_state_find(sent_state_t *sent_state, uint32_t job_id);
 
-// Finds or makes; *made tells which. Pointers into the ledger end with the next call of this.
-ledger_job_t *ledger_put(ledger_t *ledger, uint32_t job_id, bool *made);
+// Finds or makes; *made tells which. Pointers into the sent state end with the next call of this.
+sent_job_t *sent_state_put(sent_state_t *sent_state, uint32_t job_id, bool *made);
 
 // What the present scan found of jobs is not told now: the next one shall find it, too.
-void ledger_untell(ledger_t *ledger);
+void sent_state_untell(sent_state_t *sent_state);
 
-typedef void (*ledger_gone_t)(const ledger_job_t *job, void *context);
+typedef void (*sent_state_gone_t)(const sent_job_t *job, void *context);
 
 // Forgets all jobs that the present scan did not see, telling of each.
-void ledger_sweep(ledger_t *ledger, ledger_gone_t gone, void *context);
+void sent_state_sweep(sent_state_t *sent_state, sent_state_gone_t gone, void *context);
 
 #endif
