@@ -9,15 +9,15 @@ around the mean there (a tenth to three times of it, in round numbers, as users 
 fill about nine weeks (the paper's plan: eight to ten). Jobs of 16 cores and more ask for chunks of
 16, `place=free`; some small ones ask for a GPU or a Phi. Every job counts on the core limit of its
 user and on a FreePool that keeps a fifth of the cores free for small jobs in the daytime of working
-days; so each plan obeys 201 ceilings. Nodes with a GPU or a Phi keep two cores for who wants it.
+days; so each plan obeys 201 constraints. Nodes with a GPU or a Phi keep two cores for who wants it.
 
 Figures:
     replans_per_s    jobs revoked, searched again from now and booked again, per second, over whole
                      passes through the plan after a running job has ended early. With the jobs
                      moved, since those cost more.
     array_10k_s      one array of 10,000 one-core tasks planned into a book of 5,000 jobs.
-    recover_5000_s   a book of 5,000 jobs made again from columns, requests and ceilings included,
-                     each booking checked.
+    recover_5000_s   a book of 5,000 jobs made again from columns, requests and constraints
+                     included, each booking checked.
     peak_mib         the most memory the whole process ever held, Python and all; book_mib is what
                      it grew by from before the book of all the jobs to after it.
     table            seconds to plan a queue of `bench plan`'s shared jobs on 1,000 nodes, and the
@@ -63,7 +63,7 @@ _MIX: Final = np.array([
 _OF_MEAN: Final = np.array([0.1, 0.25, 0.5, 1, 2, 3])
 _OF_MEAN_WEIGHT: Final = np.array([0.15, 0.2, 0.2, 0.2, 0.15, 0.1])
 _USERS: Final = 200
-_POOL: Final = _USERS  # the ceiling after those of the users
+_POOL: Final = _USERS  # the constraint after those of the users
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Machine:
         return np.asarray(extras + self.capacity[:, 1] // 65_536, dtype=np.int32)
 
     def empty_book(self) -> Book:
-        """A book with one class of all nodes, cores kept for extras, and all ceilings."""
+        """A book with one class of all nodes, cores kept for extras, and all constraints."""
         nodes, n_res = self.capacity.shape
         protections = []
         for extra in range(2, n_res):
@@ -101,11 +101,11 @@ class Machine:
         book.add_class(pack_nodes(np.ones(nodes, dtype=np.bool_)))
         always = np.zeros(1, dtype=np.int64)
         for _ in range(_USERS):
-            book.add_ceiling(always, np.array([max(2_048, self.cores // 4)]))
+            book.add_constraint(always, np.array([max(2_048, self.cores // 4)]))
         days = np.array([day * _DAY_S for day in range(84) if day % 7 < 5], dtype=np.int64)
         starts = np.sort(np.concatenate([days + 8 * _HOUR_S, days + 18 * _HOUR_S]))
         kept = np.where(np.arange(len(starts)) % 2 == 0, self.cores // 5, 0)
-        book.add_ceiling(
+        book.add_constraint(
             np.concatenate([always, starts]), self.cores - np.concatenate([always, kept])
         )
         return book
@@ -167,7 +167,7 @@ class Jobs:
         small = (cores < 4) & (self.length_s <= _HOUR_S)
         return {
             "term_indptr": np.arange(0, 2 * n + 1, 2, dtype=np.int64),
-            "term_ceiling": np.column_stack([self.user, np.full(n, _POOL, np.int32)]).ravel(),
+            "term_constraint": np.column_stack([self.user, np.full(n, _POOL, np.int32)]).ravel(),
             "term_amount": np.repeat(cores, 2),
             "term_mode": np.column_stack(
                 [np.full(n, TermMode.BOTH, np.int8), np.where(small, TermMode.COUNT, TermMode.BOTH)]
@@ -350,7 +350,7 @@ def measure_table(
             latest=np.full(jobs, NEVER, dtype=np.int64),
             last=np.zeros(jobs, dtype=np.bool_),
             term_indptr=np.zeros(jobs + 1, dtype=np.int64),
-            term_ceiling=nothing.astype(np.int32),
+            term_constraint=nothing.astype(np.int32),
             term_amount=nothing,
             term_mode=nothing.astype(np.int8),
             reasons=False,

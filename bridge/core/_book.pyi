@@ -22,7 +22,7 @@ class Arrangement(enum.IntEnum):
     """One chunk on a node at most."""
 
 class TermMode(enum.IntEnum):
-    """What a ceiling is to a job."""
+    """What a constraint is to a job."""
 
     BOTH = 0
     """The job must stay under it and counts on it (a limit, a licence)."""
@@ -53,12 +53,12 @@ class BookPlan:
     def blocked_by(self) -> NDArray[np.int8]:
         """(n_jobs,) ``Blocked`` codes; empty without reasons.
 
-        COUNTER and NEVER_COUNTER mean a ceiling; NODES_BUSY that not even one second fits now;
+        COUNTER and NEVER_COUNTER mean a constraint; NODES_BUSY that not even one second fits now;
         BLACKOUT that it would, but too many nodes are closed, or close before the job would end.
         """
     @property
-    def blocked_ceiling(self) -> NDArray[np.int32]:
-        """(n_jobs,) the ceiling for COUNTER and NEVER_COUNTER; -1 else; empty without reasons."""
+    def blocked_constraint(self) -> NDArray[np.int32]:
+        """(n_jobs,) the constraint for COUNTER and NEVER_COUNTER, or -1; empty without reasons."""
 
 class Bookings:
     """Bookings as columns; ``book_many`` takes them back."""
@@ -89,12 +89,12 @@ class Bookings:
         """Chunks."""
 
 class Book:
-    """What is used when on every node and under every ceiling, from now to the end of time.
+    """What is used when on every node and under every constraint, from now to the end of time.
 
     Words: a *class* is a set of eligible nodes with closed times; a *request* is groups of equal
-    *chunks*, each chunk within one node; a *ceiling* is a step function of time under which a sum
-    of amounts must stay; a job's *terms* say what it means to which ceiling; a *booking* is a job
-    at [start, end) on nodes.
+    *chunks*, each chunk within one node; a *constraint* is a step function of time under which a
+    sum of amounts must stay; a job's *terms* say what it means to which constraint; a *booking* is
+    a job at [start, end) on nodes.
 
     Rules:
 
@@ -105,13 +105,13 @@ class Book:
     3. Booking a job never moves or changes another booking.
     4. A node without any resource (all capacities 0) holds nobody. An exclusive job has a node to
        itself for its whole length; chunks then need room within the capacity only.
-    5. Classes, ceilings and requests are names: ``undo`` leaves them. Everything else that was done
-       since a mark is undone exactly.
+    5. Classes, constraints and requests are names: ``undo`` leaves them. Everything else that was
+       done since a mark is undone exactly.
     6. The same calls in the same order give the same book.
 
-    ``terms`` of one job are None or three columns: ceilings (int32), amounts (int64, 0 to 2**40),
-    ``TermMode`` codes (int8). Of many jobs they are CSR: ``term_indptr`` (n_jobs + 1,) int64 into
-    ``term_ceiling``, ``term_amount``, ``term_mode``. Node sets are bitset rows (see
+    ``terms`` of one job are None or three columns: constraints (int32), amounts (int64, 0 to
+    2**40), ``TermMode`` codes (int8). Of many jobs they are CSR: ``term_indptr`` (n_jobs + 1,)
+    int64 into ``term_constraint``, ``term_amount``, ``term_mode``. Node sets are bitset rows (see
     ``pack_nodes``). Every method raises ``ValueError`` naming the argument that is wrong, and then
     has changed nothing.
     """
@@ -167,7 +167,7 @@ class Book:
             Jobs that it can no longer hold: in order of start, then of booking, each that does not
             fit beside those before it. They stay booked.
         """
-    def add_ceiling(self, starts: NDArray[np.int64], amounts: NDArray[np.int64]) -> int:
+    def add_constraint(self, starts: NDArray[np.int64], amounts: NDArray[np.int64]) -> int:
         """Add a step function.
 
         Args:
@@ -178,18 +178,18 @@ class Book:
         Returns:
             Its number.
         """
-    def set_ceiling(
-        self, ceiling: int, starts: NDArray[np.int64], amounts: NDArray[np.int64]
+    def set_constraint(
+        self, constraint: int, starts: NDArray[np.int64], amounts: NDArray[np.int64]
     ) -> NDArray[np.int64]:
         """Replace a step function; what counts on it stays.
 
         Returns:
             Jobs that check it and no longer stay under it, as for ``set_capacity``.
         """
-    def ceiling_use(
-        self, ceiling: int
+    def constraint_use(
+        self, constraint: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Tell a ceiling over time: slot starts, the amount there, what counts on it there."""
+        """Tell a constraint over time: slot starts, the amount there, what counts on it there."""
     def add_request(
         self,
         count: NDArray[np.int64],
@@ -239,7 +239,7 @@ class Book:
         earliest: int | None = None,
         latest: int = ...,
     ) -> tuple[int, int]:
-        """Say why a job would not start now: a ``Blocked`` code and a ceiling or -1."""
+        """Say why a job would not start now: a ``Blocked`` code and a constraint or -1."""
     def book(
         self,
         job: int,
@@ -272,7 +272,7 @@ class Book:
         groups: NDArray[np.int32],
         chunks: NDArray[np.int32],
         term_indptr: NDArray[np.int64],
-        term_ceiling: NDArray[np.int32],
+        term_constraint: NDArray[np.int32],
         term_amount: NDArray[np.int64],
         term_mode: NDArray[np.int8],
         forced: bool = False,
@@ -289,7 +289,7 @@ class Book:
             groups: groups of the requests.
             chunks: chunks, >= 1.
             term_indptr: see the class.
-            term_ceiling: see the class.
+            term_constraint: see the class.
             term_amount: see the class.
             term_mode: see the class.
             forced: book them even where they do not fit (running jobs are where they are).
@@ -307,7 +307,7 @@ class Book:
         run_end: NDArray[np.int64],
         run_exclusive: NDArray[np.bool_],
         term_indptr: NDArray[np.int64],
-        term_ceiling: NDArray[np.int32],
+        term_constraint: NDArray[np.int32],
         term_amount: NDArray[np.int64],
         term_mode: NDArray[np.int8],
     ) -> None:
@@ -325,7 +325,7 @@ class Book:
         latest: NDArray[np.int64],
         last: NDArray[np.bool_],
         term_indptr: NDArray[np.int64],
-        term_ceiling: NDArray[np.int32],
+        term_constraint: NDArray[np.int32],
         term_amount: NDArray[np.int64],
         term_mode: NDArray[np.int8],
         reasons: bool = True,
@@ -341,7 +341,7 @@ class Book:
             latest: (n,) latest starts, s; NEVER: any.
             last: (n,) whether the latest start is wanted.
             term_indptr: see the class.
-            term_ceiling: see the class.
+            term_constraint: see the class.
             term_amount: see the class.
             term_mode: see the class.
             reasons: whether to say why jobs do not start now (costs some time).
@@ -382,7 +382,7 @@ class Book:
 
         Returns:
             The jobs that use, at some second then, what eligible nodes have too little of for one
-            chunk more, or that count on ceilings which do not hold it; and these ceilings.
+            chunk more, or that count on constraints which do not hold it; and these constraints.
         """
     def mark(self) -> int:
         """Begin a what-if; marks nest."""

@@ -134,7 +134,7 @@ class UsageVector:
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return (n_steps,) instants in [start, end) at which what is free changes, and to what.
 
-        The first is ``start``. This is the form in which the book takes ceilings.
+        The first is ``start``. This is the form in which the book takes constraints.
         """
     def __add__(self, other: UsageVector) -> UsageVector:
         """Add other's used items to what is stored; or make one system of two that store free ones.

@@ -27,7 +27,7 @@ class Request(NamedTuple):
 
 
 class Term(NamedTuple):
-    ceiling: int
+    constraint: int
     amount: int
     mode: int
 
@@ -50,22 +50,22 @@ class NaiveBook:
         self.protections = protections  # (resource, keep rows)
         self.classes: list[set[int]] = []
         self.closed: list[tuple[int, int, int, set[int]]] = []
-        self.ceilings: list[list[int]] = []  # per second
+        self.constraints: list[list[int]] = []  # per second
         self.held: dict[int, Held] = {}
 
-    def amount_used(self, ceiling: int, second: int) -> int:
+    def amount_used(self, constraint: int, second: int) -> int:
         return sum(
             term.amount
             for held in self.held.values()
             if held.start <= second < held.end
             for term in held.terms
-            if term.ceiling == ceiling and term.mode != CHECK
+            if term.constraint == constraint and term.mode != CHECK
         )
 
-    def ceilings_hold(self, terms, start, length) -> bool:
+    def constraints_hold(self, terms, start, length) -> bool:
         return all(
-            self.amount_used(term.ceiling, second) + term.amount
-            <= self.ceilings[term.ceiling][second]
+            self.amount_used(term.constraint, second) + term.amount
+            <= self.constraints[term.constraint][second]
             for term in terms
             if term.mode != COUNT
             for second in range(start, start + length)
@@ -197,7 +197,7 @@ class NaiveBook:
         return placeable(0, counts)
 
     def can_start(self, request, start, length, terms) -> bool:
-        return self.ceilings_hold(terms, start, length) and self.feasible(request, start, length)
+        return self.constraints_hold(terms, start, length) and self.feasible(request, start, length)
 
     def find(self, request, length, terms, earliest, latest, last=False) -> int | None:
         starts = range(max(0, earliest), min(latest, HORIZON - length) + 1)

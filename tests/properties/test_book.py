@@ -22,7 +22,7 @@ def ints(values, dtype=np.int64):
 
 def terms_of(terms):
     return (
-        ints([t.ceiling for t in terms], np.int32),
+        ints([t.constraint for t in terms], np.int32),
         ints([t.amount for t in terms]),
         ints([t.mode for t in terms], np.int8),
     )
@@ -57,8 +57,8 @@ class Pair:
             assert self.book.add_class(self.bits(nodes)) == len(self.naive.classes) - 1
         for _ in range(rng.choice([0, 0, 1, 2])):
             steps = self.steps()
-            self.book.add_ceiling(*map(ints, zip(*steps, strict=True)))
-            self.naive.ceilings.append(self.per_second(steps))
+            self.book.add_constraint(*map(ints, zip(*steps, strict=True)))
+            self.naive.constraints.append(self.per_second(steps))
         self.lengths = [rng.randint(1, 9) for _ in range(3)]
         self.requests: list[tuple[int, Request]] = []
         self.next_job = 0
@@ -117,7 +117,7 @@ class Pair:
         rng = self.rng
         return tuple(
             Term(c, rng.choice([0, 1, 2, 4]), int(rng.choice(list(TermMode))))
-            for c in range(len(self.naive.ceilings))
+            for c in range(len(self.naive.constraints))
             if rng.random() < 0.6
         )
 
@@ -185,8 +185,8 @@ class Pair:
             ),
             [self.book.free_at(second).tolist() for second in range(now, now + 50)],
             [
-                [column.tolist() for column in self.book.ceiling_use(c)]
-                for c in range(len(self.naive.ceilings))
+                [column.tolist() for column in self.book.constraint_use(c)]
+                for c in range(len(self.naive.constraints))
             ],
         ]  # fmt: skip
 
@@ -286,10 +286,10 @@ def test_undo_restores_exactly(seed: int) -> None:
         pair.naive.capacity[node] = tuple(amounts)
         pair.book.set_capacity(node, ints(amounts))
 
-    def set_ceiling():
-        if pair.naive.ceilings:
-            ceiling, steps = rng.randrange(len(pair.naive.ceilings)), pair.steps()
-            pair.book.set_ceiling(ceiling, *map(ints, zip(*steps, strict=True)))
+    def set_constraint():
+        if pair.naive.constraints:
+            constraint, steps = rng.randrange(len(pair.naive.constraints)), pair.steps()
+            pair.book.set_constraint(constraint, *map(ints, zip(*steps, strict=True)))
 
     def replan():
         jobs = sorted(pair.naive.held)
@@ -312,12 +312,12 @@ def test_undo_restores_exactly(seed: int) -> None:
             pair.next_job += 1
 
     acts: list[Callable[[], object]] = [
-        set_capacity, set_ceiling, replan, set_end, plan, plan, pair.revoke, pair.close
+        set_capacity, set_constraint, replan, set_end, plan, plan, pair.revoke, pair.close
     ]  # fmt: skip
 
     def what_if(depth: int) -> None:
         kept = (
-            list(pair.naive.capacity), list(pair.naive.ceilings),
+            list(pair.naive.capacity), list(pair.naive.constraints),
             list(pair.naive.closed), dict(pair.naive.held),
         )  # fmt: skip
         before = pair.image()
@@ -327,7 +327,7 @@ def test_undo_restores_exactly(seed: int) -> None:
             if depth and rng.random() < 0.2:
                 what_if(depth - 1)
         pair.book.undo(mark)
-        pair.naive.capacity, pair.naive.ceilings, pair.naive.closed, pair.naive.held = kept
+        pair.naive.capacity, pair.naive.constraints, pair.naive.closed, pair.naive.held = kept
         assert pair.image() == before
 
     what_if(2)
@@ -381,7 +381,7 @@ def test_many_at_once_is_one_by_one(seed: int) -> None:
         latest=ints([a[4] for a in asked]),
         last=np.zeros(len(asked), dtype=np.bool_),
         term_indptr=np.cumsum([0, *(len(a[2]) for a in asked)]),
-        term_ceiling=ints([t.ceiling for a in asked for t in a[2]], np.int32),
+        term_constraint=ints([t.constraint for a in asked for t in a[2]], np.int32),
         term_amount=ints([t.amount for a in asked for t in a[2]]),
         term_mode=ints([t.mode for a in asked for t in a[2]], np.int8),
     )

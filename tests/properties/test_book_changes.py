@@ -56,7 +56,7 @@ class Changing(Pair):
         uses = [tuple(rng.choice([0, 1, 2]) for _ in range(self.n_res)) for _ in nodes]
         end, exclusive, terms = self.now + rng.randint(-2, 12), rng.random() < 0.3, self.terms()
         job, self.next_job = self.next_job, self.next_job + 1
-        ceilings, amounts, modes = terms_of(terms)
+        constraints, amounts, modes = terms_of(terms)
         self.book.book_running(
             job=ints([job]),
             run_indptr=ints([0, len(nodes)]),
@@ -65,7 +65,7 @@ class Changing(Pair):
             run_end=ints([end]),
             run_exclusive=np.array([exclusive]),
             term_indptr=ints([0, len(terms)]),
-            term_ceiling=ceilings,
+            term_constraint=constraints,
             term_amount=amounts,
             term_mode=modes,
         )
@@ -193,10 +193,10 @@ class Changing(Pair):
                     wants = [(g.want, n) for g, n in zip(request.groups, chunks, strict=True)]
                     names = self.lacking(node, wants, request.exclusive, start, end)
                     lacks.extend((node, name) for name in names)
-        ceilings = [
-            term.ceiling
+        constraints = [
+            term.constraint
             for term in terms
-            if term.mode != COUNT and not self.naive.ceilings_hold([term], start, length)
+            if term.mode != COUNT and not self.naive.constraints_hold([term], start, length)
         ]
         jobs = [
             job
@@ -205,20 +205,20 @@ class Changing(Pair):
             and start < held.end
             and (
                 any(self.uses(held, node, name) for node, name in lacks)
-                or any(t.ceiling in ceilings and t.mode != CHECK for t in held.terms)
+                or any(t.constraint in constraints and t.mode != CHECK for t in held.terms)
             )
         ]
         by_start = sorted(jobs, key=lambda j: (self.naive.held[j].start, self.order.index(j)))
-        return by_start, ceilings
+        return by_start, constraints
 
     def compare_holders(self) -> None:
         number, request = self.request()
         terms = self.terms()
         start = self.now + self.rng.randint(0, 12)
         length = self.rng.choice(self.lengths)
-        jobs, ceilings = self.book.holders(number, terms_of(terms), start, length)
+        jobs, constraints = self.book.holders(number, terms_of(terms), start, length)
         wanted = self.holders(request, terms, start, length)
-        assert (jobs.tolist(), ceilings.tolist()) == wanted, (request, terms, start, length)
+        assert (jobs.tolist(), constraints.tolist()) == wanted, (request, terms, start, length)
         if self.naive.can_start(request, start, length, terms):
             assert not wanted[1]
 
@@ -310,7 +310,7 @@ def test_many_jobs_on_many_nodes_are_where_the_other_kernel_has_them(shape: Shap
 def test_horizon_is_beyond_what_is_planned() -> None:
     """Or the oracle would say no where a book says yes."""
     pair = Changing(random.Random(2))
-    pair.terms = lambda: (Term(0, 1, 0),) if pair.naive.ceilings else ()  # type: ignore[method-assign]
+    pair.terms = lambda: (Term(0, 1, 0),) if pair.naive.constraints else ()  # type: ignore[method-assign]
     for _ in range(20):
         pair.plan(last=False)
     assert max((held.end for held in pair.naive.held.values()), default=0) < HORIZON

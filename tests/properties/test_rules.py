@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ceilings and terms accept exactly the plans that limits and FreePools, second by second, do."""
+"""Capacity constraints accept exactly the plans that limits and FreePools do, second by second."""
 
 import numpy as np
 from hypothesis import given, settings
@@ -218,7 +218,7 @@ def lowered_terms(rules: Rules, snapshot):
     st.lists(running, max_size=2),
     st.lists(st.tuples(jobs, st.integers(0, END)), min_size=1, max_size=6),
 )
-def test_a_plan_is_accepted_by_the_ceilings_if_and_only_if_by_the_rules(
+def test_a_plan_is_accepted_by_the_constraints_if_and_only_if_by_the_rules(
     given_limits, given_pools, held, placed
 ):
     rules = Rules(tuple(given_limits), tuple(given_pools))
@@ -244,7 +244,7 @@ def test_a_job_is_told_never_if_and_only_if_no_start_will_do(given_limits, given
     if terms.reasons[0] is not None:
         assert not ever
         assert not terms.reasons[0].can_ever_run
-    elif not ever:  # each ceiling opens at some time, but never all of them for long enough
-        assert len(set(terms.ceiling.tolist())) > 1 or any(
+    elif not ever:  # each constraint opens at some time, but never all of them for long enough
+        assert len(set(terms.constraint.tolist())) > 1 or any(
             v.validity.start_s > 0 for v in (*given_limits, *given_pools)
         )

@@ -27,7 +27,7 @@ ROOM = 1000
 
 def columns(terms: Terms, job: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     own = terms.of(job)
-    return terms.ceiling[own], terms.amount[own], terms.mode[own]
+    return terms.constraint[own], terms.amount[own], terms.mode[own]
 
 
 @settings(max_examples=300, deadline=None)
@@ -47,8 +47,8 @@ def test_the_book_plans_at_the_first_second_that_the_rules_allow(
     one = np.ones(1, dtype=np.int64)
     everywhere = book.add_class(pack_nodes(np.ones((1, 1), dtype=bool))[0])
     request = book.add_request(one, one.reshape(1, 1), np.array([everywhere], dtype=np.int32))
-    for ceiling in range(len(lowered.ceilings)):
-        assert book.add_ceiling(*lowered.ceilings.steps(ceiling)) == ceiling
+    for constraint in range(len(lowered.constraints)):
+        assert book.add_constraint(*lowered.constraints.steps(constraint)) == constraint
     where = [np.zeros(1, dtype=np.int32)] * 2 + [np.ones(1, dtype=np.int32)]
     for index, (_, start, end) in enumerate(seconds.placed):
         own = columns(lowered.running, index)

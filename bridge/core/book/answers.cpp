@@ -81,20 +81,20 @@ std::vector<int64_t> Book::stranded_on(const std::vector<int32_t> &positions) {
     return jobs;
 }
 
-// Bookings that check a ceiling and exceed it: what counts without checking is taken as given.
+// Bookings that check a constraint and exceed it: what counts without checking is taken as given.
 std::vector<int64_t> Book::stranded_under(int32_t id) {
-    const Ceiling &ceiling = state_.ceilings[static_cast<size_t>(id)];
+    const CapacityConstraint &constraint = state_.constraints[static_cast<size_t>(id)];
     std::vector<int64_t> jobs;
-    if (!ceiling.exceeded(state_.now, NEVER)) {
+    if (!constraint.exceeded(state_.now, NEVER)) {
         return jobs;
     }
     const Steps &steps = steps_[static_cast<size_t>(id)];
-    Ceiling again(state_.now, steps.starts, steps.amounts);
+    CapacityConstraint again(state_.now, steps.starts, steps.amounts);
     const std::vector<const Booking *> all = in_order();
     const auto each = [&](auto visit) {
         for (const Booking *booking : all) {
             for (const Term &term : booking->terms) {
-                if (term.ceiling == id && booking->end > state_.now) {
+                if (term.constraint == id && booking->end > state_.now) {
                     visit(*booking, term);
                 }
             }
@@ -137,7 +137,7 @@ std::vector<int64_t> Book::booked_on(const std::vector<bool> &positions, int64_t
 }
 
 // In the way on a node is who uses, while the request would run, something of which too little is
-// left for one chunk more; under a ceiling who counts on it, if it does not hold the amount.
+// left for one chunk more; under a constraint who counts on it, if it does not hold the amount.
 Book::Holders Book::holders(int32_t id, Terms terms, int64_t start, int64_t length) {
     Holders found;
     const int64_t end = end_of(start, length);
@@ -163,9 +163,9 @@ Book::Holders Book::holders(int32_t id, Terms terms, int64_t start, int64_t leng
     }
     for (const Term &term : terms) {
         if (term.mode != TermMode::COUNT &&
-            state_.ceilings[static_cast<size_t>(term.ceiling)].next_fit(term.amount, start, length,
-                                                                        start) != start) {
-            found.ceilings.push_back(term.ceiling);
+            state_.constraints[static_cast<size_t>(term.constraint)].next_fit(
+                term.amount, start, length, start) != start) {
+            found.constraints.push_back(term.constraint);
         }
     }
     for (const Booking *booking : in_order()) {
@@ -182,8 +182,8 @@ Book::Holders Book::holders(int32_t id, Terms terms, int64_t start, int64_t leng
         }
         for (const Term &term : booking->terms) {
             stands = stands || (term.mode != TermMode::CHECK &&
-                                std::find(found.ceilings.begin(), found.ceilings.end(),
-                                          term.ceiling) != found.ceilings.end());
+                                std::find(found.constraints.begin(), found.constraints.end(),
+                                          term.constraint) != found.constraints.end());
         }
         if (stands) {
             found.jobs.push_back(booking->job);

@@ -8,7 +8,7 @@ namespace bridge {
 std::vector<Term> TermColumns::of(size_t job) const {
     std::vector<Term> terms;
     for (int64_t t = indptr[job]; t < indptr[job + 1]; ++t) {
-        terms.push_back({ceiling[t], amount[t], static_cast<TermMode>(mode[t])});
+        terms.push_back({constraint[t], amount[t], static_cast<TermMode>(mode[t])});
     }
     return terms;
 }
@@ -99,8 +99,8 @@ std::pair<Blocked, int32_t> why_not_now(Book &book, int32_t id, int64_t length, 
         }
         for (const Term &term : terms) {
             if (term.mode != TermMode::COUNT &&
-                !state.ceilings[static_cast<size_t>(term.ceiling)].ever_holds(term.amount)) {
-                return {Blocked::NEVER_COUNTER, term.ceiling};
+                !state.constraints[static_cast<size_t>(term.constraint)].ever_holds(term.amount)) {
+                return {Blocked::NEVER_COUNTER, term.constraint};
             }
         }
         if (latest == NEVER) {
@@ -121,9 +121,9 @@ std::pair<Blocked, int32_t> why_not_now(Book &book, int32_t id, int64_t length, 
     }
     for (const Term &term : terms) {
         if (term.mode != TermMode::COUNT &&
-            state.ceilings[static_cast<size_t>(term.ceiling)].next_fit(term.amount, now, length,
-                                                                       now) != now) {
-            return {Blocked::COUNTER, term.ceiling};
+            state.constraints[static_cast<size_t>(term.constraint)].next_fit(term.amount, now,
+                                                                             length, now) != now) {
+            return {Blocked::COUNTER, term.constraint};
         }
     }
     return {Blocked::PLANNED_START, -1};
@@ -146,10 +146,10 @@ BookPlan plan_many(Book &book, const BookJobs &jobs, int64_t depth, bool reasons
         plan.start.push_back(found.start);
         plan.map.add(found.placed, book.state().nodes);
         if (reasons) {
-            const auto [why, ceiling] =
+            const auto [why, constraint] =
                 why_not_now(book, request, length, terms, jobs.not_before[j], latest, found.start);
             plan.blocked_by.push_back(static_cast<int8_t>(why));
-            plan.blocked_ceiling.push_back(ceiling);
+            plan.blocked_constraint.push_back(constraint);
         }
         if (found.start != NEVER) {
             book.book({jobs.job[j],

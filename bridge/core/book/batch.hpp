@@ -13,7 +13,7 @@ namespace bridge {
 
 struct TermColumns {
     const int64_t *indptr;
-    const int32_t *ceiling;
+    const int32_t *constraint;
     const int64_t *amount;
     const int8_t *mode;
 
@@ -44,14 +44,14 @@ struct BookPlan {
     std::vector<int64_t> start;
     MapColumns map;
     std::vector<int8_t> blocked_by;
-    std::vector<int32_t> blocked_ceiling;
+    std::vector<int32_t> blocked_constraint;
 };
 
 // For each job in order: find and book. While `depth` of them start later than now, others start
 // now or have no start.
 BookPlan plan_many(Book &book, const BookJobs &jobs, int64_t depth, bool reasons);
 
-// Why a job for which `find` gave `start` does not start now; and the ceiling, or -1.
+// Why a job for which `find` gave `start` does not start now; and the constraint, or -1.
 std::pair<Blocked, int32_t> why_not_now(Book &book, int32_t request, int64_t length, Terms terms,
                                         int64_t not_before, int64_t latest, int64_t start);
 

@@ -30,8 +30,9 @@ int32_t Book::add_class(std::vector<int32_t> positions) {
     return state_.requests.add_class(std::move(positions), state_.nodes.size());
 }
 
-int32_t Book::add_ceiling(const std::vector<int64_t> &starts, const std::vector<int64_t> &amounts) {
-    state_.ceilings.emplace_back(state_.now, starts, amounts);
+int32_t Book::add_constraint(const std::vector<int64_t> &starts,
+                             const std::vector<int64_t> &amounts) {
+    state_.constraints.emplace_back(state_.now, starts, amounts);
     steps_.push_back({starts, amounts});
     return static_cast<int32_t>(steps_.size()) - 1;
 }
@@ -100,12 +101,12 @@ std::vector<int64_t> Book::set_capacity(size_t position, const int64_t *resource
     return stranded_on({static_cast<int32_t>(position)});
 }
 
-std::vector<int64_t> Book::set_ceiling(int32_t id, const std::vector<int64_t> &starts,
-                                       const std::vector<int64_t> &amounts) {
+std::vector<int64_t> Book::set_constraint(int32_t id, const std::vector<int64_t> &starts,
+                                          const std::vector<int64_t> &amounts) {
     Steps &steps = steps_[static_cast<size_t>(id)];
-    journal({Did::CEILING, id, {}, std::move(steps.amounts), std::move(steps.starts)});
+    journal({Did::CONSTRAINT, id, {}, std::move(steps.amounts), std::move(steps.starts)});
     steps = {starts, amounts};
-    state_.ceilings[static_cast<size_t>(id)].set(starts, amounts);
+    state_.constraints[static_cast<size_t>(id)].set(starts, amounts);
     return stranded_under(id);
 }
 
@@ -115,8 +116,8 @@ void Book::advance(int64_t now) {
     for (size_t p = 0; p < state_.nodes.size(); ++p) {
         state_.lines.trim(p, now);
     }
-    for (Ceiling &ceiling : state_.ceilings) {
-        ceiling.trim(now);
+    for (CapacityConstraint &constraint : state_.constraints) {
+        constraint.trim(now);
     }
 }
 
@@ -149,7 +150,8 @@ void Book::write(const Booking &booking, int64_t start, int64_t end, int64_t sig
     }
     for (const Term &term : booking.terms) {
         if (term.mode != TermMode::CHECK) {
-            state_.ceilings[static_cast<size_t>(term.ceiling)].add(start, end, sign * term.amount);
+            state_.constraints[static_cast<size_t>(term.constraint)].add(start, end,
+                                                                         sign * term.amount);
         }
     }
     search_.touch();
@@ -217,7 +219,7 @@ std::vector<int64_t> Book::set_end(int64_t job, int64_t end) {
     std::vector<int64_t> jobs = stranded_on(positions);
     for (const Term &term : terms) {
         if (term.mode != TermMode::CHECK) {
-            const std::vector<int64_t> more = stranded_under(term.ceiling);
+            const std::vector<int64_t> more = stranded_under(term.constraint);
             jobs.insert(jobs.end(), more.begin(), more.end());
         }
     }
@@ -245,8 +247,8 @@ bool Book::holds(int32_t id, int64_t start, int64_t length, Terms terms,
                  const std::vector<Placed> &placed) {
     for (const Term &term : terms) {
         if (term.mode != TermMode::COUNT &&
-            state_.ceilings[static_cast<size_t>(term.ceiling)].next_fit(term.amount, start, length,
-                                                                        start) != start) {
+            state_.constraints[static_cast<size_t>(term.constraint)].next_fit(
+                term.amount, start, length, start) != start) {
             return false;
         }
     }
@@ -360,9 +362,9 @@ void Book::undo(int64_t mark) {
         case Did::CAPACITY:
             put_capacity(id, entry.amounts.data());
             break;
-        case Did::CEILING:
+        case Did::CONSTRAINT:
             steps_[id] = {std::move(entry.starts), std::move(entry.amounts)};
-            state_.ceilings[id].set(steps_[id].starts, steps_[id].amounts);
+            state_.constraints[id].set(steps_[id].starts, steps_[id].amounts);
             break;
         }
     }

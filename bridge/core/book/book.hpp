@@ -42,15 +42,15 @@ class Book {
     int32_t close(int32_t cls, int64_t start, int64_t end, std::vector<int32_t> positions);
     void reopen(int32_t closure);
     std::vector<int64_t> set_capacity(size_t position, const int64_t *resources);
-    int32_t add_ceiling(const std::vector<int64_t> &starts, const std::vector<int64_t> &amounts);
-    std::vector<int64_t> set_ceiling(int32_t ceiling, const std::vector<int64_t> &starts,
-                                     const std::vector<int64_t> &amounts);
+    int32_t add_constraint(const std::vector<int64_t> &starts, const std::vector<int64_t> &amounts);
+    std::vector<int64_t> set_constraint(int32_t constraint, const std::vector<int64_t> &starts,
+                                        const std::vector<int64_t> &amounts);
     void advance(int64_t now);
 
     // --- bookings ---
     BookFound find(int32_t request, int64_t length, Terms terms, int64_t earliest, int64_t latest,
                    bool last);
-    // Whether nodes and ceilings hold it there; each node once per group.
+    // Whether nodes and constraints hold it there; each node once per group.
     bool holds(int32_t request, int64_t start, int64_t length, Terms terms,
                const std::vector<Placed> &placed);
     void book(Booking booking);
@@ -67,7 +67,7 @@ class Book {
                                    int64_t end) const;
     struct Holders {
         std::vector<int64_t> jobs;
-        std::vector<int32_t> ceilings;
+        std::vector<int32_t> constraints;
     };
     Holders holders(int32_t request, Terms terms, int64_t start, int64_t length);
 
@@ -86,13 +86,13 @@ class Book {
         std::vector<int32_t> positions;
         bool closed;
     };
-    enum class Did { BOOK, REVOKE, CLOSE, REOPEN, CAPACITY, CEILING };
+    enum class Did { BOOK, REVOKE, CLOSE, REOPEN, CAPACITY, CONSTRAINT };
     struct Entry {
         Did did;
-        int64_t id;                   // job, closure, position or ceiling
+        int64_t id;                   // job, closure, position or constraint
         Booking booking;              // REVOKE
-        std::vector<int64_t> amounts; // CAPACITY, CEILING
-        std::vector<int64_t> starts;  // CEILING
+        std::vector<int64_t> amounts; // CAPACITY, CONSTRAINT
+        std::vector<int64_t> starts;  // CONSTRAINT
     };
     struct Steps {
         std::vector<int64_t> starts;
@@ -102,7 +102,7 @@ class Book {
     BookState state_;
     BookSearch search_;
     std::vector<Closure> closures_;
-    std::vector<Steps> steps_; // of the ceilings
+    std::vector<Steps> steps_; // of the constraints
     std::vector<Booking> bookings_;
     std::vector<uint32_t> free_slots_;
     std::unordered_map<int64_t, uint32_t> slots_; // job -> index in bookings_
@@ -119,7 +119,7 @@ class Book {
     void apply_closures(int32_t cls);
     void put_capacity(size_t position, const int64_t *resources);
     std::vector<int64_t> stranded_on(const std::vector<int32_t> &positions);
-    std::vector<int64_t> stranded_under(int32_t ceiling);
+    std::vector<int64_t> stranded_under(int32_t constraint);
 };
 
 } // namespace bridge

@@ -5,13 +5,14 @@
 
 namespace bridge {
 
-Ceiling::Ceiling(int64_t now, const std::vector<int64_t> &starts,
-                 const std::vector<int64_t> &amounts) {
+CapacityConstraint::CapacityConstraint(int64_t now, const std::vector<int64_t> &starts,
+                                       const std::vector<int64_t> &amounts) {
     slots_.push_back({now, UNBOUNDED, 0});
     set(starts, amounts);
 }
 
-void Ceiling::set(const std::vector<int64_t> &starts, const std::vector<int64_t> &amounts) {
+void CapacityConstraint::set(const std::vector<int64_t> &starts,
+                             const std::vector<int64_t> &amounts) {
     const int64_t now = slots_.front().begin;
     for (const int64_t start : starts) {
         if (start > now && start != NEVER) {
@@ -29,7 +30,7 @@ void Ceiling::set(const std::vector<int64_t> &starts, const std::vector<int64_t>
     slots_.erase(std::unique(slots_.begin(), slots_.end(), same), slots_.end());
 }
 
-size_t Ceiling::slot_at(int64_t time) const {
+size_t CapacityConstraint::slot_at(int64_t time) const {
     size_t base = 0;
     for (size_t n = slots_.size(); n > 1;) {
         const size_t half = n / 2;
@@ -39,7 +40,7 @@ size_t Ceiling::slot_at(int64_t time) const {
     return base;
 }
 
-size_t Ceiling::cut(int64_t time) {
+size_t CapacityConstraint::cut(int64_t time) {
     const size_t i = slot_at(time);
     if (slots_[i].begin == time) {
         return i;
@@ -50,13 +51,13 @@ size_t Ceiling::cut(int64_t time) {
     return i + 1;
 }
 
-void Ceiling::merge(size_t slot) {
+void CapacityConstraint::merge(size_t slot) {
     if (slot > 0 && slot < slots_.size() && slots_[slot].same(slots_[slot - 1])) {
         slots_.erase(slots_.begin() + static_cast<std::ptrdiff_t>(slot));
     }
 }
 
-void Ceiling::add(int64_t start, int64_t end, int64_t amount) {
+void CapacityConstraint::add(int64_t start, int64_t end, int64_t amount) {
     start = std::max(start, slots_.front().begin);
     if (end <= start) {
         return;
@@ -70,7 +71,8 @@ void Ceiling::add(int64_t start, int64_t end, int64_t amount) {
     merge(first);
 }
 
-int64_t Ceiling::next_fit(int64_t amount, int64_t from, int64_t length, int64_t latest) const {
+int64_t CapacityConstraint::next_fit(int64_t amount, int64_t from, int64_t length,
+                                     int64_t latest) const {
     if (from > latest) {
         return NEVER;
     }
@@ -92,7 +94,8 @@ int64_t Ceiling::next_fit(int64_t amount, int64_t from, int64_t length, int64_t 
     }
 }
 
-int64_t Ceiling::last_fit(int64_t amount, int64_t from, int64_t length, int64_t earliest) const {
+int64_t CapacityConstraint::last_fit(int64_t amount, int64_t from, int64_t length,
+                                     int64_t earliest) const {
     if (from < earliest) {
         return -1;
     }
@@ -113,12 +116,12 @@ int64_t Ceiling::last_fit(int64_t amount, int64_t from, int64_t length, int64_t 
     }
 }
 
-bool Ceiling::ever_holds(int64_t amount) const {
+bool CapacityConstraint::ever_holds(int64_t amount) const {
     return std::any_of(slots_.begin(), slots_.end(),
                        [&](const Slot &slot) { return slot.amount >= amount; });
 }
 
-bool Ceiling::exceeded(int64_t start, int64_t end) const {
+bool CapacityConstraint::exceeded(int64_t start, int64_t end) const {
     for (size_t i = slot_at(std::max(start, slots_.front().begin));
          i < slots_.size() && slots_[i].begin < end; ++i) {
         if (!slots_[i].holds(0)) {
@@ -128,7 +131,7 @@ bool Ceiling::exceeded(int64_t start, int64_t end) const {
     return false;
 }
 
-void Ceiling::trim(int64_t now) {
+void CapacityConstraint::trim(int64_t now) {
     slots_.erase(slots_.begin(), slots_.begin() + static_cast<std::ptrdiff_t>(slot_at(now)));
     slots_.front().begin = now;
 }

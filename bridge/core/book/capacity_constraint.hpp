@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A ceiling: a step function of time, and the sum of amounts that counts against it.
+// A constraint: a step function of time, and the sum of amounts that counts against it.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +12,12 @@ namespace bridge {
 
 constexpr int64_t UNBOUNDED = NEVER; // an amount that everything stays under
 
-class Ceiling {
+class CapacityConstraint {
   public:
     // `amounts[i]` holds from `starts[i]` (ascending) to the next start, the last one for ever, the
     // first one also before its start.
-    Ceiling(int64_t now, const std::vector<int64_t> &starts, const std::vector<int64_t> &amounts);
+    CapacityConstraint(int64_t now, const std::vector<int64_t> &starts,
+                       const std::vector<int64_t> &amounts);
 
     // Replaces the step function; what is used stays.
     void set(const std::vector<int64_t> &starts, const std::vector<int64_t> &amounts);

@@ -111,7 +111,7 @@ int64_t BookSearch::last(int32_t request, int64_t length, Terms terms, int64_t f
         const int64_t before = start;
         for (const Term &term : terms) {
             if (term.mode != TermMode::COUNT && start >= earliest) {
-                start = state_.ceilings[static_cast<size_t>(term.ceiling)].last_fit(
+                start = state_.constraints[static_cast<size_t>(term.constraint)].last_fit(
                     term.amount, start, length, earliest);
             }
         }

@@ -182,8 +182,9 @@ void NodeLines::add(size_t node, int64_t start, int64_t end, const int64_t *amou
     }
     merge(line, last);
     merge(line, first);
-    if (spans_.kept()) {
-        spans_.take_in(node, line.begin.data(), line.free.data(), line.begin.size(), start, end);
+    if (range_summary_.kept()) {
+        range_summary_.take_in(node, line.begin.data(), line.free.data(), line.begin.size(), start,
+                               end);
     }
 }
 
@@ -196,10 +197,11 @@ void NodeLines::summarize(int64_t now) {
             greatest[i % columns_] = std::max(greatest[i % columns_], line.free[i]);
         }
     }
-    spans_.begin(lines_.size(), now, horizon, greatest);
+    range_summary_.begin(lines_.size(), now, horizon, greatest);
     for (size_t node = 0; node < lines_.size(); ++node) {
         const Line &line = lines_[node];
-        spans_.take_in(node, line.begin.data(), line.free.data(), line.begin.size(), now, NEVER);
+        range_summary_.take_in(node, line.begin.data(), line.free.data(), line.begin.size(), now,
+                               NEVER);
     }
 }
 

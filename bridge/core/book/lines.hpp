@@ -122,9 +122,9 @@ class NodeLines {
     size_t bytes() const;
 
     // What is free in spans of time; from `summarize` on every change is taken in.
-    const Spans &spans() const { return spans_; }
+    const RangeSummary &range_summary() const { return range_summary_; }
     void summarize(int64_t now);
-    void drop_spans() { spans_.drop(); }
+    void drop_spans() { range_summary_.drop(); }
 
   private:
     struct Line {
@@ -133,7 +133,7 @@ class NodeLines {
     };
     size_t columns_;
     std::vector<Line> lines_;
-    Spans spans_;
+    RangeSummary range_summary_;
 
     static size_t segment_at(const Line &line, int64_t time) {
         const int64_t *begins = line.begin.data();

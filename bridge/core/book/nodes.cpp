@@ -23,13 +23,13 @@ BookNodes::BookNodes(size_t n_nodes, size_t n_res, const int64_t *capacity,
     }
     for (const Protection &protection : protections) {
         for (size_t r = 0; r < n_res; ++r) {
-            Kept kept{protection.resource, r, std::vector<int64_t>(n_nodes)};
+            Protected one{protection.resource, r, std::vector<int64_t>(n_nodes)};
             for (size_t p = 0; p < n_nodes; ++p) {
-                kept.keep[p] = protection.keep[static_cast<size_t>(index_[p]) * n_res + r];
+                one.keep[p] = protection.keep[static_cast<size_t>(index_[p]) * n_res + r];
             }
             if (r != protection.resource &&
-                std::any_of(kept.keep.begin(), kept.keep.end(), [](int64_t k) { return k > 0; })) {
-                kept_.push_back(std::move(kept));
+                std::any_of(one.keep.begin(), one.keep.end(), [](int64_t k) { return k > 0; })) {
+                protected_.push_back(std::move(one));
             }
         }
     }
@@ -43,10 +43,11 @@ void BookNodes::set_capacity(size_t position, const int64_t *resources) {
     std::vector<int64_t> row(columns(), 0);
     std::copy_n(resources, n_res_, row.begin());
     if (std::any_of(row.begin(), row.end(), [](int64_t amount) { return amount > 0; })) {
-        for (size_t k = 0; k < kept_.size(); ++k) {
-            const int64_t keep = kept_[k].keep[position];
-            row[n_res_ + k] =
-                keep > 0 ? std::max<int64_t>(0, resources[kept_[k].resource] - keep) : NOTHING_KEPT;
+        for (size_t k = 0; k < protected_.size(); ++k) {
+            const int64_t keep = protected_[k].keep[position];
+            row[n_res_ + k] = keep > 0
+                                  ? std::max<int64_t>(0, resources[protected_[k].resource] - keep)
+                                  : NOTHING_KEPT;
         }
         row[occupancy()] = WHOLE;
     }
@@ -62,16 +63,17 @@ void BookNodes::set_capacity(size_t position, const int64_t *resources) {
 
 void BookNodes::extend(const int64_t *resources, int64_t *amounts) const {
     std::copy_n(resources, n_res_, amounts);
-    for (size_t k = 0; k < kept_.size(); ++k) {
-        const bool wants = resources[kept_[k].protected_resource] > 0;
-        amounts[n_res_ + k] = wants ? 0 : resources[kept_[k].resource];
+    for (size_t k = 0; k < protected_.size(); ++k) {
+        const bool wants = resources[protected_[k].protected_resource] > 0;
+        amounts[n_res_ + k] = wants ? 0 : resources[protected_[k].resource];
     }
     amounts[occupancy()] = 1;
 }
 
 bool BookNodes::keeps_from(const int64_t *capacity, const int64_t *amounts) const {
-    for (size_t k = 0; k < kept_.size(); ++k) {
-        if (capacity[n_res_ + k] != NOTHING_KEPT && amounts[kept_[k].protected_resource] == 0) {
+    for (size_t k = 0; k < protected_.size(); ++k) {
+        if (capacity[n_res_ + k] != NOTHING_KEPT &&
+            amounts[protected_[k].protected_resource] == 0) {
             return true;
         }
     }
@@ -80,9 +82,9 @@ bool BookNodes::keeps_from(const int64_t *capacity, const int64_t *amounts) cons
 
 int64_t BookNodes::protected_in(const int64_t *amounts) const {
     int64_t bits = 0;
-    for (const Kept &kept : kept_) {
-        if (amounts[kept.protected_resource] > 0) {
-            bits |= int64_t{1} << std::min<size_t>(kept.protected_resource, 62);
+    for (const Protected &one : protected_) {
+        if (amounts[one.protected_resource] > 0) {
+            bits |= int64_t{1} << std::min<size_t>(one.protected_resource, 62);
         }
     }
     return bits;

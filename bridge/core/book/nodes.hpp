@@ -31,7 +31,7 @@ class BookNodes {
 
     size_t size() const { return index_.size(); }
     size_t n_res() const { return n_res_; }
-    size_t columns() const { return n_res_ + kept_.size() + 1; }
+    size_t columns() const { return n_res_ + protected_.size() + 1; }
     size_t occupancy() const { return columns() - 1; }
 
     // Whether nodes of one rank go by how well they fit (Select::BEST_FIT), not by index.
@@ -63,7 +63,7 @@ class BookNodes {
     int64_t protected_in(const int64_t *amounts) const;
 
   private:
-    struct Kept {
+    struct Protected {
         size_t protected_resource;
         size_t resource;
         std::vector<int64_t> keep; // by position
@@ -73,7 +73,7 @@ class BookNodes {
     std::vector<int32_t> rank_;     // by position
     std::vector<int32_t> index_;    // by position
     std::vector<int32_t> position_; // by index
-    std::vector<Kept> kept_;
+    std::vector<Protected> protected_;
     std::vector<int64_t> capacity_; // size x columns
     std::vector<uint32_t> type_;    // by position
     std::map<std::vector<int64_t>, uint32_t> type_ids_;

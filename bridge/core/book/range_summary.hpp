@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is free on the nodes of a book at the most and at the least in each span of time, roughly.
+// What is free on the nodes of a book at the most and at the least in each range of time, roughly.
 //
-// A byte per node, column, span and bound, side by side for all nodes: nodes on which nothing can
-// start within a span are told by one pass over bytes, without a look at their lines. An amount is
+// A byte per node, column, range and bound, side by side for all nodes: nodes on which nothing can
+// start within a range are told by one pass over bytes, without a look at their lines. An amount is
 // rounded up to a *grade*; grades never turn an order of two amounts around. So who lacks a grade
 // lacks the amount; who has it may have the amount.
 #pragma once
@@ -17,13 +17,13 @@ namespace bridge {
 
 struct LineNeed;
 
-class Spans {
+class RangeSummary {
   public:
     // Are they kept? All else is for that case only.
     bool kept() const { return !most_.empty(); }
     void drop();
 
-    // Begins anew, `now` in the first span, for lines that change until `horizon`. `greatest`: the
+    // Begins anew, `now` in the first range, for lines that change until `horizon`. `greatest`: the
     // largest amount of each column anywhere; the last column is occupancy.
     void begin(size_t n_nodes, int64_t now, int64_t horizon, const std::vector<int64_t> &greatest);
 
@@ -31,20 +31,20 @@ class Spans {
     void take_in(size_t node, const int64_t *begin, const int64_t *free, size_t n, int64_t from,
                  int64_t until);
 
-    int64_t end() const { return end_; }        // of the last span
+    int64_t end() const { return end_; }        // of the last range
     bool outgrown() const { return outgrown_; } // something changes after it
     bool is_late(int64_t now) const { return now - base_ > (end_ - base_) / 2; }
-    int64_t span_end(int64_t time) const { // of the span that holds it
-        return base_ + static_cast<int64_t>((span_at(time) + 1) << shift_);
+    int64_t range_end(int64_t time) const { // of the range that holds it
+        return base_ + static_cast<int64_t>((range_at(time) + 1) << shift_);
     }
 
     // Marks (1, else 0) the nodes on which a job of this need and length may start within
-    // [from, until), which lies in one span; less exactly once `enough` are left. How many.
+    // [from, until), which lies in one range; less exactly once `enough` are left. How many.
     size_t mark(LineNeed need, int64_t length, int64_t from, int64_t until, size_t enough,
                 std::vector<uint8_t> &marks) const;
 
   private:
-    size_t spans_ = 0;
+    size_t ranges_ = 0;
     size_t n_nodes_ = 0;
     size_t columns_ = 0;
     int64_t base_ = 0;
@@ -52,15 +52,15 @@ class Spans {
     unsigned shift_ = 0;
     bool outgrown_ = false;
     std::vector<unsigned> shifts_; // by column: an amount's grade is the amount shifted by it
-    std::vector<uint8_t> most_;    // (span, column, node)
+    std::vector<uint8_t> most_;    // (range, column, node)
     std::vector<uint8_t> least_;
     std::vector<uint8_t> grades_; // scratch: of a segment, at most, at least
 
-    size_t span_at(int64_t time) const {
+    size_t range_at(int64_t time) const {
         return time <= base_ ? 0 : static_cast<size_t>(time - base_) >> shift_;
     }
     uint8_t grade(size_t column, int64_t amount) const;
-    size_t narrow(LineNeed need, const std::vector<uint8_t> &bound, size_t span,
+    size_t narrow(LineNeed need, const std::vector<uint8_t> &bound, size_t range,
                   std::vector<uint8_t> &marks) const;
 };
 

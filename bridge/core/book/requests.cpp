@@ -118,9 +118,9 @@ int32_t BookRequests::add(const std::vector<Asked> &groups, Arrangement arrangem
         std::vector<int64_t> like{shape.exclusive ? nodes.protected_in(shape.want.data()) : -1,
                                   sought.most_per_node};
         like.insert(like.end(), shape.classes.begin(), shape.classes.end());
-        const auto [fact, unused] =
-            facts_.try_emplace(std::move(like), static_cast<int32_t>(facts_.size()));
-        request.facts.push_back(fact->second);
+        const auto [cached, unused] =
+            caches_.try_emplace(std::move(like), static_cast<int32_t>(caches_.size()));
+        request.cache_ids.push_back(cached->second);
     }
     requests_.push_back(std::move(request));
     return at->second;

@@ -49,9 +49,9 @@ struct Group {
 struct Request {
     Arrangement arrangement;
     bool exclusive;
-    std::vector<Group> groups;  // as asked
-    std::vector<Group> sought;  // as searched
-    std::vector<int32_t> facts; // for each sought, where what is learnt about its like is kept
+    std::vector<Group> groups;      // as asked
+    std::vector<Group> sought;      // as searched
+    std::vector<int32_t> cache_ids; // for each sought, where what is learnt about its like is kept
 };
 
 class BookRequests {
@@ -75,7 +75,7 @@ class BookRequests {
     size_t size() const { return requests_.size(); }
     const Request &operator[](int32_t id) const { return requests_[static_cast<size_t>(id)]; }
     const Shape &shape(int32_t id) const { return shapes_[static_cast<size_t>(id)]; }
-    size_t n_facts() const { return facts_.size(); }
+    size_t n_facts() const { return caches_.size(); }
 
     // Whether a node is in all classes of a shape.
     bool may_use(int32_t shape, int32_t position) const;
@@ -93,7 +93,7 @@ class BookRequests {
     std::vector<Request> requests_;
     std::map<std::vector<int64_t>, int32_t> shape_ids_;
     std::map<std::vector<int64_t>, int32_t> request_ids_;
-    std::map<std::vector<int64_t>, int32_t> facts_;
+    std::map<std::vector<int64_t>, int32_t> caches_;
     std::map<std::vector<int64_t>, int32_t> lacks_;
     std::map<std::vector<int32_t>, std::shared_ptr<const std::vector<int32_t>>> positions_;
 

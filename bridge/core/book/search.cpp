@@ -83,15 +83,15 @@ void BookSearch::forget() {
     bounds_bytes_ = 0;
     lacks_.clear();
     lacks_bytes_ = 0;
-    for (Facts &facts : facts_) {
-        facts.clear();
+    for (SearchCache &cache : caches_) {
+        cache.clear();
     }
-    for (Facts &facts : of_request_) {
-        facts.clear();
+    for (SearchCache &cache : of_request_) {
+        cache.clear();
     }
 }
 
-Facts &BookSearch::facts(std::vector<Facts> &all, size_t id, size_t columns) {
+SearchCache &BookSearch::cache(std::vector<SearchCache> &all, size_t id, size_t columns) {
     while (all.size() <= id) {
         all.emplace_back(columns);
     }
@@ -293,7 +293,7 @@ void BookSearch::look(Part &part, const Group &sought, int64_t start, int64_t le
 // can have come to hold enough more.
 int64_t BookSearch::next_several(const Group &sought, int64_t length, int64_t from, int64_t latest,
                                  const std::vector<int32_t> &positions, NodeBounds *bounds,
-                                 Lack *lacks, Lifted lifted, const Facts::Known &known) {
+                                 Lack *lacks, Lifted lifted, const SearchCache::Answer &answer) {
     touch(); // parts_ are about this search now
     parts_.clear();
     for (const int32_t p : positions) {
@@ -346,20 +346,20 @@ int64_t BookSearch::next_several(const Group &sought, int64_t length, int64_t fr
             enough.add(part.rise, part.most - part.room);
             until = std::min(bound, enough.time());
         }
-        start = until == NEVER ? NEVER : known.next_open(until);
+        start = until == NEVER ? NEVER : answer.next_open(until);
     }
     return NEVER;
 }
 
-// Whether a search that knows nothing of each node is to go by spans. They are kept while such
+// Whether a search that knows nothing of each node is to go by summary. They are kept while such
 // searches are many: each booking costs more then.
-bool BookSearch::keeps_spans(const Shape &shape, bool known) {
+bool BookSearch::keeps_summary(const Shape &shape, bool known) {
     constexpr size_t FEW_NODES = 64;
     // Until jobs are as many as nodes, lines are short.
     const auto worth_it = std::max<int64_t>(512, static_cast<int64_t>(shape.positions().size()));
     constexpr int64_t NOT_WORTH_IT = -512;
     if (known) {
-        if (span_worth_ > NOT_WORTH_IT && --span_worth_ == NOT_WORTH_IT) {
+        if (summary_worth_ > NOT_WORTH_IT && --summary_worth_ == NOT_WORTH_IT) {
             state_.lines.drop_spans();
         }
         return false;
@@ -367,27 +367,28 @@ bool BookSearch::keeps_spans(const Shape &shape, bool known) {
     if (shape.positions().size() < FEW_NODES) {
         return false;
     }
-    if (span_worth_ < worth_it) {
-        ++span_worth_;
+    if (summary_worth_ < worth_it) {
+        ++summary_worth_;
     }
-    const Spans &spans = state_.lines.spans();
-    if (spans.kept() ? spans.is_late(state_.now) || spans.outgrown() : span_worth_ >= worth_it) {
+    const RangeSummary &summary = state_.lines.range_summary();
+    if (summary.kept() ? summary.is_late(state_.now) || summary.outgrown()
+                       : summary_worth_ >= worth_it) {
         state_.lines.summarize(state_.now);
     }
-    return spans.kept();
+    return summary.kept();
 }
 
-// The same span by span, looking only at nodes on which it may start there.
-int64_t BookSearch::next_by_spans(const Group &sought, int64_t length, int64_t from, int64_t latest,
-                                  Lack *lacks, const Facts::Known &known) {
+// The same range by range, looking only at nodes on which it may start there.
+int64_t BookSearch::next_by_ranges(const Group &sought, int64_t length, int64_t from,
+                                   int64_t latest, Lack *lacks, const SearchCache::Answer &answer) {
     const Shape &shape = state_.requests.shape(sought.shape);
-    const Spans &spans = state_.lines.spans();
+    const RangeSummary &summary = state_.lines.range_summary();
     const int64_t each = std::min(sought.most_per_node, sought.count);
     const auto least = static_cast<size_t>((sought.count + each - 1) / each); // nodes
     int64_t time = from;
-    while (time <= latest && time < spans.end()) {
-        const int64_t until = std::min(end_of(latest, 1), spans.span_end(time));
-        if (spans.mark(shape.line_need(), length, time, until, least - 1, marks_) >= least) {
+    while (time <= latest && time < summary.end()) {
+        const int64_t until = std::min(end_of(latest, 1), summary.range_end(time));
+        if (summary.mark(shape.line_need(), length, time, until, least - 1, marks_) >= least) {
             marked_.clear();
             for (const int32_t p : shape.positions()) {
                 if (marks_[static_cast<size_t>(p)] != 0) {
@@ -399,12 +400,12 @@ int64_t BookSearch::next_by_spans(const Group &sought, int64_t length, int64_t f
                 sought.count == 1
                     ? next_single(sought, length, time, until - 1, marked_, nullptr, lacks, {})
                     : next_several(sought, length, time, until - 1, marked_, nullptr, lacks, {},
-                                   known);
+                                   answer);
             if (start != NEVER) {
                 return start;
             }
         }
-        time = known.next_open(until);
+        time = answer.next_open(until);
     }
     if (time > latest) {
         return NEVER;
@@ -412,10 +413,10 @@ int64_t BookSearch::next_by_spans(const Group &sought, int64_t length, int64_t f
     return sought.count == 1
                ? next_single(sought, length, time, latest, shape.positions(), nullptr, lacks, {})
                : next_several(sought, length, time, latest, shape.positions(), nullptr, lacks, {},
-                              known);
+                              answer);
 }
 
-int64_t BookSearch::next_of(const Group &sought, int32_t fact, int64_t length, int64_t from,
+int64_t BookSearch::next_of(const Group &sought, int32_t cache_id, int64_t length, int64_t from,
                             int64_t latest, Lifted lifted) {
     const Shape &shape = state_.requests.shape(sought.shape);
     if (sought.most_per_node == 0 || from > latest) {
@@ -425,30 +426,31 @@ int64_t BookSearch::next_of(const Group &sought, int32_t fact, int64_t length, i
     // A replan passes few nodes over by them: less than they cost.
     Lack *lacks = lifted.placed == nullptr ? lacks_for(shape) : nullptr;
     if (sought.count == 1 && bounds != nullptr) {
-        keeps_spans(shape, true);
+        keeps_summary(shape, true);
         return next_single(sought, length, from, latest, shape.positions(), bounds, lacks, lifted);
     }
-    Facts &facts = this->facts(facts_, static_cast<size_t>(fact), state_.nodes.columns());
-    facts.look_up(shape.want.data(), sought.count, length, state_.rises, lifted.from, lifted.until,
-                  state_.now, latest, known_);
-    const int64_t begin = known_.next_open(from);
-    const bool learns = begin == known_.next_open(state_.now);
+    SearchCache &cache =
+        this->cache(caches_, static_cast<size_t>(cache_id), state_.nodes.columns());
+    cache.look_up(shape.want.data(), sought.count, length, state_.rises, lifted.from, lifted.until,
+                  state_.now, latest, answer_);
+    const int64_t begin = answer_.next_open(from);
+    const bool learns = begin == answer_.next_open(state_.now);
     if (begin > latest) {
         return NEVER;
     }
     int64_t start = NEVER;
-    if (keeps_spans(shape, bounds != nullptr)) {
-        start = next_by_spans(sought, length, begin, latest, lacks, known_);
+    if (keeps_summary(shape, bounds != nullptr)) {
+        start = next_by_ranges(sought, length, begin, latest, lacks, answer_);
     } else if (sought.count == 1) {
         start =
             next_single(sought, length, begin, latest, shape.positions(), bounds, lacks, lifted);
     } else {
         start = next_several(sought, length, begin, latest, shape.positions(), bounds, lacks,
-                             lifted, known_);
+                             lifted, answer_);
     }
     if (learns) {
         const int64_t bound = start == NEVER && latest != NEVER ? latest + 1 : start;
-        facts.learn(shape.want.data(), sought.count, length, bound, state_.rises);
+        cache.learn(shape.want.data(), sought.count, length, bound, state_.rises);
     }
     return start;
 }
@@ -457,25 +459,26 @@ int64_t BookSearch::next_on_nodes(int32_t id, int64_t length, int64_t from, int6
                                   Lifted lifted) {
     const Request &request = state_.requests[id];
     if (request.sought.size() == 1) {
-        return next_of(request.sought.front(), request.facts.front(), length, from, latest, lifted);
+        return next_of(request.sought.front(), request.cache_ids.front(), length, from, latest,
+                       lifted);
     }
-    Facts &facts = this->facts(of_request_, static_cast<size_t>(id), 0);
-    Facts::Known known;
-    facts.look_up(nullptr, 0, length, state_.rises, lifted.from, lifted.until, state_.now, latest,
-                  known);
-    int64_t start = known.next_open(from);
-    const bool learns = start == known.next_open(state_.now);
+    SearchCache &cache = this->cache(of_request_, static_cast<size_t>(id), 0);
+    SearchCache::Answer answer;
+    cache.look_up(nullptr, 0, length, state_.rises, lifted.from, lifted.until, state_.now, latest,
+                  answer);
+    int64_t start = answer.next_open(from);
+    const bool learns = start == answer.next_open(state_.now);
     std::vector<Placed> unused;
     while (start <= latest && start != NEVER) {
         const int64_t before = start;
         for (size_t g = 0; g < request.sought.size() && start <= latest; ++g) {
-            start = next_of(request.sought[g], request.facts[g], length, start, latest, lifted);
+            start = next_of(request.sought[g], request.cache_ids[g], length, start, latest, lifted);
         }
         if (start == before) { // each group alone fits here
             if (map_groups(request, start, length, unused)) {
                 break;
             }
-            start = known.next_open(change_after(request, start));
+            start = answer.next_open(change_after(request, start));
         }
     }
     if (start > latest) {
@@ -483,7 +486,7 @@ int64_t BookSearch::next_on_nodes(int32_t id, int64_t length, int64_t from, int6
     }
     if (learns) {
         const int64_t bound = start == NEVER && latest != NEVER ? latest + 1 : start;
-        facts.learn(nullptr, 0, length, bound, state_.rises);
+        cache.learn(nullptr, 0, length, bound, state_.rises);
     }
     return start;
 }
@@ -508,11 +511,11 @@ int64_t BookSearch::next(int32_t request, int64_t length, Terms terms, int64_t f
     int64_t start = std::max(from, state_.now);
     for (int64_t on_nodes = -1; start <= latest && start != NEVER;) {
         int64_t before = -1;
-        while (start != before && start <= latest) { // the ceilings hold it here
+        while (start != before && start <= latest) { // the constraints hold it here
             before = start;
             for (const Term &term : terms) {
                 if (term.mode != TermMode::COUNT && start <= latest) {
-                    start = state_.ceilings[static_cast<size_t>(term.ceiling)].next_fit(
+                    start = state_.constraints[static_cast<size_t>(term.constraint)].next_fit(
                         term.amount, start, length, latest);
                 }
             }

@@ -26,7 +26,7 @@ namespace bridge {
 enum class TermMode : int8_t { BOTH = 0, COUNT = 1, CHECK = 2 };
 
 struct Term {
-    int32_t ceiling;
+    int32_t constraint;
     int64_t amount;
     TermMode mode;
 };
@@ -52,7 +52,7 @@ struct BookState {
     BookNodes nodes;
     NodeLines lines;
     BookRequests requests;
-    std::vector<Ceiling> ceilings;
+    std::vector<CapacityConstraint> constraints;
     Rises rises;
 };
 
@@ -152,8 +152,8 @@ class BookSearch {
     size_t bounds_bytes_ = 0;
     std::vector<Lacks> lacks_; // by Shape::lacks
     size_t lacks_bytes_ = 0;
-    std::vector<Facts> facts_;      // by Request::facts
-    std::vector<Facts> of_request_; // by request: (length) alone, for those of several groups
+    std::vector<SearchCache> caches_;     // by Request::cache_ids
+    std::vector<SearchCache> of_request_; // by request: (length) alone, for those of several groups
 
     // One node's part in a sweep for several chunks.
     struct Part {
@@ -168,9 +168,9 @@ class BookSearch {
     Due due_;
     std::vector<std::pair<int64_t, int64_t>> gains_;
     std::vector<int64_t> first_;
-    Facts::Known known_; // of one sought group
+    SearchCache::Answer answer_; // of one sought group
 
-    int64_t span_worth_ = 0;      // how much more often spans would have helped than not
+    int64_t summary_worth_ = 0;   // how much more often spans would have helped than not
     std::vector<uint8_t> marks_;  // scratch, by position
     std::vector<int32_t> marked_; // scratch
 
@@ -185,24 +185,24 @@ class BookSearch {
 
     NodeBounds *bounds_for(int32_t shape, int64_t length);
     Lack *lacks_for(const Shape &shape); // by position
-    Facts &facts(std::vector<Facts> &all, size_t id, size_t columns);
+    SearchCache &cache(std::vector<SearchCache> &all, size_t id, size_t columns);
     int64_t next_start(const Group &sought, const Shape &shape, size_t position, int64_t from,
                        int64_t length, int64_t latest, Lack *lack);
     int64_t next_start(const Group &sought, const Shape &shape, size_t position, int64_t from,
                        int64_t length, int64_t latest, Windows *known, Lack *lack);
     int64_t last_start(const Group &sought, const Shape &shape, size_t position, int64_t from,
                        int64_t length, int64_t earliest);
-    int64_t next_of(const Group &sought, int32_t fact, int64_t length, int64_t from, int64_t latest,
-                    Lifted lifted);
+    int64_t next_of(const Group &sought, int32_t cache_id, int64_t length, int64_t from,
+                    int64_t latest, Lifted lifted);
     int64_t next_single(const Group &sought, int64_t length, int64_t from, int64_t latest,
                         const std::vector<int32_t> &positions, NodeBounds *bounds, Lack *lacks,
                         Lifted lifted);
     int64_t next_several(const Group &sought, int64_t length, int64_t from, int64_t latest,
                          const std::vector<int32_t> &positions, NodeBounds *bounds, Lack *lacks,
-                         Lifted lifted, const Facts::Known &known);
-    bool keeps_spans(const Shape &shape, bool known);
-    int64_t next_by_spans(const Group &sought, int64_t length, int64_t from, int64_t latest,
-                          Lack *lacks, const Facts::Known &known);
+                         Lifted lifted, const SearchCache::Answer &answer);
+    bool keeps_summary(const Shape &shape, bool known);
+    int64_t next_by_ranges(const Group &sought, int64_t length, int64_t from, int64_t latest,
+                           Lack *lacks, const SearchCache::Answer &answer);
     void look(Part &part, const Group &sought, int64_t start, int64_t length, int64_t latest,
               Windows *known, Lack *lack);
     int64_t last_of(const Group &sought, int64_t length, int64_t from, int64_t earliest);

@@ -10,7 +10,7 @@ constexpr size_t MOST_SINCE = 4096; // rises
 
 } // namespace
 
-int64_t Facts::Known::next_open(int64_t time) const {
+int64_t SearchCache::Answer::next_open(int64_t time) const {
     if (time >= bound) {
         return time;
     }
@@ -22,18 +22,18 @@ int64_t Facts::Known::next_open(int64_t time) const {
     return bound;
 }
 
-void Facts::look_up(const int64_t *want, int64_t count, int64_t length, const Rises &rises,
-                    int64_t lifted_from, int64_t lifted_until, int64_t now, int64_t latest,
-                    Known &known) {
-    known.open.clear();
-    known.bound = now;
+void SearchCache::look_up(const int64_t *want, int64_t count, int64_t length, const Rises &rises,
+                          int64_t lifted_from, int64_t lifted_until, int64_t now, int64_t latest,
+                          Answer &answer) {
+    answer.open.clear();
+    answer.bound = now;
     const int64_t enough = latest == NEVER ? NEVER : latest + 1;
     Entry *best = nullptr;
     for (Entry &entry : entries_) {
-        if (std::min(entry.bound, enough) < known.bound) {
+        if (std::min(entry.bound, enough) < answer.bound) {
             break; // the rest says less still
         }
-        if (best != nullptr && std::min(entry.bound, enough) == known.bound &&
+        if (best != nullptr && std::min(entry.bound, enough) == answer.bound &&
             entry.rises <= best->rises) {
             continue;
         }
@@ -47,7 +47,7 @@ void Facts::look_up(const int64_t *want, int64_t count, int64_t length, const Ri
         }
         if (more) {
             best = &entry;
-            known.bound = std::min(entry.bound, enough);
+            answer.bound = std::min(entry.bound, enough);
         }
     }
     if (best == nullptr) {
@@ -56,10 +56,10 @@ void Facts::look_up(const int64_t *want, int64_t count, int64_t length, const Ri
     best->used = uses_++;
     const auto open = [&](int64_t from, int64_t until) {
         const int64_t begin = std::max(now, first_reaching(from, best->length));
-        const int64_t end = std::min(until, known.bound);
+        const int64_t end = std::min(until, answer.bound);
         if (begin < end &&
-            (known.open.empty() || known.open.back() != std::make_pair(begin, end))) {
-            known.open.emplace_back(begin, end);
+            (answer.open.empty() || answer.open.back() != std::make_pair(begin, end))) {
+            answer.open.emplace_back(begin, end);
         }
     };
     if (lifted_from != NEVER) {
@@ -68,20 +68,20 @@ void Facts::look_up(const int64_t *want, int64_t count, int64_t length, const Ri
     for (size_t i = best->rises; i < rises.count(); ++i) {
         open(rises[i].from, rises[i].until);
     }
-    std::sort(known.open.begin(), known.open.end());
+    std::sort(answer.open.begin(), answer.open.end());
     size_t kept = 0;
-    for (const auto &window : known.open) {
-        if (kept > 0 && window.first <= known.open[kept - 1].second) {
-            known.open[kept - 1].second = std::max(known.open[kept - 1].second, window.second);
+    for (const auto &window : answer.open) {
+        if (kept > 0 && window.first <= answer.open[kept - 1].second) {
+            answer.open[kept - 1].second = std::max(answer.open[kept - 1].second, window.second);
         } else {
-            known.open[kept++] = window;
+            answer.open[kept++] = window;
         }
     }
-    known.open.resize(kept);
+    answer.open.resize(kept);
 }
 
-void Facts::learn(const int64_t *want, int64_t count, int64_t length, int64_t bound,
-                  const Rises &rises) {
+void SearchCache::learn(const int64_t *want, int64_t count, int64_t length, int64_t bound,
+                        const Rises &rises) {
     drop_old(rises);
     const auto later = [](const Entry &a, int64_t value) { return a.bound > value; };
     const auto first = std::lower_bound(entries_.begin(), entries_.end(), bound, later);
@@ -118,7 +118,7 @@ void Facts::learn(const int64_t *want, int64_t count, int64_t length, int64_t bo
 }
 
 // Forgets what so many rises have followed that reading them takes longer than a search.
-void Facts::drop_old(const Rises &rises) {
+void SearchCache::drop_old(const Rises &rises) {
     if (rises.count() - oldest_ <= MOST_SINCE) {
         return;
     }

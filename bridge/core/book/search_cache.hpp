@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What earlier searches of a book teach later ones.
+// What earlier searches of a book save later ones.
 //
 // While jobs are booked, what is free only falls: what did not fit before some time still does not.
 // Where something is given back within [from, ...) (a *rise*), a start can become possible only if
-// the job then reaches into it: starts up to `from - length` stay impossible. So lessons outlive
+// the job then reaches into it: starts up to `from - length` stay impossible. So answers outlive
 // revokes, weakened by the rises since.
 #pragma once
 
@@ -34,7 +34,7 @@ class Rises {
         log_.push_back({position, from, until});
     }
 
-    // Forgets all; who holds lessons must drop them.
+    // Forgets all; who holds answers must drop them.
     void clear() { log_.clear(); }
 
   private:
@@ -48,12 +48,12 @@ inline int64_t first_reaching(int64_t from, int64_t length) {
 
 // "So many chunks of this want, for so long, cannot start before": about jobs that are alike but in
 // these amounts. A job that wants as much or more of everything is bound by it too.
-class Facts {
+class SearchCache {
   public:
-    explicit Facts(size_t columns) : columns_(columns) {}
+    explicit SearchCache(size_t columns) : columns_(columns) {}
 
     // What is known, as a time before which only starts within `open` may be possible.
-    struct Known {
+    struct Answer {
         int64_t bound;
         std::vector<std::pair<int64_t, int64_t>> open; // [first, second), apart, ascending
 
@@ -64,7 +64,7 @@ class Facts {
     // matter.
     void look_up(const int64_t *want, int64_t count, int64_t length, const Rises &rises,
                  int64_t lifted_from, int64_t lifted_until, int64_t now, int64_t latest,
-                 Known &known);
+                 Answer &answer);
 
     void learn(const int64_t *want, int64_t count, int64_t length, int64_t bound,
                const Rises &rises);

@@ -143,7 +143,7 @@ void CountProfile::reset(int64_t now, int64_t capacity, const std::vector<Holder
     }
 }
 
-CountProfile::Place CountProfile::locate(int64_t time) const {
+CountProfile::Position CountProfile::locate(int64_t time) const {
     const size_t block =
         static_cast<size_t>(upper_bound(begins_.data(), static_cast<int>(begins_.size()), time)) -
         1;
@@ -153,7 +153,7 @@ CountProfile::Place CountProfile::locate(int64_t time) const {
 BRIDGE_WIDE_VECTORS CountProfile::Fit CountProfile::earliest(int64_t from, int64_t count,
                                                              int64_t length, int64_t latest) const {
     const auto wanted = static_cast<int32_t>(count);
-    Place at = locate(from);
+    Position at = locate(from);
     int64_t start = from;
     if (start > latest || (latest == from && lacks(at, wanted))) {
         return {NEVER, at};
@@ -161,10 +161,10 @@ BRIDGE_WIDE_VECTORS CountProfile::Fit CountProfile::earliest(int64_t from, int64
     // Everything in [at, done) is known to have enough. The window is searched from its end: the
     // last slot that lacks something decides where the next window begins, so no slot is looked at
     // twice and most are not looked at at all.
-    Place done = at;
+    Position done = at;
     for (;;) {
-        const Place stop = first_from(done, end_of(start, length));
-        const Place lacking = last_below(done, stop, wanted);
+        const Position stop = first_from(done, end_of(start, length));
+        const Position lacking = last_below(done, stop, wanted);
         if (lacking.slot < 0) {
             return {start, at};
         }
@@ -192,8 +192,8 @@ BRIDGE_WIDE_VECTORS CountProfile::Fit CountProfile::earliest(int64_t from, int64
 }
 
 // The first slot from `from` on with at least `wanted`; beyond the last block if there is none.
-CountProfile::Place CountProfile::first_with(Place from, int32_t wanted) const {
-    for (Place at = from; at.block < blocks_.size(); at = {at.block + 1, 0}) {
+CountProfile::Position CountProfile::first_with(Position from, int32_t wanted) const {
+    for (Position at = from; at.block < blocks_.size(); at = {at.block + 1, 0}) {
         const Summary &summary = summaries_[at.block];
         if (summary.greatest >= wanted) {
             const int found = first_at_least(blocks_[at.block]->free, at.slot, summary.slots,
@@ -206,13 +206,13 @@ CountProfile::Place CountProfile::first_with(Place from, int32_t wanted) const {
     return {blocks_.size(), 0};
 }
 
-bool CountProfile::lacks(Place at, int32_t wanted) const {
+bool CountProfile::lacks(Position at, int32_t wanted) const {
     return blocks_[at.block]->free[at.slot] < wanted + summaries_[at.block].owed;
 }
 
 // The first slot from `from` on that begins at or after `time`; the end of the last block if none
 // does (nothing begins at NEVER).
-CountProfile::Place CountProfile::first_from(Place from, int64_t time) const {
+CountProfile::Position CountProfile::first_from(Position from, int64_t time) const {
     size_t block = from.block;
     while (block_end(block) < time) {
         ++block;
@@ -231,7 +231,7 @@ CountProfile::Place CountProfile::first_from(Place from, int64_t time) const {
 }
 
 // The last slot in [from, to) with less than `wanted`; slot -1 if there is none.
-CountProfile::Place CountProfile::last_below(Place from, Place to, int32_t wanted) const {
+CountProfile::Position CountProfile::last_below(Position from, Position to, int32_t wanted) const {
     for (size_t block = to.block;; --block) {
         const Summary &summary = summaries_[block];
         if (summary.least < wanted) {
@@ -249,7 +249,7 @@ CountProfile::Place CountProfile::last_below(Place from, Place to, int32_t wante
 }
 
 int64_t CountProfile::least(int64_t start, int64_t end, int64_t enough) const {
-    Place at = locate(start);
+    Position at = locate(start);
     int64_t least = INT64_MAX;
     for (; at.block < blocks_.size() && begins_[at.block] < end && least > enough;
          ++at.block, at.slot = 0) {
@@ -299,7 +299,7 @@ void CountProfile::drop_block(size_t block) {
 
 // Makes room so that the slot stands at `at`, whose block may be the end of it. `free` is a stored
 // value (with the block's `owed` still in it) that occurs in the block already.
-CountProfile::Place CountProfile::insert_slot(Place at, int64_t begin, int32_t free) {
+CountProfile::Position CountProfile::insert_slot(Position at, int64_t begin, int32_t free) {
     if (summaries_[at.block].slots == BLOCK) {
         split_block(at.block);
         const int kept = summaries_[at.block].slots;
@@ -318,7 +318,7 @@ CountProfile::Place CountProfile::insert_slot(Place at, int64_t begin, int32_t f
     return at;
 }
 
-void CountProfile::remove_slot(Place at) {
+void CountProfile::remove_slot(Position at) {
     Block &block = *blocks_[at.block];
     Summary &summary = summaries_[at.block];
     --summary.slots;
@@ -335,8 +335,8 @@ void CountProfile::remove_slot(Place at) {
 }
 
 // The summaries stay as they are: they bound what is left, which is all that a search needs.
-void CountProfile::merge_with_previous(Place at) {
-    Place previous = at;
+void CountProfile::merge_with_previous(Position at) {
+    Position previous = at;
     if (at.slot > 0) {
         --previous.slot;
     } else if (at.block > 0) {
@@ -368,14 +368,14 @@ BRIDGE_WIDE_VECTORS void CountProfile::subtract(size_t block, int from, int to, 
 }
 
 void CountProfile::book(const Fit &fit, int64_t end, int64_t count) {
-    Place first = fit.place;
+    Position first = fit.place;
     const int64_t start = fit.start;
     if (blocks_[first.block]->begin[first.slot] < start) {
         const int32_t value = blocks_[first.block]->free[first.slot];
         first = insert_slot({first.block, first.slot + 1}, start, value);
     }
     // The slot in which the end lies; if it begins before the end, it is cut there.
-    Place last = first;
+    Position last = first;
     while (block_end(last.block) < end) {
         ++last.block;
     }

@@ -19,13 +19,13 @@ namespace bridge {
 class CountProfile {
   public:
     // Where a slot is: valid until the profile changes.
-    struct Place {
+    struct Position {
         size_t block;
         int slot;
     };
     struct Fit {
         int64_t start;
-        Place place;
+        Position place;
     };
     struct Holder {
         int64_t end;
@@ -77,11 +77,11 @@ class CountProfile {
     std::vector<std::unique_ptr<Block>> blocks_;
     std::vector<std::unique_ptr<Block>> spare_;
 
-    Place locate(int64_t time) const;
-    bool lacks(Place at, int32_t wanted) const;
-    Place first_with(Place from, int32_t wanted) const;
-    Place first_from(Place from, int64_t time) const;
-    Place last_below(Place from, Place to, int32_t wanted) const;
+    Position locate(int64_t time) const;
+    bool lacks(Position at, int32_t wanted) const;
+    Position first_with(Position from, int32_t wanted) const;
+    Position first_from(Position from, int64_t time) const;
+    Position last_below(Position from, Position to, int32_t wanted) const;
     int64_t block_end(size_t block) const {
         return block + 1 < begins_.size() ? begins_[block + 1] : NEVER;
     }
@@ -89,9 +89,9 @@ class CountProfile {
     std::unique_ptr<Block> new_block();
     void drop_block(size_t block);
     void split_block(size_t block);
-    Place insert_slot(Place at, int64_t begin, int32_t free);
-    void remove_slot(Place at);
-    void merge_with_previous(Place at);
+    Position insert_slot(Position at, int64_t begin, int32_t free);
+    void remove_slot(Position at);
+    void merge_with_previous(Position at);
     void subtract(size_t block, int from, int to, int32_t count);
 };
 

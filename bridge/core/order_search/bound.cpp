@@ -19,7 +19,7 @@ constexpr double WORK = 600e3;   // job-bucket pairs looked at, over all steps
 constexpr double CAUTION = 1e-9; // of the bound: sums are rounded
 
 // A job as one resource sees it; times from now.
-struct Ware {
+struct RelaxedJob {
     double weight;
     double due;
     double least;  // its earliest start
@@ -29,10 +29,11 @@ struct Ware {
 };
 
 // Prices by bucket, [edge_[b], edge_[b + 1]); nothing costs anything after the last.
-class Market {
+class LagrangianBound {
   public:
-    Market(std::vector<Ware> wares, std::vector<double> edges, std::vector<double> capacity)
-        : wares_(std::move(wares)), edge_(std::move(edges)), capacity_(std::move(capacity)),
+    LagrangianBound(std::vector<RelaxedJob> relaxed, std::vector<double> edges,
+                    std::vector<double> capacity)
+        : jobs_(std::move(relaxed)), edge_(std::move(edges)), capacity_(std::move(capacity)),
           price_(capacity_.size(), 0), used_(capacity_.size(), 0) {}
 
     void begin_with_fluid_prices();
@@ -44,7 +45,7 @@ class Market {
     void step(double gap);
 
   private:
-    std::vector<Ware> wares_;
+    std::vector<RelaxedJob> jobs_;
     std::vector<double> edge_;
     std::vector<double> capacity_; // by bucket: amount times seconds
     std::vector<double> price_;
@@ -62,26 +63,26 @@ class Market {
         }
         return sum_[hint] + price_[hint] * (time - edge_[hint]);
     }
-    double worth(const Ware &ware, double start, size_t from, size_t to) const {
-        return ware.weight * std::max(start - ware.due, 0.0) +
-               ware.amount * (spent_until(start + ware.length, to) - spent_until(start, from));
+    double worth(const RelaxedJob &job, double start, size_t from, size_t to) const {
+        return job.weight * std::max(start - job.due, 0.0) +
+               job.amount * (spent_until(start + job.length, to) - spent_until(start, from));
     }
-    double best_start(const Ware &ware, double *start) const;
-    void use(const Ware &ware, double start);
+    double best_start(const RelaxedJob &job, double *start) const;
+    void use(const RelaxedJob &job, double start);
 };
 
 // Fluid jobs are served one after the other with all there is; the price falls by a job's cost per
 // work while it is served, and is nothing once all are.
-void Market::begin_with_fluid_prices() {
+void LagrangianBound::begin_with_fluid_prices() {
     struct Served {
         double ratio;
         double work;
     };
     std::vector<Served> order;
-    for (const Ware &ware : wares_) {
-        if (ware.amount > 0 && !ware.fixed) {
-            const double work = ware.amount * ware.length;
-            order.push_back({ware.weight / work, work});
+    for (const RelaxedJob &job : jobs_) {
+        if (job.amount > 0 && !job.fixed) {
+            const double work = job.amount * job.length;
+            order.push_back({job.weight / work, work});
         }
     }
     std::sort(order.begin(), order.end(),
@@ -116,64 +117,64 @@ void Market::begin_with_fluid_prices() {
     }
 }
 
-double Market::best_start(const Ware &ware, double *start) const {
+double LagrangianBound::best_start(const RelaxedJob &job, double *start) const {
     double best = std::numeric_limits<double>::infinity();
     const auto offer = [&](double at) {
-        const double worth_there = worth(ware, at, bucket_at(at), bucket_at(at + ware.length));
+        const double worth_there = worth(job, at, bucket_at(at), bucket_at(at + job.length));
         if (worth_there < best) {
             best = worth_there;
             *start = at;
         }
     };
-    offer(ware.least);
-    if (ware.fixed) {
+    offer(job.least);
+    if (job.fixed) {
         return best;
     }
-    if (ware.due > ware.least) {
-        offer(ware.due);
+    if (job.due > job.least) {
+        offer(job.due);
     }
     // Between bends of the price's sum, at either end of the job, its worth is a straight line.
     const size_t n = edge_.size();
-    size_t end = bucket_at(ware.least + ware.length);
-    for (size_t b = bucket_at(ware.least) + 1; b < n; ++b) {
-        while (end + 1 < n && edge_[end + 1] <= edge_[b] + ware.length) {
+    size_t end = bucket_at(job.least + job.length);
+    for (size_t b = bucket_at(job.least) + 1; b < n; ++b) {
+        while (end + 1 < n && edge_[end + 1] <= edge_[b] + job.length) {
             ++end;
         }
-        const double value = worth(ware, edge_[b], b, end);
+        const double value = worth(job, edge_[b], b, end);
         if (value < best) {
             best = value;
             *start = edge_[b];
         }
-        if (ware.weight * std::max(edge_[b] - ware.due, 0.0) >= best) {
+        if (job.weight * std::max(edge_[b] - job.due, 0.0) >= best) {
             break;
         }
     }
-    size_t begin = bucket_at(ware.least);
-    for (size_t e = bucket_at(ware.least + ware.length) + 1; e < n; ++e) {
-        const double at = edge_[e] - ware.length;
+    size_t begin = bucket_at(job.least);
+    for (size_t e = bucket_at(job.least + job.length) + 1; e < n; ++e) {
+        const double at = edge_[e] - job.length;
         while (begin + 1 < n && edge_[begin + 1] <= at) {
             ++begin;
         }
-        const double value = worth(ware, at, begin, e);
+        const double value = worth(job, at, begin, e);
         if (value < best) {
             best = value;
             *start = at;
         }
-        if (ware.weight * std::max(at - ware.due, 0.0) >= best) {
+        if (job.weight * std::max(at - job.due, 0.0) >= best) {
             break;
         }
     }
     return best;
 }
 
-void Market::use(const Ware &ware, double start) {
-    const double end = std::min(start + ware.length, edge_.back());
+void LagrangianBound::use(const RelaxedJob &job, double start) {
+    const double end = std::min(start + job.length, edge_.back());
     for (size_t b = bucket_at(start); b < price_.size() && edge_[b] < end; ++b) {
-        used_[b] += ware.amount * (std::min(end, edge_[b + 1]) - std::max(start, edge_[b]));
+        used_[b] += job.amount * (std::min(end, edge_[b + 1]) - std::max(start, edge_[b]));
     }
 }
 
-double Market::bound() {
+double LagrangianBound::bound() {
     sum_.assign(1, 0);
     double income = 0;
     for (size_t b = 0; b < price_.size(); ++b) {
@@ -182,15 +183,15 @@ double Market::bound() {
         used_[b] = 0;
     }
     double sum = 0;
-    for (const Ware &ware : wares_) {
-        double start = ware.least;
-        sum += best_start(ware, &start);
-        use(ware, start);
+    for (const RelaxedJob &job : jobs_) {
+        double start = job.least;
+        sum += best_start(job, &start);
+        use(job, start);
     }
     return sum - income - CAUTION * (sum + income);
 }
 
-void Market::step(double gap) {
+void LagrangianBound::step(double gap) {
     double norm = 0;
     for (size_t b = 0; b < price_.size(); ++b) {
         const double off = used_[b] - capacity_[b];
@@ -313,12 +314,13 @@ class Resources {
 };
 
 // Evenly chosen instants at which something begins or ends, from 0 on.
-std::vector<double> edges_of(const std::vector<Ware> &wares, const std::vector<double> &starts,
+std::vector<double> edges_of(const std::vector<RelaxedJob> &relaxed,
+                             const std::vector<double> &starts,
                              const std::vector<std::pair<double, double>> &steps) {
     std::vector<double> all{0};
-    for (size_t i = 0; i < wares.size(); ++i) {
+    for (size_t i = 0; i < relaxed.size(); ++i) {
         all.push_back(starts[i]);
-        all.push_back(starts[i] + wares[i].length);
+        all.push_back(starts[i] + relaxed[i].length);
     }
     const double horizon = *std::max_element(all.begin(), all.end());
     for (const auto &step : steps) {
@@ -362,7 +364,7 @@ double order_bound(const NodeProblem &problem, const OrderJobs &jobs,
         }
     }
     std::vector<size_t> counted;
-    std::vector<Ware> wares;
+    std::vector<RelaxedJob> relaxed;
     std::vector<double> starts;
     double alone = 0; // every job at its least start
     const auto from_now = [&](int64_t time) { return static_cast<double>(time - problem.now); };
@@ -376,40 +378,40 @@ double order_bound(const NodeProblem &problem, const OrderJobs &jobs,
         }
         counted.push_back(job);
         starts.push_back(from_now(start[job]));
-        wares.push_back({static_cast<double>(jobs.weight[job]), from_now(jobs.due[job]),
-                         from_now(leads[job] ? start[job] : least_start[job]),
-                         static_cast<double>(length), 0, leads[job]});
-        alone += wares.back().weight * std::max(wares.back().least - wares.back().due, 0.0);
+        relaxed.push_back({static_cast<double>(jobs.weight[job]), from_now(jobs.due[job]),
+                           from_now(leads[job] ? start[job] : least_start[job]),
+                           static_cast<double>(length), 0, leads[job]});
+        alone += relaxed.back().weight * std::max(relaxed.back().least - relaxed.back().due, 0.0);
     }
     double best = alone - CAUTION * alone;
     const Resources resources(problem);
-    for (size_t column = 0; !wares.empty() && column < resources.columns(); ++column) {
+    for (size_t column = 0; !relaxed.empty() && column < resources.columns(); ++column) {
         double wanted = 0;
-        for (size_t i = 0; i < wares.size(); ++i) {
-            wares[i].amount = resources.amount(counted[i], column);
-            wanted += wares[i].amount;
+        for (size_t i = 0; i < relaxed.size(); ++i) {
+            relaxed[i].amount = resources.amount(counted[i], column);
+            wanted += relaxed[i].amount;
         }
         if (wanted == 0) {
             continue;
         }
         const auto steps = resources.steps(column);
-        std::vector<double> edges = edges_of(wares, starts, steps);
+        std::vector<double> edges = edges_of(relaxed, starts, steps);
         if (edges.size() < 2) {
             continue;
         }
         std::vector<double> capacity = capacity_of(edges, steps);
-        Market market(wares, std::move(edges), std::move(capacity));
-        market.begin_with_fluid_prices();
-        const double pairs = 2.0 * BUCKETS * static_cast<double>(wares.size());
+        LagrangianBound relaxation(relaxed, std::move(edges), std::move(capacity));
+        relaxation.begin_with_fluid_prices();
+        const double pairs = 2.0 * BUCKETS * static_cast<double>(relaxed.size());
         const auto most = static_cast<size_t>(std::clamp(WORK / pairs, 1.0, double{STEPS}));
         double pace = 1;
         double here = -std::numeric_limits<double>::infinity();
         for (size_t at = 0; at < most; ++at) {
-            const double bound = market.bound();
+            const double bound = relaxation.bound();
             pace = bound > here ? pace : pace / 2;
             here = std::max(here, bound);
             if (at + 1 < most) {
-                market.step(pace * std::max(cost - bound, 0.0));
+                relaxation.step(pace * std::max(cost - bound, 0.0));
             }
         }
         best = std::max(best, here);

@@ -26,11 +26,11 @@ ListsDecoder::ListsDecoder(const NodeProblem &problem)
         for (auto a = static_cast<size_t>(problem.alt_indptr[job]);
              a < static_cast<size_t>(problem.alt_indptr[job + 1]); ++a) {
             int32_t counter = -1;
-            if (wants_.verdict(a, job, &counter) == Blocked::STARTS_NOW) {
+            if (demands_.verdict(a, job, &counter) == Blocked::STARTS_NOW) {
                 possible_[job].push_back(a);
-                exact_ &= !wants_.of(a).counters;
-                apart |=
-                    wants_.of(a).required != nullptr || classes_.has_blackouts(wants_.of(a).cls);
+                exact_ &= !demands_.of(a).counters;
+                apart |= demands_.of(a).required != nullptr ||
+                         classes_.has_blackouts(demands_.of(a).cls);
             }
         }
     }
@@ -54,18 +54,18 @@ ListsDecoder::ListsDecoder(const NodeProblem &problem)
 
 // Pools must be equal or apart, and apart from all nodes that are planned by name.
 void ListsDecoder::find_pools() {
-    std::map<const Want *, std::vector<int32_t>> nodes_of;
+    std::map<const NodeDemand *, std::vector<int32_t>> nodes_of;
     std::map<std::vector<int32_t>, int32_t> pool_of_nodes;
     std::vector<int32_t> owner(problem_.n_nodes, FREE);
     for (size_t job = 0; job < problem_.n_jobs; ++job) {
         const bool pooled = std::all_of(possible_[job].begin(), possible_[job].end(),
                                         [&](size_t a) { return may_pool(a); });
         for (const size_t a : possible_[job]) {
-            const Want *want = &wants_.of(a);
-            auto known = nodes_of.find(want);
+            const NodeDemand *demand = &demands_.of(a);
+            auto known = nodes_of.find(demand);
             const bool seen = known != nodes_of.end();
             if (!seen) {
-                known = nodes_of.emplace(want, large_enough(*want)).first;
+                known = nodes_of.emplace(demand, large_enough(*demand)).first;
             }
             const std::vector<int32_t> &nodes = known->second;
             int32_t mine = FIXED;
@@ -102,14 +102,14 @@ void ListsDecoder::find_shapes() {
     std::map<std::tuple<const void *, int64_t, int64_t, int64_t, int8_t, int64_t>, uint32_t> known;
     for (size_t job = 0; job < problem_.n_jobs; ++job) {
         for (const size_t a : possible_[job]) {
-            const Want &want = wants_.of(a);
-            const Widths &widths = wants_.widths(a);
+            const NodeDemand &demand = demands_.of(a);
+            const Widths &widths = demands_.widths(a);
             const bool pooled = pool_[a] >= 0;
             const int64_t width = pooled ? pool_width(a) : widths.smallest();
-            const bool counted = want.tasks > 0 && !pooled;
+            const bool counted = demand.tasks > 0 && !pooled;
             const auto key = std::make_tuple(
                 pooled ? static_cast<const void *>(&profiles_[static_cast<size_t>(pool_[a])])
-                       : static_cast<const void *>(&want),
+                       : static_cast<const void *>(&demand),
                 width, problem_.alt_time_limit_s[a], counted ? widths.most : 0,
                 counted ? static_cast<int8_t>(widths.rule) : int8_t{0}, counted ? widths.least : 0);
             const auto [at, is_new] = known.try_emplace(key, static_cast<uint32_t>(shapes_.size()));
@@ -141,8 +141,8 @@ bool ListsDecoder::no_larger(const Shape &a, const Shape &b) {
     if (a.pool >= 0) {
         return a.width <= b.width;
     }
-    const Want &one = wants_.of(a.alternative);
-    const Want &two = wants_.of(b.alternative);
+    const NodeDemand &one = demands_.of(a.alternative);
+    const NodeDemand &two = demands_.of(b.alternative);
     if (one.cls != two.cls || one.exclusive != two.exclusive || one.required != nullptr ||
         two.required != nullptr || (one.tasks > 0) != (two.tasks > 0)) {
         return false;
@@ -159,8 +159,8 @@ bool ListsDecoder::no_larger(const Shape &a, const Shape &b) {
         const int32_t most = problem_.max_tasks_per_node[shape.job];
         return most > 0 ? most : INT32_MAX;
     };
-    const Widths &narrow = wants_.widths(a.alternative);
-    const Widths &wide = wants_.widths(b.alternative);
+    const Widths &narrow = demands_.widths(a.alternative);
+    const Widths &wide = demands_.widths(b.alternative);
     return one.tasks <= two.tasks && narrow.rule == WidthRule::ANY && wide.rule == WidthRule::ANY &&
            narrow.least <= wide.least && narrow.most >= wide.most && most_tasks(a) >= most_tasks(b);
 }
@@ -210,9 +210,9 @@ int64_t ListsDecoder::earliest_of(size_t alternative, int64_t from, int64_t late
         return profiles_[static_cast<size_t>(shape.pool)].earliest(from, shape.width, shape.length,
                                                                    latest);
     }
-    const bool tasks = wants_.of(alternative).tasks > 0;
+    const bool tasks = demands_.of(alternative).tasks > 0;
     for (int64_t start = from; start <= latest;) {
-        const int64_t next = tasks ? next_with_rooms(alternative, start, latest)
+        const int64_t next = tasks ? next_with_candidates(alternative, start, latest)
                                    : next_with_groups(alternative, start, latest);
         if (next == start) {
             return start;
@@ -223,15 +223,15 @@ int64_t ListsDecoder::earliest_of(size_t alternative, int64_t from, int64_t late
 }
 
 // On as many nodes as it may have.
-bool ListsDecoder::start_at_once(size_t job, size_t alternative, Place &place) {
+bool ListsDecoder::start_at_once(size_t job, size_t alternative, Placement &place) {
     const size_t a = alternative;
     if (problem_.not_before[job] > problem_.now || problem_.alt_latest[a] < problem_.now ||
         bound_of(shape_[a]) > problem_.now) {
         return false;
     }
     const int64_t length = problem_.alt_time_limit_s[a];
-    const Widths &widths = wants_.widths(a);
-    const Want &want = wants_.of(a);
+    const Widths &widths = demands_.widths(a);
+    const NodeDemand &demand = demands_.of(a);
     place.start = problem_.now;
     place.end = end_of(problem_.now, length);
     place.alternative = a;
@@ -242,21 +242,21 @@ bool ListsDecoder::start_at_once(size_t job, size_t alternative, Place &place) {
         if (free < need) {
             return false;
         }
-        place.width = want.tasks > 0 ? need : widths.greatest(free);
+        place.width = demand.tasks > 0 ? need : widths.greatest(free);
         return true;
     }
-    find_rooms(want, place.start, length);
-    const int64_t width = width_in_rooms(want, widths, true);
+    find_candidates(demand, place.start, length);
+    const int64_t width = width_of_candidates(demand, widths, true);
     if (width == -1) {
         return false;
     }
-    choose_in_rooms(want, width, place);
+    choose_candidates(demand, width, place);
     return true;
 }
 
 int64_t ListsDecoder::place(size_t job) {
     steps_ += OF_A_JOB;
-    Place &place = tried_[job];
+    Placement &place = tried_[job];
     for (const size_t a : possible_[job]) {
         if (start_at_once(job, a, place)) {
             book(job, place, false);
@@ -279,9 +279,10 @@ int64_t ListsDecoder::place(size_t job) {
         place.end = end_of(best, problem_.alt_time_limit_s[a]);
         place.width = shapes_[shape_[a]].width;
         if (pool_[a] < 0) {
-            const Want &want = wants_.of(a);
-            find_rooms(want, best, problem_.alt_time_limit_s[a]);
-            choose_in_rooms(want, width_in_rooms(want, wants_.widths(a), false), place);
+            const NodeDemand &demand = demands_.of(a);
+            find_candidates(demand, best, problem_.alt_time_limit_s[a]);
+            choose_candidates(demand, width_of_candidates(demand, demands_.widths(a), false),
+                              place);
         }
     }
     book(job, place, false);
@@ -289,8 +290,8 @@ int64_t ListsDecoder::place(size_t job) {
 }
 
 bool ListsDecoder::as_kept(size_t job) const {
-    const Place &tried = tried_[job];
-    const Place &kept = kept_[job];
+    const Placement &tried = tried_[job];
+    const Placement &kept = kept_[job];
     if (tried.start != kept.start || tried.start == NEVER) {
         return tried.start == kept.start;
     }
@@ -308,7 +309,7 @@ void ListsDecoder::put_back(size_t job) {
     book(job, kept_[job], true);
 }
 
-void ListsDecoder::book(size_t job, const Place &place, bool kept) {
+void ListsDecoder::book(size_t job, const Placement &place, bool kept) {
     at_[job] = booked_.size();
     booked_.push_back({job, kept, {}, 0, UINT32_MAX, 0});
     if (place.start == NEVER) {
@@ -327,9 +328,9 @@ void ListsDecoder::book(size_t job, const Place &place, bool kept) {
         return;
     }
     booked.groups = groups_->size();
-    const Want &want = wants_.of(place.alternative);
+    const NodeDemand &demand = demands_.of(place.alternative);
     for (const NodeGroups::Piece &piece : place.pieces) {
-        want.amounts(piece.tasks, taken_.data());
+        demand.amounts(piece.tasks, taken_.data());
         groups_->book(piece, place.start, place.end, taken_.data());
         steps_ += OF_A_PIECE;
     }
@@ -338,7 +339,7 @@ void ListsDecoder::book(size_t job, const Place &place, bool kept) {
 void ListsDecoder::undo() {
     const Booked booked = booked_.back();
     booked_.pop_back();
-    const Place &place = booked.kept ? kept_[booked.job] : tried_[booked.job];
+    const Placement &place = booked.kept ? kept_[booked.job] : tried_[booked.job];
     if (place.start == NEVER) {
         return;
     }
@@ -350,9 +351,9 @@ void ListsDecoder::undo() {
         profiles_[static_cast<size_t>(pool)].undo(booked.booking);
         return;
     }
-    const Want &want = wants_.of(place.alternative);
+    const NodeDemand &demand = demands_.of(place.alternative);
     for (const NodeGroups::Piece &piece : place.pieces) {
-        want.amounts(piece.tasks, taken_.data());
+        demand.amounts(piece.tasks, taken_.data());
         groups_->unbook(piece, place.start, place.end, taken_.data());
         steps_ += OF_A_PIECE;
     }

@@ -44,7 +44,7 @@ class ListsDecoder : public OrderDecoder, private NodePlanner {
         int64_t length;
         std::vector<uint32_t> smaller; // shapes that want no more for no longer; itself, too
     };
-    struct Place {
+    struct Placement {
         int64_t start = NEVER;
         int64_t end = NEVER;
         size_t alternative = 0;
@@ -59,7 +59,7 @@ class ListsDecoder : public OrderDecoder, private NodePlanner {
         uint32_t shape; // whose bound was `bound` before
         int64_t bound;
     };
-    struct Room {
+    struct GroupCandidate {
         uint32_t group;
         int32_t room;          // on each of its nodes; 1 if no tasks are counted
         bool required = false; // these go first
@@ -77,13 +77,13 @@ class ListsDecoder : public OrderDecoder, private NodePlanner {
     std::vector<int64_t> floor_; // by shape: no start comes before it
     std::vector<int64_t> bound_; // by shape: as far as booked
     std::unique_ptr<NodeGroups> groups_;
-    std::vector<Place> tried_; // by job
-    std::vector<Place> kept_;  // by job
+    std::vector<Placement> tried_; // by job
+    std::vector<Placement> kept_;  // by job
     std::vector<Booked> booked_;
     std::vector<size_t> at_; // by job: where in booked_
     std::vector<int64_t> taken_;
     std::vector<int64_t> free_;
-    std::vector<Room> rooms_;
+    std::vector<GroupCandidate> group_candidates_;
     int64_t steps_ = 0;
     std::vector<std::pair<int64_t, int64_t>> starts_; // when, how many nodes or tasks
 
@@ -92,19 +92,19 @@ class ListsDecoder : public OrderDecoder, private NodePlanner {
     bool no_larger(const Shape &a, const Shape &b);
     int64_t bound_of(uint32_t shape) const;
     int64_t earliest_of(size_t alternative, int64_t from, int64_t latest);
-    bool start_at_once(size_t job, size_t alternative, Place &place);
-    void book(size_t job, const Place &place, bool kept);
-    void undo_booking(const Booked &booked, const Place &place);
+    bool start_at_once(size_t job, size_t alternative, Placement &place);
+    void book(size_t job, const Placement &place, bool kept);
+    void undo_booking(const Booked &booked, const Placement &place);
 
     // On groups.
-    void find_rooms(const Want &want, int64_t start, int64_t length);
-    int64_t width_in_rooms(const Want &want, const Widths &widths, bool widest);
+    void find_candidates(const NodeDemand &demand, int64_t start, int64_t length);
+    int64_t width_of_candidates(const NodeDemand &demand, const Widths &widths, bool widest);
     int64_t next_with_groups(size_t alternative, int64_t from, int64_t latest);
-    int64_t next_with_rooms(size_t alternative, int64_t from, int64_t latest);
-    int64_t next_fit_in(const Want &want, Need need, size_t group, int64_t from, int64_t length,
-                        int64_t latest) const;
-    void choose_in_rooms(const Want &want, int64_t width, Place &place);
-    void sort_rooms(const Want &want, const Place &place);
+    int64_t next_with_candidates(size_t alternative, int64_t from, int64_t latest);
+    int64_t next_fit_in(const NodeDemand &demand, Need need, size_t group, int64_t from,
+                        int64_t length, int64_t latest) const;
+    void choose_candidates(const NodeDemand &demand, int64_t width, Placement &place);
+    void sort_candidates(const NodeDemand &demand, const Placement &place);
 };
 
 } // namespace bridge

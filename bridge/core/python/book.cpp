@@ -30,7 +30,7 @@ struct PyBookPlan {
     nb::object groups;
     nb::object chunks;
     nb::object blocked_by;
-    nb::object blocked_ceiling;
+    nb::object blocked_constraint;
 };
 
 struct PyBookings {
@@ -47,22 +47,22 @@ struct PyBookings {
 // The terms of many jobs: offsets and three columns, each entry checked.
 class TermArguments {
   public:
-    TermArguments(const Book &book, nb::handle indptr, nb::handle ceiling, nb::handle amount,
+    TermArguments(const Book &book, nb::handle indptr, nb::handle constraint, nb::handle amount,
                   nb::handle mode, size_t jobs)
-        : ceiling_("term_ceiling", ceiling), amount_("term_amount", amount),
+        : constraint_("term_constraint", constraint), amount_("term_amount", amount),
           mode_("term_mode", mode), indptr_("term_indptr", indptr) {
-        ceiling_.within(0, static_cast<int32_t>(book.state().ceilings.size()) - 1);
-        amount_.expect_rows(ceiling_.rows(), "like term_ceiling").within(0, MOST_AMOUNT);
-        mode_.expect_rows(ceiling_.rows(), "like term_ceiling").within(0, 2);
+        constraint_.within(0, static_cast<int32_t>(book.state().constraints.size()) - 1);
+        amount_.expect_rows(constraint_.rows(), "like term_constraint").within(0, MOST_AMOUNT);
+        mode_.expect_rows(constraint_.rows(), "like term_constraint").within(0, 2);
         indptr_.expect_rows(jobs + 1, "one more than job")
-            .expect_offsets(ceiling_.rows(), "term_ceiling");
+            .expect_offsets(constraint_.rows(), "term_constraint");
     }
     TermColumns columns() const {
-        return {indptr_.data(), ceiling_.data(), amount_.data(), mode_.data()};
+        return {indptr_.data(), constraint_.data(), amount_.data(), mode_.data()};
     }
 
   private:
-    Column<int32_t> ceiling_;
+    Column<int32_t> constraint_;
     Column<int64_t> amount_;
     Column<int8_t> mode_;
     Column<int64_t> indptr_;
@@ -128,22 +128,22 @@ class PyBook {
         const auto position = book_->state().nodes.position(static_cast<size_t>(node));
         return out(book_->set_capacity(static_cast<size_t>(position), row.data()));
     }
-    int32_t add_ceiling(nb::handle starts, nb::handle amounts) {
+    int32_t add_constraint(nb::handle starts, nb::handle amounts) {
         const auto [at, what] = steps(starts, amounts);
-        return book_->add_ceiling(at, what);
+        return book_->add_constraint(at, what);
     }
-    nb::object set_ceiling(int64_t ceiling, nb::handle starts, nb::handle amounts) {
-        expect_ceiling(ceiling);
+    nb::object set_constraint(int64_t constraint, nb::handle starts, nb::handle amounts) {
+        expect_constraint(constraint);
         const auto [at, what] = steps(starts, amounts);
-        return out(book_->set_ceiling(static_cast<int32_t>(ceiling), at, what));
+        return out(book_->set_constraint(static_cast<int32_t>(constraint), at, what));
     }
-    std::tuple<nb::object, nb::object, nb::object> ceiling_use(int64_t ceiling) const {
-        expect_ceiling(ceiling);
+    std::tuple<nb::object, nb::object, nb::object> constraint_use(int64_t constraint) const {
+        expect_constraint(constraint);
         std::vector<int64_t> begin;
         std::vector<int64_t> amount;
         std::vector<int64_t> used;
-        for (const Ceiling::Slot &slot :
-             book_->state().ceilings[static_cast<size_t>(ceiling)].slots()) {
+        for (const CapacityConstraint::Slot &slot :
+             book_->state().constraints[static_cast<size_t>(constraint)].slots()) {
             begin.push_back(slot.begin);
             amount.push_back(slot.amount);
             used.push_back(slot.used);
@@ -213,9 +213,9 @@ class PyBook {
         const int64_t from = earliest.is_none() ? now() : nb::cast<int64_t>(earliest);
         const auto id = static_cast<int32_t>(request);
         const BookFound found = book_->find(id, length, given, from, latest, false);
-        const auto [blocked, ceiling] =
+        const auto [blocked, constraint] =
             why_not_now(*book_, id, length, given, from, latest, found.start);
-        return nb::make_tuple(blocked, ceiling);
+        return nb::make_tuple(blocked, constraint);
     }
 
     bool book(int64_t job, int64_t request, int64_t start, int64_t length, nb::handle terms,
@@ -244,7 +244,7 @@ class PyBook {
 
     nb::object book_many(nb::handle job, nb::handle request, nb::handle start, nb::handle length,
                          nb::handle indptr, nb::handle nodes, nb::handle groups, nb::handle chunks,
-                         nb::handle term_indptr, nb::handle term_ceiling, nb::handle term_amount,
+                         nb::handle term_indptr, nb::handle term_constraint, nb::handle term_amount,
                          nb::handle term_mode, bool forced) {
         const Column<int64_t> jobs("job", job);
         const size_t n = jobs.rows();
@@ -261,7 +261,7 @@ class PyBook {
         many.expect_rows(where.rows(), "like nodes");
         const Column<int64_t> offsets("indptr", indptr);
         offsets.expect_rows(n + 1, "one more than job").expect_offsets(where.rows(), "nodes");
-        const TermArguments terms(*book_, term_indptr, term_ceiling, term_amount, term_mode, n);
+        const TermArguments terms(*book_, term_indptr, term_constraint, term_amount, term_mode, n);
         expect_all_new(jobs);
         for (size_t j = 0; j < n; ++j) {
             if (!forced && starts[j] < now()) {
@@ -288,7 +288,7 @@ class PyBook {
 
     void book_running(nb::handle job, nb::handle run_indptr, nb::handle run_nodes,
                       nb::handle run_use, nb::handle run_end, nb::handle run_exclusive,
-                      nb::handle term_indptr, nb::handle term_ceiling, nb::handle term_amount,
+                      nb::handle term_indptr, nb::handle term_constraint, nb::handle term_amount,
                       nb::handle term_mode) {
         const Column<int64_t> jobs("job", job);
         const size_t n = jobs.rows();
@@ -305,7 +305,7 @@ class PyBook {
         ends.expect_rows(n, "like job");
         const Column<bool> whole("run_exclusive", run_exclusive);
         whole.expect_rows(n, "like job");
-        const TermArguments terms(*book_, term_indptr, term_ceiling, term_amount, term_mode, n);
+        const TermArguments terms(*book_, term_indptr, term_constraint, term_amount, term_mode, n);
         expect_all_new(jobs);
         const BookNodes &all = book_->state().nodes;
         const size_t columns = all.columns();
@@ -330,7 +330,7 @@ class PyBook {
 
     PyBookPlan plan_many(nb::handle job, nb::handle request, nb::handle length,
                          nb::handle not_before, nb::handle latest, nb::handle last,
-                         nb::handle term_indptr, nb::handle term_ceiling, nb::handle term_amount,
+                         nb::handle term_indptr, nb::handle term_constraint, nb::handle term_amount,
                          nb::handle term_mode, bool reasons, int64_t depth) {
         scalar("depth", depth, 0);
         const Column<int64_t> jobs("job", job);
@@ -345,7 +345,7 @@ class PyBook {
         limits.expect_rows(n, "like job");
         const Column<bool> lasts("last", last);
         lasts.expect_rows(n, "like job");
-        const TermArguments terms(*book_, term_indptr, term_ceiling, term_amount, term_mode, n);
+        const TermArguments terms(*book_, term_indptr, term_constraint, term_amount, term_mode, n);
         expect_all_new(jobs);
         BookPlan plan;
         {
@@ -355,10 +355,13 @@ class PyBook {
                                       begins.data(), limits.data(), lasts.data(), terms.columns()},
                                      depth, reasons);
         }
-        return {out(std::move(plan.start)),          out(std::move(plan.map.indptr)),
-                out(std::move(plan.map.nodes)),      out(std::move(plan.map.groups)),
-                out(std::move(plan.map.chunks)),     out(std::move(plan.blocked_by)),
-                out(std::move(plan.blocked_ceiling))};
+        return {out(std::move(plan.start)),
+                out(std::move(plan.map.indptr)),
+                out(std::move(plan.map.nodes)),
+                out(std::move(plan.map.groups)),
+                out(std::move(plan.map.chunks)),
+                out(std::move(plan.blocked_by)),
+                out(std::move(plan.blocked_constraint))};
     }
 
     // Starts of the jobs after replanning; the caller sees by them who moved.
@@ -443,7 +446,7 @@ class PyBook {
         const std::vector<Term> held = terms_of(terms);
         Book::Holders found = book_->holders(static_cast<int32_t>(request),
                                              {held.data(), held.size()}, start, length);
-        return {out(std::move(found.jobs)), out(std::move(found.ceilings))};
+        return {out(std::move(found.jobs)), out(std::move(found.constraints))};
     }
 
     int64_t mark() { return book_->mark(); }
@@ -467,8 +470,9 @@ class PyBook {
         scalar(name, cls, 0, static_cast<int64_t>(book_->state().requests.n_classes()) - 1);
     }
     void expect_request(int64_t request) const { scalar("request", request, 0, last_request()); }
-    void expect_ceiling(int64_t ceiling) const {
-        scalar("ceiling", ceiling, 0, static_cast<int64_t>(book_->state().ceilings.size()) - 1);
+    void expect_constraint(int64_t constraint) const {
+        scalar("constraint", constraint, 0,
+               static_cast<int64_t>(book_->state().constraints.size()) - 1);
     }
     void expect_new(int64_t job) const {
         if (book_->booking(job) != nullptr) {
@@ -524,7 +528,7 @@ class PyBook {
         const Column<int64_t> what("amounts", amounts);
         what.expect_rows(at.rows(), "like starts");
         if (at.rows() == 0) {
-            refuse("starts: a ceiling has one step at least");
+            refuse("starts: a constraint has one step at least");
         }
         for (size_t i = 0; i < at.rows(); ++i) {
             if (i > 0 && at[i] <= at[i - 1]) {
@@ -542,8 +546,8 @@ class PyBook {
             return {};
         }
         const auto given = nb::cast<std::tuple<nb::object, nb::object, nb::object>>(terms);
-        const Column<int32_t> ceiling("terms", std::get<0>(given));
-        std::vector<int64_t> offsets{0, static_cast<int64_t>(ceiling.rows())};
+        const Column<int32_t> constraint("terms", std::get<0>(given));
+        std::vector<int64_t> offsets{0, static_cast<int64_t>(constraint.rows())};
         const nb::object indptr = out(std::move(offsets));
         return TermArguments(*book_, indptr, std::get<0>(given), std::get<1>(given),
                              std::get<2>(given), 1)
@@ -612,7 +616,7 @@ void define_book(nb::module_ &m) {
         .def_ro("groups", &PyBookPlan::groups)
         .def_ro("chunks", &PyBookPlan::chunks)
         .def_ro("blocked_by", &PyBookPlan::blocked_by)
-        .def_ro("blocked_ceiling", &PyBookPlan::blocked_ceiling);
+        .def_ro("blocked_constraint", &PyBookPlan::blocked_constraint);
     nb::class_<PyBookings>(m, "Bookings")
         .def_ro("job", &PyBookings::job)
         .def_ro("request", &PyBookings::request)
@@ -636,9 +640,9 @@ void define_book(nb::module_ &m) {
         .def("close", &PyBook::close, "cls"_a, "start"_a, "end"_a, "nodes"_a)
         .def("reopen", &PyBook::reopen, "closure"_a)
         .def("set_capacity", &PyBook::set_capacity, "node"_a, "amounts"_a)
-        .def("add_ceiling", &PyBook::add_ceiling, "starts"_a, "amounts"_a)
-        .def("set_ceiling", &PyBook::set_ceiling, "ceiling"_a, "starts"_a, "amounts"_a)
-        .def("ceiling_use", &PyBook::ceiling_use, "ceiling"_a)
+        .def("add_constraint", &PyBook::add_constraint, "starts"_a, "amounts"_a)
+        .def("set_constraint", &PyBook::set_constraint, "constraint"_a, "starts"_a, "amounts"_a)
+        .def("constraint_use", &PyBook::constraint_use, "constraint"_a)
         .def("add_request", &PyBook::add_request, "count"_a, "want"_a, "cls"_a, "arrangement"_a = 0,
              "exclusive"_a = false, "most_per_node"_a = nb::none())
         .def("find", &PyBook::find, "request"_a, "length"_a, "terms"_a = nb::none(),
@@ -651,12 +655,12 @@ void define_book(nb::module_ &m) {
         .def("set_end", &PyBook::set_end, "job"_a, "end"_a)
         .def("book_many", &PyBook::book_many, nb::kw_only(), "job"_a, "request"_a, "start"_a,
              "length"_a, "indptr"_a, "nodes"_a, "groups"_a, "chunks"_a, "term_indptr"_a,
-             "term_ceiling"_a, "term_amount"_a, "term_mode"_a, "forced"_a = false)
+             "term_constraint"_a, "term_amount"_a, "term_mode"_a, "forced"_a = false)
         .def("book_running", &PyBook::book_running, nb::kw_only(), "job"_a, "run_indptr"_a,
              "run_nodes"_a, "run_use"_a, "run_end"_a, "run_exclusive"_a, "term_indptr"_a,
-             "term_ceiling"_a, "term_amount"_a, "term_mode"_a)
+             "term_constraint"_a, "term_amount"_a, "term_mode"_a)
         .def("plan_many", &PyBook::plan_many, nb::kw_only(), "job"_a, "request"_a, "length"_a,
-             "not_before"_a, "latest"_a, "last"_a, "term_indptr"_a, "term_ceiling"_a,
+             "not_before"_a, "latest"_a, "last"_a, "term_indptr"_a, "term_constraint"_a,
              "term_amount"_a, "term_mode"_a, "reasons"_a = true, "depth"_a = NEVER)
         .def("replan_many", &PyBook::replan_many, "job"_a, "not_before"_a)
         .def("bookings", &PyBook::bookings, "job"_a = nb::none())

@@ -56,14 +56,14 @@ nb::object numbers_py(const RepairNetwork &network, const Floats &leaf, const Fl
 }
 
 nb::tuple view_py(const Tree &tree, nb::handle idle, int64_t first, double numbers) {
-    const IdleLine line = line_of(tree, idle);
-    std::vector<int32_t> positions(line.nodes.size());
+    const IdleSequence sequence = sequence_of(tree, idle);
+    std::vector<int32_t> positions(sequence.nodes.size());
     for (size_t i = 0; i < positions.size(); ++i) {
         positions[i] = static_cast<int32_t>(i);
     }
     scalar("first", first, 0, std::max<int64_t>(static_cast<int64_t>(positions.size()) - 1, 0));
     View view;
-    look(tree, line, positions, static_cast<size_t>(first), numbers, view);
+    look(tree, sequence, positions, static_cast<size_t>(first), numbers, view);
     std::vector<float> leaf(view.leaf.begin(), view.leaf.begin() + static_cast<ptrdiff_t>(view.n));
     std::vector<float> pod(view.pod.begin(), view.pod.begin() + static_cast<ptrdiff_t>(view.n));
     return nb::make_tuple(to_numpy(std::move(leaf)), to_numpy(std::move(pod)));
@@ -75,7 +75,7 @@ nb::tuple anneal_py(const RepairNetwork &network, const Tree &tree, const HopMet
                     double warmth, double wander, double since, bool rotate, double largest,
                     double numbers) {
     expect_levels(tree, metric);
-    const IdleLine line = line_of(tree, idle);
+    const IdleSequence sequence = sequence_of(tree, idle);
     const std::vector<int32_t> wanted = job_sizes(sizes);
     const AnnealEffort effort =
         anneal_effort(iterations, seed, restore, hottest, coldest, most_removed);
@@ -91,17 +91,17 @@ nb::tuple anneal_py(const RepairNetwork &network, const Tree &tree, const HopMet
     if (!(largest > 0 && numbers > 0)) {
         refuse("largest, numbers: must be more than 0");
     }
-    LinePlacement placed;
+    ContiguousPlacement placed;
     int64_t asked = 0, remembered = 0;
     {
         nb::gil_scoped_release release;
-        NeuralChooser chooser(tree, line, wanted, network,
+        NeuralChooser chooser(tree, sequence, wanted, network,
                               {warmth, wander, since, rotate, largest, numbers});
-        placed = line_anneal(tree, metric, line, wanted, effort, chooser);
+        placed = contiguous_anneal(tree, metric, sequence, wanted, effort, chooser);
         asked = chooser.asked();
         remembered = chooser.remembered();
     }
-    return nb::make_tuple(from_positions(tree, line, placed), asked, remembered);
+    return nb::make_tuple(from_positions(tree, sequence, placed), asked, remembered);
 }
 
 } // namespace

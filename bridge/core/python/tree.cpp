@@ -102,38 +102,38 @@ nb::object costs_py(const Tree &tree, const HopMetric &metric, nb::handle indptr
 }
 
 nb::tuple sequential_py(const Tree &tree, nb::handle idle, nb::handle sizes) {
-    const IdleLine line = line_of(tree, idle);
-    return from_positions(tree, line, line_sequential(line, job_sizes(sizes)));
+    const IdleSequence sequence = sequence_of(tree, idle);
+    return from_positions(tree, sequence, contiguous_sequential(sequence, job_sizes(sizes)));
 }
 
 nb::tuple contiguous_py(const Tree &tree, const HopMetric &metric, nb::handle idle,
                         nb::handle sizes) {
     expect_levels(tree, metric);
-    const IdleLine line = line_of(tree, idle);
+    const IdleSequence sequence = sequence_of(tree, idle);
     const std::vector<int32_t> wanted = job_sizes(sizes);
-    LinePlacement placed;
+    ContiguousPlacement placed;
     {
         nb::gil_scoped_release release;
-        placed = line_exact(tree, metric, line, wanted);
+        placed = contiguous_exact(tree, metric, sequence, wanted);
     }
-    return from_positions(tree, line, placed);
+    return from_positions(tree, sequence, placed);
 }
 
 nb::tuple anneal_py(const Tree &tree, const HopMetric &metric, nb::handle idle, nb::handle sizes,
                     int64_t iterations, int64_t seed, bool restore, double hottest, double coldest,
                     int64_t most_removed) {
     expect_levels(tree, metric);
-    const IdleLine line = line_of(tree, idle);
+    const IdleSequence sequence = sequence_of(tree, idle);
     const std::vector<int32_t> wanted = job_sizes(sizes);
     const AnnealEffort effort =
         anneal_effort(iterations, seed, restore, hottest, coldest, most_removed);
-    LinePlacement placed;
+    ContiguousPlacement placed;
     {
         nb::gil_scoped_release release;
         AnywhereChooser anywhere;
-        placed = line_anneal(tree, metric, line, wanted, effort, anywhere);
+        placed = contiguous_anneal(tree, metric, sequence, wanted, effort, anywhere);
     }
-    return from_positions(tree, line, placed);
+    return from_positions(tree, sequence, placed);
 }
 
 nb::tuple compact_py(const Tree &tree, const HopMetric &metric, nb::handle idle, nb::handle sizes,
@@ -154,12 +154,12 @@ nb::tuple compact_py(const Tree &tree, const HopMetric &metric, nb::handle idle,
         std::sort(ascending.begin(), ascending.end());
         // Half of it at most, so that something is left to search with.
         int64_t summed = 0;
-        const std::vector<LeafCounts> known =
-            known_placement(tree, metric, ascending, wanted, steps / 2, summed);
+        const std::vector<LeafCounts> initial =
+            warm_start(tree, metric, ascending, wanted, steps / 2, summed);
         if (steps > 0) {
             effort.steps = std::max(steps - summed, int64_t{1});
         }
-        placed = compact(tree, metric, idle_by_leaf(tree, nodes), wanted, effort, known);
+        placed = compact(tree, metric, idle_by_leaf(tree, nodes), wanted, effort, initial);
     }
     return as_nodes(tree, nodes, placed.held);
 }

@@ -47,27 +47,27 @@ std::vector<Candidate> first_completable(const std::vector<Candidate> &candidate
 
 } // namespace
 
-int64_t width_to_take(const Want &want, const Widths &widths,
+int64_t width_to_take(const NodeDemand &demand, const Widths &widths,
                       const std::vector<Candidate> &candidates, bool widest) {
     size_t fixed = 0;
     int64_t fixed_tasks = 0;
     static thread_local std::vector<int32_t> others;
     others.clear();
-    if (want.tasks > 0 || want.required != nullptr) {
+    if (demand.tasks > 0 || demand.required != nullptr) {
         for (const Candidate &candidate : candidates) {
-            if (want.requires_node(candidate.node)) {
+            if (demand.requires_node(candidate.node)) {
                 ++fixed;
                 fixed_tasks += candidate.room;
-            } else if (want.tasks > 0) {
+            } else if (demand.tasks > 0) {
                 others.push_back(candidate.room);
             }
         }
     }
-    if (fixed < want.required_list.size()) {
+    if (fixed < demand.required_list.size()) {
         return -1;
     }
-    if (want.tasks > 0) {
-        return width_for_tasks(widths, want.tasks, static_cast<int64_t>(fixed), fixed_tasks,
+    if (demand.tasks > 0) {
+        return width_for_tasks(widths, demand.tasks, static_cast<int64_t>(fixed), fixed_tasks,
                                others);
     }
     const auto available = static_cast<int64_t>(candidates.size());
@@ -78,24 +78,24 @@ int64_t width_to_take(const Want &want, const Widths &widths,
     return smallest <= available ? smallest : -1;
 }
 
-int64_t NodeChoice::width(const Want &want, const Widths &widths,
+int64_t NodeChoice::width(const NodeDemand &demand, const Widths &widths,
                           const std::vector<Candidate> &candidates, bool widest) const {
-    const int64_t fewest = width_to_take(want, widths, candidates, widest);
-    if (fewest == -1 || want.tasks == 0 || want.required != nullptr ||
+    const int64_t fewest = width_to_take(demand, widths, candidates, widest);
+    if (fewest == -1 || demand.tasks == 0 || demand.required != nullptr ||
         classes_.rank(candidates.front().node) == classes_.rank(candidates.back().node)) {
         return fewest;
     }
-    static thread_local std::vector<RankedRoom> rooms;
+    static thread_local std::vector<RankedCapacity> rooms;
     rooms.clear();
     for (const Candidate &candidate : candidates) {
         rooms.push_back({classes_.rank(candidate.node), candidate.room, 1});
     }
-    return width_by_rank(widths, want.tasks, fewest, rooms);
+    return width_by_rank(widths, demand.tasks, fewest, rooms);
 }
 
 // Among nodes of the same rank.
-void NodeChoice::sort_by_fit(const Want &want, std::vector<Candidate> &candidates, int64_t start,
-                             int64_t end) const {
+void NodeChoice::sort_by_fit(const NodeDemand &demand, std::vector<Candidate> &candidates,
+                             int64_t start, int64_t end) const {
     struct Scored {
         int64_t first;
         int64_t second;
@@ -107,14 +107,14 @@ void NodeChoice::sort_by_fit(const Want &want, std::vector<Candidate> &candidate
     std::vector<int64_t> taken(timelines_.columns());
     for (const Candidate &candidate : candidates) {
         const auto node = static_cast<size_t>(candidate.node);
-        if (want.exclusive) {
+        if (demand.exclusive) {
             const int64_t busy = timelines_.busy_from(node, end);
             scored.push_back({classes_.size_score(candidate.node),
                               busy == NEVER ? NEVER : busy - end, candidate});
             continue;
         }
         timelines_.least(node, start, end, free.data());
-        want.amounts(want.tasks > 0 ? candidate.room : 0, taken.data());
+        demand.amounts(demand.tasks > 0 ? candidate.room : 0, taken.data());
         for (size_t c = 0; c < free.size(); ++c) {
             free[c] -= taken[c];
         }
@@ -135,30 +135,32 @@ void NodeChoice::sort_by_fit(const Want &want, std::vector<Candidate> &candidate
     }
 }
 
-std::vector<Chosen> NodeChoice::choose(const Want &want, int64_t width,
+std::vector<Chosen> NodeChoice::choose(const NodeDemand &demand, int64_t width,
                                        std::vector<Candidate> candidates, int64_t start,
                                        int64_t end) const {
     if (select_ == Select::BEST_FIT) {
-        sort_by_fit(want, candidates, start, end);
+        sort_by_fit(demand, candidates, start, end);
     }
-    if (want.required != nullptr) {
+    if (demand.required != nullptr) {
         std::stable_partition(candidates.begin(), candidates.end(),
-                              [&](const Candidate &c) { return want.requires_node(c.node); });
+                              [&](const Candidate &c) { return demand.requires_node(c.node); });
     }
-    if (want.tasks > 0) {
-        candidates = first_completable(candidates, want.required_list.size(), width, want.tasks);
+    if (demand.tasks > 0) {
+        candidates =
+            first_completable(candidates, demand.required_list.size(), width, demand.tasks);
     }
     candidates.resize(static_cast<size_t>(width));
-    return spread(want, candidates);
+    return spread(demand, candidates);
 }
 
-std::vector<Chosen> NodeChoice::spread(const Want &want, const std::vector<Candidate> &taken) {
+std::vector<Chosen> NodeChoice::spread(const NodeDemand &demand,
+                                       const std::vector<Candidate> &taken) {
     std::vector<Chosen> chosen;
     chosen.reserve(taken.size());
-    int64_t left = want.tasks - static_cast<int64_t>(taken.size()); // beyond one on every node
+    int64_t left = demand.tasks - static_cast<int64_t>(taken.size()); // beyond one on every node
     for (const Candidate &candidate : taken) {
-        const int64_t more = want.tasks > 0 ? std::min<int64_t>(left, candidate.room - 1) : 0;
-        chosen.push_back({candidate.node, want.tasks > 0 ? static_cast<int32_t>(1 + more) : 0});
+        const int64_t more = demand.tasks > 0 ? std::min<int64_t>(left, candidate.room - 1) : 0;
+        chosen.push_back({candidate.node, demand.tasks > 0 ? static_cast<int32_t>(1 + more) : 0});
         left -= more;
     }
     std::sort(chosen.begin(), chosen.end(),

@@ -23,7 +23,7 @@ struct Chosen {
 
 // The number of nodes to take out of the candidates, or -1 if no allowed set exists. With tasks
 // the fewest; without, the most if `widest`, else the fewest.
-int64_t width_to_take(const Want &want, const Widths &widths,
+int64_t width_to_take(const NodeDemand &demand, const Widths &widths,
                       const std::vector<Candidate> &candidates, bool widest);
 
 class NodeChoice {
@@ -33,24 +33,25 @@ class NodeChoice {
 
     // As width_to_take; but with tasks nodes of higher rank are not taken to save
     // some of lower rank. The candidates are in rank order.
-    int64_t width(const Want &want, const Widths &widths, const std::vector<Candidate> &candidates,
-                  bool widest) const;
+    int64_t width(const NodeDemand &demand, const Widths &widths,
+                  const std::vector<Candidate> &candidates, bool widest) const;
 
     // Picks `width` of the candidates (in rank order, at least `width`, able to hold the tasks) for
     // [start, end). Ascending by node.
-    std::vector<Chosen> choose(const Want &want, int64_t width, std::vector<Candidate> candidates,
-                               int64_t start, int64_t end) const;
+    std::vector<Chosen> choose(const NodeDemand &demand, int64_t width,
+                               std::vector<Candidate> candidates, int64_t start, int64_t end) const;
 
     // Hands the tasks to nodes that hold them: one each, then filling them in this order. Ascending
     // by node.
-    static std::vector<Chosen> spread(const Want &want, const std::vector<Candidate> &taken);
+    static std::vector<Chosen> spread(const NodeDemand &demand,
+                                      const std::vector<Candidate> &taken);
 
   private:
     Select select_;
     const NodeClasses &classes_;
     const Timelines &timelines_;
 
-    void sort_by_fit(const Want &want, std::vector<Candidate> &candidates, int64_t start,
+    void sort_by_fit(const NodeDemand &demand, std::vector<Candidate> &candidates, int64_t start,
                      int64_t end) const;
 };
 

@@ -27,7 +27,7 @@ struct NowList {
     std::vector<int32_t> nodes;
 };
 
-struct Want {
+struct NodeDemand {
     size_t cls;
     bool exclusive;
     int64_t tasks;                 // 0: none are counted
@@ -68,17 +68,17 @@ struct Want {
     void amounts(int64_t tasks_there, int64_t *taken) const;
 };
 
-class Wants {
+class NodeDemands {
   public:
-    Wants(const NodeProblem &problem, const NodeClasses &classes);
+    NodeDemands(const NodeProblem &problem, const NodeClasses &classes);
 
-    Want &of(size_t alternative) { return wants_[want_of_[alternative]]; }
+    NodeDemand &of(size_t alternative) { return demands_[demand_of_[alternative]]; }
     const Widths &widths(size_t alternative) const { return widths_[alternative]; }
 
     // The bound table of a want; jobs with tasks all count as one node.
-    Dominance &dominance(Want &want);
-    int64_t dominance_count(const Want &want, size_t alternative) const {
-        return want.tasks > 0 ? 1 : widths_[alternative].smallest();
+    Dominance &dominance(NodeDemand &demand);
+    int64_t dominance_count(const NodeDemand &demand, size_t alternative) const {
+        return demand.tasks > 0 ? 1 : widths_[alternative].smallest();
     }
 
     // Whether the alternative could run on the emptied system: STARTS_NOW, or a NEVER_* code.
@@ -87,12 +87,12 @@ class Wants {
   private:
     const NodeProblem &problem_;
     const NodeClasses &classes_;
-    std::vector<uint32_t> want_of_;
+    std::vector<uint32_t> demand_of_;
     std::vector<Widths> widths_;
-    std::vector<Want> wants_;
+    std::vector<NodeDemand> demands_;
 
-    Want make(size_t job, size_t alternative) const;
-    bool holds_tasks(const Want &want, const Widths &widths) const;
+    NodeDemand make(size_t job, size_t alternative) const;
+    bool holds_tasks(const NodeDemand &demand, const Widths &widths) const;
 };
 
 } // namespace bridge

@@ -8,7 +8,7 @@
 namespace bridge {
 
 NodePlanner::NodePlanner(const NodeProblem &problem)
-    : problem_(problem), classes_(problem), wants_(problem, classes_),
+    : problem_(problem), classes_(problem), demands_(problem, classes_),
       timelines_(problem.n_res + 1), choice_(problem.select, classes_, timelines_),
       chosen_(problem.n_jobs), recent_(problem.n_class, RecentStarts(problem.n_res + 3)),
       node_pool_(problem.n_nodes, FREE) {
@@ -19,7 +19,7 @@ NodePlanner::NodePlanner(const NodeProblem &problem)
     for (size_t job = 0; job < problem.n_jobs; ++job) {
         for (auto a = static_cast<size_t>(problem.alt_indptr[job]);
              problem.exclusive[job] && a < static_cast<size_t>(problem.alt_indptr[job + 1]); ++a) {
-            pool_widths_.push_back(std::max<int64_t>(wants_.widths(a).smallest(), 1));
+            pool_widths_.push_back(std::max<int64_t>(demands_.widths(a).smallest(), 1));
             pool_limits_.push_back(problem.alt_time_limit_s[a]);
         }
     }
@@ -134,7 +134,7 @@ void NodePlanner::plan_job(size_t job) {
     const auto last = static_cast<size_t>(problem_.alt_indptr[job + 1]);
     for (size_t a = first; a < last; ++a) {
         int32_t counter = -1;
-        const Blocked verdict = wants_.verdict(a, job, &counter);
+        const Blocked verdict = demands_.verdict(a, job, &counter);
         if (verdict == Blocked::STARTS_NOW) {
             possible.push_back(a);
         } else if (a == first) {
@@ -228,7 +228,7 @@ bool NodePlanner::book_later(size_t job, const std::vector<Option> &options, siz
     }
     const Option &option = options[*reported];
     const size_t a = option.alternative;
-    const Want &want = wants_.of(a);
+    const NodeDemand &demand = demands_.of(a);
     const int64_t limit = problem_.alt_time_limit_s[a];
     reserved_ += problem_.beside_depth[job] ? 0 : 1;
     if (option.pool >= 0) {
@@ -236,11 +236,11 @@ bool NodePlanner::book_later(size_t job, const std::vector<Option> &options, siz
         return true;
     }
     // The first nodes in order will do, if order is all that matters.
-    const bool first_will_do = want.plain() && problem_.select == Select::SEQUENTIAL;
-    const auto enough = static_cast<size_t>(wants_.widths(a).smallest());
+    const bool first_will_do = demand.plain() && problem_.select == Select::SEQUENTIAL;
+    const auto enough = static_cast<size_t>(demands_.widths(a).smallest());
     std::vector<Candidate> candidates =
-        candidates_at(want, best, limit, first_will_do ? enough : SIZE_MAX);
-    const int64_t width = choice_.width(want, wants_.widths(a), candidates, false);
+        candidates_at(demand, best, limit, first_will_do ? enough : SIZE_MAX);
+    const int64_t width = choice_.width(demand, demands_.widths(a), candidates, false);
     commit(job, option, best, width, std::move(candidates));
     return true;
 }
@@ -262,18 +262,18 @@ void NodePlanner::commit(size_t job, const Option &option, int64_t start, int64_
         pools_[static_cast<size_t>(option.pool)]->book({job, a, start, end, width});
         return;
     }
-    const Want &want = wants_.of(a);
-    chosen_[job] = choice_.choose(want, width, std::move(candidates), start, end);
-    book_nodes(want, start, end, chosen_[job]);
+    const NodeDemand &demand = demands_.of(a);
+    chosen_[job] = choice_.choose(demand, width, std::move(candidates), start, end);
+    book_nodes(demand, start, end, chosen_[job]);
 }
 
-void NodePlanner::book_nodes(const Want &want, int64_t start, int64_t end,
+void NodePlanner::book_nodes(const NodeDemand &demand, int64_t start, int64_t end,
                              const std::vector<Chosen> &chosen) {
     const size_t columns = timelines_.columns();
     std::vector<int64_t> taken(columns);
     for (const Chosen &one : chosen) {
         const auto node = static_cast<size_t>(one.node);
-        want.amounts(one.tasks, taken.data());
+        demand.amounts(one.tasks, taken.data());
         timelines_.book(node, start, end, taken.data());
         planned_later_[node] |= start > problem_.now ? 1 : 0;
         if (start == problem_.now) {

@@ -39,7 +39,7 @@ class NodePlanner {
 
     const NodeProblem &problem_;
     NodeClasses classes_;
-    Wants wants_;
+    NodeDemands demands_;
     Timelines timelines_; // of no node yet, until they are opened
     bool timelines_open_ = false;
     NodeChoice choice_;
@@ -74,7 +74,7 @@ class NodePlanner {
     bool book_later(size_t job, const std::vector<Option> &options, size_t *reported);
     void commit(size_t job, const Option &option, int64_t start, int64_t width,
                 std::vector<Candidate> candidates);
-    void book_nodes(const Want &want, int64_t start, int64_t end,
+    void book_nodes(const NodeDemand &demand, int64_t start, int64_t end,
                     const std::vector<Chosen> &chosen);
     void explain(size_t job, const Look &look);
     size_t first_in_time(size_t job, const std::vector<Option> &options) const;
@@ -89,7 +89,7 @@ class NodePlanner {
     std::vector<Option> options_of(const std::vector<size_t> &possible);
     bool may_pool(size_t alternative);
     int64_t pool_width(size_t alternative);
-    std::vector<int32_t> large_enough(const Want &want) const;
+    std::vector<int32_t> large_enough(const NodeDemand &demand) const;
     int32_t pool_of(const std::vector<int32_t> &nodes) const;
     int32_t make_pool(std::vector<int32_t> nodes);
     void fix(const std::vector<int32_t> &nodes);
@@ -101,15 +101,17 @@ class NodePlanner {
     Look look(size_t job, const Option &option);
     void look_at_pool(const NodePool &pool, size_t alternative, Look &look);
     void look_at_nodes(size_t alternative, Look &look);
-    NowList &list_now(Want &want);
+    NowList &list_now(NodeDemand &demand);
     int64_t earliest(size_t job, const Option &option, int64_t from, int64_t latest);
-    int64_t next_fit(const Want &want, Need need, int32_t node, int64_t from, int64_t length,
-                     int64_t latest) const;
-    int64_t next_with_width(const Want &want, size_t alternative, int64_t from, int64_t latest);
-    int64_t next_with_tasks(const Want &want, size_t alternative, int64_t from, int64_t latest);
-    std::vector<Candidate> candidates_at(const Want &want, int64_t start, int64_t length,
+    int64_t next_fit(const NodeDemand &demand, Need need, int32_t node, int64_t from,
+                     int64_t length, int64_t latest) const;
+    int64_t next_with_width(const NodeDemand &demand, size_t alternative, int64_t from,
+                            int64_t latest);
+    int64_t next_with_tasks(const NodeDemand &demand, size_t alternative, int64_t from,
+                            int64_t latest);
+    std::vector<Candidate> candidates_at(const NodeDemand &demand, int64_t start, int64_t length,
                                          size_t enough) const;
-    int32_t room_in(const Want &want, int32_t node, int64_t start, int64_t length) const;
+    int32_t room_in(const NodeDemand &demand, int32_t node, int64_t start, int64_t length) const;
 };
 
 } // namespace bridge

@@ -13,10 +13,10 @@
 #include "single_pass/node_planner.hpp"
 
 namespace bridge {
-std::vector<int32_t> NodePlanner::large_enough(const Want &want) const {
+std::vector<int32_t> NodePlanner::large_enough(const NodeDemand &demand) const {
     std::vector<int32_t> nodes;
-    for (const int32_t node : classes_.nodes(want.cls)) {
-        if (want.room[classes_.type(node)] > 0) {
+    for (const int32_t node : classes_.nodes(demand.cls)) {
+        if (demand.room[classes_.type(node)] > 0) {
             nodes.push_back(node);
         }
     }
@@ -24,17 +24,17 @@ std::vector<int32_t> NodePlanner::large_enough(const Want &want) const {
 }
 
 bool NodePlanner::may_pool(size_t alternative) {
-    const Want &want = wants_.of(alternative);
-    return want.exclusive && want.required == nullptr && !classes_.has_blackouts(want.cls) &&
-           want.uniform_room > 0;
+    const NodeDemand &demand = demands_.of(alternative);
+    return demand.exclusive && demand.required == nullptr && !classes_.has_blackouts(demand.cls) &&
+           demand.uniform_room > 0;
 }
 
 // The least number of nodes; for tasks that is the only one.
 int64_t NodePlanner::pool_width(size_t alternative) {
-    const Want &want = wants_.of(alternative);
-    Widths widths = wants_.widths(alternative);
-    if (want.tasks > 0) {
-        const int64_t full = (want.tasks + want.uniform_room - 1) / want.uniform_room;
+    const NodeDemand &demand = demands_.of(alternative);
+    Widths widths = demands_.widths(alternative);
+    if (demand.tasks > 0) {
+        const int64_t full = (demand.tasks + demand.uniform_room - 1) / demand.uniform_room;
         widths.least = std::max(widths.least, full);
     }
     return widths.smallest();
@@ -74,15 +74,15 @@ std::vector<NodePlanner::Option> NodePlanner::pooled_before(const std::vector<si
     std::vector<Option> options;
     size_t fixed = 0;
     for (const size_t a : possible) {
-        Want &want = wants_.of(a);
-        if (want.pool >= 0 && !pools_[static_cast<size_t>(want.pool)]) {
-            want.pool = FIXED;
+        NodeDemand &demand = demands_.of(a);
+        if (demand.pool >= 0 && !pools_[static_cast<size_t>(demand.pool)]) {
+            demand.pool = FIXED;
         }
-        if (want.pool == FREE) {
+        if (demand.pool == FREE) {
             return {};
         }
-        fixed += want.pool == FIXED ? 1 : 0;
-        options.push_back({a, want.pool});
+        fixed += demand.pool == FIXED ? 1 : 0;
+        options.push_back({a, demand.pool});
     }
     return fixed == 0 || fixed == options.size() ? options : std::vector<Option>{};
 }
@@ -95,7 +95,7 @@ std::vector<NodePlanner::Option> NodePlanner::options_of(const std::vector<size_
     std::vector<std::vector<int32_t>> nodes;
     bool pooled = true;
     for (const size_t a : possible) {
-        nodes.push_back(large_enough(wants_.of(a)));
+        nodes.push_back(large_enough(demands_.of(a)));
         options.push_back({a, may_pool(a) ? pool_of(nodes.back()) : FIXED});
         pooled &= options.back().pool != FIXED;
     }
@@ -112,7 +112,7 @@ std::vector<NodePlanner::Option> NodePlanner::options_of(const std::vector<size_
             options[i].pool = FIXED;
             fix(nodes[i]);
         }
-        wants_.of(options[i].alternative).pool = options[i].pool;
+        demands_.of(options[i].alternative).pool = options[i].pool;
     }
     return options;
 }
@@ -143,7 +143,7 @@ void NodePlanner::dissolve(size_t index) {
     for (size_t b = 0; b < nodes.size(); ++b) {
         const NodePool::Booking &booking = pool->bookings()[b];
         chosen_[booking.job] = spread_in_pool(booking, nodes[b].data());
-        book_nodes(wants_.of(booking.alternative), booking.start, booking.end,
+        book_nodes(demands_.of(booking.alternative), booking.start, booking.end,
                    chosen_[booking.job]);
     }
 }
@@ -157,7 +157,7 @@ void NodePlanner::write_pool(const NodePool &pool) {
     pool.map(into);
     for (size_t b = 0; b < into.size(); ++b) {
         const NodePool::Booking &booking = pool.bookings()[b];
-        if (wants_.of(booking.alternative).tasks > 0) {
+        if (demands_.of(booking.alternative).tasks > 0) {
             chosen_[booking.job] = spread_in_pool(booking, into[b]); // written with the others
         } else if (!std::is_sorted(into[b], into[b] + booking.width)) {
             std::sort(into[b], into[b] + booking.width);
@@ -167,12 +167,12 @@ void NodePlanner::write_pool(const NodePool &pool) {
 
 std::vector<Chosen> NodePlanner::spread_in_pool(const NodePool::Booking &booking,
                                                 const int32_t *nodes) {
-    const Want &want = wants_.of(booking.alternative);
+    const NodeDemand &demand = demands_.of(booking.alternative);
     std::vector<Candidate> taken;
     for (int64_t i = 0; i < booking.width; ++i) {
-        taken.push_back({nodes[i], want.uniform_room});
+        taken.push_back({nodes[i], demand.uniform_room});
     }
-    return NodeChoice::spread(want, taken);
+    return NodeChoice::spread(demand, taken);
 }
 
 } // namespace bridge

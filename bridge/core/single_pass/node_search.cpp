@@ -15,15 +15,15 @@ constexpr size_t OWN_LIST_FROM = 4; // alternatives with the same want
 
 } // namespace
 
-int64_t NodePlanner::next_fit(const Want &want, Need need, int32_t node, int64_t from,
+int64_t NodePlanner::next_fit(const NodeDemand &demand, Need need, int32_t node, int64_t from,
                               int64_t length, int64_t latest) const {
     int64_t start = from;
     for (;;) {
         start = timelines_.next_fit(static_cast<size_t>(node), need, start, length, latest);
-        if (start == NEVER || !classes_.has_blackouts(want.cls)) {
+        if (start == NEVER || !classes_.has_blackouts(demand.cls)) {
             return start;
         }
-        const int64_t open = classes_.next_open(want.cls, node, start, length);
+        const int64_t open = classes_.next_open(demand.cls, node, start, length);
         if (open == start) {
             return start;
         }
@@ -31,32 +31,33 @@ int64_t NodePlanner::next_fit(const Want &want, Need need, int32_t node, int64_t
     }
 }
 
-int32_t NodePlanner::room_in(const Want &want, int32_t node, int64_t start, int64_t length) const {
-    if (classes_.next_open(want.cls, node, start, length) != start) {
+int32_t NodePlanner::room_in(const NodeDemand &demand, int32_t node, int64_t start,
+                             int64_t length) const {
+    if (classes_.next_open(demand.cls, node, start, length) != start) {
         return 0;
     }
     static thread_local std::vector<int64_t> free;
     free.resize(timelines_.columns());
     timelines_.least(static_cast<size_t>(node), start, end_of(start, length), free.data());
-    return want.room_in(free.data(), classes_.type(node));
+    return demand.room_in(free.data(), classes_.type(node));
 }
 
-std::vector<Candidate> NodePlanner::candidates_at(const Want &want, int64_t start, int64_t length,
-                                                  size_t enough) const {
+std::vector<Candidate> NodePlanner::candidates_at(const NodeDemand &demand, int64_t start,
+                                                  int64_t length, size_t enough) const {
     std::vector<Candidate> candidates;
-    for (const int32_t node : classes_.nodes(want.cls)) {
+    for (const int32_t node : classes_.nodes(demand.cls)) {
         if (candidates.size() == enough) {
             break;
         }
-        if (want.room[classes_.type(node)] == 0) {
+        if (demand.room[classes_.type(node)] == 0) {
             continue;
         }
-        if (want.tasks > 0) {
-            const int32_t room = room_in(want, node, start, length);
+        if (demand.tasks > 0) {
+            const int32_t room = room_in(demand, node, start, length);
             if (room > 0) {
                 candidates.push_back({node, room});
             }
-        } else if (next_fit(want, want.need(), node, start, length, start) == start) {
+        } else if (next_fit(demand, demand.need(), node, start, length, start) == start) {
             candidates.push_back({node, 1});
         }
     }
@@ -87,69 +88,69 @@ void NodePlanner::look_at_pool(const NodePool &pool, size_t alternative, Look &l
     const int64_t free = pool.free_at(problem_.now);
     look.fit = std::max<int64_t>(pool.free_in(problem_.now, end), 0);
     if (look.fit >= smallest) {
-        const bool counts_tasks = wants_.of(alternative).tasks > 0;
-        look.width = counts_tasks ? smallest : wants_.widths(alternative).greatest(look.fit);
+        const bool counts_tasks = demands_.of(alternative).tasks > 0;
+        look.width = counts_tasks ? smallest : demands_.widths(alternative).greatest(look.fit);
     } else {
         look.why = free >= smallest ? Blocked::PLANNED_START : Blocked::NODES_BUSY;
     }
 }
 
 // The want's own list if several alternatives share it, else one for all wants of the class.
-NowList &NodePlanner::list_now(Want &want) {
-    NowList &list = want.alternatives.size() >= OWN_LIST_FROM ? want.now
-                    : want.exclusive                          ? idle_[want.cls]
-                                                              : open_[want.cls];
+NowList &NodePlanner::list_now(NodeDemand &demand) {
+    NowList &list = demand.alternatives.size() >= OWN_LIST_FROM ? demand.now
+                    : demand.exclusive                          ? idle_[demand.cls]
+                                                                : open_[demand.cls];
     if (!list.made) {
-        list.nodes = classes_.nodes(want.cls);
+        list.nodes = classes_.nodes(demand.cls);
         list.made = true;
     }
     return list;
 }
 
 void NodePlanner::look_at_nodes(size_t alternative, Look &look) {
-    Want &want = wants_.of(alternative);
+    NodeDemand &demand = demands_.of(alternative);
     const int64_t length = problem_.alt_time_limit_s[alternative];
     const size_t columns = timelines_.columns();
-    NowList &list = list_now(want);
+    NowList &list = list_now(demand);
     std::vector<int32_t> &nodes = list.nodes;
-    const bool own = &list == &want.now;
+    const bool own = &list == &demand.now;
     std::vector<Candidate> free_now;
     std::vector<Candidate> open_now; // and not closed by a blackout
     size_t kept = 0;
     for (const int32_t node : nodes) {
         const int64_t *free = free_now_.data() + static_cast<size_t>(node) * columns;
-        const int32_t room = want.room_in(free, classes_.type(node));
-        if (own ? room > 0 : free[0] >= want.one[0]) { // others go for good: it only falls
+        const int32_t room = demand.room_in(free, classes_.type(node));
+        if (own ? room > 0 : free[0] >= demand.one[0]) { // others go for good: it only falls
             nodes[kept++] = node;
         }
         if (room == 0) {
             continue;
         }
         free_now.push_back({node, room});
-        if (classes_.next_open(want.cls, node, problem_.now, length) != problem_.now) {
+        if (classes_.next_open(demand.cls, node, problem_.now, length) != problem_.now) {
             continue;
         }
         open_now.push_back({node, room});
         if (planned_later_[static_cast<size_t>(node)] == 0) {
             look.candidates.push_back({node, room}); // what is free only grows there
-        } else if (want.tasks > 0) {
-            const int32_t room_throughout = room_in(want, node, problem_.now, length);
+        } else if (demand.tasks > 0) {
+            const int32_t room_throughout = room_in(demand, node, problem_.now, length);
             if (room_throughout > 0) {
                 look.candidates.push_back({node, room_throughout});
             }
-        } else if (timelines_.next_fit(static_cast<size_t>(node), want.need(), problem_.now, length,
-                                       problem_.now) == problem_.now) {
+        } else if (timelines_.next_fit(static_cast<size_t>(node), demand.need(), problem_.now,
+                                       length, problem_.now) == problem_.now) {
             look.candidates.push_back({node, room});
         }
     }
     nodes.resize(kept);
     look.fit = static_cast<int64_t>(look.candidates.size());
-    const Widths &widths = wants_.widths(alternative);
-    look.width = choice_.width(want, widths, look.candidates, true);
+    const Widths &widths = demands_.widths(alternative);
+    look.width = choice_.width(demand, widths, look.candidates, true);
     if (look.width == -1) {
-        look.why = width_to_take(want, widths, free_now, true) == -1   ? Blocked::NODES_BUSY
-                   : width_to_take(want, widths, open_now, true) == -1 ? Blocked::BLACKOUT
-                                                                       : Blocked::PLANNED_START;
+        look.why = width_to_take(demand, widths, free_now, true) == -1   ? Blocked::NODES_BUSY
+                   : width_to_take(demand, widths, open_now, true) == -1 ? Blocked::BLACKOUT
+                                                                         : Blocked::PLANNED_START;
     }
 }
 
@@ -181,21 +182,21 @@ int32_t NodePlanner::counter_lacking_now(size_t job) const {
 
 int64_t NodePlanner::earliest(size_t job, const Option &option, int64_t from, int64_t latest) {
     const size_t a = option.alternative;
-    Want &want = wants_.of(a);
+    NodeDemand &demand = demands_.of(a);
     const int64_t length = problem_.alt_time_limit_s[a];
     const bool held_back = problem_.not_before[job] > problem_.now;
     NodePool *pool = option.pool >= 0 ? pools_[static_cast<size_t>(option.pool)].get() : nullptr;
-    const int64_t width = pool != nullptr ? pool_width(a) : wants_.dominance_count(want, a);
-    Dominance &dominance = pool != nullptr ? pool->dominance() : wants_.dominance(want);
+    const int64_t width = pool != nullptr ? pool_width(a) : demands_.dominance_count(demand, a);
+    Dominance &dominance = pool != nullptr ? pool->dominance() : demands_.dominance(demand);
     const int64_t known = std::max(from, dominance.bound(width, length));
     int64_t start = known;
-    RecentStarts &recent = recent_[want.cls];
-    std::vector<int64_t> amounts = want.one;
+    RecentStarts &recent = recent_[demand.cls];
+    std::vector<int64_t> amounts = demand.one;
     if (pool == nullptr) {
-        amounts.push_back(wants_.widths(a).smallest());
+        amounts.push_back(demands_.widths(a).smallest());
         amounts.push_back(length);
         start = std::max(start, recent.bound(amounts.data()));
-        first_start_.assign(classes_.nodes(want.cls).size(), 0);
+        first_start_.assign(classes_.nodes(demand.cls).size(), 0);
     }
     const int64_t sought_from = start;
     for (bool agreed = false; !agreed;) {
@@ -204,18 +205,18 @@ int64_t NodePlanner::earliest(size_t job, const Option &option, int64_t from, in
             start = counters_free(job, start, length, latest);
         }
         if (start <= latest) {
-            start = pool != nullptr  ? pool->earliest(start, width, length, latest)
-                    : want.tasks > 0 ? next_with_tasks(want, a, start, latest)
-                                     : next_with_width(want, a, start, latest);
+            start = pool != nullptr    ? pool->earliest(start, width, length, latest)
+                    : demand.tasks > 0 ? next_with_tasks(demand, a, start, latest)
+                                       : next_with_width(demand, a, start, latest);
         }
         agreed = start > latest || start == before;
     }
     // Beyond `latest` we know only that; a start that something else put off tells nothing.
     const int64_t learnt = start > latest ? std::max<int64_t>(latest, 1) : start;
-    if (!held_back && learnt > known && (pool == nullptr || !want.counters)) {
+    if (!held_back && learnt > known && (pool == nullptr || !demand.counters)) {
         dominance.record(width, length, learnt);
     }
-    if (!held_back && learnt > sought_from && pool == nullptr && want.plain()) {
+    if (!held_back && learnt > sought_from && pool == nullptr && demand.plain()) {
         recent.record(amounts.data(), learnt);
     }
     return start > latest ? NEVER : start;
@@ -224,31 +225,31 @@ int64_t NodePlanner::earliest(size_t job, const Option &option, int64_t from, in
 // A lower bound > `from` for the earliest start >= `from` on the least number of nodes; `from`
 // itself if that is one; NEVER beyond `latest`. `first_start_` remembers what is known of each
 // node: it can take the job at no time from the search's begin to before that.
-int64_t NodePlanner::next_with_width(const Want &want, size_t alternative, int64_t from,
+int64_t NodePlanner::next_with_width(const NodeDemand &demand, size_t alternative, int64_t from,
                                      int64_t latest) {
     const int64_t length = problem_.alt_time_limit_s[alternative];
-    const auto width = static_cast<size_t>(wants_.widths(alternative).smallest());
+    const auto width = static_cast<size_t>(demands_.widths(alternative).smallest());
     int64_t required_start = from;
-    for (const int32_t node : want.required_list) {
+    for (const int32_t node : demand.required_list) {
         required_start =
-            std::max(required_start, next_fit(want, want.need(), node, from, length, latest));
+            std::max(required_start, next_fit(demand, demand.need(), node, from, length, latest));
     }
     if (required_start > from) {
         return required_start;
     }
-    const std::vector<int32_t> &nodes = classes_.nodes(want.cls);
+    const std::vector<int32_t> &nodes = classes_.nodes(demand.cls);
     std::vector<int64_t> smallest; // a max-heap of `width`
     size_t ready = 0;
     for (size_t i = 0; i < nodes.size(); ++i) {
-        if (want.room[classes_.type(nodes[i])] == 0) {
+        if (demand.room[classes_.type(nodes[i])] == 0) {
             continue;
         }
         const int64_t useful = smallest.size() == width ? smallest.front() - 1 : latest;
         if (first_start_[i] > useful) {
             continue;
         }
-        const int64_t start =
-            next_fit(want, want.need(), nodes[i], std::max(from, first_start_[i]), length, useful);
+        const int64_t start = next_fit(demand, demand.need(), nodes[i],
+                                       std::max(from, first_start_[i]), length, useful);
         first_start_[i] = start == NEVER ? useful + 1 : start;
         if (start == NEVER) {
             continue;
@@ -269,14 +270,14 @@ int64_t NodePlanner::next_with_width(const Want &want, size_t alternative, int64
 // The same for a job with tasks. If the nodes at `from` do not hold them, some must come to hold
 // more; no start is possible before those that could, each gaining all it ever can, make up for
 // what is missing.
-int64_t NodePlanner::next_with_tasks(const Want &want, size_t alternative, int64_t from,
+int64_t NodePlanner::next_with_tasks(const NodeDemand &demand, size_t alternative, int64_t from,
                                      int64_t latest) {
     const int64_t length = problem_.alt_time_limit_s[alternative];
-    const std::vector<Candidate> candidates = candidates_at(want, from, length, SIZE_MAX);
-    if (width_to_take(want, wants_.widths(alternative), candidates, false) != -1) {
+    const std::vector<Candidate> candidates = candidates_at(demand, from, length, SIZE_MAX);
+    if (width_to_take(demand, demands_.widths(alternative), candidates, false) != -1) {
         return from;
     }
-    int64_t missing = want.tasks;
+    int64_t missing = demand.tasks;
     std::vector<int32_t> rooms(problem_.n_nodes, 0);
     for (const Candidate &candidate : candidates) {
         rooms[static_cast<size_t>(candidate.node)] = candidate.room;
@@ -285,17 +286,17 @@ int64_t NodePlanner::next_with_tasks(const Want &want, size_t alternative, int64
     missing = std::max<int64_t>(missing, 1);
     std::vector<std::pair<int64_t, int64_t>> gains; // when at the earliest, how much at most
     std::vector<int64_t> amounts(timelines_.columns());
-    for (const int32_t node : classes_.nodes(want.cls)) {
+    for (const int32_t node : classes_.nodes(demand.cls)) {
         const int32_t room = rooms[static_cast<size_t>(node)];
-        const int32_t most = want.room[classes_.type(node)];
+        const int32_t most = demand.room[classes_.type(node)];
         if (room >= most) {
             continue;
         }
         for (size_t c = 0; c < amounts.size(); ++c) {
-            amounts[c] = want.base[c] + (room + 1) * want.per_task[c];
+            amounts[c] = demand.base[c] + (room + 1) * demand.per_task[c];
         }
-        const Need need{amounts.data(), want.need().columns};
-        const int64_t start = next_fit(want, need, node, from, length, latest);
+        const Need need{amounts.data(), demand.need().columns};
+        const int64_t start = next_fit(demand, need, node, from, length, latest);
         if (start != NEVER) {
             gains.emplace_back(start, most - room);
         }

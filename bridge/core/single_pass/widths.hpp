@@ -87,7 +87,7 @@ inline int64_t width_for_tasks(const Widths &widths, int64_t tasks, int64_t fixe
 }
 
 // Nodes of one rank on each of which so many tasks find room (>= 1).
-struct RankedRoom {
+struct RankedCapacity {
     int32_t rank;
     int32_t room;
     int64_t nodes;
@@ -97,12 +97,12 @@ struct RankedRoom {
 // it needs the roomiest; `fewest` (of any nodes) where the bounds allow no such set. `rooms` hold
 // the tasks together and are sorted in the process.
 inline int64_t width_by_rank(const Widths &widths, int64_t tasks, int64_t fewest,
-                             std::vector<RankedRoom> &rooms) {
-    std::sort(rooms.begin(), rooms.end(), [](const RankedRoom &a, const RankedRoom &b) {
+                             std::vector<RankedCapacity> &rooms) {
+    std::sort(rooms.begin(), rooms.end(), [](const RankedCapacity &a, const RankedCapacity &b) {
         return a.rank != b.rank ? a.rank < b.rank : a.room > b.room;
     });
     int64_t available = 0;
-    for (const RankedRoom &one : rooms) {
+    for (const RankedCapacity &one : rooms) {
         available += one.nodes;
     }
     int64_t missing = tasks;

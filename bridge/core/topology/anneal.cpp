@@ -16,10 +16,10 @@ constexpr double APART = 1e12;
 // What a job pays for some positions, from counts below each switch, leaf by leaf.
 class RunCost {
   public:
-    RunCost(const Tree &tree, const HopMetric &metric, const IdleLine &line)
+    RunCost(const Tree &tree, const HopMetric &metric, const IdleSequence &sequence)
         : parent_(tree.parent()), metric_(metric), weights_(switch_weights(tree, metric)),
           count_(tree.n_switches(), 0), top_(metric.hops[tree.highest_level()]) {
-        for (const int32_t node : line.nodes) {
+        for (const int32_t node : sequence.nodes) {
             leaf_.push_back(tree.leaf_of_node()[node]);
             root_.push_back(tree.root()[leaf_.back()]);
         }
@@ -70,7 +70,7 @@ class RunCost {
 // The jobs of a window, where they are now, and which positions that leaves idle.
 class Jobs {
   public:
-    Jobs(RunCost &costs, size_t n_positions, LinePlacement placed)
+    Jobs(RunCost &costs, size_t n_positions, ContiguousPlacement placed)
         : costs_(costs), now_(std::move(placed)), busy_(n_positions, 0), key_of_(n_positions) {
         std::mt19937_64 keys(1);
         std::generate(key_of_.begin(), key_of_.end(), std::ref(keys));
@@ -84,7 +84,7 @@ class Jobs {
 
     double cost() const { return cost_; }
     double paid(int32_t job) const { return paid_[job]; }
-    const LinePlacement &placed() const { return now_; }
+    const ContiguousPlacement &placed() const { return now_; }
     const std::vector<int32_t> &positions(int32_t job) const { return now_[job]; }
     uint64_t key() const { return key_; }
 
@@ -123,7 +123,7 @@ class Jobs {
 
   private:
     RunCost &costs_;
-    LinePlacement now_;
+    ContiguousPlacement now_;
     std::vector<double> paid_;
     std::vector<uint8_t> busy_;
     std::vector<uint64_t> key_of_;
@@ -141,19 +141,21 @@ class Jobs {
 
 } // namespace
 
-LinePlacement line_anneal(const Tree &tree, const HopMetric &metric, const IdleLine &line,
-                          const std::vector<int32_t> &sizes, const AnnealEffort &effort,
-                          Chooser &chooser) {
-    LinePlacement first = line_sequential(line, sizes);
+ContiguousPlacement contiguous_anneal(const Tree &tree, const HopMetric &metric,
+                                      const IdleSequence &sequence,
+                                      const std::vector<int32_t> &sizes, const AnnealEffort &effort,
+                                      Chooser &chooser) {
+    ContiguousPlacement first = contiguous_sequential(sequence, sizes);
     const size_t n_jobs = sizes.size();
-    if (n_jobs == 0 || std::accumulate(sizes.begin(), sizes.end(), size_t{0}) > line.nodes.size()) {
+    if (n_jobs == 0 ||
+        std::accumulate(sizes.begin(), sizes.end(), size_t{0}) > sequence.nodes.size()) {
         return first;
     }
-    RunCost costs(tree, metric, line);
-    Jobs window(costs, line.nodes.size(), std::move(first));
+    RunCost costs(tree, metric, sequence);
+    Jobs window(costs, sequence.nodes.size(), std::move(first));
     std::mt19937_64 random(effort.seed);
     std::uniform_real_distribution<double> chance(0, 1);
-    LinePlacement best = window.placed();
+    ContiguousPlacement best = window.placed();
     double least = window.cost();
     std::vector<int32_t> jobs(n_jobs);
     std::iota(jobs.begin(), jobs.end(), 0);

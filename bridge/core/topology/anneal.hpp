@@ -46,8 +46,9 @@ class AnywhereChooser : public Chooser {
 
 // Jobs begin one after the other on the first idle nodes. A move takes a random number of them out
 // and puts them back, largest first, each as a run from where the chooser says.
-LinePlacement line_anneal(const Tree &tree, const HopMetric &metric, const IdleLine &line,
-                          const std::vector<int32_t> &sizes, const AnnealEffort &effort,
-                          Chooser &chooser);
+ContiguousPlacement contiguous_anneal(const Tree &tree, const HopMetric &metric,
+                                      const IdleSequence &sequence,
+                                      const std::vector<int32_t> &sizes, const AnnealEffort &effort,
+                                      Chooser &chooser);
 
 } // namespace bridge

@@ -37,12 +37,12 @@ std::vector<int32_t> job_sizes(nb::handle sizes) {
     return as_vector(column);
 }
 
-IdleLine line_of(const Tree &tree, nb::handle idle) {
-    IdleLine line{idle_nodes(tree, idle)};
-    if (!std::is_sorted(line.nodes.begin(), line.nodes.end())) {
+IdleSequence sequence_of(const Tree &tree, nb::handle idle) {
+    IdleSequence sequence{idle_nodes(tree, idle)};
+    if (!std::is_sorted(sequence.nodes.begin(), sequence.nodes.end())) {
         refuse("idle: must ascend");
     }
-    return line;
+    return sequence;
 }
 
 AnnealEffort anneal_effort(int64_t iterations, int64_t seed, bool restore, double hottest,
@@ -68,14 +68,15 @@ nb::tuple as_csr(const std::vector<std::vector<int32_t>> &sets) {
     return nb::make_tuple(to_numpy(std::move(indptr)), to_numpy(std::move(nodes)));
 }
 
-nb::tuple from_positions(const Tree &tree, const IdleLine &line, const LinePlacement &placed) {
+nb::tuple from_positions(const Tree &tree, const IdleSequence &sequence,
+                         const ContiguousPlacement &placed) {
     std::vector<std::vector<int32_t>> sets;
     for (const auto &positions : placed) {
         sets.emplace_back();
         bool together = true;
         for (const int32_t i : positions) {
-            sets.back().push_back(line.nodes[i]);
-            together = together && tree.root()[tree.leaf_of_node()[line.nodes[i]]] ==
+            sets.back().push_back(sequence.nodes[i]);
+            together = together && tree.root()[tree.leaf_of_node()[sequence.nodes[i]]] ==
                                        tree.root()[tree.leaf_of_node()[sets.back()[0]]];
         }
         if (!together) {

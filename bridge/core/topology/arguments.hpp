@@ -23,7 +23,7 @@ void expect_levels(const Tree &tree, const HopMetric &metric);
 std::vector<int32_t> idle_nodes(const Tree &tree, nb::handle idle);
 
 // The same, ascending.
-IdleLine line_of(const Tree &tree, nb::handle idle);
+IdleSequence sequence_of(const Tree &tree, nb::handle idle);
 
 std::vector<int32_t> job_sizes(nb::handle sizes);
 
@@ -34,6 +34,7 @@ AnnealEffort anneal_effort(int64_t iterations, int64_t seed, bool restore, doubl
 nb::tuple as_csr(const std::vector<std::vector<int32_t>> &sets);
 
 // Sets of nodes; a run across two fabrics is no place.
-nb::tuple from_positions(const Tree &tree, const IdleLine &line, const LinePlacement &placed);
+nb::tuple from_positions(const Tree &tree, const IdleSequence &sequence,
+                         const ContiguousPlacement &placed);
 
 } // namespace bridge

@@ -19,25 +19,25 @@ constexpr double APART = 1e12;
 // What jobs on consecutive nodes cost. Counts below the switches are kept while a window slides.
 class Costs {
   public:
-    Costs(const Tree &tree, const HopMetric &metric, const IdleLine &line)
-        : tree_(tree), metric_(metric), line_(line), weights_(switch_weights(tree, metric)),
+    Costs(const Tree &tree, const HopMetric &metric, const IdleSequence &sequence)
+        : tree_(tree), metric_(metric), sequence_(sequence), weights_(switch_weights(tree, metric)),
           count_(tree.n_switches(), 0) {}
 
     // Of the n nodes from each position of the sequence on, going on at its head.
     std::vector<double> windows(int32_t n) {
-        const auto m = static_cast<int32_t>(line_.nodes.size());
+        const auto m = static_cast<int32_t>(sequence_.nodes.size());
         std::vector<double> costs(m, INF);
         begin();
         for (int32_t i = 0; i < n; ++i) {
-            add(line_.nodes[i], +1);
+            add(sequence_.nodes[i], +1);
         }
         for (int32_t i = 0; i < m; ++i) {
             costs[i] = cost();
-            add(line_.nodes[i], -1);
-            add(line_.nodes[(i + n) % m], +1);
+            add(sequence_.nodes[i], -1);
+            add(sequence_.nodes[(i + n) % m], +1);
         }
         for (int32_t i = 0; i < n; ++i) {
-            add(line_.nodes[i], -1);
+            add(sequence_.nodes[i], -1);
         }
         return costs;
     }
@@ -45,7 +45,7 @@ class Costs {
   private:
     const Tree &tree_;
     const HopMetric &metric_;
-    const IdleLine &line_;
+    const IdleSequence &sequence_;
     std::vector<int64_t> weights_, count_;
     int64_t saved_ = 0, n_ = 0;
     std::map<int32_t, int64_t> roots_;
@@ -89,9 +89,10 @@ std::vector<int32_t> run_of(int32_t first, int32_t n, int32_t m) {
 
 } // namespace
 
-LinePlacement line_sequential(const IdleLine &line, const std::vector<int32_t> &sizes) {
-    const auto m = static_cast<int64_t>(line.nodes.size());
-    LinePlacement placed;
+ContiguousPlacement contiguous_sequential(const IdleSequence &sequence,
+                                          const std::vector<int32_t> &sizes) {
+    const auto m = static_cast<int64_t>(sequence.nodes.size());
+    ContiguousPlacement placed;
     int64_t next = 0;
     for (const int32_t n : sizes) {
         placed.emplace_back();
@@ -103,11 +104,12 @@ LinePlacement line_sequential(const IdleLine &line, const std::vector<int32_t> &
     return placed;
 }
 
-LinePlacement line_exact(const Tree &tree, const HopMetric &metric, const IdleLine &line,
-                         const std::vector<int32_t> &sizes, int64_t most_states, int64_t sums,
-                         int64_t *summed) {
-    const auto m = static_cast<int32_t>(line.nodes.size());
-    LinePlacement placed(sizes.size());
+ContiguousPlacement contiguous_exact(const Tree &tree, const HopMetric &metric,
+                                     const IdleSequence &sequence,
+                                     const std::vector<int32_t> &sizes, int64_t most_states,
+                                     int64_t sums, int64_t *summed) {
+    const auto m = static_cast<int32_t>(sequence.nodes.size());
+    ContiguousPlacement placed(sizes.size());
     if (std::accumulate(sizes.begin(), sizes.end(), int64_t{0}) > m) {
         return placed;
     }
@@ -116,7 +118,7 @@ LinePlacement line_exact(const Tree &tree, const HopMetric &metric, const IdleLi
     std::sort(kinds.begin(), kinds.end());
     kinds.erase(std::unique(kinds.begin(), kinds.end()), kinds.end());
     int64_t states = 1;
-    Costs costs(tree, metric, line);
+    Costs costs(tree, metric, sequence);
     std::vector<std::vector<double>> window; // by kind: cost from each position
     std::vector<double> least;
     double hoped = 0;

@@ -284,13 +284,13 @@ void RepairNetwork::run(const View &view, float *scratch, float *out) const {
     }
 }
 
-void look(const Tree &tree, const IdleLine &line, const std::vector<int32_t> &idle, size_t first,
-          double numbers, View &view) {
+void look(const Tree &tree, const IdleSequence &sequence, const std::vector<int32_t> &idle,
+          size_t first, double numbers, View &view) {
     view.n = std::min(idle.size(), VIEW);
     const auto step = static_cast<float>(1 / numbers);
     int32_t leaf_before = -1, pod_before = -1, leaves = 0, pods = 0;
     for (size_t i = 0; i < view.n; ++i) {
-        const int32_t leaf = tree.leaf_of_node()[line.nodes[idle[first]]];
+        const int32_t leaf = tree.leaf_of_node()[sequence.nodes[idle[first]]];
         const int32_t pod = tree.parent()[leaf];
         first = first + 1 == idle.size() ? 0 : first + 1;
         leaves += i > 0 && leaf != leaf_before ? 1 : 0;
@@ -304,11 +304,11 @@ void look(const Tree &tree, const IdleLine &line, const std::vector<int32_t> &id
     std::fill(view.pod.begin() + static_cast<ptrdiff_t>(view.n), view.pod.end(), 0.0f);
 }
 
-NeuralChooser::NeuralChooser(const Tree &tree, const IdleLine &line,
+NeuralChooser::NeuralChooser(const Tree &tree, const IdleSequence &sequence,
                              const std::vector<int32_t> &sizes, const RepairNetwork &network,
                              const NeuralEffort &effort)
-    : tree_(tree), line_(line), network_(network), effort_(effort), largest_(effort.largest),
-      scratch_(network.scratch()), out_(network.outputs()) {
+    : tree_(tree), sequence_(sequence), network_(network), effort_(effort),
+      largest_(effort.largest), scratch_(network.scratch()), out_(network.outputs()) {
     for (const int32_t size : sizes) {
         largest_ = std::max(largest_, static_cast<double>(size));
     }
@@ -354,7 +354,7 @@ const float *NeuralChooser::chances(const Repair &repair, size_t offset, size_t 
         ++remembered_;
         return sums_.data() + found->second;
     }
-    look(tree_, line_, repair.idle, offset, effort_.numbers, view_);
+    look(tree_, sequence_, repair.idle, offset, effort_.numbers, view_);
     view_.job = static_cast<float>(repair.size / largest_);
     view_.others =
         repair.n_others == 0

@@ -72,13 +72,13 @@ struct NeuralEffort {
 
 // Fills in what a network sees of `idle` (positions in the line) from its `first` on, but for the
 // job.
-void look(const Tree &tree, const IdleLine &line, const std::vector<int32_t> &idle, size_t first,
-          double numbers, View &view);
+void look(const Tree &tree, const IdleSequence &sequence, const std::vector<int32_t> &idle,
+          size_t first, double numbers, View &view);
 
 // Asks a network, and remembers what it said: while a window is annealed states come again often.
 class NeuralChooser : public Chooser {
   public:
-    NeuralChooser(const Tree &tree, const IdleLine &line, const std::vector<int32_t> &sizes,
+    NeuralChooser(const Tree &tree, const IdleSequence &sequence, const std::vector<int32_t> &sizes,
                   const RepairNetwork &network, const NeuralEffort &effort);
     size_t first(const Repair &repair, std::mt19937_64 &random) override;
 
@@ -87,7 +87,7 @@ class NeuralChooser : public Chooser {
 
   private:
     const Tree &tree_;
-    const IdleLine &line_;
+    const IdleSequence &sequence_;
     const RepairNetwork &network_;
     NeuralEffort effort_;
     double largest_;

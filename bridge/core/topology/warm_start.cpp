@@ -92,11 +92,12 @@ Sets runs(const Tree &tree, const HopMetric &metric, std::vector<int32_t> idle,
         if (!small && (bound <= 0 || of_a_cut > OF_A_CUT)) {
             return {};
         }
-        const IdleLine line{idle};
-        const LinePlacement placed =
-            late ? line_sequential(line, group)
-                 : line_exact(tree, metric, line, group, int64_t{1} << 12,
-                              (small && sizes.size() <= most) || bound <= 0 ? 0 : more, &summed);
+        const IdleSequence sequence{idle};
+        const ContiguousPlacement placed =
+            late ? contiguous_sequential(sequence, group)
+                 : contiguous_exact(tree, metric, sequence, group, int64_t{1} << 12,
+                                    (small && sizes.size() <= most) || bound <= 0 ? 0 : more,
+                                    &summed);
         std::vector<uint8_t> taken(idle.size(), 0);
         for (size_t i = first; i < end; ++i) {
             for (const int32_t position : placed[i - first]) {
@@ -117,15 +118,15 @@ Sets runs(const Tree &tree, const HopMetric &metric, std::vector<int32_t> idle,
 
 } // namespace
 
-std::vector<LeafCounts> known_placement(const Tree &tree, const HopMetric &metric,
-                                        const std::vector<int32_t> &idle,
-                                        const std::vector<int32_t> &sizes, int64_t sums,
-                                        int64_t &summed) {
+std::vector<LeafCounts> warm_start(const Tree &tree, const HopMetric &metric,
+                                   const std::vector<int32_t> &idle,
+                                   const std::vector<int32_t> &sizes, int64_t sums,
+                                   int64_t &summed) {
     if (sizes.size() < 2) {
         return {}; // one job's best set is found exactly
     }
     Sets sequential;
-    for (const auto &positions : line_sequential({idle}, sizes)) {
+    for (const auto &positions : contiguous_sequential({idle}, sizes)) {
         sequential.emplace_back();
         for (const int32_t position : positions) {
             sequential.back().push_back(idle[position]);

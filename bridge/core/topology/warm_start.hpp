@@ -17,9 +17,9 @@ namespace bridge {
 //
 // idle: ascending. sums: of the programme at most; 0: no bound. summed: where what was done is
 // added.
-std::vector<LeafCounts> known_placement(const Tree &tree, const HopMetric &metric,
-                                        const std::vector<int32_t> &idle,
-                                        const std::vector<int32_t> &sizes, int64_t sums,
-                                        int64_t &summed);
+std::vector<LeafCounts> warm_start(const Tree &tree, const HopMetric &metric,
+                                   const std::vector<int32_t> &idle,
+                                   const std::vector<int32_t> &sizes, int64_t sums,
+                                   int64_t &summed);
 
 } // namespace bridge

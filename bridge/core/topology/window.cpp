@@ -26,8 +26,8 @@ class Search {
         found_.gain = -1;
     }
 
-    WindowPlacement run(const std::vector<LeafCounts> &known) {
-        begin_with(known);
+    WindowPlacement run(const std::vector<LeafCounts> &initial) {
+        begin_with(initial);
         std::vector<int32_t> given(sizes_.size());
         std::iota(given.begin(), given.end(), 0);
         std::vector<int32_t> by_size = given;
@@ -85,17 +85,17 @@ class Search {
             found_.held = now_;
         }
     }
-    void begin_with(const std::vector<LeafCounts> &known) {
-        if (known.empty()) {
+    void begin_with(const std::vector<LeafCounts> &initial) {
+        if (initial.empty()) {
             return;
         }
         double gain = 0;
-        for (size_t j = 0; j < known.size(); ++j) {
-            gain +=
-                known[j].empty() ? UNPLACED * sizes_[j] : packing_.gain_of(known[j]) / sizes_[j];
+        for (size_t j = 0; j < initial.size(); ++j) {
+            gain += initial[j].empty() ? UNPLACED * sizes_[j]
+                                       : packing_.gain_of(initial[j]) / sizes_[j];
         }
         found_.gain = gain;
-        found_.held = known;
+        found_.held = initial;
         ++found_.orders;
     }
     void try_order(const std::vector<int32_t> &order) {
@@ -216,12 +216,12 @@ class Search {
 
 WindowPlacement compact(const Tree &tree, const HopMetric &metric, const std::vector<int32_t> &idle,
                         const std::vector<int32_t> &sizes, const WindowEffort &effort,
-                        const std::vector<LeafCounts> &known) {
-    return Search(tree, metric, idle, sizes, effort).run(known);
+                        const std::vector<LeafCounts> &initial) {
+    return Search(tree, metric, idle, sizes, effort).run(initial);
 }
 
 double compact_bound(const Tree &tree, const HopMetric &metric, const std::vector<int32_t> &idle,
-                     const std::vector<int32_t> &sizes, int32_t rounds, double known) {
+                     const std::vector<int32_t> &sizes, int32_t rounds, double initial) {
     // Jobs of one size have the same best answer under given prices.
     std::vector<int32_t> distinct = sizes;
     std::sort(distinct.begin(), distinct.end());
@@ -277,10 +277,10 @@ double compact_bound(const Tree &tree, const HopMetric &metric, const std::vecto
                 norm += excess * excess;
             }
         }
-        if (norm == 0 || bound <= known + 1e-9) {
+        if (norm == 0 || bound <= initial + 1e-9) {
             break;
         }
-        const double step = pace * std::max(value - known, 1e-6) / norm;
+        const double step = pace * std::max(value - initial, 1e-6) / norm;
         for (const int32_t leaf : leaves) {
             price[leaf] = std::max(0.0, price[leaf] + step * (used[leaf] - idle[leaf]));
         }

@@ -26,14 +26,14 @@ struct WindowPlacement {
 // Places jobs of the given sizes on idle nodes (by leaf switch). Every job is placed by the exact
 // programme for one job; what is searched is the order, then neighbourhoods: a few jobs are taken
 // out and put back in another order, half of the time under random prices of pods, and the result
-// is kept if it is no worse. `known`: node sets to begin with, by job; empty: none are known.
+// is kept if it is no worse. `initial`: node sets to begin with, by job; empty: none are initial.
 WindowPlacement compact(const Tree &tree, const HopMetric &metric, const std::vector<int32_t> &idle,
                         const std::vector<int32_t> &sizes, const WindowEffort &effort,
-                        const std::vector<LeafCounts> &known = {});
+                        const std::vector<LeafCounts> &initial = {});
 
 // An upper bound of that gain by Lagrangian relaxation of the switches' capacities: no node sets of
 // these jobs save more. Infinite sums of unplaceable jobs count 0.
 double compact_bound(const Tree &tree, const HopMetric &metric, const std::vector<int32_t> &idle,
-                     const std::vector<int32_t> &sizes, int32_t rounds, double known);
+                     const std::vector<int32_t> &sizes, int32_t rounds, double initial);
 
 } // namespace bridge

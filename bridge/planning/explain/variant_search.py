@@ -215,7 +215,7 @@ class Search:
         terms = self._cluster.licences.add_terms(
             terms, jobs.licences[asked[0]], Mode.BOTH, jobs.reservation[asked[0]]
         )
-        own: BookTerms = (terms.ceiling, terms.amount, terms.mode)
+        own: BookTerms = (terms.constraint, terms.amount, terms.mode)
         request = self._cluster.request(layout, gates)
         found = self._cluster.book.find(request, length_s, own, self.begin_s, until_s)
         return None if found is None else Place(found[0], length_s, alternative, layout, *found[1:])

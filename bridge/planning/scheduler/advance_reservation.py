@@ -184,7 +184,7 @@ class _Finder:
         self._length_s = int(world.jobs.time_limit_s[row])
         wanted = world.jobs.licences[row : row + 1]
         terms = cluster.licences.add_terms(_NO_TERMS, wanted, Mode.BOTH)
-        self._terms = terms.ceiling, terms.amount, terms.mode
+        self._terms = terms.constraint, terms.amount, terms.mode
         self._requests = [
             cluster.request(layout)
             for alternative in found

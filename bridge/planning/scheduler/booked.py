@@ -18,7 +18,7 @@ class WaitingRow:
     Attributes:
         start_s: its place in the plan; NEVER: none.
         blocked: why it does not start now.
-        ceiling: of the book, for `Blocked.COUNTER` and `NEVER_COUNTER`; -1: none.
+        constraint: of the book, for `Blocked.COUNTER` and `NEVER_COUNTER`; -1: none.
         partition: of the candidate that was judged.
         nodes: that it wants there.
         reason: its limits refuse it; otherwise None.
@@ -27,7 +27,7 @@ class WaitingRow:
 
     start_s: int
     blocked: int
-    ceiling: int
+    constraint: int
     partition: int
     nodes: int
     reason: Reason | None = None
@@ -44,7 +44,7 @@ class Placement:
         layout_index: which of the alternative's layouts, and the layout.
         nodes, groups, chunks: as the book has them.
         late: it is its latest start.
-        blocked, ceiling_key: why it could not start when it was given this place.
+        blocked, constraint_key: why it could not start when it was given this place.
     """
 
     start_s: int
@@ -56,4 +56,4 @@ class Placement:
     chunks: NDArray[np.int32]
     late: bool = False
     blocked: int = int(Blocked.NODES_BUSY)
-    ceiling_key: str = ""
+    constraint_key: str = ""

@@ -116,7 +116,7 @@ class Booking:
         self._chosen = np.zeros(n_asked, dtype=np.int32)
         self._choice: dict[int, LayoutChoice] = {}  # where it is not the first of the candidate
         self._blocked = np.full(n_asked, Blocked.NEVER_NODES, dtype=np.int8)
-        self._ceiling = np.full(n_asked, -1, dtype=np.int32)
+        self._constraint = np.full(n_asked, -1, dtype=np.int32)
         self._passed_over = np.zeros(n_asked, dtype=bool)
 
     def restart(self) -> None:
@@ -257,7 +257,7 @@ class Booking:
             rows, begin = rows[failed + 1 :], begin[failed + 1 :]
 
     def _only_counts(self, choice: LayoutChoice) -> bool:
-        """Whether a ceiling that others must stay under does not bind it."""
+        """Whether a constraint that others must stay under does not bind it."""
         return bool((self._terms.mode[self._terms.of(choice.number)] == Mode.COUNT).any())
 
     def _keep_all(self, rows: list[_KeptRow], begin: list[int]) -> int | None:
@@ -276,11 +276,11 @@ class Booking:
         for (asked, choice, kept), start_s in zip(usable[:failed], begin, strict=False):
             self._start[asked], self._chosen[asked] = start_s, kept.alternative
             self._choice[asked] = choice
-            known = self.cluster.ceiling_of_key.get(kept.ceiling_key, -1)
+            known = self.cluster.constraint_of_key.get(kept.constraint_key, -1)
             lapsed = kept.blocked == Blocked.COUNTER and known < 0
             verdict = Blocked.NODES_BUSY if lapsed else kept.blocked
             self._blocked[asked] = Blocked.STARTS_NOW if start_s == now_s else verdict
-            self._ceiling[asked] = known
+            self._constraint[asked] = known
         return failed if failed < len(rows) else None
 
     def _book_kept(
@@ -303,7 +303,7 @@ class Booking:
             groups=np.concatenate([kept.groups for kept in placements]),
             chunks=np.concatenate([kept.chunks for kept in placements]),
             term_indptr=indptr,
-            term_ceiling=self._terms.ceiling[take],
+            term_constraint=self._terms.constraint[take],
             term_amount=self._terms.amount[take],
             term_mode=self._terms.mode[take],
         )
@@ -346,7 +346,7 @@ class Booking:
                 found.chunks[offsets[at] : offsets[at + 1]],
                 bool(self.late[row]),
                 int(self._blocked[row]),
-                self.cluster.ceiling_key(int(self._ceiling[row])),
+                self.cluster.constraint_key(int(self._constraint[row])),
             )
             for at, row in enumerate(asked.tolist())
         ]
@@ -426,7 +426,7 @@ class Booking:
             latest=np.minimum(latest, self._last[at]),
             last=np.zeros(len(asked), dtype=bool),
             term_indptr=indptr,
-            term_ceiling=self._terms.ceiling[take],
+            term_constraint=self._terms.constraint[take],
             term_amount=self._terms.amount[take],
             term_mode=self._terms.mode[take],
             depth=max(depth, 0),
@@ -435,7 +435,7 @@ class Booking:
         self._passed_over[asked] = np.cumsum(later) >= depth
         self._start[asked] = found.start
         self._blocked[asked] = found.blocked_by
-        self._ceiling[asked] = found.blocked_ceiling
+        self._constraint[asked] = found.blocked_constraint
         return int(np.count_nonzero(later))
 
     def _plan_late(self, asked: int, begin_s: int, latest_s: int) -> bool:
@@ -510,7 +510,7 @@ class Booking:
                 if verdict[0] not in _IMPOSSIBLE:
                     break
         told = verdicts[0] if verdicts[-1][1] in _IMPOSSIBLE else verdicts[-1]
-        candidate, self._blocked[asked], self._ceiling[asked] = told
+        candidate, self._blocked[asked], self._constraint[asked] = told
         self._chosen[asked] = candidate - self._first[asked]
 
     def _widest(self, candidate: int) -> tuple[LayoutChoice, _Found] | None:
@@ -567,7 +567,7 @@ class Booking:
 
     def _replan_one(self, asked: int, latest_s: int = NEVER) -> None:
         before_s, chosen = int(self._start[asked]), int(self._chosen[asked])
-        verdict = int(self._blocked[asked]), int(self._ceiling[asked])
+        verdict = int(self._blocked[asked]), int(self._constraint[asked])
         choice = self._choice_of(asked)
         begin_s = max(int(self._not_before[asked]), self.rows.snapshot.now_s)
         latest_s = min(latest_s, before_s - 1)
@@ -582,7 +582,7 @@ class Booking:
             self.cluster.undo(mark)
             self._start[asked], self._chosen[asked] = before_s, chosen
             self._choice[asked] = choice
-            self._blocked[asked], self._ceiling[asked] = verdict
+            self._blocked[asked], self._constraint[asked] = verdict
         else:
             self.cluster.keep(mark)
 
@@ -593,7 +593,7 @@ class Booking:
 
     def _terms_of(self, choice: LayoutChoice) -> BookTerms:
         own = self._terms.of(choice.number)
-        return self._terms.ceiling[own], self._terms.amount[own], self._terms.mode[own]
+        return self._terms.constraint[own], self._terms.amount[own], self._terms.mode[own]
 
     def _request_of(self, choice: LayoutChoice) -> int:
         gates = self.choices.gates[choice.number]
@@ -621,7 +621,7 @@ class Booking:
                 WaitingRow(
                     int(self._start[asked]),
                     int(self._blocked[asked]),
-                    int(self._ceiling[asked]),
+                    int(self._constraint[asked]),
                     int(self.rows.alternatives.partition[candidate]),
                     self._nodes_asked(asked, candidate),
                     self._refusals[candidate] if self._refused[asked] else None,
@@ -633,7 +633,7 @@ class Booking:
         """The FreePools of nodes without which a row that has no placement could have one.
 
         Mostly none. A row that has a placement, if only beyond the horizon, is not kept out;
-        ceilings are no matter. One that is kept out never starts, whatever the horizon.
+        constraints are no matter. One that is kept out never starts, whatever the horizon.
         """
         found: tuple[Closure, ...] = ()
         for candidate in range(int(self._first[asked]), int(self._first[asked + 1])):

@@ -4,9 +4,9 @@
 Rules
     1. Every class of `Eligibility` is a class of the book, with its blackouts; jobs that a FreePool
        keeps off some nodes have a class of their own, closed there while the pool is in force.
-    2. Limits and FreePools are ceilings (`bridge.planning.site_rules.lowered_rules`), and so are
+    2. Limits and FreePools are constraints (`bridge.planning.site_rules.lowered_rules`), and so are
        licences (`bridge.planning.site_rules.licences`).
-    3. Running jobs hold what they hold until their expected end, and count on their ceilings.
+    3. Running jobs hold what they hold until their expected end, and count on their constraints.
     4. Classes and requests are made when they are first asked for.
 """
 
@@ -24,12 +24,12 @@ from bridge.planning.queue.layouts import Layout
 from bridge.planning.requests.amounts import plain_name
 from bridge.planning.site_rules.capacity_constraints import Mode
 from bridge.planning.site_rules.freepools import Closure, Gates
-from bridge.planning.site_rules.licences import LicenceCeilings
+from bridge.planning.site_rules.licences import LicenceConstraints
 from bridge.planning.site_rules.lowered_rules import LoweredRules
 from bridge.ports import Selection
 
 BookTerms = tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int8]]
-"""One job's terms as the book takes them: ceilings, amounts, modes."""
+"""One job's terms as the book takes them: constraints, amounts, modes."""
 
 
 class ClusterBook:
@@ -37,7 +37,7 @@ class ClusterBook:
 
     Attributes:
         book: pending jobs are booked under numbers of the caller's, 0 and up.
-        licences: the ceilings of licences.
+        licences: the constraints of licences.
     """
 
     def __init__(
@@ -72,11 +72,11 @@ class ClusterBook:
             _protections(snapshot, protect or {}),
             int(selection),
         )
-        for ceiling in range(len(lowered.ceilings)):
-            self.book.add_ceiling(*lowered.ceilings.steps(ceiling))
-        self.licences = LicenceCeilings(snapshot, len(lowered.ceilings))
+        for constraint in range(len(lowered.constraints)):
+            self.book.add_constraint(*lowered.constraints.steps(constraint))
+        self.licences = LicenceConstraints(snapshot, len(lowered.constraints))
         for steps in self.licences.steps:
-            self.book.add_ceiling(*steps)
+            self.book.add_constraint(*steps)
         self._book_running()
 
     def _book_running(self) -> None:
@@ -90,7 +90,7 @@ class ClusterBook:
             run_end=running.end_s,
             run_exclusive=running.exclusive,
             term_indptr=terms.indptr,
-            term_ceiling=terms.ceiling,
+            term_constraint=terms.constraint,
             term_amount=terms.amount,
             term_mode=terms.mode,
         )
@@ -166,25 +166,25 @@ class ClusterBook:
         """The FreePools of nodes; gates are numbers among them."""
         return self._lowered.closures
 
-    def ceiling_key(self, ceiling: int) -> str:
-        """What a ceiling is called from snapshot to snapshot; empty for none."""
-        if ceiling < 0:
+    def constraint_key(self, constraint: int) -> str:
+        """What a constraint is called from snapshot to snapshot; empty for none."""
+        if constraint < 0:
             return ""
-        if ceiling >= self.licences.first:
-            return self.licences.key(ceiling)
-        return self._lowered.ceilings.keys[ceiling]
+        if constraint >= self.licences.first:
+            return self.licences.key(constraint)
+        return self._lowered.constraints.keys[constraint]
 
     @cached_property
-    def ceiling_of_key(self) -> dict[str, int]:
-        """The ceilings by their keys."""
+    def constraint_of_key(self) -> dict[str, int]:
+        """The constraints by their keys."""
         count = self.licences.first + len(self.licences.steps)
-        return {self.ceiling_key(ceiling): ceiling for ceiling in range(count)}
+        return {self.constraint_key(constraint): constraint for constraint in range(count)}
 
-    def ceiling_label(self, ceiling: int) -> tuple[bool, str]:
-        """Whether a ceiling is a licence, and what it is called."""
-        if (licence := self.licences.licence(ceiling)) >= 0:
+    def constraint_label(self, constraint: int) -> tuple[bool, str]:
+        """Whether a constraint is a licence, and what it is called."""
+        if (licence := self.licences.licence(constraint)) >= 0:
             return True, self._snapshot.licences[licence]
-        return False, self._lowered.ceilings.labels[ceiling]
+        return False, self._lowered.constraints.labels[constraint]
 
 
 def _shut(gates: Gates, want: tuple[int, ...]) -> tuple[int, ...]:

@@ -25,7 +25,7 @@ MOST_BYTES = 1 << 28
 """Longer ones are refused."""
 _COLUMNS = (
     ("start_s", "<i8"), ("alternative", "<i4"), ("choice", "<i4"), ("layout", "<i4"),
-    ("late", "<i4"), ("blocked", "<i4"), ("ceiling", "<i4"), ("width", "<i4"),
+    ("late", "<i4"), ("blocked", "<i4"), ("constraint", "<i4"), ("width", "<i4"),
     ("nodes", "<i4"), ("groups", "<i4"), ("chunks", "<i4"),
 )  # fmt: skip
 """The last three have one entry for each entry of a placement, the others one for each job."""
@@ -83,7 +83,7 @@ def to_bytes(plan: KeptPlan) -> bytes:
         key: layouts.setdefault(_layout_words(layout), len(layouts))
         for key, layout in known.items()
     }
-    ceilings: dict[str, int] = {}
+    constraints: dict[str, int] = {}
     rows = [
         (
             placement.start_s,
@@ -92,7 +92,7 @@ def to_bytes(plan: KeptPlan) -> bytes:
             number[id(placement.layout)],
             int(placement.late),
             placement.blocked,
-            ceilings.setdefault(placement.ceiling_key, len(ceilings)),
+            constraints.setdefault(placement.constraint_key, len(constraints)),
             len(placement.nodes),
         )
         for placement in placements
@@ -116,7 +116,7 @@ def to_bytes(plan: KeptPlan) -> bytes:
         "jobs": list(plan.placements),
         "entries": len(columns[-1]),
         "layouts": list(layouts),
-        "ceilings": list(ceilings),
+        "ceilings": list(constraints),
     }
     line = json.dumps(head, separators=(",", ":")).encode()
     return line[:-1] + _HEAD_CRC + str(zlib.crc32(line)).encode() + b"}\n" + body
@@ -157,7 +157,7 @@ def from_bytes(value: bytes) -> KeptPlan:
 
 def _read(head: dict[str, Any], body: bytes) -> KeptPlan:
     names, jobs = _texts(head["nodes"]), _texts(head["jobs"])
-    ceilings = _texts(head["ceilings"])
+    constraints = _texts(head["ceilings"])
     if zlib.crc32(body) != head["crc"]:
         raise ValueError("its checksum is wrong")
     layouts = [_layout(*words) for words in head["layouts"]]
@@ -167,7 +167,7 @@ def _read(head: dict[str, Any], body: bytes) -> KeptPlan:
         raise ValueError("its placements do not add up")
     groups = np.array([len(layout.groups) for layout in layouts], dtype=np.int64)
     for name, most in (
-        ("nodes", len(names)), ("layout", len(layouts)), ("ceiling", len(ceilings)),
+        ("nodes", len(names)), ("layout", len(layouts)), ("constraint", len(constraints)),
         ("late", 2), ("blocked", max(Blocked) + 1), ("alternative", 1 << 20), ("choice", 1 << 20),
     ):  # fmt: skip
         _within(name, column[name], most)
@@ -179,7 +179,7 @@ def _read(head: dict[str, Any], body: bytes) -> KeptPlan:
     placements: dict[str, Placement] = {}
     begin = 0
     for job_id, end, *row in zip(jobs, ends, *by_job, strict=True):
-        start_s, alternative, choice, layout, late, blocked, ceiling = row
+        start_s, alternative, choice, layout, late, blocked, constraint = row
         own = slice(begin, end)
         placements[job_id] = Placement(
             start_s,
@@ -191,7 +191,7 @@ def _read(head: dict[str, Any], body: bytes) -> KeptPlan:
             column["chunks"][own],
             bool(late),
             blocked,
-            ceilings[ceiling],
+            constraints[constraint],
         )
         begin = end
     return KeptPlan(names, placements)

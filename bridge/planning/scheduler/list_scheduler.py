@@ -224,7 +224,7 @@ def _reserved_licences(rows: Rows) -> bool:
 
 def _binds(lowered: LoweredRules, rows: Rows) -> bool:
     """Whether a limit or a FreePool bounds one of the rows at all, on any number of nodes."""
-    if not len(lowered.ceilings) and not lowered.closures:
+    if not len(lowered.constraints) and not lowered.closures:
         return False
     alternatives = rows.alternatives
     jobs = rows.snapshot.jobs

@@ -2,8 +2,9 @@
 """A plan written back into a book, without the rows of one job: what is left for that job.
 
 Rules
-    1. Every row with a start holds its nodes from its start to its end and counts on its ceilings,
-       whether the book would have put it there or not. Rows without a start are not there.
+    1. Every row with a start holds its nodes from its start to its end and counts on its
+       constraints, whether the book would have put it there or not. Rows without a start are not
+       there.
     2. What a row holds of a node is told by the plan: tasks and chunks as they lie.
 """
 
@@ -74,7 +75,7 @@ def book_plan(
         term_indptr=np.concatenate(([0], np.cumsum(np.where(bears, counts[row], 0)))).astype(
             np.int64
         ),
-        term_ceiling=terms.ceiling,
+        term_constraint=terms.constraint,
         term_amount=terms.amount,
         term_mode=terms.mode,
         forced=True,

@@ -58,7 +58,7 @@ class _Waiting:
                 continue
             alone = waiting.blocked in JUDGED_ALONE
             key = (
-                waiting.blocked, waiting.ceiling, waiting.partition, waiting.nodes,
+                waiting.blocked, waiting.constraint, waiting.partition, waiting.nodes,
                 int(waiting.start_s == NEVER), waiting.passed_over, int(jobs.tasks[job]),
                 job if alone else -1, alike[at],
             )  # fmt: skip
@@ -92,17 +92,17 @@ class _Waiting:
 
     def _code(self, waiting: WaitingRow) -> ReasonCode:
         """What keeps a job from starting earlier, for machines."""
-        if waiting.blocked != Blocked.COUNTER or waiting.ceiling < 0:
+        if waiting.blocked != Blocked.COUNTER or waiting.constraint < 0:
             return ReasonCode.RESOURCES
-        licence, _ = self._booking.cluster.ceiling_label(waiting.ceiling)
+        licence, _ = self._booking.cluster.constraint_label(waiting.constraint)
         return ReasonCode.LICENCES if licence else ReasonCode.LIMIT
 
     def _reason(self, job: int, waiting: WaitingRow) -> Reason:
         snapshot, cluster = self._snapshot, self._booking.cluster
         blocked = Blocked(waiting.blocked)
         nowhere = waiting.start_s == NEVER and not waiting.passed_over
-        if blocked is Blocked.COUNTER and waiting.ceiling >= 0:
-            licence, label = cluster.ceiling_label(waiting.ceiling)
+        if blocked is Blocked.COUNTER and waiting.constraint >= 0:
+            licence, label = cluster.constraint_label(waiting.constraint)
             if licence:
                 return self._explainer.licence_in_use(snapshot.licences.index(label))
             until = "" if waiting.passed_over else " until then"
@@ -120,7 +120,7 @@ class _Waiting:
             min_nodes=waiting.nodes,
             blocked=blocked,
             fit_now=None,
-            counter=max(cluster.licences.licence(waiting.ceiling), 0),
+            counter=max(cluster.licences.licence(waiting.constraint), 0),
         )
 
 

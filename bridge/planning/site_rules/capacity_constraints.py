@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ceilings and terms: what limits and FreePools are lowered to.
+"""Capacity constraints and terms: what limits and FreePools are lowered to.
 
 Words
-    ceiling     a function of time that a sum of amounts must stay under.
-    term        a job's part in a ceiling: which one, how much, and whether it checks or counts.
-    open        a ceiling of `UNBOUNDED`; closed: one of 0.
+    constraint  here: a capacity constraint, an upper bound over time on a sum of amounts.
+    term        a job's part in a constraint: which one, how much, and whether it checks or counts.
+    open        of a constraint: its bound is `UNBOUNDED`; closed: it is 0.
 
-The sum over [start, end) of all jobs that count must stay under the ceiling with each job that
-checks. In a plan that is made job by job, a job that only counts may carry the sum above a ceiling
-afterwards: what a FreePool keeps is there to be used by those with access.
+Rules
+    1. A job that checks may start only where the sum of all jobs that count, over its whole run
+       time, stays within the bound.
+    2. A job that only counts may carry the sum above the bound afterwards: what a FreePool keeps is
+       there to be used by those with access.
 """
 
 from dataclasses import dataclass
@@ -24,19 +26,19 @@ UNBOUNDED = NEVER
 
 
 Mode = TermMode
-"""How a job's amount meets a ceiling."""
+"""How a job's amount meets a constraint."""
 
 
 @dataclass(frozen=True)
-class Ceilings:
-    """Step functions; ceiling i has steps indptr[i]:indptr[i + 1].
+class CapacityConstraints:
+    """Step functions; constraint i has steps indptr[i]:indptr[i + 1].
 
     Attributes:
         indptr: (n + 1,) int64.
-        starts: (n_steps,) int64 instants, ascending in each ceiling, first the snapshot's clock.
+        starts: (n_steps,) int64 instants, ascending in each constraint, first the snapshot's clock.
         amounts: (n_steps,) int64 from there on; the last one for ever.
         keys: (n,) what each is, for machines: the same rule of the same consumer has the same key
-            in each snapshot, and no two ceilings share one.
+            in each snapshot, and no two constraints share one.
         labels: (n,) the same for people: "limit of user alice on cpus".
         peak: (n,) int64 the most that each ever leaves.
         refusals: (n,) what is told to a job that never fits; empty: that it asks for too much.
@@ -53,15 +55,16 @@ class Ceilings:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def steps(self, ceiling: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Starts and amounts of one ceiling."""
-        own = slice(int(self.indptr[ceiling]), int(self.indptr[ceiling + 1]))
+    def steps(self, constraint: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Starts and amounts of one constraint."""
+        own = slice(int(self.indptr[constraint]), int(self.indptr[constraint + 1]))
         return self.starts[own], self.amounts[own]
 
-    def never(self, ceiling: int, amount: int) -> Reason:
-        """Says that a job's amount is more than a ceiling ever leaves."""
-        text = self.refusals[ceiling] or (
-            f"asks for {amount}, more than the {self.peak[ceiling]} of the {self.labels[ceiling]}"
+    def never(self, constraint: int, amount: int) -> Reason:
+        """Says that a job's amount is more than a constraint ever leaves."""
+        peak, label = self.peak[constraint], self.labels[constraint]
+        text = (
+            self.refusals[constraint] or f"asks for {amount}, more than the {peak} of the {label}"
         )
         return Reason(ReasonCode.NEVER, text)
 
@@ -72,14 +75,14 @@ class Terms:
 
     Attributes:
         indptr: (n + 1,) int64.
-        ceiling: (n_terms,) int32.
+        constraint: (n_terms,) int32.
         amount: (n_terms,) int64, at least 1.
         mode: (n_terms,) int8 `Mode`.
-        reasons: (n,) why a job can never run under these ceilings; None: it can.
+        reasons: (n,) why a job can never run under these constraints; None: it can.
     """
 
     indptr: NDArray[np.int64]
-    ceiling: NDArray[np.int32]
+    constraint: NDArray[np.int32]
     amount: NDArray[np.int64]
     mode: NDArray[np.int8]
     reasons: tuple[Reason | None, ...]
@@ -92,8 +95,8 @@ class Terms:
         return slice(int(self.indptr[job]), int(self.indptr[job + 1]))
 
 
-class CeilingList:
-    """Ceilings as they are found."""
+class CapacityConstraintList:
+    """CapacityConstraints as they are found."""
 
     def __init__(self) -> None:
         self._starts: list[NDArray[np.int64]] = []
@@ -111,7 +114,7 @@ class CeilingList:
         label: str,
         refusal: str = "",
     ) -> int:
-        """Adds a ceiling; returns its number."""
+        """Adds a constraint; returns its number."""
         self._starts.append(starts)
         self._amounts.append(amounts)
         self._keys.append(key)
@@ -119,11 +122,11 @@ class CeilingList:
         self._refusals.append(refusal)
         return len(self._labels) - 1
 
-    def done(self) -> Ceilings:
+    def done(self) -> CapacityConstraints:
         """All of them."""
         empty = np.zeros(0, dtype=np.int64)
         peaks = [int(amounts.max()) for amounts in self._amounts]
-        return Ceilings(
+        return CapacityConstraints(
             indptr=np.cumsum([0, *(len(starts) for starts in self._starts)], dtype=np.int64),
             starts=np.concatenate([empty, *self._starts]),
             amounts=np.concatenate([empty, *self._amounts]),
@@ -140,24 +143,24 @@ class TermList:
     def __init__(self, n_jobs: int) -> None:
         self._n_jobs = n_jobs
         self._job: list[NDArray[np.int64]] = []
-        self._ceiling: list[NDArray[np.int64]] = []
+        self._constraint: list[NDArray[np.int64]] = []
         self._amount: list[NDArray[np.int64]] = []
         self._mode: list[NDArray[np.int8]] = []
 
     def add(
         self,
         job: NDArray[np.intp],
-        ceiling: NDArray[np.int64],
+        constraint: NDArray[np.int64],
         amount: NDArray[np.int64],
         mode: NDArray[np.int8],
     ) -> None:
         """Adds one term for each of some jobs."""
         self._job.append(job.astype(np.int64))
-        self._ceiling.append(ceiling)
+        self._constraint.append(constraint)
         self._amount.append(amount)
         self._mode.append(mode)
 
-    def done(self, ceilings: Ceilings) -> Terms:
+    def done(self, constraints: CapacityConstraints) -> Terms:
         """All of them, by job."""
         empty = np.zeros(0, dtype=np.int64)
         if not self._job:
@@ -167,21 +170,21 @@ class TermList:
         job = np.concatenate([empty, *self._job])
         order = np.argsort(job, kind="stable")
         job = job[order]
-        ceiling = np.concatenate([empty, *self._ceiling])[order]
+        constraint = np.concatenate([empty, *self._constraint])[order]
         amount = np.concatenate([empty, *self._amount])[order]
         mode = np.concatenate([empty.astype(np.int8), *self._mode])[order]
         counts = np.bincount(job, minlength=self._n_jobs)
         reasons: list[Reason | None] = [None] * self._n_jobs
-        hopeless = np.flatnonzero((mode != Mode.COUNT) & (amount > ceilings.peak[ceiling]))
+        hopeless = np.flatnonzero((mode != Mode.COUNT) & (amount > constraints.peak[constraint]))
         known: dict[tuple[int, int], Reason] = {}  # jobs that ask alike share one
         for term in hopeless[::-1].tolist():  # the first term that refuses is told
-            why = int(ceiling[term]), int(amount[term])
+            why = int(constraint[term]), int(amount[term])
             if why not in known:
-                known[why] = ceilings.never(*why)
+                known[why] = constraints.never(*why)
             reasons[int(job[term])] = known[why]
         return Terms(
             indptr=np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
-            ceiling=ceiling.astype(np.int32),
+            constraint=constraint.astype(np.int32),
             amount=amount,
             mode=mode,
             reasons=tuple(reasons),

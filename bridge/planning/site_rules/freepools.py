@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lowers FreePools to ceilings and closures, and says which jobs they let in.
+"""Lowers FreePools to constraints and closures, and says which jobs they let in.
 
 Rules
-    1. A FreePool that keeps K of A available items is a ceiling of A - K while it is in force. All
-       jobs that use the resource count on it; only those without access must stay under it.
+    1. A FreePool that keeps K of A available items is a constraint of A - K while it is in force.
+       All jobs that use the resource count on it; only those without access must stay under it.
     2. A FreePool of nodes closes them, while it is in force, to all jobs without access.
     3. A job has access if it meets all that one of the conditions states. The most it may ask for
        is held against the whole nodes it takes, too; the least against what it asks for alone: no
@@ -26,7 +26,12 @@ from bridge.model.limits import TIME, Access, ConsumerKind, FreePool, NodeSet
 from bridge.model.snapshot import Snapshot
 from bridge.planning.requests.amounts import Amounts
 from bridge.planning.requests.features import parse_features
-from bridge.planning.site_rules.capacity_constraints import UNBOUNDED, CeilingList, Mode, TermList
+from bridge.planning.site_rules.capacity_constraints import (
+    UNBOUNDED,
+    CapacityConstraintList,
+    Mode,
+    TermList,
+)
 from bridge.planning.site_rules.limits import Consumers, Horizon, in_force, simplified, steps_of
 
 
@@ -107,11 +112,11 @@ class LoweredFreePools:
         amounts: Amounts,
         consumers: Consumers,
         horizon: Horizon,
-        ceilings: CeilingList,
+        constraints: CapacityConstraintList,
     ) -> None:
         self._amounts = amounts
         self._consumers = consumers
-        self._kept: list[tuple[FreePool, int, int]] = []  # pool, column, ceiling
+        self._kept: list[tuple[FreePool, int, int]] = []  # pool, column, constraint
         self._closing: list[FreePool] = []
         self.bounds_least = any(
             bound.least for pool in pools for access in pool.access for bound in access.bounds
@@ -136,33 +141,33 @@ class LoweredFreePools:
             steps = np.where(in_force(opened, starts), left, UNBOUNDED)
             label = f"{amounts.names[column]} that FreePool {pool.name} leaves to all"
             refusal = f"has no access to FreePool {pool.name}, which keeps all free" * (left == 0)
-            ceiling = ceilings.add(
+            constraint = constraints.add(
                 *simplified(starts, steps), key=f"pool/{pool.name}", label=label, refusal=refusal
             )
-            self._kept.append((pool, column, ceiling))
+            self._kept.append((pool, column, constraint))
         self.closures = tuple(closures)
 
     def add_terms(self, terms: TermList, asked: Asked) -> None:
         """Adds the terms of pending jobs."""
-        for pool, column, ceiling in self._kept:
+        for pool, column, constraint in self._kept:
             amount = asked.used[:, column]
             jobs = np.flatnonzero(amount > 0)
             mode = np.where(self._lets_in(pool.access, asked)[jobs], Mode.COUNT, Mode.BOTH)
             terms.add(
                 jobs,
-                np.full(len(jobs), ceiling, dtype=np.int64),
+                np.full(len(jobs), constraint, dtype=np.int64),
                 amount[jobs],
                 mode.astype(np.int8),
             )
 
     def count_running(self, terms: TermList, used: NDArray[np.int64]) -> None:
         """Adds what running jobs count."""
-        for _, column, ceiling in self._kept:
+        for _, column, constraint in self._kept:
             jobs = np.flatnonzero(used[:, column] > 0)
             count = len(jobs)
             terms.add(
                 jobs,
-                np.full(count, ceiling, dtype=np.int64),
+                np.full(count, constraint, dtype=np.int64),
                 used[jobs, column],
                 np.full(count, Mode.COUNT, dtype=np.int8),
             )

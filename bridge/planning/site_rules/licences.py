@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Licences as ceilings of the book, and what reservations keep of them.
+"""Licences as constraints of the book, and what reservations keep of them.
 
 Rules
-    1. A licence is a ceiling of as many as this cluster may use. All jobs that hold it count.
+    1. A licence is a constraint of as many as this cluster may use. All jobs that hold it count.
     2. What a reservation keeps is not there for other jobs while it lasts, whether its own jobs
        hold it or not: so Slurm judges at the start, and a start it would refuse is not promised.
     3. Jobs of a reservation have what others leave, and what their own reservation keeps. They may
@@ -17,20 +17,20 @@ from bridge.planning.site_rules.capacity_constraints import Mode, Terms
 from bridge.units import NEVER
 
 
-class LicenceCeilings:
-    """The licences of one snapshot; ceilings are numbered from `first` on.
+class LicenceConstraints:
+    """The licences of one snapshot; constraints are numbered from `first` on.
 
     Attributes:
-        steps: starts and amounts of each ceiling: first those for jobs without a reservation, one
-            for each licence, then those of reservations.
+        steps: starts and amounts of each constraint: first those for jobs without a reservation,
+            one for each licence, then those of reservations.
     """
 
     def __init__(self, snapshot: Snapshot, first: int) -> None:
         self.first = first
         self._names = snapshot.licences
-        self._of = list(range(len(snapshot.licences)))  # ceiling to licence
-        self._keepers: list[str] = [""] * len(snapshot.licences)  # ceiling to reservation
-        self._own: dict[tuple[int, int], int] = {}  # licence and reservation to ceiling
+        self._of = list(range(len(snapshot.licences)))  # constraint to licence
+        self._keepers: list[str] = [""] * len(snapshot.licences)  # constraint to reservation
+        self._own: dict[tuple[int, int], int] = {}  # licence and reservation to constraint
         self.steps = [_left(snapshot, at, -1) for at in range(len(snapshot.licences))]
         for at in range(len(snapshot.licences)):
             for keeper, reservation in enumerate(snapshot.reservations):
@@ -40,13 +40,13 @@ class LicenceCeilings:
                     self._keepers.append(reservation.name)
                     self.steps.append(_left(snapshot, at, keeper))
 
-    def licence(self, ceiling: int) -> int:
-        """The licence that a ceiling is of; -1: it is none of these."""
-        return self._of[ceiling - self.first] if ceiling >= self.first else -1
+    def licence(self, constraint: int) -> int:
+        """The licence that a constraint is of; -1: it is none of these."""
+        return self._of[constraint - self.first] if constraint >= self.first else -1
 
-    def key(self, ceiling: int) -> str:
-        """What one of these ceilings is called from snapshot to snapshot."""
-        at = ceiling - self.first
+    def key(self, constraint: int) -> str:
+        """What one of these constraints is called from snapshot to snapshot."""
+        at = constraint - self.first
         keeper = self._keepers[at]
         return f"licence:{self._names[self._of[at]]}" + (f":{keeper}" if keeper else "")
 
@@ -69,18 +69,18 @@ class LicenceCeilings:
             return terms
         job, which = np.nonzero(licences)
         amount = licences[job, which]
-        ceiling = which.astype(np.int64)
+        constraint = which.astype(np.int64)
         modes = np.full(len(job), mode)
         if self._own:
             within = np.full(len(job), -1) if reservation is None else reservation[job]
             parts = [
-                (job, ceiling, amount, np.where(self._has_own(which, within), Mode.COUNT, modes))
+                (job, constraint, amount, np.where(self._has_own(which, within), Mode.COUNT, modes))
             ]
             for (licence, keeper), own in self._own.items():
                 wants = np.flatnonzero(which == licence)
                 mine = np.where(within[wants] == keeper, modes[wants], Mode.COUNT)
                 parts.append((job[wants], np.full(len(wants), own), amount[wants], mine))
-            job, ceiling, amount, modes = (
+            job, constraint, amount, modes = (
                 np.concatenate([part[at] for part in parts]) for at in range(4)
             )
         owner = np.repeat(np.arange(len(terms)), np.diff(terms.indptr))
@@ -89,7 +89,9 @@ class LicenceCeilings:
         counts = np.bincount(everyone, minlength=len(terms))
         return Terms(
             indptr=np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
-            ceiling=np.concatenate((terms.ceiling, ceiling + self.first))[order].astype(np.int32),
+            constraint=np.concatenate((terms.constraint, constraint + self.first))[order].astype(
+                np.int32
+            ),
             amount=np.concatenate((terms.amount, amount))[order],
             mode=np.concatenate((terms.mode, modes))[order].astype(np.int8),
             reasons=terms.reasons,
@@ -98,7 +100,7 @@ class LicenceCeilings:
     def _has_own(
         self, licence: NDArray[np.int64], reservation: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
-        """Which of these wants are judged by the ceiling of their own reservation."""
+        """Which of these wants are judged by the constraint of their own reservation."""
         own = [
             pair in self._own for pair in zip(licence.tolist(), reservation.tolist(), strict=True)
         ]

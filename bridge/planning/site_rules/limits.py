@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lowers limits to ceilings, one for each consumer, and jobs to their terms on them.
+"""Lowers limits to constraints, one for each consumer, and jobs to their terms on them.
 
 Rules
     1. A consumer that is named has the limits that name it and no others. One that is not has
        those for `EACH` of its kind, counted for itself.
     2. At each second, a limit on a resource that is in force overrides those on `EACH` resource.
        Several that are in force for the same resource all hold.
-    3. Items are a ceiling over all of the consumer's jobs that use the resource; running jobs
+    3. Items are a constraint over all of the consumer's jobs that use the resource; running jobs
        count. An `EACH` resource is any of nodes or licences, but not "jobs" and "arrayjobs".
-    4. Duration and area are bounds of one job. While such a limit is in force, a ceiling is closed
-       for jobs that ask for more: they are planned before or after it, or never.
+    4. Duration and area are bounds of one job. While such a limit is in force, a constraint is
+       closed for jobs that ask for more: they are planned before or after it, or never.
     5. A percentage is of what is available at present: in the partition for a partition's limit,
        in the cluster for others.
 
@@ -30,7 +30,12 @@ from numpy.typing import NDArray
 from bridge.model.limits import EACH, ConsumerKind, Limit, Validity
 from bridge.model.snapshot import Snapshot
 from bridge.planning.requests.amounts import Amounts
-from bridge.planning.site_rules.capacity_constraints import UNBOUNDED, CeilingList, Mode, TermList
+from bridge.planning.site_rules.capacity_constraints import (
+    UNBOUNDED,
+    CapacityConstraintList,
+    Mode,
+    TermList,
+)
 from bridge.planning.site_rules.validity import windows
 from bridge.units import NEVER, format_duration
 
@@ -79,7 +84,7 @@ def simplified(
 
 @dataclass(frozen=True)
 class _Shape:
-    """One ceiling of a consumer, whoever it is; `most` of a job's duration or area."""
+    """One constraint of a consumer, whoever it is; `most` of a job's duration or area."""
 
     sort: Sort
     column: int
@@ -118,7 +123,7 @@ def _shapes(
 
 
 def _bounds(limit: Limit, available: int) -> Iterator[tuple[Sort, int, int]]:
-    """What a limit bounds: sort, the most of a job, and the ceiling for jobs with more."""
+    """What a limit bounds: sort, the most of a job, and the constraint for jobs with more."""
     if limit.items is not None:
         yield Sort.ITEMS, 0, limit.items.of(available)
     if limit.duration_s is not None:
@@ -128,7 +133,7 @@ def _bounds(limit: Limit, available: int) -> Iterator[tuple[Sort, int, int]]:
 
 
 def _words(shape: _Shape, kind: ConsumerKind, name: str, amounts: Amounts) -> dict[str, str]:
-    """Key, label and refusal of a ceiling."""
+    """Key, label and refusal of a constraint."""
     who, what = f"{kind} {name}", amounts.names[shape.column]
     words = {
         "key": f"{kind}/{name}/{what}/{shape.sort.name.lower()}/{shape.most}",
@@ -146,12 +151,12 @@ def _words(shape: _Shape, kind: ConsumerKind, name: str, amounts: Amounts) -> di
 
 @dataclass(frozen=True)
 class _Layer:
-    """At most one ceiling of each consumer of a kind; -1: none."""
+    """At most one constraint of each consumer of a kind; -1: none."""
 
     kind: ConsumerKind
     sort: Sort
     column: int
-    ceiling: NDArray[np.int64]
+    constraint: NDArray[np.int64]
     most: NDArray[np.int64]
 
 
@@ -201,7 +206,7 @@ class LoweredLimits:
         amounts: Amounts,
         consumers: Consumers,
         horizon: Horizon,
-        ceilings: CeilingList,
+        constraints: CapacityConstraintList,
     ) -> None:
         self._amounts = amounts
         named: dict[tuple[ConsumerKind, str], list[Limit]] = defaultdict(list)
@@ -233,7 +238,7 @@ class LoweredLimits:
                         layer = _Layer(kind, *key, none, np.zeros(size + 1, dtype=np.int64))
                         layers[kind, *key, counts[key]] = layer
                     counts[key] += 1
-                    layer.ceiling[index] = ceilings.add(
+                    layer.constraint[index] = constraints.add(
                         shape.starts, shape.amounts, **_words(shape, kind, name, amounts)
                     )
                     layer.most[index] = shape.most
@@ -255,8 +260,8 @@ class LoweredLimits:
             time_limit_s: (n,).
         """
         for layer in self._layers:
-            ceiling, amount = layer.ceiling[who[layer.kind]], used[:, layer.column]
-            bound = (ceiling >= 0) & (amount > 0)
+            constraint, amount = layer.constraint[who[layer.kind]], used[:, layer.column]
+            bound = (constraint >= 0) & (amount > 0)
             mode = Mode.BOTH
             if layer.sort is not Sort.ITEMS:
                 most = layer.most[who[layer.kind]]
@@ -267,7 +272,7 @@ class LoweredLimits:
                 bound &= over
                 amount, mode = np.ones_like(amount), Mode.CHECK
             jobs = np.flatnonzero(bound)
-            terms.add(jobs, ceiling[jobs], amount[jobs], np.full(len(jobs), mode, dtype=np.int8))
+            terms.add(jobs, constraint[jobs], amount[jobs], np.full(len(jobs), mode, dtype=np.int8))
 
     def count_running(
         self, terms: TermList, who: dict[ConsumerKind, NDArray[np.int64]], used: NDArray[np.int64]
@@ -276,8 +281,8 @@ class LoweredLimits:
         for layer in self._layers:
             if layer.sort is not Sort.ITEMS:
                 continue
-            ceiling, amount = layer.ceiling[who[layer.kind]], used[:, layer.column]
-            jobs = np.flatnonzero((ceiling >= 0) & (amount > 0))
+            constraint, amount = layer.constraint[who[layer.kind]], used[:, layer.column]
+            jobs = np.flatnonzero((constraint >= 0) & (amount > 0))
             terms.add(
-                jobs, ceiling[jobs], amount[jobs], np.full(len(jobs), Mode.COUNT, dtype=np.int8)
+                jobs, constraint[jobs], amount[jobs], np.full(len(jobs), Mode.COUNT, dtype=np.int8)
             )

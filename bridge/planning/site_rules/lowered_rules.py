@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All limits and FreePools of a site, lowered for one snapshot: ceilings, terms, closures.
+"""All limits and FreePools of a site, lowered for one snapshot: constraints, terms, closures.
 
     lowered = lower(rules, snapshot, horizon_s)
-    lowered.ceilings                    what the book keeps
+    lowered.constraints                    what the book keeps
     lowered.running                     what running jobs count on them already
     lowered.terms(rows, ...)            what a job counts and must stay under, or why it never can
     lowered.closures, .closed_to(...)   nodes that only some jobs may use at certain times
@@ -35,8 +35,8 @@ from bridge.planning.queue.time_windows import asked_limit_s
 from bridge.planning.requests.amounts import Amounts, plain_name
 from bridge.planning.site_rules.capacity_constraints import (
     UNBOUNDED,
-    CeilingList,
-    Ceilings,
+    CapacityConstraintList,
+    CapacityConstraints,
     Mode,
     TermList,
     Terms,
@@ -94,7 +94,7 @@ class LoweredRules:
     """Rules, lowered for one snapshot; `lower` makes it.
 
     Attributes:
-        ceilings: all of them.
+        constraints: all of them.
         running: terms of the running jobs; they only count.
         closures: nodes closed to jobs without access.
         unknown: resources in rules that this cluster does not have.
@@ -111,9 +111,9 @@ class LoweredRules:
         self._amounts = Amounts(snapshot)
         self._consumers = Consumers(snapshot)
         horizon = Horizon(snapshot.now_s, snapshot.now_s + horizon_s, rules.timezone)
-        ceilings = CeilingList()
+        constraints = CapacityConstraintList()
         self._limits = LoweredLimits(
-            rules.limits, self._amounts, self._consumers, horizon, ceilings
+            rules.limits, self._amounts, self._consumers, horizon, constraints
         )
         self._pools = LoweredFreePools(
             rules.free_pools,
@@ -121,9 +121,9 @@ class LoweredRules:
             amounts=self._amounts,
             consumers=self._consumers,
             horizon=horizon,
-            ceilings=ceilings,
+            constraints=constraints,
         )
-        self.ceilings: Ceilings = ceilings.done()
+        self.constraints: CapacityConstraints = constraints.done()
         self.closures: tuple[Closure, ...] = self._pools.closures
         self.unknown = unknown_resources(rules, snapshot)
         self.any = bool(rules.limits or rules.free_pools)
@@ -135,7 +135,7 @@ class LoweredRules:
             used = self._amounts.of_running()
             self._limits.count_running(counted, self._consumers.running, used)
             self._pools.count_running(counted, used)
-        self.running: Terms = counted.done(self.ceilings)
+        self.running: Terms = counted.done(self.constraints)
 
     def _asked(
         self,
@@ -179,11 +179,11 @@ class LoweredRules:
         """
         terms = TermList(len(rows))
         if not self.any:
-            return terms.done(self.ceilings)
+            return terms.done(self.constraints)
         asked = self._asked(rows, partition, time_limit_s, extent)
         self._limits.add_terms(terms, asked.who, asked.used, time_limit_s)
         self._pools.add_terms(terms, asked)
-        return terms.done(self.ceilings)
+        return terms.done(self.constraints)
 
     def closed_to(
         self,
@@ -227,52 +227,52 @@ class Stranded:
 
 
 class Sums:
-    """What is left under each ceiling while jobs are put beneath them, one after the other."""
+    """What is left under each constraint while jobs are put beneath them, one after the other."""
 
     _OPEN = 1 << 48  # more than all amounts together
 
     def __init__(self, lowered: LoweredRules) -> None:
-        self._ceilings = lowered.ceilings
+        self._constraints = lowered.constraints
         self._left: dict[int, UsageVector] = {}
         running = lowered.snapshot.running
         now_s = lowered.snapshot.now_s
         for job, end_s in enumerate(running.end_s.tolist()):
             self.put(now_s, max(end_s, now_s + 1), lowered.running, job)
 
-    def _under(self, ceiling: int) -> UsageVector:
-        found = self._left.get(ceiling)
+    def _under(self, constraint: int) -> UsageVector:
+        found = self._left.get(constraint)
         if found is None:
             found = UsageVector(self._OPEN, stores=Stores.FREE)
-            starts, amounts = self._ceilings.steps(ceiling)
+            starts, amounts = self._constraints.steps(constraint)
             for start, end, amount in zip(
                 starts.tolist(), [*starts[1:].tolist(), NEVER], amounts.tolist(), strict=True
             ):
                 if amount != UNBOUNDED:
                     found.decrement(start, end, self._OPEN - amount)
-            self._left[ceiling] = found
+            self._left[constraint] = found
         return found
 
     def broken(self, start_s: int, end_s: int, terms: Terms, job: int) -> str | None:
-        """The label of the first ceiling that a job at [start_s, end_s) would break."""
+        """The label of the first constraint that a job at [start_s, end_s) would break."""
         own = terms.of(job)
-        for ceiling, amount, mode in zip(
-            terms.ceiling[own].tolist(), terms.amount[own].tolist(), terms.mode[own].tolist(),
+        for constraint, amount, mode in zip(
+            terms.constraint[own].tolist(), terms.amount[own].tolist(), terms.mode[own].tolist(),
             strict=True,
         ):  # fmt: skip
-            if mode != Mode.COUNT and self._under(ceiling).least_free(start_s, end_s) < amount:
-                label: str = self._ceilings.labels[ceiling]
+            if mode != Mode.COUNT and self._under(constraint).least_free(start_s, end_s) < amount:
+                label: str = self._constraints.labels[constraint]
                 return label
         return None
 
     def put(self, start_s: int, end_s: int, terms: Terms, job: int) -> None:
         """Counts a job."""
         own = terms.of(job)
-        for ceiling, amount, mode in zip(
-            terms.ceiling[own].tolist(), terms.amount[own].tolist(), terms.mode[own].tolist(),
+        for constraint, amount, mode in zip(
+            terms.constraint[own].tolist(), terms.amount[own].tolist(), terms.mode[own].tolist(),
             strict=True,
         ):  # fmt: skip
             if mode != Mode.CHECK:
-                self._under(ceiling).book(start_s, end_s, amount)
+                self._under(constraint).book(start_s, end_s, amount)
 
 
 def stranded(lowered: LoweredRules, plan: Plan) -> list[Stranded]:

@@ -33,7 +33,7 @@ Rules
 Source: Keller, JSSPP 2017 (sections 5.1 to 5.4); the planning horizon is its future work.
 Deviates: the paper backfills in the background whenever a job has left the plan; here every cycle
 does, whole. It searches slots of the system first and then maps; the book searches nodes and
-ceilings together (docs/design/0004-planning.md), which finds the same starts.
+constraints together (docs/design/0004-planning.md), which finds the same starts.
 """
 
 from dataclasses import dataclass

@@ -49,7 +49,7 @@ def no_terms(n):
     nothing = np.zeros(0, dtype=np.int64)
     return {
         "term_indptr": np.zeros(n + 1, dtype=np.int64),
-        "term_ceiling": nothing.astype(np.int32),
+        "term_constraint": nothing.astype(np.int32),
         "term_amount": nothing,
         "term_mode": nothing.astype(np.int8),
     }

@@ -28,7 +28,7 @@ def a_plan(n_jobs=3, width=2, n_nodes=10):
             (np.arange(width, dtype=np.int32) + job) % n_nodes,
             np.full(width, 0, dtype=np.int32),
             np.full(width, 1 + job % 3, dtype=np.int32),
-            late=job % 2 == 0, blocked=1 + job % 3, ceiling_key=f"user/u{job % 2}/cpus",
+            late=job % 2 == 0, blocked=1 + job % 3, constraint_key=f"user/u{job % 2}/cpus",
         )
         for job in range(n_jobs)
     }  # fmt: skip

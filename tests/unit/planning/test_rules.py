@@ -42,9 +42,9 @@ def told(lowered: LoweredRules, job: int = 0) -> list[tuple[str, int, Mode]]:
     terms = terms_of(lowered)
     own = terms.of(job)
     return [
-        (lowered.ceilings.labels[ceiling], amount, Mode(mode))
-        for ceiling, amount, mode in zip(
-            terms.ceiling[own].tolist(), terms.amount[own].tolist(), terms.mode[own].tolist(),
+        (lowered.constraints.labels[constraint], amount, Mode(mode))
+        for constraint, amount, mode in zip(
+            terms.constraint[own].tolist(), terms.amount[own].tolist(), terms.mode[own].tolist(),
             strict=True,
         )
     ]  # fmt: skip
@@ -158,7 +158,7 @@ def test_a_consumer_without_limits_may_use_everything_for_ever():
     nodes = [a_node(cpus=64)]
     snapshot = a_snapshot(nodes=nodes, jobs=[shared(cpus=64, limit_s=99 * DAY_S, user="bob")])()
     lowered = lower(EXAMPLE_1, snapshot, DAY_S)
-    assert len(lowered.ceilings) == 0
+    assert len(lowered.constraints) == 0
     assert told(lowered) == []
 
 
@@ -207,11 +207,11 @@ def test_free_pool_1_20_percent_of_the_cores_for_small_and_short_jobs():
 
 def test_free_pool_1_but_at_minimum_10_cores():
     lowered = free_pools(shared(cpus=1), nodes=4)  # 20 % of 40 cores are 8
-    assert lowered.ceilings.peak[0] == 30
-    assert free_pools(shared(cpus=1), nodes=6).ceilings.peak[0] == 60 - 12
+    assert lowered.constraints.peak[0] == 30
+    assert free_pools(shared(cpus=1), nodes=6).constraints.peak[0] == 60 - 12
     lost = [replace(a_node(cpus=10), usable=index > 1) for index in range(6)]
     snapshot = a_snapshot(nodes=lost, jobs=[shared(cpus=1)])()
-    assert lower(FREE_POOLS, snapshot, DAY_S).ceilings.peak[0] == 40 - 10
+    assert lower(FREE_POOLS, snapshot, DAY_S).constraints.peak[0] == 40 - 10
 
 
 def test_free_pool_1_is_filled_by_those_with_access():
@@ -267,13 +267,13 @@ def limited(*limits: Limit, jobs: tuple[a_job, ...], **world: object) -> Lowered
     return lower(Rules(limits), snapshot, DAY_S)
 
 
-def test_each_user_that_is_not_named_has_a_ceiling_of_its_own():
+def test_each_user_that_is_not_named_has_a_constraint_of_its_own():
     each = Limit(ConsumerKind.USER, "*", "cpus", Items(4))
     ann = Limit(ConsumerKind.USER, "ann", "cpus", Items(6))
     jobs = tuple(shared(cpus=3, user=user) for user in ("ann", "bob", "cid", "bob"))
     lowered = limited(each, ann, jobs=jobs)
     terms = terms_of(lowered)
-    assert [lowered.ceilings.labels[ceiling] for ceiling in terms.ceiling] == [
+    assert [lowered.constraints.labels[constraint] for constraint in terms.constraint] == [
         f"limit of user {user} on cpus" for user in ("ann", "bob", "cid", "bob")
     ]
     sums = Sums(lowered)
@@ -364,19 +364,19 @@ def test_nodes_are_chosen_by_name_feature_and_resource():
     assert members(having="fpga") == []
 
 
-def test_every_ceiling_has_a_key_of_its_own_that_stays():
+def test_every_constraint_has_a_key_of_its_own_that_stays():
     now, later = (example_1(now_s, shared(cpus=1, gpus=1)) for now_s in (JULY, AUGUST))
-    assert now.ceilings.keys == later.ceilings.keys
-    assert len(set(now.ceilings.keys)) == len(now.ceilings)
-    assert "user/alice/cpus/items/0" in now.ceilings.keys
-    assert "user/alice/cpus/duration/356400" in now.ceilings.keys
-    assert free_pools(shared(cpus=1)).ceilings.keys == ("pool/small jobs", "pool/gpus")
+    assert now.constraints.keys == later.constraints.keys
+    assert len(set(now.constraints.keys)) == len(now.constraints)
+    assert "user/alice/cpus/items/0" in now.constraints.keys
+    assert "user/alice/cpus/duration/356400" in now.constraints.keys
+    assert free_pools(shared(cpus=1)).constraints.keys == ("pool/small jobs", "pool/gpus")
 
 
-def test_ceilings_are_steps_from_the_clock_on():
+def test_constraints_are_steps_from_the_clock_on():
     lowered = example_1(JULY, shared(cpus=1, limit_s=60))
-    at_cpus = lowered.ceilings.labels.index("limit of user alice on cpus")
-    starts, amounts = lowered.ceilings.steps(at_cpus)
+    at_cpus = lowered.constraints.labels.index("limit of user alice on cpus")
+    starts, amounts = lowered.constraints.steps(at_cpus)
     assert starts.tolist() == [JULY, at("2017-08-01"), at("2017-09-01")]
     assert amounts.tolist() == [UNBOUNDED, 640, UNBOUNDED]
 

@@ -312,7 +312,7 @@ def test_virtual_memory_is_memory_wherever_it_is_said():
     snapshot = a_snapshot(nodes=1, jobs=[a_job(shared=True, mem_mib=512)])()
     lowered = lower(rules, snapshot, DAY_S)
     assert lowered.unknown == ()
-    assert len(lowered.ceilings) == 2
+    assert len(lowered.constraints) == 2
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def test_section_5_1_the_user_s_view_is_mf_of_system_and_pool_and_what_the_limit
     unit = book.add_request(one, one.reshape(1, 1), np.array([everywhere], dtype=np.int32))
 
     def steps(vector):
-        """A vector of free items as a ceiling's steps."""
+        """A vector of free items as a constraint's steps."""
         edges = sorted({0, *vector.slots()[0].tolist(), *vector.slots()[1].tolist()} - {NEVER})
         free = [vector.free_at(at) for at in edges]
         return np.array(edges, dtype=np.int64), np.array(free, dtype=np.int64)
@@ -83,8 +83,8 @@ def test_section_5_1_the_user_s_view_is_mf_of_system_and_pool_and_what_the_limit
     limit = UsageVector(cores, stores=Stores.FREE)
     begin = int(rng.integers(0, 20))
     limit.decrement(begin, begin + int(rng.integers(1, 20)), int(rng.integers(4, 14)))
-    to_all = book.add_ceiling(*steps(pool.as_free()))
-    of_user = book.add_ceiling(*steps(limit))
+    to_all = book.add_constraint(*steps(pool.as_free()))
+    of_user = book.add_constraint(*steps(limit))
     system, used = UsageVector(cores), UsageVector(cores)
     for job in range(int(rng.integers(0, 6))):  # what is planned already, some of it the user's own
         start, lasts, n = (int(rng.integers(*span)) for span in ((0, 25), (1, 12), (1, 3)))
@@ -149,20 +149,20 @@ def test_section_5_2_expensive_chunks_come_first_and_on_cheap_nodes():
 def test_section_5_3_revoking_is_the_inverse_of_booking():
     book = Book(0, np.array([[4], [4]], dtype=np.int64), np.zeros(2, dtype=np.int32))
     everywhere = book.add_class(pack_nodes(np.ones((1, 2), dtype=bool))[0])
-    limit = book.add_ceiling(np.zeros(1, dtype=np.int64), np.array([6], dtype=np.int64))
+    limit = book.add_constraint(np.zeros(1, dtype=np.int64), np.array([6], dtype=np.int64))
     request = book.add_request(
         np.array([2]), np.array([[2]]), np.array([everywhere], dtype=np.int32), 2
     )
     terms = (
         np.array([limit], dtype=np.int32), np.array([4]), np.array([Mode.BOTH], dtype=np.int8),
     )  # fmt: skip
-    before = (book.free_at(5).tolist(), [c.tolist() for c in book.ceiling_use(limit)])
+    before = (book.free_at(5).tolist(), [c.tolist() for c in book.constraint_use(limit)])
     start, *where = book.find(request, 10, terms)
     assert book.book(1, request, start, 10, terms, *where)
     assert book.free_at(5).tolist() == [[2], [2]]  # nRS
-    assert max(book.ceiling_use(limit)[2].tolist()) == 4  # usdRS
+    assert max(book.constraint_use(limit)[2].tolist()) == 4  # usdRS
     book.revoke(1)
-    assert (book.free_at(5).tolist(), [c.tolist() for c in book.ceiling_use(limit)]) == before
+    assert (book.free_at(5).tolist(), [c.tolist() for c in book.constraint_use(limit)]) == before
 
 
 def test_section_5_4_backfilling_takes_the_affected_jobs_by_priority_and_moves_them_if_earlier():
