@@ -29,7 +29,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bridge.measures import Schedule, measure
+from bridge.measures import ExecutedSchedule, measure
 from bridge.registry import PRESETS, build
 from bridge.safe_cycle.decider import Decider
 from bridge.sim.engine import simulate
@@ -156,7 +156,7 @@ def compared(workload: Workload, runs: list[dict[str, object]]) -> list[dict[str
     entries = []
     for run in runs:
         start_s = np.asarray(run["start_s"])
-        schedule = Schedule(
+        schedule = ExecutedSchedule(
             workload.processors_total,
             workload.submit_s,
             start_s,

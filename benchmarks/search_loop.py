@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from bridge.core import UNLIMITED, OrderFound, Stopped, plan_counts, replay_counts, search_orders
-from bridge.measures import Measures, Schedule, measure, wait_s
+from bridge.measures import ExecutedSchedule, Measures, measure, wait_s
 from bridge.model.policy import PolicySpec
 from bridge.policies.plan.search import LENGTHS, PATIENCE, PLAIN, SHARES, WEIGHT, Search
 from bridge.registry import parse_policy
@@ -222,7 +222,7 @@ class Searched(Counted):
 def figures(workload: Workload, start_s: np.ndarray, times: np.ndarray) -> dict[str, Any]:
     """Waits, slowdowns, and what large and long jobs pay."""
     end_s = start_s + workload.runtime_s
-    schedule = Schedule(
+    schedule = ExecutedSchedule(
         workload.processors_total, workload.submit_s, start_s, end_s, workload.processors
     )
     found: Measures = measure(schedule, times)

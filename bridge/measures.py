@@ -25,8 +25,8 @@ in `unfinished` and enter no other measure. A promised start is an announced pla
 that leave the queue in `gone`, and neither enters an error. The predicted run time is that with
 which a job was started: its time limit, or what was predicted.
 
-Where decisions take time in a simulation, what a start lags behind its second (`Schedule.lag_s`) is
-part of wait and turnaround.
+Where decisions take time in a simulation, what a start lags behind its second
+(`ExecutedSchedule.lag_s`) is part of wait and turnaround.
 
 Source: D. G. Feitelson, L. Rudolph et al., Theory and Practice in Parallel Job Scheduling,
 JSSPP 1997; bounded slowdown with 10 s as in the Parallel Workloads Archive's literature. Error of
@@ -56,7 +56,7 @@ SIZE_CLASSES = (
 
 
 @dataclass(frozen=True)
-class Schedule:
+class ExecutedSchedule:
     """When each job was submitted, started and ended, as columns of length n_jobs.
 
     Attributes:
@@ -86,26 +86,26 @@ class Schedule:
         return done
 
 
-def wait_s(schedule: Schedule) -> NDArray[np.int64] | NDArray[np.float64]:
+def wait_s(schedule: ExecutedSchedule) -> NDArray[np.int64] | NDArray[np.float64]:
     """Start - submit, s."""
     whole = schedule.start_s - schedule.submit_s
     return whole if schedule.lag_s is None else whole + schedule.lag_s
 
 
-def turnaround_s(schedule: Schedule) -> NDArray[np.int64] | NDArray[np.float64]:
+def turnaround_s(schedule: ExecutedSchedule) -> NDArray[np.int64] | NDArray[np.float64]:
     """End - submit, s."""
     whole = schedule.end_s - schedule.submit_s
     return whole if schedule.lag_s is None else whole + schedule.lag_s
 
 
-def slowdown(schedule: Schedule) -> NDArray[np.float64]:
+def slowdown(schedule: ExecutedSchedule) -> NDArray[np.float64]:
     """Turnaround / runtime."""
     runtime_s = np.maximum(schedule.end_s - schedule.start_s, 1)
     ratio: NDArray[np.float64] = np.true_divide(turnaround_s(schedule), runtime_s)
     return ratio
 
 
-def bounded_slowdown(schedule: Schedule, bound_s: int = BOUND_S) -> NDArray[np.float64]:
+def bounded_slowdown(schedule: ExecutedSchedule, bound_s: int = BOUND_S) -> NDArray[np.float64]:
     """max(1, turnaround / max(runtime, bound))."""
     runtime_s = schedule.end_s - schedule.start_s
     ratio = np.true_divide(turnaround_s(schedule), np.maximum(runtime_s, bound_s))
@@ -113,12 +113,12 @@ def bounded_slowdown(schedule: Schedule, bound_s: int = BOUND_S) -> NDArray[np.f
     return bounded
 
 
-def makespan_s(schedule: Schedule) -> int:
+def makespan_s(schedule: ExecutedSchedule) -> int:
     """Latest end - earliest submit, s; 0 without jobs."""
     return int(schedule.end_s.max() - schedule.submit_s.min()) if len(schedule) else 0
 
 
-def utilization(schedule: Schedule) -> float:
+def utilization(schedule: ExecutedSchedule) -> float:
     """Used processor-seconds / (machine's processors * makespan); 0 without jobs."""
     used = float(np.sum(schedule.processors * (schedule.end_s - schedule.start_s)))
     return used / (schedule.capacity * makespan_s(schedule)) if used else 0.0
@@ -309,7 +309,7 @@ class Measures:
 
 
 def measure(
-    schedule: Schedule,
+    schedule: ExecutedSchedule,
     decision_ms: NDArray[np.float64],
     starts: StartAccuracy | None = None,
     predicted_s: NDArray[np.int64] | None = None,
@@ -323,7 +323,7 @@ def measure(
         predicted_s: (n_jobs,) int64, how long each was taken to run; 0: not known.
     """
     done = schedule.finished
-    ended = Schedule(
+    ended = ExecutedSchedule(
         schedule.capacity,
         schedule.submit_s[done],
         schedule.start_s[done],
@@ -352,7 +352,7 @@ def measure(
 
 
 def _by_size(
-    ended: Schedule,
+    ended: ExecutedSchedule,
     waits: NDArray[np.int64] | NDArray[np.float64],
     bounded: NDArray[np.float64],
 ) -> tuple[SizeClass, ...]:

@@ -26,7 +26,7 @@ from bridge.model.topology import Topology, fat_tree, regular
 from bridge.planning.placement.fabric import Fabric
 
 Nodes = NDArray[np.int32]
-Place = Callable[[Fabric, Nodes, int], Nodes]
+PlaceFunction = Callable[[Fabric, Nodes, int], Nodes]
 
 SHORTEST_S, LONGEST_S, LIMIT_S = 2, 40, 60
 TREES: dict[str, tuple[Topology, int]] = {
@@ -71,7 +71,7 @@ def best_fit(fabric: Fabric, idle: Nodes, size: int) -> Nodes:
     return np.array(sorted(taken), dtype=np.int32)
 
 
-PLACERS: dict[str, Place] = {"best-fit": best_fit, "compact": compact, "first": first}
+PLACERS: dict[str, PlaceFunction] = {"best-fit": best_fit, "compact": compact, "first": first}
 
 
 def easy(jobs: list[tuple[float, int, int]], nodes: int) -> Iterator[tuple[float, int, int]]:

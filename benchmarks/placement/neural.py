@@ -30,7 +30,7 @@ from bridge.training.curve import draw
 from bridge.training.windows import paper_fabric, stream
 
 Windows = list[tuple[Any, Any]]
-Place = Callable[[Any, Any, int], NodeSets]
+PlaceFunction = Callable[[Any, Any, int], NodeSets]
 
 FRESH_SEEDS = (2_000_001, 2_000_002)  # of streams that neither training nor its held-out part draws
 MOVES = (500, 600, 700, 800, 900, 1000)
@@ -43,7 +43,7 @@ class Bench:
         self.fabric, self.windows, self.seeds = fabric, windows, seeds
         self.first = self.total(lambda idle, sizes, _: fabric.tree.sequential(idle, sizes))[0]
 
-    def total(self, place: Place) -> tuple[float, float]:
+    def total(self, place: PlaceFunction) -> tuple[float, float]:
         """Mean cost of all windows together, and mean processor milliseconds of one."""
         cost = spent = 0.0
         for seed in range(self.seeds):
@@ -54,7 +54,7 @@ class Bench:
                 cost += float(self.fabric.costs(sets).sum())
         return cost / self.seeds, 1e3 * spent / self.seeds / len(self.windows)
 
-    def row(self, place: Place) -> dict[str, float]:
+    def row(self, place: PlaceFunction) -> dict[str, float]:
         """Cost against one job after the other, and milliseconds."""
         cost, spent = self.total(place)
         return {"to_sequential": round(cost / self.first, 5), "ms": round(spent, 3)}

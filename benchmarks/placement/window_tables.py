@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from paper_stream import Window, draw, windows
 
-from bridge.cli.bench_placement import PLACERS, Place, fabric_for
+from bridge.cli.bench_placement import PLACERS, PlaceFunction, fabric_for
 from bridge.planning.placement.contiguous_program import BySolver, by_cp_sat, by_scip
 from bridge.planning.placement.fabric import Fabric, Metric, NodeSets
 
@@ -31,7 +31,7 @@ SOLVED = ("contiguous-exact", "nsa-500", "compact-5ms")
 """Columns that stand beside the solver."""
 
 
-def columns() -> dict[str, Place]:
+def columns() -> dict[str, PlaceFunction]:
     """All placers there are; who is not built is left out."""
     return {
         column: PLACERS[name](number)
@@ -136,7 +136,7 @@ def run(
 
 def _windows(
     fabric: Fabric,
-    placers: dict[str, Place],
+    placers: dict[str, PlaceFunction],
     driver: str,
     rng: np.random.Generator,
     *,

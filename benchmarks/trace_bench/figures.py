@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.measures import Schedule, bounded_slowdown, wait_s
+from bridge.measures import ExecutedSchedule, bounded_slowdown, wait_s
 from bridge.sim.engine import Outcome
 from bridge.units import NEVER
 
@@ -109,7 +109,7 @@ def _starts(start_s: NDArray[np.int64], promise: NDArray[np.void]) -> Figures:
     }
 
 
-def _use(schedule: Schedule, done: NDArray[np.bool_]) -> Figures:
+def _use(schedule: ExecutedSchedule, done: NDArray[np.bool_]) -> Figures:
     """Utilisation over the whole time, while jobs came, and while any waited."""
     start_s, end_s = schedule.start_s[done], schedule.end_s[done]
     submit_s, processors = schedule.submit_s[done], schedule.processors[done]

@@ -29,7 +29,9 @@ from bridge.policies.place.contiguous import ContiguousExact
 from bridge.policies.place.neural import Neural
 from bridge.policies.place.neural_weights import NETWORKS
 
-Place = Callable[[Fabric, NDArray[np.int32], NDArray[np.int32], np.random.Generator], NodeSets]
+PlaceFunction = Callable[
+    [Fabric, NDArray[np.int32], NDArray[np.int32], np.random.Generator], NodeSets
+]
 
 _PODS: Final = {Metric.PAPER: 100, Metric.CODE: 40}
 _SWITCH: Final = 10
@@ -45,7 +47,7 @@ def _sequential(
     return fabric.tree.sequential(idle, sizes)
 
 
-PLACERS: Final[dict[str, Callable[[int | None], Place]]] = {
+PLACERS: Final[dict[str, Callable[[int | None], PlaceFunction]]] = {
     "sequential": lambda _: _sequential,
     "contiguous-exact": lambda _: ContiguousExact().place_jobs,
     "contiguous-cp-sat": lambda limit: BySolver(by_cp_sat, float(limit or 0)).place_jobs,
@@ -155,13 +157,13 @@ def _numbers(path: Path, number: int, row: dict[str, Any], key: str, least: int)
     return values
 
 
-def parse_placers(text: str) -> dict[str, Place]:
+def parse_placers(text: str) -> dict[str, PlaceFunction]:
     """Reads `a,b@number`.
 
     Raises:
         ConfigError: there is no such placer, or its number is none.
     """
-    placers: dict[str, Place] = {}
+    placers: dict[str, PlaceFunction] = {}
     for word in filter(None, (part.strip() for part in text.split(","))):
         name, at, number = word.partition("@")
         if name not in PLACERS:
@@ -198,7 +200,7 @@ def fabric_for(metric: Metric, topology: Topology | None, instances: list[Instan
 def measure(
     fabric: Fabric,
     instances: Iterable[Instance],
-    placers: dict[str, Place],
+    placers: dict[str, PlaceFunction],
     *,
     seed: int,
     bound: bool,

@@ -19,7 +19,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from bridge.measures import Schedule, wait_s
+from bridge.measures import ExecutedSchedule, wait_s
 from bridge.report.gantt import WAIT_CLASSES, WAIT_COLOURS, bars_of
 from bridge.report.run import Run
 from bridge.report.series import Series, busy_share, queue_length, time_span_s
@@ -83,7 +83,7 @@ def _time_unit(span_s: tuple[int, int]) -> tuple[int, str]:
 def _over_time(
     runs: Sequence[Run],
     span_s: tuple[int, int],
-    measure: Callable[[Schedule, tuple[int, int], int], Series],
+    measure: Callable[[ExecutedSchedule, tuple[int, int], int], Series],
     label: str,
     top: float | None,
 ) -> Figure:

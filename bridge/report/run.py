@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from bridge.core import HostlistFolder
 from bridge.measures import (
+    ExecutedSchedule,
     Measures,
-    Schedule,
     bounded_slowdown,
     slowdown,
     turnaround_s,
@@ -37,7 +37,7 @@ class Run:
 
     policy: str
     engine: str
-    schedule: Schedule
+    schedule: ExecutedSchedule
     measures: Measures
     node_names: tuple[str, ...]
     id: NDArray[np.object_]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.measures import Schedule, steps
+from bridge.measures import ExecutedSchedule, steps
 from bridge.units import NEVER
 
 
@@ -23,7 +23,7 @@ class Series:
     value: NDArray[np.float64]
 
 
-def time_span_s(*schedules: Schedule) -> tuple[int, int]:
+def time_span_s(*schedules: ExecutedSchedule) -> tuple[int, int]:
     """From the first submission to the last end of several schedules."""
     first = min(int(schedule.submit_s.min()) for schedule in schedules)
     last = first + 1
@@ -33,7 +33,7 @@ def time_span_s(*schedules: Schedule) -> tuple[int, int]:
     return first, last
 
 
-def busy_share(schedule: Schedule, span_s: tuple[int, int], points: int) -> Series:
+def busy_share(schedule: ExecutedSchedule, span_s: tuple[int, int], points: int) -> Series:
     """Share of the machine's processors in use, 1."""
     done = schedule.finished
     at_s, used = steps(schedule.start_s[done], schedule.end_s[done], schedule.processors[done])
@@ -41,7 +41,7 @@ def busy_share(schedule: Schedule, span_s: tuple[int, int], points: int) -> Seri
     return Series(series.edges_s, series.value / schedule.capacity)
 
 
-def queue_length(schedule: Schedule, span_s: tuple[int, int], points: int) -> Series:
+def queue_length(schedule: ExecutedSchedule, span_s: tuple[int, int], points: int) -> Series:
     """Jobs submitted and not yet started."""
     leaves_s = np.where(schedule.start_s == NEVER, span_s[1], schedule.start_s)
     at_s, length = steps(schedule.submit_s, leaves_s, np.ones(len(schedule), dtype=np.int64))

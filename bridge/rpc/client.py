@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The service from outside: a controller that asks it to decide, and an operator that asks it why.
 
-`RemoteDecider` speaks exactly as the plugin does: a hello, then deltas with the fates of earlier
+`RemoteDecider` speaks exactly as the plugin does: a hello, then deltas with the results of earlier
 decisions, everything if it is asked for; it keeps the announcements it was given.
 """
 
@@ -49,7 +49,7 @@ class _Announced:
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """A start the service decided, whose fate is to be told."""
+    """A start the service decided, whose result is to be told."""
 
     decision_id: int
     job_id: str
@@ -234,10 +234,10 @@ class RemoteDecider:
         request.removed_jobs.extend(gone)
         for job_id in self._announced.keys() - pending.keys():
             del self._announced[job_id]
-        self._report_fates(snapshot, request)
+        self._report_results(snapshot, request)
         self._pending, self._running = pending, holding
 
-    def _report_fates(self, snapshot: Snapshot, request: pb.CycleRequest) -> None:
+    def _report_results(self, snapshot: Snapshot, request: pb.CycleRequest) -> None:
         request.fates.extend(self._orders)
         self._orders = []
         if not self._starts:

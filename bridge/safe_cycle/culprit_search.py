@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bridge.model.snapshot import Snapshot
-from bridge.safe_cycle.exclusion import Kind, count, without
+from bridge.safe_cycle.exclusion import RowKind, count, without
 
 MOST_CYCLES = 300
 """That one search makes."""
@@ -42,7 +42,7 @@ class Spent(Exception):
 
 
 @dataclass
-class Search:
+class CulpritSearch:
     """One search.
 
     Attributes:
@@ -59,11 +59,13 @@ class Search:
     run: Run
     over: Callable[[], bool]
     most_together: int = 0
-    culprits: dict[Kind, set[int]] = field(default_factory=lambda: {kind: set() for kind in Kind})
+    culprits: dict[RowKind, set[int]] = field(
+        default_factory=lambda: {kind: set() for kind in RowKind}
+    )
     open: list[list[int]] = field(default_factory=list)
     general: bool = False
     cycles: int = 0
-    problems: dict[tuple[Kind, int], str] = field(default_factory=dict)
+    problems: dict[tuple[RowKind, int], str] = field(default_factory=dict)
     _problem: str = ""
 
     def look(self, snapshot: Snapshot, first: Sequence[Sequence[int]]) -> None:
@@ -89,7 +91,7 @@ class Search:
         asked.append(sorted(everyone, key=lambda row: (str(users[row]), row)))
         with contextlib.suppress(Spent):
             self._groups(snapshot, asked)
-            found = self.culprits[Kind.PENDING]
+            found = self.culprits[RowKind.PENDING]
             if len(found) > 1 and not self.general:  # have they somebody else in common?
                 rows, kept = sorted(found), set(found)
                 found.clear()
@@ -97,7 +99,7 @@ class Search:
                     found.update(kept)
 
     def _groups(self, snapshot: Snapshot, asked: list[list[int]]) -> None:
-        found = self.culprits[Kind.PENDING]
+        found = self.culprits[RowKind.PENDING]
         for at, group in enumerate(asked):
             try:
                 self._pending(snapshot, group)
@@ -122,15 +124,15 @@ class Search:
     def _of_kinds(self, snapshot: Snapshot, kept: set[int]) -> bool:
         """Whether some waiting jobs fail because of something else, which is found then."""
         pending = set(range(len(snapshot.jobs))) - kept
-        for kind in (Kind.ENDED, Kind.RUNNING, Kind.RESERVATION, Kind.NODE):
+        for kind in (RowKind.ENDED, RowKind.RUNNING, RowKind.RESERVATION, RowKind.NODE):
             size = count(snapshot, kind)
-            left_out = {Kind.PENDING: pending, kind: set(range(size))}
+            left_out = {RowKind.PENDING: pending, kind: set(range(size))}
             if not size or self._fails_without(snapshot, left_out):
                 continue
 
-            def fails(rows: list[int], kind: Kind = kind, size: int = size) -> bool:
+            def fails(rows: list[int], kind: RowKind = kind, size: int = size) -> bool:
                 others = set(range(size)).difference(rows)
-                return self._fails_without(snapshot, {Kind.PENDING: pending, kind: others})
+                return self._fails_without(snapshot, {RowKind.PENDING: pending, kind: others})
 
             self._halve(list(range(size)), fails, kind)
             if self.culprits[kind] and not self._fails(snapshot, kept):
@@ -139,8 +141,8 @@ class Search:
         return False
 
     def _pending(self, snapshot: Snapshot, group: list[int]) -> None:
-        found = self.culprits[Kind.PENDING]
-        self._halve(group, lambda rows: self._fails(snapshot, set(rows)), Kind.PENDING)
+        found = self.culprits[RowKind.PENDING]
+        self._halve(group, lambda rows: self._fails(snapshot, set(rows)), RowKind.PENDING)
         for _ in range(self.most_together + 1):
             rest = [row for row in group if row not in found]
             if not rest or not self._fails(snapshot, set(rest)):
@@ -152,11 +154,11 @@ class Search:
                     high = middle
                 else:
                     low = middle
-            self.problems[Kind.PENDING, rest[high - 1]] = self._problem
+            self.problems[RowKind.PENDING, rest[high - 1]] = self._problem
             found.add(rest[high - 1])
         self.general = True
 
-    def _halve(self, group: list[int], fails: Callable[[list[int]], bool], kind: Kind) -> None:
+    def _halve(self, group: list[int], fails: Callable[[list[int]], bool], kind: RowKind) -> None:
         """Rule 1; depth first, so that a culprit is found early."""
         waiting = [group] if group else []
         while waiting:
@@ -165,7 +167,7 @@ class Search:
                 if not fails(rows):
                     continue
             except Spent:
-                if kind is Kind.PENDING:
+                if kind is RowKind.PENDING:
                     self.open += [rows, *reversed(waiting)]
                 raise
             if len(rows) == 1:
@@ -178,13 +180,15 @@ class Search:
     def _fails(self, snapshot: Snapshot, kept: set[int]) -> bool:
         """Whether it fails with these waiting jobs only, but for the culprits of other kinds."""
         pending = set(range(len(snapshot.jobs))) - kept
-        return self._fails_without(snapshot, {Kind.PENDING: pending | self.culprits[Kind.PENDING]})
+        return self._fails_without(
+            snapshot, {RowKind.PENDING: pending | self.culprits[RowKind.PENDING]}
+        )
 
     def _fails_without(self, snapshot: Snapshot, rows: Any) -> bool:
         if self.cycles >= MOST_CYCLES or self.over():
             raise Spent
         self.cycles += 1
-        left_out = {kind: {*rows.get(kind, ()), *self.culprits[kind]} for kind in Kind}
+        left_out = {kind: {*rows.get(kind, ()), *self.culprits[kind]} for kind in RowKind}
         try:
             self.run(without(snapshot, left_out))
         except Exception as error:

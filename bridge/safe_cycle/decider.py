@@ -42,8 +42,8 @@ from bridge.model.site import NO_RULES, Site
 from bridge.model.snapshot import Snapshot
 from bridge.ports import Ask, Context, Environment, Policy, State, Telemetry
 from bridge.registry import PRESETS, build
-from bridge.safe_cycle.culprit_search import Search
-from bridge.safe_cycle.exclusion import Kind, mark_of, name_of, nothing, whole, without
+from bridge.safe_cycle.culprit_search import CulpritSearch
+from bridge.safe_cycle.exclusion import RowKind, mark_of, name_of, nothing, whole, without
 from bridge.safe_cycle.watchdog import Overtime
 
 _log = logging.getLogger(__name__)
@@ -54,14 +54,14 @@ RETRY_S = 3600
 MOST_SKIPPED = 64
 _SHARE = 4
 """If more than one job in so many is at fault, though none of them is alone, the policy is."""
-_CLOSED = (Kind.RUNNING, Kind.RESERVATION, Kind.NODE)
+_CLOSED = (RowKind.RUNNING, RowKind.RESERVATION, RowKind.NODE)
 _MOST_TEXT = 160
 _WORDS = {
-    Kind.PENDING: "job",
-    Kind.ENDED: "ended job",
-    Kind.RUNNING: "running job",
-    Kind.RESERVATION: "reservation",
-    Kind.NODE: "node",
+    RowKind.PENDING: "job",
+    RowKind.ENDED: "ended job",
+    RowKind.RUNNING: "running job",
+    RowKind.RESERVATION: "reservation",
+    RowKind.NODE: "node",
 }
 
 
@@ -112,18 +112,18 @@ class _Aside:
         rests: why the policy is not even tried until then; None: it is.
     """
 
-    known: dict[tuple[Kind, str], _Entry] = field(default_factory=dict)
+    known: dict[tuple[RowKind, str], _Entry] = field(default_factory=dict)
     open: list[set[str]] = field(default_factory=list)
     skip: int = 0
     skipped: int = 1
     rests: PolicyError | None = None
 
-    def rows(self, snapshot: Snapshot) -> dict[Kind, dict[int, str]]:
+    def rows(self, snapshot: Snapshot) -> dict[RowKind, dict[int, str]]:
         """Rows of a snapshot that are set aside, and why; forgets who left or has changed."""
-        found: dict[Kind, dict[int, str]] = {}
+        found: dict[RowKind, dict[int, str]] = {}
         if not self.known:
             return found
-        still: dict[tuple[Kind, str], _Entry] = {}
+        still: dict[tuple[RowKind, str], _Entry] = {}
         for kind in {kind for kind, _ in self.known}:
             wanted = {name: entry for (of, name), entry in self.known.items() if of is kind}
             for row, name in enumerate(_names(snapshot, kind)):
@@ -152,10 +152,10 @@ class _Aside:
         self.skip = self.skipped
 
 
-def _names(snapshot: Snapshot, kind: Kind) -> Iterable[str]:
-    if kind is Kind.NODE:
+def _names(snapshot: Snapshot, kind: RowKind) -> Iterable[str]:
+    if kind is RowKind.NODE:
         return snapshot.nodes.names
-    if kind is Kind.RESERVATION:
+    if kind is RowKind.RESERVATION:
         return [kept.name for kept in snapshot.reservations]
     tables = snapshot.jobs, snapshot.ended, snapshot.running
     names: list[str] = tables[kind].id.tolist()
@@ -286,7 +286,7 @@ class Decider:
         if aside.is_skipped(problem):
             return _Tried(None, problem, world)
         _log.error("%s; looking for what makes it fail", _one_line(str(problem)))
-        search = Search(
+        search = CulpritSearch(
             lambda some: self._run(policy, some, state, solver=False),
             over,
             most_together=len(world.jobs) if net else len(world.jobs) // _SHARE,
@@ -301,7 +301,7 @@ class Decider:
                 return _Tried(None, problem, world)
             return _Tried(_completed(snapshot, found, left), None, world)
         self._set_aside(snapshot, world, policy, search, aside)
-        culprits = search.culprits[Kind.PENDING]
+        culprits = search.culprits[RowKind.PENDING]
         aside.open = [{str(world.jobs.id[row]) for row in group} for group in search.open]
         if not net and (search.open or 2 * len(culprits) > len(world.jobs)):
             if not search.open:
@@ -309,11 +309,11 @@ class Decider:
                 aside.fruitless()
             return _Tried(None, problem, without(world, search.culprits))
         left = aside.rows(snapshot)
-        for row in search.culprits[Kind.ENDED]:
-            left.setdefault(Kind.ENDED, {})[row] = ""
+        for row in search.culprits[RowKind.ENDED]:
+            left.setdefault(RowKind.ENDED, {})[row] = ""
         for row in _rows_of(snapshot, set().union(*aside.open)):
             text = "set aside for this cycle: what makes planning fail is among some jobs"
-            left.setdefault(Kind.PENDING, {})[row] = text
+            left.setdefault(RowKind.PENDING, {})[row] = text
         rest = without(snapshot, left)
         again = self._problem(policy, rest, state)
         if isinstance(again, PolicyError) and self.environment.solver is not None:
@@ -380,16 +380,21 @@ class Decider:
                 _log.error("nothing is learnt of %d jobs that ended: %s", len(world.ended), error)
 
     def _set_aside(
-        self, snapshot: Snapshot, world: Snapshot, policy: Policy, search: Search, aside: _Aside
+        self,
+        snapshot: Snapshot,
+        world: Snapshot,
+        policy: Policy,
+        search: CulpritSearch,
+        aside: _Aside,
     ) -> None:
         for kind, rows in search.culprits.items():
-            there = world if kind in (Kind.PENDING, Kind.ENDED) else snapshot
+            there = world if kind in (RowKind.PENDING, RowKind.ENDED) else snapshot
             for row in sorted(rows):
                 name = name_of(there, kind, row)
                 why = _one_line(search.problems.get((kind, row), ""))
                 what = f"{_WORDS[kind]} {name!r}"
                 _log.error("policy %s sets aside %s: %s", policy.name, what, why)
-                if kind is Kind.ENDED:
+                if kind is RowKind.ENDED:
                     continue
                 text = (
                     f"set aside: policy {policy.name} fails with it ({why}); tried again when it,"
@@ -399,7 +404,7 @@ class Decider:
                 aside.known[kind, name] = entry
 
 
-def _closes_all(search: Search, plan: Plan) -> bool:
+def _closes_all(search: CulpritSearch, plan: Plan) -> bool:
     """Whether nodes were closed to have this plan, and it has a start for nobody."""
     closed = any(search.culprits[kind] for kind in _CLOSED)
     return closed and not len(plan.starts_now) and not len(plan.planned)
@@ -428,13 +433,13 @@ def _rows_of(world: Snapshot, ids: set[str]) -> list[int]:
 
 
 def _completed(
-    snapshot: Snapshot, result: CycleResult, left: Mapping[Kind, Mapping[int, str]]
+    snapshot: Snapshot, result: CycleResult, left: Mapping[RowKind, Mapping[int, str]]
 ) -> CycleResult:
     """A result for the world without some, as one for the world."""
     if not any(left.values()):
         return result
     reasons = {
-        row: Reason(ReasonCode.OTHER, text) for row, text in left.get(Kind.PENDING, {}).items()
+        row: Reason(ReasonCode.OTHER, text) for row, text in left.get(RowKind.PENDING, {}).items()
     }
     plan = whole(snapshot, result.plan, reasons)
     counts = ", ".join(

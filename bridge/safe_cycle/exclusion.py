@@ -29,7 +29,7 @@ from bridge.units import DAY_S, NEVER
 FAR_S = 365 * DAY_S
 
 
-class Kind(IntEnum):
+class RowKind(IntEnum):
     """What a suspect is a row of."""
 
     PENDING = 0
@@ -39,7 +39,7 @@ class Kind(IntEnum):
     NODE = 4
 
 
-Rows = Mapping[Kind, Iterable[int]]
+Rows = Mapping[RowKind, Iterable[int]]
 """Suspects, by kind."""
 
 _OF_NO_REQUEST = frozenset(
@@ -49,33 +49,33 @@ _OF_NO_REQUEST = frozenset(
 _CLOSED = "closed: planning failed with it"
 
 
-def count(snapshot: Snapshot, kind: Kind) -> int:
+def count(snapshot: Snapshot, kind: RowKind) -> int:
     """How many rows of a kind there are."""
     tables = snapshot.jobs, snapshot.ended, snapshot.running, snapshot.reservations, snapshot.nodes
     return len(tables[kind])
 
 
-def name_of(snapshot: Snapshot, kind: Kind, row: int) -> str:
+def name_of(snapshot: Snapshot, kind: RowKind, row: int) -> str:
     """What a suspect is called."""
-    if kind is Kind.NODE:
+    if kind is RowKind.NODE:
         return snapshot.nodes.names[row]
-    if kind is Kind.RESERVATION:
+    if kind is RowKind.RESERVATION:
         return snapshot.reservations[row].name
     tables = snapshot.jobs, snapshot.ended, snapshot.running
     return str(tables[kind].id[row])
 
 
-def mark_of(snapshot: Snapshot, kind: Kind, row: int) -> str:
+def mark_of(snapshot: Snapshot, kind: RowKind, row: int) -> str:
     """What a suspect is like: another text means that it, or its partition, has changed."""
-    if kind is Kind.NODE:
+    if kind is RowKind.NODE:
         nodes = snapshot.nodes
         return repr((nodes.capacity[row].tolist(), sorted(nodes.features[row])))
-    if kind is Kind.RESERVATION:
+    if kind is RowKind.RESERVATION:
         return repr(_plain(snapshot.reservations[row]))
-    if kind is Kind.PENDING:
+    if kind is RowKind.PENDING:
         own = [_plain(snapshot.partitions[at]) for at in snapshot.jobs.partitions[row]]
         return repr((_row(snapshot.jobs, row, _OF_NO_REQUEST), own))
-    if kind is Kind.ENDED:
+    if kind is RowKind.ENDED:
         return repr(_row(snapshot.ended, row, frozenset()))
     running = snapshot.running
     held = slice(int(running.indptr[row]), int(running.indptr[row + 1]))
@@ -105,20 +105,20 @@ def without(snapshot: Snapshot, suspects: Rows) -> Snapshot:
     """The world without some of its rows."""
     if not suspects:
         return snapshot
-    rows = {kind: np.array(sorted(suspects.get(kind, ())), dtype=np.intp) for kind in Kind}
+    rows = {kind: np.array(sorted(suspects.get(kind, ())), dtype=np.intp) for kind in RowKind}
     closed = np.zeros(len(snapshot.nodes), dtype=bool)
     changed: dict[str, Any] = {}
-    if len(rows[Kind.PENDING]):
-        changed["jobs"] = _left(snapshot.jobs, rows[Kind.PENDING])
-    if len(rows[Kind.ENDED]):
-        changed["ended"] = _left(snapshot.ended, rows[Kind.ENDED])
-    closed[rows[Kind.NODE]] = True
-    if len(rows[Kind.RUNNING]):
-        changed["running"] = _quiet_running(snapshot, rows[Kind.RUNNING], closed)
-    if len(rows[Kind.RESERVATION]):
+    if len(rows[RowKind.PENDING]):
+        changed["jobs"] = _left(snapshot.jobs, rows[RowKind.PENDING])
+    if len(rows[RowKind.ENDED]):
+        changed["ended"] = _left(snapshot.ended, rows[RowKind.ENDED])
+    closed[rows[RowKind.NODE]] = True
+    if len(rows[RowKind.RUNNING]):
+        changed["running"] = _quiet_running(snapshot, rows[RowKind.RUNNING], closed)
+    if len(rows[RowKind.RESERVATION]):
         kept = list(snapshot.reservations)
         total = snapshot.licence_total.copy()
-        for at in rows[Kind.RESERVATION].tolist():
+        for at in rows[RowKind.RESERVATION].tolist():
             closed[kept[at].nodes] = True
             if len(kept[at].licences):
                 total = np.maximum(total - np.maximum(kept[at].licences, 0), 0)

@@ -63,7 +63,7 @@ from bridge.service.signals import Ended, Signals, leave
 from bridge.service.telemetry import Metrics
 from bridge.solver_process import ChildSolver
 from bridge.state.accuracy import Changes
-from bridge.state.announced_starts import Kept
+from bridge.state.announced_starts import StartRecords
 from bridge.state.store import Store
 
 _log = logging.getLogger(__name__)
@@ -223,7 +223,7 @@ class Service:
             switch=self._switch,
             service=self._name,
             failures=lambda: self._decider.failures,
-            accuracy=store.accuracy if store is not None else Kept,
+            accuracy=store.accuracy if store is not None else StartRecords,
             record=self._recorded,
             metrics=self._metrics.page,
             refused=self._metrics.gate_refused,
@@ -426,7 +426,7 @@ class _Meter:
     def cycle(self, report: CycleReport) -> None:
         metrics = self._metrics
         for (outcome, code), count in report.outcomes.items():
-            metrics.fate(outcome, code, count)
+            metrics.decision_result(outcome, code, count)
         if report.status is not None:
             self._status = report.status
         if report.published is None or report.decisions is None:

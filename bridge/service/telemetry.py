@@ -197,7 +197,7 @@ class Metrics:
         self._decisions = Counter(
             "schedbridge_decisions", "Decisions sent", ["kind"], registry=registry
         )
-        self._fates = Counter(
+        self._decision_results = Counter(
             "schedbridge_fates", "What became of them", ["outcome", "code"], registry=registry
         )
         self._failures = Counter(
@@ -296,9 +296,9 @@ class Metrics:
         """Notes decisions sent."""
         self._decisions.labels(kind).inc(count)
 
-    def fate(self, outcome: str, code: int, count: int = 1) -> None:
+    def decision_result(self, outcome: str, code: int, count: int = 1) -> None:
         """Notes what became of decisions."""
-        self._fates.labels(outcome, str(code)).inc(count)
+        self._decision_results.labels(outcome, str(code)).inc(count)
 
     def started(self, partition: str, error_s: int) -> None:
         """Notes a start that had been announced, and how far off it was."""

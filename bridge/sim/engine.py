@@ -14,7 +14,7 @@ Rules
        time that they took (`decision_s` None).
     6. Where decisions take time, what one starts begins so much later: whole seconds later as an
        event, in which time jobs end and arrive but nothing else is decided; the rest, less than a
-       second, is added to the jobs' waits (`Schedule.lag_s`), not to any event.
+       second, is added to the jobs' waits (`ExecutedSchedule.lag_s`), not to any event.
     7. Decisions that nobody's coming or going asked for (rule 3) come at growing distances when
        they change nothing: after the fourth the next is 2 s away at least, then 4, 8 and so on.
 """
@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.measures import Schedule
+from bridge.measures import ExecutedSchedule
 from bridge.model.job import Ending
 from bridge.model.plan import Plan
 from bridge.planning.eligibility.leaf_switches import next_change_s
@@ -80,7 +80,7 @@ class Outcome:
 
     workload: Workload
     system: System
-    schedule: Schedule
+    schedule: ExecutedSchedule
     indptr: NDArray[np.int64]
     nodes: NDArray[np.int32]
     cancelled: NDArray[np.bool_]
@@ -207,7 +207,7 @@ class _Run:
         return Outcome(
             workload,
             self.system,
-            Schedule(
+            ExecutedSchedule(
                 self.system.processors,
                 workload.submit_s,
                 self.start_s,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.core import UNLIMITED, map_counts, replay_counts
-from bridge.measures import Schedule
+from bridge.measures import ExecutedSchedule
 from bridge.model.policy import PolicySpec
 from bridge.sim.engine import Outcome
 from bridge.sim.system import System
@@ -106,7 +106,7 @@ def outcome_of(
     return Outcome(
         workload,
         system,
-        Schedule(system.processors, workload.submit_s, start_s, end_s, workload.processors),
+        ExecutedSchedule(system.processors, workload.submit_s, start_s, end_s, workload.processors),
         indptr,
         nodes,
         cancelled=np.zeros(n_jobs, dtype=bool),

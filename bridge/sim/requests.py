@@ -52,7 +52,7 @@ def requests(workload: Workload, system: System) -> JobTable:
             holder[:, 1] = -(-workload.memory_kib // _MIB_KIB)
         min_nodes, max_nodes = ones, np.minimum(workload.processors, len(system.nodes))
         tasks = workload.processors
-    asked = _Asked(workload, system)
+    asked = _NodeRequests(workload, system)
     if asked.known:
         min_nodes = max_nodes = asked.nodes
     return JobTable(
@@ -87,7 +87,7 @@ def requests(workload: Workload, system: System) -> JobTable:
     )
 
 
-class _Asked:
+class _NodeRequests:
     """What the jobs asked for by nodes, as columns; without such a field, nothing.
 
     Attributes:

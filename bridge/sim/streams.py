@@ -53,7 +53,7 @@ _JITTER_S: Final = 120
 
 
 @dataclass(frozen=True)
-class Kind:
+class ApplicationKind:
     """Jobs that ask alike, more or less.
 
     Attributes:
@@ -87,7 +87,7 @@ class Mix:
     users: int
     applications: int
     session: float
-    kinds: tuple[Kind, ...]
+    kinds: tuple[ApplicationKind, ...]
 
 
 MIXES: Final = MappingProxyType(
@@ -99,10 +99,10 @@ MIXES: Final = MappingProxyType(
             applications=240,
             session=6.0,
             kinds=(
-                Kind(0.35, (1, 1), (1, 8), (256, 2000)),
-                Kind(0.25, (1, 16), (1, 16), (256, 1000)),
-                Kind(0.30, (1, 8), (1, 8), (256, 1500), (("gpu", 2),)),
-                Kind(0.10, (1, 4), (1, 8), (256, 1500), (("mic", 2),)),
+                ApplicationKind(0.35, (1, 1), (1, 8), (256, 2000)),
+                ApplicationKind(0.25, (1, 16), (1, 16), (256, 1000)),
+                ApplicationKind(0.30, (1, 8), (1, 8), (256, 1500), (("gpu", 2),)),
+                ApplicationKind(0.10, (1, 4), (1, 8), (256, 1500), (("mic", 2),)),
             ),
         ),
         "kit": Mix(
@@ -112,9 +112,9 @@ MIXES: Final = MappingProxyType(
             applications=500,
             session=3.0,
             kinds=(
-                Kind(0.25, (1, 1), (1, 16), (500, 3200)),
-                Kind(0.69, (1, 256), (20, 20), (500, 3200)),
-                Kind(0.06, (1, 4), (4, 32), (4000, 20_000), (("gpu", 4),)),
+                ApplicationKind(0.25, (1, 1), (1, 16), (500, 3200)),
+                ApplicationKind(0.69, (1, 256), (20, 20), (500, 3200)),
+                ApplicationKind(0.06, (1, 4), (4, 32), (4000, 20_000), (("gpu", 4),)),
             ),
         ),
     }

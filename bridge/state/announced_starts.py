@@ -109,7 +109,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Kept:
+class StartRecords:
     """All that is told of the records: sums, and no job by name.
 
     Attributes:
@@ -218,7 +218,7 @@ def prune(database: sqlite3.Connection, now_s: int, keep_days: int) -> None:
 
 def summarise(
     database: sqlite3.Connection, now_s: int, keep_days: int, waiting_promised: int
-) -> Kept:
+) -> StartRecords:
     """Judges all that is kept. O(starts): a million take two seconds."""
     now_s = now_s or latest_s(database)
     names, rows = _read(database)
@@ -235,7 +235,7 @@ def summarise(
     for code, name in enumerate(names):
         points += _points(name, rows[rows["partition"] == code], step_s)
     points.sort(key=lambda point: (point.from_s, point.partition))
-    return Kept(now_s, since_s, keep_days, waiting_promised, lines, points, step_s)
+    return StartRecords(now_s, since_s, keep_days, waiting_promised, lines, points, step_s)
 
 
 def _read(database: sqlite3.Connection) -> tuple[list[str], NDArray[np.void]]:

@@ -20,7 +20,7 @@ from bridge.ports import State
 
 _log = logging.getLogger(__name__)
 
-Lessons = dict[tuple[str, str], list[int] | None]
+PredictorRecords = dict[tuple[str, str], list[int] | None]
 """Predictor and key, and what is known under it; None: nothing any more."""
 
 _MOST = 2**53
@@ -30,7 +30,7 @@ SCHEMA = """CREATE TABLE IF NOT EXISTS learnt (predictor TEXT NOT NULL, key TEXT
     value TEXT NOT NULL, PRIMARY KEY (predictor, key));"""
 
 
-def fresh(state: State, saved: State) -> Lessons:
+def fresh(state: State, saved: State) -> PredictorRecords:
     """What is known otherwise than it was saved."""
     return {
         (predictor, key): value
@@ -39,7 +39,7 @@ def fresh(state: State, saved: State) -> Lessons:
     }
 
 
-def everything(state: State) -> Lessons:
+def everything(state: State) -> PredictorRecords:
     """All that is known."""
     return fresh(state, State())
 
@@ -54,19 +54,25 @@ def join(learnt: Mapping[str, Learnt], late: Mapping[str, Learnt]) -> dict[str, 
     return found
 
 
-def keep_lessons(database: sqlite3.Connection, lessons: Lessons) -> None:
+def write_predictor_records(
+    database: sqlite3.Connection, predictor_records: PredictorRecords
+) -> None:
     """Writes what changed."""
     database.executemany(
         "DELETE FROM learnt WHERE predictor = ? AND key = ?",
-        [which for which, value in lessons.items() if value is None],
+        [which for which, value in predictor_records.items() if value is None],
     )
     database.executemany(
         "INSERT OR REPLACE INTO learnt VALUES (?, ?, ?)",
-        [(*which, json.dumps(value)) for which, value in lessons.items() if value is not None],
+        [
+            (*which, json.dumps(value))
+            for which, value in predictor_records.items()
+            if value is not None
+        ],
     )
 
 
-def read_lessons(database: sqlite3.Connection) -> dict[str, dict[str, list[int]]]:
+def read_predictor_records(database: sqlite3.Connection) -> dict[str, dict[str, list[int]]]:
     """All that is known, what changed last at the end; what cannot be read is left out."""
     found: dict[str, dict[str, list[int]]] = {}
     damaged = 0

@@ -49,7 +49,7 @@ from bridge.ports import Promises, State
 from bridge.state.accuracy import Announced, Changes, Happened, Record, Waiting
 from bridge.state.announced_starts import (
     MOST_S,
-    Kept,
+    StartRecords,
     is_known,
     keep_promises,
     keep_records,
@@ -70,12 +70,12 @@ from bridge.state.memory_file import (
     transaction,
 )
 from bridge.state.predictor_store import (
-    Lessons,
+    PredictorRecords,
     everything,
     fresh,
     join,
-    keep_lessons,
-    read_lessons,
+    read_predictor_records,
+    write_predictor_records,
 )
 
 _log = logging.getLogger(__name__)
@@ -114,7 +114,7 @@ CHEAP_S = 0.05
 at most that often, too."""
 
 Told = Callable[[Changes], None]
-_Item = Happened | dict[str, Any] | KeptPlan | tuple[Lessons] | Future[Kept] | None
+_Item = Happened | dict[str, Any] | KeptPlan | tuple[PredictorRecords] | Future[StartRecords] | None
 """What happened; what policies remember; what was learnt; a question; or the end."""
 
 
@@ -200,7 +200,7 @@ class Store:
             self._saved = time.monotonic()
             self._save()
 
-    def accuracy(self, timeout_s: float = 8.0) -> Kept:
+    def accuracy(self, timeout_s: float = 8.0) -> StartRecords:
         """How announced starts came true, all that happened until now included.
 
         Raises:
@@ -209,7 +209,7 @@ class Store:
         if not self._asking.acquire(timeout=timeout_s / 100):
             raise Slow("others wait for the records of starts: try again in a moment")
         try:
-            answer: Future[Kept] = Future()
+            answer: Future[StartRecords] = Future()
             self._queue.put(answer)
             self._hurry.set()
             return answer.result(timeout_s)
@@ -238,8 +238,8 @@ class Store:
             return  # nothing has been planned: what the file says, opened or not, still holds
         self._queue.put({"by": promises.by, "planned_start_s": dict(promises.start_s)})
         wanted, self._everything = self._everything, False
-        if lessons := everything(state) if wanted else fresh(state, self._handed):
-            self._queue.put((lessons,))
+        if predictor_records := everything(state) if wanted else fresh(state, self._handed):
+            self._queue.put((predictor_records,))
         self._handed = state
         self._queue.put(kept if isinstance(kept, KeptPlan) else KeptPlan((), {}))
 
@@ -296,7 +296,7 @@ class Store:
             if isinstance(item, dict):
                 scribe.memory = json.dumps(item)
             elif isinstance(item, tuple):
-                scribe.lessons |= item[0]
+                scribe.predictor_records |= item[0]
             elif isinstance(item, KeptPlan):
                 scribe.plan = item
             elif isinstance(item, Happened):
@@ -323,7 +323,7 @@ class Store:
             self._retry_s = RETRY_S[0]
             _log.info("memory %s is written again", self.path)
 
-    def _answer(self, answer: Future[Kept]) -> None:
+    def _answer(self, answer: Future[StartRecords]) -> None:
         try:
             answer.set_result(self._scribe.kept())
         except Exception as error:
@@ -428,12 +428,12 @@ class _Scribe:
         self._since_s = _whole_number(_value(database, "since_s")) or latest_s(database)
         self._since_written = self._since_s
         self._pruned = float("-inf")
-        self._kept: Kept | None = None
+        self._kept: StartRecords | None = None
         self._fresh_until = float("-inf")
         self.memory = _value(database, "policies").decode(errors="replace")
-        self._learnt = read_lessons(database)
-        self.lessons: Lessons = {}
-        self._taught: Lessons = {}
+        self._learnt = read_predictor_records(database)
+        self.predictor_records: PredictorRecords = {}
+        self._stored_records: PredictorRecords = {}
         self._written = self.memory
         self.plan: KeptPlan | None = None
         self.plan_bytes = _value(database, "plan")
@@ -454,7 +454,7 @@ class _Scribe:
         for event in before.missed or ():
             self.follow(event)
         self._now_s = max(self._now_s, before._now_s)
-        self.lessons = before._taught | before.lessons
+        self.predictor_records = before._stored_records | before.predictor_records
         if before.memory:  # policies have planned since
             self.memory, self.plan, self.plan_bytes = before.memory, before.plan, before.plan_bytes
 
@@ -528,9 +528,9 @@ class _Scribe:
         """
         waiting = self._waiting
         prunes = self._now_s and time.monotonic() - self._pruned >= PRUNE_EVERY_S
-        if not (self._touched or self._started or self._gone or self.lessons or prunes) and (
-            (self.memory, self.plan_bytes) == (self._written, self._plan_written)
-        ):
+        if not (
+            self._touched or self._started or self._gone or self.predictor_records or prunes
+        ) and ((self.memory, self.plan_bytes) == (self._written, self._plan_written)):
             return False
         database = self.database
         with transaction(database):
@@ -546,7 +546,7 @@ class _Scribe:
                 _keep(database, "policies", self.memory)
             if self.plan_bytes != self._plan_written:
                 _keep(database, "plan", self.plan_bytes)
-            keep_lessons(database, self.lessons)
+            write_predictor_records(database, self.predictor_records)
             if prunes or self._since_s != self._since_written:
                 _keep(database, "since_s", str(self._since_s))
             if prunes:
@@ -555,14 +555,14 @@ class _Scribe:
         self._started.clear()
         self._gone.clear()
         if self.missed is not None:
-            self._taught |= self.lessons
-        self.lessons = {}
+            self._stored_records |= self.predictor_records
+        self.predictor_records = {}
         self._written, self._plan_written = self.memory, self.plan_bytes
         self._since_written = self._since_s
         self._pruned = time.monotonic() if prunes else self._pruned
         return True
 
-    def kept(self) -> Kept:
+    def kept(self) -> StartRecords:
         """Judges the records, or tells again what was found a moment ago."""
         if self._kept is None or time.monotonic() > self._fresh_until:
             began = time.thread_time()

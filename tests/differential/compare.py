@@ -180,16 +180,16 @@ def _pairs(stock: tuple[Job, ...], bridge: tuple[Job, ...]) -> list[tuple[Job, J
     pairs = list(zip(stock, bridge, strict=True))
     for array in {job.array for job in stock} - {None}:
         at = [row for row, (theirs, _) in enumerate(pairs) if theirs.array == array]
-        theirs = sorted((pairs[row][0] for row in at), key=_fate)
-        ours = sorted((pairs[row][1] for row in at), key=_fate)
-        alike = [_fate(job)[:4] for job in theirs] == [_fate(job)[:4] for job in ours]
+        theirs = sorted((pairs[row][0] for row in at), key=_outcome_key)
+        ours = sorted((pairs[row][1] for row in at), key=_outcome_key)
+        alike = [_outcome_key(job)[:4] for job in theirs] == [_outcome_key(job)[:4] for job in ours]
         if alike and all(job.state == "RUNNING" or job.kind == "waiting" for job in theirs + ours):
             for row, pair in zip(at, zip(theirs, ours, strict=True), strict=True):
                 pairs[row] = pair
     return pairs
 
 
-def _fate(job: Job) -> tuple[str, int, int, str, str, float]:
+def _outcome_key(job: Job) -> tuple[str, int, int, str, str, float]:
     return job.kind, job.nodes, job.cpus, job.tres, job.placement, job.started_s or 0.0
 
 

@@ -248,10 +248,10 @@ class Episode:
             job_cells(job, self.clock_s)
         ids = [*published.snapshot.jobs.id, *published.snapshot.running.id]
         if ids:
-            nearest = self._nearest if self.rng.random() < 0.25 else None
-            explain(published, self.rng.choice(ids), nearest)
+            asked = self._what_if if self.rng.random() < 0.25 else None
+            explain(published, self.rng.choice(ids), asked)
 
-    def _nearest(self, published, row):
+    def _what_if(self, published, row):
         """As the service finds it, but for its net: what is wrong is a fault here."""
         stage = POLICIES[self.preset].plan
         return what_if(published.snapshot, published.plan, row, conditions_of(stage, self.site))

@@ -231,8 +231,8 @@ def test_the_service_records_what_the_simulator_sees(home):
 def test_short_jobs_that_nobody_saw_running_have_started(home, schedbridge):
     with a_service(home):
         (reply,) = report(home, a_full([wide("1"), wide("2")]), epoch=1)
-        fate = pb.Fate(decision_id=reply.decisions[0].id, job_id="1", outcome=pb.OUTCOME_APPLIED)
-        report(home, a_delta(1, now_s=NOW_S + 9, fates=[fate], removed_jobs=["1"]))
+        result = pb.Fate(decision_id=reply.decisions[0].id, job_id="1", outcome=pb.OUTCOME_APPLIED)
+        report(home, a_delta(1, now_s=NOW_S + 9, fates=[result], removed_jobs=["1"]))
         line = eventually(
             lambda: by_period(json.loads(schedbridge("--json")[1]))["PERIOD_ALL", "batch"],
             lambda line: line["promised"] > 1,

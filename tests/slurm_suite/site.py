@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The two clusters as Slurm's tests find them; they differ in SchedulerType and its parameters.
 
-Layouts:
+LayoutOptions:
 
     standing   for the tests in expect, which take the cluster as it is: 8 equal nodes of 2 sockets
                x 2 cores with 2 GPUs each, accounting with limits and QOS, licences

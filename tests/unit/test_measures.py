@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from bridge.measures import (
-    Schedule,
+    ExecutedSchedule,
     bounded_slowdown,
     makespan_s,
     measure,
@@ -20,7 +20,7 @@ from bridge.units import NEVER
 def a_schedule(*jobs, capacity=4):
     """Jobs as (submit_s, start_s, end_s, processors)."""
     columns = np.array(jobs, dtype=np.int64).reshape(-1, 4)
-    return Schedule(capacity, *columns.T)
+    return ExecutedSchedule(capacity, *columns.T)
 
 
 # A 100 s job that waited 50 s, and a 2 s job that waited 18 s.

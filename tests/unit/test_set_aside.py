@@ -20,7 +20,7 @@ from bridge.planning.prediction.apply_predictions import as_planned, real_starts
 from bridge.ports import Foreseen, Planned, Promises, State
 from bridge.registry import PRESETS, build, parse_policy
 from bridge.safe_cycle.decider import MOST_SKIPPED, RETRY_S, Decider
-from bridge.safe_cycle.exclusion import Kind, count, whole, without
+from bridge.safe_cycle.exclusion import RowKind, count, whole, without
 from bridge.units import NEVER
 from tests.builders import a_job, a_reservation, a_running_job, a_snapshot
 from tests.cycles import a_site, check
@@ -502,18 +502,18 @@ class TestWithout:
         snapshot = random_world(seed, chunks=seed % 2 == 0)
         rows = {
             kind: set(np.flatnonzero(dice.random(count(snapshot, kind)) < 0.3).tolist())
-            for kind in Kind
+            for kind in RowKind
         }
         world = without(snapshot, rows)
         plan = Decider(build(PRESETS["conservative"])).decide(world)
         assert check(world, plan) == ()
         reason = Reason(ReasonCode.OTHER, "set aside")
-        full = whole(snapshot, plan, dict.fromkeys(rows[Kind.PENDING], reason))
+        full = whole(snapshot, plan, dict.fromkeys(rows[RowKind.PENDING], reason))
         assert check(snapshot, full) == ()
 
     def test_a_reservation_s_nodes_are_closed(self):
         snapshot = a_snapshot(
             nodes=4, jobs=[a_job(nodes=1)] * 4, reservations=[a_reservation((0, 1), 0, 100)]
         )()
-        world = without(snapshot, {Kind.RESERVATION: {0}})
+        world = without(snapshot, {RowKind.RESERVATION: {0}})
         assert world.nodes.usable.tolist() == [False, False, True, True]

@@ -31,7 +31,7 @@ def page(metrics):
 def test_every_metric_is_in_the_documented_table(metrics):
     metrics.gate_refused("controller.socket", "user")
     metrics.decided("start", 1)
-    metrics.fate("refused", 2015)
+    metrics.decision_result("refused", 2015)
     metrics.started("batch", 1)
     metrics.announcements_changed(1, 0)
     metrics.run_times("last-two", (1, 0, 5, 0.5))

@@ -44,9 +44,9 @@ from bridge.model.job import Hold, WidthRule
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.snapshot import Partition, Snapshot
 from bridge.planning.eligibility.leaf_switches import (
-    Asked,
     Leaves,
     Load,
+    SwitchRequest,
     announced_until_s,
     pending,
     unions,
@@ -90,7 +90,7 @@ class Eligibility:
         self._pending = pending(snapshot)
         self._wishes = bool(self._pending.any())
         self._until = announced_until_s(snapshot) if self._wishes else None
-        self._asked: dict[tuple[object, ...], Asked] = {}
+        self._asked: dict[tuple[object, ...], SwitchRequest] = {}
         self._unions: dict[tuple[object, ...], list[int]] = {}
 
     def alternatives(self, rows: NDArray[np.int64]) -> list[tuple[Alternative, ...] | Reason]:

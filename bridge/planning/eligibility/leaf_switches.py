@@ -170,7 +170,7 @@ class Leaves:
 
 
 @dataclass(frozen=True)
-class Asked:
+class SwitchRequest:
     """What a job needs of the nodes of a union.
 
     Attributes:
@@ -201,7 +201,7 @@ class Load:
         self.release_s = np.full(len(nodes), snapshot.now_s, dtype=np.int64)
         np.maximum.at(self.release_s, running.nodes, ends)
 
-    def asked(self, job: int, min_nodes: int) -> Asked:
+    def asked(self, job: int, min_nodes: int) -> SwitchRequest:
         """What a job needs, and what of it nodes can give.
 
         Args:
@@ -213,7 +213,7 @@ class Load:
         free = np.where(self._idle, idle, 0)
         if not jobs.exclusive[job]:
             free = np.minimum(_units(self._free, jobs, job), idle)
-        return Asked(int(jobs.tasks[job]) or min_nodes, min_nodes, idle, free)
+        return SwitchRequest(int(jobs.tasks[job]) or min_nodes, min_nodes, idle, free)
 
 
 def _units(room: NDArray[np.int64], jobs: JobTable, job: int) -> NDArray[np.int64]:
@@ -235,7 +235,7 @@ def _units(room: NDArray[np.int64], jobs: JobTable, job: int) -> NDArray[np.int6
 def unions(
     leaves: Leaves,
     mask: NDArray[np.bool_],
-    asked: Asked,
+    asked: SwitchRequest,
     *,
     most: int,
     required: Sequence[int],
@@ -265,13 +265,13 @@ def unions(
         if start_s < now_s + length_s:
             free[shut], release_s[shut] = 0, np.maximum(release_s[shut], end_s)
     idle = np.where(mask, asked.on_idle, 0)
-    rooms = _Rooms(leaves, free, idle, release_s, now_s)
+    capacity = _LeafCapacity(leaves, free, idle, release_s, now_s)
     found: dict[tuple[int, ...], tuple[int, int, int]] = {}
     for fabric in range(leaves.n_fabrics):
         if len(fixed) and leaves.fabric[fixed[0]] != fabric:
             continue
-        members = np.flatnonzero((leaves.fabric == fabric) & rooms.ever)
-        for union, rank in rooms.choose(members, fixed, most, asked):
+        members = np.flatnonzero((leaves.fabric == fabric) & capacity.ever)
+        for union, rank in capacity.choose(members, fixed, most, asked):
             found.setdefault(union, rank)
     ranked = sorted(found, key=lambda union: (found[union], union))[:MOST_UNIONS]
     chosen = np.zeros((len(ranked), len(leaves.fabric) + 1), dtype=bool)
@@ -280,7 +280,7 @@ def unions(
     return [mask & those[leaves.of_node] for those in chosen]  # -1, on no switch: the last, no one
 
 
-class _Rooms:
+class _LeafCapacity:
     """How many units, and nodes, there are on every leaf switch at some instants."""
 
     def __init__(
@@ -313,7 +313,7 @@ class _Rooms:
         self.ever = self.units[-1] > 0
 
     def choose(
-        self, members: NDArray[np.int64], fixed: NDArray[np.int64], most: int, asked: Asked
+        self, members: NDArray[np.int64], fixed: NDArray[np.int64], most: int, asked: SwitchRequest
     ) -> Iterator[tuple[tuple[int, ...], tuple[int, int, int]]]:
         """Unions within one fabric, with when they have room, below how many switches, and spare.
 
@@ -354,7 +354,7 @@ class _Rooms:
         left: int,
         *,
         when: int,
-        asked: Asked,
+        asked: SwitchRequest,
     ) -> tuple[int, ...]:
         """A leaf switch with its neighbours, if they have room enough, else with the roomiest."""
         rest, centre, above = np.delete(others, seed), others[seed], self._leaves.above
@@ -366,7 +366,7 @@ class _Rooms:
         return tuple(np.sort(union).tolist())
 
     def _enough(
-        self, union: NDArray[np.int64], asked: Asked, when: int | None = None
+        self, union: NDArray[np.int64], asked: SwitchRequest, when: int | None = None
     ) -> NDArray[np.bool_]:
         """Whether a union has room, at one instant or at each of them."""
         at = slice(None) if when is None else slice(when, when + 1)
@@ -375,7 +375,9 @@ class _Rooms:
         )
         return enough
 
-    def _rank(self, union: tuple[int, ...], when: int, asked: Asked) -> tuple[int, int, int]:
+    def _rank(
+        self, union: tuple[int, ...], when: int, asked: SwitchRequest
+    ) -> tuple[int, int, int]:
         members = list(union)
         apart = len(np.unique(self._leaves.above[members]))
         return when, apart, int(self.units[when, members].sum()) - asked.units

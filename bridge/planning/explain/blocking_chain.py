@@ -58,7 +58,7 @@ class Link:
     licence: str = ""
 
 
-class Chains:
+class BlockingChains:
     """The chains of one plan."""
 
     def __init__(self, snapshot: Snapshot, plan: Plan) -> None:

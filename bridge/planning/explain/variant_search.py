@@ -28,7 +28,7 @@ MOST_POOLS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class VariantPlacement:
     """Where a variant could lie.
 
     Attributes:
@@ -46,7 +46,7 @@ class Place:
     chunks: NDArray[np.int32]
 
 
-class Search:
+class VariantSearch:
     """One job's variants against a book of everything else.
 
     Attributes:
@@ -138,7 +138,7 @@ class Search:
 
     def place(
         self, row: int, below_s: int, limit_s: int = 0, *, without: frozenset[int] = frozenset()
-    ) -> Place | None:
+    ) -> VariantPlacement | None:
         """Where a variant starts earliest.
 
         Args:
@@ -150,7 +150,7 @@ class Search:
         alternatives = self._alternatives(row)
         if isinstance(alternatives, Reason):
             return None
-        best: Place | None = None
+        best: VariantPlacement | None = None
         for at, alternative in enumerate(alternatives):
             most_s = self.snapshot.partitions[alternative.partition].max_time_s
             if limit_s and most_s and limit_s > most_s:
@@ -197,7 +197,7 @@ class Search:
         until_s: int,
         *,
         without: frozenset[int],
-    ) -> Place | None:
+    ) -> VariantPlacement | None:
         if until_s < self.begin_s:
             return None
         asked = (
@@ -218,4 +218,8 @@ class Search:
         own: BookTerms = (terms.constraint, terms.amount, terms.mode)
         request = self._cluster.request(layout, gates)
         found = self._cluster.book.find(request, length_s, own, self.begin_s, until_s)
-        return None if found is None else Place(found[0], length_s, alternative, layout, *found[1:])
+        return (
+            None
+            if found is None
+            else VariantPlacement(found[0], length_s, alternative, layout, *found[1:])
+        )

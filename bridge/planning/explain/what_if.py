@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
 from bridge.planning.explain.changes import Change, describe, let_in
-from bridge.planning.explain.variant_search import Search
+from bridge.planning.explain.variant_search import VariantSearch
 from bridge.planning.prediction.apply_predictions import as_planned
 from bridge.planning.queue.rows import plannable
 from bridge.planning.scheduler.conditions import Conditions
@@ -76,7 +76,7 @@ def what_if(
     if not can_change(snapshot, plan, row):
         return ()
     snapshot = as_planned(snapshot, plan)
-    search = Search(snapshot, plan, int(plan.job[row]), conditions or Conditions())
+    search = VariantSearch(snapshot, plan, int(plan.job[row]), conditions or Conditions())
     below_s = search.present_s(int(plan.start_s[row]))
     changes = _single(search, below_s, step_s) or _pairs(search, below_s, step_s)
     ordered = sorted(changes, key=lambda c: (c.start_s, c.partition < 0, c.size, -c.time_limit_s))
@@ -84,7 +84,7 @@ def what_if(
     return (*ordered[:MOST_CHANGES], *((let_in(start_s, pools),) if pools else ()))
 
 
-def _single(search: Search, below_s: int, step_s: int) -> list[Change]:
+def _single(search: VariantSearch, below_s: int, step_s: int) -> list[Change]:
     """One change each (rule 2)."""
     variants, snapshot, job = search.variants, search.snapshot, search.job
     changes = []
@@ -111,7 +111,7 @@ def _single(search: Search, below_s: int, step_s: int) -> list[Change]:
     return changes
 
 
-def _limits(search: Search, row: int, below_s: int, step_s: int) -> list[tuple[int, int]]:
+def _limits(search: VariantSearch, row: int, below_s: int, step_s: int) -> list[tuple[int, int]]:
     """The longest time limits that bring an earlier start, and a start now; with the starts.
 
     Args:
@@ -155,7 +155,7 @@ def _largest(count: int, helps: Callable[[int], bool]) -> int:
     return low
 
 
-def _pairs(search: Search, below_s: int, step_s: int) -> list[Change]:
+def _pairs(search: VariantSearch, below_s: int, step_s: int) -> list[Change]:
     """Two changes together: a shorter time limit, and another partition or a halved size."""
     variants, snapshot, job = search.variants, search.snapshot, search.job
     before_s, changes = search.limit_s(), []

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from bridge.model.reasons import Reason
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.alternatives import Alternative, Eligibility
-from bridge.planning.eligibility.leaf_switches import Asked, Leaves, Load, since_s
+from bridge.planning.eligibility.leaf_switches import Leaves, Load, SwitchRequest, since_s
 from bridge.planning.queue.rows import plannable
 
 
@@ -88,7 +88,7 @@ class _Least:
         return min((count for count in counts if count), default=0)
 
 
-def _fewest(units: NDArray[np.int64], nodes: NDArray[np.int64], asked: Asked) -> int:
+def _fewest(units: NDArray[np.int64], nodes: NDArray[np.int64], asked: SwitchRequest) -> int:
     """How many of the roomiest leaf switches of a fabric hold a job; 0: not even all."""
     order = np.lexsort((-nodes, -units))
     enough = (units[order].cumsum() >= asked.units) & (nodes[order].cumsum() >= asked.nodes)

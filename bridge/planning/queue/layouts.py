@@ -100,7 +100,7 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class Layouts:
+class LayoutOptions:
     """The layouts of one alternative of a job.
 
     Attributes:
@@ -115,7 +115,7 @@ class Layouts:
 
 def layouts(
     snapshot: Snapshot, eligibility: Eligibility, row: int, alternative: Alternative
-) -> Layouts:
+) -> LayoutOptions:
     """Returns how a job can lie on the nodes of one alternative.
 
     Args:
@@ -130,26 +130,28 @@ def layouts(
     if jobs.chunks[row] is not None:
         if required:  # one node, for all of them (host=)
             alternative = replace(alternative, class_=required.class_)
-        return Layouts(_chunks(eligibility, alternative, asked, counted=bool(jobs.tasks[row])))
+        return LayoutOptions(
+            _chunks(eligibility, alternative, asked, counted=bool(jobs.tasks[row]))
+        )
     tasks = int(jobs.tasks[row])
     rule = WidthRule(int(jobs.width_rule[row]))
     widths = _widths(alternative, rule)
     if required:
         widths = [width for width in widths if width >= required.count]
     if not widths:
-        return Layouts(())
+        return LayoutOptions(())
     if not tasks:
         want = _ints(jobs.per_node[row])
         made = [
             _scattered(alternative.class_, required, [(width, want, 0)], asked.exclusive)
             for width in widths
         ]
-        return Layouts((made[0],), tuple(reversed(made[1:])))
+        return LayoutOptions((made[0],), tuple(reversed(made[1:])))
     free = not asked.per_node.any() and alternative.min_nodes == 1 and not rule and not required
     least_nodes = -(-tasks // asked.max_per_node) if asked.max_per_node else 1
     if free and alternative.max_nodes >= tasks:
         group = Group(alternative.class_, tasks, _ints(asked.wants[0]), asked.max_per_node, tasks=1)
-        return Layouts(
+        return LayoutOptions(
             (
                 Layout(
                     (group,), Arrangement.FREE, asked.exclusive, min(tasks, alternative.max_nodes)
@@ -158,7 +160,7 @@ def layouts(
         )
     wide_enough = [w for w in widths if least_nodes <= w <= tasks]
     if not wide_enough:
-        return Layouts(())
+        return LayoutOptions(())
     large = _large(snapshot, eligibility.class_mask(alternative.class_), asked)
     spread = None
     for width in wide_enough:
@@ -172,15 +174,15 @@ def layouts(
                 (spread.count(n), _ints(asked.per_node + n * asked.wants[0]), n)
                 for n in sorted(set(spread), reverse=True)
             ]
-            return Layouts((_scattered(alternative.class_, None, parts, asked.exclusive),))
+            return LayoutOptions((_scattered(alternative.class_, None, parts, asked.exclusive),))
     parts = [
         (count, _ints(asked.per_node + n * asked.wants[0]), n)
         for count, n in even_parts(tasks, width)
     ]
-    return Layouts((_scattered(alternative.class_, required, parts, asked.exclusive),))
+    return LayoutOptions((_scattered(alternative.class_, required, parts, asked.exclusive),))
 
 
-def layouts_of(rows: Rows, job: NDArray[np.int64]) -> list[Layouts]:
+def layouts_of(rows: Rows, job: NDArray[np.int64]) -> list[LayoutOptions]:
     """Returns the layouts of every alternative of the asked rows; those that ask alike share them.
 
     Args:
@@ -188,7 +190,7 @@ def layouts_of(rows: Rows, job: NDArray[np.int64]) -> list[Layouts]:
         job: (n_alternatives,) row of `snapshot.jobs` of each.
     """
     jobs, columns = rows.snapshot.jobs, rows.alternatives
-    known: dict[tuple[object, ...], Layouts] = {}
+    known: dict[tuple[object, ...], LayoutOptions] = {}
     asked: dict[int, tuple[object, ...]] = {}
     found = []
     table = zip(

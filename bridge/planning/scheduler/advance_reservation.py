@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where an advance reservation of whole nodes finds room beside what runs and what is planned.
+"""Where an advance reservation of whole nodes fits beside what runs and what is planned.
 
 Words
-    wish        so many nodes, or the nodes that hold certain chunks, from a start on for a time.
+    request     so many nodes, or the nodes that hold certain chunks, from a start on for a time.
     displaced   a job that is planned on one of the nodes meanwhile: it loses that place.
 
 Rules
@@ -48,7 +48,7 @@ _NO_TERMS = Terms(
 
 
 @dataclass(frozen=True)
-class Wish:
+class ReservationRequest:
     """What an operator asks for.
 
     Attributes:
@@ -71,7 +71,7 @@ class Wish:
 
 
 @dataclass(frozen=True)
-class Room:
+class ReservationSlot:
     """What there is for it.
 
     Attributes:
@@ -87,23 +87,23 @@ class Room:
     next_start_s: int
 
 
-def find_room(snapshot: Snapshot, plan: Plan, wish: Wish) -> Room:
+def find_slot(snapshot: Snapshot, plan: Plan, asked: ReservationRequest) -> ReservationSlot:
     """Looks for room.
 
     Args:
         snapshot: the world.
         plan: for it.
-        wish: what is asked for.
+        asked: what is asked for.
 
     Raises:
         ConfigError: there are no such nodes, not even busy ones.
         RequestError: the cluster knows no such chunks.
     """
-    world = _with(snapshot, wish)
-    end_s = wish.start_s + wish.duration_s
-    overlaps = _overlapping(plan, wish.start_s, end_s)
+    world = _with(snapshot, asked)
+    end_s = asked.start_s + asked.duration_s
+    overlaps = _overlapping(plan, asked.start_s, end_s)
     staying = plan
-    if wish.displace:
+    if asked.displace:
         staying = dataclasses.replace(
             plan, start_s=np.where(plan.start_s == plan.now_s, plan.start_s, NEVER)
         )
@@ -113,19 +113,19 @@ def find_room(snapshot: Snapshot, plan: Plan, wish: Wish) -> Room:
         np.int32
     )
     finder = _Finder(world, staying, rank=load)
-    found = finder.find(wish.start_s, wish.start_s)
+    found = finder.find(asked.start_s, asked.start_s)
     if found is not None:
         nodes = found[1]
-        displaced = _rows_on(plan, overlaps, nodes, _holders(snapshot, plan, wish))
-        displaced = displaced if wish.displace else ()
-        return Room(nodes, displaced, (), NEVER)
-    later = finder.find(wish.start_s, NEVER - 1)
+        displaced = _rows_on(plan, overlaps, nodes, _holders(snapshot, plan, asked))
+        displaced = displaced if asked.displace else ()
+        return ReservationSlot(nodes, displaced, (), NEVER)
+    later = finder.find(asked.start_s, NEVER - 1)
     members = world.partitions[-1].nodes
-    in_the_way = _overlapping(staying, wish.start_s, end_s)
-    return Room(
+    in_the_way = _overlapping(staying, asked.start_s, end_s)
+    return ReservationSlot(
         np.empty(0, dtype=np.int32),
-        _rows_on(plan, in_the_way, members, _holders(snapshot, plan, wish)),
-        _running_on(snapshot, wish.start_s, members),
+        _rows_on(plan, in_the_way, members, _holders(snapshot, plan, asked)),
+        _running_on(snapshot, asked.start_s, members),
         NEVER if later is None else later[0],
     )
 
@@ -137,15 +137,15 @@ def _overlapping(plan: Plan, start_s: int, end_s: int) -> NDArray[np.bool_]:
     return there
 
 
-def _wanted(snapshot: Snapshot, wish: Wish) -> NDArray[np.int64]:
-    """(L,) licences that a wish keeps."""
+def _wanted(snapshot: Snapshot, asked: ReservationRequest) -> NDArray[np.int64]:
+    """(L,) licences that a request keeps."""
     none = np.zeros(len(snapshot.licences), dtype=np.int64)
-    return none if wish.licences is None else wish.licences
+    return none if asked.licences is None else asked.licences
 
 
-def _holders(snapshot: Snapshot, plan: Plan, wish: Wish) -> NDArray[np.bool_]:
-    """Which rows of a plan hold a licence that is wished for."""
-    wanted = _wanted(snapshot, wish) > 0
+def _holders(snapshot: Snapshot, plan: Plan, asked: ReservationRequest) -> NDArray[np.bool_]:
+    """Which rows of a plan hold a licence that is asked for."""
+    wanted = _wanted(snapshot, asked) > 0
     held = snapshot.jobs.licences[plan.job][:, wanted]
     return np.asarray((held > 0).any(axis=1), dtype=bool)
 
@@ -169,7 +169,7 @@ def _running_on(snapshot: Snapshot, start_s: int, nodes: NDArray[np.int32]) -> t
 
 
 class _Finder:
-    """A book of what stays, and the ways in which the wish could lie."""
+    """A book of what stays, and the layouts that the request could have."""
 
     def __init__(self, world: Snapshot, plan: Plan, *, rank: NDArray[np.int32]) -> None:
         row = len(world.jobs) - 1
@@ -204,15 +204,15 @@ class _Finder:
         return best
 
 
-def _with(snapshot: Snapshot, wish: Wish) -> Snapshot:
-    """The world, with a partition of the nodes and a job of the shape that are wished for."""
+def _with(snapshot: Snapshot, asked: ReservationRequest) -> Snapshot:
+    """The world, with a partition of the nodes and a job of the shape that are asked for."""
     nodes = (
         np.arange(len(snapshot.nodes), dtype=np.int32)
-        if wish.partition < 0
-        else snapshot.partitions[wish.partition].nodes
+        if asked.partition < 0
+        else snapshot.partitions[asked.partition].nodes
     )
     partition = Partition(_MARK, nodes)
-    job = _job(snapshot, wish, len(snapshot.partitions))
+    job = _job(snapshot, asked, len(snapshot.partitions))
     columns = {}
     for field in dataclasses.fields(JobTable):
         before, more = getattr(snapshot.jobs, field.name), getattr(job, field.name)
@@ -225,8 +225,8 @@ def _with(snapshot: Snapshot, wish: Wish) -> Snapshot:
     )
 
 
-def _job(snapshot: Snapshot, wish: Wish, partition: int) -> JobTable:
-    """One job of the shape that is wished for, on whole nodes, as a table of one row."""
+def _job(snapshot: Snapshot, asked: ReservationRequest, partition: int) -> JobTable:
+    """One job of the shape that is asked for, on whole nodes, as a table of one row."""
     n_resources = len(snapshot.resources)
 
     def words(value: object) -> NDArray[np.object_]:
@@ -240,17 +240,17 @@ def _job(snapshot: Snapshot, wish: Wish, partition: int) -> JobTable:
     job = JobTable(
         id=words(_MARK), version=np.ones(1, dtype=np.uint64), name=words(""), user=words(""),
         account=words(""), priority=number(0), submit_s=number(0), eligible_s=number(0),
-        begin_s=number(0), time_limit_s=number(wish.duration_s), hold=np.zeros(1, dtype=np.int8),
-        hold_text=words(""), partitions=words((partition,)), min_nodes=number(max(wish.nodes, 1)),
-        max_nodes=number(max(wish.nodes, 1)), per_node=np.zeros((1, n_resources), dtype=np.int64),
+        begin_s=number(0), time_limit_s=number(asked.duration_s), hold=np.zeros(1, dtype=np.int8),
+        hold_text=words(""), partitions=words((partition,)), min_nodes=number(max(asked.nodes, 1)),
+        max_nodes=number(max(asked.nodes, 1)), per_node=np.zeros((1, n_resources), dtype=np.int64),
         per_task=np.zeros((1, n_resources), dtype=np.int64), tasks=number(0),
         max_tasks_per_node=number(0), exclusive=np.ones(1, dtype=bool),
         width_rule=np.zeros(1, dtype=np.int8), features=words(""), required=words(()),
-        excluded=words(()), licences=_wanted(snapshot, wish).reshape(1, -1),
+        excluded=words(()), licences=_wanted(snapshot, asked).reshape(1, -1),
         reservation=number(-1), array_tasks=number(0), array_startable=number(0),
     )  # fmt: skip
-    if wish.chunks is not None:
-        lowered, hosts = _lowered(snapshot, wish.chunks)
+    if asked.chunks is not None:
+        lowered, hosts = _lowered(snapshot, asked.chunks)
         job.required[0] = hosts
         job.chunks[0] = lowered
         for name, value in vars(chunk_columns(lowered)).items():

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from bridge.core import UNLIMITED, Blocked
 from bridge.model.plan import Plan
 from bridge.model.site import Protection
-from bridge.planning.queue.layouts import Layout, Layouts, layouts_of
+from bridge.planning.queue.layouts import Layout, LayoutOptions, layouts_of
 from bridge.planning.queue.rows import Rows, gather
 from bridge.planning.queue.time_windows import SPARE_S, asked_limit_s
 from bridge.planning.scheduler.book_placements import BookPlacements
@@ -68,7 +68,7 @@ class Booking:
         self._job = rows.job[rows.asked]
         self._first = alternatives.indptr
         owner = np.repeat(np.arange(n_asked), np.diff(alternatives.indptr))
-        self.layouts: list[Layouts] = layouts_of(rows, self._job[owner])
+        self.layouts: list[LayoutOptions] = layouts_of(rows, self._job[owner])
         self.cluster = ClusterBook(
             snapshot,
             rows.eligibility,

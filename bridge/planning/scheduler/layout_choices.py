@@ -34,7 +34,7 @@ from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.resources import Arrangement
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.alternatives import Eligibility
-from bridge.planning.queue.layouts import Group, Layout, Layouts, even_parts
+from bridge.planning.queue.layouts import Group, Layout, LayoutOptions, even_parts
 from bridge.planning.requests.amounts import largest
 from bridge.planning.site_rules.capacity_constraints import Terms
 from bridge.planning.site_rules.freepools import Gates
@@ -185,7 +185,7 @@ def extent_of(layouts: list[Layout], whole: WholeNodes | None) -> Extent:
 
 
 def layouts_to_try(
-    given: Layouts, lowered: LoweredRules, whole: WholeNodes | None
+    given: LayoutOptions, lowered: LoweredRules, whole: WholeNodes | None
 ) -> tuple[tuple[Layout, ...], tuple[Layout, ...]]:
     """The layouts of a candidate to be tried under rules: for any start, and wider ones for now.
 
@@ -245,7 +245,7 @@ class LayoutChoices:
 
     def __init__(
         self,
-        given: list[Layouts],
+        given: list[LayoutOptions],
         snapshot: Snapshot,
         eligibility: Eligibility,
         lowered: LoweredRules,

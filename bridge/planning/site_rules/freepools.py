@@ -80,7 +80,7 @@ Gates = tuple[Gate, ...]
 
 
 @dataclass(frozen=True)
-class Asked:
+class GatedJobs:
     """Jobs at the gates: n of them.
 
     Attributes:
@@ -147,7 +147,7 @@ class LoweredFreePools:
             self._kept.append((pool, column, constraint))
         self.closures = tuple(closures)
 
-    def add_terms(self, terms: TermList, asked: Asked) -> None:
+    def add_terms(self, terms: TermList, asked: GatedJobs) -> None:
         """Adds the terms of pending jobs."""
         for pool, column, constraint in self._kept:
             amount = asked.used[:, column]
@@ -172,7 +172,7 @@ class LoweredFreePools:
                 np.full(count, Mode.COUNT, dtype=np.int8),
             )
 
-    def closed_to(self, asked: Asked) -> list[Gates]:
+    def closed_to(self, asked: GatedJobs) -> list[Gates]:
         """For each job what keeps it out; jobs alike share one."""
         n_jobs = len(asked.time_limit_s)
         columns: list[NDArray[np.bool_]] = []
@@ -200,13 +200,13 @@ class LoweredFreePools:
             found.append((-1 if column is None else column, bound.least, bound.most))
         return tuple(found)
 
-    def _lets_in(self, conditions: Sequence[Access], asked: Asked) -> NDArray[np.bool_]:
+    def _lets_in(self, conditions: Sequence[Access], asked: GatedJobs) -> NDArray[np.bool_]:
         let_in = np.zeros(len(asked.time_limit_s), dtype=bool)
         for access in conditions:
             let_in |= self._meets(access, asked)
         return let_in
 
-    def _meets(self, access: Access, asked: Asked) -> NDArray[np.bool_]:
+    def _meets(self, access: Access, asked: GatedJobs) -> NDArray[np.bool_]:
         """Which jobs meet what is stated of the whole job."""
         meets = np.ones(len(asked.time_limit_s), dtype=bool)
         for kind, names in (

@@ -41,7 +41,7 @@ from bridge.planning.site_rules.capacity_constraints import (
     TermList,
     Terms,
 )
-from bridge.planning.site_rules.freepools import Asked, Closure, Gates, LoweredFreePools
+from bridge.planning.site_rules.freepools import Closure, GatedJobs, Gates, LoweredFreePools
 from bridge.planning.site_rules.limits import Consumers, Horizon, LoweredLimits
 from bridge.units import UNPLANNED
 
@@ -143,10 +143,10 @@ class LoweredRules:
         partition: NDArray[np.int64],
         time_limit_s: NDArray[np.int64],
         extent: Extent,
-    ) -> Asked:
+    ) -> GatedJobs:
         used = self._amounts.of_jobs(rows, partition, extent.nodes, extent.have)
         fewest = extent.nodes if extent.fewest is None else extent.fewest
-        return Asked(
+        return GatedJobs(
             who=self._consumers.of_jobs(rows, partition),
             used=used,
             asked=self._amounts.asked(rows, fewest) if self.bounds_least else used,

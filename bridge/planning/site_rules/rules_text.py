@@ -109,7 +109,7 @@ def _plain(value: object) -> object:
 Name = Annotated[str, Field(max_length=255)]
 Duration = Annotated[Name | None, BeforeValidator(_duration_text)]
 Count = Annotated[Name, BeforeValidator(_plain)]
-Kept = Annotated[int, Field(ge=0, lt=_MOST, strict=True)]
+KeptAmount = Annotated[int, Field(ge=0, lt=_MOST, strict=True)]
 
 
 def _size(number: str, suffix: str, resource: str) -> int:
@@ -514,11 +514,13 @@ class PlanningSection(_Section):
         max_length=MOST_POOLS,
         description="What is kept free for certain jobs, over time.",
     )
-    protect: dict[Name, Annotated[dict[Name, Kept], Field(max_length=MOST_RESOURCES)]] = Field(
-        default_factory=dict,
-        max_length=MOST_RESOURCES,
-        description="What nodes keep for jobs that request one of their resources: "
-        "{gpu: {cpus: 2}}.",
+    protect: dict[Name, Annotated[dict[Name, KeptAmount], Field(max_length=MOST_RESOURCES)]] = (
+        Field(
+            default_factory=dict,
+            max_length=MOST_RESOURCES,
+            description="What nodes keep for jobs that request one of their resources: "
+            "{gpu: {cpus: 2}}.",
+        )
     )
     cron_days: int = Field(
         default=CRON_HORIZON_S // DAY_S,

@@ -104,7 +104,7 @@ class Unsayable(Exception):
 
 
 @dataclass(frozen=True)
-class Schedule:
+class WindowSchedule:
     """What a dispatcher found for a window.
 
     Attributes:
@@ -152,7 +152,7 @@ class CpDispatcher(QueuePlanner):
     @abstractmethod
     def solve(
         self, instance: Instance, weights: list[int], ask: AskFor, solving_s: float = 1.0
-    ) -> tuple[Schedule | None, Answer]:
+    ) -> tuple[WindowSchedule | None, Answer]:
         """Solves one instance, in about so much time.
 
         Raises:
@@ -244,7 +244,7 @@ class _Solved:
 
     window: Window
     weights: list[int]
-    schedule: Schedule | None
+    schedule: WindowSchedule | None
     answer: Answer
     exact: bool
 
@@ -348,7 +348,7 @@ class _Decision:
         cost = float((np.array(solved.weights, dtype=np.float64) * start_s).sum())
         return max(0.0, (cost - solved.answer.bound) / cost) if cost > 0 else 0.0
 
-    def _decode(self, window: Window, schedule: Schedule) -> None:
+    def _decode(self, window: Window, schedule: WindowSchedule) -> None:
         """Rule 3."""
         booking, now_s = self.booking, self.snapshot.now_s
         everyone = np.arange(len(self.rows.asked))

@@ -34,7 +34,7 @@ from ortools.sat.python import cp_model
 from bridge.model.answer import Answer
 from bridge.planning.dispatch.instance import Instance, WindowJob
 from bridge.planning.dispatch.window_model import Started, pool, started
-from bridge.policies.plan.cp_dispatch import AskFor, CpDispatcher, Reach, Schedule
+from bridge.policies.plan.cp_dispatch import AskFor, CpDispatcher, Reach, WindowSchedule
 from bridge.units import NEVER
 
 ROUNDS = 4
@@ -52,9 +52,9 @@ def build(instance: Instance, weights: list[int], place_s: list[int] | None = No
     return made
 
 
-def allocate(instance: Instance, start_s: list[int]) -> Schedule:
+def allocate(instance: Instance, start_s: list[int]) -> WindowSchedule:
     """Rules 1 and 2: nodes for all jobs, some of them later than asked."""
-    room, jobs = _Room(instance), instance.jobs
+    room, jobs = _FreeOverTime(instance), instance.jobs
     order = sorted(range(len(jobs)), key=lambda i: (start_s[i], -jobs[i].slowdown_now))
     waiting = [(start_s[i], place, i) for place, i in enumerate(order)]
     found: list[list[int] | None] = [None] * len(jobs)
@@ -75,10 +75,10 @@ def allocate(instance: Instance, start_s: list[int]) -> Schedule:
             continue
         room.take(jobs[i], now_s, nodes)
         found[i], at_s[i] = nodes, now_s
-    return Schedule(at_s, found)
+    return WindowSchedule(at_s, found)
 
 
-class _Room:
+class _FreeOverTime:
     """What is left on the nodes over time: one row for each span in which nothing changes."""
 
     def __init__(self, instance: Instance) -> None:
@@ -187,11 +187,11 @@ class Hcp19(CpDispatcher):
 
     def solve(
         self, instance: Instance, weights: list[int], ask: AskFor, solving_s: float = 1.0
-    ) -> tuple[Schedule | None, Answer]:
+    ) -> tuple[WindowSchedule | None, Answer]:
         """See `CpDispatcher`."""
         del solving_s
         instance, at_nodes = instance.without_spares(len(instance.used))
-        best: Schedule | None = None
+        best: WindowSchedule | None = None
         first: Answer | None = None
         least, pushed, hint = np.inf, instance, None
         for number in range(ROUNDS):

@@ -31,7 +31,7 @@ from ortools.sat.python.cp_model import CpModel, IntervalVar, IntVar
 from bridge.model.answer import Answer
 from bridge.planning.dispatch.instance import Instance, WindowJob
 from bridge.planning.dispatch.window_model import Started, pool, started, taken
-from bridge.policies.plan.cp_dispatch import AskFor, CpDispatcher, Reach, Schedule
+from bridge.policies.plan.cp_dispatch import AskFor, CpDispatcher, Reach, WindowSchedule
 
 SEARCH = (
     "max_presolve_iterations: 1 cp_model_probing_level: 0 symmetry_level: 0 linearization_level: 0"
@@ -134,7 +134,7 @@ class Pcp19(CpDispatcher):
 
     def solve(
         self, instance: Instance, weights: list[int], ask: AskFor, solving_s: float = 1.0
-    ) -> tuple[Schedule | None, Answer]:
+    ) -> tuple[WindowSchedule | None, Answer]:
         """See `CpDispatcher`."""
         del solving_s
         built = build(instance, weights)
@@ -147,4 +147,4 @@ class Pcp19(CpDispatcher):
             there = [(group, n) for group, n, x in copies if values[x.index]]
             own = iter(sorted(there))
             nodes.append([next(own)[1] for _ in job.units])
-        return Schedule([int(values[s.index]) for s in built.start], nodes), answer
+        return WindowSchedule([int(values[s.index]) for s in built.start], nodes), answer

@@ -53,7 +53,7 @@ from ortools.sat.python.cp_model import CpModel, Domain, IntervalVar, IntVar
 from bridge.model.answer import Answer
 from bridge.planning.dispatch.instance import Instance, Unit, WindowJob
 from bridge.planning.dispatch.window_model import Started, merged, pool, started
-from bridge.policies.plan.cp_dispatch import AskFor, CpDispatcher, Reach, Schedule, Unsayable
+from bridge.policies.plan.cp_dispatch import AskFor, CpDispatcher, Reach, Unsayable, WindowSchedule
 from bridge.units import NEVER
 
 SEARCH = (
@@ -291,7 +291,7 @@ class Pcp20(CpDispatcher):
 
     def solve(
         self, instance: Instance, weights: list[int], ask: AskFor, solving_s: float = 1.0
-    ) -> tuple[Schedule | None, Answer]:
+    ) -> tuple[WindowSchedule | None, Answer]:
         """See `CpDispatcher`."""
         instance, at = instance.without_spares(self.reach.within(solving_s)[2])
         built = build(instance, weights)
@@ -299,7 +299,7 @@ class Pcp20(CpDispatcher):
         if answer.values is None:
             return None, answer
         values = answer.values
-        return Schedule(
+        return WindowSchedule(
             [int(values[s.index]) for s in built.start],
             [[int(at[values[n.index]]) for n in nodes] for nodes in built.node],
         ), answer

@@ -3,7 +3,7 @@
 
 Words
     announcement    what the controller was told of a waiting job: a planned start, or why not.
-    open start      a start that was sent and whose fate is not known yet.
+    open start      a start that was sent and whose result is not known yet.
 
 Rules
     1. Every waiting job has one announcement. Of an array it is that of the earliest task that
@@ -49,7 +49,7 @@ _FACTS = ("version", "kind", "start_s", "partition", "nodes", "code")
 
 @dataclass(frozen=True, slots=True)
 class OpenStart:
-    """A start whose fate is not known yet.
+    """A start whose result is not known yet.
 
     Attributes:
         nodes: the first of its nodes; none: the controller chooses.
@@ -101,7 +101,7 @@ class Announcements:
         self._said = _empty_facts()
 
     def close(self, decision_id: int) -> OpenStart | None:
-        """Takes an open start out, whose fate has come; None if it is none."""
+        """Takes an open start out, whose result has come; None if it is none."""
         return self._open.pop(decision_id, None)
 
     def decide(

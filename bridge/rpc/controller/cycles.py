@@ -27,7 +27,7 @@ from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.controller_choice import Chooser
 from bridge.ports import Decide, Telemetry
 from bridge.rpc.controller.announcements import Announcements, Decisions, OpenStart, wake_after_s
-from bridge.rpc.controller.offers import MOST, Offers, Room
+from bridge.rpc.controller.offers import MOST, NodesToChoose, Offers
 from bridge.rpc.controller.orders import Orders
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.hostlist import NodeIndex
@@ -74,7 +74,7 @@ class CycleReport:
         wall_s: time from report to reply.
         plan_s: of it, time to plan.
         decisions: what was said.
-        outcomes: (outcome, code) of the fates that came in, counted.
+        outcomes: (outcome, code) of the results that came in, counted.
         happened: starts, departures and promises; None if everything was asked for instead.
         published: the cycle itself; None if everything was asked for instead.
         telemetry: what its stages did.
@@ -227,7 +227,7 @@ class Cycles:
     def _run(self, request: pb.CycleRequest, began: float) -> tuple[pb.CycleReply, CycleReport]:
         session, counts = self.session, self.counts
         if session.follows(request):
-            self._take_fates(request)
+            self._take_results(request)
         status = None
         if request.HasField("status"):
             status = counts.status = _sound(request.status)
@@ -278,7 +278,7 @@ class Cycles:
         session, jobs = self.session, snapshot.jobs
         found: list[pb.Decision] = []
         rows = self._offers.candidates(snapshot, plan, session.changes)
-        room = Room(snapshot, plan) if rows else ()
+        room = NodesToChoose(snapshot, plan) if rows else ()
         for row in rows:
             self._offers.note(
                 jobs.id[row], int(jobs.version[row]), changes=session.changes, now_s=snapshot.now_s
@@ -328,27 +328,27 @@ class Cycles:
         told, self._outcomes = self._outcomes, Counter()
         return told
 
-    def _take_fates(self, request: pb.CycleRequest) -> None:
+    def _take_results(self, request: pb.CycleRequest) -> None:
         """Counts the outcomes that came in, each once; keeps the starts that were carried out."""
-        for fate in request.fates:
-            if fate.decision_id in self._heard:
+        for result in request.fates:
+            if result.decision_id in self._heard:
                 continue
             while len(self._heard) >= MOST_HEARD:
                 del self._heard[next(iter(self._heard))]
-            self._heard[fate.decision_id] = None
-            name = OUTCOMES.get(fate.outcome, "unknown")
-            if self.orders.close(fate):
+            self._heard[result.decision_id] = None
+            name = OUTCOMES.get(result.outcome, "unknown")
+            if self.orders.close(result):
                 continue
-            start = self._announcements.close(fate.decision_id)
+            start = self._announcements.close(result.decision_id)
             if name == "applied":
                 self._outcomes[name, 0] += 1
                 if start is not None:
                     self._applied[start.job_id] = start
                     self._offers.forget(start.job_id)
                 continue
-            self._outcomes[name, self.counts.refuse(name, fate.code)] += 1
+            self._outcomes[name, self.counts.refuse(name, result.code)] += 1
             if start is not None:
-                text = fate.text or f"the start was {name}"
+                text = result.text or f"the start was {name}"
                 if not start.is_choice:
                     where = name != "limited"
                     self.session.refuse(
@@ -356,7 +356,7 @@ class Cycles:
                         nodes=start.nodes if where else (),
                         partition=start.partition if where else "",
                     )  # fmt: skip
-                _log.info("start of job %s %s: %s", start.job_id, name, fate.text or fate.code)
+                _log.info("start of job %s %s: %s", start.job_id, name, result.text or result.code)
 
 
 def _sound(status: pb.ControllerStatus) -> pb.ControllerStatus:

@@ -12,7 +12,8 @@ Rules
        has changed: first after 1 s, then after twice as long, up to `retry_s`; and after
        `ANYWAY_S` even if nothing has changed. After a start that is forgotten: it was one of an
        array's tasks, and the next may go the same way.
-    4. Nodes that are full, or on which a job starts now, are nowhere to be offered (`Room`).
+    4. Nodes that are full, or on which a job starts now, are nowhere to be offered
+       (`NodesToChoose`).
     5. Looked at are the first `FIRST` rows of the plan that wait so; at most `MOST` of their jobs
        are offered in one cycle.
 """
@@ -44,7 +45,7 @@ _REASONS = np.array(
 _HOLDS = np.isin(np.arange(256), (Hold.NONE, Hold.REFUSED, Hold.BAD_REQUEST))
 
 
-class Room:
+class NodesToChoose:
     """How many nodes there are at most to choose from, before anybody looks at a single job."""
 
     def __init__(self, snapshot: Snapshot, plan: Plan) -> None:
@@ -66,7 +67,7 @@ class Room:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Offer:
     version: int
     changes: int
     again_from_s: int
@@ -88,7 +89,7 @@ class Offers:
 
     def __init__(self, retry_s: int) -> None:
         self._retry_s = retry_s
-        self._asked: dict[str, _Asked] = {}
+        self._asked: dict[str, _Offer] = {}
         self.next_s: int | None = None
 
     def candidates(self, snapshot: Snapshot, plan: Plan, changes: int) -> list[int]:
@@ -124,7 +125,7 @@ class Offers:
         before = self._asked.get(job_id)
         times = before.times + 1 if before is not None and before.version == version else 1
         wait_s = min(1 << min(times - 1, 20), self._retry_s)
-        self._asked[job_id] = _Asked(version, changes, now_s + wait_s, now_s + ANYWAY_S, times)
+        self._asked[job_id] = _Offer(version, changes, now_s + wait_s, now_s + ANYWAY_S, times)
         if len(self._asked) > 100_000:
             del self._asked[next(iter(self._asked))]
 

@@ -5,9 +5,9 @@ Words
     order       a decision about no job (make or remove a reservation) that somebody waits for.
 
 Rules
-    1. An order goes out with the next reply, once. Its fate wakes whoever waits.
+    1. An order goes out with the next reply, once. Its result wakes whoever waits.
     2. Who gives up before it went out takes it back: then it is never carried out.
-    3. A new epoch of the controller leaves the fate of what was sent unknown.
+    3. A new epoch of the controller leaves the result of what was sent unknown.
 """
 
 import threading
@@ -22,7 +22,7 @@ from bridge.rpc.pb import scheduler_pb2 as pb
 class _Order:
     decision: pb.Decision
     done: threading.Event = field(default_factory=threading.Event)
-    fate: pb.Fate | None = None
+    result: pb.Fate | None = None
 
 
 class Orders:
@@ -34,7 +34,7 @@ class Orders:
         self._sent: dict[int, _Order] = {}
 
     def carry_out(self, decision: pb.Decision, timeout_s: float) -> pb.Fate:
-        """Gives an order and waits for its fate.
+        """Gives an order and waits for its result.
 
         Args:
             decision: without id.
@@ -54,12 +54,12 @@ class Orders:
                     f"the controller has not called for {timeout_s:g} s: nothing was done"
                 )
             self._sent.pop(order.decision.id, None)
-        if order.fate is None:
+        if order.result is None:
             raise ControllerError(
                 "the controller has not said what became of it: "
                 "look with 'scontrol show reservation'"
             )
-        return order.fate
+        return order.result
 
     def take(self, next_id: Callable[[], int]) -> list[pb.Decision]:
         """The orders for the next reply."""
@@ -70,19 +70,19 @@ class Orders:
                 self._sent[order.decision.id] = order
         return [order.decision for order in orders]
 
-    def close(self, fate: pb.Fate) -> bool:
+    def close(self, result: pb.Fate) -> bool:
         """Takes note of a fate; False if it is none of an order's."""
         with self._lock:
-            order = self._sent.pop(fate.decision_id, None)
+            order = self._sent.pop(result.decision_id, None)
         if order is None:
             return False
-        order.fate = pb.Fate()
-        order.fate.CopyFrom(fate)
+        order.result = pb.Fate()
+        order.result.CopyFrom(result)
         order.done.set()
         return True
 
     def reset(self) -> None:
-        """The controller has begun anew: the fates of what was sent will not come."""
+        """The controller has begun anew: the results of what was sent will not come."""
         with self._lock:
             orders, self._sent = list(self._sent.values()), {}
         for order in orders:

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from bridge.measures import StartErrors
 from bridge.rpc.pb import operator_pb2 as pb
-from bridge.state.announced_starts import Kept
+from bridge.state.announced_starts import StartRecords
 
 _PERIODS = {
     "hour": pb.PERIOD_HOUR,
@@ -16,7 +16,7 @@ _PERIODS = {
 }
 
 
-def accuracy_reply(kept: Kept, partition: str) -> pb.AccuracyReply:
+def accuracy_reply(kept: StartRecords, partition: str) -> pb.AccuracyReply:
     """Writes what is kept.
 
     Args:

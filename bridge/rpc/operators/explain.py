@@ -21,7 +21,7 @@ from bridge.model.job import Hold, JobTable
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.snapshot import Snapshot
-from bridge.planning.explain.blocking_chain import Chains, Link, LinkKind
+from bridge.planning.explain.blocking_chain import BlockingChains, Link, LinkKind
 from bridge.planning.explain.changes import Change
 from bridge.planning.explain.what_if import can_change
 from bridge.planning.queue.readable_reasons import HELD_TEXT
@@ -41,7 +41,7 @@ NOTHING_HELPS = (
 
 UNKNOWN_CHANGES = "what would let it start earlier could not be found out: see the service's log"
 
-Nearest = Callable[[Published, int], tuple[Change, ...] | None]
+WhatIf = Callable[[Published, int], tuple[Change, ...] | None]
 
 _ADVICE = {
     ReasonCode.HELD: "release it with 'scontrol release'; but not an administrator's hold",
@@ -111,14 +111,14 @@ def running_job(published: Published, row: int) -> pb.PlannedJob:
 
 
 def explain(
-    published: Published, job_id: str, nearest: Nearest | None = None
+    published: Published, job_id: str, what_if: WhatIf | None = None
 ) -> pb.ExplainReply | None:
     """Explains one job; None if it is neither waiting nor running.
 
     Args:
         published: the last cycle.
         job_id: as users type it.
-        nearest: tells what would let a row of the plan start earlier; None: nobody tells.
+        what_if: tells what would let a row of the plan start earlier; None: nobody tells.
     """
     snapshot = published.snapshot
     row = _find(snapshot.running.id, job_id)
@@ -133,8 +133,8 @@ def explain(
     key = np.where(published.plan.start_s[rows] == UNPLANNED, NEVER, published.plan.start_s[rows])
     row = int(rows[np.argmin(key)])
     changes, failed = None, False
-    if nearest is not None and can_change(published.snapshot, published.plan, row):
-        changes = nearest(published, row)
+    if what_if is not None and can_change(published.snapshot, published.plan, row):
+        changes = what_if(published, row)
         failed = changes is None
     reply = _explain_waiting(published, job, row, changes)
     if failed:
@@ -180,7 +180,7 @@ def _explain_waiting(
             f"expected to start {_when(start_s, now_s)} on {message.nodes} "
             f"in partition {message.partition}"
         )
-    chain = Chains(snapshot, plan).of(row)
+    chain = BlockingChains(snapshot, plan).of(row)
     missed = _missed(snapshot.jobs, job, reason)
     blockers = []
     if missed or _needs_nodes(reason):

@@ -30,9 +30,9 @@ from bridge.rpc.controller.policy_switch import PolicySwitch
 from bridge.rpc.operators.view import Facts, InForce, pack
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.rpc.pb import scheduler_pb2
-from bridge.rpc.transport.private_channel import Channel, Frame, Kind, Part
+from bridge.rpc.transport.private_channel import Channel, Frame, MessageKind, Part
 from bridge.rpc.transport.status_codes import code_of
-from bridge.state.announced_starts import Kept
+from bridge.state.announced_starts import StartRecords
 from bridge.state.store import Slow
 
 _log = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ class Desk:
     switch: PolicySwitch
     service: str
     failures: Callable[[], int]
-    accuracy: Callable[[], Kept]
+    accuracy: Callable[[], StartRecords]
     record: Callable[[int, float], tuple[bytes, int] | None]
     metrics: Callable[[], bytes]
     refused: Callable[[str, str, int], None]
@@ -108,39 +108,39 @@ class Answers:
         """What changes by order of administrators only."""
         return InForce(self._desk.switch.yaml(), self._desk.switch.conditions())
 
-    def reply(self, kind: int, parts: list[bytearray]) -> tuple[Kind, list[Part]]:
+    def reply(self, kind: int, parts: list[bytearray]) -> tuple[MessageKind, list[Part]]:
         """The answer, or why there is none: the name of gRPC's code, and a sentence."""
         try:
-            return Kind.ANSWER, self.answer(kind, parts)
+            return MessageKind.ANSWER, self.answer(kind, parts)
         except (Slow, ControllerError) as error:
-            code = "FAILED_PRECONDITION" if kind == Kind.ORDER else "RESOURCE_EXHAUSTED"
-            return Kind.ERROR, [code.encode(), str(error).encode()]
+            code = "FAILED_PRECONDITION" if kind == MessageKind.ORDER else "RESOURCE_EXHAUSTED"
+            return MessageKind.ERROR, [code.encode(), str(error).encode()]
         except BridgeError as error:
             _log.warning("an administrator's order is refused: %s", error)
-            return Kind.ERROR, [code_of(error).name.encode(), str(error).encode()]
+            return MessageKind.ERROR, [code_of(error).name.encode(), str(error).encode()]
         except Exception as error:
             _log.exception("question %d of the operators' process failed", kind)
             text = f"{type(error).__name__}: see the service's log"
-            return Kind.ERROR, [b"INTERNAL", text.encode()]
+            return MessageKind.ERROR, [b"INTERNAL", text.encode()]
 
     def answer(self, kind: int, parts: list[bytearray]) -> list[Part]:
         """The answer's parts; ConfigError, ControllerError and others say no."""
         desk = self._desk
         match kind:
-            case Kind.VIEW:
+            case MessageKind.VIEW:
                 return self._view(int(parts[0]), int(parts[1]))
-            case Kind.METRICS:
+            case MessageKind.METRICS:
                 return [desk.metrics()]
-            case Kind.ACCURACY:
+            case MessageKind.ACCURACY:
                 return list(pack(desk.accuracy()))
-            case Kind.POLICY:
+            case MessageKind.POLICY:
                 desk.switch.replace(parts[0].decode(), desk.cycles)
                 return []
-            case Kind.ORDER:
+            case MessageKind.ORDER:
                 decision = scheduler_pb2.Decision.FromString(bytes(parts[0]))
-                fate = desk.cycles.orders.carry_out(decision, float(parts[1]))
-                return [fate.SerializeToString()]
-            case Kind.RECORD:
+                result = desk.cycles.orders.carry_out(decision, float(parts[1]))
+                return [result.SerializeToString()]
+            case MessageKind.RECORD:
                 found = desk.record(int(parts[0]), float(parts[1]))
                 return [] if found is None else [found[0], str(found[1]).encode()]
         raise ControllerError(f"nobody knows question {kind}")
@@ -337,11 +337,11 @@ class OperatorProcess:
 
     def _take(self, channel: Channel, frame: Frame) -> None:
         number, kind, parts = frame
-        if kind == Kind.READY:
+        if kind == MessageKind.READY:
             self.ready.set()
-        elif kind == Kind.REFUSED:
+        elif kind == MessageKind.REFUSED:
             self._answers.refused(parts)
-        elif kind != Kind.ALIVE:
+        elif kind != MessageKind.ALIVE:
             with contextlib.suppress(RuntimeError):  # the service stops
                 self._pool.submit(self._reply, channel, number, kind, parts)
 

@@ -26,7 +26,7 @@ from bridge.rpc.transport.gate import (
     affordable,
     raise_descriptor_limit,
 )
-from bridge.rpc.transport.private_channel import Asker, Channel, Kind
+from bridge.rpc.transport.private_channel import Asker, Channel, MessageKind
 from bridge.rpc.transport.relay import Allowance
 from bridge.service.telemetry import start_logging
 
@@ -99,10 +99,10 @@ async def _serve(settings: dict[str, Any], asker: Asker) -> None:
         pages = await MetricsPage(_cached(asker), readers).serve(listener)
         servers.append(pages)
     gate.start()
-    asker.tell(Kind.READY)
+    asker.tell(MessageKind.READY)
     while True:
         await asyncio.sleep(ALIVE_S)
-        asker.tell(Kind.ALIVE)
+        asker.tell(MessageKind.ALIVE)
 
 
 def _cached(asker: Asker) -> Any:
@@ -110,7 +110,7 @@ def _cached(asker: Asker) -> Any:
     known: list[tuple[float, asyncio.Task[bytes]]] = []
 
     async def fetch() -> bytes:
-        parts = await asyncio.wrap_future(asker.ask(Kind.METRICS))
+        parts = await asyncio.wrap_future(asker.ask(MessageKind.METRICS))
         return bytes(parts[0])
 
     async def page() -> bytes:
@@ -145,4 +145,6 @@ class _Refusals:
         with self._lock:
             counts, self._counts, self._due = self._counts, {}, False
         for (key, reason), count in counts.items():
-            self._asker.tell(Kind.REFUSED, [key.encode(), reason.encode(), str(count).encode()])
+            self._asker.tell(
+                MessageKind.REFUSED, [key.encode(), reason.encode(), str(count).encode()]
+            )

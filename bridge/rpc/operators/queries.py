@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 from bridge.planning.site_rules.lowered_rules import unknown_to
 from bridge.registry import SIMULATION_ONLY, choices
 from bridge.rpc.controller.cycles import Published
-from bridge.rpc.operators.explain import Nearest, explain, planned_jobs
+from bridge.rpc.operators.explain import WhatIf, explain, planned_jobs
 from bridge.rpc.operators.topology_view import topology_reply
 from bridge.rpc.operators.view import View
 from bridge.rpc.pb import operator_pb2 as pb
@@ -65,11 +65,11 @@ class Asking:
 
     Attributes:
         admin: may see everything, and change something.
-        nearest: tells what would let a row of the plan start earlier; None: nobody tells.
+        what_if: tells what would let a row of the plan start earlier; None: nobody tells.
     """
 
     admin: bool
-    nearest: Nearest | None = None
+    what_if: WhatIf | None = None
 
 
 def status(view: View, request: pb.StatusRequest, asking: Asking) -> pb.StatusReply:
@@ -104,7 +104,7 @@ def plan(view: View, request: pb.PlanRequest, asking: Asking) -> pb.PlanReply:
 
 def explained(view: View, request: pb.ExplainRequest, asking: Asking) -> pb.ExplainReply:
     """Why a job waits."""
-    reply = explain(published_of(view), request.job_id, asking.nearest)
+    reply = explain(published_of(view), request.job_id, asking.what_if)
     if reply is None:
         shown = request.job_id[:64]
         refuse(

@@ -4,7 +4,7 @@
 Rules
     1. What is asked for is judged against the last published cycle. The controller judges again
        when it makes the reservation: what has started meanwhile on those nodes is in its way.
-    2. Without room nothing is done; what is in the way is told, and when there is room.
+    2. Without slot nothing is done; what is in the way is told, and when there is slot.
 """
 
 import re
@@ -18,7 +18,11 @@ from numpy.typing import NDArray
 from bridge.errors import ConfigError, ControllerError
 from bridge.model.snapshot import Snapshot
 from bridge.planning.requests.chunks import parse_request
-from bridge.planning.scheduler.advance_reservation import Room, Wish, find_room
+from bridge.planning.scheduler.advance_reservation import (
+    ReservationRequest,
+    ReservationSlot,
+    find_slot,
+)
 from bridge.rpc.controller.cycles import Published
 from bridge.rpc.operators.explain import planned_job, running_job
 from bridge.rpc.pb import operator_pb2 as pb
@@ -39,7 +43,7 @@ class Controlling:
 
     Attributes:
         features: of its plugin.
-        carry_out: has it carry out an order within so many seconds, and returns the order's fate.
+        carry_out: has it carry out an order within so many seconds, and returns the order's result.
     """
 
     features: Collection[str]
@@ -66,30 +70,30 @@ def reserve(
         RequestError: its chunks do not.
         ControllerError: the controller cannot do it, does not call, or refuses.
     """
-    wish = _wish(published, request)
+    asked = _request_of(published, request)
     if not request.dry_run:
         _need_feature(controller, "reserve_licences" if request.licences else "reserve")
-    room = find_room(published.snapshot, published.plan, wish)
-    end_s = wish.start_s + wish.duration_s
-    reply = pb.ReserveReply(start_s=wish.start_s, end_s=end_s, jobs=_jobs(published, room))
-    if not len(room.nodes):
-        if room.next_start_s == NEVER and not reply.jobs:
+    slot = find_slot(published.snapshot, published.plan, asked)
+    end_s = asked.start_s + asked.duration_s
+    reply = pb.ReserveReply(start_s=asked.start_s, end_s=end_s, jobs=_jobs(published, slot))
+    if not len(slot.nodes):
+        if slot.next_start_s == NEVER and not reply.jobs:
             raise ConfigError(
                 "reservation", "there are not enough usable nodes of that kind, or licences"
             )
-        reply.next_start_s = 0 if room.next_start_s == NEVER else room.next_start_s
+        reply.next_start_s = 0 if slot.next_start_s == NEVER else slot.next_start_s
         return reply
-    reply.nodes = published.nodes.fold(room.nodes)
-    reply.node_count = len(room.nodes)
+    reply.nodes = published.nodes.fold(slot.nodes)
+    reply.node_count = len(slot.nodes)
     order = scheduler_pb2.Reserve(
         name=request.name,
-        start_s=wish.start_s,
+        start_s=asked.start_s,
         end_s=end_s,
         nodes=reply.nodes,
         partition=request.partition,
         users=",".join(request.users),
         accounts=",".join(request.accounts),
-        licences=_licences_text(published.snapshot, wish),
+        licences=_licences_text(published.snapshot, asked),
     )
     reply.command = _command(order)
     if request.dry_run:
@@ -115,9 +119,9 @@ def unreserve(
 
 
 def _carried_out(controller: Controlling, decision: scheduler_pb2.Decision, wait_s: float) -> None:
-    fate = controller.carry_out(decision, wait_s)
-    if fate.outcome != scheduler_pb2.OUTCOME_APPLIED:
-        raise ControllerError(f"the controller refuses: {fate.text or fate.code}")
+    result = controller.carry_out(decision, wait_s)
+    if result.outcome != scheduler_pb2.OUTCOME_APPLIED:
+        raise ControllerError(f"the controller refuses: {result.text or result.code}")
 
 
 def _need_feature(controller: Controlling, feature: str) -> None:
@@ -141,7 +145,7 @@ def _check_who(kind: str, names: Sequence[str]) -> None:
             raise ConfigError("reservation", f"'{name[:64]}' is no name in {kind}")
 
 
-def _wish(published: Published, request: pb.ReserveRequest) -> Wish:
+def _request_of(published: Published, request: pb.ReserveRequest) -> ReservationRequest:
     snapshot = published.snapshot
     _check_name(request.name)
     if request.name in [item.name for item in snapshot.reservations]:
@@ -168,7 +172,7 @@ def _wish(published: Published, request: pb.ReserveRequest) -> Wish:
             f"its start must not lie in the past (it is {format_instant(now_s)} there), "
             "nor more than ten years ahead",
         )
-    return Wish(
+    return ReservationRequest(
         start_s=start_s,
         duration_s=request.duration_s,
         nodes=request.nodes,
@@ -196,9 +200,9 @@ def _licences(snapshot: Snapshot, texts: Sequence[str]) -> NDArray[np.int64]:
     return wanted
 
 
-def _licences_text(snapshot: Snapshot, wish: Wish) -> str:
+def _licences_text(snapshot: Snapshot, asked: ReservationRequest) -> str:
     """As Slurm writes them."""
-    wanted = [] if wish.licences is None else wish.licences.tolist()
+    wanted = [] if asked.licences is None else asked.licences.tolist()
     return ",".join(
         f"{name}:{count}" for name, count in zip(snapshot.licences, wanted, strict=True) if count
     )
@@ -209,9 +213,9 @@ def _is_live(now_s: int) -> bool:
     return abs(time.time() - now_s) < 3600
 
 
-def _jobs(published: Published, room: Room) -> list[pb.PlannedJob]:
-    running = [running_job(published, row) for row in room.running[:MOST_SHOWN]]
-    planned = [planned_job(published, row) for row in room.planned[:MOST_SHOWN]]
+def _jobs(published: Published, slot: ReservationSlot) -> list[pb.PlannedJob]:
+    running = [running_job(published, row) for row in slot.running[:MOST_SHOWN]]
+    planned = [planned_job(published, row) for row in slot.planned[:MOST_SHOWN]]
     return running + planned
 
 

@@ -35,13 +35,13 @@ from bridge.rpc.operators.accuracy import accuracy_reply
 from bridge.rpc.operators.queries import READS, Asking, Read, Refused, need_admin, refuse
 from bridge.rpc.operators.reservations import Controlling, reserve, unreserve
 from bridge.rpc.operators.view import View, unpack
-from bridge.rpc.operators.what_if_service import nearest_under
+from bridge.rpc.operators.what_if_service import what_if_under
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.rpc.pb import scheduler_pb2
 from bridge.rpc.transport.fair_queue import FairQueue
-from bridge.rpc.transport.private_channel import Asker, Kind, Refusal
+from bridge.rpc.transport.private_channel import Asker, MessageKind, Refusal
 from bridge.rpc.transport.status_codes import code_of
-from bridge.state.announced_starts import Kept
+from bridge.state.announced_starts import StartRecords
 
 _log = logging.getLogger(__name__)
 
@@ -121,7 +121,7 @@ class Views:
             self._seen = task.result()
 
     async def _ask(self, now: float) -> Seen:
-        asked = self._asker.ask(Kind.VIEW, [str(number).encode() for number in self._known])
+        asked = self._asker.ask(MessageKind.VIEW, [str(number).encode() for number in self._known])
         async with asyncio.timeout(SERVICE_S):
             parts = await asyncio.wrap_future(asked)
         loop = asyncio.get_running_loop()
@@ -160,7 +160,7 @@ class _Visit:
     holds: bool = False
 
 
-class _Kept:
+class _AnswerCache:
     """Answers as bytes, of what was asked last."""
 
     def __init__(self) -> None:
@@ -227,8 +227,8 @@ class OperatorService(grpc.GenericRpcHandler):  # type: ignore[misc]
         self._queue = FairQueue(workers, "answer")
         self._changing = ThreadPoolExecutor(4, thread_name_prefix="change")
         self._users: dict[int, _User] = {}
-        self._answers = _Kept()
-        self._records: tuple[float, asyncio.Future[Kept]] | None = None
+        self._answers = _AnswerCache()
+        self._records: tuple[float, asyncio.Future[StartRecords]] | None = None
         self._methods: dict[str, Callable[[bytes, _Visit], Awaitable[bytes]]] = {
             name: functools.partial(self._read, name, read) for name, read in READS.items()
         } | {
@@ -358,9 +358,9 @@ class OperatorService(grpc.GenericRpcHandler):  # type: ignore[misc]
         )
         return answer
 
-    async def _read_records(self) -> Kept:
-        parts = await asyncio.wrap_future(self._asker.ask(Kind.ACCURACY))
-        kept: Kept = unpack(parts)
+    async def _read_records(self) -> StartRecords:
+        parts = await asyncio.wrap_future(self._asker.ask(MessageKind.ACCURACY))
+        kept: StartRecords = unpack(parts)
         return kept
 
     # ------------------------------------------------------------------ changing
@@ -369,7 +369,7 @@ class OperatorService(grpc.GenericRpcHandler):  # type: ignore[misc]
         request = pb.PolicyRequest.FromString(question)
         if request.set:
             need_admin(visit.admin, "change the policy")
-            await asyncio.wrap_future(self._asker.ask(Kind.POLICY, [request.set.encode()]))
+            await asyncio.wrap_future(self._asker.ask(MessageKind.POLICY, [request.set.encode()]))
             self.views.expire()
         return await self._read("Policy", READS["Policy"], b"", visit)
 
@@ -405,7 +405,7 @@ class OperatorService(grpc.GenericRpcHandler):  # type: ignore[misc]
 
     def _carry_out(self, decision: scheduler_pb2.Decision, wait_s: float) -> scheduler_pb2.Fate:
         parts = [decision.SerializeToString(), repr(wait_s).encode()]
-        answer = self._asker.ask(Kind.ORDER, parts).result(wait_s + SERVICE_S)
+        answer = self._asker.ask(MessageKind.ORDER, parts).result(wait_s + SERVICE_S)
         return scheduler_pb2.Fate.FromString(bytes(answer[0]))
 
     async def _record(self, question: bytes, visit: _Visit) -> bytes:
@@ -413,7 +413,7 @@ class OperatorService(grpc.GenericRpcHandler):  # type: ignore[misc]
         request = pb.RecordRequest.FromString(question)
         wait_s = min(request.wait_s or USUAL_WAIT_RECORD_S, MOST_WAIT_RECORD_S)
         asked = self._asker.ask(
-            Kind.RECORD, [str(request.min_queue).encode(), str(wait_s).encode()]
+            MessageKind.RECORD, [str(request.min_queue).encode(), str(wait_s).encode()]
         )
         parts = await asyncio.wrap_future(asked)
         if not parts:
@@ -424,7 +424,7 @@ class OperatorService(grpc.GenericRpcHandler):  # type: ignore[misc]
 
 
 def _made(read: Read, view: View, request: Message, admin: bool) -> bytes:
-    asking = Asking(admin, nearest_under(view.in_force.conditions))
+    asking = Asking(admin, what_if_under(view.in_force.conditions))
     return read.answer(view, request, asking).SerializeToString()
 
 

@@ -7,19 +7,19 @@ from bridge.planning.explain.changes import Change
 from bridge.planning.explain.what_if import what_if
 from bridge.planning.scheduler.conditions import Conditions
 from bridge.rpc.controller.cycles import Published
-from bridge.rpc.operators.explain import Nearest
+from bridge.rpc.operators.explain import WhatIf
 
 _log = logging.getLogger(__name__)
 
 
-def nearest_under(conditions: Conditions) -> Nearest:
+def what_if_under(conditions: Conditions) -> WhatIf:
     """Searches under the conditions of the policy in force."""
 
-    def nearest(published: Published, row: int) -> tuple[Change, ...] | None:
+    def answer(published: Published, row: int) -> tuple[Change, ...] | None:
         try:
             return what_if(published.snapshot, published.plan, row, conditions)
         except Exception:  # a bug here must not deny the rest of the explanation
             _log.exception("no changes could be found for a job")
             return None
 
-    return nearest
+    return answer

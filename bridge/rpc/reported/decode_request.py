@@ -82,7 +82,7 @@ _WIDTH_RULES = {"": WidthRule.ANY} | {
 
 
 @dataclass(frozen=True)
-class Layout:
+class TableColumns:
     """What the rows of the tables refer to: nodes, partitions and columns by index.
 
     Attributes:
@@ -170,7 +170,7 @@ class _ControllersChoice(_Contradiction):
     """The request makes sense, but only the controller can place it."""
 
 
-def lower(request: pb.Request, layout: Layout) -> Lowered:
+def lower(request: pb.Request, layout: TableColumns) -> Lowered:
     """Lowers one request; what is wrong with it comes back in `problem`."""
     try:
         return _lower(request, layout)
@@ -185,7 +185,7 @@ def lower(request: pb.Request, layout: Layout) -> Lowered:
         return _left_to_the_controller(request, layout, refused)
 
 
-def _left_to_the_controller(request: pb.Request, layout: Layout, refused: Lowered) -> Lowered:
+def _left_to_the_controller(request: pb.Request, layout: TableColumns, refused: Lowered) -> Lowered:
     """With the nodes that the controller may try a request on that is not understood here."""
     if request.HasField("chunks") or request.HasField("malleable"):
         return refused
@@ -205,7 +205,7 @@ def _left_to_the_controller(request: pb.Request, layout: Layout, refused: Lowere
         return refused
 
 
-def _lower(request: pb.Request, layout: Layout) -> Lowered:
+def _lower(request: pb.Request, layout: TableColumns) -> Lowered:
     _bounded(request)
     partitions = _partitions(request, layout)
     required = tuple(layout.nodes.parse(request.required_nodes).tolist())
@@ -281,14 +281,14 @@ def _lower(request: pb.Request, layout: Layout) -> Lowered:
     )
 
 
-def _is_controllers(request: pb.Request, partitions: tuple[int, ...], layout: Layout) -> bool:
+def _is_controllers(request: pb.Request, partitions: tuple[int, ...], layout: TableColumns) -> bool:
     """Whether the controller chooses the nodes (rule 10)."""
     mixed = any(layout.partition_mixed[p] for p in partitions)
     return request.controller_chooses or (mixed and not request.HasField("malleable"))
 
 
 def _without_gres(
-    request: pb.Request, layout: Layout, excluded: tuple[int, ...]
+    request: pb.Request, layout: TableColumns, excluded: tuple[int, ...]
 ) -> tuple[int, ...]:
     """The excluded nodes, with those that have too little of what is not used up."""
     for item in request.gres_per_node:
@@ -311,7 +311,7 @@ def _bounded(request: pb.Request) -> None:
         raise _Contradiction(f"names more than {MAX_NAMED} partitions, licences or resources")
 
 
-def _chunks(request: pb.Request, layout: Layout, threads: int) -> LoweredChunks:
+def _chunks(request: pb.Request, layout: TableColumns, threads: int) -> LoweredChunks:
     """Reads chunks and compares them with what Slurm holds (rule 11)."""
     try:
         asked = parse_request(request.chunks.chunks, request.chunks.place)
@@ -345,13 +345,13 @@ def _chunks(request: pb.Request, layout: Layout, threads: int) -> LoweredChunks:
         raise _Contradiction(f"--chunks: {error.problem}") from error
 
 
-def _takes_all_memory(chunks: LoweredChunks, layout: Layout) -> bool:
+def _takes_all_memory(chunks: LoweredChunks, layout: TableColumns) -> bool:
     """Whether Slurm gives such a job all memory of its nodes (rule 6)."""
     asked = chunks.per_node[MEMORY_MIB] or any(want[MEMORY_MIB] for want in chunks.wants)
     return layout.memory_consumable and not layout.memory_optional and not asked
 
 
-def _partitions(request: pb.Request, layout: Layout) -> tuple[int, ...]:
+def _partitions(request: pb.Request, layout: TableColumns) -> tuple[int, ...]:
     named = dict.fromkeys(request.partitions)
     known = tuple(layout.partitions[p] for p in named if p in layout.partitions)
     if not known:
@@ -450,7 +450,7 @@ def _features(request: pb.Request) -> str:
     return text
 
 
-def _reservation(request: pb.Request, layout: Layout) -> int:
+def _reservation(request: pb.Request, layout: TableColumns) -> int:
     if not request.reservation:
         return -1
     names = request.reservation.split(",")
@@ -464,7 +464,7 @@ def _reservation(request: pb.Request, layout: Layout) -> int:
     return layout.reservations[names[0]]
 
 
-def _licences(request: pb.Request, layout: Layout) -> tuple[int, ...]:
+def _licences(request: pb.Request, layout: TableColumns) -> tuple[int, ...]:
     wanted = [0] * len(layout.licences)
     for use in request.licences:
         found = layout.licences.get(use.name)

@@ -2,7 +2,7 @@
 """What a report says that should not be, and yet happens on real clusters.
 
 Rules
-    1. An oddity stops nothing: the job or node it concerns is planned with as the table says.
+    1. An irregularity stops nothing: the job or node it concerns is planned with as the table says.
     2. A change may bring one because a former change was lost. So the first time everything is
        asked for; what a full report says is true (`bridge.rpc.reported.session`).
 
@@ -29,7 +29,7 @@ SKEW_S = 60
 """Clocks are corrected by so much and nobody wonders."""
 
 
-def oddities(
+def irregularities(
     now_s: int, resources: tuple[str, ...], nodes: NodeTable, running: RunningTable
 ) -> Iterator[tuple[str, str]]:
     """Yields the field and what is odd about it. O(nodes held), in columns."""

@@ -43,13 +43,13 @@ from bridge.rpc.reported.decode_request import (
     MAX_AMOUNT,
     MAX_COUNT,
     MAX_NODE_LIST,
-    Layout,
     Lowered,
+    TableColumns,
     lower,
 )
 from bridge.rpc.reported.fence import Fence
 from bridge.rpc.reported.hostlist import NodeIndex
-from bridge.rpc.reported.irregularities import SKEW_S, oddities
+from bridge.rpc.reported.irregularities import SKEW_S, irregularities
 from bridge.rpc.reported.jobs import PendingJobs, RunningJobs
 from bridge.rpc.reported.nodes import MAX_GRES_KINDS, Nodes
 from bridge.rpc.reported.refusals import Refusals
@@ -149,7 +149,9 @@ class Session:
         self._licence_messages = pb.Licences()
         self._partitions: tuple[Partition, ...] = ()
         self._reservations: tuple[Reservation, ...] = ()
-        self._layout = Layout(self._nodes.index, self._nodes.resources, {}, self._nodes.memory_mib)
+        self._layout = TableColumns(
+            self._nodes.index, self._nodes.resources, {}, self._nodes.memory_mib
+        )
         self._pending = PendingJobs(2, 0)
         self._running = RunningJobs(2, 0)
         self._lowered: dict[bytes, Lowered] = {}
@@ -294,7 +296,7 @@ class Session:
             return ""
         if self._running_table is None:
             self._running_table = self._running.table()
-        found = oddities(
+        found = irregularities(
             request.now_s, self._nodes.resources, self._nodes.table(), self._running_table
         )
         odd = dict(islice((*self._odd_names.items(), *islice(found, MOST_ODD)), MOST_ODD))
@@ -351,7 +353,7 @@ class Session:
         odd: dict[str, str] = {}
         partitions = read_partitions(self._partition_messages, nodes.index, odd)
         licences = read_licences(self._licence_messages)
-        layout = Layout(
+        layout = TableColumns(
             nodes=nodes.index,
             resources=nodes.resources,
             column=nodes.column,

@@ -23,7 +23,7 @@ Part = bytes | bytearray | memoryview
 Frame = tuple[int, int, list[bytearray]]
 
 
-class Kind(IntEnum):
+class MessageKind(IntEnum):
     """What is asked, or said."""
 
     VIEW = 1
@@ -46,7 +46,7 @@ class Channel:
         self._socket = sock
         self._sending = threading.Lock()
 
-    def send(self, number: int, kind: Kind, parts: Sequence[Part] = ()) -> None:
+    def send(self, number: int, kind: MessageKind, parts: Sequence[Part] = ()) -> None:
         """Sends a frame; OSError: the other end is gone."""
         head = _HEAD.pack(number, kind, len(parts)) + b"".join(
             _LENGTH.pack(len(part)) for part in parts
@@ -126,7 +126,7 @@ class Asker:
         self._open: dict[int, Future[list[bytearray]]] = {}
         threading.Thread(target=self._listen, name="answers", daemon=True).start()
 
-    def ask(self, kind: Kind, parts: Sequence[Part] = ()) -> Future[list[bytearray]]:
+    def ask(self, kind: MessageKind, parts: Sequence[Part] = ()) -> Future[list[bytearray]]:
         """Asks; the answer's parts, or `Refusal`, come later."""
         answer: Future[list[bytearray]] = Future()
         with self._lock:
@@ -138,7 +138,7 @@ class Asker:
             self._gone()
         return answer
 
-    def tell(self, kind: Kind, parts: Sequence[Part] = ()) -> None:
+    def tell(self, kind: MessageKind, parts: Sequence[Part] = ()) -> None:
         """Says something that needs no answer."""
         try:
             self._channel.send(0, kind, parts)
@@ -152,7 +152,7 @@ class Asker:
                 answer = self._open.pop(number, None)
             if answer is None or not answer.set_running_or_notify_cancel():
                 continue
-            if kind == Kind.ANSWER:
+            if kind == MessageKind.ANSWER:
                 answer.set_result(parts)
             else:
                 answer.set_exception(Refusal(parts[0].decode(), parts[1].decode()))

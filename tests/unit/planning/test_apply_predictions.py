@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.model.prediction import Prediction
-from bridge.planning.explain.blocking_chain import Chains, LinkKind
+from bridge.planning.explain.blocking_chain import BlockingChains, LinkKind
 from bridge.planning.explain.what_if import what_if
 from bridge.planning.prediction.apply_predictions import (
     BY_EXPECTED,
@@ -220,7 +220,7 @@ class TestExplanations:
         snapshot = a_snapshot(nodes=2, running=running, jobs=[a_job(id="w", nodes=2)])()
         plan = decide(snapshot, guess([10], [400, 300]))
         assert plan.start_s.tolist() == [400]
-        (link,) = Chains(snapshot, plan).of(0)
+        (link,) = BlockingChains(snapshot, plan).of(0)
         assert (link.kind, link.row) == (LinkKind.RUNNING, 0)
 
     def test_changes_are_looked_for_in_the_predicted_snapshot(self):

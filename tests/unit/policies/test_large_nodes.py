@@ -15,7 +15,7 @@ from bridge.planning.site_rules.lowered_rules import lower, stranded
 from bridge.registry import build, parse_policy
 from bridge.rpc.controller.cycles import Published
 from bridge.rpc.operators.explain import NOTHING_HELPS, explain
-from bridge.rpc.operators.what_if_service import nearest_under
+from bridge.rpc.operators.what_if_service import what_if_under
 from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.units import DAY_S, NEVER
 from tests.builders import a_job, a_node, a_running_job, a_snapshot
@@ -147,7 +147,7 @@ def test_explain_names_the_pool_who_gets_in_and_when_it_would_start():
     snapshot = a_snapshot(nodes=NODES, jobs=[job], running=busy())()
     plan = run(snapshot, Memory(), policy, site=site)
     published = Published(snapshot, plan, NodeIndex(snapshot.nodes.names))
-    reply = explain(published, "job", nearest_under(policy.plan.conditions(site)))
+    reply = explain(published, "job", what_if_under(policy.plan.conditions(site)))
     assert any(
         line.startswith("FreePool large memory keeps nodes from it; with access it would start at")
         for line in reply.lines

@@ -8,7 +8,7 @@ import pytest
 
 from bridge.model.reasons import ReasonCode
 from bridge.model.snapshot import Reservation
-from bridge.planning.explain.blocking_chain import Chains, LinkKind
+from bridge.planning.explain.blocking_chain import BlockingChains, LinkKind
 from bridge.planning.explain.variant_search import Conditions
 from bridge.planning.explain.what_if import what_if
 from bridge.registry import build, parse_policy
@@ -108,7 +108,7 @@ def test_it_is_explained():
     assert plan.start_s[0] == 400
     assert plan.reasons[0].code is ReasonCode.LICENCES
     assert plan.reasons[0].text == "licence matlab is in use or kept by a reservation"
-    (link,) = Chains(snapshot, plan).of(0)
+    (link,) = BlockingChains(snapshot, plan).of(0)
     assert (link.kind, link.row, link.until_s) == (LinkKind.RESERVATION, 0, 400)
     (shorter,) = what_if(snapshot, plan, 0, Conditions(whole_queue=True), step_s=10)
     assert (shorter.time_limit_s, shorter.start_s) == (50, 0)

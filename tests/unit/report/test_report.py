@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from bridge.measures import Schedule, measure
+from bridge.measures import ExecutedSchedule, measure
 from bridge.report.ascii import ascii_gantt
 from bridge.report.columns import COLUMNS, columns_of, milliseconds
 from bridge.report.gantt import bars_of
@@ -45,7 +45,9 @@ def some_starts():
 def a_run(policy="easy", placed=True, starts=None, predicted=None):
     """Job a on nodes 0, 1 and 3, job b on node 2 after a wait of 5 s, job c never."""
     judged = None if starts is None else starts.accuracy()
-    schedule = Schedule(4, ints(0, 0, 3), ints(0, 5, NEVER), ints(10, 15, NEVER), ints(3, 1, 4))
+    schedule = ExecutedSchedule(
+        4, ints(0, 0, 3), ints(0, 5, NEVER), ints(10, 15, NEVER), ints(3, 1, 4)
+    )
     return Run(
         policy=policy,
         engine="cycle",

@@ -184,7 +184,7 @@ def test_a_start_is_repeated_after_a_bounded_time():
     assert told(two_jobs(now), (0, now, [0]), (1, UNPLANNED, [])) == [("start", "1", "n1")]
 
 
-def test_a_start_whose_fate_is_known_may_be_repeated():
+def test_a_start_whose_result_is_known_may_be_repeated():
     told = Told()
     told(two_jobs(), (0, 0, [0]), (1, UNPLANNED, []))
     closed = told.announcements.close(told.last.messages[0].id)

@@ -100,10 +100,10 @@ def test_a_start_is_not_said_again_before_it_is_known_what_became_of_it():
 def test_a_refused_start_is_held_until_something_changes():
     cycles = some_cycles()
     start = cycles.run(a_full([wide("1", nodes=1)])).decisions[0]
-    fate = pb.Fate(
+    result = pb.Fate(
         decision_id=start.id, job_id="1", outcome=pb.OUTCOME_REFUSED, code=2015, text="node is odd"
     )
-    reply = cycles.run(a_delta(1, fates=[fate]))
+    reply = cycles.run(a_delta(1, fates=[result]))
     assert kinds(reply) == [("1", "pending")]
     assert reply.decisions[0].pending.code == pb.REASON_REFUSED
     assert reply.decisions[0].pending.text == "node is odd"
@@ -116,8 +116,8 @@ def test_a_refused_start_is_held_until_something_changes():
 def test_a_refused_start_is_tried_again_after_a_while():
     cycles = some_cycles()
     first = cycles.run(a_full([wide("1", nodes=1)])).decisions[0]
-    fate = pb.Fate(decision_id=first.id, job_id="1", outcome=pb.OUTCOME_REFUSED, code=2015)
-    wait_s = cycles.run(a_delta(1, fates=[fate])).wake_after_s
+    result = pb.Fate(decision_id=first.id, job_id="1", outcome=pb.OUTCOME_REFUSED, code=2015)
+    wait_s = cycles.run(a_delta(1, fates=[result])).wake_after_s
     assert wait_s > 0
     assert kinds(cycles.run(a_delta(2, now_s=NOW_S + wait_s - 1))) == []
     assert kinds(cycles.run(a_delta(3, now_s=NOW_S + wait_s))) == [("1", "start")]
@@ -126,26 +126,26 @@ def test_a_refused_start_is_tried_again_after_a_while():
 def test_a_refusal_and_a_change_in_one_report_are_tried_at_once():
     cycles = some_cycles()
     start = cycles.run(a_full([wide("1", nodes=1), a_running_job("2", "n3")])).decisions[0]
-    fate = pb.Fate(decision_id=start.id, job_id="1", outcome=pb.OUTCOME_STALE)
-    assert kinds(cycles.run(a_delta(1, fates=[fate], removed_jobs=["2"]))) == [("1", "start")]
+    result = pb.Fate(decision_id=start.id, job_id="1", outcome=pb.OUTCOME_STALE)
+    assert kinds(cycles.run(a_delta(1, fates=[result], removed_jobs=["2"]))) == [("1", "start")]
 
 
 def test_fates_of_unknown_decisions_and_outcomes_are_counted_only():
     cycles = some_cycles()
-    fates = [
+    results = [
         pb.Fate(decision_id=77, job_id="x", outcome=pb.OUTCOME_INVALID),
         pb.Fate(decision_id=78, job_id="x", outcome=99),
     ]
-    assert cycles.run(a_full(fates=fates)).generation == 1
+    assert cycles.run(a_full(fates=results)).generation == 1
     assert cycles.counts.refusals == {"invalid": 1, "unknown": 1}
 
 
 def test_refusals_do_not_fill_the_memory():
     cycles = some_cycles()
-    fates = [
+    results = [
         pb.Fate(decision_id=code, outcome=pb.OUTCOME_REFUSED, code=code) for code in range(5000)
     ]
-    cycles.run(a_full(fates=fates))
+    cycles.run(a_full(fates=results))
     assert len(cycles.counts.refusals) <= 101
     assert cycles.counts.refusals.total() == 5000
 
@@ -155,13 +155,13 @@ def test_outcomes_that_come_again_count_once():
     cycles = some_cycles(observers=(seen,))
     made = cycles.run(a_full([wide("1", 1), wide("2", 1), a_running_job("3", "n3")])).decisions
     outcomes = {"1": pb.OUTCOME_APPLIED, "2": pb.OUTCOME_REFUSED}
-    fates = [
+    results = [
         pb.Fate(decision_id=d.id, job_id=d.job_id, outcome=outcomes[d.job_id], code=7) for d in made
     ]
-    assert cycles.run(a_delta(9, fates=fates)).need_full
+    assert cycles.run(a_delta(9, fates=results)).need_full
     jobs = [wide("2", 1), a_running_job("3", "n3")]
-    cycles.run(a_full(jobs, generation=10, fates=fates, now_s=NOW_S + 1))
-    cycles.run(a_delta(10, fates=fates, now_s=NOW_S + 2))
+    cycles.run(a_full(jobs, generation=10, fates=results, now_s=NOW_S + 1))
+    cycles.run(a_delta(10, fates=results, now_s=NOW_S + 2))
     assert cycles.counts.refusals == {"refused 7": 1}
     outcomes = sum((report.outcomes for report in seen.reports), Counter())
     assert outcomes == {("applied", 0): 1, ("refused", 7): 1}
@@ -182,10 +182,10 @@ def test_outcomes_of_a_cycle_that_failed_are_told_with_the_next():
         return Decider(build(PRESETS["conservative"])).decide(snapshot)
 
     cycles = some_cycles(decide, observers=(seen,))
-    fates = [pb.Fate(decision_id=9, outcome=pb.OUTCOME_STALE)]
+    results = [pb.Fate(decision_id=9, outcome=pb.OUTCOME_STALE)]
     with pytest.raises(PolicyError):
-        cycles.run(a_full(fates=fates))
-    cycles.run(a_full(generation=2, fates=fates))
+        cycles.run(a_full(fates=results))
+    cycles.run(a_full(generation=2, fates=results))
     assert seen.reports[0].outcomes == {("stale", 0): 1}
 
 
@@ -284,8 +284,8 @@ def test_a_job_that_ended_before_it_was_seen_running_has_started():
     seen = Seen()
     cycles = some_cycles(observers=(seen,))
     start = cycles.run(a_full([wide("1"), wide("2")])).decisions[0]
-    fate = pb.Fate(decision_id=start.id, job_id="1", outcome=pb.OUTCOME_APPLIED)
-    cycles.run(a_delta(1, now_s=NOW_S + 3, fates=[fate], removed_jobs=["1", "2"]))
+    result = pb.Fate(decision_id=start.id, job_id="1", outcome=pb.OUTCOME_APPLIED)
+    cycles.run(a_delta(1, now_s=NOW_S + 3, fates=[result], removed_jobs=["1", "2"]))
     happened = seen.reports[-1].happened
     assert happened.started == [("1", NOW_S, "batch")]
     assert happened.gone == ["2"]

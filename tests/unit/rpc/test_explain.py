@@ -17,7 +17,7 @@ from bridge.rpc.operators.explain import (
     explain,
     planned_jobs,
 )
-from bridge.rpc.operators.what_if_service import nearest_under
+from bridge.rpc.operators.what_if_service import what_if_under
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.units import NEVER, UNPLANNED
@@ -223,7 +223,7 @@ def test_what_would_let_it_start_earlier():
         running=[a_running_job(nodes=(0,), end_s=NOW_S + 9000)],
         partitions=[a_partition("batch", [0, 1]), a_partition("short", [2, 3], max_time_s=3600)],
     )
-    reply = explain(found, "1", nearest_under(Conditions()))
+    reply = explain(found, "1", what_if_under(Conditions()))
     assert reply.changes_known
     (change,) = reply.changes
     assert (change.options, change.start_s, change.nodes) == ("-N 1", NOW_S, 1)
@@ -234,7 +234,7 @@ def test_what_would_let_it_start_earlier():
 def test_nothing_helps_and_that_is_said():
     running = [a_running_job(nodes=(at,), end_s=NOW_S + 60) for at in range(4)]
     found = published((0, NOW_S + 60, [0]), jobs=[a_job()], running=running)
-    reply = explain(found, "1", nearest_under(Conditions()))
+    reply = explain(found, "1", what_if_under(Conditions()))
     assert reply.changes_known
     assert not reply.changes
     assert NOTHING_HELPS in reply.lines
@@ -244,7 +244,7 @@ def test_a_search_that_fails_denies_nothing_else(monkeypatch):
     running = [a_running_job(nodes=(at,), end_s=NOW_S + 60) for at in range(4)]
     found = published((0, NOW_S + 60, [0]), jobs=[a_job()], running=running)
     monkeypatch.setattr(what_if_service, "what_if", lambda *_: 1 // 0)
-    reply = explain(found, "1", nearest_under(Conditions()))
+    reply = explain(found, "1", what_if_under(Conditions()))
     assert reply.lines
     assert UNKNOWN_CHANGES in reply.lines
     assert not reply.changes_known
@@ -253,7 +253,7 @@ def test_a_search_that_fails_denies_nothing_else(monkeypatch):
 @pytest.mark.parametrize("hold", [Hold.HELD, Hold.DEPENDENCY])
 def test_a_held_job_is_not_told_that_nothing_helps(hold):
     found = published((0, UNPLANNED, []), jobs=[a_job(hold=hold)])
-    reply = explain(found, "1", nearest_under(Conditions()))
+    reply = explain(found, "1", what_if_under(Conditions()))
     assert not reply.changes_known
     assert not {NOTHING_HELPS, UNKNOWN_CHANGES} & set(reply.lines)
 

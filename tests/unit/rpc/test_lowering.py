@@ -6,7 +6,7 @@ import pytest
 
 from bridge.model.job import Hold
 from bridge.rpc.pb import scheduler_pb2 as pb
-from bridge.rpc.reported.decode_request import Layout, lower
+from bridge.rpc.reported.decode_request import TableColumns, lower
 from bridge.rpc.reported.hostlist import NodeIndex
 
 NODES = NodeIndex([f"n{index}" for index in range(8)])
@@ -14,7 +14,7 @@ NODES = NodeIndex([f"n{index}" for index in range(8)])
 
 def a_layout(threads=1, exclusive=False, memory=True, optional=True, mixed=False, **settings):
     column = {"gpu": 2, "gpu:a100": 3}
-    return Layout(
+    return TableColumns(
         nodes=NODES,
         resources=("cpus", "mem_mib", "gpu", "gpu:a100"),
         column=column,

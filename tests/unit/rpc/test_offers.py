@@ -9,7 +9,7 @@ from bridge.planning.eligibility.controller_choice import Chooser
 from bridge.registry import PRESETS, build
 from bridge.rpc.controller.announcements import Announcements
 from bridge.rpc.controller.cycles import Cycles
-from bridge.rpc.controller.offers import Room
+from bridge.rpc.controller.offers import NodesToChoose
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.session import Session
 from bridge.safe_cycle.decider import Decider
@@ -51,7 +51,7 @@ def starts(reply):
     ]
 
 
-def fates(reply, outcome=pb.OUTCOME_REFUSED):
+def results(reply, outcome=pb.OUTCOME_REFUSED):
     return [
         pb.Fate(decision_id=d.id, job_id=d.job_id, outcome=outcome, code=2014, text="no")
         for d in reply.decisions
@@ -67,9 +67,9 @@ def test_after_a_refused_start_the_controller_chooses():
     cycles = some_cycles()
     first = cycles.run(a_full([one()]))
     assert starts(first) == [("1", "n0", "")]
-    second = cycles.run(a_delta(1, fates=fates(first)))
+    second = cycles.run(a_delta(1, fates=results(first)))
     assert starts(second) == [("1", "", "n[0-3]")]
-    third = cycles.run(a_delta(2, fates=fates(second)))
+    third = cycles.run(a_delta(2, fates=results(second)))
     assert starts(third) == []
 
 
@@ -82,7 +82,7 @@ def test_after_a_change_it_is_asked_again_more_and_more_rarely():
             asked.append(number - 1)
         changed = a_node("n1", state=f"STATE{number}")
         reply = cycles.run(
-            a_delta(number, nodes=[changed], fates=fates(reply), now_s=NOW_S + number)
+            a_delta(number, nodes=[changed], fates=results(reply), now_s=NOW_S + number)
         )
     assert asked == [0, 1, 3, 7, 15, 31, 61]
 
@@ -92,7 +92,7 @@ def test_what_does_not_change_is_not_asked_again():
     reply = cycles.run(a_full([one(features="none")]))
     assert starts(reply) == [("1", "", "n[0-3]")]
     for number in range(1, 50):
-        reply = cycles.run(a_delta(number, fates=fates(reply), now_s=NOW_S + number))
+        reply = cycles.run(a_delta(number, fates=results(reply), now_s=NOW_S + number))
         assert starts(reply) == []
 
 
@@ -105,8 +105,8 @@ def test_the_tasks_of_an_array_that_the_controller_can_place_start_one_after_the
     reply = cycles.run(a_full([*full, array]))
     for number in range(1, 4):
         assert starts(reply) == [("1", "", "n[0-3]")]
-        reply = cycles.run(a_delta(number, fates=fates(reply, pb.OUTCOME_APPLIED)))
-    reply = cycles.run(a_delta(4, fates=fates(reply)))
+        reply = cycles.run(a_delta(number, fates=results(reply, pb.OUTCOME_APPLIED)))
+    reply = cycles.run(a_delta(4, fates=results(reply)))
     assert starts(reply) == []  # refused
 
 
@@ -130,7 +130,7 @@ def test_the_controller_counts_switches_where_none_are_known_here():
     asked = []
     for number in range(1, 20):  # how long it waits for few of them, Slurm knows
         asked.append(starts(reply))
-        busy = fates(reply, pb.OUTCOME_BUSY)
+        busy = results(reply, pb.OUTCOME_BUSY)
         reply = cycles.run(a_delta(number, fates=busy, now_s=NOW_S + number))
     assert asked.count([("1", "", "n[0-3]")]) > 8
     assert all(nodes == "" for starts in asked for _, nodes, _ in starts)
@@ -163,7 +163,7 @@ def test_nodes_that_were_busy_are_no_fault_of_the_job():
     cycles = some_cycles(features=("start",))
     reply = cycles.run(a_full([one()]))
     for number in range(1, 20):
-        held = cycles.run(a_delta(2 * number - 1, fates=fates(reply, pb.OUTCOME_BUSY),
+        held = cycles.run(a_delta(2 * number - 1, fates=results(reply, pb.OUTCOME_BUSY),
                                   now_s=NOW_S + number - 1))  # fmt: skip
         assert starts(held) == []
         assert held.wake_after_s == 1
@@ -181,12 +181,12 @@ def test_a_job_that_was_refused_in_one_of_its_partitions_is_tried_in_the_others(
     for number in range(1, 5):
         tried += [decision.start.partition for decision in reply.decisions if decision.start.nodes]
         now_s = NOW_S + 40 * number
-        cycles.run(a_delta(2 * number - 1, fates=fates(reply), now_s=now_s))
+        cycles.run(a_delta(2 * number - 1, fates=results(reply), now_s=now_s))
         reply = cycles.run(a_delta(2 * number, now_s=now_s + 35))
     assert tried == ["main", "other", "main", "main"]  # then it has been refused in both
     cycles = some_cycles()
     reply = cycles.run(a_full([job], partitions=rooms))
-    reply = cycles.run(a_delta(1, fates=fates(reply)))
+    reply = cycles.run(a_delta(1, fates=results(reply)))
     assert [(d.start.partition, d.start.choice) for d in reply.decisions if d.start.choice] == [
         ("other", "n[0-3]")
     ]
@@ -206,7 +206,7 @@ def test_no_node_is_avoided_for_a_limit():
     for number in range(1, 7):
         tried += [nodes for _, nodes, _ in starts(reply)]
         now_s = NOW_S + 40 * number
-        limited = fates(reply, pb.OUTCOME_LIMITED)
+        limited = results(reply, pb.OUTCOME_LIMITED)
         cycles.run(a_delta(2 * number - 1, fates=limited, now_s=now_s))
         reply = cycles.run(a_delta(2 * number, now_s=now_s + 35))
     assert tried == ["n0"] * 6
@@ -219,7 +219,7 @@ def test_nodes_that_were_refused_are_avoided_one_after_the_other():
     for number in range(1, 7):
         tried += [nodes for _, nodes, _ in starts(reply)]
         now_s = NOW_S + 40 * number
-        cycles.run(a_delta(2 * number - 1, fates=fates(reply), now_s=now_s))
+        cycles.run(a_delta(2 * number - 1, fates=results(reply), now_s=now_s))
         reply = cycles.run(a_delta(2 * number, now_s=now_s + 35))
     assert tried == ["n0", "n1", "n2", "n3", "n0", "n0"]  # then it has been refused on all
 
@@ -229,7 +229,7 @@ def test_nodes_that_were_refused_are_avoided_one_after_the_other():
 def test_whoever_has_a_choice_has_room(preset, seed):
     snapshot = random_world(seed, chunks=True)
     plan = Decider(build(PRESETS[preset])).decide(snapshot)
-    room, starting = Room(snapshot, plan), set(plan.job[plan.starts_now].tolist())
+    room, starting = NodesToChoose(snapshot, plan), set(plan.job[plan.starts_now].tolist())
     waiting = [row for row in range(len(snapshot.jobs)) if row not in starting]
     chosen = [choice.job for choice in Chooser(snapshot, NO_RULES, plan).choices(waiting)]
     assert all(job in room for job in chosen)
@@ -241,5 +241,5 @@ def test_on_full_nodes_and_those_of_starts_there_is_no_room():
     snapshot = builders.a_snapshot(nodes=3, jobs=jobs, running=running)()
     plan = Decider(build(PRESETS["slurm-like"])).decide(snapshot)
     assert plan.job[plan.starts_now].tolist() == [0]
-    room = Room(snapshot, plan)
+    room = NodesToChoose(snapshot, plan)
     assert [job in room for job in (1, 2)] == [False, True]

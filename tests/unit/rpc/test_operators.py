@@ -15,10 +15,10 @@ from bridge.rpc.operators.view import View, unpack
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.rpc.pb import scheduler_pb2
 from bridge.rpc.reported.session import Session
-from bridge.rpc.transport.private_channel import Kind
+from bridge.rpc.transport.private_channel import MessageKind
 from bridge.safe_cycle.decider import Decider
 from bridge.state.accuracy import Announced, Began, Happened
-from bridge.state.announced_starts import Kept
+from bridge.state.announced_starts import StartRecords
 from bridge.state.store import Slow, Store
 from tests.unit.rpc.worlds import a_full, a_hello, a_job
 
@@ -69,7 +69,7 @@ def test_what_is_no_policy_changes_nothing(decider, cycles, text):
 def a_desk(decider, cycles, **settings):
     """What the service's process does for operators."""
     usual = {
-        "service": "test", "failures": lambda: 0, "accuracy": Kept,
+        "service": "test", "failures": lambda: 0, "accuracy": StartRecords,
         "record": lambda *_: None, "metrics": lambda: b"", "refused": lambda *_: None,
     }  # fmt: skip
     switch = PolicySwitch(PRESETS["easy"], decider)
@@ -87,8 +87,8 @@ def test_accuracy_names_no_job(decider, cycles):
     store.took(Happened(10, promised=promised))
     store.took(Happened(110, [Began("secret", 110, "a"), Began("other", 100, "b")]))
     desk = a_desk(decider, cycles, accuracy=store.accuracy)
-    kind, parts = desk.reply(Kind.ACCURACY, [])
-    assert kind is Kind.ANSWER
+    kind, parts = desk.reply(MessageKind.ACCURACY, [])
+    assert kind is MessageKind.ANSWER
     reply, only = accuracy_reply(unpack(parts), ""), accuracy_reply(unpack(parts), "b")
     store.close()
     assert "secret" not in str(reply)
@@ -101,7 +101,7 @@ def test_accuracy_names_no_job(decider, cycles):
 
 
 def test_without_records_there_is_an_empty_answer(decider, cycles):
-    _, parts = a_desk(decider, cycles).reply(Kind.ACCURACY, [])
+    _, parts = a_desk(decider, cycles).reply(MessageKind.ACCURACY, [])
     reply = accuracy_reply(unpack(parts), "")
     assert (reply.now_s, list(reply.lines)) == (0, [])
 
@@ -110,8 +110,8 @@ def test_a_slow_disk_is_said(decider, cycles):
     def slow():
         raise Slow("try again later")
 
-    said = a_desk(decider, cycles, accuracy=slow).reply(Kind.ACCURACY, [])
-    assert said == (Kind.ERROR, [b"RESOURCE_EXHAUSTED", b"try again later"])
+    said = a_desk(decider, cycles, accuracy=slow).reply(MessageKind.ACCURACY, [])
+    assert said == (MessageKind.ERROR, [b"RESOURCE_EXHAUSTED", b"try again later"])
 
 
 @pytest.mark.parametrize(
@@ -137,8 +137,8 @@ def test_what_no_service_can_have_is_marked(decider, cycles):
 
 
 def test_a_refused_policy_is_logged_once(decider, cycles, caplog):
-    kind, (code, text) = a_desk(decider, cycles).reply(Kind.POLICY, [bytearray(b"nosuch")])
-    assert (kind, code) == (Kind.ERROR, b"INVALID_ARGUMENT")
+    kind, (code, text) = a_desk(decider, cycles).reply(MessageKind.POLICY, [bytearray(b"nosuch")])
+    assert (kind, code) == (MessageKind.ERROR, b"INVALID_ARGUMENT")
     assert text.startswith(b"policy: no preset")
     assert len(caplog.messages) == 1
     assert "is refused: policy: no preset 'nosuch'" in caplog.messages[0]
@@ -147,8 +147,8 @@ def test_a_refused_policy_is_logged_once(decider, cycles, caplog):
 def test_an_order_that_nobody_carries_out_is_told(decider, cycles):
     order = scheduler_pb2.Decision(unreserve=scheduler_pb2.Unreserve(name="r"))
     parts = [bytearray(order.SerializeToString()), bytearray(b"0.01")]
-    kind, (code, text) = a_desk(decider, cycles).reply(Kind.ORDER, parts)
-    assert (kind, code) == (Kind.ERROR, b"FAILED_PRECONDITION")
+    kind, (code, text) = a_desk(decider, cycles).reply(MessageKind.ORDER, parts)
+    assert (kind, code) == (MessageKind.ERROR, b"FAILED_PRECONDITION")
     assert b"the controller has not called" in text
 
 
@@ -157,8 +157,8 @@ def test_what_has_not_changed_is_not_sent_again(decider, cycles):
     desk = a_desk(decider, cycles)
 
     def ask(known):
-        kind, parts = desk.reply(Kind.VIEW, [bytearray(str(one).encode()) for one in known])
-        assert kind is Kind.ANSWER
+        kind, parts = desk.reply(MessageKind.VIEW, [bytearray(str(one).encode()) for one in known])
+        assert kind is MessageKind.ANSWER
         serial, changes, _cost_s, _facts, in_force = unpack(parts[:1])
         return (serial, changes), in_force, parts[1:]
 
@@ -170,7 +170,7 @@ def test_what_has_not_changed_is_not_sent_again(decider, cycles):
     later, in_force, cycle = ask(known)
     assert in_force is None
     assert unpack(cycle).snapshot.jobs.id.tolist() == ["2"]
-    desk.reply(Kind.POLICY, [bytearray(b"conservative")])
+    desk.reply(MessageKind.POLICY, [bytearray(b"conservative")])
     _, in_force, cycle = ask(later)
     assert "conservative" in in_force.policy_yaml
     assert cycle == []

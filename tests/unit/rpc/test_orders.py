@@ -14,7 +14,7 @@ def a_decision(name="r"):
 
 
 def given(orders, timeout_s=5.0):
-    """Gives an order in a thread of its own; the list gets its fate or error."""
+    """Gives an order in a thread of its own; the list gets its result or error."""
     found = []
 
     def give():
@@ -55,7 +55,7 @@ def test_an_order_that_never_went_out_is_taken_back():
     assert orders.take(lambda: 1) == []
 
 
-def test_a_fate_that_never_came_is_unknown():
+def test_a_result_that_never_came_is_unknown():
     orders = Orders()
     thread, found = given(orders, 0.3)
     taken(orders)

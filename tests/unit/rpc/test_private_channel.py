@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from bridge.rpc.transport.private_channel import Asker, Channel, Kind, Refusal
+from bridge.rpc.transport.private_channel import Asker, Channel, MessageKind, Refusal
 
 
 @pytest.fixture
@@ -21,11 +21,11 @@ def ends():
 
 def test_answers_come_in_any_order(ends):
     asker, other, _ = ends
-    asked = [asker.ask(Kind.VIEW, [str(n).encode()]) for n in range(3)]
+    asked = [asker.ask(MessageKind.VIEW, [str(n).encode()]) for n in range(3)]
     frames = [other.receive() for _ in asked]
     for number, kind, (part,) in reversed(frames):
-        assert kind == Kind.VIEW
-        other.send(number, Kind.ANSWER, [b"answer ", bytes(part), b""])
+        assert kind == MessageKind.VIEW
+        other.send(number, MessageKind.ANSWER, [b"answer ", bytes(part), b""])
     assert [found.result(30) for found in asked] == [
         [b"answer ", str(n).encode(), b""] for n in range(3)
     ]
@@ -33,10 +33,10 @@ def test_answers_come_in_any_order(ends):
 
 def test_no_is_an_answer(ends):
     asker, other, _ = ends
-    asked = asker.ask(Kind.POLICY)
+    asked = asker.ask(MessageKind.POLICY)
     number, _, parts = other.receive()
     assert parts == []
-    other.send(number, Kind.ERROR, [b"INVALID_ARGUMENT", b"no such policy"])
+    other.send(number, MessageKind.ERROR, [b"INVALID_ARGUMENT", b"no such policy"])
     with pytest.raises(Refusal, match="no such policy") as caught:
         asked.result(30)
     assert caught.value.code == "INVALID_ARGUMENT"
@@ -45,16 +45,16 @@ def test_no_is_an_answer(ends):
 def test_large_parts_and_answers_nobody_waits_for(ends):
     asker, other, _ = ends
     data = os.urandom(5_000_000)
-    threading.Thread(target=asker.tell, args=(Kind.REFUSED, [data, b"x"])).start()
-    assert other.receive() == (0, Kind.REFUSED, [data, b"x"])
-    other.send(99, Kind.ANSWER)  # of a question that was never put
-    given_up = asker.ask(Kind.METRICS)
+    threading.Thread(target=asker.tell, args=(MessageKind.REFUSED, [data, b"x"])).start()
+    assert other.receive() == (0, MessageKind.REFUSED, [data, b"x"])
+    other.send(99, MessageKind.ANSWER)  # of a question that was never put
+    given_up = asker.ask(MessageKind.METRICS)
     given_up.cancel()
     number, _, _ = other.receive()
-    other.send(number, Kind.ANSWER, [b"late"])
-    asked = asker.ask(Kind.METRICS)
+    other.send(number, MessageKind.ANSWER, [b"late"])
+    asked = asker.ask(MessageKind.METRICS)
     number, _, _ = other.receive()
-    other.send(number, Kind.ANSWER, [b"page"])
+    other.send(number, MessageKind.ANSWER, [b"page"])
     assert asked.result(30) == [b"page"]
 
 

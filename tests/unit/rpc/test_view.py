@@ -11,7 +11,7 @@ from bridge.registry import PRESETS, build
 from bridge.rpc.controller.cycles import Published
 from bridge.rpc.operators.view import pack, unpack
 from bridge.rpc.reported.hostlist import NodeIndex
-from bridge.state.announced_starts import Kept
+from bridge.state.announced_starts import StartRecords
 from tests.alike import assert_alike
 from tests.cycles import Memory, run
 from tests.worlds import random_world
@@ -65,7 +65,7 @@ def test_reasons(words):
 
 def test_what_is_small_and_what_is_not_there():
     assert there(None) is None
-    assert there(Kept()) == Kept()
+    assert there(StartRecords()) == StartRecords()
 
 
 def test_others_may_go_first_between_columns():

@@ -6,7 +6,7 @@ import pytest
 
 from bridge.model.job import Hold
 from bridge.model.reasons import Reason, ReasonCode
-from bridge.planning.explain.blocking_chain import Chains, LinkKind
+from bridge.planning.explain.blocking_chain import BlockingChains, LinkKind
 from bridge.registry import build, parse_policy
 from bridge.units import NEVER, UNPLANNED
 from tests.builders import a_job, a_reservation, a_running_job, a_snapshot
@@ -19,7 +19,7 @@ def planned(snapshot, policy="conservative", rules=None):
 
 
 def chain(snapshot, row, **options):
-    return Chains(snapshot, planned(snapshot)).of(row, **options)
+    return BlockingChains(snapshot, planned(snapshot)).of(row, **options)
 
 
 def test_a_job_that_starts_now_waits_for_nothing():
@@ -93,7 +93,7 @@ def test_a_limit_is_held_by_jobs_of_the_same_user_or_account_wherever_they_run()
             plan = dataclasses.replace(
                 plan, start_s=np.array([50]), end_s=np.array([150]), reasons=(reason,)
             )
-        (link,) = Chains(snapshot, plan).of(0)
+        (link,) = BlockingChains(snapshot, plan).of(0)
         assert (link.kind, link.row, link.shared_nodes) == (LinkKind.RUNNING, holder, 0)
 
 
@@ -102,7 +102,7 @@ def test_a_limit_is_held_by_jobs_of_the_same_user_or_account_wherever_they_run()
 def test_every_planned_start_is_explained_and_every_chain_ends(seed, policy):
     snapshot = random_world(seed)
     plan = planned(snapshot, policy)
-    chains = Chains(snapshot, plan)
+    chains = BlockingChains(snapshot, plan)
     for row in range(len(plan)):
         links = chains.of(row, longest=100)
         start_s = int(plan.start_s[row])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where reservations find room, and who is in their way."""
+"""Where reservations find slot, and who is in their way."""
 
 import dataclasses
 
@@ -10,7 +10,7 @@ from bridge.errors import ConfigError, RequestError
 from bridge.model.snapshot import Reservation
 from bridge.model.topology import Topology
 from bridge.planning.requests.chunks import parse_request
-from bridge.planning.scheduler.advance_reservation import Wish, find_room
+from bridge.planning.scheduler.advance_reservation import ReservationRequest, find_slot
 from bridge.registry import build, parse_policy
 from bridge.units import NEVER
 from tests.builders import a_job, a_node, a_partition, a_reservation, a_running_job, a_snapshot
@@ -23,37 +23,37 @@ def planned(snapshot):
     return run(snapshot, Memory(), build(parse_policy(policy)), np.random.default_rng(0))
 
 
-def room(snapshot, start_s=0, duration_s=100, **wish):
-    return find_room(snapshot, planned(snapshot), Wish(start_s, duration_s, **wish))
+def slot(snapshot, start_s=0, duration_s=100, **asked):
+    return find_slot(snapshot, planned(snapshot), ReservationRequest(start_s, duration_s, **asked))
 
 
 def test_free_nodes_are_taken():
-    found = room(a_snapshot(nodes=4)(), nodes=3)
+    found = slot(a_snapshot(nodes=4)(), nodes=3)
     assert (found.nodes.tolist(), found.planned, found.running) == ([0, 1, 2], (), ())
 
 
 def test_a_reservation_may_lie_across_fabrics():
     apart = Topology(tuple("ab"), np.array([-1, -1], np.int32), np.array([0, 1, -1], np.int32))
     snapshot = dataclasses.replace(a_snapshot(nodes=3)(), topology=apart)
-    assert room(snapshot, nodes=3).nodes.tolist() == [0, 1, 2]
+    assert slot(snapshot, nodes=3).nodes.tolist() == [0, 1, 2]
 
 
 def test_running_jobs_stay_and_are_named_with_the_next_room():
     running = [a_running_job((0,), end_s=50), a_running_job((1,), end_s=80)]
     snapshot = a_snapshot(nodes=2, running=running)()
-    found = room(snapshot, start_s=20, nodes=2)
+    found = slot(snapshot, start_s=20, nodes=2)
     assert len(found.nodes) == 0
     assert (found.running, found.next_start_s) == ((1, 0), 80)
-    assert room(snapshot, start_s=80, nodes=2).nodes.tolist() == [0, 1]
-    assert room(snapshot, start_s=50, nodes=1).nodes.tolist() == [0]
+    assert slot(snapshot, start_s=80, nodes=2).nodes.tolist() == [0, 1]
+    assert slot(snapshot, start_s=50, nodes=1).nodes.tolist() == [0]
 
 
 def test_planned_jobs_are_in_the_way_unless_they_may_be_displaced():
     running = [a_running_job((0, 1), end_s=50)]
     snapshot = a_snapshot(nodes=2, running=running, jobs=[a_job(2, limit_s=100, id="later")])()
-    found = room(snapshot, start_s=60, nodes=1)
+    found = slot(snapshot, start_s=60, nodes=1)
     assert (found.nodes.tolist(), found.planned, found.next_start_s) == ([], (0,), 150)
-    found = room(snapshot, start_s=60, nodes=1, displace=True)
+    found = slot(snapshot, start_s=60, nodes=1, displace=True)
     assert (len(found.nodes), found.planned) == (1, (0,))
 
 
@@ -61,29 +61,29 @@ def test_the_fewest_planned_jobs_are_displaced():
     running = [a_running_job((0, 1, 2), end_s=50)]
     jobs = [a_job(1, limit_s=200, required=(0,)), a_job(1, limit_s=200, required=(1,))]
     snapshot = a_snapshot(nodes=3, running=running, jobs=jobs)()
-    found = room(snapshot, start_s=60, nodes=1, displace=True)
+    found = slot(snapshot, start_s=60, nodes=1, displace=True)
     assert (found.nodes.tolist(), found.planned) == ([2], ())
 
 
 def test_what_starts_now_is_not_displaced():
     snapshot = a_snapshot(nodes=1, jobs=[a_job(1, limit_s=100)])()
-    found = room(snapshot, start_s=10, nodes=1, displace=True)
+    found = slot(snapshot, start_s=10, nodes=1, displace=True)
     assert (len(found.nodes), found.next_start_s) == (0, 100)
 
 
 def test_other_reservations_and_unusable_nodes_are_left_alone():
     nodes = [a_node(), a_node(usable=False), a_node()]
     snapshot = a_snapshot(nodes=nodes, reservations=[a_reservation([0], 50, 200)])()
-    assert room(snapshot, nodes=1).nodes.tolist() == [2]
-    assert room(snapshot, nodes=2).next_start_s == 200
-    assert room(snapshot, nodes=1, duration_s=50).nodes.tolist() == [0]
-    assert room(snapshot, nodes=3).next_start_s == NEVER
+    assert slot(snapshot, nodes=1).nodes.tolist() == [2]
+    assert slot(snapshot, nodes=2).next_start_s == 200
+    assert slot(snapshot, nodes=1, duration_s=50).nodes.tolist() == [0]
+    assert slot(snapshot, nodes=3).next_start_s == NEVER
 
 
 def test_a_partition_bounds_where_but_not_how_long():
     parts = [a_partition("a", [0]), a_partition("b", [1], max_time_s=10, max_nodes=1, up=False)]
     snapshot = a_snapshot(nodes=2, partitions=parts)()
-    assert room(snapshot, nodes=1, partition=1, duration_s=10**6).nodes.tolist() == [1]
+    assert slot(snapshot, nodes=1, partition=1, duration_s=10**6).nodes.tolist() == [1]
 
 
 @pytest.mark.parametrize(
@@ -98,22 +98,22 @@ def test_a_partition_bounds_where_but_not_how_long():
 )
 def test_the_nodes_that_hold_chunks(chunks, nodes):
     snapshot = a_snapshot(nodes=[a_node(), a_node(), a_node(gpus=1, weight=9)])()
-    assert room(snapshot, chunks=parse_request(chunks)).nodes.tolist() == nodes
+    assert slot(snapshot, chunks=parse_request(chunks)).nodes.tolist() == nodes
 
 
 def test_shared_use_keeps_a_node_from_being_whole():
     running = [a_running_job((0,), end_s=50, shared=True, cpus=1)]
     snapshot = a_snapshot(nodes=2, running=running)()
-    assert room(snapshot, chunks=parse_request("1:ncpus=1")).nodes.tolist() == [1]
+    assert slot(snapshot, chunks=parse_request("1:ncpus=1")).nodes.tolist() == [1]
 
 
 def test_what_the_cluster_does_not_have():
     snapshot = a_snapshot(nodes=2)()
     with pytest.raises(ConfigError, match="no node 'n9'"):
-        room(snapshot, chunks=parse_request("1:ncpus=1:host=n9"))
+        slot(snapshot, chunks=parse_request("1:ncpus=1:host=n9"))
     with pytest.raises(RequestError):
-        room(snapshot, chunks=parse_request("1:ncpus=1:moon=true"))
-    assert room(snapshot, chunks=parse_request("1:ncpus=64")).next_start_s == NEVER
+        slot(snapshot, chunks=parse_request("1:ncpus=1:moon=true"))
+    assert slot(snapshot, chunks=parse_request("1:ncpus=64")).next_start_s == NEVER
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -122,22 +122,24 @@ def test_found_nodes_are_free_for_the_whole_time(seed):
     snapshot = random_world(seed)
     plan = planned(snapshot)
     rng = np.random.default_rng(seed)
-    wish = Wish(
+    asked = ReservationRequest(
         snapshot.now_s + int(rng.integers(0, 200)), int(rng.integers(1, 200)),
         nodes=int(rng.integers(1, 4)), displace=bool(rng.integers(2)),
     )  # fmt: skip
-    found = find_room(snapshot, plan, wish)
-    start_s = wish.start_s if len(found.nodes) else found.next_start_s
+    found = find_slot(snapshot, plan, asked)
+    start_s = asked.start_s if len(found.nodes) else found.next_start_s
     if start_s == NEVER:
         return
     if not len(found.nodes):
-        later = find_room(
-            snapshot, plan, Wish(start_s, wish.duration_s, wish.nodes, displace=wish.displace)
+        later = find_slot(
+            snapshot,
+            plan,
+            ReservationRequest(start_s, asked.duration_s, asked.nodes, displace=asked.displace),
         )
-        assert len(later.nodes) == wish.nodes
+        assert len(later.nodes) == asked.nodes
         return
-    end_s, running = wish.start_s + wish.duration_s, snapshot.running
-    assert len(found.nodes) == wish.nodes
+    end_s, running = asked.start_s + asked.duration_s, snapshot.running
+    assert len(found.nodes) == asked.nodes
     for job in range(len(running)):
         held = running.nodes[running.indptr[job] : running.indptr[job + 1]]
         if running.end_s[job] > start_s:
@@ -145,7 +147,7 @@ def test_found_nodes_are_free_for_the_whole_time(seed):
     for row in range(len(plan)):
         meets = 0 <= plan.start_s[row] < end_s and plan.end_s[row] > start_s
         on = np.isin(plan.nodes_of(row), found.nodes).any()
-        stays = not wish.displace or plan.start_s[row] == plan.now_s
+        stays = not asked.displace or plan.start_s[row] == plan.now_s
         if meets and on:
             assert not stays
             assert row in found.planned
@@ -157,30 +159,30 @@ class TestLicences:
     def world(self, jobs=(), running=()):
         return a_snapshot(nodes=4, jobs=jobs, running=running, licences=self.LICENCES)()
 
-    def wish(self, count, start_s=100, **settings):
-        return Wish(start_s, 50, nodes=1, licences=np.array([count]), **settings)
+    def asked(self, count, start_s=100, **settings):
+        return ReservationRequest(start_s, 50, nodes=1, licences=np.array([count]), **settings)
 
     def test_what_runs_keeps_its_licences(self):
         held = a_running_job(nodes=(0,), end_s=130, shared=True, licences=(2,))
         snapshot = self.world(running=[held])
         plan = planned(snapshot)
-        assert len(find_room(snapshot, plan, self.wish(2)).nodes) == 1
-        room = find_room(snapshot, plan, self.wish(3))
-        assert (len(room.nodes), room.next_start_s) == (0, 130)
+        assert len(find_slot(snapshot, plan, self.asked(2)).nodes) == 1
+        slot = find_slot(snapshot, plan, self.asked(3))
+        assert (len(slot.nodes), slot.next_start_s) == (0, 130)
 
     def test_planned_jobs_keep_theirs_unless_they_may_be_displaced(self):
         running = [a_running_job(nodes=(0, 1, 2, 3), end_s=90, licences=(0,))]
         jobs = [a_job(1, limit_s=100, id="mine", licences=(3,)), a_job(1, limit_s=100, id="none")]
         snapshot = self.world(jobs, running)
         plan = planned(snapshot)
-        assert find_room(snapshot, plan, self.wish(2)).next_start_s == 190
-        assert len(find_room(snapshot, plan, self.wish(1)).nodes) == 1
-        room = find_room(snapshot, plan, self.wish(2, displace=True))
-        assert len(room.nodes) == 1
-        assert [snapshot.jobs.id[plan.job[row]] for row in room.planned] == ["mine"]
+        assert find_slot(snapshot, plan, self.asked(2)).next_start_s == 190
+        assert len(find_slot(snapshot, plan, self.asked(1)).nodes) == 1
+        slot = find_slot(snapshot, plan, self.asked(2, displace=True))
+        assert len(slot.nodes) == 1
+        assert [snapshot.jobs.id[plan.job[row]] for row in slot.planned] == ["mine"]
 
     def test_what_another_reservation_keeps_is_not_there(self):
         other = Reservation("other", 120, 300, np.array([3], dtype=np.int32), np.array([3]))
         snapshot = a_snapshot(nodes=4, reservations=[other], licences=self.LICENCES)()
-        assert find_room(snapshot, planned(snapshot), self.wish(2)).next_start_s == 300
-        assert len(find_room(snapshot, planned(snapshot), self.wish(1)).nodes) == 1
+        assert find_slot(snapshot, planned(snapshot), self.asked(2)).next_start_s == 300
+        assert len(find_slot(snapshot, planned(snapshot), self.asked(1)).nodes) == 1
