@@ -215,7 +215,7 @@ class Run:
             began = time.process_time()
             plan = decider.decide(snapshot)
             self._cpu_ms.append(1e3 * (time.process_time() - began))
-            if (savings := decider.memory.placement) is not None:
+            if (savings := decider.telemetry.placement) is not None:
                 self._hops[0] += savings.before
                 self._hops[1] += savings.after
             return plan

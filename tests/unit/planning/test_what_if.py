@@ -10,7 +10,7 @@ from bridge.model.limits import ConsumerKind, FreePool, Items, Limit, Rules
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.site import Site
 from bridge.planning.explain.changes import SizeKind, Variants, fewer_chunks, slurm_time
-from bridge.planning.explain.variant_search import Search
+from bridge.planning.explain.variant_search import VariantSearch
 from bridge.planning.explain.what_if import MOST_CHANGES, what_if
 from bridge.planning.requests.chunk_groups import chunk_columns
 from bridge.planning.scheduler.conditions import Conditions
@@ -427,7 +427,7 @@ def assert_all_true(snapshot, plan, conditions, step_s=10):
             assert change.start_s >= snapshot.now_s
             assert present_s in (NEVER, UNPLANNED) or change.start_s < present_s
             other, granted = changed(snapshot, job, change), without(conditions, change.free_pools)
-            search = Search(other, plan, job, granted)
+            search = VariantSearch(other, plan, job, granted)
             place = search.place(search.variants.plain(), NEVER)
             assert place is not None
             assert place.start_s == change.start_s, (row, change)
@@ -435,7 +435,7 @@ def assert_all_true(snapshot, plan, conditions, step_s=10):
             assert check(other, moved) == (), (row, change)
             after = {stranding.row for stranding in judged(other, moved, granted)}
             assert after <= before, (row, change)
-        search = Search(snapshot, plan, job, conditions)
+        search = VariantSearch(snapshot, plan, job, conditions)
         for change in found:
             below_s = search.present_s(present_s)
             now = change.start_s == snapshot.now_s
