@@ -75,15 +75,18 @@ def change(run: float, other: float, times: str) -> str:
     if other <= 0 or run >= 2 * other:
         return f"{run / other:.1f} times {times}" if other > 0 else "more"
     share = round(100 * abs(run - other) / other)
+    if not share:
+        return "about the same"
     return f"{share} % {'less' if run < other else 'more'}"
 
 
 def _tile(figure: _Figure, run: Run, other: Run) -> str:
     ours, theirs = figure.value(run.measures), figure.value(other.measures)
-    kind = "same" if ours == theirs else "gain" if (ours - theirs) * figure.better > 0 else "cost"
+    said = change(ours, theirs, figure.times)
+    kind = "same" if "same" in said else "gain" if (ours - theirs) * figure.better > 0 else "cost"
     return (
         f'<div class="tile {kind}"><span>{escape(figure.heading)}</span>'
-        f"<b>{escape(figure.write(ours))}</b><em>{escape(change(ours, theirs, figure.times))}</em>"
+        f"<b>{escape(figure.write(ours))}</b><em>{escape(said)}</em>"
         f"<span>{escape(other.policy)}: {escape(figure.write(theirs))}</span></div>"
     )
 
