@@ -28,7 +28,8 @@ def waiting(run, waits_s):
 @pytest.mark.parametrize(
     ("ours", "theirs", "said"),
     [
-        (5.0, 5.0, "the same"), (99.9, 100.0, "about the same"), (78.0, 100.0, "22 % less"), (126.0, 100.0, "26 % more"),
+        (5.0, 5.0, "the same"), (99.9, 100.0, "about the same"),
+        (78.0, 100.0, "22 % less"), (126.0, 100.0, "26 % more"),
         (792.0, 98.0, "8.1 times as many"), (3.0, 0.0, "more"),
     ],
 )  # fmt: skip
