@@ -10,7 +10,7 @@ from bridge.model.plan import Plan
 from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.model.topology import PlacementSavings
-from bridge.planning.placement.fabric import JointPlacer
+from bridge.planning.placement.hop_tree import JointPlacer
 from bridge.planning.placement.improvement import improve_placement
 from bridge.planning.prediction.apply_predictions import (
     apply_predictions,

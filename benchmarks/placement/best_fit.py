@@ -23,10 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.model.topology import Topology, fat_tree, regular
-from bridge.planning.placement.fabric import Fabric
+from bridge.planning.placement.hop_tree import HopTree
 
 Nodes = NDArray[np.int32]
-PlaceFunction = Callable[[Fabric, Nodes, int], Nodes]
+PlaceFunction = Callable[[HopTree, Nodes, int], Nodes]
 
 SHORTEST_S, LONGEST_S, LIMIT_S = 2, 40, 60
 TREES: dict[str, tuple[Topology, int]] = {
@@ -35,21 +35,21 @@ TREES: dict[str, tuple[Topology, int]] = {
 }
 
 
-def first(fabric: Fabric, idle: Nodes, size: int) -> Nodes:
+def first(hop_tree: HopTree, idle: Nodes, size: int) -> Nodes:
     """The first idle nodes by name."""
-    return fabric.tree.sequential(idle, np.array([size], np.int32))[1]
+    return hop_tree.tree.sequential(idle, np.array([size], np.int32))[1]
 
 
-def compact(fabric: Fabric, idle: Nodes, size: int) -> Nodes:
+def compact(hop_tree: HopTree, idle: Nodes, size: int) -> Nodes:
     """The least hops for one job; of equals what leaves the largest holes."""
-    return fabric.tree.compact(fabric.metric, idle, np.array([size], np.int32))[1]
+    return hop_tree.tree.compact(hop_tree.metric, idle, np.array([size], np.int32))[1]
 
 
-def best_fit(fabric: Fabric, idle: Nodes, size: int) -> Nodes:
+def best_fit(hop_tree: HopTree, idle: Nodes, size: int) -> Nodes:
     """The tightest switch, and in it the tightest leaf switches."""
-    parent, level = fabric.topology.parent, fabric.tree.level
+    parent, level = hop_tree.topology.parent, hop_tree.tree.level
     below: dict[int, list[int]] = {}
-    leaf_of = fabric.topology.leaf_of_node
+    leaf_of = hop_tree.topology.leaf_of_node
     for node in idle.tolist():
         switch = int(leaf_of[node])
         while switch >= 0:
@@ -125,7 +125,7 @@ def measure(
         stream.append((at_s, size, length_s))
         at_s += chance.expovariate(nodes * load / mean_node_s)
     events = list(easy(stream, nodes))
-    fabric = Fabric.of(topology)
+    hop_tree = HopTree.of(topology)
     found: dict[str, tuple[float, float]] = {}
     for name, place in PLACERS.items():
         idle, held, cost, leaves, wide = np.ones(nodes, dtype=bool), {}, 0.0, 0, 0
@@ -134,13 +134,13 @@ def measure(
                 idle[held.pop(job)] = True
                 continue
             size = stream[job][1]
-            sets = place(fabric, np.flatnonzero(idle).astype(np.int32), size)
+            sets = place(hop_tree, np.flatnonzero(idle).astype(np.int32), size)
             if len(sets) != size or not idle[sets].all():
                 raise AssertionError(f"{name} gave {len(sets)} nodes for {size}, or busy ones")
             held[job] = sets
             idle[sets] = False
             if size > 1:
-                cost += float(fabric.costs((np.array([0, size]), sets))[0])
+                cost += float(hop_tree.costs((np.array([0, size]), sets))[0])
                 leaves += len(np.unique(topology.leaf_of_node[sets]))
                 wide += 1
         found[name] = (cost, leaves / wide)

@@ -44,7 +44,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from cluster_bench.stand import ROOT, BenchError, Stand, job_line
 
-from bridge.planning.placement.fabric import Fabric
+from bridge.planning.placement.hop_tree import HopTree
 from bridge.slurm.topology_conf import parse_topology
 
 NODES, LARGEST, SHORTEST_S, LONGEST_S = 64, 16, 2, 40
@@ -189,11 +189,11 @@ def _expand(nodes: str) -> list[int]:
     return found
 
 
-def _fabric() -> Fabric:
+def _hop_tree() -> HopTree:
     sys.path.insert(0, str(ROOT / "docker"))
     from cluster.switches import fat_tree  # noqa: PLC0415 - found once the path is
 
-    return Fabric.of(parse_topology(fat_tree(NODES), [f"n{i + 1}" for i in range(NODES)]))
+    return HopTree.of(parse_topology(fat_tree(NODES), [f"n{i + 1}" for i in range(NODES)]))
 
 
 def figures(runs: list[list[dict[str, Any]]]) -> dict[str, Any]:
@@ -202,17 +202,19 @@ def figures(runs: list[list[dict[str, Any]]]) -> dict[str, Any]:
     Costs are of metric `paper`: 1,000 / n times the sum over ordered pairs of nodes, with 2, 4 and
     6 hops below one leaf switch, one pod, and across pods.
     """
-    fabric = _fabric()
-    topology = fabric.topology
+    hop_tree = _hop_tree()
+    topology = hop_tree.topology
     leaf = topology.leaf_of_node
     per_run = []
     for jobs in runs:
         wide = [job for job in jobs if len(job["nodes"]) > 1]
         sizes = np.array([len(job["nodes"]) for job in wide])
-        cost = fabric.costs(_sets([sorted(job["nodes"]) for job in wide]))
+        cost = hop_tree.costs(_sets([sorted(job["nodes"]) for job in wide]))
         everywhere = np.arange(NODES, dtype=np.int32)
         least = [
-            fabric.costs(fabric.tree.compact(fabric.metric, everywhere, np.array([n], np.int32)))[0]
+            hop_tree.costs(
+                hop_tree.tree.compact(hop_tree.metric, everywhere, np.array([n], np.int32))
+            )[0]
             for n in sizes
         ]
         leaves = np.array([len(np.unique(leaf[job["nodes"]])) for job in wide])

@@ -23,11 +23,11 @@ from typing import Any
 import numpy as np
 
 from bridge.cli.bench_placement import SAMPLE, read_instances
-from bridge.planning.placement.fabric import Fabric, Metric, NodeSets
+from bridge.planning.placement.hop_tree import HopTree, Metric, NodeSets
 from bridge.policies.place.neural import Neural
 from bridge.policies.place.neural_weights import NETWORKS
 from bridge.training.curve import draw
-from bridge.training.windows import paper_fabric, stream
+from bridge.training.windows import paper_hop_tree, stream
 
 Windows = list[tuple[Any, Any]]
 PlaceFunction = Callable[[Any, Any, int], NodeSets]
@@ -39,9 +39,9 @@ MOVES = (500, 600, 700, 800, 900, 1000)
 class Bench:
     """Costs and times of placers on some windows."""
 
-    def __init__(self, fabric: Fabric, windows: Windows, seeds: int) -> None:
-        self.fabric, self.windows, self.seeds = fabric, windows, seeds
-        self.first = self.total(lambda idle, sizes, _: fabric.tree.sequential(idle, sizes))[0]
+    def __init__(self, hop_tree: HopTree, windows: Windows, seeds: int) -> None:
+        self.hop_tree, self.windows, self.seeds = hop_tree, windows, seeds
+        self.first = self.total(lambda idle, sizes, _: hop_tree.tree.sequential(idle, sizes))[0]
 
     def total(self, place: PlaceFunction) -> tuple[float, float]:
         """Mean cost of all windows together, and mean processor milliseconds of one."""
@@ -51,7 +51,7 @@ class Bench:
                 began = time.process_time()
                 sets = place(idle, sizes, seed * 100_000 + number)
                 spent += time.process_time() - began
-                cost += float(self.fabric.costs(sets).sum())
+                cost += float(self.hop_tree.costs(sets).sum())
         return cost / self.seeds, 1e3 * spent / self.seeds / len(self.windows)
 
     def row(self, place: PlaceFunction) -> dict[str, float]:
@@ -61,7 +61,7 @@ class Bench:
 
     def annealing(self, moves: int, *, restore: bool = True) -> dict[str, float]:
         """Plain annealing."""
-        tree, metric = self.fabric.tree, self.fabric.metric
+        tree, metric = self.hop_tree.tree, self.hop_tree.metric
         return {"moves": moves} | self.row(
             lambda idle, sizes, seed: tree.anneal(metric, idle, sizes, moves, seed, restore)
         )
@@ -70,7 +70,7 @@ class Bench:
         """Annealing that a network guides."""
         return {"moves": placer.effort} | self.row(
             lambda idle, sizes, seed: placer.place_jobs(
-                self.fabric, idle, sizes, np.random.default_rng(seed)
+                self.hop_tree, idle, sizes, np.random.default_rng(seed)
             )
         )
 
@@ -83,15 +83,15 @@ class Bench:
         return {**mine, "equal_time": same, "better_than_equal_time": round(better, 5)}
 
 
-def cases(path: Path) -> dict[str, tuple[Fabric, Windows]]:
+def cases(path: Path) -> dict[str, tuple[HopTree, Windows]]:
     """Both sets of windows, by name."""
     given = [(one.idle, one.sizes) for one in read_instances(path) if len(one.sizes)]
-    paper = paper_fabric(Metric.PAPER)
+    paper = paper_hop_tree(Metric.PAPER)
     fresh = [
         (window.idle, window.sizes) for seed in FRESH_SEEDS for window in stream(paper, seed, 100)
     ]
     return {
-        f"{len(given)} windows, metric code": (paper_fabric(Metric.CODE), given),
+        f"{len(given)} windows, metric code": (paper_hop_tree(Metric.CODE), given),
         f"{len(fresh)} fresh windows, metric paper": (paper, fresh),
     }
 
@@ -112,8 +112,8 @@ def main() -> None:
         return str(path) if path and path.exists() else ""
 
     result: dict[str, Any] = {}
-    for name, (fabric, windows) in cases(asked.instances).items():
-        bench = Bench(fabric, windows, asked.seeds)
+    for name, (hop_tree, windows) in cases(asked.instances).items():
+        bench = Bench(hop_tree, windows, asked.seeds)
         plain = {str(moves): bench.annealing(moves) for moves in (500, 1000, 2000, 4000)}
         networks = {
             network: bench.compare(Neural(network=network, weights=file(network)), plain["1000"])

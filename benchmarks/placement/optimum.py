@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 from ortools.sat.python import cp_model
 
-from bridge.cli.bench_placement import Instance, fabric_for, read_instances
+from bridge.cli.bench_placement import Instance, hop_tree_for, read_instances
 from bridge.errors import BridgeError
-from bridge.planning.placement.fabric import Fabric, Metric, NodeSets
+from bridge.planning.placement.hop_tree import HopTree, Metric, NodeSets
 from bridge.policies.place.compact import Compact
 
 STEPS = 20_000
@@ -59,10 +59,10 @@ def main() -> None:
 
 def all_windows(instances: list[Instance], metric: Metric, seconds: float) -> dict[str, Any]:
     """Every window under one metric, and sums."""
-    fabric = fabric_for(metric, None, instances)
+    hop_tree = hop_tree_for(metric, None, instances)
     rows = []
     for number, one in enumerate(instances):
-        rows.append(judged(fabric, metric, one, number, seconds))
+        rows.append(judged(hop_tree, metric, one, number, seconds))
         print(f"\r{metric}: {number + 1} of {len(instances)} windows", end="", file=sys.stderr)
     print(file=sys.stderr)
     return {
@@ -89,45 +89,45 @@ def lines(found: dict[str, Any]) -> str:
 
 
 def judged(
-    fabric: Fabric, metric: Metric, one: Instance, number: int, seconds: float
+    hop_tree: HopTree, metric: Metric, one: Instance, number: int, seconds: float
 ) -> dict[str, float | str]:
     """One window: what was found, and below what nothing can be."""
 
     def cost(sets: NodeSets) -> float:
-        return float(fabric.costs(sets).sum())
+        return float(hop_tree.costs(sets).sum())
 
     rng = np.random.default_rng((1, number))
-    quick = cost(Compact().place_jobs(fabric, one.idle, one.sizes, rng))
-    sets = Compact(budget_ms=0, effort=STEPS).place_jobs(fabric, one.idle, one.sizes, rng)
+    quick = cost(Compact().place_jobs(hop_tree, one.idle, one.sizes, rng))
+    sets = Compact(budget_ms=0, effort=STEPS).place_jobs(hop_tree, one.idle, one.sizes, rng)
     steps = cost(sets)
     began = time.monotonic()
-    least, bound, proved = solved(fabric, metric, one, sets, seconds)
+    least, bound, proved = solved(hop_tree, metric, one, sets, seconds)
     return {
         "id": one.name,
-        "sequential": cost(fabric.tree.sequential(one.idle, one.sizes)),
+        "sequential": cost(hop_tree.tree.sequential(one.idle, one.sizes)),
         "compact_5ms": quick,
         "compact_steps": steps,
         "least": least,
         "proved_bound": bound,
-        "core_bound": fabric.tree.bound(fabric.metric, one.idle, one.sizes, 200, steps),
+        "core_bound": hop_tree.tree.bound(hop_tree.metric, one.idle, one.sizes, 200, steps),
         "proved": proved,
         "solver_s": round(time.monotonic() - began, 2),
     }
 
 
 def solved(
-    fabric: Fabric, metric: Metric, one: Instance, hint: NodeSets, seconds: float
+    hop_tree: HopTree, metric: Metric, one: Instance, hint: NodeSets, seconds: float
 ) -> tuple[float, float, bool]:
     """Least cost found, a cost that nothing falls below, and whether they are one."""
-    parent = fabric.topology.parent
-    leaf_of = fabric.topology.leaf_of_node
+    parent = hop_tree.topology.parent
+    leaf_of = hop_tree.topology.leaf_of_node
     idle = np.bincount(leaf_of[one.idle], minlength=len(parent))
     leaves = np.flatnonzero(idle).tolist()
     ancestors = {leaf: [leaf] for leaf in leaves}
     for path in ancestors.values():
         while parent[path[-1]] >= 0:
             path.append(int(parent[path[-1]]))
-    level = fabric.tree.level
+    level = hop_tree.tree.level
     hops, unit, floors = HOPS[metric](int(level.max())), UNIT[metric], metric is Metric.CODE
     model = cp_model.CpModel()
     terms, everywhere = [], []
@@ -164,7 +164,7 @@ def solved(
     solver.parameters.relative_gap_limit = 1e-9
     status = solver.solve(model)
     bound = base + solver.best_objective_bound - (len(one.sizes) if floors else 0)
-    known = float(fabric.costs(hint).sum())
+    known = float(hop_tree.costs(hint).sum())
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return known, bound, False
     found = base + solver.objective_value

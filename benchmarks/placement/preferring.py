@@ -30,7 +30,7 @@ from bridge.measures import bounded_slowdown, wait_s
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
 from bridge.model.topology import regular
-from bridge.planning.placement.fabric import Fabric
+from bridge.planning.placement.hop_tree import HopTree
 from bridge.ports import Preference, Selection
 from bridge.registry import build, parse_policy
 from bridge.safe_cycle.decider import Decider
@@ -203,7 +203,7 @@ class Run:
         policy = build(parse_policy({"order": "fcfs", "plan": case.plan, "place": known}))
         self._policy = policy if known is place else replace(policy, place=Renumbered(int(number)))
         assert system.topology is not None
-        self._system, self._fabric = system, Fabric.of(system.topology)
+        self._system, self._hop_tree = system, HopTree.of(system.topology)
         self._cpu_ms: list[float] = []
         self._hops = [0.0, 0.0]
 
@@ -259,11 +259,11 @@ class Run:
         }
 
     def _costs(self, outcome: Outcome) -> NDArray[np.float64]:
-        return self._fabric.costs((outcome.indptr, outcome.nodes))
+        return self._hop_tree.costs((outcome.indptr, outcome.nodes))
 
     def _on_fewest(self, outcome: Outcome) -> NDArray[np.bool_]:
         """Which jobs sit on as few leaf switches as an empty machine would let them."""
-        leaf = self._fabric.topology.leaf_of_node
+        leaf = self._hop_tree.topology.leaf_of_node
         largest = np.cumsum(np.sort(np.bincount(leaf))[::-1])
         found = []
         for begin, end in pairwise(outcome.indptr.tolist()):

@@ -30,7 +30,7 @@ from paper_stream import draw, workload
 
 from bridge.measures import bounded_slowdown, wait_s
 from bridge.model.topology import regular
-from bridge.planning.placement.fabric import Fabric
+from bridge.planning.placement.hop_tree import HopTree
 from bridge.registry import build, parse_policy
 from bridge.safe_cycle.decider import Decider
 from bridge.sim.engine import Outcome, simulate
@@ -73,11 +73,11 @@ def measured(workload: Workload, system: System, patience_s: int) -> dict[str, A
     outcome = simulate(workload, replace(system, wait_s=patience_s), decider.decide)
     assert decider.failures == 0, "every plan is legal"
     assert system.topology is not None
-    fabric = Fabric.of(system.topology)
+    hop_tree = HopTree.of(system.topology)
     width = np.diff(outcome.indptr)
     several = width > 1
-    cost = fabric.costs((outcome.indptr, outcome.nodes))[several]
-    few, leaves = on_leaves(outcome, fabric.topology.leaf_of_node)
+    cost = hop_tree.costs((outcome.indptr, outcome.nodes))[several]
+    few, leaves = on_leaves(outcome, hop_tree.topology.leaf_of_node)
     waited = wait_s(outcome.schedule)
     return {
         "wait_s": patience_s,

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from paper_stream import NODES, draw, workload
 
-from bridge.cli.bench_placement import fabric_for
+from bridge.cli.bench_placement import hop_tree_for
 from bridge.model.snapshot import Partition
-from bridge.planning.placement.fabric import Fabric, Metric
+from bridge.planning.placement.hop_tree import HopTree, Metric
 from bridge.registry import build, choices, parse_policy
 from bridge.safe_cycle.decider import Decider
 from bridge.sim.engine import Outcome, simulate
@@ -58,12 +58,12 @@ def methods() -> dict[str, dict[str, Any]]:
     return known
 
 
-def machine(fabric: Fabric) -> System:
+def machine(hop_tree: HopTree) -> System:
     """Nodes that jobs hold whole, on the paper's tree."""
     pool = pool_of(NODES)
     every = Partition("all", np.arange(NODES, dtype=np.int32), exclusive=True)
     return dataclasses.replace(
-        pool, name="the paper's tree", partitions=(every,), topology=fabric.topology
+        pool, name="the paper's tree", partitions=(every,), topology=hop_tree.topology
     )
 
 
@@ -73,8 +73,8 @@ def epoch(metric: Metric, number: int, *, n_jobs: int, seed: int) -> Iterator[tu
     Yields:
         A method, with the mean cost of a job, its mean wait, s, and that of a decision, ms.
     """
-    fabric = fabric_for(metric, None, [])
-    system = machine(fabric)
+    hop_tree = hop_tree_for(metric, None, [])
+    system = machine(hop_tree)
     jobs = workload(draw(np.random.default_rng((seed, 6, number)), n_jobs))
     for name, policy in methods().items():
         decider = Decider(build(parse_policy(policy)), seed=number)
@@ -84,7 +84,7 @@ def epoch(metric: Metric, number: int, *, n_jobs: int, seed: int) -> Iterator[tu
         yield (
             name,
             {
-                "cost": round(_cost(fabric, outcome), 1),
+                "cost": round(_cost(hop_tree, outcome), 1),
                 "wait_s": round(float((outcome.schedule.start_s - jobs.submit_s).mean()), 1),
                 "decision_ms": round(float(outcome.decision_ms.mean()), 2),
             },
@@ -100,8 +100,8 @@ def mean(epochs: Sequence[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _cost(fabric: Fabric, outcome: Outcome) -> float:
+def _cost(hop_tree: HopTree, outcome: Outcome) -> float:
     sets = [np.sort(outcome.nodes[a:b]) for a, b in pairwise(outcome.indptr)]
-    costs = fabric.costs((outcome.indptr, np.concatenate(sets).astype(np.int32)))
+    costs = hop_tree.costs((outcome.indptr, np.concatenate(sets).astype(np.int32)))
     assert np.isfinite(costs).all()
     return float(costs.mean())

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from paper_stream import Window, draw, windows
 
-from bridge.cli.bench_placement import PLACERS, PlaceFunction, fabric_for
+from bridge.cli.bench_placement import PLACERS, PlaceFunction, hop_tree_for
 from bridge.planning.placement.contiguous_program import BySolver, by_cp_sat, by_scip
-from bridge.planning.placement.fabric import Fabric, Metric, NodeSets
+from bridge.planning.placement.hop_tree import HopTree, Metric, NodeSets
 
 WANTED = {
     "sequential": ("sequential", None),
@@ -50,7 +50,7 @@ class Tally:
     left_out: int = 0
     windows: int = 0
 
-    def add(self, fabric: Fabric, window: Window, sets: NodeSets, seconds: float) -> float:
+    def add(self, hop_tree: HopTree, window: Window, sets: NodeSets, seconds: float) -> float:
         """Judges one placement; returns what it costs."""
         indptr, nodes = sets
         taken = set(nodes.tolist())
@@ -58,7 +58,7 @@ class Tally:
         assert taken <= set(window.idle.tolist())
         widths = np.diff(indptr)
         assert ((widths == window.sizes) | (widths == 0)).all()
-        cost = float(fabric.costs(sets).sum())
+        cost = float(hop_tree.costs(sets).sum())
         self.cost += cost
         self.seconds += seconds
         self.windows += 1
@@ -108,7 +108,7 @@ def run(
         driver: the column whose placements go on.
         tell: is told after each epoch.
     """
-    fabric = fabric_for(metric, None, [])
+    hop_tree = hop_tree_for(metric, None, [])
     placers = columns()
     done: list[Epoch] = []
     for number in range(epochs):
@@ -116,13 +116,13 @@ def run(
         rng = np.random.default_rng((seed, number))
         picked = {int((k + 0.5) * count / solve) for k in range(solve)}
         for at, (window, found) in enumerate(
-            _windows(fabric, placers, driver, rng, count=count, tallies=epoch.table3)
+            _windows(hop_tree, placers, driver, rng, count=count, tallies=epoch.table3)
         ):
             if at in picked:
                 for name in (name for name in SOLVED if name in found):
                     tally = epoch.table4.setdefault(name, Tally())
-                    tally.add(fabric, window, *found[name])
-                _solve(fabric, window, epoch.table4, limit_s, cap_s)
+                    tally.add(hop_tree, window, *found[name])
+                _solve(hop_tree, window, epoch.table4, limit_s, cap_s)
         done.append(epoch)
         tell(f"{metric.value}: epoch {number + 1} of {epochs}")
     return {
@@ -135,7 +135,7 @@ def run(
 
 
 def _windows(
-    fabric: Fabric,
+    hop_tree: HopTree,
     placers: dict[str, PlaceFunction],
     driver: str,
     rng: np.random.Generator,
@@ -150,22 +150,22 @@ def _windows(
         found.clear()
         for name, place in placers.items():
             began = time.process_time()  # one thread each: others on the machine do not count
-            sets = place(fabric, window.idle, window.sizes, rng)
+            sets = place(hop_tree, window.idle, window.sizes, rng)
             found[name] = sets, time.process_time() - began
-            tallies.setdefault(name, Tally()).add(fabric, window, *found[name])
+            tallies.setdefault(name, Tally()).add(hop_tree, window, *found[name])
         yield window, dict(found)
 
 
 def _solve(
-    fabric: Fabric, window: Window, tallies: dict[str, Tally], limit_s: float, cap_s: float
+    hop_tree: HopTree, window: Window, tallies: dict[str, Tally], limit_s: float, cap_s: float
 ) -> None:
     """The paper's program by CP-SAT, and by SCIP: again without a limit if that proved nothing."""
 
     def solve(name: str, solver: BySolver) -> tuple[NodeSets, float]:
         began = time.perf_counter()
-        sets = solver.place_jobs(fabric, window.idle, window.sizes, np.random.default_rng(0))
+        sets = solver.place_jobs(hop_tree, window.idle, window.sizes, np.random.default_rng(0))
         spent = time.perf_counter() - began
-        tallies.setdefault(name, Tally()).add(fabric, window, sets, spent)
+        tallies.setdefault(name, Tally()).add(hop_tree, window, sets, spent)
         return sets, spent
 
     solve("cp-sat", BySolver(by_cp_sat, cap_s))
@@ -173,7 +173,7 @@ def _solve(
     if spent >= limit_s:
         solve("scip", BySolver(by_scip, cap_s))
     else:
-        tallies.setdefault("scip", Tally()).add(fabric, window, sets, spent)
+        tallies.setdefault("scip", Tally()).add(hop_tree, window, sets, spent)
 
 
 def _table(epochs: list[dict[str, Tally]]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import numpy as np
 
 from bridge.cli import bench_placement as bench
 from bridge.errors import BridgeError
-from bridge.planning.placement.fabric import Metric
+from bridge.planning.placement.hop_tree import Metric
 
 NAMES = (
     "sequential", "annealing-published@500", "annealing@500", "annealing-published@1000",
@@ -50,8 +50,8 @@ def main() -> None:
     stated = [json.loads(line).get("cost", {}) for line in lines]
     result: dict[str, Any] = {"windows": len(instances)}
     for metric in Metric:
-        fabric = bench.fabric_for(metric, None, instances)
-        measured = bench.measure(fabric, instances, placers, seed=asked.seed, bound=True)
+        hop_tree = bench.hop_tree_for(metric, None, instances)
+        measured = bench.measure(hop_tree, instances, placers, seed=asked.seed, bound=True)
         rows = measured["instances"]
         totals: dict[str, Any] = measured["placers"]
         for name in names:

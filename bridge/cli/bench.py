@@ -36,7 +36,7 @@ from bridge.core import (
     plan_nodes,
 )
 from bridge.errors import ConfigError
-from bridge.planning.placement.fabric import Metric
+from bridge.planning.placement.hop_tree import Metric
 from bridge.sim.system import read_system
 from bridge.slurm.topology_conf import read_topology
 
@@ -256,11 +256,11 @@ def placement(
 
     chosen = bench_placement.parse_placers(placers)
     windows = list(bench_placement.read_instances(instances or bench_placement.SAMPLE))
-    fabric = bench_placement.fabric_for(
+    hop_tree = bench_placement.hop_tree_for(
         metric, None if topology is None else read_topology(topology), windows
     )
     shown = track(windows, "placing", console=Console(stderr=True), disable=as_json, transient=True)
-    result = bench_placement.measure(fabric, shown, chosen, seed=seed, bound=bound)
+    result = bench_placement.measure(hop_tree, shown, chosen, seed=seed, bound=bound)
     result = {"metric": metric.value, **result}
     if as_json:
         print(json.dumps(result))

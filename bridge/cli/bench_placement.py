@@ -22,7 +22,7 @@ from bridge import files
 from bridge.errors import ConfigError, TraceError
 from bridge.model.topology import Topology, regular
 from bridge.planning.placement.contiguous_program import BySolver, by_cp_sat, by_scip
-from bridge.planning.placement.fabric import Fabric, Metric, NodeSets
+from bridge.planning.placement.hop_tree import HopTree, Metric, NodeSets
 from bridge.policies.place.annealing import Annealing
 from bridge.policies.place.compact import Compact
 from bridge.policies.place.contiguous import ContiguousExact
@@ -30,7 +30,7 @@ from bridge.policies.place.neural import Neural
 from bridge.policies.place.neural_weights import NETWORKS
 
 PlaceFunction = Callable[
-    [Fabric, NDArray[np.int32], NDArray[np.int32], np.random.Generator], NodeSets
+    [HopTree, NDArray[np.int32], NDArray[np.int32], np.random.Generator], NodeSets
 ]
 
 _PODS: Final = {Metric.PAPER: 100, Metric.CODE: 40}
@@ -42,9 +42,9 @@ SAMPLE: Final = Path(__file__).parents[1] / "sim" / "data" / "placement-windows.
 
 
 def _sequential(
-    fabric: Fabric, idle: NDArray[np.int32], sizes: NDArray[np.int32], _: np.random.Generator
+    hop_tree: HopTree, idle: NDArray[np.int32], sizes: NDArray[np.int32], _: np.random.Generator
 ) -> NodeSets:
-    return fabric.tree.sequential(idle, sizes)
+    return hop_tree.tree.sequential(idle, sizes)
 
 
 PLACERS: Final[dict[str, Callable[[int | None], PlaceFunction]]] = {
@@ -181,7 +181,7 @@ def parse_placers(text: str) -> dict[str, PlaceFunction]:
     return placers
 
 
-def fabric_for(metric: Metric, topology: Topology | None, instances: list[Instance]) -> Fabric:
+def hop_tree_for(metric: Metric, topology: Topology | None, instances: list[Instance]) -> HopTree:
     """The tree to place on.
 
     Raises:
@@ -189,16 +189,16 @@ def fabric_for(metric: Metric, topology: Topology | None, instances: list[Instan
     """
     most = max((int(one.idle.max()) for one in instances if len(one.idle)), default=0)
     if topology is None:
-        return Fabric.of(regular(max(_NODES, most + 1), _SWITCH, _PODS[metric]), metric)
+        return HopTree.of(regular(max(_NODES, most + 1), _SWITCH, _PODS[metric]), metric)
     for one in instances:
         for node in one.idle.tolist():
             if node >= len(topology.leaf_of_node) or topology.leaf_of_node[node] < 0:
                 raise ConfigError("--topology", f"node {node} of {one.name} is on no switch")
-    return Fabric.of(topology, metric)
+    return HopTree.of(topology, metric)
 
 
 def measure(
-    fabric: Fabric,
+    hop_tree: HopTree,
     instances: Iterable[Instance],
     placers: dict[str, PlaceFunction],
     *,
@@ -218,7 +218,7 @@ def measure(
         for name, place in placers.items():
             rng = np.random.default_rng((seed, number))
             began = time.perf_counter_ns()
-            sets = place(fabric, one.idle, one.sizes, rng)
+            sets = place(hop_tree, one.idle, one.sizes, rng)
             spent_ms = (time.perf_counter_ns() - began) / 1e6
             placed = bool(np.array_equal(np.diff(sets[0]), one.sizes))
             legal = len(set(sets[1].tolist())) == len(sets[1]) and bool(
@@ -226,12 +226,12 @@ def measure(
             )
             if not legal:
                 raise AssertionError(f"{name} gave nodes twice, or nodes that are not idle")
-            cost = float(fabric.costs(sets).sum()) if placed else None
+            cost = float(hop_tree.costs(sets).sum()) if placed else None
             least = min(least, np.inf if cost is None else cost)
             row[name] = {"cost": cost, "ms": round(spent_ms, 3)}
         if bound and len(one.sizes):
             known = float(least) if np.isfinite(least) else 0.0
-            row["bound"] = fabric.tree.bound(fabric.metric, one.idle, one.sizes, 200, known)
+            row["bound"] = hop_tree.tree.bound(hop_tree.metric, one.idle, one.sizes, 200, known)
         rows.append(row)
     names = list(placers)
     whole = [row for row in rows if all(row[name]["cost"] is not None for name in names)]

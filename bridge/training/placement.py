@@ -30,12 +30,12 @@ import torch
 
 from bridge.core import RepairNetwork
 from bridge.errors import ConfigError
-from bridge.planning.placement.fabric import Fabric, Metric
+from bridge.planning.placement.hop_tree import HopTree, Metric
 from bridge.policies.place.neural_weights import network_of, write_weights
 from bridge.training.curve import draw
 from bridge.training.environment import Boards
 from bridge.training.ppo import Learner, Settings
-from bridge.training.windows import Window, paper_fabric, stream
+from bridge.training.windows import Window, paper_hop_tree, stream
 
 CHECKPOINT_S: Final = 60.0
 _HELD_OUT_SEED: Final = 1_000_000  # of streams that no training draws
@@ -83,9 +83,9 @@ def windows(course: Course) -> list[Window]:
     """What a course practises on."""
     made = []
     for metric in Metric:
-        fabric = paper_fabric(metric)
+        hop_tree = paper_hop_tree(metric)
         for number in range(min(course.streams, 1 + course.steps // 50_000)):
-            made += list(stream(fabric, course.seed * 1000 + number, 100))
+            made += list(stream(hop_tree, course.seed * 1000 + number, 100))
     return made
 
 
@@ -93,28 +93,30 @@ class HeldOut:
     """Windows that nothing is learnt from."""
 
     def __init__(self) -> None:
-        self._cases: list[tuple[Fabric, Window]] = []
+        self._cases: list[tuple[HopTree, Window]] = []
         for metric in Metric:
-            fabric = paper_fabric(metric)
-            some = list(stream(fabric, _HELD_OUT_SEED, 100))[10::2]
-            self._cases += [(fabric, window) for window in some]
+            hop_tree = paper_hop_tree(metric)
+            some = list(stream(hop_tree, _HELD_OUT_SEED, 100))[10::2]
+            self._cases += [(hop_tree, window) for window in some]
         self._first = self._total(
-            lambda case, fabric: fabric.tree.sequential(case.idle, case.sizes)
+            lambda case, hop_tree: hop_tree.tree.sequential(case.idle, case.sizes)
         )
 
     def cost(self, network: RepairNetwork) -> float:
         """What annealing by a network costs, against one job after the other."""
         return (
             self._total(
-                lambda one, fabric: network.anneal(
-                    fabric.tree, fabric.metric, one.idle, one.sizes, _HELD_OUT_MOVES, 1
+                lambda one, hop_tree: network.anneal(
+                    hop_tree.tree, hop_tree.metric, one.idle, one.sizes, _HELD_OUT_MOVES, 1
                 )[0]
             )
             / self._first
         )
 
-    def _total(self, place: Callable[[Window, Fabric], Any]) -> float:
-        return sum(float(fabric.costs(place(case, fabric)).sum()) for fabric, case in self._cases)
+    def _total(self, place: Callable[[Window, HopTree], Any]) -> float:
+        return sum(
+            float(hop_tree.costs(place(case, hop_tree)).sum()) for hop_tree, case in self._cases
+        )
 
 
 def train(

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.model.topology import regular
-from bridge.planning.placement.fabric import Fabric, Metric
+from bridge.planning.placement.hop_tree import HopTree, Metric
 
 NODES = 1000
 PERIOD_S = 60
@@ -48,16 +48,16 @@ class Window:
     idle: NDArray[np.int32]
 
 
-def paper_fabric(metric: Metric) -> Fabric:
+def paper_hop_tree(metric: Metric) -> HopTree:
     """The thousand nodes of the paper: switches of ten, pods as the metric's source has them."""
-    return Fabric.of(regular(NODES, SWITCH, PODS[metric]), metric)
+    return HopTree.of(regular(NODES, SWITCH, PODS[metric]), metric)
 
 
-def stream(fabric: Fabric, seed: int, periods: int) -> Iterator[Window]:
+def stream(hop_tree: HopTree, seed: int, periods: int) -> Iterator[Window]:
     """The windows of one stream, from an empty system on.
 
     Args:
-        fabric: of a thousand nodes.
+        hop_tree: of a thousand nodes.
         seed: of all chance.
         periods: how many periods pass; some bring no window.
     """
@@ -88,20 +88,20 @@ def stream(fabric: Fabric, seed: int, periods: int) -> Iterator[Window]:
         if not chosen:
             continue
         sizes = np.array([job[1] for job in chosen], dtype=np.int32)
-        leaf = fabric.topology.leaf_of_node[idle]
-        yield Window(leaf, fabric.topology.parent[leaf], sizes, idle)
-        indptr, nodes_of = _placed(fabric, idle, sizes, rng)
+        leaf = hop_tree.topology.leaf_of_node[idle]
+        yield Window(leaf, hop_tree.topology.parent[leaf], sizes, idle)
+        indptr, nodes_of = _placed(hop_tree, idle, sizes, rng)
         for row, job in enumerate(chosen):
             until_s[nodes_of[indptr[row] : indptr[row + 1]]] = now_s + job[2]
 
 
 def _placed(
-    fabric: Fabric, idle: NDArray[np.int32], sizes: NDArray[np.int32], rng: np.random.Generator
+    hop_tree: HopTree, idle: NDArray[np.int32], sizes: NDArray[np.int32], rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Sets by a placer drawn at random."""
     draw = rng.random()
     if draw < 0.2:
-        return fabric.tree.sequential(idle, sizes)
+        return hop_tree.tree.sequential(idle, sizes)
     if draw < 0.6:
-        return fabric.tree.contiguous(fabric.metric, idle, sizes)
-    return fabric.tree.anneal(fabric.metric, idle, sizes, 500, int(rng.integers(1 << 31)))
+        return hop_tree.tree.contiguous(hop_tree.metric, idle, sizes)
+    return hop_tree.tree.anneal(hop_tree.metric, idle, sizes, 500, int(rng.integers(1 << 31)))

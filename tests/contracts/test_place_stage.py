@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bridge.model.topology import Topology, fat_tree, regular
-from bridge.planning.placement.fabric import Fabric, JointPlacer
+from bridge.planning.placement.hop_tree import HopTree, JointPlacer
 from bridge.registry import build, choices, parse_policy
 from tests.builders import a_job, a_running_job, a_snapshot
 from tests.cycles import Memory, check, run
@@ -56,18 +56,18 @@ class TestEveryJointPlacer:
         rng = np.random.default_rng(seed)
         idle = np.flatnonzero(rng.random(16) < 0.8).astype(np.int32)
         sizes = rng.integers(1, 6, rng.integers(1, 12)).astype(np.int32)
-        fabric = Fabric.of(tree)
-        indptr, nodes = a_policy(place).place.place_jobs(fabric, idle, sizes, rng)
+        hop_tree = HopTree.of(tree)
+        indptr, nodes = a_policy(place).place.place_jobs(hop_tree, idle, sizes, rng)
         assert len(set(nodes.tolist())) == len(nodes)
         assert set(nodes.tolist()) <= set(idle.tolist())
         assert all(w in (0, size) for w, size in zip(np.diff(indptr), sizes, strict=True))
-        assert np.isfinite(fabric.costs((indptr, nodes))).all()
+        assert np.isfinite(hop_tree.costs((indptr, nodes))).all()
 
     def test_the_same_seed_gives_the_same_sets(self, place, tree):
-        fabric, idle = Fabric.of(tree), np.arange(16, dtype=np.int32)
+        hop_tree, idle = HopTree.of(tree), np.arange(16, dtype=np.int32)
         sizes = np.array([3, 2, 4, 2], dtype=np.int32)
         first, again = (
-            a_policy(place).place.place_jobs(fabric, idle, sizes, np.random.default_rng(4))
+            a_policy(place).place.place_jobs(hop_tree, idle, sizes, np.random.default_rng(4))
             for _ in range(2)
         )
         assert np.array_equal(first[0], again[0])
@@ -95,7 +95,7 @@ def test_cycles_are_legal_and_nobody_waits_for_hops(place, plan, seed):
     assert before.reasons == after.reasons
     assert memory.placement is not None
     assert memory.placement.after <= memory.placement.before
-    widths, costs = np.diff(after.indptr), Fabric.of(topology).costs((after.indptr, after.nodes))
+    widths, costs = np.diff(after.indptr), HopTree.of(topology).costs((after.indptr, after.nodes))
     now = after.starts_now
     assert costs[now[widths[now] > 1]].sum() >= memory.placement.after - 1e-6
 

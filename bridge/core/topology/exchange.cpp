@@ -8,10 +8,10 @@
 namespace bridge {
 namespace {
 
-class Market {
+class NodeExchange {
   public:
-    Market(const Tree &tree, const HopMetric &metric, const std::vector<Seat> &seats,
-           const std::vector<int32_t> &most, const ExchangeEffort &effort)
+    NodeExchange(const Tree &tree, const HopMetric &metric, const std::vector<Seat> &seats,
+                 const std::vector<int32_t> &most, const ExchangeEffort &effort)
         : seats_(seats), effort_(effort), random_(effort.seed),
           weights_(switch_weights(tree, metric)), paths_(tree.n_switches()),
           n_switches_(tree.n_switches()), count_(most.size() * tree.n_switches(), 0),
@@ -214,7 +214,7 @@ class Market {
 std::vector<int32_t> exchange(const Tree &tree, const HopMetric &metric,
                               const std::vector<Seat> &seats, const std::vector<int32_t> &most,
                               const ExchangeEffort &effort) {
-    return Market(tree, metric, seats, most, effort).run();
+    return NodeExchange(tree, metric, seats, most, effort).run();
 }
 
 } // namespace bridge

@@ -29,7 +29,7 @@ MOST_POOLS = 16
 
 @dataclass(frozen=True, slots=True)
 class VariantPlacement:
-    """Where a variant could lie.
+    """Where a variant could be placed.
 
     Attributes:
         start_s, length_s: when.

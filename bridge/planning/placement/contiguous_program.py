@@ -19,7 +19,7 @@ Rules
        node at most one is taken, which says the same.
     4. Runs across fabrics do not exist.
 
-Source: Lan et al. (see `bridge.planning.placement.fabric`), equations 2 to 5; leaving jobs out is
+Source: Lan et al. (see `bridge.planning.placement.hop_tree`), equations 2 to 5; leaving jobs out is
     how the
 public code makes "Cancel" of table IV.
 """
@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import ConfigError
-from bridge.planning.placement.fabric import Fabric, NodeSets
+from bridge.planning.placement.hop_tree import HopTree, NodeSets
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Program:
     costs: NDArray[np.float64]
 
     @staticmethod
-    def of(fabric: Fabric, idle: NDArray[np.int32], sizes: NDArray[np.int32]) -> "Program":
+    def of(hop_tree: HopTree, idle: NDArray[np.int32], sizes: NDArray[np.int32]) -> "Program":
         """Costs all runs of all jobs."""
         n = len(idle)
         costs = np.full((len(sizes), n), np.inf)
@@ -61,7 +61,7 @@ class Program:
                 runs = (np.arange(starts)[:, np.newaxis] + np.arange(size)) % n
                 indptr = np.arange(0, starts * size + 1, size, dtype=np.int64)
                 nodes = np.sort(idle[runs], axis=1).ravel()
-                costs[job, :starts] = fabric.costs((indptr, np.ascontiguousarray(nodes)))
+                costs[job, :starts] = hop_tree.costs((indptr, np.ascontiguousarray(nodes)))
         return Program(idle, sizes, costs)
 
     @property
@@ -166,12 +166,12 @@ class BySolver:
 
     def place_jobs(
         self,
-        fabric: Fabric,
+        hop_tree: HopTree,
         idle: NDArray[np.int32],
         sizes: NDArray[np.int32],
         rng: np.random.Generator,
     ) -> NodeSets:
         """Returns node sets for jobs that start together, as a `JointPlacer` does."""
         del rng  # exact
-        program = Program.of(fabric, idle, sizes)
+        program = Program.of(hop_tree, idle, sizes)
         return program.sets(self.solve(program, self.limit_s))

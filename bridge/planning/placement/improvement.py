@@ -19,7 +19,7 @@ from bridge.model.plan import Plan
 from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.model.topology import PlacementSavings
-from bridge.planning.placement.fabric import Fabric, JointPlacer, csr
+from bridge.planning.placement.hop_tree import HopTree, JointPlacer, csr
 from bridge.planning.placement.node_swap import NodeSwapper, SwapContext, node_types
 from bridge.planning.placement.relocation import relocate
 from bridge.planning.requests.amounts import Amounts, plain_name
@@ -50,9 +50,9 @@ def improve_placement(
     """
     assert snapshot.topology is not None, "placement is improved on a tree of switches"
     plan, promises = planned.plan, planned.promises
-    fabric = Fabric.of(snapshot.topology)
+    hop_tree = HopTree.of(snapshot.topology)
     shut = _named_by_rules(snapshot, site)
-    context = SwapContext(snapshot, fabric, node_types(snapshot, fabric, shut), place, rng)
+    context = SwapContext(snapshot, hop_tree, node_types(snapshot, hop_tree, shut), place, rng)
     swapper = NodeSwapper(context, plan)
     swapper.swap_all()
     ruled = np.logical_or.reduce([np.zeros(len(snapshot.nodes), bool), *shut])
@@ -62,15 +62,15 @@ def improve_placement(
         kept = promises.kept_plan.relocated(snapshot.jobs.id[plan.job], plan, swapper.image)
         promises = replace(promises, kept_plan=kept)
     wide = plan.starts_now[np.diff(plan.indptr)[plan.starts_now] > 1]
-    before, after = _paid(fabric, plan, wide), _paid(fabric, improved, wide)
+    before, after = _paid(hop_tree, plan, wide), _paid(hop_tree, improved, wide)
     counted = np.isfinite(before)
     saved = PlacementSavings(len(wide), float(before[counted].sum()), float(after[counted].sum()))
     return replace(planned, plan=improved, promises=promises), saved
 
 
-def _paid(fabric: Fabric, plan: Plan, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+def _paid(hop_tree: HopTree, plan: Plan, rows: NDArray[np.intp]) -> NDArray[np.float64]:
     """What some rows pay for their nodes; infinite across fabrics."""
-    return fabric.costs(csr([plan.nodes_of(row) for row in rows.tolist()]))
+    return hop_tree.costs(csr([plan.nodes_of(row) for row in rows.tolist()]))
 
 
 def _named_by_rules(snapshot: Snapshot, site: Site) -> list[NDArray[np.bool_]]:

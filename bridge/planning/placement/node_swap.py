@@ -38,7 +38,7 @@ from bridge.model.job import JobTable
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.leaf_switches import waits_until_s
-from bridge.planning.placement.fabric import Fabric, JointPlacer, csr
+from bridge.planning.placement.hop_tree import HopTree, JointPlacer, csr
 
 MOST_TIMES = 3
 """Announced instants that are looked at in one cycle."""
@@ -49,25 +49,25 @@ MOST_COUNTS = 1 << 26
 
 
 def node_types(
-    snapshot: Snapshot, fabric: Fabric, ruled: Sequence[NDArray[np.bool_]] = ()
+    snapshot: Snapshot, hop_tree: HopTree, ruled: Sequence[NDArray[np.bool_]] = ()
 ) -> NDArray[np.int64]:
     """(n_nodes,) numbers that are equal for nodes of one type.
 
     Args:
         snapshot: the world.
-        fabric: its switches.
+        hop_tree: its switches.
         ruled: (n_nodes,) bool each, by rules of the site.
     """
     nodes, jobs = snapshot.nodes, snapshot.jobs
     known: dict[frozenset[str], int] = {}
     features = [known.setdefault(each, len(known)) for each in nodes.features]
-    leaf = fabric.topology.leaf_of_node
+    leaf = hop_tree.topology.leaf_of_node
     columns = [
         *nodes.capacity.T,
         np.array(features, dtype=np.int64),
         nodes.weight,
         nodes.usable,
-        np.where(leaf >= 0, fabric.tree.root[leaf], -1) if len(fabric.tree.root) else leaf,
+        np.where(leaf >= 0, hop_tree.tree.root[leaf], -1) if len(hop_tree.tree.root) else leaf,
         _named(jobs, len(nodes)),
     ]
     lists: list[NDArray[Any] | list[int]] = [
@@ -115,14 +115,14 @@ class SwapContext:
 
     Attributes:
         snapshot: the world, with predictions.
-        fabric: the switches.
+        hop_tree: the switches.
         node_type: (n_nodes,) as `node_types` says.
         place: finds node sets.
         rng: its chance.
     """
 
     snapshot: Snapshot
-    fabric: Fabric
+    hop_tree: HopTree
     node_type: NDArray[np.int64]
     place: JointPlacer
     rng: np.random.Generator
@@ -138,9 +138,9 @@ class NodeSwapper:
     """
 
     def __init__(self, context: SwapContext, plan: Plan) -> None:
-        self._context, self.given, self._fabric = context, plan, context.fabric
+        self._context, self.given, self._hop_tree = context, plan, context.hop_tree
         snapshot, running = context.snapshot, context.snapshot.running
-        self._leaf = context.fabric.topology.leaf_of_node
+        self._leaf = context.hop_tree.topology.leaf_of_node
         self._n_nodes = len(snapshot.nodes)
         self.image = plan.nodes.copy()
         width = np.diff(plan.indptr)
@@ -201,7 +201,7 @@ class NodeSwapper:
     def _scattered(self, row: int, image: NDArray[np.int32]) -> bool:
         """Whether a row is on too many leaf switches, having been where `image` says."""
         own = slice(int(self.given.indptr[row]), int(self.given.indptr[row + 1]))
-        return not self._fabric.within(int(self.most[row]), self.image[own], image[own])
+        return not self._hop_tree.within(int(self.most[row]), self.image[own], image[own])
 
     def _swap_at(self, at_s: int, stay: Sequence[int] | NDArray[np.int32]) -> None:
         """Those that start at an instant swap nodes, but for some nodes."""
@@ -254,27 +254,27 @@ class NodeSwapper:
         if single:
             rest = left[holder[left] < 0]
             leaf = self._leaf[rest]
-            size = np.bincount(leaf, minlength=len(self._fabric.topology))[leaf]
+            size = np.bincount(leaf, minlength=len(self._hop_tree.topology))[leaf]
             holder[rest[np.lexsort((rest, leaf, size))[: len(single)]]] = single
 
     def _sets(
         self, idle: NDArray[np.int32], held: list[NDArray[np.int32]], most: NDArray[np.int32]
     ) -> list[NDArray[np.int32]]:
         """Sets for jobs of two nodes or more; those they have if there are none that cost less."""
-        costs = self._fabric.costs(csr(held))
+        costs = self._hop_tree.costs(csr(held))
         sets, open_ = list(held), np.arange(len(held))
         while len(open_):  # those whose new sets lie on too many switches keep what they have
             sizes = np.array([len(held[at]) for at in open_], dtype=np.int32)
             place, rng = self._context.place, self._context.rng
-            indptr, found = place.place_jobs(self._fabric, idle, sizes, rng)
-            new = self._fabric.costs((indptr, found)).sum()
+            indptr, found = place.place_jobs(self._hop_tree, idle, sizes, rng)
+            new = self._hop_tree.costs((indptr, found)).sum()
             placed = np.array_equal(np.diff(indptr), sizes)
             if not placed or new >= costs[open_].sum():
                 break
             proposed = [found[a:b] for a, b in itertools.pairwise(indptr)]
             legal = np.array(
                 [
-                    self._fabric.within(int(most[at]), nodes, held[at])
+                    self._hop_tree.within(int(most[at]), nodes, held[at])
                     for at, nodes in zip(open_, proposed, strict=True)
                 ]
             )
@@ -293,12 +293,12 @@ class NodeSwapper:
         nodes = np.flatnonzero(free).astype(np.int32)
         fixed = here[~free[self.image[here]] & (self._leaf[self.image[here]] >= 0)]
         rows = np.unique(self._row[here])
-        if len(rows) * len(self._fabric.topology) > MOST_COUNTS:
+        if len(rows) * len(self._hop_tree.topology) > MOST_COUNTS:
             return
         number = np.full(len(self.given) + 1, -1, dtype=np.int32)  # the last one is nobody's
         number[rows] = np.arange(len(rows))
-        found = self._fabric.tree.exchange(
-            self._fabric.metric,
+        found = self._hop_tree.tree.exchange(
+            self._hop_tree.metric,
             np.concatenate((nodes, self.image[fixed])),
             np.concatenate((self._context.node_type[nodes], np.full(len(fixed), -1))).astype(
                 np.int32

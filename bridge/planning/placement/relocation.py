@@ -32,7 +32,7 @@ from bridge.model.node import MEMORY_MIB
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.alternatives import Eligibility
-from bridge.planning.placement.fabric import csr
+from bridge.planning.placement.hop_tree import csr
 from bridge.planning.placement.node_swap import NodeSwapper, SwapContext
 from bridge.units import NEVER
 
@@ -110,7 +110,7 @@ def _candidates(
     """The jobs that may move, wide ones first."""
     snapshot, plan = context.snapshot, swapper.given
     eligibility = Eligibility(snapshot)
-    enterable = (context.fabric.topology.leaf_of_node >= 0) & ~shut
+    enterable = (context.hop_tree.topology.leaf_of_node >= 0) & ~shut
     found = []
     answers = eligibility.alternatives(plan.job[rows].astype(np.int64))
     for row, answer in zip(rows.tolist(), answers, strict=True):
@@ -164,10 +164,10 @@ def _try(
     context: SwapContext, swapper: NodeSwapper, state: "_NodeState", candidates: list[_Candidate]
 ) -> None:
     """Moves some jobs that may use the same nodes, if there are cheaper ones."""
-    fabric, rows = context.fabric, [candidate.row for candidate in candidates]
+    hop_tree, rows = context.hop_tree, [candidate.row for candidate in candidates]
     capacity = context.snapshot.nodes.capacity
     held = [swapper.nodes_of(row) for row in rows]
-    old = fabric.costs(csr(held)).sum()
+    old = hop_tree.costs(csr(held)).sum()
     state.leave(candidates, held)
     last_s = max(candidate.end_s for candidate in candidates)
     free = candidates[0].open & state.holds(candidates[0], last_s)
@@ -179,13 +179,13 @@ def _try(
     sizes = np.array([len(nodes) for nodes in held], dtype=np.int32)
     sets = held
     if len(idle) >= sizes.sum():
-        indptr, found = context.place.place_jobs(fabric, idle, sizes, context.rng)
+        indptr, found = context.place.place_jobs(hop_tree, idle, sizes, context.rng)
         proposed = [found[a:b] for a, b in itertools.pairwise(indptr)]
         if (
             np.array_equal(np.diff(indptr), sizes)
-            and fabric.costs((indptr, found)).sum() < old
+            and hop_tree.costs((indptr, found)).sum() < old
             and all(
-                fabric.within(candidate.most, new, had)
+                hop_tree.within(candidate.most, new, had)
                 and (candidate.whole or state.idle(new) <= state.idle(had))
                 and (capacity[new].sum(axis=0) <= candidate.had).all()
                 for candidate, new, had in zip(candidates, proposed, held, strict=True)

@@ -6,13 +6,13 @@ Words
     layout      one option: groups, how they share nodes, how many tasks each chunk is.
 
 Rules
-    1. Chunks lie as they were asked for. What is needed once on every node (memory stated beside
-       the chunks) is counted with every chunk.
+    1. Chunks are laid out as they were asked for. What is needed once on every node (memory stated
+       beside the chunks) is counted with every chunk.
     2. A job without tasks is as many scattered chunks as it gets nodes. It starts now on as many
        nodes as it may (`wider`), and is planned for later on the least it may.
     3. A job with tasks and nothing needed once on every node, and no say in the number of its
        nodes, is as many free chunks as tasks.
-    4. Any other job with tasks lies on the fewest nodes it may, its tasks spread evenly over them
+    4. Any other job with tasks has the fewest nodes it may, its tasks spread evenly over them
        (one more on the first ones): scattered chunks of one size or two. Where not even the empty
        cluster holds them so, they are spread as evenly as its largest nodes allow.
     5. Required nodes are groups of their own: a chunk on each of them.
@@ -70,7 +70,7 @@ class Layout:
 
     Attributes:
         groups: at least one.
-        nodes: most nodes that it lies on.
+        nodes: most nodes that it has.
     """
 
     groups: tuple[Group, ...]
@@ -79,7 +79,7 @@ class Layout:
     nodes: int
 
     def together(self) -> list[tuple[int, ...]]:
-        """For each group what lies together on one node with each of its chunks."""
+        """For each group what is together on one node with each of its chunks."""
         if self.arrangement is not Arrangement.PACK:
             return [group.want for group in self.groups]
         columns = zip(*(group.want for group in self.groups), strict=True)

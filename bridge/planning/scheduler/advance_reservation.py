@@ -8,7 +8,7 @@ Words
 Rules
     1. What runs, and what starts now, keeps its nodes until its expected end.
     2. So do planned jobs, unless they may be displaced: then those nodes are taken on which the
-       fewest of them lie.
+       fewest of them are planned.
     3. Nodes of other reservations are closed during their time; nodes that are not usable are not
        taken. Partitions bound which nodes are taken, not how many or for how long.
     4. Licences that it keeps must be free meanwhile, too; planned jobs that hold such a licence may

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bookings of a book as a plan has them: a row's nodes, and what lies on each."""
+"""Bookings of a book as a plan has them: a row's nodes, and its tasks and chunks on each."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a row of a cycle stands: in this plan, and where it stood in the one before."""
+"""Where a row of a cycle is placed, and why it waits: in this plan, and in the one before."""
 
 from dataclasses import dataclass
 
@@ -13,16 +13,16 @@ from bridge.planning.queue.layouts import Layout
 
 @dataclass(frozen=True, slots=True)
 class WaitingRow:
-    """Where a row that does not start now stands.
+    """A row that does not start now, and why.
 
     Attributes:
-        start_s: its place in the plan; NEVER: none.
+        start_s: its start in the plan; NEVER: none.
         blocked: why it does not start now.
         constraint: of the book, for `Blocked.COUNTER` and `NEVER_COUNTER`; -1: none.
         partition: of the candidate that was judged.
         nodes: that it wants there.
         reason: its limits refuse it; otherwise None.
-        passed_over: it lies beyond the depth: only a start now was looked for.
+        passed_over: it is beyond the depth: only a start now was looked for.
     """
 
     start_s: int
@@ -36,7 +36,7 @@ class WaitingRow:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """A place in a former plan.
+    """A row's placement in a former plan.
 
     Attributes:
         start_s: announced.
@@ -44,7 +44,7 @@ class Placement:
         layout_index: which of the alternative's layouts, and the layout.
         nodes, groups, chunks: as the book has them.
         late: it is its latest start.
-        blocked, constraint_key: why it could not start when it was given this place.
+        blocked, constraint_key: why it could not start when it was placed here.
     """
 
     start_s: int

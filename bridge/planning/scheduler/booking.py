@@ -133,7 +133,7 @@ class Booking:
         """(n_asked,) starts, and which of the row's own alternatives (-1: none).
 
         Args:
-            beyond: rows without a start lie beyond the horizon: they are UNPLANNED, not NEVER,
+            beyond: rows without a start are beyond the horizon: they are UNPLANNED, not NEVER,
                 unless they can never run.
         """
         never = (self._blocked <= Blocked.NEVER_FREED) & (self._blocked > 0)
@@ -211,10 +211,11 @@ class Booking:
     def keep(
         self, asked: NDArray[np.intp], former: Sequence[Placement], start: NDArray[np.int64]
     ) -> None:
-        """Books rows where they lay in a former plan, in the order given, as far as they fit.
+        """Books rows at their placements in a former plan, in the order given, as far as they fit.
 
         A row that fits there no more gets other nodes at the same time, before those behind it.
-        Who may use what a FreePool keeps may lie there beside others who had to fit first: if all
+        Who may use what a FreePool keeps may be placed there beside others who had to fit first: if
+            all
         rows fit with those others first, they are booked so.
 
         Args:
@@ -333,7 +334,7 @@ class Booking:
         return None
 
     def placements_of(self, asked: NDArray[np.intp]) -> list[Placement]:
-        """Where booked rows lie, to be kept."""
+        """The placements of booked rows, to be kept."""
         found = self._book.bookings(job=asked.astype(np.int64))
         offsets, starts = found.indptr.tolist(), found.start.tolist()
         return [

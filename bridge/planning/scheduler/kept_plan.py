@@ -38,7 +38,7 @@ _MOST_WANTED = 1 << 40
 
 @dataclass(frozen=True, slots=True)
 class KeptPlan:
-    """Where jobs lay, by id, and the nodes that the indexes stand for."""
+    """Placements of jobs, by id, and the nodes that the indexes stand for."""
 
     names: tuple[str, ...]
     placements: dict[str, Placement]
@@ -50,7 +50,7 @@ class KeptPlan:
 
         Args:
             ids: (n_rows,) of the jobs.
-            plan: where they lie here.
+            plan: where they are placed here.
             image: (nnz,) where each of its node entries went.
         """
         width = np.diff(plan.indptr)

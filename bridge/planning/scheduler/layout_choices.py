@@ -6,7 +6,7 @@ Words
     choice      one layout of a candidate, with the terms and gates of that layout.
 
 Rules
-    1. What a job counts depends on how many nodes it lies on, and where it takes them whole, on
+    1. What a job counts depends on how many nodes it has, and where it takes them whole, on
        which: every choice has its own terms. Where there are no rules all choices of a candidate
        share theirs.
     2. A choice that the rules can never let run is not tried. A candidate is refused if all its
@@ -161,12 +161,12 @@ class WholeNodes:
 
 
 def fewest_nodes(layout: Layout) -> int:
-    """On how many nodes a layout lies at the least."""
+    """The least number of nodes that a layout needs."""
     return layout.nodes if layout.arrangement is Arrangement.SCATTER else 1
 
 
 def extent_of(layouts: list[Layout], whole: WholeNodes | None) -> Extent:
-    """On which nodes some layouts lie.
+    """Which nodes some layouts have.
 
     Args:
         layouts: n of them.
@@ -222,7 +222,7 @@ class LayoutChoice:
     Attributes:
         candidate: of which.
         number: among all choices; of its terms and gates.
-        layout: how it lies.
+        layout: of its chunks.
         index: which of the choices for any start it is; one past the last: a wider one.
     """
 

@@ -5,7 +5,7 @@ Rules
     1. Every row with a start holds its nodes from its start to its end and counts on its
        constraints, whether the book would have put it there or not. Rows without a start are not
        there.
-    2. What a row holds of a node is told by the plan: tasks and chunks as they lie.
+    2. What a row holds of a node is told by the plan: its tasks and chunks there.
 """
 
 import numpy as np

@@ -8,8 +8,8 @@ Rules
     3. A job has access if it meets all that one of the conditions states. The most it may ask for
        is held against the whole nodes it takes, too; the least against what it asks for alone: no
        job gets in by taking more than it asks for.
-    4. What a condition states of a chunk holds for each chunk by itself: those that meet it may lie
-       on the nodes, the job's others may not. A chunk is what must lie together on one node
+    4. What a condition states of a chunk holds for each chunk by itself: those that meet it may be
+       on the nodes, the job's others may not. A chunk is what must be together on one node
        (`bridge.planning.queue.layouts.Group`).
     5. A percentage is of what is available at present, rounded up: so much is kept at least.
 

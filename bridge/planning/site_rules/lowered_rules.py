@@ -332,7 +332,7 @@ class _Gatekeeper:
         return None
 
     def _wants(self, row: int, own: slice, on: NDArray[np.bool_]) -> list[tuple[int, ...]]:
-        """What the chunks of a row ask for that lie on some of its nodes."""
+        """What the chunks of a row on some of its nodes ask for."""
         plan, snapshot = self._plan, self._lowered.snapshot
         job = int(plan.job[row])
         found = self._eligibility.alternatives(np.array([job], dtype=np.int64))[0]

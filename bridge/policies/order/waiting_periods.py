@@ -9,7 +9,7 @@ Rules
     1. Larger NWP first. 2. Then fewer nodes, and among jobs that leave their number open fewer
        tasks. 3. Then earlier submission, then the table's order.
 
-Source: Lan et al. (see `bridge.planning.placement.fabric`), section III-C.
+Source: Lan et al. (see `bridge.planning.placement.hop_tree`), section III-C.
 Deviates: the paper counts up at each decision a job is not part of. Counted by the clock it is the
 same, less one for all, and needs no memory: a service that starts anew knows it.
 """

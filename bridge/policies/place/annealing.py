@@ -9,7 +9,7 @@ Rules
        falling geometrically from `hottest` to `coldest`. The best one seen is the answer.
     4. A rejected move is undone, unless `published` is asked for.
 
-Source: Lan et al. (see `bridge.planning.placement.fabric`), algorithm 1 with the random repair,
+Source: Lan et al. (see `bridge.planning.placement.hop_tree`), algorithm 1 with the random repair,
     table I.
 Deviates: the public code forgets to undo rejected moves and so walks at random with a memory of
 the best; `published: true` does so, too, for comparison.
@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import ConfigError
-from bridge.planning.placement.fabric import Fabric, NodeSets
+from bridge.planning.placement.hop_tree import HopTree, NodeSets
 from bridge.policies.place.sequential import Sequential
 
 
@@ -52,14 +52,14 @@ class Annealing(Sequential):
 
     def place_jobs(
         self,
-        fabric: Fabric,
+        hop_tree: HopTree,
         idle: NDArray[np.int32],
         sizes: NDArray[np.int32],
         rng: np.random.Generator,
     ) -> NodeSets:
         """Returns node sets for jobs that start together, as a `JointPlacer` does."""
-        return fabric.tree.anneal(
-            fabric.metric,
+        return hop_tree.tree.anneal(
+            hop_tree.metric,
             idle,
             sizes,
             self.effort,

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import ConfigError
-from bridge.planning.placement.fabric import Fabric, NodeSets
+from bridge.planning.placement.hop_tree import HopTree, NodeSets
 from bridge.policies.place.sequential import Sequential
 
 STEPS_PER_MS = 600_000
@@ -51,7 +51,7 @@ class Compact(Sequential):
 
     def place_jobs(
         self,
-        fabric: Fabric,
+        hop_tree: HopTree,
         idle: NDArray[np.int32],
         sizes: NDArray[np.int32],
         rng: np.random.Generator,
@@ -59,4 +59,4 @@ class Compact(Sequential):
         """Returns node sets for jobs that start together, as a `JointPlacer` does."""
         seed = int(rng.integers(1 << 62))
         steps = math.ceil(self.budget_ms * STEPS_PER_MS)
-        return fabric.tree.compact(fabric.metric, idle, sizes, steps, self.effort, seed)
+        return hop_tree.tree.compact(hop_tree.metric, idle, sizes, steps, self.effort, seed)

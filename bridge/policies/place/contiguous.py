@@ -10,7 +10,7 @@ Rules
     3. Windows are taken in groups of `most_jobs`, largest jobs first: the number of multisets
        grows with every different size.
 
-Source: Lan et al. (see `bridge.planning.placement.fabric`), equations 2 to 5.
+Source: Lan et al. (see `bridge.planning.placement.hop_tree`), equations 2 to 5.
 Deviates: the paper solves the 0-1 programme by SCIP, up to 30 s; its optimum is found here by the
 dynamic programme, which is the constrained shortest path of section IV-B with the way back to the
 head of the row included.
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import ConfigError
-from bridge.planning.placement.fabric import Fabric, NodeSets, in_groups
+from bridge.planning.placement.hop_tree import HopTree, NodeSets, in_groups
 from bridge.policies.place.sequential import Sequential
 
 MOST_JOBS = 8
@@ -44,7 +44,7 @@ class ContiguousExact(Sequential):
 
     def place_jobs(
         self,
-        fabric: Fabric,
+        hop_tree: HopTree,
         idle: NDArray[np.int32],
         sizes: NDArray[np.int32],
         rng: np.random.Generator,
@@ -52,7 +52,7 @@ class ContiguousExact(Sequential):
         """Returns node sets for jobs that start together, as a `JointPlacer` does."""
         del rng  # exact
         return in_groups(
-            lambda left, group: fabric.tree.contiguous(fabric.metric, left, group),
+            lambda left, group: hop_tree.tree.contiguous(hop_tree.metric, left, group),
             idle,
             sizes,
             self.most_jobs,

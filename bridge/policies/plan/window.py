@@ -19,7 +19,7 @@ Rules
        and all else hold as under every policy (`bridge.planning.scheduler.list_scheduler`).
     6. A period of 0 s: every question opens a window.
 
-Source: Lan et al. (see `bridge.planning.placement.fabric`), section III-C: a window every period,
+Source: Lan et al. (see `bridge.planning.placement.hop_tree`), section III-C: a window every period,
     the order
 being `waiting-periods`.
 Deviates: the public code ends a window at the first job that does not fit, and at five

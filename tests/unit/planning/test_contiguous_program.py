@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.cli.bench_placement import SAMPLE, fabric_for, read_instances
+from bridge.cli.bench_placement import SAMPLE, hop_tree_for, read_instances
 from bridge.errors import ConfigError
 from bridge.model.topology import Topology, regular
 from bridge.planning.placement.contiguous_program import BySolver, Program, by_cp_sat, by_scip
-from bridge.planning.placement.fabric import Fabric, Metric
+from bridge.planning.placement.hop_tree import HopTree, Metric
 
 WINDOWS = sorted(read_instances(SAMPLE), key=lambda one: len(one.idle) * int(one.sizes.sum()))
 SOLVERS = {"cp-sat": by_cp_sat, "scip": by_scip}
@@ -23,12 +23,12 @@ def ints(values):
     return np.array(values, dtype=np.int32)
 
 
-def cost(fabric, solve, idle, sizes, limit_s=0.0):
-    found = BySolver(solve, limit_s).place_jobs(fabric, idle, sizes, RNG)
+def cost(hop_tree, solve, idle, sizes, limit_s=0.0):
+    found = BySolver(solve, limit_s).place_jobs(hop_tree, idle, sizes, RNG)
     assert set(found[1].tolist()) <= set(idle.tolist())
     assert len(set(found[1].tolist())) == len(found[1])
     whole = np.array_equal(np.diff(found[0]), sizes)
-    return float(fabric.costs(found).sum()) if whole else None
+    return float(hop_tree.costs(found).sum()) if whole else None
 
 
 @pytest.mark.parametrize("metric", Metric)
@@ -37,10 +37,10 @@ def test_bundled_windows(solver, metric):
     """The smaller ones; benchmarks/placement/windows.py --solvers does all of them."""
     if solver == "scip":
         pytest.importorskip("pyscipopt")
-    fabric = fabric_for(metric, None, WINDOWS)
+    hop_tree = hop_tree_for(metric, None, WINDOWS)
     for one in WINDOWS[: 30 if solver == "cp-sat" else 8]:
-        best = fabric.costs(fabric.tree.contiguous(fabric.metric, one.idle, one.sizes)).sum()
-        assert cost(fabric, SOLVERS[solver], one.idle, one.sizes) == pytest.approx(best), one.name
+        best = hop_tree.costs(hop_tree.tree.contiguous(hop_tree.metric, one.idle, one.sizes)).sum()
+        assert cost(hop_tree, SOLVERS[solver], one.idle, one.sizes) == pytest.approx(best), one.name
 
 
 @settings(max_examples=40, deadline=None)
@@ -49,19 +49,19 @@ def test_random_windows_on_two_fabrics(data):
     """Five leaves of unequal size under two roots: runs across them do not exist."""
     leaf = np.repeat(np.arange(5), data.draw(st.lists(st.integers(1, 4), min_size=5, max_size=5)))
     topology = Topology(tuple("abcdefg"), ints([5, 5, 5, 6, 6, -1, -1]), leaf.astype(np.int32))
-    fabric = Fabric.of(topology)
+    hop_tree = HopTree.of(topology)
     idle = ints(sorted(data.draw(st.sets(st.integers(0, len(leaf) - 1), min_size=2))))
     sizes = ints(data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=3)))
-    indptr, nodes = fabric.tree.contiguous(fabric.metric, idle, sizes)
-    best = float(fabric.costs((indptr, nodes)).sum()) if len(nodes) else None
-    assert cost(fabric, by_cp_sat, idle, sizes) == pytest.approx(best)
+    indptr, nodes = hop_tree.tree.contiguous(hop_tree.metric, idle, sizes)
+    best = float(hop_tree.costs((indptr, nodes)).sum()) if len(nodes) else None
+    assert cost(hop_tree, by_cp_sat, idle, sizes) == pytest.approx(best)
     pytest.importorskip("pyscipopt")
-    assert cost(fabric, by_scip, idle, sizes) == pytest.approx(best)
+    assert cost(hop_tree, by_scip, idle, sizes) == pytest.approx(best)
 
 
 def test_a_run_goes_on_at_the_head_of_the_row():
-    fabric = Fabric.of(regular(6, 2))
-    program = Program.of(fabric, ints([0, 2, 3, 5]), ints([2, 4, 5]))
+    hop_tree = HopTree.of(regular(6, 2))
+    program = Program.of(hop_tree, ints([0, 2, 3, 5]), ints([2, 4, 5]))
     assert program.places(0, 3) == [3, 0]
     assert len(program.runs) == 4 + 1  # all nodes are one run; five there are not
     indptr, nodes = program.sets([(0, 3)])
@@ -73,8 +73,8 @@ def test_a_run_goes_on_at_the_head_of_the_row():
 def test_who_does_not_fit_is_left_out(solver):
     if solver == "scip":
         pytest.importorskip("pyscipopt")
-    fabric = Fabric.of(regular(4, 2))
-    found = BySolver(SOLVERS[solver]).place_jobs(fabric, ints([0, 1, 3]), ints([2, 2]), RNG)
+    hop_tree = HopTree.of(regular(4, 2))
+    found = BySolver(SOLVERS[solver]).place_jobs(hop_tree, ints([0, 1, 3]), ints([2, 2]), RNG)
     assert sorted(np.diff(found[0]).tolist()) == [0, 2]
     assert found[1].tolist() == [0, 1]
 
@@ -89,4 +89,4 @@ def test_without_scip_it_is_said(monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", none_of_it)
     with pytest.raises(ConfigError, match="pip install pyscipopt"):
-        by_scip(Program.of(Fabric.of(regular(4, 2)), ints([0, 1]), ints([1])))
+        by_scip(Program.of(HopTree.of(regular(4, 2)), ints([0, 1]), ints([1])))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bridge.model.topology import regular
-from bridge.planning.placement.fabric import Fabric, csr
+from bridge.planning.placement.hop_tree import HopTree, csr
 from bridge.planning.placement.improvement import _named_by_rules
 from bridge.planning.placement.node_swap import NodeSwapper, SwapContext, node_types
 from bridge.planning.site_rules.lowered_rules import lower, stranded
@@ -61,10 +61,10 @@ def a_world(seed, chunks=False):
 
 
 def context(snapshot, rules=None, place=None):
-    fabric = Fabric.of(snapshot.topology)
-    node_type = node_types(snapshot, fabric, _named_by_rules(snapshot, a_site(rules)))
+    hop_tree = HopTree.of(snapshot.topology)
+    node_type = node_types(snapshot, hop_tree, _named_by_rules(snapshot, a_site(rules)))
     place = place or Compact(budget_ms=0, effort=30)
-    return SwapContext(snapshot, fabric, node_type, place, np.random.default_rng(0))
+    return SwapContext(snapshot, hop_tree, node_type, place, np.random.default_rng(0))
 
 
 def swap_at(context, plan):
@@ -79,7 +79,7 @@ def planned(snapshot, plan="conservative", rules=None):
 
 
 def hops(snapshot, plan, rows):
-    costs = Fabric.of(snapshot.topology).costs(csr([plan.nodes_of(row) for row in rows]))
+    costs = HopTree.of(snapshot.topology).costs(csr([plan.nodes_of(row) for row in rows]))
     return costs[np.isfinite(costs)].sum()
 
 
@@ -97,8 +97,10 @@ def test_nodes_are_alike_if_the_same_lists_name_them(seed):
         reservations=[a_reservation(nodes, 10, 20) for nodes in lists[9:]],
     )()
     ruled = np.repeat(dice.random(n // 2) < 0.5, 2)
-    fabric = Fabric.of(regular(n, 4))
-    node_type = node_types(dataclasses.replace(snapshot, topology=fabric.topology), fabric, [ruled])
+    hop_tree = HopTree.of(regular(n, 4))
+    node_type = node_types(
+        dataclasses.replace(snapshot, topology=hop_tree.topology), hop_tree, [ruled]
+    )
     naive = [(ruled[at], *(at in nodes for nodes in lists)) for at in range(n)]
     for one in range(n):
         for other in range(one):
@@ -252,8 +254,8 @@ def with_switches(snapshot, *most):
 class OnePerSwitch(Sequential):
     """Spreads jobs, and says that this is cheap."""
 
-    def place_jobs(self, fabric, idle, sizes, rng):
-        leaf = fabric.topology.leaf_of_node[idle]
+    def place_jobs(self, hop_tree, idle, sizes, rng):
+        leaf = hop_tree.topology.leaf_of_node[idle]
         order = np.argsort(np.array([np.sum(leaf[:at] == leaf[at]) for at in range(len(leaf))]))
         nodes = idle[order[: sizes.sum()]]
         return csr([np.sort(part) for part in np.split(nodes, np.cumsum(sizes)[:-1])])
@@ -267,7 +269,7 @@ class TestSwitches:
         snapshot = with_switches(world, *dice.integers(0, 3, len(world.jobs)).tolist())
         before = planned(world)
         after = swap_at(context(snapshot), before).plan()
-        leaves = Fabric.of(snapshot.topology).leaves
+        leaves = HopTree.of(snapshot.topology).leaves
         for row in np.flatnonzero(np.diff(before.indptr) > 1).tolist():
             most = int(snapshot.jobs.switches[before.job[row]])
             if most:
@@ -316,7 +318,7 @@ def test_the_core_is_asked_for_exchanges_it_can_hold(monkeypatch, most, asked):
     monkeypatch.setattr("bridge.planning.placement.node_swap.MOST_COUNTS", most)
     land = context(snapshot)
     land = dataclasses.replace(
-        land, fabric=dataclasses.replace(land.fabric, tree=Noted(land.fabric.tree))
+        land, hop_tree=dataclasses.replace(land.hop_tree, tree=Noted(land.hop_tree.tree))
     )
     after = swap_at(land, before).plan()
     assert Noted.exchanged == asked

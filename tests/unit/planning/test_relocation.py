@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bridge.model.topology import regular
-from bridge.planning.placement.fabric import Fabric
+from bridge.planning.placement.hop_tree import HopTree
 from bridge.planning.site_rules.lowered_rules import lower, stranded
 from bridge.registry import build, parse_policy
 from tests.builders import a_job, a_node, a_reservation, a_running_job, a_snapshot
@@ -181,7 +181,7 @@ def test_a_job_moves_to_no_more_switches_than_it_may():
         dice = np.random.default_rng(seed)
         snapshot = with_switches(world, *dice.integers(0, 3, len(world.jobs)).tolist())
         before, after = decided(snapshot, "sequential"), decided(snapshot)
-        leaves = Fabric.of(snapshot.topology).leaves
+        leaves = HopTree.of(snapshot.topology).leaves
         for row in before.starts_now.tolist():
             most = int(snapshot.jobs.switches[before.job[row]])
             if most and len(before.nodes_of(row)) > 1:

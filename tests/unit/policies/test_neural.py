@@ -12,7 +12,7 @@ import pytest
 from bridge.core import RepairNetwork
 from bridge.errors import ConfigError
 from bridge.model.topology import Topology, regular
-from bridge.planning.placement.fabric import Fabric, Metric
+from bridge.planning.placement.hop_tree import HopTree, Metric
 from bridge.policies.place.annealing import Annealing
 from bridge.policies.place.neural import Neural
 from bridge.policies.place.neural_weights import (
@@ -28,7 +28,7 @@ from bridge.policies.place.neural_weights import (
     shipped,
     write_weights,
 )
-from bridge.training.windows import paper_fabric, stream
+from bridge.training.windows import paper_hop_tree, stream
 
 
 def naive(network, weights, state):
@@ -107,7 +107,7 @@ def test_layers_that_do_not_fit_are_refused(arrays, strides, problem):
 
 def test_a_view_counts_switches_as_it_comes_to_them():
     """Two switches of two nodes below each pod; the view begins at the third idle node."""
-    tree = Fabric.of(regular(8, 2, 4)).tree
+    tree = HopTree.of(regular(8, 2, 4)).tree
     leaf, pod = RepairNetwork.view(tree, np.array([0, 1, 3, 4, 5], np.int32), 2, 1.0)
     assert leaf.tolist() == [0, 1, 1, 2, 2]
     assert pod.tolist() == [0, 1, 1, 2, 2]
@@ -198,17 +198,17 @@ class TestFiles:
             Neural(network="cnn-4")
 
 
-FABRIC = paper_fabric(Metric.PAPER)
-WINDOWS = list(stream(FABRIC, 7_000_000, 60))[20:]
+HOP_TREE = paper_hop_tree(Metric.PAPER)
+WINDOWS = list(stream(HOP_TREE, 7_000_000, 60))[20:]
 
 
 def total(placer, seed=0):
     """What the windows of a stream that nobody practised on cost altogether."""
     sets = (
-        placer.place_jobs(FABRIC, window.idle, window.sizes, np.random.default_rng((seed, i)))
+        placer.place_jobs(HOP_TREE, window.idle, window.sizes, np.random.default_rng((seed, i)))
         for i, window in enumerate(WINDOWS)
     )
-    return sum(FABRIC.costs(each).sum() for each in sets)
+    return sum(HOP_TREE.costs(each).sum() for each in sets)
 
 
 def ignorant(placer):
@@ -238,7 +238,7 @@ def test_a_network_that_knows_nothing_is_plain_annealing():
 def test_states_that_come_again_are_remembered():
     idle, sizes = WINDOWS[-1].idle, WINDOWS[-1].sizes
     network = shipped("fcn-1")
-    _, asked, remembered = network.anneal(FABRIC.tree, FABRIC.metric, idle, sizes, 400, 1)
+    _, asked, remembered = network.anneal(HOP_TREE.tree, HOP_TREE.metric, idle, sizes, 400, 1)
     assert 400 <= asked <= 800
     assert asked / 3 < remembered < asked
 
@@ -249,7 +249,7 @@ def test_where_more_are_idle_than_it_sees_all_can_be_chosen(first, found):
     idle = np.concatenate([np.arange(990).reshape(99, 10)[:, :3].ravel(), np.arange(990, 1000)])
     sizes = np.array([10], np.int32)
     placer = Neural(effort=300, first=first, wander=0.0, since=0.0, warmth=50.0)
-    _, nodes = placer.place_jobs(FABRIC, idle.astype(np.int32), sizes, np.random.default_rng(0))
+    _, nodes = placer.place_jobs(HOP_TREE, idle.astype(np.int32), sizes, np.random.default_rng(0))
     assert (nodes.tolist() == list(range(990, 1000))) is found
 
 
@@ -259,11 +259,11 @@ def test_deep_flat_and_single_trees_are_placed_on():
         regular(64, 2, 4, 8, 16, 32),
         Topology(("a",), np.array([-1], np.int32), np.zeros(120, np.int32)),
     ):
-        fabric = Fabric.of(topology)
+        hop_tree = HopTree.of(topology)
         n = len(topology.leaf_of_node)
         sizes = np.array([n // 2, n // 4], np.int32)
         indptr, nodes = Neural(effort=50).place_jobs(
-            fabric, np.arange(n, dtype=np.int32), sizes, np.random.default_rng(0)
+            hop_tree, np.arange(n, dtype=np.int32), sizes, np.random.default_rng(0)
         )
         assert np.diff(indptr).tolist() == sizes.tolist()
         assert len(set(nodes.tolist())) == len(nodes)
@@ -275,14 +275,14 @@ def test_what_is_remembered_is_bounded():
 import resource
 import numpy as np
 from bridge.model.topology import regular
-from bridge.planning.placement.fabric import Fabric
+from bridge.planning.placement.hop_tree import HopTree
 from bridge.policies.place.neural import Neural
-fabric, idle = Fabric.of(regular(1000, 10, 100)), np.arange(1000, dtype=np.int32)
+hop_tree, idle = HopTree.of(regular(1000, 10, 100)), np.arange(1000, dtype=np.int32)
 sizes = np.arange(5, 15, dtype=np.int32)
 peaks = []
 for moves in (100, 200_000):
     placer = Neural(effort=moves, since=0.0, wander=0.0)
-    placer.place_jobs(fabric, idle, sizes, np.random.default_rng(0))
+    placer.place_jobs(hop_tree, idle, sizes, np.random.default_rng(0))
     peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 print(peaks[1] - peaks[0])
 """

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from bridge.model.topology import Topology, fat_tree, regular
-from bridge.planning.placement.fabric import Fabric
+from bridge.planning.placement.hop_tree import HopTree
 from bridge.registry import PRESETS, build
 from bridge.report.occupancy import Occupancy, Placed
 from bridge.report.topology_svg import colour, topology_svg
@@ -61,7 +61,7 @@ def test_hops_are_a_mean_over_pairs_and_the_cost_is_the_papers() -> None:
     assert [by_id[name].hops for name in "abcd"] == [2, 6, (2 + 4 + 4) / 3, 0]
     assert [by_id[name].leaf_switches for name in "abcd"] == [1, 2, 2, 1]
     nodes = np.array([5, 6, 7], np.int32)
-    cost = Fabric.of(SMALL).costs((np.array([0, 3]), nodes))[0]
+    cost = HopTree.of(SMALL).costs((np.array([0, 3]), nodes))[0]
     assert by_id["c"].cost == cost
 
 

@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 
 from bridge.core import RepairNetwork
-from bridge.planning.placement.fabric import Metric
+from bridge.planning.placement.hop_tree import Metric
 from bridge.policies.place.neural_weights import LARGEST, NUMBERS, Q
 from bridge.training.environment import LONGEST, Boards
-from bridge.training.windows import paper_fabric, stream
+from bridge.training.windows import paper_hop_tree, stream
 
-FABRIC = paper_fabric(Metric.CODE)
-WINDOWS = list(stream(FABRIC, 3, 40))
+HOP_TREE = paper_hop_tree(Metric.CODE)
+WINDOWS = list(stream(HOP_TREE, 3, 40))
 
 
 def test_a_stream_is_the_papers():
@@ -22,7 +22,7 @@ def test_a_stream_is_the_papers():
         assert window.sizes.max() <= 40
         assert window.sizes.sum() <= len(window.idle)
         assert (np.diff(window.idle) > 0).all()
-    again = list(stream(FABRIC, 3, 40))
+    again = list(stream(HOP_TREE, 3, 40))
     assert all(np.array_equal(a.idle, b.idle) for a, b in zip(WINDOWS, again, strict=True))
     assert len(WINDOWS[0].idle) > len(WINDOWS[-1].idle)  # it fills
 

@@ -120,12 +120,12 @@ def test_torch_and_the_core_agree(network):
 def test_what_is_not_there_is_never_chosen_and_lessons_teach():
     import torch
 
-    from bridge.planning.placement.fabric import Metric
+    from bridge.planning.placement.hop_tree import Metric
     from bridge.training.environment import Boards
     from bridge.training.ppo import Learner, Settings
-    from bridge.training.windows import paper_fabric, stream
+    from bridge.training.windows import paper_hop_tree, stream
 
-    windows = [w for w in stream(paper_fabric(Metric.CODE), 1, 40) if len(w.idle) < Q]
+    windows = [w for w in stream(paper_hop_tree(Metric.CODE), 1, 40) if len(w.idle) < Q]
     boards = Boards(windows, 64, 0)
     learner = Learner("fcn-1", Settings(moves=2, batch=64, rate=3e-3), 0)
     (_, legal, choice, _, _), _ = learner.play(boards)

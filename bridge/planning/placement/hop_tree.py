@@ -44,7 +44,7 @@ def hop_metric(metric: Metric, levels: int) -> HopMetric:
 
 
 @dataclass(frozen=True)
-class Fabric:
+class HopTree:
     """Where jobs are placed, and what is paid for it.
 
     Attributes:
@@ -59,11 +59,11 @@ class Fabric:
 
     @staticmethod
     @lru_cache(maxsize=4)
-    def of(topology: Topology, metric: Metric = Metric.PAPER) -> "Fabric":
+    def of(topology: Topology, metric: Metric = Metric.PAPER) -> "HopTree":
         """The tree of a topology; made once."""
         tree = Tree(topology.parent, topology.leaf_of_node)
         levels = int(tree.level.max(initial=0)) + 1
-        return Fabric(topology, tree, hop_metric(metric, levels))
+        return HopTree(topology, tree, hop_metric(metric, levels))
 
     def costs(self, sets: NodeSets) -> NDArray[np.float64]:
         """What each job pays, as (n_jobs,) float64; infinite across fabrics."""
@@ -84,7 +84,7 @@ class JointPlacer(Protocol):
 
     def place_jobs(
         self,
-        fabric: Fabric,
+        hop_tree: HopTree,
         idle: NDArray[np.int32],
         sizes: NDArray[np.int32],
         rng: np.random.Generator,
@@ -92,7 +92,7 @@ class JointPlacer(Protocol):
         """Finds node sets for a window of jobs.
 
         Args:
-            fabric: the switches, and what hops across them cost.
+            hop_tree: the switches, and what hops across them cost.
             idle: nodes on switches, ascending.
             sizes: (n_jobs,) nodes that each job wants.
             rng: the only source of chance.
