@@ -6,6 +6,7 @@ import numpy as np
 import bridge.check.legality
 from bridge.cycle import run_cycle
 from bridge.model.site import NO_RULES
+from bridge.planning.prediction.apply_predictions import apply_predictions
 from bridge.planning.site_rules.rules_text import parse_site
 from bridge.ports import Context, Environment, Promises, State, Telemetry
 
@@ -77,7 +78,9 @@ def predict_alone(predictor, snapshot, memory):
 
 
 def check(snapshot, plan, site=NO_RULES):
-    """What is illegal about a plan."""
+    """What is illegal about a plan, by the run times it was made with."""
+    if plan.predicted is not None:
+        snapshot = apply_predictions(snapshot, plan.predicted)
     return bridge.check.legality.check(snapshot, site, plan)
 
 
