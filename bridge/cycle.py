@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One scheduling cycle: snapshot in, plan out. Nothing here touches the world."""
 
-import dataclasses
 from dataclasses import dataclass
 
 from bridge.check.legality import check
@@ -92,7 +91,7 @@ def run_cycle(
     if violations:
         raise InvalidPlan(policy.name, violations)
     return CycleResult(
-        dataclasses.replace(plan, policy=policy.name),
+        plan.by(policy.name),
         State(planned.promises, {**state.learnt, **foreseen.learnt}),
         Telemetry(planned.dispatched, savings),
     )

@@ -144,14 +144,16 @@ class _Bench:
     def _mixed(self) -> NDArray[np.bool_]:
         """(n_jobs,) which ask for chunks of several kinds."""
         asked = self.snapshot.jobs.chunks
+        if not np.count_nonzero(asked):
+            return np.zeros(len(asked), dtype=bool)
         mixed = asked.astype(bool)
-        for at in np.flatnonzero(mixed).tolist() if mixed.any() else ():
+        for at in np.flatnonzero(mixed).tolist():
             mixed[at] = len(asked[at].request.kinds) > 1
         return mixed
 
     def columns(self) -> str:
         """Rules 1 to 3 and 5; returns what does not even fit together."""
-        mixed = self._mixed.any()
+        mixed = np.count_nonzero(self._mixed)
         told = judge(self.snapshot, self.plan, self._matching, self._wants if mixed else None)
         if isinstance(told, str):
             return told
@@ -166,7 +168,7 @@ class _Bench:
 
     def _of_several_kinds(self) -> list[int]:
         """Rows with a start whose jobs ask for chunks of several kinds."""
-        if not self._mixed.any():
+        if not np.count_nonzero(self._mixed):
             return []
         rows: list[int] = self.rows[self._mixed[self.job[self.rows]]].tolist()
         return rows

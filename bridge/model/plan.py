@@ -56,6 +56,10 @@ class Plan:
     def __len__(self) -> int:
         return len(self.job)
 
+    def by(self, policy: str) -> "Plan":
+        """The same under another name."""
+        return Plan(**{**vars(self), "policy": policy})
+
     def nodes_of(self, row: int) -> NDArray[np.int32]:
         """Node indexes of one row; empty without a start."""
         return self.nodes[self.indptr[row] : self.indptr[row + 1]]

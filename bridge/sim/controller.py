@@ -280,7 +280,7 @@ class Controller:
             return nobody
         rows = plan.planned
         known = (plan.job[rows] >= 0) & (plan.job[rows] < len(self._shown))
-        rows = rows if known.all() else rows[known]
+        rows = rows if np.count_nonzero(known) == len(rows) else rows[known]
         if not len(rows):
             return nobody
         jobs = np.array([self._shown[at] for at in plan.job[rows].tolist()], dtype=np.intp)
@@ -381,8 +381,12 @@ class Controller:
         least, most = int(jobs.min_nodes[job]), int(jobs.max_nodes[job])
         if not least <= len(nodes) <= most:
             return f"gets {len(nodes)} nodes where {least} to {most} belong"
-        distinct = (nodes[1:] > nodes[:-1]).all() or len(np.unique(nodes)) == len(nodes)
-        if nodes.min() < 0 or nodes.max() >= len(self.nodes) or not distinct:
+        distinct = set(nodes.tolist())
+        if (
+            len(distinct) < len(nodes)
+            or min(distinct, default=0) < 0
+            or max(distinct, default=0) >= len(self.nodes)
+        ):
             return "gets a node that does not exist, or one twice"
         if not (self.nodes.usable[nodes] & self._in_partition[partition, nodes]).all():
             return "gets a node that is not usable or not in its partition"
@@ -429,7 +433,7 @@ def _broken(plan: Plan, now_s: int) -> str | None:
         return "has columns of different length"
     if len(plan.tasks) != nodes or plan.indptr[0] != 0 or plan.indptr[-1] != nodes:
         return "has offsets that do not fit its nodes"
-    if (plan.indptr[1:] < plan.indptr[:-1]).any():
+    if np.count_nonzero(plan.indptr[1:] < plan.indptr[:-1]):
         return "has offsets that fall"
     if plan.now_s != now_s:
         return f"was made for {plan.now_s}: stale"

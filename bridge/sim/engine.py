@@ -373,7 +373,7 @@ class _Run:
             self.began.append((now_s, taken))
         jobs, start_s = self.controller.announced(plan)
         waits = self.start_s[jobs] == NEVER
-        if waits.any():
+        if np.count_nonzero(waits):
             self.promises.announce(jobs[waits], start_s[waits], now_s)
 
     def _started(self, job: int, now_s: int) -> None:

@@ -124,8 +124,8 @@ def kept_lowering(snapshot: Snapshot) -> KeptLowering | None:
     if (
         snapshot.reservations
         or snapshot.topology is not None
-        or snapshot.jobs.least_time_s.any()
-        or (snapshot.jobs.reservation >= 0).any()
+        or np.count_nonzero(snapshot.jobs.least_time_s)
+        or np.count_nonzero(snapshot.jobs.reservation >= 0)
     ):
         return None
     for kept in _kept:

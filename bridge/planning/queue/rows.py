@@ -44,9 +44,9 @@ def expand_arrays(jobs: JobTable, order: NDArray[np.int64], array_depth: int) ->
         order: (n_jobs,) rows of `jobs`.
         array_depth: tasks of one array planned at a time; never more than its own limit lets start.
     """
-    is_array = jobs.array_tasks[order] > 0
-    if not is_array.any():
+    if not np.count_nonzero(jobs.array_tasks):
         return order
+    is_array = jobs.array_tasks[order] > 0
     startable = np.minimum(jobs.array_startable[order], jobs.array_tasks[order])
     times = np.where(is_array, np.clip(startable, 1, array_depth), 1)
     return np.repeat(order, times)
@@ -130,9 +130,9 @@ class Rows:
         """Whether nothing bounds when an asked row starts but its begin time, nor names nodes."""
         jobs = self.snapshot.jobs
         return self.lowered is not None and not (
-            jobs.deadline_s.any()
-            or jobs.fixed.any()
-            or jobs.no_place.any()
+            np.count_nonzero(jobs.deadline_s)
+            or np.count_nonzero(jobs.fixed)
+            or np.count_nonzero(jobs.no_place)
             or len(self.snapshot.licences)
             or self.lowered.names_nodes
         )

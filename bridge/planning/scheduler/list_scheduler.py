@@ -138,7 +138,7 @@ class ListScheduler:
             depth: how many rows may hold a planned start later than now. Rows behind them start
                 now or are UNPLANNED. None: all.
         """
-        if self._fixed.any():
+        if np.count_nonzero(self._fixed):
             order = np.arange(len(self)) if order is None else order
             fixed = self._fixed[order]
             order = np.concatenate((order[fixed], order[~fixed]))
@@ -206,10 +206,11 @@ class ListScheduler:
 def _several_kinds(rows: Rows) -> bool:
     """Whether a row asks for chunks of several kinds."""
     chunks = rows.snapshot.jobs.chunks
-    asking = chunks.astype(bool)
-    if not asking.any():
+    if not np.count_nonzero(chunks):
         return False
-    several = [job for job in np.flatnonzero(asking) if len(chunks[job].request.kinds) > 1]
+    several = [
+        job for job in np.flatnonzero(chunks.astype(bool)) if len(chunks[job].request.kinds) > 1
+    ]
     return bool(several) and bool(np.isin(rows.job[rows.asked], several).any())
 
 
