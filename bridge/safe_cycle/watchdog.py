@@ -10,7 +10,7 @@ Python code is interrupted between two instructions; a call into C that does not
 
 import ctypes
 import threading
-import time
+from time import monotonic, sleep  # the real ones, whatever clock the service is given
 from types import TracebackType
 from typing import Self
 
@@ -38,7 +38,7 @@ class Watchdog:
 
     def __enter__(self) -> Self:
         with self._lock:
-            self._due_s = time.monotonic() + self.limit_s
+            self._due_s = monotonic() + self.limit_s
             looking, self._looking = self._looking, True
         if not looking:
             try:
@@ -83,12 +83,12 @@ class Watchdog:
         """Strikes when it is time, and ends then."""
         while True:
             with self._lock:
-                left_s = self._due_s - time.monotonic()
+                left_s = self._due_s - monotonic()
                 if left_s <= 0:
                     self._strike(self._watched)
                     self._looking = False
                     return
-            time.sleep(left_s)
+            sleep(left_s)
 
 
 def _raise_in(thread: int, error: type[BaseException]) -> None:

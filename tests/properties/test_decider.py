@@ -92,7 +92,7 @@ def test_a_default_limit_above_the_greatest_stops_nobody(preset):
     own = decider(preset)
     plan = own.decide(snapshot)
     assert check(snapshot, plan) == ()
-    assert (own.failures, plan.notes) == (0, ())
+    assert (own.failures, [n for n in plan.notes if not n.startswith("run times")]) == (0, [])
     starts = dict(zip(plan.job.tolist(), plan.start_s.tolist(), strict=True))
     assert starts[1] not in (NEVER, UNPLANNED)
 

@@ -6,7 +6,6 @@ import dataclasses
 import queue
 import sys
 import threading
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -102,7 +101,8 @@ def test_a_guard_is_held_to_its_own_time_not_to_that_of_one_before(monkeypatch):
         naps.put(nap_s)
         go_on.acquire()
 
-    monkeypatch.setattr(watchdog, "time", SimpleNamespace(monotonic=lambda: now_s[0], sleep=sleep))
+    monkeypatch.setattr(watchdog, "monotonic", lambda: now_s[0])
+    monkeypatch.setattr(watchdog, "sleep", sleep)
     dog = Watchdog(10.0)
     with dog:
         assert naps.get() == 10.0
