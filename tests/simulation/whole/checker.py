@@ -158,10 +158,19 @@ class Over(Rule):
 
 
 class SiteRules(Rule):
+    """Amounts are judged only while all reports were true: a controller may tell too little."""
+
     name = "rules"
 
+    def __init__(self) -> None:
+        self.belief = Belief()
+
+    def before(self, index: int, event: Seen, truth: Truth) -> Iterable[str]:
+        self.belief.see(index, event)
+        return ()
+
     def after(self, index: int, event: Seen, truth: Truth) -> Iterable[str]:
-        if event.kind != "start" or event.what["by"] != "service":
+        if event.kind != "start" or event.what["by"] != "service" or self.belief.untrue:
             return
         job = truth.jobs[event.what["job"]]
         for limit in truth.rules.get("limits", ()):
