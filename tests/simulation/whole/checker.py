@@ -158,25 +158,27 @@ class Over(Rule):
 
 
 class SiteRules(Rule):
-    """Amounts are judged only while all reports were true: a controller may tell too little."""
+    """Limits on amounts are not judged while a report told of less than the running jobs hold."""
 
     name = "rules"
 
     def __init__(self) -> None:
-        self.belief = Belief()
+        self.belief = Belief(only="two exclusive")  # the only untruth that tells of less
 
     def before(self, index: int, event: Seen, truth: Truth) -> Iterable[str]:
         self.belief.see(index, event)
         return ()
 
     def after(self, index: int, event: Seen, truth: Truth) -> Iterable[str]:
-        if event.kind != "start" or event.what["by"] != "service" or self.belief.untrue:
+        if event.kind != "start" or event.what["by"] != "service":
             return
         job = truth.jobs[event.what["job"]]
         for limit in truth.rules.get("limits", ()):
-            yield from self._limit(limit, job, truth)
+            if limit["resource"] == "jobs" or not self.belief.untrue:
+                yield from self._limit(limit, job, truth)
         for pool in truth.rules.get("free_pools", ()):
-            yield from self._pool(pool, job, truth)
+            if not self.belief.untrue:
+                yield from self._pool(pool, job, truth)
 
     def _limit(self, limit: dict[str, Any], job: Job, truth: Truth) -> Iterable[str]:
         kind = next(kind for kind in ("user", "account", "partition") if kind in limit)
@@ -231,9 +233,15 @@ def enters(pool: dict[str, Any], user: str, limit_s: int) -> bool:
 
 
 class Belief:
-    """Whether what the service holds may be untrue, for it was told falsehoods."""
+    """Whether what the service holds may be untrue, for it was told falsehoods.
 
-    def __init__(self) -> None:
+    Attributes:
+        only: falsehoods of this kind only; empty: of any.
+        untrue: so it may be.
+    """
+
+    def __init__(self, only: str = "") -> None:
+        self.only = only
         self.untrue = False
         self.reports: dict[int, tuple[int, dict[str, Any]]] = {}
         self.newest = 0
@@ -250,7 +258,7 @@ class Belief:
         what = event.what
         if event.kind == "report":
             self.reports[what["call"]] = (index, what)
-            if what["untrue"]:
+            if what["untrue"] and self.only in ("", what["untrue"]):
                 self.untrue = True
         elif event.kind == "reply":
             _, report = self.reports.get(what["call"], (0, {}))
