@@ -23,7 +23,9 @@ def simulate(log: Path, jobs: int) -> dict[str, object]:
     command += ["--jobs", str(jobs)]
     for preset in PRESETS:
         command += ["--policy", preset]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    done = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True)
+    if done.returncode:  # it has said on stderr what is wrong
+        sys.exit(done.returncode)
     return {"log": log.name, **json.loads(done.stdout)}
 
 
