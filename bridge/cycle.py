@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One scheduling cycle: snapshot in, plan out. Nothing here touches the world."""
+"""One scheduling cycle: a snapshot in, a plan out. No I/O, no clock."""
 
 from dataclasses import dataclass
 
@@ -13,21 +13,21 @@ from bridge.planning.placement.hop_tree import JointPlacer
 from bridge.planning.placement.improvement import improve_placement
 from bridge.planning.prediction.apply_predictions import (
     apply_predictions,
-    cautious,
-    real_starts,
-    told,
+    drop_unsafe,
+    starts_with_limits,
+    with_prediction_notes,
 )
-from bridge.ports import Chance, Context, Environment, Policy, State, Telemetry
+from bridge.ports import Context, Environment, Policy, RandomSource, State, Telemetry
 
 
 @dataclass(frozen=True)
 class CycleResult:
-    """What one cycle comes to.
+    """The result of one cycle.
 
     Attributes:
-        plan: checked.
-        state: for the next cycle, if this plan serves.
-        telemetry: for those who count.
+        plan: a plan that has passed the check.
+        state: input of the next cycle; to be discarded if this plan is not used.
+        telemetry: for metrics.
     """
 
     plan: Plan
@@ -40,58 +40,58 @@ def run_cycle(
     site: Site,
     state: State,
     policy: Policy,
-    chance: Chance,
+    random: RandomSource,
     *,
     environment: Environment | None = None,
 ) -> CycleResult:
-    """Decides everything about one snapshot; changes none of its arguments but the chance.
+    """Plans one snapshot. No argument is changed, except that numbers are drawn from `random`.
 
     Args:
-        snapshot: the world.
-        site: what every plan is held to.
-        state: as the last plan that served left it.
-        policy: one choice per stage.
-        chance: the only source of chance.
+        snapshot: the state of the cluster.
+        site: limits, FreePools and protections, which every plan must keep.
+        state: from the last cycle whose plan was used.
+        policy: one implementation per stage.
+        random: the only source of randomness.
         environment: solver and oracle; None: neither.
 
     Raises:
         PolicyError: a stage failed.
-        InvalidPlan: the plan breaks a rule; it must not be used.
+        InvalidPlan: the plan breaks a rule and must not be used.
     """
-    context = Context(site, state, chance, environment or Environment())
+    context = Context(site, state, random, environment or Environment())
 
-    # 1. Predict: how long will it run? Predictions are used where they do no harm.
-    foreseen = policy.predict.predict(snapshot, context)
-    prediction = foreseen.prediction
+    # 1. Predict: how long will each job run? Used only where an underestimate is safe.
+    predicting = policy.predict.predict(snapshot, context)
+    prediction = predicting.prediction
     if prediction is not None:
-        prediction = cautious(snapshot, prediction, site.rules, site.cron_s)
+        prediction = drop_unsafe(snapshot, prediction, site.rules, site.cron_s)
     predicted = snapshot if prediction is None else apply_predictions(snapshot, prediction)
 
-    # 2. Order: who is considered first?
+    # 2. Order: which job is considered first?
     order = policy.order.order(predicted)
 
-    # 3. Place: which nodes are taken first?
+    # 3. Place: which nodes are preferred?
     preference = policy.place.preference(predicted)
 
     # 4. Plan: when and where does every job start?
     planned = policy.plan.plan(predicted, order, preference, context)
 
-    # 5. Improve placement: on which nodes are those that start together? No start changes.
+    # 5. Improve placement: jobs that start together exchange nodes. No start time changes.
     savings: PlacementSavings | None = None
     if predicted.topology is not None and isinstance(policy.place, JointPlacer):
         planned, savings = improve_placement(predicted, planned, policy.place, site, context.rng)
 
-    # 6. Check: nobody trusts a plan. What starts now must be legal whatever it takes.
+    # 6. Check every plan. Starts must be legal under the full time limits, too.
     plan = planned.plan
     violations = check(predicted, site, plan)
     if prediction is not None and not violations:
         if len(plan.starts_now):
-            violations = check(snapshot, site, real_starts(snapshot, plan))
-        plan = told(plan, prediction)
+            violations = check(snapshot, site, starts_with_limits(snapshot, plan))
+        plan = with_prediction_notes(plan, prediction)
     if violations:
         raise InvalidPlan(policy.name, violations)
     return CycleResult(
         plan.by(policy.name),
-        State(planned.promises, {**state.learnt, **foreseen.learnt}),
+        State(planned.promises, {**state.learnt, **predicting.learnt}),
         Telemetry(planned.dispatched, savings),
     )

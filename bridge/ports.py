@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stages of a cycle, as protocols. A policy is one choice per stage.
+"""The stages of a cycle, as protocols. A policy is one implementation per stage.
 
 | stage | question | implementations |
 |---|---|---|
-| predict | how long will it run? | bridge/policies/predict |
-| order | who is considered first? | bridge/policies/order |
-| plan | when does each job start? | bridge/policies/plan |
-| place | which nodes first? | bridge/policies/place |
+| predict | how long will each job run? | bridge/policies/predict |
+| order | which job is considered first? | bridge/policies/order |
+| place | which nodes are preferred? | bridge/policies/place |
+| plan | when and where does each job start? | bridge/policies/plan |
 
-An implementation is a small frozen object: its parameters are constructor arguments, its state
-is none. What it must know besides comes as a `Context`; what is to be carried to the next cycle is
-returned (`Planned.promises`, `Foreseen.learnt`) and becomes the next `State` if the plan is legal.
+An implementation is a small frozen object. Its parameters are constructor arguments; it has no
+state. Everything else it needs is passed as a `Context`. What must be carried to the next cycle is
+returned (`Planned.promises`, `Predicted.learnt`) and becomes the next `State` if the plan is legal.
 """
 
 from collections.abc import Callable, Mapping
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Selection(IntEnum):
-    """How a job's nodes are picked among those that could hold it."""
+    """The rule for choosing a job's nodes among those with enough room."""
 
     SEQUENTIAL = 0
     BEST_FIT = 1
@@ -44,11 +44,11 @@ class Selection(IntEnum):
 
 @dataclass(frozen=True)
 class Preference:
-    """What a place policy tells the planner.
+    """How the planner is to choose nodes; the output of a place policy.
 
     Attributes:
-        selection: the rule by which nodes are picked.
-        rank: (n_nodes,) int32; nodes of lower rank first, then by the rule, then by index.
+        selection: the rule for choosing among nodes of equal rank.
+        rank: (n_nodes,) int32; nodes are sorted by rank, then by the rule, then by index.
     """
 
     selection: Selection
@@ -56,15 +56,15 @@ class Preference:
 
 
 @dataclass(frozen=True)
-class Ask:
-    """What a solver is asked.
+class SolverRequest:
+    """A model to be solved, and the bounds on the effort.
 
     Attributes:
-        model: of constraint programming, with an objective to be minimised.
-        budget_s: wall-clock time to answer in; 0: no bound.
-        effort: deterministic time; 0: no bound.
-        seed: of the solver's chance.
-        search: further parameters of the solver, in their text form.
+        model: a constraint programming model with an objective to minimise.
+        budget_s: wall-clock limit, s; 0: none.
+        effort: limit in the solver's deterministic time units; 0: none.
+        seed: of the solver's random numbers.
+        search: further solver parameters, in their text format.
     """
 
     model: "CpModel"
@@ -75,32 +75,32 @@ class Ask:
 
 
 class Solver(Protocol):
-    """Solves models, and keeps the time of the decision that needs them."""
+    """Solves models, and measures the wall-clock time of the current decision."""
 
     def warm_up(self) -> None:
-        """Gets ready, without waiting for it: models will come, now or later."""
+        """Starts to get ready for models, and returns at once."""
 
     def begin(self) -> None:
-        """A decision begins."""
+        """Marks the start of a decision."""
 
     def elapsed_s(self) -> float:
-        """Wall-clock time since it began."""
+        """Returns the wall-clock time since the decision started, s."""
 
     def alarm(self, left_s: float) -> Alarm | None:
-        """Rings so many seconds from now on; None: there is no clock here."""
+        """Returns an alarm that expires in `left_s` seconds; None: there is no clock."""
 
-    def solve(self, ask: Ask) -> Answer:
-        """Returns the best solution that came in time; never raises for want of one."""
+    def solve(self, request: SolverRequest) -> Answer:
+        """Returns the best solution found in time. Never raises because there is none."""
 
 
 @dataclass(frozen=True)
 class Promises:
-    """What a plan stage has announced, and is reminded of in the next cycle.
+    """The starts that a plan stage has announced; passed back to it in the next cycle.
 
     Attributes:
-        by: name of the plan stage; what another one announced binds nobody.
-        start_s: job id to the start announced.
-        kept_plan: the plan in the stage's own terms; saved if it is a
+        by: name of the plan stage; the promises of another stage are not binding.
+        start_s: job id to announced start, Unix seconds.
+        kept_plan: the plan in a form private to the stage; saved if it is a
             `bridge.planning.scheduler.kept_plan.KeptPlan`.
     """
 
@@ -117,69 +117,69 @@ class State:
     """What a policy carries from one cycle to the next; replaced, never changed.
 
     Attributes:
-        promises: of the plan stage, as of the last plan that served.
-        learnt: predictor to what it has learnt of run times.
+        promises: of the plan stage, from the last plan that was used.
+        learnt: predictor name to what it has learnt about run times.
     """
 
     promises: Promises = NO_PROMISES
     learnt: Mapping[str, Learnt] = field(default_factory=dict)
 
     def learnt_by(self, predictor: str) -> Learnt:
-        """What a predictor has learnt so far."""
+        """Returns what a predictor has learnt so far."""
         found = self.learnt.get(predictor)
         return Learnt() if found is None else found
 
     def promised_by(self, stage: str) -> Promises:
-        """What a plan stage has announced; nothing if another one has."""
+        """Returns the promises of a plan stage; none if they are another stage's."""
         return self.promises if self.promises.by in ("", stage) else NO_PROMISES
 
 
 @dataclass(frozen=True)
 class Environment:
-    """What stages may use of the world around them; no part of any state.
+    """External means that stages may use; not part of any state.
 
     Attributes:
-        solver: where models are solved; None: in this process, with effort alone.
-        run_s: job id to what it will really take, s; known in simulations only, else None.
+        solver: solves models; None: they are solved in this process, bounded by effort only.
+        run_s: job id to actual run time, s; known in simulations only, else None.
     """
 
     solver: Solver | None = None
     run_s: Mapping[str, int] | None = None
 
 
-Chance = np.random.Generator | Callable[[], np.random.Generator]
-"""A source of chance, or what makes it once it is asked for."""
+RandomSource = np.random.Generator | Callable[[], np.random.Generator]
+"""A random number generator, or a function that makes one when it is first needed."""
 
 
 @dataclass(frozen=True)
 class Context:
-    """What a cycle tells its stages beside the snapshot.
+    """The input of the stages beside the snapshot.
 
     Attributes:
-        site: what holds for every plan.
-        state: as the last plan that served left it.
-        chance: the only source of chance; most policies leave nothing to it, and it is not made.
+        site: limits, FreePools and protections, which every plan must keep.
+        state: from the last cycle whose plan was used.
+        random: the only source of randomness; made on first use, as most policies need none.
         environment: solver and oracle.
     """
 
     site: Site = NO_RULES
     state: State = field(default_factory=State)
-    chance: Chance = field(default_factory=lambda: np.random.default_rng(0))
+    random: RandomSource = field(default_factory=lambda: np.random.default_rng(0))
     environment: Environment = field(default_factory=Environment)
 
     @cached_property
     def rng(self) -> np.random.Generator:
-        """The source of chance, made now if it was not."""
-        return self.chance if isinstance(self.chance, np.random.Generator) else self.chance()
+        """The random number generator."""
+        return self.random if isinstance(self.random, np.random.Generator) else self.random()
 
 
 @dataclass(frozen=True)
-class Foreseen:
-    """What a predict stage returns.
+class Predicted:
+    """The output of a predict stage.
 
     Attributes:
-        prediction: None: jobs take their time limits.
-        learnt: what is known now, by predictor; those left out know what they knew.
+        prediction: None: jobs are planned with their time limits.
+        learnt: predictor name to its new knowledge; predictors left out are unchanged.
     """
 
     prediction: Prediction | None = None
@@ -188,11 +188,11 @@ class Foreseen:
 
 @dataclass(frozen=True)
 class Planned:
-    """What a plan stage returns.
+    """The output of a plan stage.
 
     Attributes:
-        promises: to be reminded of in the next cycle; nothing of what was before is kept.
-        dispatched: what its dispatcher did; None: it has none.
+        promises: replace those of the cycle before.
+        dispatched: statistics of its dispatcher; None: it has none.
     """
 
     plan: Plan
@@ -202,12 +202,12 @@ class Planned:
 
 @dataclass(frozen=True)
 class Telemetry:
-    """What one cycle did, for those who count; no cycle reads it.
+    """Statistics of one cycle, for metrics; no cycle reads them.
 
     Attributes:
-        dispatched: what the dispatcher did; None: there is none.
-        placement: what the place stage made of the jobs that start now; None: nothing.
-        set_aside: waiting jobs that were left out, because planning fails with them.
+        dispatched: of the dispatcher; None: there is none.
+        placement: of placement improvement; None: it was not done.
+        set_aside: waiting jobs that were left out because planning failed with them.
     """
 
     dispatched: Dispatched | None = None
@@ -216,36 +216,36 @@ class Telemetry:
 
 
 class PredictPolicy(Protocol):
-    """How long jobs will run."""
+    """Predicts how long jobs run."""
 
-    def predict(self, snapshot: Snapshot, context: Context) -> Foreseen:
+    def predict(self, snapshot: Snapshot, context: Context) -> Predicted:
         """Learns from `snapshot.ended`, and predicts.
 
         Args:
-            snapshot: the world.
-            context: what was known before, and more.
+            snapshot: the state of the cluster.
+            context: `context.state.learnt` is what was known before.
 
         Raises:
-            PolicyError: nothing can be predicted; the cycle falls back to the conservative plan.
+            PolicyError: the policy failed; the cycle falls back to the conservative plan.
         """
 
 
 class OrderPolicy(Protocol):
-    """Who is considered first."""
+    """Decides which job is considered first."""
 
     def order(self, snapshot: Snapshot) -> NDArray[np.int64]:
-        """Returns all rows of `snapshot.jobs`, first considered first, as (n_jobs,) int64."""
+        """Returns all rows of `snapshot.jobs` in order of consideration, (n_jobs,) int64."""
 
 
 class PlacePolicy(Protocol):
-    """Which nodes are taken first."""
+    """Decides which nodes are preferred."""
 
     def preference(self, snapshot: Snapshot) -> Preference:
-        """Returns the rule and rank by which the planner picks nodes."""
+        """Returns how the planner is to choose nodes."""
 
 
 class PlanPolicy(Protocol):
-    """When and where every job starts."""
+    """Decides when and where every job starts."""
 
     def plan(
         self,
@@ -257,10 +257,10 @@ class PlanPolicy(Protocol):
         """Plans all pending jobs in the given order.
 
         Args:
-            snapshot: the world; its times are the predicted ones.
+            snapshot: the state of the cluster, with predicted times.
             order: (n_jobs,) int64 rows of `snapshot.jobs`.
-            preference: how to pick nodes.
-            context: what the site demands, what was announced before, chance, and a solver.
+            preference: how to choose nodes.
+            context: site rules, earlier promises, random numbers and a solver.
 
         Raises:
             PolicyError: the policy failed; the cycle falls back to the conservative plan.
@@ -269,7 +269,7 @@ class PlanPolicy(Protocol):
 
 @dataclass(frozen=True)
 class Policy:
-    """One choice per stage, ready to run."""
+    """One implementation per stage, ready to run."""
 
     name: str
     order: OrderPolicy
@@ -279,4 +279,4 @@ class Policy:
 
 
 Decide = Callable[[Snapshot], Plan]
-"""What drives a controller: the cycle in this process, or the service behind its socket."""
+"""A source of plans: a cycle in this process, or the service behind its socket."""

@@ -34,7 +34,7 @@ import numpy as np
 
 from bridge.core import ClockAlarm
 from bridge.model.answer import CRASH, INFEASIBLE, STARTING, TIMEOUT, Answer
-from bridge.ports import Ask
+from bridge.ports import SolverRequest
 
 _log = logging.getLogger(__name__)
 
@@ -97,14 +97,14 @@ class ChildSolver:
         _kill_all(self._dying)
         self._child = self._spare = None
 
-    def solve(self, ask: Ask) -> Answer:
+    def solve(self, request: SolverRequest) -> Answer:
         """Returns the best solution that came in time."""
         asked_at = time.monotonic()
-        if not ask.budget_s:
+        if not request.budget_s:
             from bridge.planning.dispatch.cp_sat import InProcess  # noqa: PLC0415  slow to import
 
-            return InProcess().solve(ask)
-        until = asked_at + ask.budget_s * (1 + OVERRUN)
+            return InProcess().solve(request)
+        until = asked_at + request.budget_s * (1 + OVERRUN)
         self.warm_up()
         child = self._child
         assert child is not None
@@ -114,8 +114,8 @@ class ChildSolver:
                 self._replace()
                 return Answer(None, problem=CRASH)
             return Answer(None, problem=STARTING)
-        left_s = ask.budget_s * (1 - HEADROOM) - (time.monotonic() - asked_at)
-        if not child.ask(ask, max(left_s, 0.001), until):
+        left_s = request.budget_s * (1 - HEADROOM) - (time.monotonic() - asked_at)
+        if not child.ask(request, max(left_s, 0.001), until):
             killed = not child.dead
             self.killed += killed
             self._replace()
@@ -209,10 +209,10 @@ class _Child:
             self.ready = frame[:1] == b"R"
         return True
 
-    def ask(self, ask: Ask, budget_s: float, until: float) -> bool:
+    def ask(self, request: SolverRequest, budget_s: float, until: float) -> bool:
         """Sends a model; False: it was not taken in time."""
-        search, model = ask.search.encode(), str(ask.model.proto).encode()
-        body = _ASKED.pack(budget_s, ask.effort, ask.seed, len(search)) + search + model
+        search, model = request.search.encode(), str(request.model.proto).encode()
+        body = _ASKED.pack(budget_s, request.effort, request.seed, len(search)) + search + model
         left = memoryview(_LENGTH.pack(len(body)) + body)
         assert self.process.stdin is not None
         pipe = self.process.stdin.fileno()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a cycle decided: one row for every job it looked at, and for every task of an array."""
+"""The plan: starts, planned starts and reasons for every pending job."""
 
 from dataclasses import dataclass
 
@@ -16,15 +16,15 @@ class Plan:
     """Starts, planned starts and reasons, as columns of length n_rows.
 
     Every pending job of the snapshot has at least one row; an array has one for each task that
-    was planned. Rows stand in the order in which the policy considered them.
+    was planned. Rows are in the order in which the policy considered them.
 
     Attributes:
         now_s: the snapshot's clock.
-        policy: which policy made it, for people.
+        policy: name of the policy that made it, for people.
         job: int32 row in `Snapshot.jobs`.
         start_s: int64; `now_s`: start now; later: planned; NEVER; UNPLANNED.
-        end_s: int64: start + the time it was planned with (its limit, or its predicted run time
-            take); 0 without a start.
+        end_s: int64: start + the time it was planned with (its limit, or its predicted run
+            time); 0 without a start.
         partition: int32 index into `Snapshot.partitions`; -1 without a start.
         indptr: (n_rows + 1,) int64; row i uses nodes[indptr[i]:indptr[i + 1]].
         nodes: (nnz,) int32 node indexes, ascending within a row.
@@ -33,10 +33,9 @@ class Plan:
         groups: (nnz, G) int32: chunks of each kind of the job's request on each of the nodes, for
             jobs that asked in chunks of several kinds; 0 beyond a job's kinds and for other jobs.
             None: there are no such jobs in the plan.
-        predicted: the predictions it was planned with, as
-            `bridge.planning.prediction.apply_predictions.apply_predictions` bounds it; None: that
-            jobs take their time limits.
-        notes: what went otherwise than asked, e.g. that the policy failed and which plan serves.
+        predicted: the predictions it was planned with, as bounded by
+            `bridge.planning.prediction.apply_predictions`; None: planned with time limits.
+        notes: deviations from the configured policy, e.g. that it failed and a fallback was used.
     """
 
     now_s: int
@@ -57,11 +56,11 @@ class Plan:
         return len(self.job)
 
     def by(self, policy: str) -> "Plan":
-        """The same under another name."""
+        """Returns the same plan under another policy's name."""
         return Plan(**{**vars(self), "policy": policy})
 
     def nodes_of(self, row: int) -> NDArray[np.int32]:
-        """Node indexes of one row; empty without a start."""
+        """Returns the node indexes of one row; empty without a start."""
         return self.nodes[self.indptr[row] : self.indptr[row + 1]]
 
     @property

@@ -40,7 +40,7 @@ from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.site import NO_RULES, Site
 from bridge.model.snapshot import Snapshot
-from bridge.ports import Ask, Context, Environment, Policy, State, Telemetry
+from bridge.ports import Context, Environment, Policy, SolverRequest, State, Telemetry
 from bridge.registry import PRESETS, build
 from bridge.safe_cycle.culprit_search import CulpritSearch
 from bridge.safe_cycle.exclusion import RowKind, mark_of, name_of, nothing, whole, without
@@ -86,9 +86,9 @@ class _Late:
         """Has no clock."""
         del left_s
 
-    def solve(self, ask: Ask) -> Answer:
+    def solve(self, request: SolverRequest) -> Answer:
         """Has no answer."""
-        del ask
+        del request
         return Answer(None, problem=LATE)
 
 

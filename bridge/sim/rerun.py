@@ -27,7 +27,7 @@ from bridge.model.snapshot import Snapshot
 from bridge.planning.prediction.apply_predictions import as_planned
 from bridge.planning.site_rules.rules_text import parse_site
 from bridge.policies.plan.backfill import Backfill
-from bridge.ports import Context, Environment, Foreseen, Solver, State, Telemetry
+from bridge.ports import Context, Environment, Predicted, Solver, State, Telemetry
 from bridge.recording.recordings import Recording
 from bridge.registry import build
 from bridge.safe_cycle.decider import Decider
@@ -40,10 +40,10 @@ class RecordedPrediction:
 
     prediction: Prediction
 
-    def predict(self, snapshot: Snapshot, context: Context) -> Foreseen:
+    def predict(self, snapshot: Snapshot, context: Context) -> Predicted:
         """See `bridge.ports.PredictPolicy`."""
         del snapshot, context
-        return Foreseen(self.prediction)
+        return Predicted(self.prediction)
 
 
 @dataclass(frozen=True)

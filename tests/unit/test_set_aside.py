@@ -16,8 +16,8 @@ from bridge.errors import PolicyError
 from bridge.model.job import EndedTable, Ending
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.topology import regular
-from bridge.planning.prediction.apply_predictions import as_planned, real_starts
-from bridge.ports import Foreseen, Planned, Promises, State
+from bridge.planning.prediction.apply_predictions import as_planned, starts_with_limits
+from bridge.ports import Planned, Predicted, Promises, State
 from bridge.registry import PRESETS, build, parse_policy
 from bridge.safe_cycle.decider import MOST_SKIPPED, RETRY_S, Decider
 from bridge.safe_cycle.exclusion import RowKind, count, whole, without
@@ -40,7 +40,7 @@ def there(snapshot, name=X):
 def illegal(snapshot, plan):
     """What is illegal about a plan, as predicted, or about its starts as they really are."""
     found = check(as_planned(snapshot, plan), plan)
-    return found or (check(snapshot, real_starts(snapshot, plan)) if plan.predicted else ())
+    return found or (check(snapshot, starts_with_limits(snapshot, plan)) if plan.predicted else ())
 
 
 class Stage:
@@ -69,7 +69,7 @@ class Predicts(Stage):
     def predict(self, snapshot, context):
         def garbage(foreseen):
             prediction = foreseen.prediction
-            return Foreseen(dataclasses.replace(prediction, run_s=prediction.run_s[:0]), {"x": 1})
+            return Predicted(dataclasses.replace(prediction, run_s=prediction.run_s[:0]), {"x": 1})
 
         return self.fail(snapshot, lambda: self.inner.predict(snapshot, context), garbage)
 

@@ -10,7 +10,7 @@ import pytest
 from ortools.sat.python.cp_model import CpModel
 
 from bridge.model.answer import CRASH, INFEASIBLE, STARTING, TIMEOUT
-from bridge.ports import Ask
+from bridge.ports import SolverRequest
 from bridge.solver_process import ChildSolver
 
 START_S = 60
@@ -63,7 +63,7 @@ def nasty():
 
 
 def test_what_is_optimal_is_proved(solver):
-    answer = solver.solve(Ask(small(), 10.0, 0.0, 1))
+    answer = solver.solve(SolverRequest(small(), 10.0, 0.0, 1))
     assert answer.proved
     assert answer.values.tolist() == [3]
     assert (answer.objective, answer.bound) == (3.0, 3.0)
@@ -72,20 +72,20 @@ def test_what_is_optimal_is_proved(solver):
 def test_what_cannot_be_is_said(solver):
     model = small()
     model.add(model.get_int_var_from_proto_index(0) <= 2)
-    assert solver.solve(Ask(model, 10.0, 0.0, 1)).problem == INFEASIBLE
+    assert solver.solve(SolverRequest(model, 10.0, 0.0, 1)).problem == INFEASIBLE
 
 
 def test_effort_gives_the_same_here_and_there(solver):
     model = endless()
-    there = solver.solve(Ask(model, 60.0, 0.05, 7))
-    here = ChildSolver().solve(Ask(model, 0.0, 0.05, 7))
+    there = solver.solve(SolverRequest(model, 60.0, 0.05, 7))
+    here = ChildSolver().solve(SolverRequest(model, 0.0, 0.05, 7))
     assert there.values.tolist() == here.values.tolist()
 
 
 def test_one_process_serves_many_models(solver):
     process = solver._child.process.pid
     for _ in range(3):
-        assert solver.solve(Ask(small(), 10.0, 0.0, 1)).proved
+        assert solver.solve(SolverRequest(small(), 10.0, 0.0, 1)).proved
     assert solver._child.process.pid == process
 
 
@@ -93,18 +93,18 @@ def test_who_does_not_look_at_the_clock_is_ended(solver):
     """As in presolve, in which CP-SAT may not ask for minutes how late it is."""
     process = solver._child.process
     process.send_signal(signal.SIGSTOP)
-    answer = solver.solve(Ask(nasty(), 0.5, 0.0, 1))
+    answer = solver.solve(SolverRequest(nasty(), 0.5, 0.0, 1))
     assert answer.problem == TIMEOUT
     assert (answer.killed, solver.killed) == (True, 1)
     assert process.wait(60) == -signal.SIGKILL
     warm(solver)
-    assert solver.solve(Ask(small(), 10.0, 0.0, 1)).proved  # another process serves
+    assert solver.solve(SolverRequest(small(), 10.0, 0.0, 1)).proved  # another process serves
 
 
 def test_what_was_told_before_the_end_serves(solver):
     process = solver._child.process.pid
     threading.Timer(1.0, os.kill, (process, signal.SIGSTOP)).start()
-    answer = solver.solve(Ask(endless(), 3.0, 0.0, 1))
+    answer = solver.solve(SolverRequest(endless(), 3.0, 0.0, 1))
     assert answer.killed
     assert answer.values is not None
     assert 0 <= answer.bound <= answer.objective
@@ -114,38 +114,39 @@ def test_what_was_told_before_the_end_serves(solver):
 def test_a_process_that_dies_is_replaced(solver):
     process = solver._child.process.pid
     threading.Timer(0.3, os.kill, (process, signal.SIGKILL)).start()
-    answer = solver.solve(Ask(nasty(), 5.0, 0.0, 1))
+    answer = solver.solve(SolverRequest(nasty(), 5.0, 0.0, 1))
     assert answer.problem == CRASH
     assert not answer.killed
     warm(solver)
-    assert solver.solve(Ask(small(), 10.0, 0.0, 1)).proved
+    assert solver.solve(SolverRequest(small(), 10.0, 0.0, 1)).proved
 
 
 def test_a_process_that_died_between_two_models_is_replaced(solver):
     os.kill(solver._child.process.pid, signal.SIGKILL)
     time.sleep(0.1)
-    assert solver.solve(Ask(small(), 5.0, 0.0, 1)).problem == CRASH
+    assert solver.solve(SolverRequest(small(), 5.0, 0.0, 1)).problem == CRASH
     warm(solver)
-    assert solver.solve(Ask(small(), 10.0, 0.0, 1)).proved
+    assert solver.solve(SolverRequest(small(), 10.0, 0.0, 1)).proved
 
 
 def test_a_process_that_is_not_ready_is_not_waited_for_beyond_the_budget():
     solver = ChildSolver()
-    assert solver.solve(Ask(small(), 0.05, 0.0, 1)).problem == STARTING  # not the answer, later
+    late = solver.solve(SolverRequest(small(), 0.05, 0.0, 1))
+    assert late.problem == STARTING  # and not the answer to a later one
     solver.close()
 
 
 def test_who_has_time_waits_until_it_is_ready():
     solver = ChildSolver()
     solver.wait_ready(0.0)  # nothing was started: nothing to wait for
-    assert solver.solve(Ask(small(), 0.05, 0.0, 1)).problem == STARTING
+    assert solver.solve(SolverRequest(small(), 0.05, 0.0, 1)).problem == STARTING
     solver.wait_ready(60.0)
-    assert solver.solve(Ask(small(), 10.0, 0.0, 1)).proved
+    assert solver.solve(SolverRequest(small(), 10.0, 0.0, 1)).proved
     solver.close()
 
 
 def test_closing_leaves_no_process(solver):
-    solver.solve(Ask(nasty(), 0.2, 0.0, 1))
+    solver.solve(SolverRequest(nasty(), 0.2, 0.0, 1))
     solver.warm_up()
     processes = [one.process for one in (solver._child, solver._spare) if one is not None]
     assert processes

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
 from bridge.model.answer import INFEASIBLE, TIMEOUT, Answer
-from bridge.ports import Ask
+from bridge.ports import SolverRequest
 
 Incumbent = Callable[[NDArray[np.int64], float, float], None]
 """Told of each better solution: its values, its objective, the bound."""
@@ -36,10 +36,14 @@ class InProcess:
     def alarm(self, left_s: float) -> None:
         """There is no clock here."""
 
-    def solve(self, ask: Ask) -> Answer:
+    def solve(self, request: SolverRequest) -> Answer:
         """See `bridge.ports.Solver`."""
         return run(
-            ask.model, effort=ask.effort, budget_s=ask.budget_s, seed=ask.seed, search=ask.search
+            request.model,
+            effort=request.effort,
+            budget_s=request.budget_s,
+            seed=request.seed,
+            search=request.search,
         )
 
 

@@ -1,25 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The snapshot with predicted run times in place of time limits, where that does no harm.
+"""Puts predicted run times in place of time limits, where an underestimate is safe.
 
 Words
-    kill limit  how long the controller lets a job run; it stays the user's, whatever is predicted.
-    predicted   the snapshot whose time limits and expected ends are the predicted ones.
+    kill limit          how long the controller lets a job run; predictions never change it.
+    predicted snapshot  a snapshot with predicted run times and ends in place of time limits.
 
 Rules
-    1. A job takes its predicted run time, at least a second and at most its kill limit.
-    2. A job takes its whole limit where less could break something: it has a deadline, a fixed
-       start or a limit that may be cut (`JobTable.least_time_s`); it runs in a reservation; a
-       partition it named would not take its limit; or its limit, counted from now, reaches into a
-       reservation to come on a node or a licence that it could use. So a job that starts now never
-       runs into a reservation, whatever it takes.
-    3. A running job ends as predicted, at the latest at its limit. The predictor corrects what has
-       run for longer than predicted. An end in the past is within the next second, as everywhere.
-    4. Limits and FreePools that speak of time are applied to kill limits; the predicted snapshot
-       carries them along (`JobTable.kill_limit_s`).
-    5. A rule of the site may come into force later. A job whose limit, counted from now, reaches
-       that instant takes its whole limit, and a running job ends at its limit, if the rule could
-       bind it.
-    6. A start that was planned for later by predicted run times says so in its reason.
+    1. A job is planned with its predicted run time, at least 1 s and at most its kill limit.
+    2. A job is planned with its whole limit if it has a deadline, a fixed start or a limit that may
+       be cut (`JobTable.least_time_s`); if it runs in a reservation; if its limit exceeds that of a
+       partition it named; or if its limit, counted from now, reaches into a future reservation on
+       a node or licence that it could use. So a job that starts now never runs into a reservation.
+    3. A running job ends as predicted, at the latest at its limit. The predictor corrects its
+       prediction for jobs that have exceeded it. An end in the past means within the next second.
+    4. Limits and FreePools that depend on time use the kill limit, which the predicted snapshot
+       carries along (`JobTable.kill_limit_s`).
+    5. A site rule may come into force later. If a job's limit, counted from now, reaches that
+       instant and the rule could apply to the job, it is planned with its whole limit; likewise a
+       running job ends at its limit.
+    6. The reason of a planned start says when it was planned with predicted run times.
 """
 
 import dataclasses
@@ -39,10 +38,10 @@ BY_EXPECTED = "by expected run times"
 
 
 def apply_predictions(snapshot: Snapshot, prediction: Prediction) -> Snapshot:
-    """The snapshot with predicted run times and ends.
+    """Returns the snapshot with predicted run times and ends (rules 1 to 4).
 
     Args:
-        snapshot: the world.
+        snapshot: as the controller reported it.
         prediction: for its jobs.
     """
     jobs, running = snapshot.jobs, snapshot.running
@@ -63,14 +62,19 @@ def apply_predictions(snapshot: Snapshot, prediction: Prediction) -> Snapshot:
     )
 
 
-def cautious(snapshot: Snapshot, prediction: Prediction, rules: Rules, cron_s: int) -> Prediction:
-    """The prediction without those that could break a rule which comes into force (rule 5).
+def drop_unsafe(
+    snapshot: Snapshot, prediction: Prediction, rules: Rules, cron_s: int
+) -> Prediction:
+    """Removes predictions that could break a rule which comes into force later (rule 5).
 
     Args:
-        snapshot: the world.
+        snapshot: as the controller reported it.
         prediction: for its jobs.
         rules: limits and FreePools.
-        cron_s: how far repeated validities are looked at.
+        cron_s: how far from now repeated validities are expanded, s.
+
+    Returns:
+        The prediction, with 0 in the entries that were removed.
     """
     edges = _Edges(rules, snapshot.now_s, cron_s)
     if edges.none:
@@ -107,10 +111,10 @@ def cautious(snapshot: Snapshot, prediction: Prediction, rules: Rules, cron_s: i
 
 
 class _Edges:
-    """When the rules that could bind somebody next come into force.
+    """When rules that could apply to a consumer next come into force.
 
     Attributes:
-        none: never.
+        none: no rule comes into force within the horizon.
     """
 
     def __init__(self, rules: Rules, now_s: int, cron_s: int) -> None:
@@ -122,7 +126,7 @@ class _Edges:
             if limit.validity == ALWAYS:
                 continue
             opened = windows(limit.validity, rules.timezone, now_s, now_s + cron_s)
-            # Where one ends that stood in place of "*", that comes into force.
+            # When a named limit ends, the "*" limit that it replaced comes into force.
             self._first[key] = min(self._first[key], _next(opened.ravel(), now_s))
         for pool in rules.free_pools:
             if pool.validity != ALWAYS:
@@ -131,7 +135,7 @@ class _Edges:
         self.none = min([self._everybody, *self._first.values()]) == NEVER
 
     def first(self, user: str, account: str, partitions: list[str]) -> int:
-        """The first instant for a job of these; NEVER: none."""
+        """Returns the first instant for a job of this user, account and partitions, or NEVER."""
         keys = [(ConsumerKind.USER, user), (ConsumerKind.ACCOUNT, account)]
         keys += [(ConsumerKind.PARTITION, partition) for partition in partitions]
         own = [
@@ -147,14 +151,14 @@ def _next(instants: NDArray[np.int64], now_s: int) -> int:
 
 
 def as_planned(snapshot: Snapshot, plan: Plan) -> Snapshot:
-    """The snapshot that a plan was made with: with predictions, if there were any."""
+    """Returns the snapshot that a plan was made for: with predictions, if it used any."""
     return snapshot if plan.predicted is None else apply_predictions(snapshot, plan.predicted)
 
 
-def real_starts(snapshot: Snapshot, plan: Plan) -> Plan:
-    """What a plan starts now, as rows of the real limits; all other rows are without a start.
+def starts_with_limits(snapshot: Snapshot, plan: Plan) -> Plan:
+    """Returns the plan with its immediate starts only, each as long as the job's time limit.
 
-    So it can be judged whether its starts are legal whatever the jobs take.
+    The check uses it to verify that these starts are legal however long the jobs run.
     """
     now = plan.start_s == plan.now_s
     width = np.where(now, np.diff(plan.indptr), 0)
@@ -166,7 +170,7 @@ def real_starts(snapshot: Snapshot, plan: Plan) -> Plan:
         dtype=np.int64,
     )
     limit_s = np.where(asked_s > 0, asked_s, default_s[plan.partition])
-    # A limit that may be cut is the length of the row: such jobs take all of it (rule 2).
+    # The row of a job whose limit may be cut already has the full length (rule 2).
     jobs = snapshot.jobs
     cut = (jobs.deadline_s[plan.job] > 0) | (jobs.least_time_s[plan.job] > 0)
     limit_s = np.where(cut, plan.end_s - plan.start_s, limit_s)
@@ -183,8 +187,8 @@ def real_starts(snapshot: Snapshot, plan: Plan) -> Plan:
     )
 
 
-def told(plan: Plan, prediction: Prediction) -> Plan:
-    """The plan with a note on the predictions it used, for users (rule 6)."""
+def with_prediction_notes(plan: Plan, prediction: Prediction) -> Plan:
+    """Returns the plan with notes for users on the predictions it used (rule 6)."""
     later = (plan.start_s != plan.now_s) & (plan.start_s != NEVER) & (plan.start_s != UNPLANNED)
     reasons, known = list(plan.reasons), dict[int, Reason]()
     for row in np.flatnonzero(later).tolist():
@@ -203,11 +207,11 @@ def told(plan: Plan, prediction: Prediction) -> Plan:
 def _limits(
     snapshot: Snapshot,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-    """Each job's kill limit, and whether some partition that it named would not take that.
+    """Computes each job's kill limit.
 
     Returns:
-        The shortest and the longest that its partitions make of it, if it states none; and whether
-        it is too long for some.
+        (n_jobs,) the shortest and the longest limit, s, which differ if the job states none and
+        its partitions have different defaults; and whether it is too long for one of them.
     """
     jobs = snapshot.jobs
     default_s, most_s = [], []
@@ -235,7 +239,7 @@ def _limits(
 
 
 def _reaches_closed_time(snapshot: Snapshot, limit_s: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which jobs would meet a reservation to come if they started now and took so long."""
+    """Tells which jobs would reach a future reservation if they started now and ran so long."""
     jobs, now_s = snapshot.jobs, snapshot.now_s
     ahead = [item for item in snapshot.reservations if item.start_s > now_s]
     reaches = np.zeros(len(jobs), dtype=bool)
@@ -264,7 +268,7 @@ def _reaches_closed_time(snapshot: Snapshot, limit_s: NDArray[np.int64]) -> NDAr
 def _numbered(
     values: NDArray[np.object_], distinct: dict[tuple[int, ...], int]
 ) -> NDArray[np.intp]:
-    """A number for each value; equal ones have the same, which `distinct` tells."""
+    """Numbers the values, equal ones alike; `distinct` maps each value to its number."""
     return np.fromiter(
         (distinct.setdefault(value, len(distinct)) for value in values),
         dtype=np.intp,

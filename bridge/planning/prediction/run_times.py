@@ -30,7 +30,7 @@ from bridge.model.job import EndedTable, Ending, Hold
 from bridge.model.learnt import Learning
 from bridge.model.prediction import Prediction
 from bridge.model.snapshot import Snapshot
-from bridge.ports import Context, Foreseen
+from bridge.ports import Context, Predicted
 from bridge.units import UNLIMITED_S
 
 EXTENSIONS = ("stepwise", "second")
@@ -64,11 +64,11 @@ class Expectation(ABC):
         if self.patience_s is not None and self.patience_s < 0:
             raise ConfigError("patience_s", f"must be 0 or more, or null, not {self.patience_s}")
 
-    def predict(self, snapshot: Snapshot, context: Context) -> Foreseen:
+    def predict(self, snapshot: Snapshot, context: Context) -> Predicted:
         """Learns and predicts; see `bridge.ports.PredictPolicy`."""
         learning = Learning(context.state.learnt_by(self.name))
         prediction = _predict(snapshot, learning, self)
-        return Foreseen(prediction, {self.name: learning.done()})
+        return Predicted(prediction, {self.name: learning.done()})
 
     @abstractmethod
     def waiting(self, snapshot: Snapshot) -> Sequence[Any]:

@@ -46,7 +46,7 @@ from bridge.planning.scheduler.list_scheduler import ListScheduler
 from bridge.planning.scheduler.queue_planner import QueuePlanner
 from bridge.planning.scheduler.wait_reasons import explain
 from bridge.planning.site_rules.lowered_rules import lower
-from bridge.ports import Ask, Context, Planned, Preference, Solver
+from bridge.ports import Context, Planned, Preference, Solver, SolverRequest
 from bridge.units import NEVER, UNPLANNED
 
 if TYPE_CHECKING:
@@ -227,7 +227,9 @@ class _Asking:
             left_s = (self._budget_s - spare_s - now_s) * share
             if left_s < LEAST_BUDGET_S:
                 return Answer(None, problem=LATE)
-        answer = self._solver.solve(Ask(model, left_s, self._effort * share, self._seed, search))
+        answer = self._solver.solve(
+            SolverRequest(model, left_s, self._effort * share, self._seed, search)
+        )
         self._answered_s = self._solver.elapsed_s()
         return answer
 

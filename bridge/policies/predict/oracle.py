@@ -11,14 +11,14 @@ import numpy as np
 from bridge.errors import PolicyError
 from bridge.model.prediction import Prediction
 from bridge.model.snapshot import Snapshot
-from bridge.ports import Context, Foreseen
+from bridge.ports import Context, Predicted
 
 
 @dataclass(frozen=True)
 class Oracle:
     """Knows all run times (`Environment.run_s`)."""
 
-    def predict(self, snapshot: Snapshot, context: Context) -> Foreseen:
+    def predict(self, snapshot: Snapshot, context: Context) -> Predicted:
         """Tells the truth; see `bridge.ports.PredictPolicy`."""
         known, running = context.environment.run_s, snapshot.running
         if known is None:
@@ -26,7 +26,7 @@ class Oracle:
         run_s = [known.get(job_id, 0) for job_id in snapshot.jobs.id]
         left_s = [known.get(job_id, 0) for job_id in running.id]
         taken_s = np.array(left_s, dtype=np.int64)
-        return Foreseen(
+        return Predicted(
             Prediction(
                 "oracle",
                 np.array(run_s, dtype=np.int64),

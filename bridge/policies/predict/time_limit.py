@@ -4,14 +4,14 @@
 from dataclasses import dataclass
 
 from bridge.model.snapshot import Snapshot
-from bridge.ports import Context, Foreseen
+from bridge.ports import Context, Predicted
 
 
 @dataclass(frozen=True)
 class TimeLimit:
     """Predicts nothing."""
 
-    def predict(self, snapshot: Snapshot, context: Context) -> Foreseen:
+    def predict(self, snapshot: Snapshot, context: Context) -> Predicted:
         """Leaves the limits as they are; see `bridge.ports.PredictPolicy`."""
         del snapshot, context
-        return Foreseen()
+        return Predicted()

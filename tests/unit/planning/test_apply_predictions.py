@@ -16,10 +16,10 @@ from bridge.planning.prediction.apply_predictions import (
     BY_EXPECTED,
     apply_predictions,
     as_planned,
-    real_starts,
+    starts_with_limits,
 )
 from bridge.planning.site_rules.lowered_rules import lower, stranded
-from bridge.ports import Foreseen
+from bridge.ports import Predicted
 from bridge.registry import build, choices, parse_policy
 from bridge.units import NEVER, UNLIMITED_S, UNPLANNED
 from tests.builders import a_job, a_partition, a_reservation, a_running_job, a_snapshot, gantt
@@ -38,7 +38,7 @@ class Says:
     prediction: Prediction
 
     def predict(self, snapshot, context):
-        return Foreseen(self.prediction)
+        return Predicted(self.prediction)
 
 
 def decide(snapshot, prediction, policy="conservative", rules=None):
@@ -72,7 +72,7 @@ class TestApplyPredictions:
         snapshot = a_snapshot(nodes=1, jobs=jobs, reservations=closed)()
         plan = decide(snapshot, guess([5]))
         assert (plan.start_s.tolist(), plan.end_s.tolist()) == ([0], [300])
-        assert real_starts(snapshot, plan).end_s.tolist() == [300]
+        assert starts_with_limits(snapshot, plan).end_s.tolist() == [300]
 
     @pytest.mark.parametrize(
         "job",
@@ -132,7 +132,7 @@ class TestPlans:
 
     def test_real_starts_have_real_limits(self):
         snapshot = a_snapshot(nodes=1, jobs=[a_job(limit_s=70), a_job()])()
-        real = real_starts(snapshot, decide(snapshot, guess([10, 10])))
+        real = starts_with_limits(snapshot, decide(snapshot, guess([10, 10])))
         assert real.start_s.tolist() == [0, UNPLANNED]
         assert real.end_s.tolist() == [70, 0]
 
@@ -165,7 +165,7 @@ def test_starts_are_legal_whatever_is_predicted(seed, policy, dice):
         [dice.choice((0, 1, dice.randint(-20, 300))) for _ in range(len(running))],
     )
     plan = decide(snapshot, anything, policy)
-    assert check(snapshot, real_starts(snapshot, plan)) == (), gantt(snapshot, plan)
+    assert check(snapshot, starts_with_limits(snapshot, plan)) == (), gantt(snapshot, plan)
     assert check(as_planned(snapshot, plan), plan) == ()
 
 
