@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """One scheduling cycle: a snapshot in, a plan out. No I/O, no clock."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bridge.check.legality import check
 from bridge.errors import InvalidPlan
 from bridge.model.plan import Plan
+from bridge.model.resizes import Resizes, resized
 from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.model.topology import PlacementSavings
@@ -17,7 +18,7 @@ from bridge.planning.prediction.apply_predictions import (
     starts_with_limits,
     with_prediction_notes,
 )
-from bridge.ports import Context, Environment, Policy, RandomSource, State, Telemetry
+from bridge.ports import Context, Environment, Planned, Policy, RandomSource, State, Telemetry
 
 
 @dataclass(frozen=True)
@@ -76,13 +77,24 @@ def run_cycle(
     # 4. Plan: when and where does every job start?
     planned = policy.plan.plan(predicted, order, preference, context)
 
-    # 5. Improve placement: jobs that start together exchange nodes. No start time changes.
-    savings: PlacementSavings | None = None
-    if predicted.topology is not None and isinstance(policy.place, JointPlacer):
-        planned, savings = improve_placement(predicted, planned, policy.place, site, context.rng)
+    # 5. Reshape: which running jobs grow or shrink? The queue is planned around their new widths.
+    def replan(resizes: Resizes) -> Planned:
+        world = resized(predicted, resizes)
+        again = policy.plan.plan(world, order, preference, context)
+        return replace(again, plan=replace(again.plan, resizes=resizes))
 
-    # 6. Check every plan. Starts must be legal under the full time limits, too.
-    plan = planned.plan
+    planned = policy.reshape.reshape(predicted, order, planned, replan, context)
+    world = resized(predicted, planned.plan.resizes)
+
+    # 6. Improve placement: jobs that start together exchange nodes. No start time changes.
+    savings: PlacementSavings | None = None
+    if world.topology is not None and isinstance(policy.place, JointPlacer):
+        planned, savings = improve_placement(world, planned, policy.place, site, context.rng)
+
+    # 7. Share: which jobs share nodes, and under which quotas?
+    plan = policy.share.share(world, planned.plan, context)
+
+    # 8. Check every plan. Starts must be legal under the full time limits, too.
     violations = check(predicted, site, plan)
     if prediction is not None and not violations:
         if len(plan.starts_now):

@@ -7,6 +7,8 @@
 | order | which job is considered first? | bridge/policies/order |
 | place | which nodes are preferred? | bridge/policies/place |
 | plan | when and where does each job start? | bridge/policies/plan |
+| reshape | which running jobs grow or shrink? | bridge/policies/reshape |
+| share | which jobs share nodes, and under which CPU quotas? | bridge/policies/share |
 
 An implementation is a small frozen object. Its parameters are constructor arguments; it has no
 state. Everything else it needs is passed as a `Context`. What must be carried to the next cycle is
@@ -27,6 +29,7 @@ from bridge.model.answer import Answer, Dispatched
 from bridge.model.learnt import Learnt
 from bridge.model.plan import Plan
 from bridge.model.prediction import Prediction
+from bridge.model.resizes import Resizes
 from bridge.model.site import NO_RULES, Site
 from bridge.model.snapshot import Snapshot
 from bridge.model.topology import PlacementSavings
@@ -267,6 +270,55 @@ class PlanPolicy(Protocol):
         """
 
 
+Replan = Callable[[Resizes], Planned]
+"""Plans the queue anew around running jobs that are resized so; the plan carries the resizes."""
+
+
+class ReshapePolicy(Protocol):
+    """Which running jobs grow or shrink."""
+
+    def reshape(
+        self,
+        snapshot: Snapshot,
+        order: NDArray[np.int64],
+        planned: Planned,
+        replan: Replan,
+        context: Context,
+    ) -> Planned:
+        """Decides on widths, and returns the plan that goes with them.
+
+        Args:
+            snapshot: the world; its times are the predicted ones. `RunningTable` says which jobs
+                are malleable.
+            order: (n_jobs,) int64 rows of `snapshot.jobs`.
+            planned: the plan with all widths as they are.
+            replan: the plan with other widths; may be called several times.
+            context: as for the plan stage.
+
+        Returns:
+            `planned`, or what `replan` returned.
+
+        Raises:
+            PolicyError: the policy failed; the cycle falls back to the conservative plan.
+        """
+
+
+class SharePolicy(Protocol):
+    """Which jobs share nodes."""
+
+    def share(self, snapshot: Snapshot, plan: Plan, context: Context) -> Plan:
+        """Returns the plan with `Plan.quotas`, and with starts on nodes that are shared.
+
+        Args:
+            snapshot: the world with running jobs resized as the plan says.
+            plan: what starts, and where.
+            context: as for the plan stage.
+
+        Raises:
+            PolicyError: the policy failed; the cycle falls back to the conservative plan.
+        """
+
+
 @dataclass(frozen=True)
 class Policy:
     """One implementation per stage, ready to run."""
@@ -276,6 +328,8 @@ class Policy:
     plan: PlanPolicy
     place: PlacePolicy
     predict: PredictPolicy
+    reshape: ReshapePolicy
+    share: SharePolicy
 
 
 Decide = Callable[[Snapshot], Plan]

@@ -25,6 +25,8 @@ _MOST: Final = 2**31 - 1
 _LONGEST_NAME: Final = 200
 _LONGEST_WAIT_MS: Final = 3600 * 1000
 """The largest bridge_silence_s of the plugin."""
+_NAMING: Final = ("order", "plan", "place")
+"""Stages that name a policy; of the others only what differs from the preset is named."""
 _SHARES: Final[Mapping[str, float]] = {"plan": 0.6, "place": 0.2}
 """Of the time that a controller waits: how much a stage may take."""
 _ALGORITHMS: Final[Mapping[str, Mapping[str, tuple[str, Mapping[str, object]]]]] = {
@@ -60,6 +62,12 @@ _ALGORITHMS: Final[Mapping[str, Mapping[str, tuple[str, Mapping[str, object]]]]]
         "last-two": ("predict.last_two:LastTwo", {}),
         "name-history": ("predict.name_history:NameHistory", {}),
         "oracle": ("predict.oracle:Oracle", {}),
+    },
+    "reshape": {
+        "none": ("reshape.none:NoReshape", {}),
+    },
+    "share": {
+        "none": ("share.none:NoSharing", {}),
     },
 }
 
@@ -142,11 +150,11 @@ def parse_policy(value: str | Mapping[str, object]) -> PolicySpec:
         else getattr(base, stage)
         for stage in _ALGORITHMS
     }
-    placing = [stage for stage in _ALGORITHMS if stage != "predict"]
-    same = all(stages[stage] == getattr(base, stage) for stage in placing)
-    default_name = base.name if same else "+".join(stages[stage].name for stage in placing)
-    if stages["predict"] != base.predict:
-        default_name += "+" + stages["predict"].name
+    same = all(stages[stage] == getattr(base, stage) for stage in _NAMING)
+    default_name = base.name if same else "+".join(stages[stage].name for stage in _NAMING)
+    for stage in _ALGORITHMS:
+        if stage not in _NAMING and stages[stage] != getattr(base, stage):
+            default_name += "+" + stages[stage].name
     name = str(value.get("name", default_name))
     if len(name) > _LONGEST_NAME or not name.isprintable():
         raise ConfigError(
@@ -202,6 +210,8 @@ def build(spec: PolicySpec) -> Policy:
         plan=_build_stage("plan", spec.plan),
         place=_build_stage("place", spec.place),
         predict=_build_stage("predict", spec.predict),
+        reshape=_build_stage("reshape", spec.reshape),
+        share=_build_stage("share", spec.share),
     )
 
 

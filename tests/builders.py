@@ -81,6 +81,12 @@ class a_running_job:  # noqa: N801
     user: str = "user"
     account: str = "account"
     id: str | None = None
+    min_nodes: int = 0
+    max_nodes: int = 0
+    """0: not malleable."""
+    width_rule: WidthRule = WidthRule.ANY
+    adapting: bool = False
+    version: int = 1
 
 
 def a_partition(name: str = "batch", nodes: Sequence[int] = (), **settings: object) -> Partition:
@@ -238,6 +244,11 @@ class a_snapshot:  # noqa: N801
             indptr=indptr.astype(np.int64),
             nodes=_ints([node for job in held for node in job.nodes], np.int32),
             use=np.array(use, dtype=np.int64).reshape(-1, 3),
+            version=_ints([job.version for job in held], np.uint64),
+            min_nodes=_ints([job.min_nodes for job in held]),
+            max_nodes=_ints([job.max_nodes for job in held]),
+            width_rule=_ints([job.width_rule for job in held], np.int8),
+            adapting=_ints([job.adapting for job in held], bool),
         )
 
 

@@ -158,6 +158,7 @@ class Counted:
         found[:, n_resources:-2] = running.licences
         found[:, -2] = 1
         found[:, -1] = ["_" in name for name in running.id]
+        found[running.releasing, -2:] = 0
         return found
 
     def available(self, partition: int = -1) -> Ints:

@@ -17,7 +17,10 @@ Rules
        match the kind's constraint, all on one node (pack) or one on each (scatter).
     7. Several nodes of one job are on switches of one fabric. Until it has waited for as long as
        it wished, counted from when it became eligible, they are on as few leaf switches as it did.
-    8. The rules of the site: limits, FreePools, protections, and licences that
+    8. Running jobs change their nodes within their own rules (`bridge.check.resizes`), and all of
+       the above holds with the nodes that they have then.
+    9. Quotas are of jobs that run or start now, each once, and are possible.
+   10. The rules of the site: limits, FreePools, protections, and licences that
        reservations keep (`bridge.check.site_rules`).
 """
 
@@ -28,11 +31,15 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.check.fabrics import fabrics
+from bridge.check.resizes import added_nodes, broken_resizes
 from bridge.check.site_rules import broken_rules
 from bridge.core import Fault, judge
 from bridge.errors import RequestError
 from bridge.model.job import WidthRule
 from bridge.model.plan import Plan
+from bridge.model.quotas import LEAST_WEIGHT, MOST_WEIGHT
+from bridge.model.resizes import resized
 from bridge.model.resources import Arrangement
 from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
@@ -96,7 +103,10 @@ def check(snapshot: Snapshot, site: Site, plan: Plan) -> tuple[Violation, ...]:
     """Returns what is illegal about a plan; empty if nothing is. O(n log n) in nodes planned."""
     if plan.groups is not None and (plan.groups.ndim != 2 or len(plan.groups) != len(plan.nodes)):
         return (Violation(-1, "", "chunks do not match the nodes"),)
-    bench = _Bench(snapshot, plan)
+    found = [*_resizes(snapshot, site, plan), *_quotas(snapshot, plan)]
+    if found:  # the rows were planned around them
+        return tuple(found)
+    bench = _Bench(resized(snapshot, plan.resizes), plan)
     if problem := bench.columns():
         return (Violation(-1, "", problem),)
     bench.chunks()
@@ -104,6 +114,39 @@ def check(snapshot: Snapshot, site: Site, plan: Plan) -> tuple[Violation, ...]:
     bench.reservations()
     bench.rules(site)
     return tuple(bench.found)
+
+
+def _resizes(snapshot: Snapshot, site: Site, plan: Plan) -> list[Violation]:
+    """Rule 8."""
+    resizes = plan.resizes
+    if not len(resizes):
+        return []
+    found = [Violation(-1, job_id, text) for job_id, text in broken_resizes(snapshot, resizes)]
+    if not found and (added := added_nodes(snapshot, site, resizes)) is not None:
+        said = check(*added)
+        found = [Violation(-1, one.job_id, f"is given nodes, but {one.text}") for one in said]
+    return found
+
+
+def _quotas(snapshot: Snapshot, plan: Plan) -> list[Violation]:
+    """Rule 9."""
+    quotas = plan.quotas
+    if not len(quotas):
+        return []
+    if not len(quotas.id) == len(quotas.milli_cpus_per_node) == len(quotas.weight):
+        return [Violation(-1, "", "has columns of quotas of different length")]
+    known = {*snapshot.running.id.tolist(), *snapshot.jobs.id[plan.job[plan.starts_now]].tolist()}
+    found, seen = [], set()
+    for job_id, quota, weight in zip(
+        quotas.id.tolist(), quotas.milli_cpus_per_node.tolist(), quotas.weight.tolist(), strict=True
+    ):
+        if job_id not in known or job_id in seen:
+            text = "has two quotas" if job_id in seen else "has a quota but neither runs nor starts"
+            found.append(Violation(-1, job_id, text))
+        elif quota < 0 or not LEAST_WEIGHT <= weight <= MOST_WEIGHT:
+            found.append(Violation(-1, job_id, "has an impossible quota or weight"))
+        seen.add(job_id)
+    return found
 
 
 class _Bench:
@@ -213,12 +256,7 @@ class _Bench:
         several = self.rows[self.width[self.rows] > 1]
         if not len(several):
             return
-        parent = topology.parent.tolist()
-        root = list(range(len(parent)))
-        for switch in range(len(parent)):
-            while parent[root[switch]] >= 0:
-                root[switch] = parent[root[switch]]
-        fabric = np.array([*root, -1], dtype=np.int64)[topology.leaf_of_node]  # -1: on none
+        fabric = fabrics(topology)
         if (fabric < 0).any() or (fabric != fabric[0]).any():
             nodes, owner = self._nodes_of(several)
             first = fabric[plan.nodes[plan.indptr[several]]]
@@ -299,6 +337,6 @@ class _Bench:
             self.blame(self.row_of[mine & wrong], f"leaves its reservation {reservation.name}")
 
     def rules(self, site: Site) -> None:
-        """The rules of the site: rule 8."""
+        """The rules of the site: rule 10."""
         for row, text in broken_rules(self.snapshot, site, self.plan):
             self.blame(np.array([row]), text)

@@ -6,8 +6,10 @@ once for each task there. With `tasks` 0 a job needs only `per_node` on each of 
 otherwise its nodes together must hold the tasks, at least one each.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,6 +83,20 @@ def _no_counts() -> NDArray[np.int32]:
 def _no_bools() -> NDArray[np.bool_]:
     return np.empty(0, dtype=np.bool_)
 
+
+def _no_versions() -> NDArray[np.uint64]:
+    return np.empty(0, dtype=np.uint64)
+
+
+def _no_rules() -> NDArray[np.int8]:
+    return np.empty(0, dtype=np.int8)
+
+
+_RUNNING_DEFAULTS: Final[Mapping[str, object]] = {
+    "account": "", "version": 0, "min_nodes": 0, "max_nodes": 0, "width_rule": 0, "features": "",
+    "reservation": -1, "adapting": False, "releasing": False,
+}  # fmt: skip
+"""Columns of running jobs that may be left out, and what they hold then."""
 
 _OPTIONAL = (
     "deadline_s", "least_time_s", "fixed", "kill_limit_s", "switches", "switches_wait_s",
@@ -206,6 +222,18 @@ class RunningTable:
         nodes: (nnz,) int32 node indexes.
         use: (nnz, R) int64: what is held on each of them.
         account: (n_running,) object (str). Left out: empty throughout.
+        version: (n_running,) uint64: changes with the request. Left out: 0 throughout.
+        min_nodes, max_nodes: (n_running,) int64: the widths that a malleable job can run on;
+            max_nodes 0: it keeps the nodes it has. Left out: 0 throughout.
+        width_rule: (n_running,) int8 `WidthRule` of malleable jobs. Left out: ANY throughout.
+        features: (n_running,) object (str): constraint expression that nodes added to a malleable
+            job must match. Left out: empty throughout.
+        reservation: (n_running,) int64 index into `Snapshot.reservations`, of malleable jobs; -1:
+            none. Left out: -1 throughout.
+        adapting: (n_running,) bool: it is changing its width; until that is done or given up it
+            takes no further decision. Left out: False throughout.
+        releasing: (n_running,) bool: no job of its own, but nodes that the job of this id gives
+            back by `end_s`. Left out: False throughout.
     """
 
     id: NDArray[np.object_]
@@ -220,10 +248,21 @@ class RunningTable:
     nodes: NDArray[np.int32]
     use: NDArray[np.int64]
     account: NDArray[np.object_] = field(default_factory=_no_objects)
+    version: NDArray[np.uint64] = field(default_factory=_no_versions)
+    min_nodes: NDArray[np.int64] = field(default_factory=_no_ints)
+    max_nodes: NDArray[np.int64] = field(default_factory=_no_ints)
+    width_rule: NDArray[np.int8] = field(default_factory=_no_rules)
+    features: NDArray[np.object_] = field(default_factory=_no_objects)
+    reservation: NDArray[np.int64] = field(default_factory=_no_ints)
+    adapting: NDArray[np.bool_] = field(default_factory=_no_bools)
+    releasing: NDArray[np.bool_] = field(default_factory=_no_bools)
 
     def __post_init__(self) -> None:
-        if len(self.account) != len(self.id):
-            object.__setattr__(self, "account", np.full(len(self.id), "", dtype=object))
+        n_running = len(self.id)
+        for name, value in _RUNNING_DEFAULTS.items():
+            column = getattr(self, name)
+            if len(column) != n_running:
+                object.__setattr__(self, name, np.full(n_running, value, dtype=column.dtype))
 
     def __len__(self) -> int:
         return len(self.id)

@@ -7,7 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.model.prediction import Prediction
+from bridge.model.quotas import NO_QUOTAS, Quotas
 from bridge.model.reasons import Reason
+from bridge.model.resizes import NO_RESIZES, Resizes
 from bridge.units import NEVER, UNPLANNED
 
 
@@ -35,6 +37,8 @@ class Plan:
             None: there are no such jobs in the plan.
         predicted: the predictions it was planned with, as bounded by
             `bridge.planning.prediction.apply_predictions`; None: planned with time limits.
+        resizes: running jobs that get other nodes. The rows are planned around these nodes.
+        quotas: CPU quotas of jobs that share nodes.
         notes: deviations from the configured policy, e.g. that it failed and a fallback was used.
     """
 
@@ -51,6 +55,8 @@ class Plan:
     notes: tuple[str, ...] = ()
     groups: NDArray[np.int32] | None = None
     predicted: Prediction | None = None
+    resizes: Resizes = NO_RESIZES
+    quotas: Quotas = NO_QUOTAS
 
     def __len__(self) -> int:
         return len(self.job)

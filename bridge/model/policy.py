@@ -22,3 +22,5 @@ class PolicySpec:
     plan: StageSpec
     place: StageSpec
     predict: StageSpec = StageSpec("time-limit")
+    reshape: StageSpec = StageSpec("none")
+    share: StageSpec = StageSpec("none")

@@ -12,22 +12,30 @@ Rules
        needs beside all that they hold.
     3. A job holds its nodes from its start until it ends, is cancelled, or loses a node. One that
        loses a node goes back to the queue, to its old place, and starts from nothing.
+    4. A resize is refused unless the job runs, is malleable and not adapting, and what is added is
+       free. Added nodes are the job's at once. Removed nodes stay with it until the instant that
+       the plan states; until then it is adapting.
 """
 
 from bisect import insort
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bridge.model.job import NONE_ENDED, EndedTable, Ending, JobTable, RunningTable
 from bridge.model.plan import Plan
+from bridge.model.resizes import Resizes
 from bridge.model.snapshot import Reservation, Snapshot
 from bridge.planning.queue.implied_switches import imply
 from bridge.planning.requests.features import parse_features
+from bridge.sim.allocation import Allocation
 from bridge.sim.requests import requests
 from bridge.sim.system import System
 from bridge.sim.workload import Workload
+from bridge.units import NEVER
 
 
 @dataclass(frozen=True)
@@ -40,26 +48,6 @@ class Refusal:
 
     def __str__(self) -> str:
         return f"at {self.now_s}: {f'job {self.job}' if self.job else 'plan'}: {self.why}"
-
-
-@dataclass(frozen=True)
-class Allocation:
-    """What a running job holds.
-
-    Attributes:
-        nodes: (n,) int32, ascending.
-        use: (n, R) int64: what is taken from each node; all of it for exclusive jobs.
-        start_s, limit_s: when it started, and when it would be killed.
-        predicted_s: how long the plan took it to run.
-    """
-
-    nodes: NDArray[np.int32]
-    use: NDArray[np.int64]
-    start_s: int
-    limit_s: int
-    partition: int
-    exclusive: bool
-    predicted_s: int
 
 
 class _Columns:
@@ -112,6 +100,8 @@ class Controller:
         self._ended: list[tuple[int, int, int, Ending]] = []
         self._generation = 0
         self._shown: list[int] = []
+        self._shown_running: list[int] = []
+        self._changed: list[int] = []
         self._shown_s = 0
         self._columns = _Columns(self.jobs)
         self._table: RunningTable | None = None
@@ -135,11 +125,41 @@ class Controller:
         """Takes a running job's nodes back: it ended, was cancelled, or lost a node."""
         held = self.running.pop(job)
         self._table = None
-        self.free[held.nodes] += held.use
-        self._holders[held.nodes] -= 1
-        if held.exclusive:
-            self._whole[held.nodes] = False
+        self._give_back(held.nodes, held.use, held.exclusive)
+        if held.release is not None:
+            self._give_back(held.release.nodes, held.release.use, held.exclusive)
         return held
+
+    def _take(self, nodes: NDArray[np.int32], use: NDArray[np.int64], exclusive: bool) -> None:
+        self.free[nodes] -= use
+        self._holders[nodes] += 1
+        self._whole[nodes] = exclusive
+
+    def _give_back(self, nodes: NDArray[np.int32], use: NDArray[np.int64], exclusive: bool) -> None:
+        self.free[nodes] += use
+        self._holders[nodes] -= 1
+        if exclusive:
+            self._whole[nodes] = False
+
+    def next_release_s(self) -> int:
+        """When a job has given nodes back next; NEVER: none is doing so."""
+        due = (held.release.by_s for held in self.running.values() if held.release is not None)
+        return min(due, default=NEVER)
+
+    def finish_releases(self, now_s: int) -> list[int]:
+        """Frees what has been given back by now; returns the jobs that did so."""
+        done = [
+            job
+            for job, held in self.running.items()
+            if held.release is not None and held.release.by_s <= now_s
+        ]
+        for job in done:
+            held = self.running[job]
+            assert held.release is not None
+            self._give_back(held.release.nodes, held.release.use, held.exclusive)
+            self.running[job] = replace(held, release=None)
+            self._table = None
+        return done
 
     def end(self, job: int, now_s: int, ending: Ending) -> None:
         """Takes note of a running job's end; the next snapshot tells it."""
@@ -185,7 +205,11 @@ class Controller:
 
     def jobs_on(self, node: int) -> list[int]:
         """Running jobs that hold a node."""
-        return [job for job, held in self.running.items() if node in held.nodes]
+        return [
+            job
+            for job, held in self.running.items()
+            if node in held.nodes or (held.release is not None and node in held.release.nodes)
+        ]
 
     def requeue(self, job: int) -> None:
         """Puts a job that lost its nodes back; its next version tells the two apart."""
@@ -236,8 +260,17 @@ class Controller:
         if self._table is not None:
             return self._table
         count = len(self.running)
-        rows = np.fromiter(self.running, dtype=np.int64, count=count)
+        self._shown_running = list(self.running)
         held = list(self.running.values())
+        releasing = [at for at, one in enumerate(held) if one.release is not None]
+        for at in releasing:
+            release = held[at].release
+            assert release is not None
+            until_s = min(release.by_s, held[at].limit_s)
+            held.append(replace(held[at], nodes=release.nodes, use=release.use, limit_s=until_s))
+            self._shown_running.append(self._shown_running[at])
+        rows = np.array(self._shown_running, dtype=np.int64)
+        count += len(releasing)
         none = (np.zeros(0, dtype=np.int32), np.zeros((0, len(self.system.resources)), np.int64))
         numbers = np.array(
             [(a.start_s, a.limit_s, a.partition, len(a.nodes), a.exclusive) for a in held],
@@ -257,8 +290,36 @@ class Controller:
             nodes=np.concatenate([a.nodes for a in held]) if held else none[0],
             use=np.concatenate([a.use for a in held]) if held else none[1],
             account=self.jobs.account[rows],
+            **self._malleable(rows, releasing),
         )
         return self._table
+
+    def _malleable(
+        self, rows: NDArray[np.int64], releasing: Sequence[int]
+    ) -> dict[str, NDArray[Any]]:
+        """What says which running jobs can be resized; nothing where none can.
+
+        Args:
+            rows: the jobs; the last ones stand for nodes that are being released.
+            releasing: where the jobs stand whose nodes these are.
+        """
+        widths = self.workload.malleable
+        if widths is None:
+            return {}
+        last = np.zeros(len(rows), dtype=bool)
+        last[len(rows) - len(releasing) :] = True
+        adapting = np.zeros(len(rows), dtype=bool)
+        adapting[releasing] = True
+        return {
+            "version": self.jobs.version[rows],
+            "min_nodes": widths.min_nodes[rows],
+            "max_nodes": widths.max_nodes[rows],
+            "width_rule": widths.width_rule[rows],
+            "features": self.jobs.features[rows],
+            "reservation": self.jobs.reservation[rows],
+            "adapting": adapting,
+            "releasing": last,
+        }
 
     # ------------------------------------------------------------ what shall be
 
@@ -332,7 +393,59 @@ class Controller:
             started.append(job)
         gone = set(started)
         self.waiting = [job for job in self.waiting if job not in gone] if gone else self.waiting
+        for row in range(len(plan.resizes)):
+            self._resize(plan.resizes, row, now_s)
         return started
+
+    def take_resized(self) -> list[int]:
+        """Jobs that were resized since the last call."""
+        changed, self._changed = self._changed, []
+        return changed
+
+    def _resize(self, resizes: Resizes, row: int, now_s: int) -> None:
+        """Gives a running job other nodes, or refuses to (rule 4)."""
+        shown = int(resizes.job[row])
+        if not 0 <= shown < len(self._shown_running):
+            self.refusals.append(Refusal(now_s, None, f"resizes a job in row {shown}: none"))
+            return
+        job, after = self._shown_running[shown], np.asarray(resizes.nodes_of(row), dtype=np.int32)
+        if (why := self._no_resize(job, after)) is not None:
+            self.refusals.append(Refusal(now_s, self.jobs.id[job], why))
+            return
+        held = self.running[job]
+        new = np.setdiff1d(after, held.nodes)
+        if len(new):
+            resized = held.grown(new, self.nodes.capacity)
+            self._take(new, resized.use[np.isin(resized.nodes, new)], held.exclusive)
+        else:
+            resized = held.shrunk(after, int(resizes.by_s[row]))
+        self.running[job] = resized
+        self._table = None
+        self._changed.append(job)
+
+    def _no_resize(self, job: int, after: NDArray[np.int32]) -> str | None:
+        """Why a resize cannot be applied; None if it can."""
+        held, widths = self.running.get(job), self.workload.malleable
+        if held is None:
+            return "is resized but does not run"
+        if widths is None or (why := widths.objection(job, len(after))) is not None:
+            return "is resized but not malleable" if widths is None else why
+        if held.release is not None:
+            return "is resized while it is adapting"
+        distinct = set(after.tolist())
+        if len(distinct) < len(after) or not distinct <= set(range(len(self.nodes))):
+            return "gets a node that does not exist, or one twice"
+        new, leaves = np.setdiff1d(after, held.nodes), np.setdiff1d(held.nodes, after)
+        if (len(new) > 0) == (len(leaves) > 0):
+            return "gets nodes and loses others at once" if len(new) else "keeps the nodes it has"
+        if not (self.nodes.usable[new] & self._in_partition[held.partition, new]).all():
+            return "gets a node that is not usable or not in its partition"
+        busy = self._holders[new] > 0
+        if not held.exclusive:
+            busy = self._whole[new] | (held.use[0] > self.free[new]).any(axis=1)
+        if busy.any():
+            return f"gets {self.nodes.names[int(new[busy][0])]}, which others hold"
+        return None
 
     def _start(
         self,
@@ -346,9 +459,7 @@ class Controller:
     ) -> None:
         exclusive = bool(self.jobs.exclusive[job])
         use = self.nodes.capacity[nodes] if exclusive else self._want(job, tasks)
-        self.free[nodes] -= use
-        self._holders[nodes] += 1
-        self._whole[nodes] = exclusive
+        self._take(nodes, use, exclusive)
         limit_s = now_s + int(self.jobs.time_limit_s[job])
         self._table = None
         self.running[job] = Allocation(

@@ -32,7 +32,8 @@ from bridge.model.job import Ending
 from bridge.model.plan import Plan
 from bridge.planning.eligibility.leaf_switches import next_change_s
 from bridge.ports import Decide
-from bridge.sim.controller import Allocation, Controller, Refusal
+from bridge.sim.allocation import Allocation
+from bridge.sim.controller import Controller, Refusal
 from bridge.sim.faults import Fault, FaultKind
 from bridge.sim.system import System
 from bridge.sim.workload import Workload
@@ -179,7 +180,8 @@ class _Run:
         self.decision_ms: list[float] = []
         self.failures = self.submitted = self.finished = self.struck = 0
         self.patience = Patience()
-        self.ends: list[tuple[int, int, Allocation]] = []
+        self.ends: list[tuple[int, int, int, Allocation]] = []
+        self.pushed = 0
         self.wake_s = NEVER
         self.due: _Due | None = None
         self.owed = False
@@ -195,6 +197,7 @@ class _Run:
             woken = now_s == self.wake_s
             self.wake_s = NEVER
             changed = self._end_jobs(now_s) + self._strike(now_s) + self._submit(now_s)
+            changed += len(self._finish_releases(now_s))
             self.owed |= bool(changed) or woken
             if self.due is not None and self.due.at_s <= now_s:
                 changed += self._carry_out(self.due, now_s)
@@ -241,6 +244,7 @@ class _Run:
             self.faults[self.struck].at_s if self.struck < len(self.faults) else NEVER,
             self.wake_s,
             self.due.at_s if self.due is not None else NEVER,
+            self.controller.next_release_s() if self.workload.malleable is not None else NEVER,
         )
 
     # ------------------------------------------------------------ events
@@ -248,7 +252,7 @@ class _Run:
     def _end_jobs(self, now_s: int) -> int:
         ended = 0
         while self.ends and self.ends[0][0] <= now_s:
-            _, job, held = heapq.heappop(self.ends)
+            _, job, _, held = heapq.heappop(self.ends)
             # An end is void if that run is over already: cancelled, ended early, requeued.
             if self.controller.running.get(job) is held:
                 on_time = self.workload.runtime_s[job] < self.workload.time_limit_s[job]
@@ -343,6 +347,7 @@ class _Run:
         started = controller.apply(plan, now_s, due.made_s)
         for job in started:
             self._started(job, now_s)
+        self._resized(controller.take_resized())
         if self.lag_s is not None:
             self.lag_s[started] = due.lag_s
         self._listen(plan, started, now_s)
@@ -381,7 +386,29 @@ class _Run:
         self.start_s[job] = now_s
         self.allocations[job] = held.nodes
         self.predicted_s[job] = held.predicted_s
-        heapq.heappush(self.ends, (now_s + int(self.workload.runtime_s[job]), job, held))
+        self._expect_end(job, now_s + int(self.workload.runtime_s[job]))
+
+    def _expect_end(self, job: int, end_s: int) -> None:
+        """The job ends then, unless what it holds changes before."""
+        self.pushed += 1
+        heapq.heappush(self.ends, (end_s, job, self.pushed, self.controller.running[job]))
+
+    def _finish_releases(self, now_s: int) -> list[int]:
+        """Frees what shrinking jobs have given back by now."""
+        if self.workload.malleable is None:
+            return []
+        done = self.controller.finish_releases(now_s)
+        self._resized(done)
+        return done
+
+    def _resized(self, jobs: list[int]) -> None:
+        """Expects the ends anew of jobs that hold something else now.
+
+        Deviates: a job takes as long on any number of nodes.
+        """
+        for job in jobs:
+            self.allocations[job] = self.controller.running[job].nodes
+            self._expect_end(job, int(self.start_s[job] + self.workload.runtime_s[job]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,13 +20,14 @@ Rules of a decision, the last two those of EASY
 import heapq
 import time
 from abc import ABC, abstractmethod
+from dataclasses import replace
 
 import numpy as np
 
 from bridge.model.job import EndedTable, Ending
 from bridge.model.layers import Layers
 from bridge.model.learnt import Learning, Learnt
-from bridge.model.policy import PolicySpec
+from bridge.model.policy import PolicySpec, StageSpec
 from bridge.planning.prediction.run_times import EXTENSIONS, Expectation, extended, take_ended
 from bridge.registry import build
 from bridge.sim.controller import Controller
@@ -41,7 +42,7 @@ from bridge.units import NEVER
 
 def foreseeable(spec: PolicySpec, system: System) -> bool:
     """Whether this gives the cycle's answers: for EASY, with any predictor but `time-limit`."""
-    by_limits = PolicySpec(spec.name, spec.order, spec.plan, spec.place)
+    by_limits = replace(spec, predict=StageSpec("time-limit"))
     return spec.predict.name != "time-limit" and replay_depth(by_limits, system) == 1
 
 

@@ -31,7 +31,7 @@ def replay_depth(spec: PolicySpec, system: System) -> int | None:
         or spec.order.parameters
         or spec.plan.name not in _DEPTHS
         or not spec.plan.parameters.keys() <= {"depth"}
-        or spec.predict.name != "time-limit"
+        or (spec.predict.name, spec.reshape.name, spec.share.name) != ("time-limit", "none", "none")
     ):
         return None
     if "depth" not in spec.plan.parameters:

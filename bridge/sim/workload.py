@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import ConfigError, TraceError
-from bridge.model.job import JobTable
+from bridge.model.job import JobTable, WidthRule
 from bridge.sim.swf import LATEST_S, Field, Trace
 
 NOT_RUN = "never ran (run time or processors <= 0)"
@@ -65,6 +65,33 @@ SWF = Dialect()
 
 
 @dataclass(frozen=True)
+class Malleable:
+    """The widths that jobs can run on once they have started, as columns of length n_jobs.
+
+    Attributes:
+        min_nodes, max_nodes: int64; max_nodes 0: the job keeps the nodes it started on.
+        width_rule: int8 `bridge.model.job.WidthRule`.
+    """
+
+    min_nodes: NDArray[np.int64]
+    max_nodes: NDArray[np.int64]
+    width_rule: NDArray[np.int8]
+
+    def objection(self, job: int, nodes: int) -> str | None:
+        """Why a job cannot run on that many nodes; None if it can."""
+        least, most = int(self.min_nodes[job]), int(self.max_nodes[job])
+        if not most:
+            return "is resized but not malleable"
+        if least <= nodes <= most and WidthRule(int(self.width_rule[job])).allows(nodes):
+            return None
+        return f"is resized to {nodes} nodes, which it does not allow"
+
+    def first(self, n_jobs: int) -> "Malleable":
+        """Those of the first `n_jobs` jobs."""
+        return Malleable(self.min_nodes[:n_jobs], self.max_nodes[:n_jobs], self.width_rule[:n_jobs])
+
+
+@dataclass(frozen=True)
 class Workload:
     """Jobs to simulate, as columns of length n_jobs, sorted by submission.
 
@@ -83,6 +110,7 @@ class Workload:
         nodes_asked: object (str): the nodes asked for, see `Dialect.nodes_field`; None: any.
         requests: what the jobs ask for, where that is known in full (`bridge.sim.streams`); None:
             `bridge.sim.requests` makes it of the other columns.
+        malleable: which jobs can change their width while they run; None: none can.
     """
 
     name: str
@@ -101,6 +129,7 @@ class Workload:
     left_out: Mapping[str, int]
     nodes_asked: NDArray[np.object_] | None = None
     requests: JobTable | None = None
+    malleable: Malleable | None = None
 
     def __len__(self) -> int:
         return len(self.id)
@@ -117,6 +146,8 @@ class Workload:
             columns["requests"] = JobTable(
                 **{field.name: getattr(table, field.name)[:n_jobs] for field in fields(table)}
             )
+        if self.malleable is not None:
+            columns["malleable"] = self.malleable.first(n_jobs)
         return replace(self, **columns)
 
 

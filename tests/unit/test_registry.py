@@ -54,4 +54,12 @@ def test_parameters_beside_a_preset_need_no_name():
 
 
 def test_choices_name_every_stage():
-    assert set(choices()) == {"preset", "order", "plan", "place", "predict"}
+    assert set(choices()) == {
+        "preset",
+        "order",
+        "plan",
+        "place",
+        "predict",
+        "reshape",
+        "share",
+    }

@@ -50,9 +50,8 @@ def apply_predictions(snapshot: Snapshot, prediction: Prediction) -> Snapshot:
     whole |= jobs.least_time_s > 0
     whole |= _reaches_closed_time(snapshot, longest_s)
     run_s = np.where(whole, jobs.time_limit_s, np.clip(prediction.run_s, 1, limit_s))
-    end_s = np.where(
-        prediction.end_s > 0, np.minimum(prediction.end_s, running.end_s), running.end_s
-    )
+    foreseen = (prediction.end_s > 0) & ~running.releasing
+    end_s = np.where(foreseen, np.minimum(prediction.end_s, running.end_s), running.end_s)
     return dataclasses.replace(
         snapshot,
         jobs=dataclasses.replace(

@@ -162,4 +162,5 @@ class Amounts:
         used = np.zeros((n_running, len(self._snapshot.resources)), dtype=np.int64)
         np.add.at(used, np.repeat(np.arange(n_running), np.diff(running.indptr)), running.use)
         array = np.fromiter(("_" in name for name in running.id), dtype=np.int64, count=n_running)
-        return np.column_stack((used, running.licences, np.ones(n_running, dtype=np.int64), array))
+        jobs = ~running.releasing
+        return np.column_stack((used, running.licences, jobs, array & jobs)).astype(np.int64)

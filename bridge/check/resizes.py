@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""May these running jobs change their nodes so? Shares no code with what decides it.
+
+Rules
+    1. Only malleable jobs are resized, each at most once, and none that is adapting.
+    2. Nodes are either added or removed, never both, and something changes. The first node stays:
+       the batch script runs there.
+    3. The new number of nodes lies within the job's own bounds and the partition's largest, and
+       follows the job's width rule.
+    4. Removed nodes are released after the present second.
+    5. Added nodes are what a new job of the same user, partition, constraint and reservation could
+       start on now and hold until the job's end, beside all other jobs and all other nodes added:
+       `added_nodes` states these jobs, and `bridge.check.legality.check` judges them. They count as
+       no further job where the number of jobs is limited.
+"""
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.check.fabrics import fabrics
+from bridge.model.job import JobTable, WidthRule
+from bridge.model.limits import ARRAY_JOBS, JOBS
+from bridge.model.plan import Plan
+from bridge.model.resizes import Resizes, held_after
+from bridge.model.site import Site
+from bridge.model.snapshot import Snapshot
+from bridge.units import UNLIMITED_S
+
+_PER_JOB: Final = frozenset({JOBS, ARRAY_JOBS})
+
+
+def broken_resizes(snapshot: Snapshot, resizes: Resizes) -> list[tuple[str, str]]:
+    """Finds resizes that break rules 1 to 4.
+
+    Args:
+        snapshot: the world.
+        resizes: what is to be done.
+
+    Returns:
+        Job ids and what is wrong; the id is empty where the columns do not fit together.
+    """
+    n, running = len(resizes), snapshot.running
+    widths = np.diff(resizes.indptr)
+    fits = (
+        len(resizes.by_s) == n
+        and len(resizes.reasons) == n
+        and len(resizes.indptr) == n + 1
+        and resizes.indptr[0] == 0
+        and resizes.indptr[-1] == len(resizes.nodes)
+        and (widths > 0).all()
+        and resizes.job.min(initial=0) >= 0
+        and resizes.job.max(initial=-1) < len(running)
+        and (np.diff(resizes.job) > 0).all()
+        and resizes.nodes.min(initial=0) >= 0
+        and resizes.nodes.max(initial=-1) < len(snapshot.nodes)
+    )
+    if not fits:
+        return [("", "has columns of resizes that do not fit together")]
+    return [
+        (str(running.id[job]), text)
+        for row, job in enumerate(resizes.job.tolist())
+        for text in _problems(snapshot, resizes, row, job)
+    ]
+
+
+def _problems(snapshot: Snapshot, resizes: Resizes, row: int, job: int) -> Iterator[str]:
+    running = snapshot.running
+    before = running.nodes[running.indptr[job] : running.indptr[job + 1]]
+    after = resizes.nodes_of(row)
+    least, most = int(running.min_nodes[job]), int(running.max_nodes[job])
+    if most == 0 or running.releasing[job]:
+        yield "is resized but not malleable"
+        return
+    if running.adapting[job]:
+        yield "is resized while it is adapting"
+    if (np.diff(after) <= 0).any():
+        yield "is given a node twice or out of order"
+        return
+    added, removed = np.setdiff1d(after, before), np.setdiff1d(before, after)
+    if len(added) and len(removed):
+        yield "is given nodes and deprived of others at once"
+    if not len(added) and not len(removed):
+        yield "is resized to the nodes it has"
+    if not len(before) or before[0] not in after:
+        yield "loses its first node"
+    rule = WidthRule(int(running.width_rule[job]))
+    if not least <= len(after) <= most or not rule.allows(len(after)):
+        yield f"is resized to {len(after)} nodes, which it does not allow"
+    partition = int(running.partition[job])
+    if partition >= 0 and len(added):
+        bound = snapshot.partitions[partition].max_nodes
+        if 0 < bound < len(after):
+            name = snapshot.partitions[partition].name
+            yield f"is resized to {len(after)} nodes, partition {name} lets a job have {bound}"
+    if len(added) and snapshot.topology is not None:
+        fabric = fabrics(snapshot.topology)[after]
+        if len(after) > 1 and ((fabric < 0) | (fabric != fabric[0])).any():
+            yield "is given nodes that no fabric connects with its own"
+    if len(removed) and resizes.by_s[row] <= snapshot.now_s:
+        yield "gives nodes back at once"
+
+
+def added_nodes(
+    snapshot: Snapshot, site: Site, resizes: Resizes
+) -> tuple[Snapshot, Site, Plan] | None:
+    """States what is added as jobs that start now (rule 5); None: nothing is added.
+
+    Returns:
+        A snapshot with these jobs alone waiting, the rules that bind them, and the plan that starts
+        them.
+    """
+    running, now_s = snapshot.running, snapshot.now_s
+    parts: list[tuple[int, NDArray[np.int32]]] = []
+    wants: list[NDArray[np.int64]] = []
+    for row, job in enumerate(resizes.job.tolist()):
+        before = running.nodes[running.indptr[job] : running.indptr[job + 1]]
+        after = resizes.nodes_of(row)
+        new = ~np.isin(after, before)
+        held = held_after(running, snapshot.nodes, job, after)[new]
+        if new.any():
+            exclusive = bool(running.exclusive[job])
+            parts.append((job, after[new]))
+            wants.append(np.zeros_like(held[0]) if exclusive else held[0])
+    if not parts:
+        return None
+    rows = np.array([job for job, _ in parts], dtype=np.int64)
+    widths = np.array([len(nodes) for _, nodes in parts], dtype=np.int64)
+    left_s = np.clip(running.end_s[rows] - now_s, 1, UNLIMITED_S)
+    indptr = np.concatenate(([0], np.cumsum(widths))).astype(np.int64)
+    plan = Plan(
+        now_s=now_s,
+        policy="",
+        job=np.arange(len(rows), dtype=np.int32),
+        start_s=np.full(len(rows), now_s, dtype=np.int64),
+        end_s=now_s + left_s,
+        partition=running.partition[rows].astype(np.int32),
+        indptr=indptr,
+        nodes=np.concatenate([nodes for _, nodes in parts]).astype(np.int32),
+        tasks=np.zeros(int(indptr[-1]), dtype=np.int32),
+        reasons=(None,) * len(rows),
+    )
+    world = dataclasses.replace(
+        snapshot,
+        jobs=_jobs(snapshot, rows, widths, np.array(wants), left_s),
+        partitions=tuple(
+            dataclasses.replace(one, min_nodes=0, max_nodes=0, max_time_s=0)
+            for one in snapshot.partitions
+        ),
+    )
+    limits = tuple(limit for limit in site.rules.limits if limit.resource not in _PER_JOB)
+    rules = dataclasses.replace(site.rules, limits=limits)
+    return world, dataclasses.replace(site, rules=rules), plan
+
+
+def _jobs(
+    snapshot: Snapshot,
+    rows: NDArray[np.int64],
+    widths: NDArray[np.int64],
+    wants: NDArray[np.int64],
+    left_s: NDArray[np.int64],
+) -> JobTable:
+    running, n = snapshot.running, len(rows)
+    zeros = np.zeros(n, dtype=np.int64)
+    nobody = np.empty(n, dtype=object)
+    nobody[:] = [()] * n
+    partitions = np.empty(n, dtype=object)
+    partitions[:] = [(int(partition),) for partition in running.partition[rows]]
+    return JobTable(
+        id=running.id[rows],
+        version=running.version[rows],
+        name=running.name[rows],
+        user=running.user[rows],
+        account=running.account[rows],
+        priority=zeros,
+        submit_s=zeros,
+        eligible_s=zeros,
+        begin_s=zeros,
+        time_limit_s=left_s,
+        hold=np.zeros(n, dtype=np.int8),
+        hold_text=np.full(n, "", dtype=object),
+        partitions=partitions,
+        min_nodes=widths,
+        max_nodes=widths,
+        per_node=wants,
+        per_task=np.zeros_like(wants),
+        tasks=zeros,
+        max_tasks_per_node=zeros,
+        exclusive=running.exclusive[rows],
+        width_rule=np.zeros(n, dtype=np.int8),
+        features=running.features[rows],
+        required=nobody,
+        excluded=nobody,
+        licences=np.zeros((n, len(snapshot.licences)), dtype=np.int64),
+        reservation=running.reservation[rows],
+        array_tasks=zeros,
+        array_startable=zeros,
+    )

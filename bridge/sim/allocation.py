@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a job of a simulation holds, and how that changes while it runs."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Release:
+    """Nodes that a job is giving back.
+
+    Attributes:
+        nodes: (n,) int32, ascending.
+        use: (n, R) int64: what is held on each of them.
+        by_s: when they are free.
+    """
+
+    nodes: NDArray[np.int32]
+    use: NDArray[np.int64]
+    by_s: int
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """What a running job holds.
+
+    Attributes:
+        nodes: (n,) int32, ascending.
+        use: (n, R) int64: what is taken from each node; all of it for exclusive jobs.
+        start_s, limit_s: when it started, and when it would be killed.
+        predicted_s: how long the plan took it to run.
+        release: what it is giving back, beside the above; None: nothing.
+    """
+
+    nodes: NDArray[np.int32]
+    use: NDArray[np.int64]
+    start_s: int
+    limit_s: int
+    partition: int
+    exclusive: bool
+    predicted_s: int
+    release: Release | None = None
+
+    def grown(self, new: NDArray[np.int32], capacity: NDArray[np.int64]) -> "Allocation":
+        """With further nodes, on which it holds what it holds on its first one, or all.
+
+        Args:
+            new: (k,) none of its own.
+            capacity: (n_nodes, R) of all nodes.
+        """
+        use = capacity[new] if self.exclusive else np.repeat(self.use[:1], len(new), axis=0)
+        nodes = np.concatenate((self.nodes, new))
+        order = np.argsort(nodes)
+        return replace(self, nodes=nodes[order], use=np.concatenate((self.use, use))[order])
+
+    def shrunk(self, after: NDArray[np.int32], by_s: int) -> "Allocation":
+        """With these of its nodes alone, the others to be given back by then."""
+        stays = np.isin(self.nodes, after)
+        release = Release(self.nodes[~stays], self.use[~stays], by_s)
+        return replace(self, nodes=self.nodes[stays], use=self.use[stays], release=release)
