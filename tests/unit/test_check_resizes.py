@@ -46,7 +46,7 @@ def test_more_or_fewer_nodes_within_its_bounds_are_allowed(nodes):
 
 
 @pytest.mark.parametrize(
-    "nodes, by_s, why",
+    ("nodes", "by_s", "why"),
     [
         ((1,), 20, "to 1 nodes, which it does not allow"),
         ((0, 1, 2, 3, 4, 5, 7), 20, "to 7 nodes, which it does not allow"),
@@ -121,7 +121,8 @@ def test_starts_collide_with_what_is_added_and_with_what_is_not_free_yet():
     policy = build(parse_policy("easy"))
     world = a_world(jobs=[a_job(nodes=4, limit_s=10)])
     plan = run(world, Memory(), policy)
-    assert plan.starts_now.tolist() == [0] and plan.nodes_of(0).tolist() == [0, 4, 5, 7]
+    assert plan.starts_now.tolist() == [0]
+    assert plan.nodes_of(0).tolist() == [0, 4, 5, 7]
     grown = Resizes.of([(0, 20, np.array((1, 2, 3, 4), np.int32), "")])
     assert "oversubscribes a node" in str(check(world, NO_RULES, replace(plan, resizes=grown))[0])
     early = replace(plan, nodes=np.array((0, 3, 4, 5), np.int32))
@@ -147,7 +148,7 @@ def test_columns_that_do_not_fit_together_are_told_apart():
 
 
 @pytest.mark.parametrize(
-    "ids, quota, weight, why",
+    ("ids", "quota", "weight", "why"),
     [
         (["m"], [500], [100], None),
         (["1"], [0], [1], None),

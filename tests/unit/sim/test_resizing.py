@@ -67,13 +67,14 @@ def test_a_job_that_gives_nodes_back_is_shown_as_adapting():
     )
     shown = next(snapshot.running for snapshot in decide.seen if snapshot.now_s == 7)
     assert shown.id.tolist() == ["1", "1"]
-    assert shown.adapting.tolist() == [True, False] and shown.releasing.tolist() == [False, True]
+    assert shown.adapting.tolist() == [True, False]
+    assert shown.releasing.tolist() == [False, True]
     assert shown.end_s.tolist() == [21, 9]
     assert shown.nodes.tolist() == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize(
-    "nodes, why",
+    ("nodes", "why"),
     [
         ((0, 1, 2, 3), "which others hold"),
         ((0, 2), "gets nodes and loses others at once"),
@@ -86,7 +87,8 @@ def test_an_impossible_resize_is_refused_and_nothing_else(nodes, why):
     outcome = simulate(
         malleable(a_workload([(1, 20, 20, 2), (2, 20, 20, 1), (5, 5, 5, 3)], 4)), pool_of(4), decide
     )
-    assert why in str(outcome.refusals[0]) and len(outcome.refusals) == 1
+    assert why in str(outcome.refusals[0])
+    assert len(outcome.refusals) == 1
     assert (outcome.schedule.end_s > 0).all()
 
 
@@ -115,7 +117,8 @@ def test_resizing_at_random_every_job_ends_and_nothing_is_refused(seed):
     ]
     decide = Resizing(reshape=RandomReshape(seed))
     outcome = simulate(malleable(a_workload(jobs, 12)), pool_of(12), decide)
-    assert not outcome.refusals and not outcome.failures
+    assert not outcome.refusals
+    assert not outcome.failures
     ran_s = outcome.schedule.end_s - outcome.schedule.start_s
     assert (ran_s == outcome.workload.runtime_s).all()
     assert any(snapshot.running.adapting.any() for snapshot in decide.seen)
