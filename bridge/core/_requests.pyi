@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.core._core import NodePlan
+
 class LoweredRows:
     """The rows of one cycle: which can be planned, and how."""
 
@@ -39,10 +41,33 @@ class LoweredRows:
         NDArray[np.int64],
     ]:
         """Of the asked rows: offsets, class, partition, time limit, fewest and most nodes."""
-    def columns(self) -> dict[str, Any]:
-        """What ``plan_nodes`` takes of them, but for the nodes they must have.
+    def plan(
+        self,
+        *,
+        snapshot: object,
+        depth: int,
+        select: int,
+        rank: NDArray[np.int32],
+        class_nodes: NDArray[np.uint64],
+        blackouts: tuple[
+            NDArray[np.int32], NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64]
+        ],
+    ) -> NodePlan:
+        """Plans the asked rows in their order, as ``plan_nodes`` does.
 
-        No start is too late for any of them, and none is planned beside the depth.
+        No start is too late for any of them, none is planned beside the depth, and none must have
+        certain nodes.
+
+        Args:
+            snapshot: whose jobs were lowered; what runs, nodes and clock are taken by their names.
+            depth: how many rows may hold a planned start.
+            select: a ``Select``.
+            rank: (n_nodes,) ``node_rank`` of ``plan_nodes``.
+            class_nodes: (n_classes, n_words) bitsets of nodes.
+            blackouts: class, start, end and nodes of each.
+
+        Raises:
+            ValueError: the columns do not fit together; the text names one.
         """
     def planned(
         self,
@@ -70,6 +95,30 @@ class RequestTable:
     def __init__(self) -> None: ...
     def __len__(self) -> int:
         """How many different requests there have been."""
+    @property
+    def n_reasons(self) -> int:
+        """How many different reasons are kept."""
+    def tell(
+        self,
+        lowered: LoweredRows,
+        plan: NodePlan,
+        order: NDArray[np.int64] | None,
+        reasons: list[Any],
+        find: Callable[[int, int, int, int], object],
+    ) -> None:
+        """Fills in why each asked row of a plan waits that does not start now.
+
+        Meant for rows that name no nodes and want no licence, without reservations: of most
+        verdicts the words depend on little, and are kept.
+
+        Args:
+            lowered: by this table.
+            plan: of its asked rows.
+            order: (n_asked,) in which they were planned; None: as they stand.
+            reasons: (n_rows,) to be filled.
+            find: says it in words; called with a position among the asked rows, that of the
+                alternative which was judged, the verdict, and how many nodes fit now.
+        """
     def lower(
         self,
         jobs: object,

@@ -18,6 +18,7 @@ template <typename T> class Buffer {
         }
     }
     T *data() { return values_.get(); }
+    const T *data() const { return values_.get(); }
     size_t size() const { return n_; }
     T &operator[](size_t i) { return values_.get()[i]; }
     // The memory, for std::free.

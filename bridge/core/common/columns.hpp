@@ -40,11 +40,26 @@ template <typename T> const char *dtype_name() {
     }
 }
 
+// Refuses values out of bounds.
+template <typename T>
+void expect_within(const char *name, const T *values, size_t size, T least, T most) {
+    for (size_t i = 0; i < size; ++i) {
+        if (values[i] < least || values[i] > most) {
+            refuse(std::string(name) + ": " + std::to_string(values[i]) + " at position " +
+                   std::to_string(i) +
+                   (values[i] < least ? " is less than " + std::to_string(least)
+                                      : " is more than " + std::to_string(most)));
+        }
+    }
+}
+
 // A checked view of an argument; holds a reference to the array.
 template <typename T> class Column {
   public:
-    Column(const char *name, nb::handle argument, size_t dimensions = 1) : name_(name) {
-        if (!nb::try_cast(argument, array_, false)) {
+    // `gather`: an array that is not contiguous is copied, not refused.
+    Column(const char *name, nb::handle argument, size_t dimensions = 1, bool gather = false)
+        : name_(name) {
+        if (!nb::try_cast(argument, array_, gather)) {
             refuse(text() + "expected a C-contiguous NumPy array of " + dtype_name<T>() + ", got " +
                    describe(argument));
         }
@@ -75,14 +90,7 @@ template <typename T> class Column {
     }
     const Column &at_least(T least) const { return within(least, std::numeric_limits<T>::max()); }
     const Column &within(T least, T most) const {
-        for (size_t i = 0; i < array_.size(); ++i) {
-            const T value = array_.data()[i];
-            if (value < least || value > most) {
-                refuse(text() + std::to_string(value) + " at position " + std::to_string(i) +
-                       (value < least ? " is less than " + std::to_string(least)
-                                      : " is more than " + std::to_string(most)));
-            }
-        }
+        expect_within(name_, array_.data(), array_.size(), least, most);
         return *this;
     }
     // CSR offsets: from 0, ascending, to `n`.
@@ -103,10 +111,10 @@ template <typename T> class Column {
     }
 
   private:
-    std::string name_;
+    const char *name_;
     nb::ndarray<const T, nb::c_contig, nb::device::cpu> array_;
 
-    std::string text() const { return name_ + ": "; }
+    std::string text() const { return std::string(name_) + ": "; }
     static std::string describe(nb::handle argument) {
         std::string text = nb::str(argument.type().attr("__name__")).c_str();
         if (nb::hasattr(argument, "dtype")) {

@@ -3,29 +3,16 @@
 #include "python/module.hpp"
 
 #include <optional>
+#include <type_traits>
 
 #include "common/columns.hpp"
 #include "common/times.hpp"
+#include "python/node_plan.hpp"
 #include "single_pass/node_arguments.hpp"
 #include "single_pass/node_problem.hpp"
 
 namespace bridge {
 namespace {
-
-// Large enough for a node's bytes in MiB, small enough for fixed-point shares of it.
-constexpr int64_t MOST_AMOUNT = int64_t{1} << 40;
-
-struct PyNodePlan {
-    nb::object start;
-    nb::object alternative;
-    nb::object indptr;
-    nb::object nodes;
-    nb::object tasks;
-    nb::object blocked_by;
-    nb::object blocked_counter;
-    nb::object fit_now;
-    nb::object missed_start;
-};
 
 // No bit beyond the last node.
 void expect_only_nodes(const char *name, const Column<uint64_t> &sets, size_t n_nodes) {
@@ -55,61 +42,81 @@ void expect_small_sums(const Column<int64_t> &held) {
 
 } // namespace
 
-NodeArguments::NodeArguments(const NodeHandles &given) {
-    scalar("now", given.now, 0, NEVER - 1);
-    scalar("depth", given.depth, 0);
-    scalar("select", given.select, 0, 1);
+NodeWorld::NodeWorld(const WorldHandles &given, NodeProblem &problem, bool gather)
+    : capacities_("capacity", given.capacity, 2, gather), ranks_("node_rank", given.node_rank),
+      counter_capacities_("counter_capacity", given.counter_capacity),
+      run_ends_("run_end", given.run_end, 1, gather),
+      run_nodes_("run_nodes", given.run_nodes, 1, gather),
+      run_offsets_("run_indptr", given.run_indptr, 1, gather),
+      run_uses_("run_use", given.run_use, 2, gather),
+      run_whole_("run_exclusive", given.run_exclusive, 1, gather),
+      run_counters_("run_counter", given.run_counter, 2, gather),
+      classes_("class_nodes", given.class_nodes, 2),
+      closed_classes_("blackout_class", given.blackout_class),
+      closed_from_("blackout_start", given.blackout_start),
+      closed_to_("blackout_end", given.blackout_end),
+      closed_nodes_("blackout_nodes", given.blackout_nodes, 2) {
+    problem.now = scalar("now", given.now, 0, NEVER - 1);
+    problem.depth = scalar("depth", given.depth, 0);
+    problem.select = static_cast<Select>(scalar("select", given.select, 0, 1));
 
-    const Column<int64_t> capacities("capacity", given.capacity, 2);
-    const size_t n_nodes = capacities.rows();
-    const size_t n_res = capacities.columns();
-    const auto last_node = static_cast<int32_t>(n_nodes) - 1;
-    capacities.within(0, MOST_AMOUNT);
-    const Column<int32_t> ranks("node_rank", given.node_rank);
-    ranks.expect_rows(n_nodes, "like capacity");
+    const size_t n_nodes = problem.n_nodes = capacities_.rows();
+    const size_t n_res = problem.n_res = capacities_.columns();
+    problem.n_words = (n_nodes + 63) / 64;
+    capacities_.within(0, MOST_AMOUNT);
+    ranks_.expect_rows(n_nodes, "like capacity");
+    problem.capacity = capacities_.data();
+    problem.node_rank = ranks_.data();
 
-    const Column<int64_t> counter_capacities("counter_capacity", given.counter_capacity);
-    const size_t n_counters = counter_capacities.rows();
-    counter_capacities.within(0, MOST_COUNT);
+    const size_t n_counters = problem.n_counters = counter_capacities_.rows();
+    counter_capacities_.within(0, MOST_COUNT);
+    problem.counter_capacity = counter_capacities_.data();
 
-    const Column<int64_t> run_ends("run_end", given.run_end);
-    const size_t n_run = run_ends.rows();
-    const Column<int32_t> held_nodes("run_nodes", given.run_nodes);
-    held_nodes.within(0, last_node);
-    const Column<int64_t> run_offsets("run_indptr", given.run_indptr);
-    run_offsets.expect_rows(n_run + 1, "one more than run_end")
-        .expect_offsets(held_nodes.rows(), "run_nodes");
-    const Column<int64_t> uses("run_use", given.run_use, 2);
-    uses.expect_rows(held_nodes.rows(), "like run_nodes")
+    const size_t n_run = problem.n_run = run_ends_.rows();
+    run_nodes_.within(0, static_cast<int32_t>(n_nodes) - 1);
+    run_offsets_.expect_rows(n_run + 1, "one more than run_end")
+        .expect_offsets(run_nodes_.rows(), "run_nodes");
+    run_uses_.expect_rows(run_nodes_.rows(), "like run_nodes")
         .expect_columns(n_res, "like capacity")
         .within(0, MOST_AMOUNT);
-    const Column<bool> held_whole("run_exclusive", given.run_exclusive);
-    held_whole.expect_rows(n_run, "like run_end");
-    const Column<int64_t> held_counters("run_counter", given.run_counter, 2);
-    held_counters.expect_rows(n_run, "like run_end")
+    run_whole_.expect_rows(n_run, "like run_end");
+    run_counters_.expect_rows(n_run, "like run_end")
         .expect_columns(n_counters, "like counter_capacity")
         .within(0, MOST_COUNT);
-    expect_small_sums(held_counters);
+    expect_small_sums(run_counters_);
+    problem.run_indptr = run_offsets_.data();
+    problem.run_nodes = run_nodes_.data();
+    problem.run_use = run_uses_.data();
+    problem.run_end = run_ends_.data();
+    problem.run_exclusive = run_whole_.data();
+    problem.run_counter = run_counters_.data();
 
-    const Column<uint64_t> classes("class_nodes", given.class_nodes, 2);
-    expect_only_nodes("class_nodes", classes, n_nodes);
-    const auto last_class = static_cast<int32_t>(classes.rows()) - 1;
+    expect_only_nodes("class_nodes", classes_, n_nodes);
+    problem.n_class = classes_.rows();
+    problem.class_nodes = classes_.data();
 
-    const Column<int32_t> closed_classes("blackout_class", given.blackout_class);
-    const size_t n_blackouts = closed_classes.rows();
-    closed_classes.within(0, last_class);
-    const Column<int64_t> closed_from("blackout_start", given.blackout_start);
-    closed_from.expect_rows(n_blackouts, "like blackout_class");
-    const Column<int64_t> closed_to("blackout_end", given.blackout_end);
-    closed_to.expect_rows(n_blackouts, "like blackout_class");
+    const size_t n_blackouts = problem.n_blackouts = closed_classes_.rows();
+    closed_classes_.within(0, static_cast<int32_t>(classes_.rows()) - 1);
+    closed_from_.expect_rows(n_blackouts, "like blackout_class");
+    closed_to_.expect_rows(n_blackouts, "like blackout_class");
     for (size_t b = 0; b < n_blackouts; ++b) {
-        if (closed_to[b] <= closed_from[b]) {
+        if (closed_to_[b] <= closed_from_[b]) {
             refuse("blackout_end: blackout " + std::to_string(b) + " does not end after it starts");
         }
     }
-    const Column<uint64_t> closed_nodes("blackout_nodes", given.blackout_nodes, 2);
-    closed_nodes.expect_rows(n_blackouts, "like blackout_class");
-    expect_only_nodes("blackout_nodes", closed_nodes, n_nodes);
+    closed_nodes_.expect_rows(n_blackouts, "like blackout_class");
+    expect_only_nodes("blackout_nodes", closed_nodes_, n_nodes);
+    problem.blackout_class = closed_classes_.data();
+    problem.blackout_start = closed_from_.data();
+    problem.blackout_end = closed_to_.data();
+    problem.blackout_nodes = closed_nodes_.data();
+}
+
+NodeArguments::NodeArguments(const NodeHandles &given) : world_(given.world, problem_) {
+    const size_t n_nodes = problem_.n_nodes;
+    const size_t n_res = problem_.n_res;
+    const size_t n_counters = problem_.n_counters;
+    const auto last_class = static_cast<int32_t>(problem_.n_class) - 1;
 
     const Column<int32_t> task_counts("tasks", given.tasks);
     const size_t n_jobs = task_counts.rows();
@@ -182,49 +189,25 @@ NodeArguments::NodeArguments(const NodeHandles &given) {
                       .data();
     }
 
-    problem_ = NodeProblem{given.now,
-                           given.depth,
-                           static_cast<Select>(given.select),
-                           n_nodes,
-                           n_res,
-                           (n_nodes + 63) / 64,
-                           capacities.data(),
-                           ranks.data(),
-                           n_run,
-                           run_offsets.data(),
-                           held_nodes.data(),
-                           uses.data(),
-                           run_ends.data(),
-                           held_whole.data(),
-                           held_counters.data(),
-                           classes.rows(),
-                           classes.data(),
-                           n_blackouts,
-                           closed_classes.data(),
-                           closed_from.data(),
-                           closed_to.data(),
-                           closed_nodes.data(),
-                           n_counters,
-                           counter_capacities.data(),
-                           counter_wants.data(),
-                           n_jobs,
-                           alt_offsets.data(),
-                           alt_classes.data(),
-                           alt_limits.data(),
-                           alt_least.data(),
-                           alt_most.data(),
-                           latest,
-                           node_wants.data(),
-                           task_counts.data(),
-                           task_wants.data(),
-                           most_tasks.data(),
-                           whole.data(),
-                           begins.data(),
-                           outside,
-                           rules.data(),
-                           required_row.data(),
-                           required_sets.rows(),
-                           required_sets.data()};
+    problem_.job_counter = counter_wants.data();
+    problem_.n_jobs = n_jobs;
+    problem_.alt_indptr = alt_offsets.data();
+    problem_.alt_class = alt_classes.data();
+    problem_.alt_time_limit_s = alt_limits.data();
+    problem_.alt_min_nodes = alt_least.data();
+    problem_.alt_max_nodes = alt_most.data();
+    problem_.alt_latest = latest;
+    problem_.per_node = node_wants.data();
+    problem_.tasks = task_counts.data();
+    problem_.per_task = task_wants.data();
+    problem_.max_tasks_per_node = most_tasks.data();
+    problem_.exclusive = whole.data();
+    problem_.not_before = begins.data();
+    problem_.beside_depth = outside;
+    problem_.width_rule = rules.data();
+    problem_.required = required_row.data();
+    problem_.n_required = required_sets.rows();
+    problem_.required_nodes = required_sets.data();
 }
 
 namespace {
@@ -242,51 +225,36 @@ PyNodePlan plan_nodes_py(int64_t now, int64_t depth, int64_t select, nb::handle 
                          nb::handle not_before, nb::handle width_rule, nb::handle required,
                          nb::handle required_nodes, nb::handle alt_latest,
                          nb::handle beside_depth) {
-    const NodeArguments arguments({now,
-                                   depth,
-                                   select,
-                                   capacity,
-                                   node_rank,
-                                   run_indptr,
-                                   run_nodes,
-                                   run_use,
-                                   run_end,
-                                   run_exclusive,
-                                   run_counter,
-                                   class_nodes,
-                                   blackout_class,
-                                   blackout_start,
-                                   blackout_end,
-                                   blackout_nodes,
-                                   counter_capacity,
-                                   job_counter,
-                                   alt_indptr,
-                                   alt_class,
-                                   alt_time_limit_s,
-                                   alt_min_nodes,
-                                   alt_max_nodes,
-                                   per_node,
-                                   tasks,
-                                   per_task,
-                                   max_tasks_per_node,
-                                   exclusive,
-                                   not_before,
-                                   width_rule,
-                                   required,
-                                   required_nodes,
-                                   alt_latest,
-                                   beside_depth});
-    NodePlanResult result;
-    {
-        nb::gil_scoped_release release;
-        result = plan_nodes(arguments.problem());
-    }
-    const auto hand_over = [](auto &values) { return nb::cast(to_numpy(std::move(values))); };
-    return {hand_over(result.start),           hand_over(result.alternative),
-            hand_over(result.indptr),          hand_over(result.nodes),
-            hand_over(result.tasks),           hand_over(result.blocked_by),
-            hand_over(result.blocked_counter), hand_over(result.fit_now),
-            hand_over(result.missed_start)};
+    const NodeArguments arguments(
+        {{now, depth, select, capacity, node_rank, run_indptr, run_nodes, run_use, run_end,
+          run_exclusive, run_counter, class_nodes, blackout_class, blackout_start, blackout_end,
+          blackout_nodes, counter_capacity},
+         job_counter,
+         alt_indptr,
+         alt_class,
+         alt_time_limit_s,
+         alt_min_nodes,
+         alt_max_nodes,
+         per_node,
+         tasks,
+         per_task,
+         max_tasks_per_node,
+         exclusive,
+         not_before,
+         width_rule,
+         required,
+         required_nodes,
+         alt_latest,
+         beside_depth});
+    return PyNodePlan(arguments.problem());
+}
+
+// A column of a plan as an array, which keeps the plan.
+template <typename Values>
+nb::object column(nb::handle_t<PyNodePlan> plan, Values NodePlanResult::*of) {
+    Values &values = nb::cast<PyNodePlan &>(plan).found.*of;
+    using T = std::remove_reference_t<decltype(values[0])>;
+    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(values.data(), {values.size()}, plan));
 }
 
 } // namespace
@@ -314,15 +282,28 @@ void define_plan_nodes(nb::module_ &m) {
         .value("ODD", WidthRule::ODD)
         .value("CUBIC", WidthRule::CUBIC);
     nb::class_<PyNodePlan>(m, "NodePlan")
-        .def_ro("start", &PyNodePlan::start)
-        .def_ro("alternative", &PyNodePlan::alternative)
-        .def_ro("indptr", &PyNodePlan::indptr)
-        .def_ro("nodes", &PyNodePlan::nodes)
-        .def_ro("tasks", &PyNodePlan::tasks)
-        .def_ro("blocked_by", &PyNodePlan::blocked_by)
-        .def_ro("blocked_counter", &PyNodePlan::blocked_counter)
-        .def_ro("fit_now", &PyNodePlan::fit_now)
-        .def_ro("missed_start", &PyNodePlan::missed_start);
+        .def_prop_ro("start",
+                     [](nb::handle_t<PyNodePlan> p) { return column(p, &NodePlanResult::start); })
+        .def_prop_ro(
+            "alternative",
+            [](nb::handle_t<PyNodePlan> p) { return column(p, &NodePlanResult::alternative); })
+        .def_prop_ro("indptr",
+                     [](nb::handle_t<PyNodePlan> p) { return column(p, &NodePlanResult::indptr); })
+        .def_prop_ro("nodes",
+                     [](nb::handle_t<PyNodePlan> p) { return column(p, &NodePlanResult::nodes); })
+        .def_prop_ro("tasks",
+                     [](nb::handle_t<PyNodePlan> p) { return column(p, &NodePlanResult::tasks); })
+        .def_prop_ro(
+            "blocked_by",
+            [](nb::handle_t<PyNodePlan> p) { return column(p, &NodePlanResult::blocked_by); })
+        .def_prop_ro(
+            "blocked_counter",
+            [](nb::handle_t<PyNodePlan> p) { return column(p, &NodePlanResult::blocked_counter); })
+        .def_prop_ro("fit_now",
+                     [](nb::handle_t<PyNodePlan> p) { return column(p, &NodePlanResult::fit_now); })
+        .def_prop_ro("missed_start", [](nb::handle_t<PyNodePlan> p) {
+            return column(p, &NodePlanResult::missed_start);
+        });
     using namespace nb::literals;
     m.def("plan_nodes", &plan_nodes_py, nb::kw_only(), "now"_a, "depth"_a, "select"_a, "capacity"_a,
           "node_rank"_a, "run_indptr"_a, "run_nodes"_a, "run_use"_a, "run_end"_a, "run_exclusive"_a,

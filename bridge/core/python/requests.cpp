@@ -3,15 +3,22 @@
 // hands columns over.
 #include "python/module.hpp"
 
+#include <nanobind/stl/vector.h>
+
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <optional>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "common/columns.hpp"
+#include "common/times.hpp"
+#include "python/node_plan.hpp"
 #include "python/views.hpp"
 #include "queue/request_table.hpp"
+#include "single_pass/node_arguments.hpp"
 
 namespace bridge {
 namespace {
@@ -82,6 +89,91 @@ template <typename T> nb::object handed_over(std::vector<T> values) {
     return nb::cast(to_numpy(std::move(values)));
 }
 
+// What plan_nodes is asked of the rows that can be planned, gathered from the columns of their
+// jobs.
+struct Gathered {
+    std::vector<int64_t> licences;
+    std::vector<int64_t> per_node;
+    std::vector<int64_t> per_task;
+    std::vector<int32_t> tasks;
+    std::vector<int32_t> most_tasks;
+    Buffer<bool> exclusive;
+    std::vector<int64_t> begin;
+    std::vector<int8_t> width_rule;
+    std::vector<int64_t> latest;   // by alternative: any time will do
+    Buffer<bool> beside_depth;     // none is
+    std::vector<int32_t> required; // none has nodes that it must have
+
+    Gathered(const Asking &asking, const std::vector<int64_t> &job, size_t n_alternatives)
+        : exclusive(job.size()), latest(n_alternatives, NEVER), beside_depth(job.size()),
+          required(job.size(), -1) {
+        licences.reserve(job.size() * asking.licences.width());
+        per_node.reserve(job.size() * asking.per_node.width());
+        per_task.reserve(job.size() * asking.per_task.width());
+        tasks.reserve(job.size());
+        most_tasks.reserve(job.size());
+        begin.reserve(job.size());
+        width_rule.reserve(job.size());
+        for (size_t i = 0; i < job.size(); ++i) {
+            const auto at = static_cast<size_t>(job[i]);
+            add_row(licences, asking.licences, at);
+            add_row(per_node, asking.per_node, at);
+            add_row(per_task, asking.per_task, at);
+            tasks.push_back(static_cast<int32_t>(asking.tasks.data()[at]));
+            most_tasks.push_back(static_cast<int32_t>(asking.most_tasks.data()[at]));
+            exclusive[i] = asking.exclusive.data()[at];
+            begin.push_back(asking.hold.data()[at] == 3 ? asking.begin.data()[at] : 0);
+            width_rule.push_back(asking.width_rule.data()[at]);
+        }
+    }
+};
+
+// Views of what was gathered, checked.
+void write(const Gathered &jobs, const LoweredRows &rows, NodeProblem &problem) {
+    const size_t n_jobs = problem.n_jobs = rows.asked.size();
+    if (jobs.per_node.size() != n_jobs * problem.n_res ||
+        jobs.per_task.size() != n_jobs * problem.n_res) {
+        refuse("per_node, per_task: not as many columns as the nodes' capacity");
+    }
+    if (jobs.licences.size() != n_jobs * problem.n_counters) {
+        refuse("licences: not as many columns as there are licences");
+    }
+    const auto expect = [](const char *name, const auto &values, auto least, auto most) {
+        expect_within(name, values.data(), values.size(), least, most);
+    };
+    constexpr int32_t any = std::numeric_limits<int32_t>::max();
+    expect("per_node", jobs.per_node, int64_t{0}, MOST_AMOUNT);
+    expect("per_task", jobs.per_task, int64_t{0}, MOST_AMOUNT);
+    expect("job_counter", jobs.licences, int64_t{0}, MOST_COUNT);
+    expect("tasks", jobs.tasks, 0, any);
+    expect("max_tasks_per_node", jobs.most_tasks, 0, any);
+    expect("width_rule", jobs.width_rule, int8_t{0}, int8_t{4});
+    expect("alt_class", rows.class_, 0, static_cast<int32_t>(problem.n_class) - 1);
+    expect("alt_time_limit_s", rows.time_limit_s, int64_t{1}, NEVER);
+    expect("alt_min_nodes", rows.min_nodes, 1, any);
+    for (size_t a = 0; a < rows.max_nodes.size(); ++a) {
+        expect_within("alt_max_nodes", &rows.max_nodes[a], 1, rows.min_nodes[a], any);
+    }
+    problem.job_counter = jobs.licences.data();
+    problem.alt_indptr = rows.indptr.data();
+    problem.alt_class = rows.class_.data();
+    problem.alt_time_limit_s = rows.time_limit_s.data();
+    problem.alt_min_nodes = rows.min_nodes.data();
+    problem.alt_max_nodes = rows.max_nodes.data();
+    problem.alt_latest = jobs.latest.data();
+    problem.per_node = jobs.per_node.data();
+    problem.tasks = jobs.tasks.data();
+    problem.per_task = jobs.per_task.data();
+    problem.max_tasks_per_node = jobs.most_tasks.data();
+    problem.exclusive = jobs.exclusive.data();
+    problem.not_before = jobs.begin.data();
+    problem.beside_depth = jobs.beside_depth.data();
+    problem.width_rule = jobs.width_rule.data();
+    problem.required = jobs.required.data();
+    problem.n_required = 0;
+    problem.required_nodes = nullptr;
+}
+
 class PyLowered {
   public:
     PyLowered(nb::object jobs, size_t n_jobs, std::vector<int64_t> rows)
@@ -93,40 +185,14 @@ class PyLowered {
     LoweredRows found_;
 
     nb::object number() const { return handed_over(found_.number); }
-    nb::object held() const { return handed_over(found_.held).attr("tolist")(); }
-    nb::object refused() const { return handed_over(found_.refused).attr("tolist")(); }
+    nb::object held() const { return nb::cast(found_.held); }
+    nb::object refused() const { return nb::cast(found_.refused); }
     nb::object asked() const { return handed_over(found_.asked); }
-    nb::object classes() const { return handed_over(found_.classes).attr("tolist")(); }
+    nb::object classes() const { return nb::cast(found_.classes); }
     nb::tuple alternatives() const {
-        return nb::make_tuple(handed_over(found_.indptr), handed_over(found_.class_),
+        return nb::make_tuple(handed_over(found_.indptr), widened(found_.class_),
                               handed_over(found_.partition), handed_over(found_.time_limit_s),
-                              handed_over(found_.min_nodes), handed_over(found_.max_nodes));
-    }
-
-    template <typename To, typename From> nb::object gathered(const View<From> &column) const {
-        std::vector<To> values;
-        values.reserve(found_.asked.size());
-        for (const int64_t row : found_.asked) {
-            const auto job = static_cast<size_t>(rows_[static_cast<size_t>(row)]);
-            values.push_back(static_cast<To>(column.data()[job]));
-        }
-        return handed_over(std::move(values));
-    }
-    nb::object gathered_rows(const View<int64_t> &table) const {
-        std::vector<int64_t> values;
-        values.reserve(found_.asked.size() * table.width());
-        for (const int64_t row : found_.asked) {
-            add_row(values, table, static_cast<size_t>(rows_[static_cast<size_t>(row)]));
-        }
-        const size_t width = table.width();
-        auto *kept = new std::vector<int64_t>(std::move(values));
-        nb::capsule owner(kept,
-                          [](void *p) noexcept { delete static_cast<std::vector<int64_t> *>(p); });
-        return nb::cast(nb::ndarray<nb::numpy, int64_t, nb::ndim<2>>(
-            kept->data(), {found_.asked.size(), width}, owner));
-    }
-    static nb::object narrow(const std::vector<int64_t> &values) {
-        return handed_over(std::vector<int32_t>(values.begin(), values.end()));
+                              widened(found_.min_nodes), widened(found_.max_nodes));
     }
 
     bool names_nodes() const {
@@ -139,36 +205,34 @@ class PyLowered {
         return false;
     }
 
-    nb::dict columns() const {
-        std::vector<int64_t> begins;
+    // Plans the asked rows as they stand, by the running jobs and nodes of a snapshot.
+    PyNodePlan plan(nb::handle snapshot, int64_t depth, int64_t select, nb::handle rank,
+                    nb::handle class_nodes, nb::handle nothing) const {
+        const nb::object nodes = snapshot.attr("nodes");
+        const nb::object running = snapshot.attr("running");
+        const auto of_running = [&](const char *name) -> nb::object { return running.attr(name); };
+        const nb::object capacity = nodes.attr("capacity");
+        const nb::object licences = snapshot.attr("licence_total");
+        const nb::object indptr = of_running("indptr");
+        const nb::object held = of_running("nodes");
+        const nb::object use = of_running("use");
+        const nb::object end = of_running("end_s");
+        const nb::object whole = of_running("exclusive");
+        const nb::object counted = of_running("licences");
+        const nb::tuple none = nb::borrow<nb::tuple>(nothing);
+        NodeProblem problem{};
+        const NodeWorld world({nb::cast<int64_t>(snapshot.attr("now_s")), depth, select, capacity,
+                               rank, indptr, held, use, end, whole, counted, class_nodes, none[0],
+                               none[1], none[2], none[3], licences},
+                              problem, true);
+        std::vector<int64_t> jobs;
+        jobs.reserve(found_.asked.size());
         for (const int64_t row : found_.asked) {
-            const auto job = static_cast<size_t>(rows_[static_cast<size_t>(row)]);
-            begins.push_back(columns_.hold.data()[job] == 3 ? columns_.begin.data()[job] : 0);
+            jobs.push_back(rows_[static_cast<size_t>(row)]);
         }
-        nb::dict found;
-        found["job_counter"] = gathered_rows(columns_.licences);
-        found["alt_indptr"] = handed_over(found_.indptr);
-        found["alt_class"] = narrow(found_.class_);
-        found["alt_time_limit_s"] = handed_over(found_.time_limit_s);
-        found["alt_min_nodes"] = narrow(found_.min_nodes);
-        found["alt_max_nodes"] = narrow(found_.max_nodes);
-        found["alt_latest"] = nb::none();
-        found["per_node"] = gathered_rows(columns_.per_node);
-        found["tasks"] = gathered<int32_t>(columns_.tasks);
-        found["per_task"] = gathered_rows(columns_.per_task);
-        found["max_tasks_per_node"] = gathered<int32_t>(columns_.most_tasks);
-        found["exclusive"] = gathered_bools(columns_.exclusive);
-        found["not_before"] = handed_over(std::move(begins));
-        found["beside_depth"] = nb::none();
-        found["width_rule"] = gathered<int8_t>(columns_.width_rule);
-        return found;
-    }
-    nb::object gathered_bools(const View<bool> &column) const {
-        Buffer<bool> values(found_.asked.size());
-        for (size_t i = 0; i < found_.asked.size(); ++i) {
-            values[i] = column.data()[rows_[static_cast<size_t>(found_.asked[i])]];
-        }
-        return nb::cast(to_numpy(std::move(values)));
+        const Gathered gathered(columns_, jobs, found_.class_.size());
+        write(gathered, found_, problem);
+        return PyNodePlan(problem);
     }
 
     // The columns of a plan, of all rows, from those of the rows that were asked about.
@@ -193,14 +257,10 @@ class PyLowered {
             if (starts[i] == -1 || starts[i] == std::numeric_limits<int64_t>::max()) {
                 continue;
             }
-            const int64_t at = found_.indptr[i] + std::max(chosen[i], 0);
-            if (at >= found_.indptr[i + 1]) {
-                refuse("alternative: there are not so many");
-            }
-            partition[row] = static_cast<int32_t>(found_.partition[static_cast<size_t>(at)]);
-            end_s[row] = static_cast<int64_t>(
-                static_cast<uint64_t>(starts[i]) +
-                static_cast<uint64_t>(found_.time_limit_s[static_cast<size_t>(at)]));
+            const size_t at = chosen_at(i, chosen[i]);
+            partition[row] = static_cast<int32_t>(found_.partition[at]);
+            end_s[row] = static_cast<int64_t>(static_cast<uint64_t>(starts[i]) +
+                                              static_cast<uint64_t>(found_.time_limit_s[at]));
         }
         for (size_t row = 0; row < n; ++row) {
             width[row + 1] += width[row];
@@ -208,6 +268,20 @@ class PyLowered {
         return nb::make_tuple(handed_over(std::move(job)), handed_over(std::move(start_s)),
                               handed_over(std::move(end_s)), handed_over(std::move(partition)),
                               handed_over(std::move(width)));
+    }
+
+    // Where the columns hold an alternative of an asked row; its first if there is none.
+    size_t chosen_at(size_t asked, int32_t alternative) const {
+        const int64_t at = found_.indptr[asked] + std::max(alternative, 0);
+        if (at >= found_.indptr[asked + 1]) {
+            refuse("alternative: there are not so many");
+        }
+        return static_cast<size_t>(at);
+    }
+
+  private:
+    static nb::object widened(const std::vector<int32_t> &values) {
+        return handed_over(std::vector<int64_t>(values.begin(), values.end()));
     }
 };
 
@@ -236,18 +310,90 @@ class PyRequestTable {
                 for (const nb::handle one : nb::borrow<nb::list>(told)) {
                     const nb::tuple v = nb::borrow<nb::tuple>(one);
                     answer.push_back({nb::cast<int64_t>(v[0]), nb::cast<int64_t>(v[1]),
-                                      nb::cast<int64_t>(v[2]), nb::cast<int64_t>(v[3]),
-                                      nb::cast<int64_t>(v[4])});
+                                      nb::cast<int64_t>(v[2]),
+                                      static_cast<int32_t>(nb::cast<int64_t>(v[3])),
+                                      static_cast<int32_t>(nb::cast<int64_t>(v[4]))});
                 }
-                table_.answer(number) = {true, std::move(answer)};
+                table_.answer(number).known = true;
+                table_.answer(number).alternatives = std::move(answer);
             }
             found.add(static_cast<int64_t>(row), table_.answer(number).alternatives);
         }
         return lowered.release();
     }
 
+    size_t n_reasons() const { return reasons_.size(); }
+
+    // Fills in why each asked row of a plan waits: `find` says it where it has not been said
+    // before.
+    void tell(const PyLowered &lowered, const PyNodePlan &plan, nb::handle order, nb::list reasons,
+              nb::callable find) {
+        const LoweredRows &rows = lowered.found_;
+        const NodePlanResult &found = plan.found;
+        const size_t n_asked = rows.asked.size();
+        std::optional<Column<int64_t>> positions;
+        if (!order.is_none()) {
+            positions.emplace("order", order)
+                .expect_rows(n_asked, "like asked")
+                .within(0, static_cast<int64_t>(n_asked) - 1);
+        }
+        if (found.blocked_by.size() != n_asked || reasons.size() != lowered.rows_.size()) {
+            refuse("tell: the plan is of other rows");
+        }
+        std::vector<int64_t> key;
+        for (size_t i = 0; i < n_asked; ++i) {
+            const int8_t verdict = found.blocked_by[i];
+            if (verdict == 0) { // it starts now
+                continue;
+            }
+            const size_t asked = positions ? static_cast<size_t>((*positions)[i]) : i;
+            const auto row = static_cast<size_t>(rows.asked[asked]);
+            const size_t at = lowered.chosen_at(asked, found.alternative[i]);
+            const auto ask = [&] {
+                return find(asked, at, static_cast<int>(verdict), found.fit_now[i]);
+            };
+            if (!write_key(key, static_cast<Blocked>(verdict), rows, row, at, found.fit_now[i])) {
+                reasons[row] = ask();
+                continue;
+            }
+            const auto known = reasons_.find(key);
+            if (known != reasons_.end()) {
+                reasons[row] = known->second;
+                continue;
+            }
+            const nb::object reason = ask();
+            reasons[row] = reason;
+            reasons_.emplace(key, reason);
+        }
+    }
+
   private:
     RequestTable table_;
+    std::unordered_map<std::vector<int64_t>, nb::object, HashWords> reasons_;
+
+    // What the words of a verdict depend on; false: on more than that.
+    bool write_key(std::vector<int64_t> &key, Blocked verdict, const LoweredRows &rows, size_t row,
+                   size_t at, int32_t fit_now) {
+        switch (verdict) {
+        case Blocked::NEVER_FREED:
+        case Blocked::NOT_BEFORE:
+        case Blocked::PLANNED_START:
+            key.assign({static_cast<int64_t>(verdict)});
+            return true;
+        case Blocked::NODES_BUSY: {
+            const RequestTable::Answer &answer = table_.answer(rows.number[row]);
+            key.assign({static_cast<int64_t>(verdict), rows.partition[at], answer.features});
+            if (answer.tasks > 0) {
+                key.push_back(answer.tasks);
+            } else {
+                key.insert(key.end(), {rows.min_nodes[at], fit_now});
+            }
+            return true;
+        }
+        default:
+            return false;
+        }
+    }
     nb::dict words_; // of what is told by objects: the object to its number
 
     int64_t word(nb::handle object) {
@@ -287,7 +433,10 @@ class PyRequestTable {
             add_row(words, asking.per_node, job);
             add_row(words, asking.per_task, job);
             add_row(words, asking.licences, job);
-            numbers.push_back(table_.number(words));
+            const int64_t number = table_.number(words);
+            numbers.push_back(number);
+            table_.answer(number).tasks = words[5];
+            table_.answer(number).features = words[9];
         }
     }
 };
@@ -304,11 +453,15 @@ void define_requests(nb::module_ &m) {
         .def_prop_ro("classes", &PyLowered::classes)
         .def_prop_ro("names_nodes", &PyLowered::names_nodes)
         .def("alternatives", &PyLowered::alternatives)
-        .def("columns", &PyLowered::columns)
+        .def("plan", &PyLowered::plan, nb::kw_only(), "snapshot"_a, "depth"_a, "select"_a, "rank"_a,
+             "class_nodes"_a, "blackouts"_a)
         .def("planned", &PyLowered::planned, "start"_a, "alternative"_a, "indptr"_a);
     nb::class_<PyRequestTable>(m, "RequestTable")
         .def(nb::init<>())
         .def("__len__", &PyRequestTable::size)
+        .def_prop_ro("n_reasons", &PyRequestTable::n_reasons)
+        .def("tell", &PyRequestTable::tell, "lowered"_a, "plan"_a, "order"_a.none(), "reasons"_a,
+             "find"_a)
         .def("lower", &PyRequestTable::lower, "jobs"_a, "rows"_a, "find"_a,
              nb::rv_policy::take_ownership);
 }

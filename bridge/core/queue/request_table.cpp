@@ -15,7 +15,7 @@ void LoweredRows::add(int64_t row, const std::vector<RequestAlternative> &altern
             local_.resize(at + 1, -1);
         }
         if (local_[at] < 0) {
-            local_[at] = static_cast<int64_t>(classes.size());
+            local_[at] = static_cast<int32_t>(classes.size());
             classes.push_back(one.class_);
         }
         class_.push_back(local_[at]);

@@ -12,12 +12,23 @@
 
 namespace bridge {
 
+struct HashWords {
+    size_t operator()(const std::vector<int64_t> &words) const {
+        uint64_t hash = 0x9e3779b97f4a7c15ULL;
+        for (const int64_t word : words) {
+            hash = (hash ^ static_cast<uint64_t>(word)) * 0xff51afd7ed558ccdULL;
+            hash ^= hash >> 32;
+        }
+        return hash;
+    }
+};
+
 struct RequestAlternative {
     int64_t class_; // of the one who keeps the table
     int64_t partition;
     int64_t time_limit_s;
-    int64_t min_nodes;
-    int64_t max_nodes;
+    int32_t min_nodes;
+    int32_t max_nodes;
 };
 
 class RequestTable {
@@ -34,23 +45,15 @@ class RequestTable {
 
     struct Answer {
         bool known = false;
+        int64_t tasks = 0;                            // that are asked for
+        int64_t features = 0;                         // the number of the constraint
         std::vector<RequestAlternative> alternatives; // none: such jobs cannot run
     };
     Answer &answer(int64_t number) { return answers_[static_cast<size_t>(number)]; }
     size_t size() const { return answers_.size(); }
 
   private:
-    struct Hash {
-        size_t operator()(const std::vector<int64_t> &words) const {
-            uint64_t hash = 0x9e3779b97f4a7c15ULL;
-            for (const int64_t word : words) {
-                hash = (hash ^ static_cast<uint64_t>(word)) * 0xff51afd7ed558ccdULL;
-                hash ^= hash >> 32;
-            }
-            return hash;
-        }
-    };
-    std::unordered_map<std::vector<int64_t>, int64_t, Hash> numbers_;
+    std::unordered_map<std::vector<int64_t>, int64_t, HashWords> numbers_;
     std::vector<Answer> answers_;
 };
 
@@ -61,17 +64,17 @@ struct LoweredRows {
     std::vector<int64_t> refused;   // rows that cannot run
     std::vector<int64_t> asked;     // the others; what follows is of them
     std::vector<int64_t> indptr{0}; // into the columns of alternatives
-    std::vector<int64_t> class_;    // of this cycle: numbered as the rows come upon them
+    std::vector<int32_t> class_;    // of this cycle: numbered as the rows come upon them
     std::vector<int64_t> partition;
     std::vector<int64_t> time_limit_s;
-    std::vector<int64_t> min_nodes;
-    std::vector<int64_t> max_nodes;
+    std::vector<int32_t> min_nodes;
+    std::vector<int32_t> max_nodes;
     std::vector<int64_t> classes; // of the cycle's, those of the table
 
     void add(int64_t row, const std::vector<RequestAlternative> &alternatives);
 
   private:
-    std::vector<int64_t> local_; // by class of the table; -1: nobody came upon it
+    std::vector<int32_t> local_; // by class of the table; -1: nobody came upon it
 };
 
 } // namespace bridge

@@ -8,12 +8,17 @@
 #include <vector>
 
 #include "common/buffer.hpp"
+#include "common/columns.hpp"
 #include "single_pass/node_problem.hpp"
 
 namespace bridge {
 
-// As given. Meanings and types stand in _core.pyi, at plan_nodes.
-struct NodeHandles {
+// Large enough for a node's bytes in MiB, small enough for fixed-point shares of it.
+constexpr int64_t MOST_AMOUNT = int64_t{1} << 40;
+
+// What does not depend on the jobs to be planned, as given. Meanings and types stand in _core.pyi,
+// at plan_nodes.
+struct WorldHandles {
     int64_t now;
     int64_t depth;
     int64_t select;
@@ -31,6 +36,10 @@ struct NodeHandles {
     nanobind::handle blackout_end;
     nanobind::handle blackout_nodes;
     nanobind::handle counter_capacity;
+};
+
+struct NodeHandles {
+    WorldHandles world;
     nanobind::handle job_counter;
     nanobind::handle alt_indptr;
     nanobind::handle alt_class;
@@ -50,7 +59,31 @@ struct NodeHandles {
     nanobind::handle beside_depth;
 };
 
-// Checks every column; refuses with a ValueError that names the argument.
+// Checks every column that the jobs leave alone; refuses with a ValueError that names the argument.
+class NodeWorld {
+  public:
+    // Writes its part of `problem`: views of the columns, which must outlive it. `gather`: columns
+    // that are not contiguous are copied, and the copies live as long as this.
+    NodeWorld(const WorldHandles &given, NodeProblem &problem, bool gather = false);
+
+  private:
+    Column<int64_t> capacities_;
+    Column<int32_t> ranks_;
+    Column<int64_t> counter_capacities_;
+    Column<int64_t> run_ends_;
+    Column<int32_t> run_nodes_;
+    Column<int64_t> run_offsets_;
+    Column<int64_t> run_uses_;
+    Column<bool> run_whole_;
+    Column<int64_t> run_counters_;
+    Column<uint64_t> classes_;
+    Column<int32_t> closed_classes_;
+    Column<int64_t> closed_from_;
+    Column<int64_t> closed_to_;
+    Column<uint64_t> closed_nodes_;
+};
+
+// Checks every column.
 class NodeArguments {
   public:
     explicit NodeArguments(const NodeHandles &given);
@@ -59,7 +92,8 @@ class NodeArguments {
     const NodeProblem &problem() const { return problem_; }
 
   private:
-    NodeProblem problem_;
+    NodeProblem problem_{};
+    NodeWorld world_;
     std::vector<int64_t> any_time_;
     Buffer<bool> within_depth_;
 };

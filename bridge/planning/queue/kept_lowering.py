@@ -33,15 +33,14 @@ class KeptLowering:
     """The requests of one machine that have been lowered so far.
 
     Attributes:
+        table: numbers requests, and keeps the reasons why such jobs wait.
         refused: number of a request to why no such job can run.
-        waits: why a job waits: request, alternative, the kernel's verdict, and nodes that fit now.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._nodes, self._partitions = snapshot.nodes, snapshot.partitions
-        self._table = RequestTable()
+        self.table = RequestTable()
         self.refused: dict[int, Reason] = {}
-        self.waits: dict[tuple[int, int, int, int], Reason] = {}
         self._class_of: dict[bytes, int] = {}
         self._masks: list[NDArray[np.bool_]] = []
         self._packed: dict[tuple[int, ...], NDArray[np.uint64]] = {}
@@ -66,7 +65,7 @@ class KeptLowering:
                 for one in answer
             ]  # fmt: skip
 
-        return self._table.lower(snapshot.jobs, rows, find)
+        return self.table.lower(snapshot.jobs, rows, find)
 
     def _class(self, nodes: NDArray[np.bool_]) -> int:
         key = nodes.tobytes()
@@ -102,7 +101,7 @@ class KeptLowering:
     @property
     def full(self) -> bool:
         """Whether too much is kept."""
-        return max(len(self._table), len(self.waits), len(self._masks)) > _MOST_KEPT
+        return max(len(self.table), self.table.n_reasons, len(self._masks)) > _MOST_KEPT
 
 
 def _alike(one: NodeTable, other: NodeTable) -> bool:

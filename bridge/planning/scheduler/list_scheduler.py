@@ -5,6 +5,7 @@
     schedule = scheduler.schedule()                 # in the stage order
     schedule = scheduler.schedule(other)            # in any other, from nothing
     plan = scheduler.plan("search")               # what came of the last one, with reasons
+    scheduler.decode()                            # the plan alone, in the stage order
 
 Words
     position    of a row among those that can be planned, 0 to `len(scheduler) - 1`, in the stage
@@ -138,15 +139,28 @@ class ListScheduler:
             depth: how many rows may hold a planned start later than now. Rows behind them start
                 now or are UNPLANNED. None: all.
         """
-        if np.count_nonzero(self._fixed):
-            order = np.arange(len(self)) if order is None else order
-            fixed = self._fixed[order]
-            order = np.concatenate((order[fixed], order[~fixed]))
+        order = self._fixed_first(order)
         if self._booking is None:
             start, alternative = self._nodes_plan.solve(order, depth)
         else:
             start, alternative = self._book(order, depth)
         return Schedule(self.rows, start, alternative)
+
+    def decode(self, *, depth: int | None = None) -> None:
+        """Plans all rows in the stage order, for those who want nothing but `plan`."""
+        order = self._fixed_first(None)
+        if self._booking is None:
+            self._nodes_plan.decode(order, depth)
+        else:
+            self._book(order, depth)
+
+    def _fixed_first(self, order: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
+        """The same order, but for rule 2."""
+        if not np.count_nonzero(self._fixed):
+            return order
+        order = np.arange(len(self)) if order is None else order
+        fixed = self._fixed[order]
+        return np.concatenate((order[fixed], order[~fixed]))
 
     def columns(self, order: NDArray[np.int64]) -> dict[str, Any]:
         """The arguments of `plan_nodes` for some positions in this order, for kernels like it.

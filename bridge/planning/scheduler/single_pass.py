@@ -25,10 +25,6 @@ from bridge.units import NEVER, UNPLANNED
 _JUDGED_ALONE = (Blocked.NEVER_NODES, Blocked.NEVER_SIZE, Blocked.NEVER_COUNTER, Blocked.TOO_LATE)
 
 _NO_CLASS, _NO_INSTANT = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int64)
-_TOLD_BY_REQUEST = (
-    Blocked.NEVER_FREED, Blocked.NOT_BEFORE, Blocked.NODES_BUSY, Blocked.PLANNED_START,
-)  # fmt: skip
-"""Verdicts whose words depend on nothing else, for jobs that name no nodes and want no licence."""
 
 
 class NodesPlan:
@@ -51,17 +47,34 @@ class NodesPlan:
         Returns:
             (n_asked,) starts, and which of the row's own alternatives (-1: none), by position.
         """
-        self._order = order
-        columns = self.columns(order)
-        if depth is not None:
-            columns["depth"] = depth
-        self._found = plan_nodes(**columns)
-        start, alternative = self._found.start, self._found.alternative.copy()
+        self.decode(order, depth)
+        found = self._found
+        assert found is not None
+        start, alternative = found.start, found.alternative.copy()
         if order is not None:
             start, alternative = np.empty_like(start), np.empty_like(alternative)
-            start[order], alternative[order] = self._found.start, self._found.alternative
+            start[order], alternative[order] = found.start, found.alternative
         alternative[(start == NEVER) | (start == UNPLANNED)] = -1
         return start, alternative
+
+    def decode(self, order: NDArray[np.int64] | None, depth: int | None) -> None:
+        """The same, for those who want the plan alone."""
+        self._order = order
+        rows, lowered = self._rows, self._rows.lowered
+        most = UNLIMITED if depth is None else depth
+        if order is not None or lowered is None or not rows.plain:
+            self._found = plan_nodes(**{**self.columns(order), "depth": most})
+            return
+        assert rows.kept is not None
+        class_nodes = rows.kept.class_nodes(lowered.classes)
+        self._found = lowered.plan(
+            snapshot=rows.snapshot,
+            depth=most,
+            select=int(self._preference.selection),
+            rank=self._preference.rank,
+            class_nodes=class_nodes,
+            blackouts=_none_closed(class_nodes.shape[1]),
+        )
 
     def plan(self, policy: str) -> Plan:
         """The plan that came of `solve`, with reasons."""
@@ -87,13 +100,7 @@ class NodesPlan:
 
         None: for all, as they stand there.
         """
-        lowered = self._rows.lowered
-        if order is None and lowered is not None and self._rows.plain:
-            required = np.full(len(self._rows.asked), -1, dtype=np.int32)
-            none = _no_sets(-(-len(self._rows.snapshot.nodes) // 64))
-            jobs = {**lowered.columns(), "required": required, "required_nodes": none}
-        else:
-            jobs = {**self._jobs(order), "required_nodes": self._required[1]}
+        jobs = {**self._jobs(order), "required_nodes": self._required[1]}
         return {**self._world, **jobs, "depth": UNLIMITED}
 
     @cached_property
@@ -171,27 +178,13 @@ class NodesPlan:
     def _explain_plain(self, found: NodePlan) -> None:
         """The same, where most of what a row waits for is told by its request and the verdict."""
         rows = self._rows
-        kept, lowered = rows.kept, rows.lowered
-        assert kept is not None
-        assert lowered is not None
-        asked = rows.asked if self._order is None else rows.asked[self._order]
-        columns = lowered.number[asked], found.alternative, found.blocked_by, found.fit_now
-        keys = list(zip(*(column.tolist() for column in columns), strict=True))
-        told = list(map(kept.waits.get, keys))
-        for n, key in enumerate(keys):
-            if told[n] is None and key[2]:  # it does not start now
-                one = n if self._order is None else int(self._order[n])
-                told[n] = reason = self._verdict(one, *key)
-                if key[2] in _TOLD_BY_REQUEST:
-                    kept.waits[key] = reason
-        for row, words in zip(asked.tolist(), told, strict=True):
-            rows.reasons[row] = words
+        assert rows.kept is not None
+        assert rows.lowered is not None
+        rows.kept.table.tell(rows.lowered, found, self._order, rows.reasons, self._verdict)
 
-    def _verdict(self, one: int, number: int, alternative: int, code: int, fit_now: int) -> Reason:
-        """Why one of the asked rows waits, in words."""
-        del number
+    def _verdict(self, one: int, at: int, code: int, fit_now: int) -> Reason:
+        """Why one of the asked rows waits, in words; `at`: the alternative that was judged."""
         rows, alternatives = self._rows, self._rows.alternatives
-        at = alternatives.indptr[one] + max(alternative, 0)
         return self._explainer.blocked(
             int(rows.job[rows.asked[one]]),
             partition=int(alternatives.partition[at]),
@@ -253,6 +246,7 @@ def _no_sets(n_words: int) -> NDArray[np.uint64]:
     return np.zeros((0, n_words), dtype=np.uint64)
 
 
+@cache
 def _none_closed(
     n_words: int,
 ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64]]:

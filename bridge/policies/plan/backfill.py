@@ -69,5 +69,5 @@ class Backfill(QueuePlanner):
     ) -> Planned:
         """Greedily: nothing to remember, nothing left to chance."""
         scheduler = self.list_scheduler(snapshot, order, preference, context)
-        scheduler.schedule(depth=self.depth)
+        scheduler.decode(depth=self.depth)
         return Planned(scheduler.plan(self.name))
