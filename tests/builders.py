@@ -12,7 +12,7 @@ from bridge.model.plan import Plan
 from bridge.model.snapshot import Partition, Reservation, Snapshot
 from bridge.planning.requests.chunk_groups import ClusterWords, chunk_columns, lower_chunks
 from bridge.planning.requests.chunks import parse_request
-from bridge.planning.requests.slurm_request import slurm_request
+from bridge.slurm.request import slurm_request
 
 RESOURCES = ("cpus", "mem_mib", "gpu")
 

@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.dialect import dialect_of
 from bridge.model.limits import ARRAY_JOBS, JOBS, TIME, Access, ConsumerKind, Validity
 from bridge.model.node import CPUS, MEMORY_MIB
 from bridge.model.plan import Plan
@@ -157,7 +158,7 @@ class Counted:
         np.add.at(found[:, :n_resources], holder, running.use)
         found[:, n_resources:-2] = running.licences
         found[:, -2] = 1
-        found[:, -1] = ["_" in name for name in running.id]
+        found[:, -1] = dialect_of(self.snapshot).are_array_tasks(running.id.tolist())
         found[running.releasing, -2:] = 0
         return found
 

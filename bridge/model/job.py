@@ -127,7 +127,8 @@ class JobTable:
         max_tasks_per_node: int64; 0: no bound.
         exclusive: bool: whole nodes.
         width_rule: int8 `WidthRule`.
-        features: object (str): Slurm's constraint expression; empty: none.
+        features: object (str): feature expression (`bridge.planning.requests.features`); empty:
+            no constraint.
         required, excluded: object (tuple of int): node indexes that must, must not be used.
         licences: (n_jobs, L) int64.
         reservation: int64 index into `Snapshot.reservations`; -1: none.

@@ -175,7 +175,7 @@ class NodeSet:
 
     Attributes:
         names: one of these; empty: any.
-        features: Slurm's constraint expression; empty: any.
+        features: a feature expression (`bridge.planning.requests.features`); empty: any.
         having: a resource of which the node has at least one; empty: any.
     """
 

@@ -65,6 +65,7 @@ class Snapshot:
         licence_total: (L,) int64 that this cluster's jobs may use in all.
         ended: jobs that ended since the last snapshot.
         topology: the switches above the nodes; None: nothing is known of them.
+        dialect: name of the controller's dialect (`bridge.dialect`); empty: the default one.
     """
 
     now_s: int
@@ -79,3 +80,4 @@ class Snapshot:
     licence_total: NDArray[np.int64]
     ended: EndedTable = NONE_ENDED
     topology: Topology | None = None
+    dialect: str = ""

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.dialect import dialect_of
 from bridge.errors import SnapshotError
 from bridge.model.job import Hold, WidthRule
 from bridge.model.node import CPUS, MEMORY_MIB, NodeTable
 from bridge.model.resources import LoweredChunks
 from bridge.model.snapshot import Snapshot
 from bridge.planning.requests.chunks import format_request
-from bridge.planning.requests.slurm_request import slurm_request
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.hostlist import NodeIndex
 
@@ -91,7 +91,7 @@ class Messages:
     def _chunks(self, snapshot: Snapshot, row: int, lowered: LoweredChunks) -> pb.Request:
         jobs, reservation = snapshot.jobs, int(snapshot.jobs.reservation[row])
         generic = frozenset(snapshot.resources[MEMORY_MIB + 1 :])
-        held = slurm_request(lowered.request, generic)
+        held = dialect_of(snapshot).controller_request(lowered.request, generic)
         return pb.Request(
             partitions=[snapshot.partitions[at].name for at in jobs.partitions[row]],
             min_nodes=held.min_nodes,
@@ -132,7 +132,7 @@ class Messages:
                 or (memory_per_cpu and per_node[MEMORY_MIB])
             ):
                 raise SnapshotError(
-                    f"jobs[{jobs.id[row]}]", "asks for what no options of Slurm can say"
+                    f"jobs[{jobs.id[row]}]", "asks for more than the wire can state"
                 )
         reservation = int(jobs.reservation[row])
         rule = WidthRule(int(jobs.width_rule[row]))

@@ -24,6 +24,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from bridge.dialect import dialect_named
 from bridge.model.job import EndedTable, Ending
 from bridge.model.layers import Layers
 from bridge.model.learnt import Learning, Learnt
@@ -219,7 +220,7 @@ class Counted(ABC):
                 self.jobs.time_limit_s[rows],
                 np.full(len(rows), Ending.COMPLETED, dtype=np.int8),
             )
-            take_ended(ended, self._learnt, self._predictor)
+            take_ended(ended, self._learnt, self._predictor, dialect_named(""))
             self._ended = []
         for one in self._fresh:
             if one.job in self.running:

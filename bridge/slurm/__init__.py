@@ -1,2 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slurm's own files and words, read into the model's."""
+"""What the service knows of Slurm: the dialect, requests as Slurm holds them, topology.conf.
+
+Imports planning's grammar of chunks and what is below it. Start with `dialect.py`, the port for
+everything below `rpc/`; the plugins in C are in `bridge/shim`.
+"""

@@ -29,6 +29,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.dialect import dialect_named
 from bridge.measures import StartAccuracy, start_accuracy
 
 OPEN_S: Final = 10
@@ -166,6 +167,7 @@ class Happened:
         waiting: all waiting jobs, if the report was a whole one; who is not there is gone.
         starting: jobs that the plan starts now.
         promised: job id to what was announced.
+        dialect: of the controller (`bridge.dialect`).
     """
 
     now_s: int
@@ -174,6 +176,7 @@ class Happened:
     waiting: Iterable[str] | None = None
     starting: Collection[str] = ()
     promised: Mapping[str, Announced] = field(default_factory=dict)
+    dialect: str = ""
 
 
 class Record(NamedTuple):
@@ -236,8 +239,10 @@ class Waiting:
         """Follows one report and its plan. O(jobs named in it)."""
         changes = Changes()
         shared: dict[str, Promise | None] = {}
+        dialect = dialect_named(event.dialect)
         for began in event.started:
-            changes.started.append(self._start(began, shared, changes))
+            array = dialect.array_of(began.job_id)
+            changes.started.append(self._start(began, array, shared, changes))
         gone = dict.fromkeys(job_id for job_id in event.gone if job_id in self._row)
         if event.waiting is not None:
             still = set(event.waiting)
@@ -256,15 +261,17 @@ class Waiting:
         self._announce(event, changes)
         return changes
 
-    def _start(self, began: Began, shared: dict[str, Promise | None], changes: Changes) -> Record:
+    def _start(
+        self, began: Began, array: str, shared: dict[str, Promise | None], changes: Changes
+    ) -> Record:
         job_id, start_s, partition = began
         promise: Promise | None = None
         if job_id in self._row:
             promise = self._drop(job_id, changes)
             if promise.first_said_s > start_s:
                 promise = None
-        elif (head := job_id.partition("_")[0]) != job_id:
-            promise = self._of_head(head, start_s, shared, changes)
+        elif array != job_id:
+            promise = self._of_head(array, start_s, shared, changes)
         return Record(job_id, start_s, partition, promise)
 
     def _of_head(

@@ -301,7 +301,7 @@ def test_what_slurm_cannot_say_is_refused(home, tmp_path):
     with (
         a_service(home),
         RemoteDecider(controller_of(home)) as remote,
-        pytest.raises(SnapshotError, match="no options of Slurm can say"),
+        pytest.raises(SnapshotError, match="more than the wire can state"),
     ):
         remote.decide(snapshot)
 

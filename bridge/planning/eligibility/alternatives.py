@@ -39,6 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.core import pack_nodes
+from bridge.dialect import dialect_of
 from bridge.errors import RequestError
 from bridge.model.job import Hold, WidthRule
 from bridge.model.reasons import Reason, ReasonCode
@@ -140,28 +141,31 @@ class Eligibility:
                 found.extend(outcome)
         if found:
             return tuple(found)
-        return refusal or Reason(ReasonCode.BAD_REQUEST, "names no partition of this cluster")
+        word = dialect_of(self._snapshot).words.partition
+        return refusal or Reason(ReasonCode.BAD_REQUEST, f"names no {word} of this cluster")
 
     def _in(
         self, row: int, index: int, matching: list[NDArray[np.bool_]]
     ) -> list[Alternative] | Reason:
         """Alternatives within one partition, or why it has none."""
         snapshot, jobs = self._snapshot, self._snapshot.jobs
-        part = snapshot.partitions[index]
+        part, words = snapshot.partitions[index], dialect_of(snapshot).words
         limit_s = int(jobs.time_limit_s[row])
         width = _width(part, int(jobs.min_nodes[row]), int(jobs.max_nodes[row]))
         if not part.up:
-            return Reason(ReasonCode.PARTITION, f"partition {part.name} is down")
+            return Reason(ReasonCode.PARTITION, f"{words.partition} {part.name} is down")
         length_s = limit_s or part.default_time_s or part.max_time_s or UNLIMITED_S
         asked_s = int(jobs.least_time_s[row])
         least_s = min(asked_s, length_s) if asked_s > 0 else length_s
         if part.max_time_s and least_s > part.max_time_s:
-            text = f"time limit exceeds that of partition {part.name}"
+            text = f"time limit exceeds that of {words.partition} {part.name}"
             if not limit_s:
-                text = f"default {text}: state one (--time)"
+                text = f"default {text}: state one ({words.time_option})"
             return Reason(ReasonCode.PARTITION, text)
         if width is None:
-            return Reason(ReasonCode.PARTITION, f"node count is outside partition {part.name}'s")
+            return Reason(
+                ReasonCode.PARTITION, f"node count is outside {words.partition} {part.name}'s"
+            )
         rule = WidthRule(int(jobs.width_rule[row]))
         most = min(width[1], max(width[0], len(snapshot.nodes)))
         if rule and not any(rule.allows(n) for n in range(width[0], most + 1)):

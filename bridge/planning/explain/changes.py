@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user could change about a waiting job, as rows of a queue and as options of sbatch.
+"""What a user could change about a waiting job, as rows of a queue and as submit options.
 
 Words
     size        what of a job can be less: its nodes, its tasks, or the chunks of its most frequent
@@ -21,16 +21,15 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.dialect import Dialect, RequestChange, dialect_of
 from bridge.errors import RequestError
 from bridge.model.job import JobTable, WidthRule
 from bridge.model.node import CPUS, MEMORY_MIB
 from bridge.model.resources import ChunkRequest, LoweredChunks
 from bridge.model.snapshot import Snapshot
 from bridge.planning.requests.chunk_groups import chunk_columns
-from bridge.planning.requests.chunks import format_place, format_request
-from bridge.planning.requests.slurm_request import slurm_request
 from bridge.planning.site_rules.freepools import Closure
-from bridge.units import DAY_S, format_duration
+from bridge.units import format_duration
 
 MOST_SIZES = 1024
 """Sizes that are looked at; of more, evenly spread ones."""
@@ -60,7 +59,7 @@ class Change:
         size: the new one; 0: as it is.
         size_kind: what `size` counts.
         partition: index into `Snapshot.partitions`; -1: as it is.
-        options: of sbatch.
+        options: of the submit command.
         text: for people, without the start.
         free_pools: that would have to let it in; empty: no pool is in its way.
     """
@@ -108,7 +107,7 @@ class Variants:
         self.partitions = [
             at for at, part in enumerate(snapshot.partitions) if part.up and at not in named
         ][:MOST_PARTITIONS]
-        self.sizes = _sizes(snapshot.jobs, row, snapshot.resources)
+        self.sizes = _sizes(snapshot, row)
         self._first = len(snapshot.jobs)
         self._first_size = self._first + 1 + len(self.partitions)
         self._count = 1 + len(self.partitions) + len(self.sizes.values)
@@ -147,10 +146,12 @@ class Variants:
         return JobTable(**columns)
 
 
-def _sizes(jobs: JobTable, row: int, resources: tuple[str, ...]) -> Sizes:
+def _sizes(snapshot: Snapshot, row: int) -> Sizes:
+    jobs = snapshot.jobs
     asked = jobs.chunks[row]
     if asked is not None:
-        return _fewer_chunks(asked, frozenset(resources[MEMORY_MIB + 1 :]))
+        generic = frozenset(snapshot.resources[MEMORY_MIB + 1 :])
+        return _fewer_chunks(asked, generic, dialect_of(snapshot))
     named = len(jobs.required[row])
     least, most, tasks = (
         int(column[row]) for column in (jobs.min_nodes, jobs.max_nodes, jobs.tasks)
@@ -170,14 +171,14 @@ def _sizes(jobs: JobTable, row: int, resources: tuple[str, ...]) -> Sizes:
     return Sizes(SizeKind.NODES, least, values, columns)
 
 
-def _fewer_chunks(asked: LoweredChunks, generic: frozenset[str]) -> Sizes:
+def _fewer_chunks(asked: LoweredChunks, generic: frozenset[str], dialect: Dialect) -> Sizes:
     own = max(kind.count for kind in asked.request.kinds)
     sizes = _spread(1, own, MOST_CHUNK_SIZES).tolist()
     possible = {
         size: fewer
         for size in sizes
         for fewer in [fewer_chunks(asked, size)]
-        if _slurm_takes(fewer.request, generic)
+        if _can_hold(dialect, fewer.request, generic)
     }
     values, fewer = np.array(list(possible), dtype=np.int64), list(possible.values())
     columns: dict[str, list[object]] = {"chunks": list(fewer)}
@@ -197,9 +198,9 @@ def fewer_chunks(asked: LoweredChunks, size: int) -> LoweredChunks:
     return dataclasses.replace(asked, request=dataclasses.replace(asked.request, chunks=kinds))
 
 
-def _slurm_takes(request: ChunkRequest, generic: frozenset[str]) -> bool:
+def _can_hold(dialect: Dialect, request: ChunkRequest, generic: frozenset[str]) -> bool:
     try:
-        slurm_request(request, generic)
+        dialect.controller_request(request, generic)
     except RequestError:
         return False
     return True
@@ -241,13 +242,12 @@ def describe(
         size: new; 0: as it is.
         partition: new; -1: as it is.
     """
-    options, words = [], []
+    dialect, words = dialect_of(snapshot), []
+    asked = RequestChange(time_limit_s=time_limit_s)
     if partition >= 0:
-        name = snapshot.partitions[partition].name
-        options.append(f"-p {name}")
-        words.append(f"in partition {name}, if you may use it")
+        asked = dataclasses.replace(asked, partition=snapshot.partitions[partition].name)
+        words.append(f"in {dialect.words.partition} {asked.partition}, if you may use it")
     if time_limit_s:
-        options.append(f"--time={slurm_time(time_limit_s)}")
         words.append(
             f"with a time limit of {format_duration(time_limit_s)} "
             f"in place of {format_duration(before_s)}"
@@ -255,12 +255,10 @@ def describe(
     kind = None
     if size and sizes is not None:
         kind = sizes.kind
-        option, text = _smaller(snapshot.jobs, row, sizes, size)
-        options.append(option)
+        asked, text = _smaller(asked, snapshot.jobs, row, sizes, size)
         words.append(text)
-    return Change(
-        start_s, time_limit_s, size, kind, partition, " ".join(options), " and ".join(words)
-    )
+    options = dialect.submit_options(asked)
+    return Change(start_s, time_limit_s, size, kind, partition, options, " and ".join(words))
 
 
 def let_in(start_s: int, closures: Sequence[Closure]) -> Change:
@@ -271,37 +269,27 @@ def let_in(start_s: int, closures: Sequence[Closure]) -> Change:
     return Change(start_s, 0, 0, None, -1, "", text, names)
 
 
-def _smaller(jobs: JobTable, row: int, sizes: Sizes, size: int) -> tuple[str, str]:
-    """Option and words of a smaller size."""
+def _smaller(
+    asked: RequestChange, jobs: JobTable, row: int, sizes: Sizes, size: int
+) -> tuple[RequestChange, str]:
+    """Adds a smaller size to a change, and puts it into words."""
     if sizes.kind is SizeKind.CHUNKS:
         request = fewer_chunks(jobs.chunks[row], size).request
-        place = format_place(request.place)
-        bare = dataclasses.replace(request, place=type(request.place)())
-        option = f"--chunks={format_request(bare).removeprefix('select=')}"
-        return option + (f" --place={place}" if place else ""), _fewer(size, sizes.own, "chunk")
+        return dataclasses.replace(asked, chunks=request), _fewer(size, sizes.own, "chunk")
     if sizes.kind is SizeKind.TASKS:
         cpus = int(jobs.per_task[row][CPUS])
         if cpus <= 1:
-            return f"-n {size}", _fewer(size, sizes.own, "task")
-        # What is counted may be several tasks that share cores: CPUs say it either way.
+            return dataclasses.replace(asked, tasks=size), _fewer(size, sizes.own, "task")
+        # One unit may be several tasks that share cores; the number of CPUs is right either way.
         return (
-            f"-n for {size * cpus} CPUs",
+            dataclasses.replace(asked, tasks=size, cpus=size * cpus),
             f"with tasks for {size * cpus} CPUs in place of {sizes.own * cpus}",
         )
-    most, rule = int(jobs.max_nodes[row]), int(jobs.width_rule[row])
-    span = f"{size}-{most}" if most > sizes.own else f"{size}"
-    option = f"--malleable={size}-{max(most, size)}" if rule else f"-N {span}"
-    return option, _fewer(size, sizes.own, "node") + " and the tasks of as many"
+    most, rule = int(jobs.max_nodes[row]), bool(jobs.width_rule[row])
+    most = most if most > sizes.own or (rule and most > size) else size
+    changed = dataclasses.replace(asked, nodes=(size, most), malleable=rule)
+    return changed, _fewer(size, sizes.own, "node") + " and the tasks of as many"
 
 
 def _fewer(size: int, own: int, what: str) -> str:
     return f"with {size} {what}{'s' if size != 1 else ''} in place of {own}"
-
-
-def slurm_time(duration_s: int) -> str:
-    """Writes a duration as Slurm's --time takes it: `2:00:00`, `1-12:30:00`."""
-    days, rest = divmod(duration_s, DAY_S)
-    hours, minutes, seconds = rest // 3600, rest % 3600 // 60, rest % 60
-    if days:
-        return f"{days}-{hours:02}:{minutes:02}:{seconds:02}"
-    return f"{hours}:{minutes:02}:{seconds:02}"

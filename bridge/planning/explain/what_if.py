@@ -34,6 +34,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.dialect import dialect_of
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
 from bridge.planning.explain.changes import Change, describe, let_in
@@ -43,8 +44,6 @@ from bridge.planning.queue.rows import plannable
 from bridge.planning.scheduler.conditions import Conditions
 
 MOST_CHANGES = 5
-STEP_S = 60
-"""Time limits are told in Slurm's own steps."""
 
 
 def can_change(snapshot: Snapshot, plan: Plan, row: int) -> bool:
@@ -59,7 +58,7 @@ def what_if(
     row: int,
     conditions: Conditions | None = None,
     *,
-    step_s: int = STEP_S,
+    step_s: int | None = None,
 ) -> tuple[Change, ...]:
     """Looks for the nearest changes that let a job start earlier.
 
@@ -68,7 +67,7 @@ def what_if(
         plan: made for it.
         row: of the plan; for an array that of its earliest task.
         conditions: that the plan is held to; None: nodes and licences only.
-        step_s: of time limits.
+        step_s: new time limits are multiples of this; None: as users state them.
 
     Returns:
         At most `MOST_CHANGES`, best first, and FreePools; empty: none helps, or none is looked for.
@@ -76,6 +75,7 @@ def what_if(
     if not can_change(snapshot, plan, row):
         return ()
     snapshot = as_planned(snapshot, plan)
+    step_s = step_s or dialect_of(snapshot).words.time_step_s
     search = VariantSearch(snapshot, plan, int(plan.job[row]), conditions or Conditions())
     below_s = search.present_s(int(plan.start_s[row]))
     changes = _single(search, below_s, step_s) or _pairs(search, below_s, step_s)

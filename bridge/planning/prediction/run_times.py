@@ -25,6 +25,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.dialect import Dialect, dialect_of
 from bridge.errors import ConfigError
 from bridge.model.job import EndedTable, Ending, Hold
 from bridge.model.learnt import Learning
@@ -124,7 +125,7 @@ def extended(
 
 def _predict(snapshot: Snapshot, learnt: Learning, expectation: Expectation) -> Prediction | None:
     """One cycle of a predictor: judges and learns from what ended, follows what runs, expects."""
-    take_ended(snapshot.ended, learnt, expectation)
+    take_ended(snapshot.ended, learnt, expectation, dialect_of(snapshot))
     predicted_s = _follow(snapshot, learnt, expectation)
     running = snapshot.running
     elapsed_s = np.maximum(snapshot.now_s - running.start_s, 0)
@@ -149,8 +150,10 @@ def _predict(snapshot: Snapshot, learnt: Learning, expectation: Expectation) -> 
     return Prediction(expectation.name, run_s, end_s)
 
 
-def take_ended(ended: EndedTable, learnt: Learning, expectation: Expectation) -> None:
-    """Judges what was predicted of jobs that ended, then learns from them."""
+def take_ended(
+    ended: EndedTable, learnt: Learning, expectation: Expectation, dialect: Dialect
+) -> None:
+    """Compares predictions with the run times of ended jobs, then learns from these."""
     if not len(ended):
         return
     ids, run_s = ended.id.tolist(), (ended.end_s - ended.start_s).tolist()
@@ -163,7 +166,7 @@ def take_ended(ended: EndedTable, learnt: Learning, expectation: Expectation) ->
         seen, trait = learnt.running.pop(job_id), learnt.traits.pop(job_id)
         if seen is not None and seen[0] == start_s[row]:
             predicted[row] = seen[1]
-        traits[row] = _waited(learnt, job_id) if trait is None else trait
+        traits[row] = _waited(learnt, job_id, dialect) if trait is None else trait
         if traits[row] is None:
             unseen.append(row)
     if unseen:
@@ -197,7 +200,8 @@ def _follow(snapshot: Snapshot, learnt: Learning, expectation: Expectation) -> N
     found = [known.get(job_id) or _NOTHING for job_id in ids]
     fresh = [row for row, seen in enumerate(found) if runs[row] and seen[0] != starts[row]]
     if fresh:
-        traits = [_waited(learnt, ids[row]) for row in fresh]
+        dialect = dialect_of(snapshot)
+        traits = [_waited(learnt, ids[row], dialect) for row in fresh]
         unseen = [row for row, trait in zip(fresh, traits, strict=True) if trait is None]
         others = iter(expectation.running(snapshot, unseen))
         for row, trait in zip(fresh, traits, strict=True):
@@ -213,7 +217,7 @@ def _follow(snapshot: Snapshot, learnt: Learning, expectation: Expectation) -> N
     return np.array([seen[1] for seen in found], dtype=np.int64)
 
 
-def _waited(learnt: Learning, job_id: str) -> Any:
-    """The trait of a job as it waited; a task's is that of its array."""
+def _waited(learnt: Learning, job_id: str, dialect: Dialect) -> Any:
+    """Returns the trait of a job as it waited; a task has that of its array."""
     trait = learnt.waiting.get(job_id)
-    return learnt.waiting.get(job_id.partition("_")[0]) if trait is None else trait
+    return learnt.waiting.get(dialect.array_of(job_id)) if trait is None else trait

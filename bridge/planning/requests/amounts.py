@@ -21,6 +21,7 @@ would let it have a node of 240. Here its own nodes count.
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.dialect import dialect_of
 from bridge.model.limits import COUNTED
 from bridge.model.node import MEMORY_MIB
 from bridge.model.snapshot import Snapshot
@@ -161,6 +162,6 @@ class Amounts:
         n_running = len(running)
         used = np.zeros((n_running, len(self._snapshot.resources)), dtype=np.int64)
         np.add.at(used, np.repeat(np.arange(n_running), np.diff(running.indptr)), running.use)
-        array = np.fromiter(("_" in name for name in running.id), dtype=np.int64, count=n_running)
+        array = dialect_of(self._snapshot).are_array_tasks(running.id.tolist())
         jobs = ~running.releasing
         return np.column_stack((used, running.licences, jobs, array & jobs)).astype(np.int64)

@@ -7,8 +7,8 @@ Rules
     3. A job with tasks has one group: its tasks, free, within its bounds on nodes and on tasks on
        each node. What it needs once on every node is `per_node`.
     4. A chunk's CPUs are rounded up to whole cores where jobs hold whole cores.
-    5. A chunk's memory is what Slurm will hold for it (`bridge.planning.requests.slurm_request`,
-       rule 3): so a plan that fits is a start that Slurm takes.
+    5. A chunk's memory is what the controller will hold for it (`bridge.dialect`), so that the
+       controller accepts a start that fits by the plan.
     6. `group=rack` is one alternative for each feature `rack=...` that any node has; where there
        is none, it is the feature `rack`.
 """
@@ -19,11 +19,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.dialect import dialect_named
 from bridge.errors import RequestError
 from bridge.model.node import CPUS, MEMORY_MIB
-from bridge.model.resources import Arrangement, Chunk, ChunkRequest, LoweredChunks
+from bridge.model.resources import Arrangement, ChunkRequest, LoweredChunks
 from bridge.model.snapshot import Snapshot
-from bridge.planning.requests import slurm_request
 from bridge.planning.requests.chunks import format_request
 
 
@@ -98,6 +98,7 @@ class ClusterWords:
         threads: CPUs to which a chunk is rounded up.
         memory_consumable: memory is shared out; otherwise chunks take none.
         features: all that any node has.
+        dialect: of the controller (`bridge.dialect`).
     """
 
     column: Mapping[str, int]
@@ -105,6 +106,7 @@ class ClusterWords:
     threads: int = 1
     memory_consumable: bool = True
     features: frozenset[str] = frozenset()
+    dialect: str = ""
 
     @property
     def generic(self) -> frozenset[str]:
@@ -125,17 +127,20 @@ def lower_chunks(
     Args:
         request: the chunks.
         cluster: its columns and words.
-        constraint: what Slurm holds as constraint; has what all chunks ask for.
-        memory_per_node_mib: what Slurm was told where the chunks state no memory.
+        constraint: what the controller holds as constraint; has what all chunks ask for.
+        memory_per_node_mib: what the controller holds where the chunks state no memory.
         memory_per_cpu_mib: likewise.
 
     Raises:
-        RequestError: it cannot be had from this cluster, or not from Slurm.
+        RequestError: this cluster does not have it, or the controller cannot hold it.
     """
+    dialect = dialect_named(cluster.dialect)
     kinds, generic = request.kinds, cluster.generic
-    held = slurm_request.slurm_request(request, generic)
+    held = dialect.controller_request(request, generic)
     if held.constraint and constraint != held.constraint:
-        raise _refused(request, f"Slurm has the constraint '{constraint}', not '{held.constraint}'")
+        raise _refused(
+            request, f"the controller has the constraint '{constraint}', not '{held.constraint}'"
+        )
     base = _grouped(request, constraint, cluster.features)
     common = set(held.constraint.split("&"))
     stated = any(kind.mem_mib for kind in kinds)
@@ -147,15 +152,16 @@ def lower_chunks(
         want = [0] * cluster.n_resources
         want[CPUS] = -(-kind.ncpus // cluster.threads) * cluster.threads
         if cluster.memory_consumable:
-            per_cpu = held.memory_per_cpu_mib if stated else memory_per_cpu_mib
-            want[MEMORY_MIB] = want[CPUS] * per_cpu or _own_memory_mib(request, kind)
+            want[MEMORY_MIB] = (
+                dialect.chunk_memory_mib(request, kind, want[CPUS])
+                if stated
+                else want[CPUS] * memory_per_cpu_mib
+            )
         for name, number in kind.amounts:
             if name in generic:
                 want[cluster.column[name]] += number
-            elif name == slurm_request.GPU:
-                raise _refused(request, "asks for GPUs, which no node has")
         wants.append(tuple(want))
-        own = slurm_request.features(kind, generic)
+        own = dialect.chunk_features(request, kind, generic)
         if unknown := sorted(own - cluster.features):
             raise _refused(request, f"no node has the feature or resource '{unknown[0]}'")
         constraints.append(_and(base, sorted(own - common)))
@@ -175,9 +181,10 @@ class ChunkColumns:
 
 
 def chunk_columns(lowered: LoweredChunks) -> ChunkColumns:
-    """Says chunks of one kind in columns; of several kinds, what never is too little.
+    """States chunks of one kind exactly; for several kinds, a conservative upper bound.
 
-    That is each chunk as large as the largest in everything; on one node, their sum.
+    The bound takes each chunk to be as large as the largest in every resource; on one node, their
+    sum.
     """
     request, kinds = lowered.request, lowered.request.kinds
     n_chunks, arrangement = request.n_chunks, request.place.arrangement
@@ -203,20 +210,13 @@ def chunk_columns(lowered: LoweredChunks) -> ChunkColumns:
     )
 
 
-def _own_memory_mib(request: ChunkRequest, kind: Chunk) -> int:
-    """Memory of a chunk where Slurm does not count it by CPUs."""
-    if request.place.arrangement is Arrangement.SCATTER:
-        return slurm_request.node_memory_mib(request, one_node=False)
-    return kind.mem_mib
-
-
 def _grouped(request: ChunkRequest, constraint: str, known: Iterable[str]) -> str:
     """The constraint with the alternatives of `group` (rule 6)."""
     name = request.place.group
     if not name:
         return constraint
     if "|" in constraint or "[" in constraint:
-        raise _refused(request, "group= and alternatives in --constraint cannot be had together")
+        raise _refused(request, "group= and alternatives in the constraint cannot be combined")
     known = frozenset(known)
     family = sorted(feature for feature in known if feature.startswith(f"{name}="))
     if not family and name not in known:

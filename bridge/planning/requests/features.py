@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slurm's constraint expressions over node features: `fast&(a|b)`, `[rack1|rack2]`.
+"""Feature expressions, the form of all constraints on nodes: `fast&(a|b)`, `[rack1|rack2]`.
+
+Jobs, chunks and FreePools state their constraints in this form, whatever the resource manager. The
+grammar is that of Slurm's --constraint without counts, so Slurm's plugin sends constraints as they
+are; the adapter of another resource manager has to translate.
 
 Rules
-    1. `&` and `|` have equal rank and are read from left to right, as Slurm reads them;
-       parentheses group.
+    1. `&` and `|` have equal precedence and associate to the left, as in Slurm; parentheses group.
     2. `[a|b|c]`, as the whole expression, means: all nodes from a, or all from b, or all from c.
        It is expanded to alternatives, one expression each.
-    3. Counts (`rack1*2`) and preferences are not understood and refused with their position.
-    4. Neither reading nor matching nests: an expression may be as deep as it is long.
+    3. Counts (`rack1*2`) and preferences are refused, with their position.
+    4. Neither parsing nor matching recurses, so that nesting is limited by the length alone.
 
 Source: sbatch(1), option --constraint.
 """
@@ -19,7 +22,7 @@ from functools import lru_cache
 from bridge.errors import RequestError
 
 Matches = Callable[[frozenset[str]], bool]
-"""Tells whether a node with these features will do."""
+"""Tells whether a node with these features matches."""
 
 _TOKEN = re.compile(r"\s*([A-Za-z0-9_.:=+/-]+|[&|()])")
 _MAX_LENGTH = 4096
@@ -28,7 +31,7 @@ _MAX_ALTERNATIVES = 64
 
 @lru_cache(maxsize=4096)
 def parse_features(text: str) -> tuple[Matches, ...]:
-    """Reads a constraint expression.
+    """Parses a feature expression.
 
     Returns:
         The alternatives; all nodes of a job must match the same one.
@@ -53,7 +56,7 @@ def parse_features(text: str) -> tuple[Matches, ...]:
 
 
 def _read(text: str, begin: int, end: int) -> Matches:
-    """Reads text[begin:end] into postfix form: features, and operators behind what they join."""
+    """Parses text[begin:end] to postfix form: features, each operator after its operands."""
     reader = _Reader(text)
     at = begin
     while text[at:end].strip():
@@ -67,13 +70,13 @@ def _read(text: str, begin: int, end: int) -> Matches:
 
 
 class _Reader:
-    """Takes the tokens of an expression one after the other."""
+    """Converts the tokens of an expression to postfix form, one at a time."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._postfix: list[str] = []
         self._waiting: list[str] = []  # operators and open parentheses
-        self._wanted = True  # a feature, or a parenthesis that stands for one, comes next
+        self._wanted = True  # an operand is next: a feature or an open parenthesis
 
     def take(self, token: str, at: int) -> None:
         if not self._wanted:
@@ -100,7 +103,7 @@ class _Reader:
             raise RequestError(self._text, at, "unexpected ')'")
 
     def _settle(self) -> None:
-        """Of equal rank: what stands before is joined first."""
+        """Applies the operator before, as all have equal precedence."""
         if self._waiting and self._waiting[-1] != "(":
             self._postfix.append(self._waiting.pop())
 

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.dialect import dialect_of
 from bridge.errors import ConfigError
 from bridge.model.job import JobTable
 from bridge.model.limits import Rules
@@ -33,7 +34,6 @@ from bridge.model.snapshot import Partition, Snapshot
 from bridge.planning.eligibility.alternatives import Eligibility
 from bridge.planning.queue.layouts import layouts
 from bridge.planning.requests.chunk_groups import ClusterWords, chunk_columns, lower_chunks
-from bridge.planning.requests.slurm_request import slurm_request
 from bridge.planning.scheduler.cluster_book import ClusterBook
 from bridge.planning.scheduler.plan_book import book_plan
 from bridge.planning.site_rules.capacity_constraints import Mode, Terms
@@ -264,8 +264,9 @@ def _lowered(snapshot: Snapshot, chunks: ChunkRequest) -> tuple[LoweredChunks, t
         column={name: at for at, name in enumerate(snapshot.resources) if at > MEMORY_MIB},
         n_resources=len(snapshot.resources),
         features=frozenset().union(*snapshot.nodes.features),
+        dialect=snapshot.dialect,
     )
-    held = slurm_request(chunks, cluster.generic)
+    held = dialect_of(snapshot).controller_request(chunks, cluster.generic)
     if held.node and held.node not in snapshot.nodes.names:
         raise ConfigError("reservation", f"there is no node '{held.node}'")
     hosts = (snapshot.nodes.names.index(held.node),) if held.node else ()

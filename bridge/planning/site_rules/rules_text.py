@@ -422,9 +422,7 @@ class NodesSection(_Section):
     names: tuple[str, ...] = Field(
         default=(), max_length=MOST_NODES, description="Node names or hostlists."
     )
-    features: str = Field(
-        default="", max_length=1000, description="Constraint as in sbatch: fast&ib."
-    )
+    features: str = Field(default="", max_length=1000, description="Feature expression: fast&ib.")
     having: Name = Field(default="", description="Resource that the nodes have: gpu.")
 
     @field_validator("names", mode="before")

@@ -321,6 +321,7 @@ class Cycles:
             snapshot.jobs.id if session.whole else None,
             decisions.starting,
             decisions.promised,
+            snapshot.dialect,
         )
 
     def _outcomes_told(self) -> Counter[tuple[str, int]]:

@@ -56,8 +56,7 @@ class Orders:
             self._sent.pop(order.decision.id, None)
         if order.result is None:
             raise ControllerError(
-                "the controller has not said what became of it: "
-                "look with 'scontrol show reservation'"
+                "the controller has not reported the result: look whether the reservation is there"
             )
         return order.result
 

@@ -17,6 +17,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.dialect import dialect_of
 from bridge.model.job import Hold, JobTable
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
@@ -44,7 +45,6 @@ UNKNOWN_CHANGES = "what would let it start earlier could not be found out: see t
 WhatIf = Callable[[Published, int], tuple[Change, ...] | None]
 
 _ADVICE = {
-    ReasonCode.HELD: "release it with 'scontrol release'; but not an administrator's hold",
     ReasonCode.NODES_DOWN: "it starts when they are back; without naming them it may start earlier",
     ReasonCode.LIMIT: "it becomes free to start when other jobs of that user or account end",
     ReasonCode.NEVER: "it can never run as it is: ask for less, or for another partition",
@@ -125,8 +125,8 @@ def explain(
     if row is not None:
         return _explain_running(published, row)
     job = _find(snapshot.jobs.id, job_id)
-    if job is None and "_" in job_id:  # an unstarted task of an array
-        job = _find(snapshot.jobs.id, job_id.partition("_")[0])
+    if job is None:  # an unstarted task of an array
+        job = _find(snapshot.jobs.id, dialect_of(snapshot).array_of(job_id))
     if job is None:
         return None
     rows = np.flatnonzero(published.plan.job == job)
@@ -171,23 +171,24 @@ def _explain_waiting(
     now_s, start_s = snapshot.now_s, int(plan.start_s[row])
     message = planned_job(published, row)
     reason = plan.reasons[row]
+    partition = dialect_of(snapshot).words.partition
     lines: list[str] = []
     if start_s == now_s:
-        lines.append(f"starts now on {message.nodes} in partition {message.partition}")
+        lines.append(f"starts now on {message.nodes} in {partition} {message.partition}")
         return pb.ExplainReply(job=message, lines=lines)
     if start_s not in (NEVER, UNPLANNED):
         lines.append(
             f"expected to start {_when(start_s, now_s)} on {message.nodes} "
-            f"in partition {message.partition}"
+            f"in {partition} {message.partition}"
         )
     chain = BlockingChains(snapshot, plan).of(row)
-    missed = _missed(snapshot.jobs, job, reason)
+    missed = _missed(snapshot, job, reason)
     blockers = []
     if missed or _needs_nodes(reason):
         blockers = _blockers(published, job, row, start_s)
     if reason is not None:
         lines.append(f"does not start now: {reason.text}{_meaning(snapshot.jobs, job, reason)}")
-        if advice := missed or _ADVICE.get(reason.code):
+        if advice := missed or _advice(snapshot, reason):
             lines.append(advice)
     if chain:
         lines.append(chain_sentence(published, chain))
@@ -286,19 +287,26 @@ def _change(snapshot: Snapshot, change: Change) -> pb.Change:
 
 
 def _meaning(jobs: JobTable, job: int, reason: Reason) -> str:
-    """What a word of the controller means that `squeue` shows alone."""
+    """Explains a word of the controller that users see alone."""
     word, hold = jobs.hold_text[job], Hold(int(jobs.hold[job]))
     if hold not in HELD_TEXT or word != reason.text or not word.isalpha():
         return ""
     return f": {HELD_TEXT[hold]}"
 
 
-def _missed(jobs: JobTable, job: int, reason: Reason | None) -> str:
+def _advice(snapshot: Snapshot, reason: Reason) -> str:
+    if reason.code is ReasonCode.HELD:
+        command = dialect_of(snapshot).words.release_command
+        return f"release it with '{command}'; but not an administrator's hold"
+    return _ADVICE.get(reason.code, "")
+
+
+def _missed(snapshot: Snapshot, job: int, reason: Reason | None) -> str:
     """Advice for a job that misses its own fixed start or deadline; empty for others."""
     if reason is None or not reason.text.startswith(MISSED):
         return ""
-    if jobs.fixed[job]:
-        return "give it another time with 'scontrol update JobId=... StartTime=...'"
+    if snapshot.jobs.fixed[job]:
+        return f"give it another time with '{dialect_of(snapshot).words.begin_command}'"
     helps = "a shorter time limit or a later deadline helps"
     return helps if not reason.can_ever_run else f"it still starts if room appears in time; {helps}"
 

@@ -10,11 +10,12 @@ Rules
 import re
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.dialect import ReservationText, dialect_of
 from bridge.errors import ConfigError, ControllerError
 from bridge.model.snapshot import Snapshot
 from bridge.planning.requests.chunks import parse_request
@@ -35,6 +36,7 @@ MOST_SHOWN = 50
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _WHO = re.compile(r"[A-Za-z0-9_.@-]{1,64}")
 _LONGEST_S = 10 * UNLIMITED_S
+_RESERVATION = [column.name for column in fields(ReservationText)]
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,9 @@ def reserve(
         accounts=",".join(request.accounts),
         licences=_licences_text(published.snapshot, asked),
     )
-    reply.command = _command(order)
+    reply.command = dialect_of(published.snapshot).reserve_command(
+        ReservationText(**{column: getattr(order, column) for column in _RESERVATION})
+    )
     if request.dry_run:
         return reply
     _carried_out(controller, scheduler_pb2.Decision(reserve=order), wait_s)
@@ -128,7 +132,7 @@ def _need_feature(controller: Controlling, feature: str) -> None:
     if feature not in controller.features:
         raise ControllerError(
             "the plugin in the controller is older and cannot do that: install the one of this "
-            "version, or use --dry-run and scontrol"
+            "version, or run the command that --dry-run prints"
         )
 
 
@@ -201,7 +205,7 @@ def _licences(snapshot: Snapshot, texts: Sequence[str]) -> NDArray[np.int64]:
 
 
 def _licences_text(snapshot: Snapshot, asked: ReservationRequest) -> str:
-    """As Slurm writes them."""
+    """Writes the licences that are asked for as `matlab:2,ansys:1`."""
     wanted = [] if asked.licences is None else asked.licences.tolist()
     return ",".join(
         f"{name}:{count}" for name, count in zip(snapshot.licences, wanted, strict=True) if count
@@ -217,22 +221,3 @@ def _jobs(published: Published, slot: ReservationSlot) -> list[pb.PlannedJob]:
     running = [running_job(published, row) for row in slot.running[:MOST_SHOWN]]
     planned = [planned_job(published, row) for row in slot.planned[:MOST_SHOWN]]
     return running + planned
-
-
-def _command(order: scheduler_pb2.Reserve) -> str:
-    words = {
-        "ReservationName": order.name,
-        "StartTime": format_instant(order.start_s),
-        "EndTime": format_instant(order.end_s),
-        "Nodes": order.nodes,
-        "PartitionName": order.partition,
-        "Users": order.users,
-        "Accounts": order.accounts,
-        "Licenses": order.licences,
-    }
-    return " ".join(
-        [
-            "scontrol create reservation",
-            *(f"{key}={value}" for key, value in words.items() if value),
-        ]
-    )

@@ -110,7 +110,7 @@ OUTCOME_BUSY: Outcome
 OUTCOME_LIMITED: Outcome
 
 class HelloRequest(_message.Message):
-    __slots__ = ("wire_version", "controller", "epoch", "cluster", "features", "memory_consumable", "whole_cores", "memory_optional")
+    __slots__ = ("wire_version", "controller", "epoch", "cluster", "features", "memory_consumable", "whole_cores", "memory_optional", "dialect")
     WIRE_VERSION_FIELD_NUMBER: _ClassVar[int]
     CONTROLLER_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
@@ -119,6 +119,7 @@ class HelloRequest(_message.Message):
     MEMORY_CONSUMABLE_FIELD_NUMBER: _ClassVar[int]
     WHOLE_CORES_FIELD_NUMBER: _ClassVar[int]
     MEMORY_OPTIONAL_FIELD_NUMBER: _ClassVar[int]
+    DIALECT_FIELD_NUMBER: _ClassVar[int]
     wire_version: int
     controller: str
     epoch: int
@@ -127,7 +128,8 @@ class HelloRequest(_message.Message):
     memory_consumable: bool
     whole_cores: bool
     memory_optional: bool
-    def __init__(self, wire_version: _Optional[int] = ..., controller: _Optional[str] = ..., epoch: _Optional[int] = ..., cluster: _Optional[str] = ..., features: _Optional[_Iterable[str]] = ..., memory_consumable: bool = ..., whole_cores: bool = ..., memory_optional: bool = ...) -> None: ...
+    dialect: str
+    def __init__(self, wire_version: _Optional[int] = ..., controller: _Optional[str] = ..., epoch: _Optional[int] = ..., cluster: _Optional[str] = ..., features: _Optional[_Iterable[str]] = ..., memory_consumable: bool = ..., whole_cores: bool = ..., memory_optional: bool = ..., dialect: _Optional[str] = ...) -> None: ...
 
 class HelloReply(_message.Message):
     __slots__ = ("wire_version", "service", "service_epoch", "features", "policy")

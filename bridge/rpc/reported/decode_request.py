@@ -94,6 +94,7 @@ class TableColumns:
         partition_threads: for each partition, the CPUs to which a node's share is rounded up.
         partition_mixed: for each partition, whether that is too much for some of its nodes.
         features: all that any node has.
+        dialect: of the controller (`bridge.dialect`).
     """
 
     nodes: NodeIndex
@@ -110,6 +111,7 @@ class TableColumns:
     memory_optional: bool = False
     features: frozenset[str] = frozenset()
     unconsumed: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+    dialect: str = ""
 
     def gres(self, items: Iterable[pb.Gres], vector: list[int]) -> str:
         """Adds generic resources to a vector; a typed one also counts as its plain kind.
@@ -332,6 +334,7 @@ def _chunks(request: pb.Request, layout: TableColumns, threads: int) -> LoweredC
         threads=threads,
         memory_consumable=layout.memory_consumable,
         features=layout.features,
+        dialect=layout.dialect,
     )
     try:
         return lower_chunks(

@@ -32,6 +32,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.dialect import DIALECTS
 from bridge.errors import RequestError, SnapshotError, UnsupportedVersion
 from bridge.model.job import NONE_ENDED, EndedTable, Ending, JobTable, RunningTable
 from bridge.model.node import CPUS, MEMORY_MIB
@@ -180,7 +181,7 @@ class Session:
         Raises:
             UnsupportedVersion: the controller speaks another wire.
             StaleSnapshot: another controller is listened to.
-            SnapshotError: the epoch is 0.
+            SnapshotError: the epoch is 0, or the dialect is unknown.
         """
         if hello.wire_version != WIRE_VERSION:
             raise UnsupportedVersion(
@@ -189,6 +190,8 @@ class Session:
             )
         if hello.epoch == 0:
             raise SnapshotError("epoch", "must not be 0")
+        if hello.dialect and hello.dialect not in DIALECTS:
+            raise SnapshotError("dialect", f"is none of {', '.join(sorted(DIALECTS))}")
         self._fence.take(hello.epoch)
         hello = _bounded(hello)
         if hello == self.hello:
@@ -376,6 +379,7 @@ class Session:
             memory_optional=hello.memory_optional,
             features=nodes.features,
             unconsumed=nodes.unconsumed,
+            dialect=hello.dialect,
         )
         self._reservations = read_reservations(
             self._reservation_messages, nodes.index, list(licences), odd
@@ -609,6 +613,7 @@ class Session:
             licence_total=self._licence_total,
             ended=self.ended,
             topology=self._switches(nodes.names),
+            dialect=self.hello.dialect,
         )
         if snapshot.topology is None and not self._warned and jobs.switches.any():
             self._warned = True

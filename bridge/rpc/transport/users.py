@@ -6,6 +6,7 @@ import os
 import pwd
 from collections.abc import Iterable
 
+from bridge.dialect import DIALECTS, dialect_named
 from bridge.errors import ConfigError
 
 
@@ -29,8 +30,9 @@ def user_ids(users: Iterable[str | int], key: str) -> frozenset[int]:
 
 
 def default_controllers() -> frozenset[int]:
-    """Root, the user of this process, and slurm where there is one."""
+    """Returns root, the user of this process, and those that controllers run as on this machine."""
     found = {0, os.geteuid()}
-    with contextlib.suppress(KeyError):
-        found.add(pwd.getpwnam("slurm").pw_uid)
+    for name in DIALECTS:
+        with contextlib.suppress(KeyError):
+            found.add(pwd.getpwnam(dialect_named(name).words.daemon_user).pw_uid)
     return frozenset(found)

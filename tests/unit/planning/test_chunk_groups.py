@@ -10,8 +10,8 @@ from bridge.errors import RequestError
 from bridge.model.resources import Arrangement, Chunk, ChunkRequest, Place
 from bridge.planning.requests.chunk_groups import ClusterWords, chunk_groups, lower_chunks
 from bridge.planning.requests.chunks import parse_request
-from bridge.planning.requests.slurm_request import slurm_request
 from bridge.registry import build, parse_policy
+from bridge.slurm.request import slurm_request
 from tests.builders import a_job, a_node, a_snapshot
 from tests.cycles import Memory, check, run
 

@@ -9,13 +9,14 @@ from bridge.model.job import Hold, WidthRule
 from bridge.model.limits import ConsumerKind, FreePool, Items, Limit, Rules
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.site import Site
-from bridge.planning.explain.changes import SizeKind, Variants, fewer_chunks, slurm_time
+from bridge.planning.explain.changes import SizeKind, Variants, fewer_chunks
 from bridge.planning.explain.variant_search import VariantSearch
 from bridge.planning.explain.what_if import MOST_CHANGES, what_if
 from bridge.planning.requests.chunk_groups import chunk_columns
 from bridge.planning.scheduler.conditions import Conditions
 from bridge.planning.site_rules.lowered_rules import lower, stranded
 from bridge.registry import build, parse_policy
+from bridge.slurm.dialect import slurm_time
 from bridge.units import NEVER, UNPLANNED
 from tests.builders import a_job, a_node, a_partition, a_reservation, a_running_job, a_snapshot
 from tests.cycles import Memory, a_site, check, run

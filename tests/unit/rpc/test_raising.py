@@ -177,5 +177,5 @@ def test_what_no_option_says_is_refused(per_node, per_task):
     snapshot = a_snapshot(jobs=[a_job(nodes=1, max_nodes=3, tasks=3)])()
     snapshot.jobs.per_node[:] = per_node
     snapshot.jobs.per_task[:] = per_task
-    with pytest.raises(SnapshotError, match="no options of Slurm"):
+    with pytest.raises(SnapshotError, match="more than the wire can state"):
         through_the_wire(snapshot)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chunks as an ordinary request that Slurm holds, and what of it Slurm gives on each node.
+"""Chunks as an ordinary request that Slurm can hold.
 
-The plugin on the user's side tells sbatch, srun or salloc these options (bridge/shim/chunks.c is
-the same in C; both are tested with the same table). So Slurm judges and, where the service is
-silent, runs the job without knowing of chunks. When the service starts it, the plugin in slurmctld
+The SPANK plugin sets these options in sbatch, srun or salloc (bridge/shim/chunks_lower.c is the
+same in C; both are tested with the same table). So Slurm validates the job and, if the service is
+silent, runs it without knowing of chunks. When the service starts the job, the plugin in slurmctld
 gives each node exactly the CPUs of the chunks planned there.
 
 Words
-    task        what Slurm counts: so many CPUs that every chunk is some whole tasks.
+    task        Slurm's unit, here of so many CPUs that every chunk is a whole number of tasks.
 
 Rules
     1. CPUs per task: the greatest common divisor of the chunks' CPUs per process (`mpiprocs`,
@@ -27,10 +27,10 @@ Rules
     6. `host` names the one node of a job with chunks of one kind.
 """
 
-from dataclasses import dataclass
 from functools import reduce
 from math import gcd
 
+from bridge.dialect import ControllerRequest
 from bridge.errors import RequestError
 from bridge.model.resources import Arrangement, Chunk, ChunkRequest
 from bridge.planning.requests.chunks import MAX_CHUNKS, format_request
@@ -38,59 +38,8 @@ from bridge.planning.requests.chunks import MAX_CHUNKS, format_request
 GPU = "gpu"
 
 
-@dataclass(frozen=True)
-class SlurmRequest:
-    """What Slurm is asked for; memory and amounts 0 or empty: not stated."""
-
-    min_nodes: int
-    max_nodes: int
-    tasks: int
-    cpus_per_task: int
-    memory_per_node_mib: int = 0
-    memory_per_cpu_mib: int = 0
-    all_memory: bool = False
-    per_node: tuple[tuple[str, int], ...] = ()
-    per_task: tuple[tuple[str, int], ...] = ()
-    gpus: int = 0
-    constraint: str = ""
-    node: str = ""
-    licences: str = ""
-    exclusive: bool = False
-
-    def options(self) -> list[str]:
-        """The options of sbatch that say the same."""
-        nodes = f"{self.min_nodes}-{self.max_nodes}"
-        found = [
-            f"--nodes={self.min_nodes if self.min_nodes == self.max_nodes else nodes}",
-            f"--ntasks={self.tasks}",
-            f"--cpus-per-task={self.cpus_per_task}",
-        ]
-        if self.all_memory:
-            found.append("--mem=0")
-        elif self.memory_per_node_mib:
-            found.append(f"--mem={self.memory_per_node_mib}M")
-        elif self.memory_per_cpu_mib:
-            found.append(f"--mem-per-cpu={self.memory_per_cpu_mib}M")
-        if self.per_node:
-            found.append("--gres=" + ",".join(f"{name}:{n}" for name, n in self.per_node))
-        if self.per_task:
-            words = ",".join(f"gres/{name}={n}" for name, n in self.per_task)
-            found.append(f"--tres-per-task={words}")
-        if self.gpus:
-            found.append(f"--gpus={self.gpus}")
-        if self.constraint:
-            found.append(f"--constraint={self.constraint}")
-        if self.node:
-            found.append(f"--nodelist={self.node}")
-        if self.licences:
-            found.append(f"--licenses={self.licences}")
-        if self.exclusive:
-            found.append("--exclusive")
-        return found
-
-
-def slurm_request(request: ChunkRequest, generic: frozenset[str]) -> SlurmRequest:
-    """Says in Slurm's words what a request asks for, as closely as Slurm can.
+def slurm_request(request: ChunkRequest, generic: frozenset[str]) -> ControllerRequest:
+    """States a request in Slurm's terms, as closely as Slurm can hold it.
 
     Args:
         request: the chunks.
@@ -100,18 +49,16 @@ def slurm_request(request: ChunkRequest, generic: frozenset[str]) -> SlurmReques
         RequestError: Slurm cannot hold it.
     """
     kinds, arrangement = request.kinds, request.place.arrangement
-    one_node = arrangement is Arrangement.PACK or request.n_chunks == 1 or bool(kinds[0].host)
+    one_node = on_one_node(request)
     if any(kind.host for kind in kinds) and (
         len(kinds) > 1 or (arrangement is Arrangement.SCATTER and request.n_chunks > 1)
     ):
         raise _refused(request, "host= is for chunks of one kind on one node; use features instead")
     nodes = 1 if one_node else request.n_chunks
     size = task_cpus(request)
-    memory, ratio = node_memory_mib(request, one_node=one_node), 0
-    if memory == 0 and not request.place.exclusive:
-        ratio = memory_per_cpu_mib(request)
+    memory, ratio = memory_mib(request)
     per_node, per_task, gpus = _amounts(request, generic, size, one_node=one_node)
-    return SlurmRequest(
+    return ControllerRequest(
         min_nodes=nodes if arrangement is Arrangement.SCATTER else 1,
         max_nodes=nodes,
         tasks=request.n_cpus // size,
@@ -127,6 +74,38 @@ def slurm_request(request: ChunkRequest, generic: frozenset[str]) -> SlurmReques
         licences=",".join(f"{name}:{number}" for name, number in request.licences),
         exclusive=request.place.exclusive,
     )
+
+
+def sbatch_options(held: ControllerRequest) -> list[str]:
+    """Returns the options of sbatch that state a request."""
+    nodes = f"{held.min_nodes}-{held.max_nodes}"
+    found = [
+        f"--nodes={held.min_nodes if held.min_nodes == held.max_nodes else nodes}",
+        f"--ntasks={held.tasks}",
+        f"--cpus-per-task={held.cpus_per_task}",
+    ]
+    if held.all_memory:
+        found.append("--mem=0")
+    elif held.memory_per_node_mib:
+        found.append(f"--mem={held.memory_per_node_mib}M")
+    elif held.memory_per_cpu_mib:
+        found.append(f"--mem-per-cpu={held.memory_per_cpu_mib}M")
+    if held.per_node:
+        found.append("--gres=" + ",".join(f"{name}:{n}" for name, n in held.per_node))
+    if held.per_task:
+        words = ",".join(f"gres/{name}={n}" for name, n in held.per_task)
+        found.append(f"--tres-per-task={words}")
+    if held.gpus:
+        found.append(f"--gpus={held.gpus}")
+    if held.constraint:
+        found.append(f"--constraint={held.constraint}")
+    if held.node:
+        found.append(f"--nodelist={held.node}")
+    if held.licences:
+        found.append(f"--licenses={held.licences}")
+    if held.exclusive:
+        found.append("--exclusive")
+    return found
 
 
 def task_cpus(request: ChunkRequest) -> int:
@@ -145,19 +124,22 @@ def task_cpus(request: ChunkRequest) -> int:
     return reduce(gcd, (kind.ncpus // max(kind.mpiprocs, 1) for kind in request.kinds))
 
 
-def node_memory_mib(request: ChunkRequest, *, one_node: bool) -> int:
-    """Memory on each node (rule 3); 0: it goes by CPUs, or is not stated."""
-    kinds = request.kinds
-    if one_node:
-        return sum(kind.count * kind.mem_mib for kind in kinds)
-    if request.place.arrangement is Arrangement.SCATTER:
-        return max(kind.mem_mib for kind in kinds)
-    return 0
+def memory_mib(request: ChunkRequest) -> tuple[int, int]:
+    """Memory on each node, and per CPU (rule 3); 0: not stated in this way."""
+    kinds, memory = request.kinds, 0
+    if on_one_node(request):
+        memory = sum(kind.count * kind.mem_mib for kind in kinds)
+    elif request.place.arrangement is Arrangement.SCATTER:
+        memory = max(kind.mem_mib for kind in kinds)
+    if memory or request.place.exclusive:
+        return memory, 0
+    return 0, max(-(-kind.mem_mib // kind.ncpus) for kind in kinds)
 
 
-def memory_per_cpu_mib(request: ChunkRequest) -> int:
-    """The largest memory per CPU of any chunk, rounded up."""
-    return max(-(-kind.mem_mib // kind.ncpus) for kind in request.kinds)
+def on_one_node(request: ChunkRequest) -> bool:
+    """Tells whether all chunks are on the same node."""
+    pack = request.place.arrangement is Arrangement.PACK
+    return pack or request.n_chunks == 1 or bool(request.kinds[0].host)
 
 
 def features(kind: Chunk, generic: frozenset[str]) -> set[str]:

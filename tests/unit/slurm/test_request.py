@@ -7,7 +7,7 @@ import pytest
 
 from bridge.errors import RequestError
 from bridge.planning.requests.chunks import parse_request
-from bridge.planning.requests.slurm_request import slurm_request
+from bridge.slurm.request import sbatch_options, slurm_request
 
 CASES = [
     tuple(part.strip() for part in line.split(";"))
@@ -23,7 +23,7 @@ GENERIC = frozenset({"gpu", "fpga"})
     ids=lambda text: text or "-",
 )
 def test_what_slurm_is_told(chunks: str, place: str, options: str) -> None:
-    assert " ".join(slurm_request(parse_request(chunks, place), GENERIC).options()) == options
+    assert " ".join(sbatch_options(slurm_request(parse_request(chunks, place), GENERIC))) == options
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What differs between resource managers, as one port.
+
+Everything the service knows of a particular resource manager is in the folder of its dialect
+(`bridge/slurm`); the rest asks the dialect that the snapshot names. Another resource manager is
+another folder and one line in `DIALECTS`.
+
+What does not need the port, because it has one form inside whatever the resource manager is:
+    constraints     feature expressions (`bridge.planning.requests.features`)
+    chunks          select and place statements (`bridge.planning.requests.chunks`)
+    sets of nodes   lists in brackets, `n[01-16]` (`bridge.model.hostlist`)
+    amounts, times  seconds, MiB, Unix time
+The adapter in front of the controller writes these on the wire; for Slurm it is `bridge/shim`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.errors import ConfigError
+from bridge.model.resources import Chunk, ChunkRequest
+
+if TYPE_CHECKING:
+    from bridge.model.snapshot import Snapshot
+
+SLURM = "slurm"
+"""The dialect of controllers that name none."""
+
+DIALECTS = {SLURM: "bridge.slurm.dialect:SLURM"}
+"""Name, as in the controller's hello, to the object that implements the port."""
+
+
+@dataclass(frozen=True)
+class Words:
+    """Words and commands in messages to users.
+
+    Attributes:
+        partition: what users call a partition.
+        time_option: the submit option for the time limit.
+        time_step_s: time limits are stated in multiples of this, s.
+        release_command: makes a held job eligible.
+        begin_command: changes the begin time of a job.
+        daemon_user: the user that the controller runs as.
+    """
+
+    partition: str
+    time_option: str
+    time_step_s: int
+    release_command: str
+    begin_command: str
+    daemon_user: str
+
+
+@dataclass(frozen=True)
+class ControllerRequest:
+    """A request for chunks in the terms in which the controller holds it.
+
+    Memory and amounts that are 0 or empty are not stated.
+    """
+
+    min_nodes: int
+    max_nodes: int
+    tasks: int
+    cpus_per_task: int
+    memory_per_node_mib: int = 0
+    memory_per_cpu_mib: int = 0
+    all_memory: bool = False
+    per_node: tuple[tuple[str, int], ...] = ()
+    per_task: tuple[tuple[str, int], ...] = ()
+    gpus: int = 0
+    constraint: str = ""
+    node: str = ""
+    licences: str = ""
+    exclusive: bool = False
+
+
+@dataclass(frozen=True)
+class RequestChange:
+    """What a user could ask for instead; fields at their default stay as they are.
+
+    Attributes:
+        nodes: least and most nodes.
+        malleable: the job's width may change while it runs.
+        tasks: their number; where `cpus` is set, as many as make that number of CPUs.
+    """
+
+    partition: str = ""
+    time_limit_s: int = 0
+    nodes: tuple[int, int] | None = None
+    malleable: bool = False
+    tasks: int = 0
+    cpus: int = 0
+    chunks: ChunkRequest | None = None
+
+
+@dataclass(frozen=True)
+class ReservationText:
+    """A reservation to be made; sets and counts as text, empty where they are not stated."""
+
+    name: str
+    start_s: int
+    end_s: int
+    nodes: str
+    partition: str
+    users: str
+    accounts: str
+    licences: str
+
+
+class Dialect(Protocol):
+    """One resource manager's ways of naming, limiting and stating things."""
+
+    @property
+    def words(self) -> Words:
+        """Words and commands in messages."""
+
+    def array_of(self, job_id: str) -> str:
+        """Returns the id of the array that a task belongs to; of other jobs their own id."""
+
+    def are_array_tasks(self, job_ids: Sequence[str]) -> NDArray[np.bool_]:
+        """Tells which ids are those of array tasks, (len(job_ids),) bool."""
+
+    def controller_request(
+        self, request: ChunkRequest, generic: frozenset[str]
+    ) -> ControllerRequest:
+        """States a request as the controller holds it.
+
+        Args:
+            request: the chunks.
+            generic: names of the generic resources of the cluster; other amounts are features.
+
+        Raises:
+            RequestError: the controller cannot hold it.
+        """
+
+    def chunk_features(
+        self, request: ChunkRequest, chunk: Chunk, generic: frozenset[str]
+    ) -> frozenset[str]:
+        """Returns what a node must have for a chunk, with amounts that are no resource.
+
+        Raises:
+            RequestError: no node has what the chunk asks for.
+        """
+
+    def chunk_memory_mib(self, request: ChunkRequest, chunk: Chunk, cpus: int) -> int:
+        """Returns the memory that the controller holds for a chunk that gets so many CPUs.
+
+        Only for requests that state memory.
+        """
+
+    def submit_options(self, change: RequestChange) -> str:
+        """Returns the options of the submit command that state a change."""
+
+    def reserve_command(self, reservation: ReservationText) -> str:
+        """Returns the administrator's command that makes a reservation."""
+
+
+@lru_cache(maxsize=16)
+def dialect_named(name: str) -> Dialect:
+    """Returns a dialect by the name in a hello; empty: Slurm's.
+
+    Raises:
+        ConfigError: there is no such dialect.
+    """
+    if (name or SLURM) not in DIALECTS:
+        raise ConfigError("dialect", f"'{name[:40]}' is none of {', '.join(sorted(DIALECTS))}")
+    module, _, attribute = DIALECTS[name or SLURM].partition(":")
+    found: Dialect = getattr(import_module(module), attribute)
+    return found
+
+
+def dialect_of(snapshot: "Snapshot") -> Dialect:
+    """Returns the dialect of the controller that a snapshot is of."""
+    return dialect_named(snapshot.dialect)

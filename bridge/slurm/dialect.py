@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Slurm's ways of naming, limiting and stating things (the port `bridge.dialect.Dialect`).
+
+Source: sbatch(1) and scontrol(1) of Slurm 24.11.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.dialect import ControllerRequest, RequestChange, ReservationText, Words
+from bridge.errors import RequestError
+from bridge.model.resources import Arrangement, Chunk, ChunkRequest, Place
+from bridge.planning.requests.chunks import format_place, format_request
+from bridge.slurm.request import GPU, features, memory_mib, slurm_request
+from bridge.units import DAY_S, format_instant
+
+_TASK_MARK = "_"
+"""Between the number of an array and that of its task: `12_3`."""
+
+_WORDS = Words(
+    partition="partition",
+    time_option="--time",
+    time_step_s=60,
+    release_command="scontrol release",
+    begin_command="scontrol update JobId=... StartTime=...",
+    daemon_user="slurm",
+)
+
+
+@dataclass(frozen=True)
+class SlurmDialect:
+    """The dialect of slurmctld; see `bridge.dialect.Dialect`."""
+
+    words: Words = _WORDS
+
+    def array_of(self, job_id: str) -> str:
+        """Returns what is before the mark: `12` for `12_3`."""
+        return job_id.partition(_TASK_MARK)[0]
+
+    def are_array_tasks(self, job_ids: Sequence[str]) -> NDArray[np.bool_]:
+        """Returns (len(job_ids),) bool."""
+        return np.array([_TASK_MARK in job_id for job_id in job_ids], dtype=bool)
+
+    def controller_request(
+        self, request: ChunkRequest, generic: frozenset[str]
+    ) -> ControllerRequest:
+        """States a request as tasks; see `bridge.slurm.request`."""
+        return slurm_request(request, generic)
+
+    def chunk_features(
+        self, request: ChunkRequest, chunk: Chunk, generic: frozenset[str]
+    ) -> frozenset[str]:
+        """Returns features; GPUs are always counted, so without any node that has some: refused."""
+        if GPU not in generic and any(name == GPU for name, _ in chunk.amounts):
+            raise RequestError(format_request(request), 0, "asks for GPUs, which no node has")
+        return frozenset(features(chunk, generic))
+
+    def chunk_memory_mib(self, request: ChunkRequest, chunk: Chunk, cpus: int) -> int:
+        """Returns the share of the one amount that Slurm holds (`bridge.slurm.request`, rule 3)."""
+        _, per_cpu = memory_mib(request)
+        if per_cpu:
+            return cpus * per_cpu
+        if request.place.arrangement is Arrangement.SCATTER:
+            return max(kind.mem_mib for kind in request.kinds)
+        return chunk.mem_mib
+
+    def submit_options(self, change: RequestChange) -> str:
+        """Returns options of sbatch."""
+        options = []
+        if change.partition:
+            options.append(f"-p {change.partition}")
+        if change.time_limit_s:
+            options.append(f"{_WORDS.time_option}={slurm_time(change.time_limit_s)}")
+        if change.chunks is not None:
+            place = format_place(change.chunks.place)
+            bare = dataclasses.replace(change.chunks, place=Place())
+            options.append(f"--chunks={format_request(bare).removeprefix('select=')}")
+            options += [f"--place={place}"] * bool(place)
+        if change.cpus:
+            options.append(f"-n for {change.cpus} CPUs")
+        elif change.tasks:
+            options.append(f"-n {change.tasks}")
+        if change.nodes is not None:
+            least, most = change.nodes
+            span = f"{least}-{most}" if most > least else f"{least}"
+            options.append(f"--malleable={least}-{most}" if change.malleable else f"-N {span}")
+        return " ".join(options)
+
+    def reserve_command(self, reservation: ReservationText) -> str:
+        """Returns a command of scontrol."""
+        values = {
+            "ReservationName": reservation.name,
+            "StartTime": format_instant(reservation.start_s),
+            "EndTime": format_instant(reservation.end_s),
+            "Nodes": reservation.nodes,
+            "PartitionName": reservation.partition,
+            "Users": reservation.users,
+            "Accounts": reservation.accounts,
+            "Licenses": reservation.licences,
+        }
+        stated = (f"{key}={value}" for key, value in values.items() if value)
+        return " ".join(["scontrol create reservation", *stated])
+
+
+def slurm_time(duration_s: int) -> str:
+    """Writes a duration as Slurm's --time takes it: `2:00:00`, `1-12:30:00`."""
+    days, rest = divmod(duration_s, DAY_S)
+    hours, minutes, seconds = rest // 3600, rest % 3600 // 60, rest % 60
+    if days:
+        return f"{days}-{hours:02}:{minutes:02}:{seconds:02}"
+    return f"{hours}:{minutes:02}:{seconds:02}"
+
+
+SLURM = SlurmDialect()
