@@ -3,10 +3,8 @@
 
 #include <stdlib.h>
 
-#include "announce.h"
+#include "actions.h"
 #include "jobs.h"
-#include "reserve.h"
-#include "start.h"
 #include "throttle.h"
 
 static verdict_t verdict(pb_outcome_t outcome, const char *text)
@@ -16,12 +14,14 @@ static verdict_t verdict(pb_outcome_t outcome, const char *text)
     return said;
 }
 
+// Rows of a job that is gone, changed or in another state answer STALE: the service will be told.
 static verdict_t apply_one(const pb_decision_t *decision, sent_state_t *sent_state)
 {
-    if (decision->action_case == PB(DECISION__ACTION_RESERVE))
-        return reserve(decision->reserve);
-    if (decision->action_case == PB(DECISION__ACTION_UNRESERVE))
-        return unreserve(decision->unreserve);
+    const action_t *action = action_of(decision);
+    if (!action)
+        return verdict(PB(OUTCOME__OUTCOME_INVALID), "this plugin does not know that action");
+    if (action->of == NO_JOB)
+        return action->carry_out(NULL, NULL, decision);
     job_record_t *job = job_by_wire_id(decision->job_id);
     if (!job || !job->details)
         return verdict(PB(OUTCOME__OUTCOME_STALE), "the job is gone");
@@ -33,30 +33,14 @@ static verdict_t apply_one(const pb_decision_t *decision, sent_state_t *sent_sta
     bool by_task = strchr(decision->job_id, '_') != NULL;
     if (entry->array_job_id && by_task != (entry->array_task_id != NO_VAL))
         return verdict(PB(OUTCOME__OUTCOME_STALE), "the job is gone");
-    bool pending = job_wire_state(job) == PB(JOB_STATE__JOB_STATE_PENDING);
-    switch (decision->action_case) {
-    case PB(DECISION__ACTION_START):
-    case PB(DECISION__ACTION_PLANNED_START):
-    case PB(DECISION__ACTION_PENDING):
-        break;
-    case PB(DECISION__ACTION_RESIZE):
-    case PB(DECISION__ACTION_QUOTA):
-        return verdict(PB(OUTCOME__OUTCOME_INVALID), "this plugin said it cannot do that");
-    default:
-        return verdict(PB(OUTCOME__OUTCOME_INVALID), "unknown action");
-    }
-    if (!pending)
+    Schedbridge__V1__JobState state = job_wire_state(job);
+    if (action->of == PENDING_JOB && state != PB(JOB_STATE__JOB_STATE_PENDING))
         return verdict(PB(OUTCOME__OUTCOME_STALE), "the job is no longer pending");
+    if (action->of == RUNNING_JOB && state != PB(JOB_STATE__JOB_STATE_RUNNING))
+        return verdict(PB(OUTCOME__OUTCOME_STALE), "the job does not run");
     if (decision->job_version != job_version(job))
         return verdict(PB(OUTCOME__OUTCOME_STALE), "the job has changed");
-    if (decision->action_case == PB(DECISION__ACTION_START)) {
-        verdict_t said = start_job(job, decision->start);
-        announce_refusal(job, entry, said.word);
-        return said;
-    }
-    if (decision->action_case == PB(DECISION__ACTION_PLANNED_START))
-        return announce_start(job, entry, decision->planned_start);
-    return announce_pending(job, entry, decision->pending);
+    return action->carry_out(job, entry, decision);
 }
 
 static void count(applied_t *applied, const pb_decision_t *decision, const verdict_t *said)

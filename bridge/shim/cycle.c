@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "actions.h"
 #include "apply.h"
 #include "events.h"
 #include "framing.h"
@@ -157,8 +158,6 @@ static void greet(cycle_t *cycle, const pb_hello_reply_t *reply)
 
 static bool hello(cycle_t *cycle)
 {
-    static char *features[] = {"start",   "planned_start",    "pending_reason",
-                               "reserve", "reserve_licences", "choice"};
     char controller[100];
     pb_hello_request_t request = SCHEDBRIDGE__V1__HELLO_REQUEST__INIT;
     if (!lock_scope_take(&cycle->locks, LOCK_SCOPE_READ))
@@ -175,8 +174,7 @@ static bool hello(cycle_t *cycle)
     request.controller = controller;
     request.epoch = cycle->epoch;
     request.cluster = cluster ? cluster : "";
-    request.features = features;
-    request.n_features = sizeof(features) / sizeof(features[0]);
+    request.features = action_features(&request.n_features);
     int64_t began_ms = clock_ms();
     pb_hello_reply_t *reply = (pb_hello_reply_t *)call(cycle, "Hello", &request.base, true);
     xfree(cluster);

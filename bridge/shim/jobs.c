@@ -281,6 +281,15 @@ static void set_malleable(arena_t *arena, pb_request_t *request, const job_recor
     request->malleable = message;
 }
 
+// Whether the job runs and may do so on other numbers of nodes than it has.
+static bool can_be_resized(const job_record_t *job)
+{
+    malleable_t wanted;
+    char problem[8];
+    return IS_JOB_RUNNING(job) && job->spank_job_env_size &&
+           job_malleable(job, &wanted, problem, sizeof(problem)) && wanted.max_nodes;
+}
+
 // A client may have sent anything: too long a text is cut and odd signs are replaced so that the
 // service refuses both.
 static char *printable(arena_t *arena, const char *text)
@@ -376,6 +385,8 @@ pb_job_t *job_message(arena_t *arena, const job_record_t *job, const sent_job_t 
     message->least_time_s = least_time_s(job);
     if (message->state != PB(JOB_STATE__JOB_STATE_PENDING)) {
         message->allocation = allocation_message(arena, job);
+        if (can_be_resized(job))
+            message->request = request_message(arena, job);
         return message;
     }
     message->hold = (pb_hold_t)entry->hold;

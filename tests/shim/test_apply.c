@@ -545,8 +545,8 @@ static void unknown_actions_are_invalid(void) {
     decision->action_case = PB(DECISION__ACTION_RESIZE);
     decision->resize = &resize;
     EXPECT(apply());
-    expect_result(0, INVALID, "unknown action");
-    expect_result(1, INVALID, "cannot do that");
+    expect_result(0, INVALID, "does not know that action");
+    expect_result(1, INVALID, "does not know that action");
     end();
 }
 

@@ -278,6 +278,26 @@ static void cores_of_a_suspended_job_are_free(void) {
     end();
 }
 
+static void running_malleable_jobs_say_what_they_asked_for(void) {
+    begin();
+    job_record_t *malleable = mock_job(1), *rigid = mock_job(2);
+    malleable->spank_job_env_size = 1;
+    malleable->spank_job_env = calloc(1, sizeof(char *));
+    malleable->spank_job_env[0] = xstrdup("_SLURM_SPANK_OPTION_schedbridge_malleable=2-8");
+    mock_run(malleable, 0, 4);
+    mock_run(rigid, 1, 4);
+    scan();
+    EXPECT(told("1")->request && told("1")->request->malleable);
+    EXPECT_NUMBER(told("1")->request->malleable->min_nodes, 2);
+    EXPECT_NUMBER(told("1")->request->malleable->max_nodes, 8);
+    EXPECT(!told("2")->request);
+    malleable->job_state = JOB_SUSPENDED;
+    malleable->priority = 0; // nobody but a person resumes it
+    scan();
+    EXPECT(!told("1")->request);
+    end();
+}
+
 static void a_scan_gives_the_locks_back(void) {
     begin();
     for (uint32_t id = 1; id <= 600; id++)
@@ -431,6 +451,7 @@ int main(void) {
     nodes_that_a_group_has_already_count_once();
     what_was_announced_outlives_an_examination();
     cores_of_a_suspended_job_are_free();
+    running_malleable_jobs_say_what_they_asked_for();
     a_scan_gives_the_locks_back();
     jobs_come_and_go_during_a_scan();
     a_shutdown_ends_a_scan();

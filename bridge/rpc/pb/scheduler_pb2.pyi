@@ -386,16 +386,18 @@ class Allocation(_message.Message):
     def __init__(self, start_s: _Optional[int] = ..., end_s: _Optional[int] = ..., partition: _Optional[str] = ..., uses: _Optional[_Iterable[_Union[NodeUse, _Mapping]]] = ..., exclusive: bool = ..., licences: _Optional[_Iterable[_Union[LicenceUse, _Mapping]]] = ...) -> None: ...
 
 class NodeUse(_message.Message):
-    __slots__ = ("nodes", "cpus", "memory_mib", "gres")
+    __slots__ = ("nodes", "cpus", "memory_mib", "gres", "until_s")
     NODES_FIELD_NUMBER: _ClassVar[int]
     CPUS_FIELD_NUMBER: _ClassVar[int]
     MEMORY_MIB_FIELD_NUMBER: _ClassVar[int]
     GRES_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_S_FIELD_NUMBER: _ClassVar[int]
     nodes: str
     cpus: int
     memory_mib: int
     gres: _containers.RepeatedCompositeFieldContainer[Gres]
-    def __init__(self, nodes: _Optional[str] = ..., cpus: _Optional[int] = ..., memory_mib: _Optional[int] = ..., gres: _Optional[_Iterable[_Union[Gres, _Mapping]]] = ...) -> None: ...
+    until_s: int
+    def __init__(self, nodes: _Optional[str] = ..., cpus: _Optional[int] = ..., memory_mib: _Optional[int] = ..., gres: _Optional[_Iterable[_Union[Gres, _Mapping]]] = ..., until_s: _Optional[int] = ...) -> None: ...
 
 class Partitions(_message.Message):
     __slots__ = ("items",)
@@ -564,16 +566,22 @@ class Unreserve(_message.Message):
     def __init__(self, name: _Optional[str] = ...) -> None: ...
 
 class Resize(_message.Message):
-    __slots__ = ("nodes",)
+    __slots__ = ("nodes", "by_s", "reason")
     NODES_FIELD_NUMBER: _ClassVar[int]
+    BY_S_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
     nodes: str
-    def __init__(self, nodes: _Optional[str] = ...) -> None: ...
+    by_s: int
+    reason: str
+    def __init__(self, nodes: _Optional[str] = ..., by_s: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class Quota(_message.Message):
-    __slots__ = ("milli_cpus_per_node",)
+    __slots__ = ("milli_cpus_per_node", "weight")
     MILLI_CPUS_PER_NODE_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
     milli_cpus_per_node: int
-    def __init__(self, milli_cpus_per_node: _Optional[int] = ...) -> None: ...
+    weight: int
+    def __init__(self, milli_cpus_per_node: _Optional[int] = ..., weight: _Optional[int] = ...) -> None: ...
 
 class Fate(_message.Message):
     __slots__ = ("decision_id", "job_id", "outcome", "code", "text")
