@@ -34,6 +34,7 @@ from bridge.planning.eligibility.leaf_switches import next_change_s
 from bridge.rpc.controller.chunk_allocation import chunk_uses
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.hostlist import NodeIndex
+from bridge.rpc.reported.safe_text import plain
 from bridge.state.accuracy import Announced
 from bridge.units import NEVER, UNPLANNED
 
@@ -41,7 +42,6 @@ WORDS_S = 60
 OPEN_S = 10
 PROMPT = 500
 CALM_S = 10
-MAX_PENDING_TEXT = 160
 
 _NOTHING, _PLANNED, _PENDING = 0, 1, 2
 _FACTS = ("version", "kind", "start_s", "partition", "nodes", "code")
@@ -374,13 +374,6 @@ def pending(reason: Reason | None) -> pb.Pending:
         return pb.Pending(code=pb.REASON_OTHER)
     code = reason.code if reason.code != ReasonCode.NONE else ReasonCode.OTHER
     return pb.Pending(code=int(code), text=plain(reason.text))  # type: ignore[arg-type]
-
-
-def plain(text: str) -> str:
-    """Printable ASCII of at most 160 characters."""
-    if not (text.isascii() and text.isprintable()):
-        text = "".join(char if " " <= char <= "~" else "?" for char in text)
-    return text if len(text) <= MAX_PENDING_TEXT else text[: MAX_PENDING_TEXT - 3] + "..."
 
 
 def wake_after_s(snapshot: Snapshot, plan: Plan, retry_s: int | None, again_s: int) -> int:

@@ -26,6 +26,8 @@ from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.controller_choice import Chooser
 from bridge.ports import Decide, Telemetry
+from bridge.rpc.controller.actions import DECIDED, Feature
+from bridge.rpc.controller.adjustments import Adjustments
 from bridge.rpc.controller.announcements import Announcements, Decisions, OpenStart, wake_after_s
 from bridge.rpc.controller.offers import MOST, NodesToChoose, Offers
 from bridge.rpc.controller.orders import Orders
@@ -43,10 +45,6 @@ MOST_HEARD = 100_000
 LARGEST_STATUS = 1e12
 """Seconds or milliseconds; nothing larger is accepted."""
 
-CHOICE = "choice"
-"""The feature of controllers that can choose nodes themselves."""
-
-FEATURES = ("start", "planned_start", "pending_reason", "reserve", CHOICE)
 OUTCOMES = {
     pb.OUTCOME_APPLIED: "applied",
     pb.OUTCOME_STALE: "stale",
@@ -156,6 +154,7 @@ class Cycles:
         self.service_epoch = time.time_ns() // 1000
         self._decide = decide
         self._announcements = announcements
+        self._adjustments = Adjustments(announcements.take_id)
         self._service = service
         self._policy = policy
         self._site = site
@@ -179,6 +178,7 @@ class Cycles:
             if self.session.greet(hello):
                 self.patience_s = 0.0
                 self._announcements.reset()
+                self._adjustments.reset()
                 self.orders.reset()
                 self._applied.clear()
         _log.info(
@@ -188,7 +188,7 @@ class Cycles:
             wire_version=WIRE_VERSION,
             service=self._service,
             service_epoch=self.service_epoch,
-            features=FEATURES,
+            features=DECIDED,
             policy=self._policy(),
         )
 
@@ -240,18 +240,21 @@ class Cycles:
             wall_s = time.perf_counter() - began
             return reply, CycleReport(wall_s, 0.0, None, self._outcomes_told(), None, status, None)
         snapshot, serials = session.snapshot()
+        snapshot = self._adjustments.overlay(snapshot)
+        features = frozenset(session.hello.features)
         before = time.perf_counter()
         plan = self._decide(snapshot)
         plan_s = time.perf_counter() - before
         applied, self._applied = self._applied, {}
         telemetry = self._telemetry()  # of this very cycle: the next one waits for the lock
         chooser = None
-        if CHOICE in session.hello.features:
+        if Feature.CHOICE in features:
             chooser = Chooser(snapshot, self._site(), plan)
         decisions = self._announcements.decide(snapshot, serials, plan, session.nodes, chooser)
         # Orders first: starts on nodes that are reserved now are for Slurm to refuse.
         reply.decisions.extend(self.orders.take(self._announcements.take_id))
         reply.decisions.extend(decisions.messages)
+        reply.decisions.extend(self._adjustments.decide(snapshot, plan, session.nodes, features))
         again_s = session.next_retry_s()
         if chooser is not None:
             reply.decisions.extend(self._offered(snapshot, plan, chooser))
@@ -339,6 +342,9 @@ class Cycles:
             self._heard[result.decision_id] = None
             name = OUTCOMES.get(result.outcome, "unknown")
             if self.orders.close(result):
+                continue
+            if self._adjustments.close(result, request.now_s):
+                self._outcomes[name, 0 if name == "applied" else result.code] += 1
                 continue
             start = self._announcements.close(result.decision_id)
             if name == "applied":

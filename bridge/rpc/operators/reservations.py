@@ -75,7 +75,7 @@ def reserve(
     """
     asked = _request_of(published, request)
     if not request.dry_run:
-        _need_feature(controller, "reserve_licences" if request.licences else "reserve")
+        _need_feature(controller, Feature.RESERVE_LICENCES if request.licences else Feature.RESERVE)
     slot = find_slot(published.snapshot, published.plan, asked)
     end_s = asked.start_s + asked.duration_s
     reply = pb.ReserveReply(start_s=asked.start_s, end_s=end_s, jobs=_jobs(published, slot))
@@ -118,7 +118,7 @@ def unreserve(
         ControllerError: the controller cannot do it, does not call, or refuses.
     """
     _check_name(request.name)
-    _need_feature(controller, "reserve")
+    _need_feature(controller, Feature.RESERVE)
     order = scheduler_pb2.Unreserve(name=request.name)
     _carried_out(controller, scheduler_pb2.Decision(unreserve=order), wait_s)
 

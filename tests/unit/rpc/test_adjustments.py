@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Resizes and quotas on their way to a controller."""
+
+from dataclasses import replace
+from itertools import count
+
+import numpy as np
+import pytest
+
+from bridge.model.quotas import Quotas
+from bridge.model.resizes import NO_RESIZES, Resizes
+from bridge.registry import build, parse_policy
+from bridge.rpc.controller.adjustments import GRACE_S, REFUSED_S, Adjustments
+from bridge.rpc.pb import scheduler_pb2 as pb
+from bridge.rpc.reported.hostlist import NodeIndex
+from tests.builders import a_running_job, a_snapshot
+from tests.cycles import Memory, run
+
+BOTH = frozenset({"resize", "quota"})
+
+
+def a_world(nodes=(1, 2, 3), now_s=10, version=7):
+    return a_snapshot(
+        nodes=6, now_s=now_s,
+        running=[a_running_job(nodes, id="m", min_nodes=1, max_nodes=6, version=version,
+                               end_s=1000)],
+    )()  # fmt: skip
+
+
+def to(*nodes, by_s=20):
+    return Resizes.of([(0, by_s, np.array(nodes, np.int32), "a job waits for its nodes")])
+
+
+class Link:
+    """Adjustments and the cycle around them."""
+
+    def __init__(self):
+        numbers = count(1)
+        self.adjustments = Adjustments(lambda: next(numbers))
+
+    def cycle(self, world, resizes=NO_RESIZES, quotas=None, features=BOTH):
+        shown = self.adjustments.overlay(world)
+        plan = replace(run(world, Memory(), build(parse_policy("easy"))), resizes=resizes)
+        if quotas is not None:
+            ids, milli = list(quotas), list(quotas.values())
+            plan = replace(
+                plan,
+                quotas=Quotas(np.array(ids, dtype=object), np.array(milli), np.full(len(ids), 100)),
+            )
+        nodes = NodeIndex(world.nodes.names)
+        return shown, self.adjustments.decide(shown, plan, nodes, features)
+
+    def close(self, number, outcome, now_s=11):
+        return self.adjustments.close(pb.Fate(decision_id=number, outcome=outcome), now_s)
+
+
+def test_a_resize_is_sent_with_nodes_version_time_and_reason():
+    _, (message,) = Link().cycle(a_world(), to(1, 2))
+    assert (message.job_id, message.job_version) == ("m", 7)
+    assert message.resize == pb.Resize(nodes="n[2-3]", by_s=20, reason="a job waits for its nodes")
+
+
+def test_a_shrinking_job_is_shown_with_what_it_keeps_and_what_it_gives_back():
+    link = Link()
+    link.cycle(a_world(), to(1, 2))
+    shown, _ = link.cycle(a_world(now_s=12))
+    running = shown.running
+    assert running.id.tolist() == ["m", "m"]
+    assert running.adapting.tolist()[0]
+    assert running.releasing.tolist() == [False, True]
+    assert running.nodes.tolist() == [1, 2, 3]
+    assert running.end_s.tolist() == [1000, 20]
+
+
+def test_a_growing_job_is_shown_with_what_it_will_have():
+    link = Link()
+    link.cycle(a_world(), to(1, 2, 3, 4))
+    shown, _ = link.cycle(a_world(now_s=12))
+    assert shown.running.nodes.tolist() == [1, 2, 3, 4]
+    assert shown.running.adapting.all()
+
+
+def test_it_is_over_when_the_job_holds_these_nodes():
+    link = Link()
+    link.cycle(a_world(), to(1, 2))
+    assert link.close(1, pb.OUTCOME_APPLIED)
+    shown, _ = link.cycle(a_world(nodes=(1, 2), now_s=15, version=8))
+    assert not shown.running.adapting.any()
+    assert len(shown.running) == 1
+    _, (message,) = link.cycle(a_world(nodes=(1, 2), now_s=15, version=8), to(1, by_s=30))
+    assert message.id == 2
+
+
+@pytest.mark.parametrize("refused", [True, False], ids=["refused", "late"])
+def test_after_a_failure_the_job_keeps_its_nodes_for_a_while(refused):
+    link, since_s = Link(), 11
+    link.cycle(a_world(), to(1, 2))
+    if refused:
+        assert link.close(1, pb.OUTCOME_REFUSED, since_s)
+    else:
+        since_s = 20 + GRACE_S + 1
+    for now_s, most in ((since_s, 0), (since_s + REFUSED_S - 1, 0), (since_s + REFUSED_S, 6)):
+        shown, _ = link.cycle(a_world(now_s=now_s))
+        assert shown.running.max_nodes.tolist() == [most]
+        assert shown.running.nodes.tolist() == [1, 2, 3]
+        assert not shown.running.adapting.any()
+
+
+def test_another_version_may_be_resized_at_once():
+    link = Link()
+    link.cycle(a_world(), to(1, 2))
+    link.close(1, pb.OUTCOME_REFUSED)
+    shown, _ = link.cycle(a_world(now_s=12, version=8))
+    assert shown.running.max_nodes.tolist() == [6]
+
+
+def test_a_job_that_has_ended_or_lost_a_node_is_forgotten():
+    link = Link()
+    link.cycle(a_world(), to(1, 2))
+    gone = replace(a_world(now_s=12), running=a_snapshot(nodes=6)().running)
+    shown, _ = link.cycle(gone)
+    assert len(shown.running) == 0
+    shown, _ = link.cycle(a_world(now_s=13))
+    assert not shown.running.adapting.any()
+
+
+def test_results_of_others_are_left_to_them():
+    link = Link()
+    link.cycle(a_world(), to(1, 2))
+    assert not link.close(99, pb.OUTCOME_REFUSED)
+
+
+def test_quotas_are_sent_when_they_change_and_taken_back_at_the_end():
+    link = Link()
+    _, (message,) = link.cycle(a_world(), quotas={"m": 500})
+    assert message.quota == pb.Quota(milli_cpus_per_node=500, weight=100)
+    assert link.cycle(a_world(), quotas={"m": 500})[1] == []
+    _, (message,) = link.cycle(a_world(), quotas={"m": 750})
+    assert message.quota.milli_cpus_per_node == 750
+    _, (message,) = link.cycle(a_world(), quotas={})
+    assert message.quota.milli_cpus_per_node == 0
+    assert link.cycle(a_world(), quotas={})[1] == []
+
+
+def test_a_controller_is_asked_for_nothing_that_it_did_not_offer():
+    link = Link()
+    assert link.cycle(a_world(), to(1, 2), {"m": 5}, features=frozenset({"start"}))[1] == []
+    assert not link.cycle(a_world(now_s=12))[0].running.adapting.any()
+
+
+def test_a_new_epoch_begins_with_nothing_under_way():
+    link = Link()
+    link.cycle(a_world(), to(1, 2), {"m": 500})
+    link.adjustments.reset()
+    shown, (message,) = link.cycle(a_world(now_s=12), quotas={"m": 500})
+    assert not shown.running.adapting.any()
+    assert message.HasField("quota")
