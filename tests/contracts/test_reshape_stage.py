@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every reshape and every share policy must do."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bridge.cycle import run_cycle
+from bridge.model.site import NO_RULES
+from bridge.ports import State
+from bridge.registry import build, choices, parse_policy
+from bridge.sim.engine import simulate
+from bridge.sim.system import pool_of
+from bridge.sim.workload import Malleable
+from tests.alike import assert_alike
+from tests.properties.test_resizes import a_world
+from tests.reshaping import naive_problem
+from tests.worlds import random_world
+from tests.workloads import a_workload
+
+STAGES = [(stage, name) for stage in ("reshape", "share") for name in choices()[stage]]
+
+
+def a_policy(stage, name):
+    return build(parse_policy({"preset": "slurm-like", stage: name}))
+
+
+def plan_of(snapshot, policy):
+    return run_cycle(snapshot, NO_RULES, State(), policy, np.random.default_rng(0)).plan
+
+
+@pytest.mark.parametrize(("stage", "name"), STAGES)
+class TestEveryReshapeAndSharePolicy:
+    @pytest.mark.parametrize("seed", range(20))
+    def test_plans_on_malleable_worlds_are_legal_and_repeatable(self, stage, name, seed):
+        world, policy = a_world(seed), a_policy(stage, name)
+        plan = plan_of(world, policy)
+        assert naive_problem(world, plan) is None
+        assert_alike(plan, plan_of(world, policy))
+
+    @pytest.mark.parametrize("seed", range(20))
+    def test_where_no_job_is_malleable_the_plan_is_that_of_none(self, stage, name, seed):
+        world = random_world(seed)
+        plan, plain = plan_of(world, a_policy(stage, name)), plan_of(world, a_policy(stage, "none"))
+        assert_alike(plan.by(""), plain.by(""))
+        assert not len(plan.resizes)
+
+    def test_every_job_of_a_malleable_workload_ends(self, stage, name):
+        rng, policy = np.random.default_rng(1), a_policy(stage, name)
+        jobs = [
+            (1 + int(rng.integers(200)), run_s, 2 * run_s, int(rng.integers(1, 9)))
+            for run_s in rng.integers(1, 80, 40).tolist()
+        ]
+        widths = Malleable(np.full(40, 1), np.full(40, 10), np.zeros(40, dtype=np.int8))
+        outcome = simulate(
+            replace(a_workload(jobs, 10), malleable=widths),
+            pool_of(10),
+            lambda snapshot: plan_of(snapshot, policy),
+        )
+        assert not outcome.refusals
+        assert (outcome.schedule.end_s > outcome.schedule.start_s).all()
