@@ -16,8 +16,8 @@ from bridge.sim.workload import Malleable
 from tests.alike import assert_alike
 from tests.properties.test_resizes import a_world
 from tests.reshaping import naive_problem
-from tests.worlds import random_world
 from tests.workloads import a_workload
+from tests.worlds import random_world
 
 STAGES = [(stage, name) for stage in ("reshape", "share") for name in choices()[stage]]
 
