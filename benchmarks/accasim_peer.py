@@ -28,6 +28,7 @@ import venv
 from pathlib import Path
 
 import numpy as np
+from about import about
 
 from bridge.measures import ExecutedSchedule, measure
 from bridge.registry import PRESETS, build
@@ -64,11 +65,8 @@ def main() -> None:
         "jobs": len(workload),
         "processors": workload.processors_total,
         "accasim": VERSION,
-        "machine": {
-            "cpus": os.cpu_count(),
-            "load_before": [round(value, 2) for value in load],
-            "load_after": [round(value, 2) for value in os.getloadavg()],
-        },
+        **about(),
+        "load_before": [round(value, 2) for value in load],
         "runs": compared(workload, runs),
     }
     print(json.dumps(result, indent=2))

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from about import about
 
 from bridge.planning.dispatch.instance import Instance, Unit, Used, WindowJob
 from bridge.policies.plan import hcp19, pcp19, pcp20
@@ -124,7 +125,8 @@ def main() -> None:
             f"| {starts['variables']} | {old['build_ms']} | {new['build_ms']} |"
         )
     if options.json:
-        options.json.write_text(json.dumps({"resources": RESOURCES, "rows": rows}, indent=1) + "\n")
+        found = {**about(), "resources": RESOURCES, "rows": rows}
+        options.json.write_text(json.dumps(found, indent=1) + "\n")
     if options.svg:
         plot(rows, options.svg)
 

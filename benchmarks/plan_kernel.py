@@ -12,9 +12,9 @@ second. Prints JSON on standard output and a table on standard error.
 
 import argparse
 import json
-import os
-import platform
 import sys
+
+from about import about
 
 from bridge.cli.bench import measure
 from bridge.cli.bench_workloads import Shape
@@ -50,12 +50,7 @@ def main() -> int:
                 cases.append(case)
                 figures = "".join(f"{case[f'{kernel}_ms']:>14,.2f}" for kernel in kernels)
                 print(f"{shape:<10}{jobs:>8,}{nodes:>8,}{figures}", file=sys.stderr, flush=True)
-    machine = {
-        "processor": platform.processor() or platform.machine(),
-        "cpus": os.cpu_count(),
-        "load_1min": os.getloadavg()[0],
-    }
-    result = {"repeats": chosen.repeats, "machine": machine, "cases": cases}
+    result = {**about(), "repeats": chosen.repeats, "cases": cases}
     print(json.dumps(result, indent=1))
     return 0
 

@@ -11,10 +11,10 @@ table once, beside `plan_nodes` in the same run. Prints JSON on standard output.
 
 import argparse
 import json
-import os
-import platform
 import subprocess
 import sys
+
+from about import about
 
 COMMAND = [sys.executable, "-m", "bridge.cli.main", "bench", "planning", "--json"]
 
@@ -41,12 +41,7 @@ def main() -> int:
         again = run(*jobs, "--no-table")
         again.pop("table")
         runs.append(again)
-    machine = {
-        "processor": platform.processor() or platform.machine(),
-        "cpus": os.cpu_count(),
-        "load_1min": os.getloadavg()[0],
-    }
-    print(json.dumps({"machine": machine, "runs": runs, "table": table}, indent=1))
+    print(json.dumps({**about(), "runs": runs, "table": table}, indent=1))
     return 0
 
 

@@ -16,13 +16,13 @@ Exit code 1 if a figure is more than 1.5 % from the known one.
 
 import argparse
 import json
-import os
-import platform
 import statistics
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+from about import about
 
 TOLERANCE = 0.015
 
@@ -78,10 +78,8 @@ def main() -> int:
                 worst = max(worst, *map(abs, deviations(KNOWN[name], runs[0][1]).values()))
             entries.append(entry)
             print(f"{name} {policy}: {entry['seconds_median']} s", file=sys.stderr)
-    machine = {"cpus": os.cpu_count(), "python": platform.python_version()}
-    machine["load_1min"] = os.getloadavg()[0]
     found = {
-        "machine": machine,
+        **about(),
         "worst_deviation": worst,
         "missing": sorted(set(logs) - set(found_logs)),
         "replays": entries,

@@ -10,10 +10,11 @@ left out.
 
 import argparse
 import json
-import platform
 import subprocess
 import sys
 from pathlib import Path
+
+from about import about
 
 PRESETS = ("easy", "responsive")
 
@@ -26,7 +27,7 @@ def simulate(log: Path, jobs: int) -> dict[str, object]:
     done = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True)
     if done.returncode:  # it has said on stderr what is wrong
         sys.exit(done.returncode)
-    return {"log": log.name, **json.loads(done.stdout)}
+    return {"log": log.name, **json.loads(done.stdout), "trace": log.name}
 
 
 def row(found: dict) -> str:
@@ -42,7 +43,8 @@ def row(found: dict) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("logs", nargs="+", type=Path, metavar="LOG")
+    parser.add_argument("logs", nargs="*", type=Path, metavar="LOG")
+    parser.add_argument("--show", type=Path, help="print the table of such a file, no more")
     parser.add_argument("--jobs", type=int, default=10_000, help="of each log [10000]")
     parser.add_argument("--json", type=Path, help="write every figure here")
     given = parser.parse_args()
@@ -50,15 +52,15 @@ def main() -> None:
     print("| log | mean wait, h | 90 % within, h | longest wait, h | bounded slowdown "
           "| utilisation, % | announced starts never later |")  # fmt: skip
     print("|---|---:|---:|---:|---:|---:|---:|")
+    if given.show:
+        for found in json.loads(given.show.read_text())["runs"]:
+            print(row(found))
+        return
     for log in given.logs:
         runs.append(simulate(log, given.jobs))
         print(row(runs[-1]), flush=True)
     if given.json:
-        commit = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True,
-                                text=True, check=True).stdout.strip()  # fmt: skip
-        about = {"commit": commit, "python": platform.python_version(),
-                 "command": f"benchmarks/responsive.py LOG ... --jobs {given.jobs}"}  # fmt: skip
-        given.json.write_text(json.dumps({**about, "runs": runs}, indent=1) + "\n")
+        given.json.write_text(json.dumps({**about(), "runs": runs}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

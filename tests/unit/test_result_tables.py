@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables in docs/results show what the results files hold.
+
+A comment above each table with figures names its source, relative to `benchmarks/`:
+
+    <!-- rows: PROGRAM ARGUMENTS -->       each row is a line that the program prints
+    <!-- values: SOURCE; ... -->           each number is, rounded as shown, a value in one of the
+                                           files, or a number that one of the programs prints
+    <!-- no file -->                       nothing was kept; the text says so, too
+
+`; without NAME / NAME` at the end of `values` leaves out columns and rows with that title: figures
+that others have published, and ratios of two values. Numbers of one digit are not compared.
+"""
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from bisect import bisect_left
+from copy import copy
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+BENCHMARKS = ROOT / "benchmarks"
+GENERATED = ("differential.md", "slurm-suite.md")
+"""Written by tests/differential and tests/slurm_suite from their runs."""
+MARK = re.compile(r"<!-- (rows|values|no file)(?:: (.*))? -->")
+NUMBER = re.compile(r"(?<![\w.])(?:\d[\d,]*\d|\d)?(?:\.\d+)?(?![\w])")
+NOT_KEPT = "not kept in a file."
+MOST_UNMARKED = 20
+"""Numbers in a table that is about something else: what was replayed, how networks were trained."""
+SCALES = (1.0, 100.0, 1e-3, 1e3, 1 / 60, 1 / 3600, 1 / 86_400)
+"""As it is; a share in percent; ms of s, s of ms; minutes, hours, days of seconds."""
+
+
+class Table:
+    """A table of a page.
+
+    Attributes:
+        kind, sources, without: of the comment above it; None, (), (): there is none.
+        rows: lines of its body.
+    """
+
+    def __init__(self, page: Path, head: int, end: int, lines: list[str]) -> None:
+        self.name = f"{page.name}:{head + 1}"
+        self.titles, self.rows = cells(lines[head]), lines[head + 2 : end]
+        self.above = lines[max(head - 4, 0) : head]
+        mark = MARK.fullmatch(lines[head - 2])
+        self.kind = mark[1] if mark else None
+        text, _, without = (mark[2] or "" if mark else "").partition("; without ")
+        self.sources = tuple(text.split("; ")) if text else ()
+        self.without = without.split(" / ") if without else []
+
+    def numbers(self) -> list[str]:
+        """Numbers of two digits or more in the columns behind the first."""
+        found = []
+        for row in map(cells, self.rows):
+            shown = zip(self.titles[1:], row[1:], strict=True)
+            kept = [cell for title, cell in shown if title not in self.without]
+            found += NUMBER.findall(" ".join(kept)) if row[0] not in self.without else []
+        return [number for number in found if len(re.sub(r"\D", "", number).lstrip("0")) > 1]
+
+
+def cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def tables(page: Path) -> list[Table]:
+    lines = [*page.read_text().splitlines(), ""]
+    found = []
+    for at, line in enumerate(lines):
+        if re.fullmatch(r"\|[-:| ]+\|", line):
+            end = next(row for row in range(at, len(lines)) if not lines[row].startswith("|"))
+            found.append(Table(page, at - 1, end, lines))
+    return found
+
+
+PAGES = sorted((ROOT / "docs" / "results").glob("*.md"))
+TABLES = [table for page in PAGES if page.name not in GENERATED for table in tables(page)]
+
+
+@cache
+def printed(command: str) -> str:
+    program, *arguments = shlex.split(command)
+    done = subprocess.run(
+        [sys.executable, program, *arguments],
+        cwd=BENCHMARKS, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return done.stdout
+
+
+@cache
+def values(source: str) -> tuple[float, ...]:
+    """All numbers of a file, or that a program prints; ascending."""
+    found: set[float] = set()
+
+    def gather(item: object) -> None:
+        if isinstance(item, dict):
+            for each in item.values():
+                gather(each)
+        elif isinstance(item, list):
+            for each in item:
+                gather(each)
+        elif isinstance(item, str):
+            found.update(float(m.replace(",", "")) for m in re.findall(r"\d[\d,]*(?:\.\d+)?", item))
+        elif isinstance(item, int | float):
+            found.add(abs(float(item)))
+
+    if source.endswith((".json", ".jsonl")) and " " not in source:
+        text = (BENCHMARKS / source).read_text()
+        lines = text.splitlines() if source.endswith("l") else [text]
+        gather([json.loads(line) for line in lines if line.strip()])
+    else:
+        gather(printed(source))
+    return tuple(sorted(found))
+
+
+def is_value(number: str, known: tuple[float, ...]) -> bool:
+    whole, _, part = number.replace(",", "").partition(".")
+    value, half = float(f"{whole or 0}.{part or 0}"), 0.5001 * 10.0 ** -len(part)
+    for scale in SCALES:
+        at = bisect_left(known, (value - half) / scale)
+        if at < len(known) and known[at] <= (value + half) / scale:
+            return True
+    return False
+
+
+def missing(table: Table) -> list[str]:
+    """What a table shows and its sources do not hold."""
+    if table.kind == "rows":
+        lines = {line for source in table.sources for line in printed(source).splitlines()}
+        return [row for row in table.rows if row not in lines]
+    known = tuple(sorted(value for source in table.sources for value in values(source)))
+    return [number for number in table.numbers() if not is_value(number, known)]
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_a_table_shows_what_its_source_holds(table: Table) -> None:
+    if table.kind is None:
+        assert len(table.numbers()) < MOST_UNMARKED, "name the source of this table"
+    elif table.kind == "no file":
+        assert any(line.endswith(NOT_KEPT) for line in table.above)
+    else:
+        assert missing(table) == []
+
+
+def test_a_figure_that_differs_is_noticed() -> None:
+    for table in TABLES:
+        if table.kind == "rows":
+            other = copy(table)
+            other.rows = [f"{row} 1 |" for row in table.rows]
+            assert missing(other) != []
+        elif table.kind == "values":
+            known = tuple(sorted(value for source in table.sources for value in values(source)))
+            numbers = [number.replace(",", "") for number in table.numbers()]
+            wrong = [f"{float(n) * 1.13:.{len(n.partition('.')[2])}f}" for n in numbers]
+            assert not all(is_value(number, known) for number in wrong), table.name
+
+
+def test_sources_are_named() -> None:
+    assert sum(table.kind in ("rows", "values") for table in TABLES) >= 40
+
+
+OLDER = {
+    "accasim-hpc2n.json", "accasim-kth-sp2.json", "cluster-rates.json", "cluster.json",
+    "dispatch.json", "model_size.json", "neural.json", "operators.json", "placement-cluster.json",
+    "placement-experiment.json", "placement-optimum.json", "placement-preferring.json",
+    "placement-waiting.json", "placement-windows.json", "planning.json", "predictions.json",
+    "responsive.json", "traces.json",
+}  # fmt: skip
+"""Written before `benchmarks/about.py`: each leaves this set when it is measured anew."""
+
+
+def test_results_say_where_they_come_from() -> None:
+    without = set()
+    for path in (BENCHMARKS / "results").glob("*.json"):
+        found = json.loads(path.read_text())
+        origin = all(isinstance(found.get(key), str) for key in ("commit", "date", "command"))
+        if not (origin and found.get("machine", {}).get("load_average")):
+            without.add(path.name)
+    assert without == OLDER
