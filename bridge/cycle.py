@@ -102,8 +102,6 @@ def run_cycle(
         plan = with_prediction_notes(plan, prediction)
     if violations:
         raise InvalidPlan(policy.name, violations)
-    return CycleResult(
-        plan.by(policy.name),
-        State(planned.promises, {**state.learnt, **predicting.learnt}),
-        Telemetry(planned.dispatched, savings),
-    )
+    if predicting.learnt or planned.promises is not state.promises:
+        state = State(planned.promises, {**state.learnt, **predicting.learnt})
+    return CycleResult(plan.by(policy.name), state, Telemetry(planned.dispatched, savings))

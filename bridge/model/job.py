@@ -7,9 +7,9 @@ otherwise its nodes together must hold the tasks, at least one each.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
 from enum import IntEnum
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,6 +84,17 @@ def _no_bools() -> NDArray[np.bool_]:
     return np.empty(0, dtype=np.bool_)
 
 
+def _throughout(value: object, dtype: np.dtype[Any], count: int) -> NDArray[Any]:
+    """A column of one value, read-only: all tables share them."""
+    key = (value, dtype.char)
+    found = _SHARED.get(key)
+    if found is None or len(found) < count:
+        found = np.full(max(2 * count, 64), value, dtype=dtype)
+        found.setflags(write=False)
+        _SHARED[key] = found
+    return found[:count]
+
+
 def _no_versions() -> NDArray[np.uint64]:
     return np.empty(0, dtype=np.uint64)
 
@@ -91,6 +102,8 @@ def _no_versions() -> NDArray[np.uint64]:
 def _no_rules() -> NDArray[np.int8]:
     return np.empty(0, dtype=np.int8)
 
+
+_SHARED: dict[tuple[object, str], NDArray[Any]] = {}
 
 _RUNNING_DEFAULTS: Final[Mapping[str, object]] = {
     "account": "", "version": 0, "min_nodes": 0, "max_nodes": 0, "width_rule": 0, "features": "",
@@ -197,14 +210,21 @@ class JobTable:
     def __post_init__(self) -> None:
         n_jobs = len(self.id)
         if len(self.chunks) != n_jobs:
-            object.__setattr__(self, "chunks", np.full(n_jobs, None, dtype=object))
+            object.__setattr__(self, "chunks", np.empty(n_jobs, dtype=object))
         for name in _OPTIONAL:
             column = getattr(self, name)
             if len(column) != n_jobs:
-                object.__setattr__(self, name, np.zeros(n_jobs, dtype=column.dtype))
+                object.__setattr__(self, name, _throughout(0, column.dtype, n_jobs))
 
     def __len__(self) -> int:
         return len(self.id)
+
+    @classmethod
+    def of_columns(cls, columns: Mapping[str, NDArray[Any]]) -> "JobTable":
+        """The table of all these columns; for tables by the thousand: none may be left out."""
+        table = cls.__new__(cls)
+        table.__dict__.update(columns)
+        return table
 
 
 @dataclass(frozen=True)
@@ -263,10 +283,31 @@ class RunningTable:
         for name, value in _RUNNING_DEFAULTS.items():
             column = getattr(self, name)
             if len(column) != n_running:
-                object.__setattr__(self, name, np.full(n_running, value, dtype=column.dtype))
+                object.__setattr__(self, name, _throughout(value, column.dtype, n_running))
 
     def __len__(self) -> int:
         return len(self.id)
+
+    @classmethod
+    def of_columns(cls, columns: Mapping[str, NDArray[Any]]) -> "RunningTable":
+        """The table of these columns; for tables by the thousand.
+
+        Args:
+            columns: all but those that may be left out.
+        """
+        table, count = cls.__new__(cls), len(columns["id"])
+        for name, value in _RUNNING_DEFAULTS.items():
+            if name not in columns:
+                table.__dict__[name] = _throughout(value, _RUNNING_TYPES[name], count)
+        table.__dict__.update(columns)
+        return table
+
+
+_RUNNING_TYPES: Final = {
+    each.name: each.default_factory().dtype
+    for each in fields(RunningTable)
+    if each.default_factory is not MISSING
+}
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 """The plan: starts, planned starts and reasons for every pending job."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,21 +64,24 @@ class Plan:
 
     def by(self, policy: str) -> "Plan":
         """Returns the same plan under another policy's name."""
-        return Plan(**{**vars(self), "policy": policy})
+        renamed = Plan.__new__(Plan)
+        renamed.__dict__.update(self.__dict__, policy=policy)
+        return renamed
 
     def nodes_of(self, row: int) -> NDArray[np.int32]:
         """Returns the node indexes of one row; empty without a start."""
         return self.nodes[self.indptr[row] : self.indptr[row + 1]]
 
-    @property
+    @cached_property
     def starts_now(self) -> NDArray[np.intp]:
         """Rows to start at once."""
         rows: NDArray[np.intp] = (self.start_s == self.now_s).nonzero()[0]
         return rows
 
-    @property
+    @cached_property
     def planned(self) -> NDArray[np.intp]:
         """Rows with an announced later start."""
-        later = (self.start_s > self.now_s) & (self.start_s != NEVER)
-        rows: NDArray[np.intp] = (later & (self.start_s != UNPLANNED)).nonzero()[0]
+        start_s = self.start_s
+        later = start_s > max(self.now_s, UNPLANNED)
+        rows: NDArray[np.intp] = (later & (start_s != NEVER)).nonzero()[0]
         return rows

@@ -37,6 +37,8 @@ from bridge.sim.system import System
 from bridge.sim.workload import Workload
 from bridge.units import NEVER
 
+_NO_LICENCES = np.zeros(0, dtype=np.int64)
+
 
 @dataclass(frozen=True)
 class Refusal:
@@ -64,10 +66,10 @@ class _Columns:
 
     def rows(self, rows: NDArray[np.int64]) -> JobTable:
         count = len(rows)
-        return JobTable(
-            **{name: column[:count] for name, column in self._same.items()},
-            **{name: column[rows] for name, column in self._varied.items()},
-        )
+        columns = {name: column[:count] for name, column in self._same.items()}
+        for name, column in self._varied.items():
+            columns[name] = column.take(rows, axis=0)
+        return JobTable.of_columns(columns)
 
 
 def _is_constant(column: NDArray[np.generic]) -> bool:
@@ -104,6 +106,18 @@ class Controller:
         self._changed: list[int] = []
         self._shown_s = 0
         self._columns = _Columns(self.jobs)
+        self._same = {  # of running jobs
+            name: column
+            for name in ("id", "name", "user", "account")
+            if len(column := getattr(self.jobs, name)) and _is_constant(column)
+        }
+        self._numbers = np.zeros((len(workload), 5), dtype=np.int64)
+        self._queue: JobTable | None = None
+        asked = (
+            self.jobs.min_nodes, self.jobs.max_nodes, self.jobs.time_limit_s, self.jobs.tasks,
+            self.jobs.max_tasks_per_node,
+        )  # fmt: skip
+        self._asked = list(zip(*(column.tolist() for column in asked), strict=True))
         self._table: RunningTable | None = None
         self._unread: tuple[Plan, int, str | None] | None = None
         self._in_partition = np.zeros((len(system.partitions), len(system.nodes)), dtype=bool)
@@ -157,8 +171,7 @@ class Controller:
             held = self.running[job]
             assert held.release is not None
             self._give_back(held.release.nodes, held.release.use, held.exclusive)
-            self.running[job] = replace(held, release=None)
-            self._table = None
+            self._hold(job, replace(held, release=None))
         return done
 
     def end(self, job: int, now_s: int, ending: Ending) -> None:
@@ -199,7 +212,7 @@ class Controller:
         return ""
 
     def _open_reservations(self, now_s: int) -> tuple[Reservation, ...]:
-        if any(item.end_s <= now_s for item in self.reservations):
+        if self.reservations and any(item.end_s <= now_s for item in self.reservations):
             self.reservations = tuple(item for item in self.reservations if item.end_s > now_s)
         return self.reservations
 
@@ -214,6 +227,7 @@ class Controller:
     def requeue(self, job: int) -> None:
         """Puts a job that lost its nodes back; its next version tells the two apart."""
         self.jobs.version[job] += 1
+        self._queue = None
         insort(self.waiting, job)
 
     # ------------------------------------------------------------ what is
@@ -221,18 +235,21 @@ class Controller:
     def snapshot(self, now_s: int) -> Snapshot:
         """Tells what is now. The rows of its job table are `waiting`, in that order."""
         self._generation += 1
-        self._shown, self._shown_s = list(self.waiting), now_s
+        if self._queue is None or self._shown != self.waiting:
+            self._shown = list(self.waiting)
+            self._queue = self._columns.rows(np.array(self._shown, dtype=np.int64))
+        self._shown_s = now_s
         snapshot = Snapshot(
             now_s=now_s,
             generation=self._generation,
             resources=self.system.resources,
             nodes=self.nodes,
-            jobs=self._columns.rows(np.array(self._shown, dtype=np.int64)),
+            jobs=self._queue,
             running=self._running_table(),
             partitions=self.system.partitions,
             reservations=self._open_reservations(now_s),
             licences=(),
-            licence_total=np.zeros(0, dtype=np.int64),
+            licence_total=_NO_LICENCES,
             ended=self._ended_table(),
             topology=self.system.topology,
         )
@@ -259,9 +276,10 @@ class Controller:
         """The jobs that run; the same table as long as these are the same."""
         if self._table is not None:
             return self._table
-        count = len(self.running)
         self._shown_running = list(self.running)
         held = list(self.running.values())
+        rows = np.array(self._shown_running, dtype=np.int64)
+        numbers = self._numbers.take(rows, axis=0)
         releasing = [at for at, one in enumerate(held) if one.release is not None]
         for at in releasing:
             release = held[at].release
@@ -269,28 +287,35 @@ class Controller:
             until_s = min(release.by_s, held[at].limit_s)
             held.append(replace(held[at], nodes=release.nodes, use=release.use, limit_s=until_s))
             self._shown_running.append(self._shown_running[at])
-        rows = np.array(self._shown_running, dtype=np.int64)
-        count += len(releasing)
+        if releasing:
+            rows = np.array(self._shown_running, dtype=np.int64)
+            numbers = np.concatenate((numbers, numbers[releasing]))
+            numbers[-len(releasing) :, 1] = [one.limit_s for one in held[-len(releasing) :]]
+            numbers[-len(releasing) :, 4] = [len(one.nodes) for one in held[-len(releasing) :]]
+        start_s, end_s, partition, exclusive, widths = np.ascontiguousarray(numbers.T)
+        count = len(rows)
+        indptr = np.zeros(count + 1, dtype=np.int64)
+        widths.cumsum(out=indptr[1:])
         none = (np.zeros(0, dtype=np.int32), np.zeros((0, len(self.system.resources)), np.int64))
-        numbers = np.array(
-            [(a.start_s, a.limit_s, a.partition, len(a.nodes), a.exclusive) for a in held],
-            dtype=np.int64,
-        ).reshape(count, 5)
-        start_s, end_s, partition, widths, exclusive = np.ascontiguousarray(numbers.T)
-        self._table = RunningTable(
-            id=self.jobs.id[rows],
-            name=self.jobs.name[rows],
-            user=self.jobs.user[rows],
-            start_s=start_s,
-            end_s=end_s,
-            partition=partition,
-            exclusive=exclusive.astype(bool),
-            licences=np.zeros((count, 0), dtype=np.int64),
-            indptr=np.concatenate(([0], np.cumsum(widths))).astype(np.int64),
-            nodes=np.concatenate([a.nodes for a in held]) if held else none[0],
-            use=np.concatenate([a.use for a in held]) if held else none[1],
-            account=self.jobs.account[rows],
-            **self._malleable(rows, releasing),
+        words = {
+            name: self._same[name][:count]
+            if name in self._same
+            else getattr(self.jobs, name).take(rows)
+            for name in ("id", "name", "user", "account")
+        }
+        self._table = RunningTable.of_columns(
+            {
+                **words,
+                "start_s": start_s,
+                "end_s": end_s,
+                "partition": partition,
+                "exclusive": exclusive.astype(bool),
+                "licences": np.zeros((count, 0), dtype=np.int64),
+                "indptr": indptr,
+                "nodes": np.concatenate([one.nodes for one in held]) if held else none[0],
+                "use": np.concatenate([one.use for one in held]) if held else none[1],
+                **self._malleable(rows, releasing),
+            }
         )
         return self._table
 
@@ -339,14 +364,16 @@ class Controller:
         nobody = np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.int64)
         if self._broken(plan, self._shown_s) is not None:
             return nobody
-        rows = plan.planned
-        known = (plan.job[rows] >= 0) & (plan.job[rows] < len(self._shown))
-        rows = rows if np.count_nonzero(known) == len(rows) else rows[known]
-        if not len(rows):
+        rows, n_shown = plan.planned, len(self._shown)
+        at = plan.job[rows].tolist()
+        if not all(0 <= one < n_shown for one in at):
+            rows = rows[[0 <= one < n_shown for one in at]]
+            at = plan.job[rows].tolist()
+        if not at:
             return nobody
-        jobs = np.array([self._shown[at] for at in plan.job[rows].tolist()], dtype=np.intp)
+        jobs = np.array([self._shown[one] for one in at], dtype=np.intp)
         start_s = plan.start_s[rows]
-        if len(rows) == 1:  # EASY announces no more
+        if len(at) == 1:  # EASY announces no more
             return jobs, start_s
         order = np.lexsort((start_s, jobs))
         jobs, start_s = jobs[order], start_s[order]
@@ -370,7 +397,7 @@ class Controller:
         started: list[int] = []
         left = self.waiting if made_s in (None, now_s) else set(self.waiting)
         for row in plan.starts_now.tolist():
-            shown = int(plan.job[row])
+            shown, partition = int(plan.job[row]), int(plan.partition[row])
             if not 0 <= shown < len(self._shown):
                 self.refusals.append(Refusal(now_s, None, f"starts a job in row {shown}: none"))
                 continue
@@ -378,21 +405,19 @@ class Controller:
             if left is not self.waiting and job not in left:
                 self.refusals.append(Refusal(now_s, self.jobs.id[job], "does not wait any more"))
                 continue
-            nodes = np.asarray(plan.nodes_of(row), dtype=np.int32)
-            tasks = np.asarray(plan.tasks[plan.indptr[row] : plan.indptr[row + 1]], dtype=np.int64)
-            why = self._objection(job, nodes, tasks, int(plan.partition[row])) or self._reserved(
-                job, nodes, now_s
-            )
+            own = slice(int(plan.indptr[row]), int(plan.indptr[row + 1]))
+            nodes = np.asarray(plan.nodes[own], dtype=np.int32)
+            tasks = np.asarray(plan.tasks[own], dtype=np.int64)
+            why = self._objection(job, nodes, tasks, partition) or self._reserved(job, nodes, now_s)
             if why is not None:
                 self.refusals.append(Refusal(now_s, self.jobs.id[job], why))
                 continue
             predicted_s = int(plan.end_s[row] - plan.start_s[row])
-            self._start(
-                job, nodes, tasks, int(plan.partition[row]), now_s=now_s, predicted_s=predicted_s
-            )
+            self._start(job, nodes, tasks, partition, now_s=now_s, predicted_s=predicted_s)
             started.append(job)
-        gone = set(started)
-        self.waiting = [job for job in self.waiting if job not in gone] if gone else self.waiting
+        if started:
+            gone = set(started)
+            self.waiting = [job for job in self.waiting if job not in gone]
         for row in range(len(plan.resizes)):
             self._resize(plan.resizes, row, now_s)
         return started
@@ -419,8 +444,7 @@ class Controller:
             self._take(new, resized.use[np.isin(resized.nodes, new)], held.exclusive)
         else:
             resized = held.shrunk(after, int(resizes.by_s[row]))
-        self.running[job] = resized
-        self._table = None
+        self._hold(job, resized)
         self._changed.append(job)
 
     def _no_resize(self, job: int, after: NDArray[np.int32]) -> str | None:
@@ -461,10 +485,16 @@ class Controller:
         use = self.nodes.capacity[nodes] if exclusive else self._want(job, tasks)
         self._take(nodes, use, exclusive)
         limit_s = now_s + int(self.jobs.time_limit_s[job])
+        held = Allocation(nodes, use, now_s, limit_s, partition, exclusive, predicted_s)
+        self._hold(job, held)
+
+    def _hold(self, job: int, held: Allocation) -> None:
+        """Notes what a job holds from now on."""
         self._table = None
-        self.running[job] = Allocation(
-            nodes, use, now_s, limit_s, partition, exclusive, predicted_s
-        )
+        self.running[job] = held
+        self._numbers[job] = (
+            held.start_s, held.limit_s, held.partition, held.exclusive, len(held.nodes),
+        )  # fmt: skip
 
     def _want(self, job: int, tasks: NDArray[np.int64]) -> NDArray[np.int64]:
         want: NDArray[np.int64] = (
@@ -489,44 +519,40 @@ class Controller:
             return "is started twice by one plan"
         if partition not in jobs.partitions[job]:
             return f"is started in partition {partition}, which it did not name"
-        least, most = int(jobs.min_nodes[job]), int(jobs.max_nodes[job])
+        least, most, limit_s, wanted, most_tasks = self._asked[job]
         if not least <= len(nodes) <= most:
             return f"gets {len(nodes)} nodes where {least} to {most} belong"
-        distinct = set(nodes.tolist())
-        if (
-            len(distinct) < len(nodes)
-            or min(distinct, default=0) < 0
-            or max(distinct, default=0) >= len(self.nodes)
-        ):
+        listed = nodes.tolist()
+        if len(set(listed)) < len(listed) or not 0 <= min(listed) <= max(listed) < len(self.nodes):
             return "gets a node that does not exist, or one twice"
-        if not (self.nodes.usable[nodes] & self._in_partition[partition, nodes]).all():
+        if not (self.nodes.usable[nodes] & self._in_partition[partition][nodes]).all():
             return "gets a node that is not usable or not in its partition"
         max_time_s = self.system.partitions[partition].max_time_s
-        if 0 < max_time_s < jobs.time_limit_s[job]:
+        if 0 < max_time_s < limit_s:
             return f"asks for more than the partition's {max_time_s} s"
-        wanted = int(jobs.tasks[job])
         if wanted and (tasks.min() < 1 or tasks.sum() != wanted):
             return f"gets {int(tasks.sum())} tasks where {wanted} belong"
-        if 0 < jobs.max_tasks_per_node[job] < tasks.max(initial=0):
+        if 0 < most_tasks < tasks.max(initial=0):
             return f"gets {int(tasks.max())} tasks on a node, more than it asked for"
         if (why := self._unasked(job, nodes)) is not None:
             return why
         want = self._want(job, tasks if wanted else np.zeros_like(tasks))
         if jobs.exclusive[job]:
-            room = np.where(self._holders[nodes, np.newaxis] == 0, self.nodes.capacity[nodes], -1)
+            taken, room = self._holders[nodes] > 0, self.nodes.capacity[nodes]
         else:
-            room = np.where(self._whole[nodes, np.newaxis], -1, self.free[nodes])
-        if (want > room).any():
-            full = nodes[int(np.argmax((want > room).any(axis=1)))]
+            taken, room = self._whole[nodes], self.free[nodes]
+        if taken.any() or (want > room).any():
+            full = nodes[int(np.argmax(taken | (want > room).any(axis=1)))]
             return f"does not fit on {self.nodes.names[full]}, which others hold"
         return None
 
     def _unasked(self, job: int, nodes: NDArray[np.int32]) -> str | None:
         """Why these nodes are not those the job asked for by name or feature; None if they are."""
         jobs, names = self.jobs, self.nodes.names
-        if missing := set(jobs.required[job]).difference(nodes.tolist()):
+        required, excluded = jobs.required[job], jobs.excluded[job]
+        if required and (missing := set(required).difference(nodes.tolist())):
             return f"does not get {names[min(missing)]}, which it asked for"
-        if unwanted := set(jobs.excluded[job]).intersection(nodes.tolist()):
+        if excluded and (unwanted := set(excluded).intersection(nodes.tolist())):
             return f"gets {names[min(unwanted)]}, which it excluded"
         if jobs.features[job]:
             alternatives = parse_features(jobs.features[job])

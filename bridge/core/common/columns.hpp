@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/arrays.hpp"
 #include "common/buffer.hpp"
 
 namespace bridge {
@@ -59,7 +60,7 @@ template <typename T> class Column {
     // `gather`: an array that is not contiguous is copied, not refused.
     Column(const char *name, nb::handle argument, size_t dimensions = 1, bool gather = false)
         : name_(name) {
-        if (!nb::try_cast(argument, array_, gather)) {
+        if (!array_.read(argument, gather)) {
             refuse(text() + "expected a C-contiguous NumPy array of " + dtype_name<T>() + ", got " +
                    describe(argument));
         }
@@ -112,7 +113,7 @@ template <typename T> class Column {
 
   private:
     const char *name_;
-    nb::ndarray<const T, nb::c_contig, nb::device::cpu> array_;
+    ArrayView<T> array_;
 
     std::string text() const { return std::string(name_) + ": "; }
     static std::string describe(nb::handle argument) {

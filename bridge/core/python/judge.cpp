@@ -36,9 +36,9 @@ bool holds(nb::handle numbers, int64_t wanted) {
 
 nb::object judge_py(nb::object snapshot, nb::object plan, nb::callable matching, nb::object want) {
     JudgedPlan judged{};
-    const nb::object jobs = snapshot.attr("jobs");
-    const nb::object nodes = snapshot.attr("nodes");
-    const nb::object running = snapshot.attr("running");
+    const nb::object jobs = attribute(snapshot, "jobs");
+    const nb::object nodes = attribute(snapshot, "nodes");
+    const nb::object running = attribute(snapshot, "running");
 
     // The plan: what does not even fit together is told in words.
     const View<int32_t> job(plan, "job");
@@ -48,14 +48,14 @@ nb::object judge_py(nb::object snapshot, nb::object plan, nb::callable matching,
     const View<int64_t> indptr(plan, "indptr");
     const View<int32_t> held(plan, "nodes");
     const View<int32_t> tasks(plan, "tasks");
-    const nb::object reasons = plan.attr("reasons");
+    const nb::object reasons = attribute(plan, "reasons");
     const size_t n_rows = job.size();
     const View<int64_t> capacity(nodes, "capacity", 2);
     const size_t n_jobs = nb::len(jobs);
     const size_t n_nodes = capacity.size();
-    const nb::tuple partitions = nb::borrow<nb::tuple>(snapshot.attr("partitions"));
-    const int64_t now = nb::cast<int64_t>(snapshot.attr("now_s"));
-    const int64_t made_for = nb::cast<int64_t>(plan.attr("now_s"));
+    const nb::tuple partitions = nb::borrow<nb::tuple>(attribute(snapshot, "partitions"));
+    const int64_t now = nb::cast<int64_t>(attribute(snapshot, "now_s"));
+    const int64_t made_for = nb::cast<int64_t>(attribute(plan, "now_s"));
     if (start.size() != n_rows || end.size() != n_rows || partition.size() != n_rows ||
         nb::len(reasons) != n_rows || indptr.size() != n_rows + 1) {
         return nb::str("columns of different length");
@@ -121,11 +121,12 @@ nb::object judge_py(nb::object snapshot, nb::object plan, nb::callable matching,
     members.reserve(partitions.size());
     for (const nb::handle part : partitions) {
         members.emplace_back(part, "nodes").below(n_nodes);
-        judged.partitions.push_back(
-            {nb::cast<bool>(part.attr("up")), nb::cast<int64_t>(part.attr("min_nodes")),
-             nb::cast<int64_t>(part.attr("max_nodes")), nb::cast<int64_t>(part.attr("max_time_s")),
-             nb::cast<int64_t>(part.attr("default_time_s")), members.back().data(),
-             members.back().size()});
+        judged.partitions.push_back({nb::cast<bool>(attribute(part, "up")),
+                                     nb::cast<int64_t>(attribute(part, "min_nodes")),
+                                     nb::cast<int64_t>(attribute(part, "max_nodes")),
+                                     nb::cast<int64_t>(attribute(part, "max_time_s")),
+                                     nb::cast<int64_t>(attribute(part, "default_time_s")),
+                                     members.back().data(), members.back().size()});
     }
 
     // What jobs ask for in lists and words.

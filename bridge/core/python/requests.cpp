@@ -208,11 +208,13 @@ class PyLowered {
     // Plans the asked rows as they stand, by the running jobs and nodes of a snapshot.
     PyNodePlan plan(nb::handle snapshot, int64_t depth, int64_t select, nb::handle rank,
                     nb::handle class_nodes, nb::handle nothing) const {
-        const nb::object nodes = snapshot.attr("nodes");
-        const nb::object running = snapshot.attr("running");
-        const auto of_running = [&](const char *name) -> nb::object { return running.attr(name); };
-        const nb::object capacity = nodes.attr("capacity");
-        const nb::object licences = snapshot.attr("licence_total");
+        const nb::object nodes = attribute(snapshot, "nodes");
+        const nb::object running = attribute(snapshot, "running");
+        const auto of_running = [&](const char *name) -> nb::object {
+            return attribute(running, name);
+        };
+        const nb::object capacity = attribute(nodes, "capacity");
+        const nb::object licences = attribute(snapshot, "licence_total");
         const nb::object indptr = of_running("indptr");
         const nb::object held = of_running("nodes");
         const nb::object use = of_running("use");
@@ -221,9 +223,9 @@ class PyLowered {
         const nb::object counted = of_running("licences");
         const nb::tuple none = nb::borrow<nb::tuple>(nothing);
         NodeProblem problem{};
-        const NodeWorld world({nb::cast<int64_t>(snapshot.attr("now_s")), depth, select, capacity,
-                               rank, indptr, held, use, end, whole, counted, class_nodes, none[0],
-                               none[1], none[2], none[3], licences},
+        const NodeWorld world({nb::cast<int64_t>(attribute(snapshot, "now_s")), depth, select,
+                               capacity, rank, indptr, held, use, end, whole, counted, class_nodes,
+                               none[0], none[1], none[2], none[3], licences},
                               problem, true);
         std::vector<int64_t> jobs;
         jobs.reserve(found_.asked.size());
@@ -244,6 +246,17 @@ class PyLowered {
         starts.expect_rows(n_asked, "like asked");
         chosen.expect_rows(n_asked, "like asked");
         offsets.expect_rows(n_asked + 1, "one more than asked");
+        return planned(starts.data(), chosen.data(), offsets.data());
+    }
+    nb::tuple planned_as_asked(const PyNodePlan &plan) const {
+        const NodePlanResult &found = plan.found;
+        if (found.start.size() != found_.asked.size()) {
+            refuse("plan: it is of other rows");
+        }
+        return planned(found.start.data(), found.alternative.data(), found.indptr.data());
+    }
+    nb::tuple planned(const int64_t *starts, const int32_t *chosen, const int64_t *offsets) const {
+        const size_t n_asked = found_.asked.size();
         const size_t n = rows_.size();
         std::vector<int32_t> job(rows_.begin(), rows_.end());
         std::vector<int64_t> start_s(n, -1);
@@ -455,7 +468,10 @@ void define_requests(nb::module_ &m) {
         .def("alternatives", &PyLowered::alternatives)
         .def("plan", &PyLowered::plan, nb::kw_only(), "snapshot"_a, "depth"_a, "select"_a, "rank"_a,
              "class_nodes"_a, "blackouts"_a)
-        .def("planned", &PyLowered::planned, "start"_a, "alternative"_a, "indptr"_a);
+        .def("planned",
+             nb::overload_cast<nb::handle, nb::handle, nb::handle>(&PyLowered::planned, nb::const_),
+             "start"_a, "alternative"_a, "indptr"_a)
+        .def("planned", &PyLowered::planned_as_asked, "plan"_a);
     nb::class_<PyRequestTable>(m, "RequestTable")
         .def(nb::init<>())
         .def("__len__", &PyRequestTable::size)

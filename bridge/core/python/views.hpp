@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <string>
 
+#include "common/arrays.hpp"
+
 namespace bridge {
 
 namespace nb = nanobind;
@@ -17,8 +19,7 @@ namespace nb = nanobind;
 template <typename T> class View {
   public:
     View(nb::handle table, const char *name, size_t dimensions = 1) : name_(name) {
-        const nb::object given = table.attr(name);
-        if (!nb::try_cast(given, array_, true) || array_.ndim() != dimensions) {
+        if (!array_.read(attribute(table, name), true) || array_.ndim() != dimensions) {
             refuse("is no column");
         }
     }
@@ -68,7 +69,7 @@ template <typename T> class View {
 
   private:
     const char *name_;
-    nb::ndarray<const T, nb::c_contig, nb::device::cpu> array_;
+    ArrayView<T> array_;
 
     [[noreturn]] void refuse(const std::string &what) const {
         throw nb::value_error((std::string(name_) + " " + what).c_str());
@@ -78,7 +79,7 @@ template <typename T> class View {
 // A column of Python objects.
 class Objects {
   public:
-    Objects(nb::handle table, const char *name, size_t rows) : column_(table.attr(name)) {
+    Objects(nb::handle table, const char *name, size_t rows) : column_(attribute(table, name)) {
         if (PyObject_GetBuffer(column_.ptr(), &view_, PyBUF_FULL_RO) != 0) {
             throw nb::python_error();
         }

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from bridge.model.snapshot import Snapshot
 from bridge.ports import Context, Predicted
 
+_NOTHING = Predicted()
+
 
 @dataclass(frozen=True)
 class TimeLimit:
@@ -14,4 +16,4 @@ class TimeLimit:
     def predict(self, snapshot: Snapshot, context: Context) -> Predicted:
         """Leaves the limits as they are; see `bridge.ports.PredictPolicy`."""
         del snapshot, context
-        return Predicted()
+        return _NOTHING
