@@ -16,7 +16,7 @@ REAL = (
     "tests/unit/rpc/test_orders",
     "tests/unit/rpc/test_private_channel",
     "tests/unit/test_solving",
-    "tests/unit/test_store",
+    "tests/unit/state/test_store",
 )
 """Tests of real processes, sockets and threads: one that fails is run once more, and the report
 says so (R). All others must pass at once."""

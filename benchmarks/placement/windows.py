@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from contiguous_program import BySolver, by_cp_sat, by_scip
 
 from bridge.cli import bench_placement as bench
 from bridge.errors import BridgeError
@@ -28,6 +29,9 @@ RECORDED = {"sequential": "sequential", "contiguous-exact": "scas_optimum"}
 """Placer to the name of what the file states, under the metric `code`."""
 
 
+SOLVERS = {"contiguous-cp-sat": by_cp_sat, "contiguous-scip": by_scip}
+
+
 def main() -> None:
     """Measures, writes, and prints a table for each metric."""
     parser = argparse.ArgumentParser(
@@ -39,9 +43,9 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write all figures there")
     asked = parser.parse_args()
     names = [name for name in NAMES if name.partition("@")[0] in bench.PLACERS]
-    if asked.solvers:
-        names += [f"contiguous-cp-sat@{asked.solvers}", f"contiguous-scip@{asked.solvers}"]
     placers = bench.parse_placers(",".join(names))
+    for solver, solve in SOLVERS.items() if asked.solvers else ():
+        placers[f"{solver}@{asked.solvers}"] = BySolver(solve, float(asked.solvers)).place_jobs
     try:
         instances = list(bench.read_instances(asked.file))
     except BridgeError as error:

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from bridge import files
 from bridge.errors import ConfigError, TraceError
 from bridge.model.topology import Topology, regular
-from bridge.planning.placement.contiguous_program import BySolver, by_cp_sat, by_scip
 from bridge.planning.placement.hop_tree import HopTree, Metric, NodeSets
 from bridge.policies.place.annealing import Annealing
 from bridge.policies.place.compact import Compact
@@ -50,8 +49,6 @@ def _sequential(
 PLACERS: Final[dict[str, Callable[[int | None], PlaceFunction]]] = {
     "sequential": lambda _: _sequential,
     "contiguous-exact": lambda _: ContiguousExact().place_jobs,
-    "contiguous-cp-sat": lambda limit: BySolver(by_cp_sat, float(limit or 0)).place_jobs,
-    "contiguous-scip": lambda limit: BySolver(by_scip, float(limit or 0)).place_jobs,
     "annealing": lambda effort: Annealing(effort=effort or 500).place_jobs,
     "annealing-published": lambda effort: (
         Annealing(effort=effort or 500, published=True).place_jobs
@@ -67,8 +64,7 @@ PLACERS.update(
         for network in NETWORKS
     }
 )
-"""By name; what stands behind an @ is `effort`, for `compact` its budget in ms, for the 0-1 program
-by a solver its time limit in s."""
+"""Placers by name; the number after an @ is `effort`, for `compact` its budget in ms."""
 
 
 _NUMBERLESS: Final = {"sequential", "contiguous-exact"}

@@ -3,7 +3,6 @@
 
 #include "gres.h"
 #include "hash.h"
-#include "jobs.h"
 
 char *nodes_text(arena_t *arena, bitstr_t *nodes)
 {
@@ -25,6 +24,24 @@ uint64_t nodes_print(bitstr_t *nodes)
         hash_number(&hash, (uint64_t)first << 32 | (uint64_t)bit);
     }
     return hash_end(hash);
+}
+
+pb_licence_use_t **licence_uses(arena_t *arena, list_t *licences, size_t *count)
+{
+    arena_list_t uses = {0};
+    *count = 0;
+    if (!licences)
+        return NULL;
+    list_itr_t *at = list_iterator_create(licences);
+    for (licenses_t *licence; (licence = list_next(at));) {
+        pb_licence_use_t *use = PB_NEW(arena, pb_licence_use_t, licence_use);
+        use->name = arena_text(arena, licence->name);
+        use->count = licence->total;
+        arena_append(arena, &uses, use);
+    }
+    list_iterator_destroy(at);
+    *count = uses.count;
+    return (pb_licence_use_t **)uses.items;
 }
 
 typedef struct {

@@ -15,4 +15,7 @@ char *nodes_text(arena_t *arena, bitstr_t *nodes);
 // A hash of the set of nodes.
 uint64_t nodes_print(bitstr_t *nodes);
 
+// Licences with their counts, as jobs, allocations and reservations report them.
+pb_licence_use_t **licence_uses(arena_t *arena, list_t *licences, size_t *count);
+
 #endif

@@ -205,24 +205,6 @@ uint64_t job_print(const job_record_t *job, const sent_job_t *entry, time_t now)
 
 // ---------------------------------------------------------------- words
 
-pb_licence_use_t **licence_uses(arena_t *arena, list_t *licences, size_t *count)
-{
-    arena_list_t uses = {0};
-    *count = 0;
-    if (!licences)
-        return NULL;
-    list_itr_t *at = list_iterator_create(licences);
-    for (licenses_t *licence; (licence = list_next(at));) {
-        pb_licence_use_t *use = PB_NEW(arena, pb_licence_use_t, licence_use);
-        use->name = arena_text(arena, licence->name);
-        use->count = licence->total;
-        arena_append(arena, &uses, use);
-    }
-    list_iterator_destroy(at);
-    *count = uses.count;
-    return (pb_licence_use_t **)uses.items;
-}
-
 // Seconds the job may run; 0: unlimited.
 static int64_t time_limit_s(const job_record_t *job)
 {

@@ -44,6 +44,4 @@ bool job_malleable(const job_record_t *job, malleable_t *malleable, char *proble
 // What the user wrote for an option of the SPANK plugin; NULL: nothing.
 const char *job_option(const job_record_t *job, const char *option);
 
-pb_licence_use_t **licence_uses(arena_t *arena, list_t *licences, size_t *count);
-
 #endif

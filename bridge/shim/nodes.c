@@ -4,7 +4,6 @@
 #include "allocation.h"
 #include "gres.h"
 #include "hash.h"
-#include "jobs.h"
 #include "names.h"
 
 // Slurm's own judgement, but for nodes that are switched off with nobody to switch them on.

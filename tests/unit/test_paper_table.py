@@ -13,7 +13,7 @@ SHORT = {
     "vectors": "properties/test_usage_vector.py",
     "book": "properties/test_book.py",
     "paper": "unit/policies/test_paper_openccs.py",
-    "rules": "unit/planning/test_rules.py",
+    "rules": "unit/planning/site_rules/test_rules.py",
     "policy": "unit/policies/test_openccs.py",
 }
 

@@ -12,7 +12,13 @@ from bridge.planning.site_rules.lowered_rules import lower, stranded
 from bridge.registry import build, parse_policy
 from tests.builders import a_job, a_node, a_reservation, a_running_job, a_snapshot
 from tests.cycles import Memory, a_site, check, parse_rules, run
-from tests.unit.planning.test_node_swap import a_tree, a_world, hops, switches, with_switches
+from tests.unit.planning.placement.test_node_swap import (
+    a_tree,
+    a_world,
+    hops,
+    switches,
+    with_switches,
+)
 
 RULES = {
     "limits": [{"user": "*", "resource": "cpus", "items": 60}],

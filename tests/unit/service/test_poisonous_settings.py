@@ -22,7 +22,7 @@ from bridge.rpc.transport.tls import Certificates
 from bridge.service.config import TlsSection, load, parse
 from bridge.slurm.topology_conf import named_nodes, parse_topology
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def limited():

@@ -2,6 +2,8 @@
 """The 0-1 program by two solvers has the optimum of the dynamic programme."""
 
 import builtins
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,8 +13,10 @@ from hypothesis import strategies as st
 from bridge.cli.bench_placement import SAMPLE, hop_tree_for, read_instances
 from bridge.errors import ConfigError
 from bridge.model.topology import Topology, regular
-from bridge.planning.placement.contiguous_program import BySolver, Program, by_cp_sat, by_scip
 from bridge.planning.placement.hop_tree import HopTree, Metric
+
+sys.path.append(str(Path(__file__).parents[4] / "benchmarks" / "placement"))
+from contiguous_program import BySolver, Program, by_cp_sat, by_scip
 
 WINDOWS = sorted(read_instances(SAMPLE), key=lambda one: len(one.idle) * int(one.sizes.sum()))
 SOLVERS = {"cp-sat": by_cp_sat, "scip": by_scip}

@@ -28,7 +28,7 @@ from bridge.units import DAY_S, NEVER
 from tests.builders import a_job, a_snapshot
 from tests.cycles import parse_rules
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "LIMITS.md"
+DOCUMENT = Path(__file__).parents[4] / "docs" / "LIMITS.md"
 
 
 def at(text: str, zone: str = "UTC") -> int:

@@ -13,7 +13,7 @@ from bridge.state.accuracy import Announced, Began, Happened
 from bridge.state.store import Slow
 from bridge.units import DAY_S
 from tests.remembering import Store
-from tests.unit.planning.test_kept_plan import a_plan, same
+from tests.unit.planning.scheduler.test_kept_plan import a_plan, same
 
 
 def rows(path, query):

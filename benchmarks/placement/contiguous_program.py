@@ -1,27 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """The static contiguous strategy (SCAS) as the paper's 0-1 program, by CP-SAT or by SCIP.
 
-No policy plans with it: it holds the dynamic programme of `contiguous-exact` against solvers that
-know nothing of it, and takes the paper's time.
+An oracle for the dynamic programme of `contiguous-exact`, and a way to repeat the paper's times.
 
 Words
-    run       consecutive idle nodes by number, going on at the head where the row ends; run (j, i)
-              has as many nodes as job j wants, from the i-th idle node on.
-    y(j, i)   job j is placed on run (j, i).
-    x(j, k)   job j has the k-th idle node.
+    run       consecutive idle nodes by number, wrapping round at the end; run (j, i) has as many
+              nodes as job j wants, from the i-th idle node on.
+    y(j, i)   1 if job j is placed on run (j, i).
+    x(j, k)   1 if job j has the k-th idle node.
 
 Rules
-    1. Least total cost (2); one run for each job (3); a run's nodes are the job's (4). A node is
-       of one job at most, which the paper says in words only.
-    2. A job may be left out, at a price above all placements: so a solver that is stopped in time
-       has an answer, and a window that does not fit has one, too.
-    3. SCIP is given the equations as they stand. CP-SAT is given none of x: of all runs over one
-       node at most one is taken, which says the same.
-    4. Runs across fabrics do not exist.
+    1. Minimise the total cost (2); one run for each job (3); a run's nodes belong to the job (4).
+       A node belongs to one job at most, which the paper states in words only.
+    2. A job may be left out, at a price above all placements. So there is a solution even if the
+       solver is stopped early or the jobs do not fit.
+    3. SCIP gets the equations as they are. CP-SAT gets no x, but the equivalent constraint that at
+       most one of the runs over a node is taken.
+    4. There are no runs across fabrics.
 
-Source: Lan et al. (see `bridge.planning.placement.hop_tree`), equations 2 to 5; leaving jobs out is
-    how the
-public code makes "Cancel" of table IV.
+Source: Lan et al. (see `bridge.planning.placement.hop_tree`), equations 2 to 5. Leaving jobs out is
+    what the public code counts as "Cancel" in table IV.
 """
 
 from collections.abc import Callable

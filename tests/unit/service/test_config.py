@@ -10,7 +10,7 @@ from bridge.errors import ConfigError
 from bridge.registry import choices
 from bridge.service.config import ConfigProblems, ServiceConfig, example, load, parse, to_mapping
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "CONFIG.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "CONFIG.md"
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "metrics:\n", "{}"])
