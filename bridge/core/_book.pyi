@@ -276,6 +276,7 @@ class Book:
         term_amount: NDArray[np.int64],
         term_mode: NDArray[np.int8],
         forced: bool = False,
+        stop: bool = False,
     ) -> NDArray[np.bool_]:
         """Book jobs where they are known to be, in order.
 
@@ -293,6 +294,7 @@ class Book:
             term_amount: see the class.
             term_mode: see the class.
             forced: book them even where they do not fit (running jobs are where they are).
+            stop: book none after the first one that does not fit.
 
         Returns:
             (n,) which are booked.
@@ -384,6 +386,8 @@ class Book:
             The jobs that use, at some second then, what eligible nodes have too little of for one
             chunk more, or that count on constraints which do not hold it; and these constraints.
         """
+    def overbooked(self) -> bool:
+        """Whether more is booked at some second than a node has or a constraint allows."""
     def mark(self) -> int:
         """Begin a what-if; marks nest."""
     def undo(self, mark: int) -> None:

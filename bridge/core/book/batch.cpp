@@ -152,6 +152,8 @@ BookPlan plan_many(Book &book, const BookJobs &jobs, int64_t depth, bool reasons
             plan.blocked_constraint.push_back(constraint);
         }
         if (found.start != NEVER) {
+            const Searched searched =
+                jobs.last[j] ? Searched{} : book.searched(jobs.not_before[j], held);
             book.book({jobs.job[j],
                        found.start,
                        end_of(found.start, length),
@@ -160,7 +162,8 @@ BookPlan plan_many(Book &book, const BookJobs &jobs, int64_t depth, bool reasons
                        0,
                        std::move(held),
                        std::move(found.placed),
-                       {}});
+                       {},
+                       searched});
         }
     }
     return plan;

@@ -12,7 +12,7 @@ constexpr size_t MOST_RISES = size_t{1} << 18;
 } // namespace
 
 Book::Book(int64_t now, BookNodes nodes)
-    : state_{now, std::move(nodes), {0, 0}, {}, {}, {}}, search_(state_),
+    : state_{now, std::move(nodes), {0, 0}, {}, {}, {}, {}}, search_(state_),
       taken_(state_.nodes.columns()) {
     state_.lines = NodeLines(state_.nodes.size(), state_.nodes.columns());
     for (size_t p = 0; p < state_.nodes.size(); ++p) {
@@ -33,6 +33,7 @@ int32_t Book::add_class(std::vector<int32_t> positions) {
 int32_t Book::add_constraint(const std::vector<int64_t> &starts,
                              const std::vector<int64_t> &amounts) {
     state_.constraints.emplace_back(state_.now, starts, amounts);
+    state_.constraint_rises.push_back(0);
     steps_.push_back({starts, amounts});
     return static_cast<int32_t>(steps_.size()) - 1;
 }
@@ -107,6 +108,7 @@ std::vector<int64_t> Book::set_constraint(int32_t id, const std::vector<int64_t>
     journal({Did::CONSTRAINT, id, {}, std::move(steps.amounts), std::move(steps.starts)});
     steps = {starts, amounts};
     state_.constraints[static_cast<size_t>(id)].set(starts, amounts);
+    ++state_.constraint_rises[static_cast<size_t>(id)];
     return stranded_under(id);
 }
 
@@ -164,6 +166,9 @@ void Book::rises(const Booking &booking, int64_t from) {
     }
     for (const Placed &placed : booking.placed) {
         state_.rises.push(placed.position, std::max(from, state_.now), booking.end);
+    }
+    for (const Term &term : booking.terms) {
+        ++state_.constraint_rises[static_cast<size_t>(term.constraint)];
     }
 }
 
@@ -299,33 +304,6 @@ bool Book::holds(int32_t id, int64_t start, int64_t length, Terms terms,
     return std::all_of(missing.begin(), missing.end(), [](int64_t m) { return m == 0; });
 }
 
-bool Book::replan(int64_t job, int64_t earliest) {
-    const auto at = slots_.find(job);
-    Booking &booking = bookings_[at->second];
-    if (booking.request < 0 || booking.start <= std::max(earliest, state_.now)) {
-        return false;
-    }
-    const int64_t length = booking.end == NEVER ? NEVER : booking.end - booking.start;
-    const Terms terms{booking.terms.data(), booking.terms.size()};
-    write(booking, booking.start, booking.end, -1);
-    const int64_t start = search_.next(booking.request, length, terms, earliest, booking.start - 1,
-                                       {booking.start, booking.end, &booking.placed});
-    if (start == NEVER) {
-        write(booking, booking.start, booking.end, 1);
-        return false;
-    }
-    std::vector<Placed> placed;
-    search_.map(booking.request, start, length, placed);
-    rises(booking, booking.start);
-    journal({Did::REVOKE, job, marks_.empty() ? Booking{} : booking, {}, {}});
-    booking.start = start;
-    booking.end = end_of(start, length);
-    booking.placed = std::move(placed);
-    write(booking, booking.start, booking.end, 1);
-    journal({Did::BOOK, job, {}, {}, {}});
-    return true;
-}
-
 int64_t Book::mark() {
     marks_.push_back(journal_.size());
     return static_cast<int64_t>(marks_.size()) - 1;
@@ -365,6 +343,7 @@ void Book::undo(int64_t mark) {
         case Did::CONSTRAINT:
             steps_[id] = {std::move(entry.starts), std::move(entry.amounts)};
             state_.constraints[id].set(steps_[id].starts, steps_[id].amounts);
+            ++state_.constraint_rises[id];
             break;
         }
     }

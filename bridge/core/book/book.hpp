@@ -10,6 +10,14 @@
 
 namespace bridge {
 
+// That a booking could not start earlier, as of a search.
+struct Searched {
+    int64_t from = NEVER; // no start in [from, its start) was possible; NEVER: nobody looked
+    size_t rises = 0;     // of nodes: how many were taken in, and in which epoch
+    uint64_t epoch = 0;
+    uint64_t constraint_rises = 0; // of the constraints it checks, together
+};
+
 // What a booking holds. A raw one (a job that was there before its request was known) has no
 // request: each of its `placed` is followed by its own amounts in `raw`, one per column.
 struct Booking {
@@ -22,6 +30,7 @@ struct Booking {
     std::vector<Term> terms;
     std::vector<Placed> placed;
     std::vector<int64_t> raw;
+    Searched searched{};
 };
 
 struct BookFound {
@@ -59,6 +68,10 @@ class Book {
     const Booking *booking(int64_t job) const;
     // Revokes it and books it anew if it can start earlier; whether it could.
     bool replan(int64_t job, int64_t earliest);
+    // What is known of a booking that was searched from `earliest` on just now.
+    Searched searched(int64_t earliest, const std::vector<Term> &terms) const;
+    // Whether more is booked at some second than a node has or a constraint allows.
+    bool overbooked() const;
     size_t size() const { return slots_.size(); }
     std::vector<const Booking *> in_order() const; // of start, then of booking
 
@@ -115,6 +128,8 @@ class Book {
     void journal(Entry entry);
     void write(const Booking &booking, int64_t start, int64_t end, int64_t sign);
     void rises(const Booking &booking, int64_t from);
+    bool may_move(const Booking &booking, int64_t earliest);
+    uint64_t constraint_rises(const std::vector<Term> &terms) const;
     const int64_t *taken(const Booking &booking, size_t i);
     void apply_closures(int32_t cls);
     void put_capacity(size_t position, const int64_t *resources);

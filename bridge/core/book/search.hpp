@@ -53,6 +53,7 @@ struct BookState {
     NodeLines lines;
     BookRequests requests;
     std::vector<CapacityConstraint> constraints;
+    std::vector<uint64_t> constraint_rises; // of each: how often something was given back
     Rises rises;
 };
 
@@ -113,6 +114,10 @@ class BookSearch {
     // The same, nodes alone.
     int64_t next_on_nodes(int32_t request, int64_t length, int64_t from, int64_t latest,
                           Lifted lifted = {});
+
+    // Whether a node may hold at least one chunk of a request at some start in [from, latest].
+    bool may_start_on(int32_t request, size_t position, int64_t length, int64_t from,
+                      int64_t latest);
 
     // Nodes for a request at a start; false if there are none.
     bool map(int32_t request, int64_t start, int64_t length, std::vector<Placed> &placed);

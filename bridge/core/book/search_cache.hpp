@@ -34,11 +34,16 @@ class Rises {
         log_.push_back({position, from, until});
     }
 
-    // Forgets all; who holds answers must drop them.
-    void clear() { log_.clear(); }
+    // Forgets all; who holds answers of an earlier epoch must drop them.
+    void clear() {
+        log_.clear();
+        ++epoch_;
+    }
+    uint64_t epoch() const { return epoch_; }
 
   private:
     std::vector<Rise> log_;
+    uint64_t epoch_ = 0;
 };
 
 // What starts a rise of something at `from` may allow, for a job of this length.

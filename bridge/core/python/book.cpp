@@ -245,7 +245,7 @@ class PyBook {
     nb::object book_many(nb::handle job, nb::handle request, nb::handle start, nb::handle length,
                          nb::handle indptr, nb::handle nodes, nb::handle groups, nb::handle chunks,
                          nb::handle term_indptr, nb::handle term_constraint, nb::handle term_amount,
-                         nb::handle term_mode, bool forced) {
+                         nb::handle term_mode, bool forced, bool stop) {
         const Column<int64_t> jobs("job", job);
         const size_t n = jobs.rows();
         const Column<int32_t> requests("request", request);
@@ -275,7 +275,7 @@ class PyBook {
         Buffer<bool> booked(n);
         {
             nb::gil_scoped_release release;
-            for (size_t j = 0; j < n; ++j) {
+            for (size_t j = 0; j < n && !(stop && j > 0 && !booked[j - 1]); ++j) {
                 const auto first = static_cast<size_t>(offsets[j]);
                 booked[j] =
                     book_one(jobs[j], requests[j], starts[j], lengths[j], terms.columns().of(j),
@@ -312,7 +312,7 @@ class PyBook {
         for (size_t j = 0; j < n; ++j) {
             Booking booking{jobs[j],  now(), std::max(ends[j], now() + 1), -1,
                             whole[j], 0,     terms.columns().of(j),        {},
-                            {}};
+                            {},       {}};
             for (auto i = static_cast<size_t>(indptr[j]); i < static_cast<size_t>(indptr[j + 1]);
                  ++i) {
                 booking.placed.push_back({all.position(static_cast<size_t>(nodes[i])), -1, 1});
@@ -448,6 +448,8 @@ class PyBook {
                                              {held.data(), held.size()}, start, length);
         return {out(std::move(found.jobs)), out(std::move(found.constraints))};
     }
+
+    bool overbooked() const { return book_->overbooked(); }
 
     int64_t mark() { return book_->mark(); }
     void undo(int64_t mark) {
@@ -592,6 +594,7 @@ class PyBook {
                      0,
                      std::move(terms),
                      std::move(placed),
+                     {},
                      {}});
         return true;
     }
@@ -655,7 +658,8 @@ void define_book(nb::module_ &m) {
         .def("set_end", &PyBook::set_end, "job"_a, "end"_a)
         .def("book_many", &PyBook::book_many, nb::kw_only(), "job"_a, "request"_a, "start"_a,
              "length"_a, "indptr"_a, "nodes"_a, "groups"_a, "chunks"_a, "term_indptr"_a,
-             "term_constraint"_a, "term_amount"_a, "term_mode"_a, "forced"_a = false)
+             "term_constraint"_a, "term_amount"_a, "term_mode"_a, "forced"_a = false,
+             "stop"_a = false)
         .def("book_running", &PyBook::book_running, nb::kw_only(), "job"_a, "run_indptr"_a,
              "run_nodes"_a, "run_use"_a, "run_end"_a, "run_exclusive"_a, "term_indptr"_a,
              "term_constraint"_a, "term_amount"_a, "term_mode"_a)
@@ -667,6 +671,7 @@ void define_book(nb::module_ &m) {
         .def("free_at", &PyBook::free_at, "time"_a)
         .def("booked_on", &PyBook::booked_on, "nodes"_a, "start"_a, "end"_a)
         .def("holders", &PyBook::holders, "request"_a, "terms"_a, "start"_a, "length"_a)
+        .def("overbooked", &PyBook::overbooked)
         .def("mark", &PyBook::mark)
         .def("undo", &PyBook::undo, "mark"_a)
         .def("keep", &PyBook::keep, "mark"_a);

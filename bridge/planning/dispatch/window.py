@@ -136,7 +136,7 @@ def choose(
         return None
     bound = booking.rows.snapshot.jobs.fixed[booking.rows.job[booking.rows.asked]]
     fixed = [row for row in fixed if row < rows[-1] or bound[row]]
-    placements = booking.placements_of(np.array(rows, dtype=np.intp))
+    placements = list(booking.placements_of(np.array(rows, dtype=np.intp)))
     return _Builder(booking, rank, rows, placements, fixed).window()
 
 
@@ -205,7 +205,7 @@ def _expressible(booking: Booking, asked: NDArray[np.intp]) -> list[int]:
 
 def _sayable(booking: Booking, row: int, choice: int, layout: Layout) -> bool:
     """Whether its layout can be said (rule 2)."""
-    options = booking.layouts[booking.candidate(row)]
+    options = booking.options(row)
     if options.wider or choice >= len(options.least):
         return False
     alone = layout.arrangement is Arrangement.FREE and layout.exclusive

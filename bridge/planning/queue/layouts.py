@@ -31,6 +31,7 @@ from bridge.model.job import WidthRule
 from bridge.model.resources import Arrangement
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.alternatives import Alternative, Eligibility
+from bridge.planning.queue.columns import by_appearance, packed
 from bridge.planning.queue.rows import Rows
 from bridge.planning.requests.chunk_groups import ChunkGroups, chunk_groups
 
@@ -182,20 +183,46 @@ def layouts(
     return LayoutOptions((_scattered(alternative.class_, required, parts, asked.exclusive),))
 
 
-def layouts_of(rows: Rows, job: NDArray[np.int64]) -> list[LayoutOptions]:
-    """Returns the layouts of every alternative of the asked rows; those that ask alike share them.
+@dataclass(frozen=True)
+class CandidateLayouts:
+    """The layouts of every alternative of the asked rows; those that ask alike share them.
+
+    Attributes:
+        options: each once.
+        which: (n_alternatives,) position in `options`.
+    """
+
+    options: tuple[LayoutOptions, ...]
+    which: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.which)
+
+    def __getitem__(self, alternative: int) -> LayoutOptions:
+        return self.options[int(self.which[alternative])]
+
+
+def layouts_of(rows: Rows, job: NDArray[np.int64]) -> CandidateLayouts:
+    """Returns the layouts of every alternative of the asked rows.
 
     Args:
         rows: of the cycle.
         job: (n_alternatives,) row of `snapshot.jobs` of each.
     """
     jobs, columns = rows.snapshot.jobs, rows.alternatives
-    known: dict[tuple[object, ...], LayoutOptions] = {}
+    first, inverse = _distinct(rows, job)
+    known: dict[tuple[object, ...], int] = {}
     asked: dict[int, tuple[object, ...]] = {}
+    options: list[LayoutOptions] = []
     found = []
     table = zip(
-        job.tolist(), columns.class_.tolist(), columns.partition.tolist(),
-        columns.time_limit_s.tolist(), columns.min_nodes.tolist(), columns.max_nodes.tolist(),
+        *(
+            column[first].tolist()
+            for column in (
+                job, columns.class_, columns.partition, columns.time_limit_s,
+                columns.min_nodes, columns.max_nodes,
+            )
+        ),
         strict=True,
     )  # fmt: skip
     for row, class_, partition, limit_s, least, most in table:
@@ -207,12 +234,25 @@ def layouts_of(rows: Rows, job: NDArray[np.int64]) -> list[LayoutOptions]:
                 int(jobs.width_rule[row]), jobs.required[row], jobs.chunks[row],
             )  # fmt: skip
         key = (own, class_, least, most)
-        options = known.get(key)
-        if options is None:
+        number = known.get(key)
+        if number is None:
             alternative = Alternative(class_, partition, limit_s, least, most)
-            options = known[key] = layouts(rows.snapshot, rows.eligibility, row, alternative)
-        found.append(options)
-    return found
+            number = known[key] = len(options)
+            options.append(layouts(rows.snapshot, rows.eligibility, row, alternative))
+        found.append(number)
+    return CandidateLayouts(tuple(options), np.array(found, dtype=np.int64)[inverse])
+
+
+def _distinct(rows: Rows, job: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Alternatives of requests that differ, as they come, and which of them stands for each."""
+    everyone = np.arange(len(job))
+    if rows.lowered is None or np.count_nonzero(rows.snapshot.jobs.chunks):
+        return everyone, everyone  # the number of a request does not tell its chunks
+    indptr = rows.alternatives.indptr
+    counts = np.diff(indptr)
+    number = np.repeat(rows.lowered.number[rows.asked], counts)
+    ordinal = everyone - np.repeat(indptr[:-1], counts)
+    return by_appearance(packed(number, ordinal))
 
 
 def even_parts(tasks: int, nodes: int) -> list[tuple[int, int]]:

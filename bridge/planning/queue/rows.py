@@ -281,16 +281,6 @@ class Rows:
         return tuple(told)
 
 
-def gather(
-    indptr: NDArray[np.int64], rows: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Offsets and positions of some rows of a CSR."""
-    counts = indptr[rows + 1] - indptr[rows]
-    offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
-    take = np.repeat(indptr[rows] - offsets[:-1], counts) + np.arange(offsets[-1])
-    return offsets, take
-
-
 @dataclass(frozen=True)
 class AlternativeColumns:
     """The alternatives of all rows, as columns; row i has those in indptr[i]:indptr[i + 1]."""

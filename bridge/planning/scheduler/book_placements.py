@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bookings of a book as a plan has them: a row's nodes, and its tasks and chunks on each."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,21 +13,30 @@ from bridge.planning.queue.layouts import Layout
 class BookPlacements:
     """Bookings, node by node: several groups of a job on one node are one entry."""
 
-    def __init__(self, layouts: list[Layout], found: Bookings) -> None:
+    def __init__(
+        self, layouts: Sequence[Layout], layout: NDArray[np.int64], found: Bookings
+    ) -> None:
+        """Puts them together.
+
+        Args:
+            layouts: those that bookings have, and others.
+            layout: (n,) of each booking, a position in `layouts`.
+            found: n bookings.
+        """
         n_jobs = len(found.job)
         owner = np.repeat(np.arange(n_jobs), np.diff(found.indptr))
-        options = {id(layout): layout for layout in layouts}  # jobs that ask alike share them
-        number = {key: position for position, key in enumerate(options)}
-        option = np.array([number[id(layout)] for layout in layouts], dtype=np.int64)
-        sizes = [len(layout.groups) for layout in options.values()]
+        used, option = np.unique(layout, return_inverse=True)
+        options = [layouts[at] for at in used.tolist()]
+        sizes = [len(one.groups) for one in options]
         offset = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-        every = [group for layout in options.values() for group in layout.groups]
+        every = [group for one in options for group in one.groups]
         tasks_each = np.array([group.tasks for group in every], dtype=np.int64)
         kind = np.array([group.kind for group in every], dtype=np.int64)
         group = offset[option[owner]] + found.groups
-        order = np.lexsort((found.nodes, owner))
-        owner, nodes, group = owner[order], found.nodes[order], group[order]
-        chunks = found.chunks[order].astype(np.int64)
+        nodes, chunks = found.nodes, found.chunks.astype(np.int64)
+        if ((nodes[1:] < nodes[:-1]) & (owner[1:] == owner[:-1])).any():  # by rank, not by index
+            order = np.lexsort((nodes, owner))
+            owner, nodes, group, chunks = owner[order], nodes[order], group[order], chunks[order]
         fresh = np.ones(len(nodes), dtype=bool)
         fresh[1:] = (owner[1:] != owner[:-1]) | (nodes[1:] != nodes[:-1])
         entry = np.cumsum(fresh) - 1
@@ -35,7 +46,7 @@ class BookPlacements:
         self.tasks: NDArray[np.int32] = tasks.astype(np.int32)
         self.width = np.bincount(owner[fresh], minlength=n_jobs)
         self.groups: NDArray[np.int32] | None = None
-        several = np.array([layout.groups[-1].kind > 0 for layout in options.values()], dtype=bool)
+        several = np.array([one.groups[-1].kind > 0 for one in options], dtype=bool)
         if several.any():
             mixed = several[option][owner]
             self.groups = np.zeros((n_entries, int(kind.max()) + 1), dtype=np.int32)

@@ -1,37 +1,70 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a row of a cycle is placed, and why it waits: in this plan, and in the one before."""
+"""Where rows of a cycle are placed, and why they wait: in this plan, and in the one before."""
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bridge.core import Blocked
-from bridge.model.reasons import Reason
 from bridge.planning.queue.layouts import Layout
+from bridge.units import NEVER
+
+
+class BookedRows:
+    """What became of the asked rows of a cycle so far, as columns of length n_asked.
+
+    Attributes:
+        start_s: where they are booked; NEVER: they are not.
+        alternative: which of the row's own: that it has, or was judged by.
+        position: of its layout among those of the alternative.
+        blocked: `Blocked`: why it does not start now.
+        constraint: of the book, for `Blocked.COUNTER` and `NEVER_COUNTER`; -1: none.
+        passed_over: beyond the depth: only a start now was looked for.
+        late: it is booked at its latest start.
+    """
+
+    def __init__(self, n_asked: int) -> None:
+        """No row is planned."""
+        self.start_s = np.full(n_asked, NEVER, dtype=np.int64)
+        self.alternative = np.zeros(n_asked, dtype=np.int32)
+        self.position = np.zeros(n_asked, dtype=np.int32)
+        self.blocked = np.full(n_asked, Blocked.NEVER_NODES, dtype=np.int8)
+        self.constraint = np.full(n_asked, -1, dtype=np.int32)
+        self.passed_over = np.zeros(n_asked, dtype=bool)
+        self.late = np.zeros(n_asked, dtype=bool)
 
 
 @dataclass(frozen=True, slots=True)
-class WaitingRow:
-    """A row that does not start now, and why.
+class WaitingRows:
+    """Rows that do not start now, and why, as columns of length n.
 
     Attributes:
+        asked: positions in `Rows.asked`.
+        candidate: of all alternatives: the one that was judged.
         start_s: its start in the plan; NEVER: none.
         blocked: why it does not start now.
         constraint: of the book, for `Blocked.COUNTER` and `NEVER_COUNTER`; -1: none.
-        partition: of the candidate that was judged.
+        partition: of the candidate.
         nodes: that it wants there.
-        reason: its limits refuse it; otherwise None.
+        refused: its limits refuse it.
         passed_over: it is beyond the depth: only a start now was looked for.
     """
 
-    start_s: int
-    blocked: int
-    constraint: int
-    partition: int
-    nodes: int
-    reason: Reason | None = None
-    passed_over: bool = False
+    asked: NDArray[np.intp]
+    candidate: NDArray[np.int64]
+    start_s: NDArray[np.int64]
+    blocked: NDArray[np.int8]
+    constraint: NDArray[np.int32]
+    partition: NDArray[np.int64]
+    nodes: NDArray[np.int64]
+    refused: NDArray[np.bool_]
+    passed_over: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.asked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +90,109 @@ class Placement:
     late: bool = False
     blocked: int = int(Blocked.NODES_BUSY)
     constraint_key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementColumns:
+    """Placements of n rows, as columns; see `Placement`.
+
+    Attributes:
+        layout: (n,) position in `layouts`.
+        constraint: (n,) position in `constraint_keys`.
+        indptr: (n + 1,) row i has the entries indptr[i]:indptr[i + 1] of nodes, groups and chunks.
+    """
+
+    start_s: NDArray[np.int64]
+    alternative: NDArray[np.int32]
+    layout_index: NDArray[np.int32]
+    layout: NDArray[np.int64]
+    late: NDArray[np.bool_]
+    blocked: NDArray[np.int8]
+    constraint: NDArray[np.int64]
+    indptr: NDArray[np.int64]
+    nodes: NDArray[np.int32]
+    groups: NDArray[np.int32]
+    chunks: NDArray[np.int32]
+    layouts: tuple[Layout, ...]
+    constraint_keys: tuple[str, ...]
+
+    @classmethod
+    def of(cls, placements: Sequence[Placement]) -> "PlacementColumns":
+        """The columns of some placements."""
+        layouts = {id(one.layout): one.layout for one in placements}  # jobs that ask alike share
+        number = {key: at for at, key in enumerate(layouts)}
+        keys: dict[str, int] = {}
+        table = [
+            (
+                one.start_s, one.alternative, one.layout_index, number[id(one.layout)], one.late,
+                one.blocked, keys.setdefault(one.constraint_key, len(keys)), len(one.nodes),
+            )
+            for one in placements
+        ]  # fmt: skip
+        start_s, alternative, index, layout, late, blocked, key, width = (
+            np.array(table, dtype=np.int64).reshape(len(table), 8).T
+        )
+        none = [np.zeros(0, dtype=np.int32)]
+        return cls(
+            start_s=np.ascontiguousarray(start_s),
+            alternative=alternative.astype(np.int32),
+            layout_index=index.astype(np.int32),
+            layout=np.ascontiguousarray(layout),
+            late=late.astype(bool),
+            blocked=blocked.astype(np.int8),
+            constraint=np.ascontiguousarray(key),
+            indptr=np.concatenate(([0], np.cumsum(width))).astype(np.int64),
+            nodes=np.concatenate(none + [one.nodes for one in placements]),
+            groups=np.concatenate(none + [one.groups for one in placements]),
+            chunks=np.concatenate(none + [one.chunks for one in placements]),
+            layouts=tuple(layouts.values()),
+            constraint_keys=tuple(keys),
+        )
+
+    def __len__(self) -> int:
+        return len(self.start_s)
+
+    def __getitem__(self, row: int) -> Placement:
+        own = slice(int(self.indptr[row]), int(self.indptr[row + 1]))
+        return Placement(
+            int(self.start_s[row]),
+            int(self.alternative[row]),
+            int(self.layout_index[row]),
+            self.layouts[self.layout[row]],
+            self.nodes[own],
+            self.groups[own],
+            self.chunks[own],
+            bool(self.late[row]),
+            int(self.blocked[row]),
+            self.constraint_keys[self.constraint[row]],
+        )
+
+    def __iter__(self) -> Iterator[Placement]:
+        return map(self.__getitem__, range(len(self)))
+
+
+class PlacementsById(Mapping[str, Placement]):
+    """Placements of jobs, by id; a `Placement` is made when it is asked for.
+
+    Attributes:
+        ids: (n,) of the jobs.
+        columns: of their placements.
+    """
+
+    def __init__(self, ids: Iterable[str], columns: PlacementColumns) -> None:
+        self.ids = tuple(ids)
+        self.columns = columns
+
+    @cached_property
+    def row(self) -> dict[str, int]:
+        """The jobs' rows in `columns`."""
+        return {job_id: row for row, job_id in enumerate(self.ids)}
+
+    def __getitem__(self, job_id: str) -> Placement:
+        return self.columns[self.row[job_id]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.ids)
+
+    def __len__(self) -> int:
+        return len(self.ids)

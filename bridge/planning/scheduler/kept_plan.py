@@ -8,7 +8,9 @@ int64. Whatever else is found is refused whole, with the reason.
 
 import json
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,8 +19,9 @@ from numpy.typing import NDArray
 from bridge.core import Blocked
 from bridge.model.plan import Plan
 from bridge.model.resources import Arrangement
+from bridge.planning.queue.columns import by_appearance
 from bridge.planning.queue.layouts import Group, Layout
-from bridge.planning.scheduler.booked import Placement
+from bridge.planning.scheduler.booked import Placement, PlacementColumns, PlacementsById
 
 VERSION = 1
 MOST_BYTES = 1 << 28
@@ -36,12 +39,20 @@ _MOST_WANTED = 1 << 40
 """Amounts and counts in layouts are smaller."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class KeptPlan:
     """Placements of jobs, by id, and the nodes that the indexes stand for."""
 
     names: tuple[str, ...]
-    placements: dict[str, Placement]
+    placements: Mapping[str, Placement]
+
+    @cached_property
+    def by_id(self) -> PlacementsById:
+        """The placements as columns."""
+        if isinstance(self.placements, PlacementsById):
+            return self.placements
+        columns = PlacementColumns.of(list(self.placements.values()))
+        return PlacementsById(self.placements, columns)
 
     def relocated(
         self, ids: NDArray[np.object_], plan: Plan, image: NDArray[np.int32]
@@ -74,37 +85,20 @@ class KeptPlan:
 
 def to_bytes(plan: KeptPlan) -> bytes:
     """Writes a plan. O(jobs + nodes)."""
-    placements = list(plan.placements.values())
+    kept = plan.by_id.columns
+    layout_rows, layout = by_appearance(kept.layout)
     layouts: dict[tuple[object, ...], int] = {}
-    known = {
-        id(placement.layout): placement.layout for placement in placements
-    }  # jobs that ask alike share one
-    number = {
-        key: layouts.setdefault(_layout_words(layout), len(layouts))
-        for key, layout in known.items()
-    }
-    constraints: dict[str, int] = {}
-    rows = [
-        (
-            placement.start_s,
-            placement.alternative,
-            placement.layout_index,
-            number[id(placement.layout)],
-            int(placement.late),
-            placement.blocked,
-            constraints.setdefault(placement.constraint_key, len(constraints)),
-            len(placement.nodes),
-        )
-        for placement in placements
+    number = [
+        layouts.setdefault(_layout_words(kept.layouts[at]), len(layouts))
+        for at in kept.layout[layout_rows].tolist()
     ]
-    table = np.array(rows, dtype=np.int64).reshape(len(rows), _BY_JOB)
-    empty = [np.zeros(0, dtype=np.int32)]
-    columns = [
-        *table.T,
-        np.concatenate(empty + [placement.nodes for placement in placements]),
-        np.concatenate(empty + [placement.groups for placement in placements]),
-        np.concatenate(empty + [placement.chunks for placement in placements]),
-    ]
+    key_rows, constraint = by_appearance(kept.constraint)
+    keys = [kept.constraint_keys[at] for at in kept.constraint[key_rows].tolist()]
+    columns = (
+        kept.start_s, kept.alternative, kept.layout_index,
+        np.array(number, dtype=np.int64)[layout], kept.late, kept.blocked, constraint,
+        np.diff(kept.indptr), kept.nodes, kept.groups, kept.chunks,
+    )  # fmt: skip
     body = b"".join(
         np.ascontiguousarray(column, dtype=kind).tobytes()
         for column, (_, kind) in zip(columns, _COLUMNS, strict=True)
@@ -113,10 +107,10 @@ def to_bytes(plan: KeptPlan) -> bytes:
         "version": VERSION,
         "crc": zlib.crc32(body),
         "nodes": plan.names,
-        "jobs": list(plan.placements),
-        "entries": len(columns[-1]),
+        "jobs": plan.by_id.ids,
+        "entries": len(kept.nodes),
         "layouts": list(layouts),
-        "ceilings": list(constraints),
+        "ceilings": keys,
     }
     line = json.dumps(head, separators=(",", ":")).encode()
     return line[:-1] + _HEAD_CRC + str(zlib.crc32(line)).encode() + b"}\n" + body
@@ -174,27 +168,22 @@ def _read(head: dict[str, Any], body: bytes) -> KeptPlan:
     _within("groups", column["groups"], np.repeat(groups[column["layout"]], width))
     _within("chunks", column["chunks"] - 1, 1 << 30)
     _within("start_s", column["start_s"], 1 << 40)
-    ends = np.cumsum(width).tolist()
-    by_job = [column[name].tolist() for name, _ in _COLUMNS[: _BY_JOB - 1]]
-    placements: dict[str, Placement] = {}
-    begin = 0
-    for job_id, end, *row in zip(jobs, ends, *by_job, strict=True):
-        start_s, alternative, choice, layout, late, blocked, constraint = row
-        own = slice(begin, end)
-        placements[job_id] = Placement(
-            start_s,
-            alternative,
-            choice,
-            layouts[layout],
-            column["nodes"][own],
-            column["groups"][own],
-            column["chunks"][own],
-            bool(late),
-            blocked,
-            constraints[constraint],
-        )
-        begin = end
-    return KeptPlan(names, placements)
+    columns = PlacementColumns(
+        start_s=column["start_s"],
+        alternative=column["alternative"],
+        layout_index=column["choice"],
+        layout=column["layout"].astype(np.int64),
+        late=column["late"].astype(bool),
+        blocked=column["blocked"].astype(np.int8),
+        constraint=column["constraint"].astype(np.int64),
+        indptr=np.concatenate(([0], np.cumsum(width))).astype(np.int64),
+        nodes=column["nodes"],
+        groups=column["groups"],
+        chunks=column["chunks"],
+        layouts=tuple(layouts),
+        constraint_keys=constraints,
+    )
+    return KeptPlan(names, PlacementsById(jobs, columns))
 
 
 def _columns(body: bytes, n_jobs: int, n_entries: int) -> dict[str, NDArray[Any]]:

@@ -23,7 +23,7 @@ Deviates: rule 4 tries `MOST_TIERS` mixtures at most, of two sizes each; a job m
 than the earliest time at which some other mixture would keep the rules. It never breaks them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -34,7 +34,14 @@ from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.resources import Arrangement
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.alternatives import Eligibility
-from bridge.planning.queue.layouts import Group, Layout, LayoutOptions, even_parts
+from bridge.planning.queue.columns import by_appearance
+from bridge.planning.queue.layouts import (
+    CandidateLayouts,
+    Group,
+    Layout,
+    LayoutOptions,
+    even_parts,
+)
 from bridge.planning.requests.amounts import largest
 from bridge.planning.site_rules.capacity_constraints import Terms
 from bridge.planning.site_rules.freepools import Gates
@@ -223,29 +230,32 @@ class LayoutChoice:
         candidate: of which.
         number: among all choices; of its terms and gates.
         layout: of its chunks.
-        index: which of the choices for any start it is; one past the last: a wider one.
+        position: among the candidate's layouts: those for any start, then the wider ones.
     """
 
     candidate: int
     number: int
     layout: Layout
-    index: int
+    position: int
 
 
 class LayoutChoices:
     """The layout choices of all candidates of one cycle.
 
     Attributes:
-        least: layouts of each candidate for any start; no two lists need differ.
-        wider: for a start now, widest first.
+        layouts: of all choices; those of candidates that ask alike stand here once.
+        which: (n_candidates,) the first of its layouts: those for any start, then the wider ones.
+        n_least: (n_candidates,) how many are for any start.
         gates: of each choice.
         simple: (n_candidates,) it has one layout only.
-        refusals: why a candidate can never run; None: it can.
+        refused: (n_candidates,) it can never run; see `refusal`.
+        hopeless: (n_choices,) which can never run.
+        owner: (n_choices,) the candidate of each.
     """
 
     def __init__(
         self,
-        given: list[LayoutOptions],
+        given: CandidateLayouts,
         snapshot: Snapshot,
         eligibility: Eligibility,
         lowered: LoweredRules,
@@ -265,85 +275,86 @@ class LayoutChoices:
             partition: (n_candidates,) where.
             time_limit_s: (n_candidates,) for how long at most.
         """
-        self.given = given
-        self.least = [one.least for one in given]
-        self.wider = [one.wider for one in given]
-        whole = None
+        options, option = list(given.options), given.which
+        takes, whole = np.zeros(len(job), dtype=bool), None
         if lowered.weighs_nodes and len(job):
             takes = lowered.takes_whole(job, partition)
-            if takes.any():
-                whole = WholeNodes(snapshot, eligibility)
+            whole = WholeNodes(snapshot, eligibility) if takes.any() else None
         if lowered.bounds_least or whole is not None:
-            known: dict[tuple[int, bool], tuple[tuple[Layout, ...], tuple[Layout, ...]]] = {}
-            for at, one in enumerate(given):
-                alone = whole is not None and bool(takes[at])
-                key = id(one), alone
-                if key not in known:
-                    known[key] = layouts_to_try(one, lowered, whole if alone else None)
-                self.least[at], self.wider[at] = known[key]
-        counts = np.array(
-            [len(a) + len(b) for a, b in zip(self.least, self.wider, strict=True)], dtype=np.int64
-        )
-        self.simple: NDArray[np.bool_] = counts == 1
+            first, option = by_appearance(2 * option + takes)
+            alone = takes[first].tolist()
+            tried = [
+                layouts_to_try(given[at], lowered, whole if own else None)
+                for at, own in zip(first.tolist(), alone, strict=True)
+            ]
+            options = [LayoutOptions(*one) for one in tried]
+        sizes = np.array([(len(one.least), len(one.wider)) for one in options], dtype=np.int64)
+        sizes = sizes.reshape(-1, 2)
+        total = sizes.sum(axis=1)
+        self.layouts = [layout for one in options for layout in (*one.least, *one.wider)]
+        self.which: NDArray[np.int64] = (np.cumsum(total) - total)[option]
+        self.n_least: NDArray[np.int64] = sizes[option, 0]
+        self._count: NDArray[np.int64] = total[option]
+        self.simple: NDArray[np.bool_] = self._count == 1
         self.shared = not lowered.any  # one entry for all choices of a candidate
-        if self.shared:
-            counts = np.ones_like(counts)
+        counts = np.ones_like(self._count) if self.shared else self._count
         self._first = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
         self.owner = np.repeat(np.arange(len(given)), counts)
         asked = (job[self.owner], partition[self.owner], time_limit_s[self.owner])
-        flat = [
-            layout
-            for least, wider in zip(self.least, self.wider, strict=True)
-            for layout in (*least, *wider)
-            if lowered.any
-        ]
+        flat = []
+        if lowered.any:
+            at = np.arange(len(self.owner)) - self._first[self.owner] + self.which[self.owner]
+            flat = [self.layouts[one] for one in at.tolist()]
         extent = extent_of(flat, whole)
         self.terms: Terms = lowered.terms(*asked, extent)
         self.gates: list[Gates] = lowered.closed_to(*asked, extent)
         self._reasons = self.terms.reasons
-        refused = any(reason is not None for reason in self._reasons)
-        self.refusals: list[Reason | None] = [
-            (self._refusal(at) if refused else None) if least else _NO_WIDTH
-            for at, least in enumerate(self.least)
-        ]
+        hopeless = [at for at, reason in enumerate(self._reasons) if reason is not None]
+        self.hopeless = np.zeros(len(self.owner), dtype=bool)
+        self.hopeless[hopeless] = True
+        self.refused: NDArray[np.bool_] = self.n_least == 0
+        for candidate in np.unique(self.owner[hopeless]).tolist():
+            self.refused[candidate] = self.refusal(candidate) is not None
 
-    def _refusal(self, candidate: int) -> Reason | None:
+    def refusal(self, candidate: int) -> Reason | None:
+        """Why a candidate can never run; None: it can."""
+        if not self.n_least[candidate]:
+            return _NO_WIDTH
         first = int(self._first[candidate])
-        count = 1 if self.shared else len(self.least[candidate])
-        reasons = self._reasons[first : first + count]
+        reasons = self._reasons[first : first + (1 if self.shared else self.n_least[candidate])]
         return reasons[0] if all(reason is not None for reason in reasons) else None
 
-    def number(self, candidate: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The first choices of some candidates."""
+    def numbers(
+        self, candidate: NDArray[np.int64], position: NDArray[np.int32] | None = None
+    ) -> NDArray[np.int64]:
+        """The choices of some candidates by their positions among its layouts; None: the first."""
         first: NDArray[np.int64] = self._first[candidate]
-        return first
+        return first if position is None or self.shared else first + position
 
-    def _choice(self, candidate: int, at: int, layout: Layout) -> LayoutChoice | None:
-        """The choice at a position; None: it can never run."""
-        number = int(self._first[candidate]) + (0 if self.shared else at)
+    def choice(self, candidate: int, position: int) -> LayoutChoice | None:
+        """The choice at a position among a candidate's layouts; None: it can never run."""
+        number = int(self._first[candidate]) + (0 if self.shared else position)
         if self._reasons[number] is not None:
             return None
-        return LayoutChoice(candidate, number, layout, min(at, len(self.least[candidate])))
+        layout = self.layouts[self.which[candidate] + position]
+        return LayoutChoice(candidate, number, layout, position)
+
+    def index(self, candidate: int, position: int) -> int:
+        """Which of the choices for any start it is; one past the last: a wider one."""
+        return min(position, int(self.n_least[candidate]))
 
     def first(self, candidate: int) -> LayoutChoice:
         """The first choice of a candidate that is not refused."""
         return next(iter(self.to_plan(candidate)))
 
+    def _among(self, candidate: int, positions: Iterable[int]) -> Iterator[LayoutChoice]:
+        found = (self.choice(candidate, position) for position in positions)
+        return (choice for choice in found if choice is not None)
+
     def to_plan(self, candidate: int) -> Iterator[LayoutChoice]:
         """The choices to be tried for any start, in this order; the earliest start wins."""
-        for at, layout in enumerate(self.least[candidate]):
-            choice = self._choice(candidate, at, layout)
-            if choice is not None:
-                yield choice
+        return self._among(candidate, range(self.n_least[candidate]))
 
     def to_start(self, candidate: int) -> Iterator[LayoutChoice]:
         """The wider choices for a start now, widest first."""
-        for at, layout in enumerate(self.wider[candidate], start=len(self.least[candidate])):
-            choice = self._choice(candidate, at, layout)
-            if choice is not None:
-                yield choice
-
-    def at(self, candidate: int, index: int) -> LayoutChoice | None:
-        """One of the choices for any start; None: there is none, or it can never run."""
-        least = self.least[candidate]
-        return self._choice(candidate, index, least[index]) if index < len(least) else None
+        return self._among(candidate, range(self.n_least[candidate], self._count[candidate]))

@@ -16,8 +16,9 @@ from bridge.core import UNLIMITED, Blocked, NodePlan, pack_nodes, plan_nodes
 from bridge.model.job import JobTable
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
+from bridge.planning.queue.columns import gather
 from bridge.planning.queue.readable_reasons import Explainer
-from bridge.planning.queue.rows import Rows, gather
+from bridge.planning.queue.rows import Rows
 from bridge.ports import Preference
 from bridge.units import NEVER, UNPLANNED
 

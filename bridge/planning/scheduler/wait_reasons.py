@@ -10,10 +10,13 @@ Rules
 
 from collections.abc import Iterator
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bridge.core import Blocked
 from bridge.model.reasons import Reason, ReasonCode
+from bridge.planning.queue.columns import by_appearance, packed
 from bridge.planning.queue.readable_reasons import Explainer
-from bridge.planning.scheduler.booked import WaitingRow
 from bridge.planning.scheduler.booking import Booking
 from bridge.planning.site_rules.freepools import Closure
 from bridge.units import NEVER, format_duration, format_instant
@@ -38,51 +41,92 @@ class _Waiting:
         self._booking, self._horizon_s = booking, horizon_s
         self._rows, self._snapshot = booking.rows, booking.rows.snapshot
         self._explainer = Explainer(self._snapshot, self._rows.matching)
+        self._waiting = booking.waiting()
+        self._row = self._rows.asked[self._waiting.asked]
+        self._job = self._rows.job[self._row]
 
     def reasons(self) -> Iterator[tuple[int, Reason]]:
-        known: dict[tuple[object, ...], Reason] = {}
-        rows, jobs = self._rows, self._snapshot.jobs
+        """Rows that wait, and why."""
+        jobs, waiting = self._snapshot.jobs, self._waiting
         bounded = jobs.fixed | (jobs.deadline_s > 0) | (jobs.reservation >= 0) | jobs.no_place
-        alike = list(self._explainer.alike(rows.job[rows.asked]))
-        for at, waiting in self._booking.waiting():
-            row = int(rows.asked[at])
-            job = int(rows.job[row])
-            if waiting.reason is not None:
-                yield row, waiting.reason
-                continue
-            if waiting.start_s == NEVER and (pools := self._booking.kept_out(at)):
-                yield row, _kept_out(pools)
-                continue
-            if bounded[job]:
-                yield row, self._bounded(at, job, waiting)
-                continue
-            alone = waiting.blocked in JUDGED_ALONE
-            key = (
-                waiting.blocked, waiting.constraint, waiting.partition, waiting.nodes,
-                int(waiting.start_s == NEVER), waiting.passed_over, int(jobs.tasks[job]),
-                job if alone else -1, alike[at],
-            )  # fmt: skip
+        single = waiting.refused | bounded[self._job]
+        if self._booking.cluster.closures:
+            single |= waiting.start_s == NEVER
+        for at in np.flatnonzero(single).tolist():
+            reason = self._single(at, bounded=bool(bounded[self._job[at]]))
+            single[at] = reason is not None
+            if reason is not None:
+                yield int(self._row[at]), reason
+        common = np.flatnonzero(~single)
+        alike_at, which = by_appearance(self._likeness(common))
+        first = common[alike_at]
+        known: dict[tuple[object, ...], Reason] = {}
+        told = []
+        beside = self._explainer.alike(self._job[first])
+        for at, key in zip(first.tolist(), map(self._key, first.tolist(), beside), strict=True):
             if key not in known:
-                known[key] = self._reason(job, waiting)
-            yield row, known[key]
+                known[key] = self._reason(at)
+            told.append(known[key])
+        for row, group in zip(self._row[common].tolist(), which.tolist(), strict=True):
+            yield row, told[group]
 
-    def _bounded(self, at: int, job: int, waiting: WaitingRow) -> Reason:
+    def _single(self, at: int, *, bounded: bool) -> Reason | None:
+        """The reason of a row that is looked at by itself; None: it may be as others'."""
+        asked, waiting = int(self._waiting.asked[at]), self._waiting
+        if waiting.refused[at]:
+            return self._booking.refusal(int(waiting.candidate[at]))
+        if waiting.start_s[at] == NEVER and (pools := self._booking.kept_out(asked)):
+            return _kept_out(pools)
+        return self._bounded(at, asked) if bounded else None
+
+    def _alone(self, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
+        return np.isin(self._waiting.blocked[rows], JUDGED_ALONE)
+
+    def _likeness(self, rows: NDArray[np.intp]) -> NDArray[np.int64]:
+        """(n,) numbers; rows with one number have one reason."""
+        waiting, lowered = self._waiting, self._rows.lowered
+        job = self._job[rows]
+        if lowered is not None:
+            number = lowered.number[self._row[rows]]
+            job = np.where(self._alone(rows), int(number.max(initial=0)) + 1 + job, number)
+        return packed(
+            job,
+            self._booking.layouts.which[waiting.candidate[rows]],
+            waiting.partition[rows],
+            waiting.blocked[rows],
+            waiting.constraint[rows] + 1,
+            waiting.start_s[rows] == NEVER,
+            waiting.passed_over[rows],
+        )
+
+    def _key(self, at: int, beside: tuple[object, ...]) -> tuple[object, ...]:
+        """What the reason of a row depends on, in full."""
+        waiting, job = self._waiting, int(self._job[at])
+        return (
+            int(waiting.blocked[at]), int(waiting.constraint[at]), int(waiting.partition[at]),
+            int(waiting.nodes[at]), bool(waiting.start_s[at] == NEVER),
+            bool(waiting.passed_over[at]), int(self._snapshot.jobs.tasks[job]),
+            job if self._alone(np.array([at]))[0] else -1, beside,
+        )  # fmt: skip
+
+    def _bounded(self, at: int, asked: int) -> Reason:
         """For jobs with a deadline, a fixed start or a reservation, or without a waiting."""
-        booking, jobs = self._booking, self._snapshot.jobs
-        deadline_s = int(jobs.deadline_s[job])
-        if waiting.start_s == NEVER:
-            if Blocked(waiting.blocked) not in JUDGED_ALONE and not waiting.passed_over:
-                earliest_s, limit_s = booking.earliest(at)
-                missed = self._rows.missed(at, earliest_s, limit_s, self._code(waiting))
+        booking, jobs, job = self._booking, self._snapshot.jobs, int(self._job[at])
+        deadline_s, nowhere = int(jobs.deadline_s[job]), self._waiting.start_s[at] == NEVER
+        if nowhere:
+            impossible = Blocked(self._waiting.blocked[at]) in JUDGED_ALONE
+            if not impossible and not self._waiting.passed_over[at]:
+                earliest_s, limit_s = booking.earliest(asked)
+                missed = self._rows.missed(asked, earliest_s, limit_s, self._code(at))
                 if missed is not None and not (jobs.no_place[job] and earliest_s == NEVER):
                     return missed
-        elif booking.late[at]:
+        elif booking.late[asked]:
             return Reason(
                 ReasonCode.RESOURCES,
                 f"planned as late as its deadline {format_instant(deadline_s)} allows",
             )
-        reason = self._reason(job, waiting)
-        if waiting.start_s == NEVER or not deadline_s:
+        reason = self._reason(at)
+        if nowhere or not deadline_s:
             return reason
         return Reason(
             reason.code,
@@ -90,22 +134,24 @@ class _Waiting:
             f"{format_instant(deadline_s)}",
         )
 
-    def _code(self, waiting: WaitingRow) -> ReasonCode:
+    def _code(self, at: int) -> ReasonCode:
         """What keeps a job from starting earlier, for machines."""
-        if waiting.blocked != Blocked.COUNTER or waiting.constraint < 0:
+        constraint = int(self._waiting.constraint[at])
+        if self._waiting.blocked[at] != Blocked.COUNTER or constraint < 0:
             return ReasonCode.RESOURCES
-        licence, _ = self._booking.cluster.constraint_label(waiting.constraint)
+        licence, _ = self._booking.cluster.constraint_label(constraint)
         return ReasonCode.LICENCES if licence else ReasonCode.LIMIT
 
-    def _reason(self, job: int, waiting: WaitingRow) -> Reason:
-        snapshot, cluster = self._snapshot, self._booking.cluster
-        blocked = Blocked(waiting.blocked)
-        nowhere = waiting.start_s == NEVER and not waiting.passed_over
-        if blocked is Blocked.COUNTER and waiting.constraint >= 0:
-            licence, label = cluster.constraint_label(waiting.constraint)
+    def _reason(self, at: int) -> Reason:
+        snapshot, cluster, waiting = self._snapshot, self._booking.cluster, self._waiting
+        blocked, constraint = Blocked(waiting.blocked[at]), int(waiting.constraint[at])
+        passed_over = bool(waiting.passed_over[at])
+        nowhere = waiting.start_s[at] == NEVER and not passed_over
+        if blocked is Blocked.COUNTER and constraint >= 0:
+            licence, label = cluster.constraint_label(constraint)
             if licence:
                 return self._explainer.licence_in_use(snapshot.licences.index(label))
-            until = "" if waiting.passed_over else " until then"
+            until = "" if passed_over else " until then"
             return Reason(ReasonCode.LIMIT, f"the {label} is reached{until}")
         if nowhere and self._horizon_s is not None and blocked not in JUDGED_ALONE:
             return Reason(
@@ -115,12 +161,12 @@ class _Waiting:
         if blocked is Blocked.NODES_BUSY and nowhere:
             blocked = Blocked.NEVER_NODES  # not even on the emptied system
         return self._explainer.blocked(
-            job,
-            partition=waiting.partition,
-            min_nodes=waiting.nodes,
+            int(self._job[at]),
+            partition=int(waiting.partition[at]),
+            min_nodes=int(waiting.nodes[at]),
             blocked=blocked,
             fit_now=None,
-            counter=max(cluster.licences.licence(waiting.constraint), 0),
+            counter=max(cluster.licences.licence(constraint), 0),
         )
 
 

@@ -41,6 +41,7 @@ from bridge.planning.dispatch.instance import Instance
 from bridge.planning.dispatch.objective import Objective
 from bridge.planning.dispatch.window import Window, choose
 from bridge.planning.dispatch.window_model import whole_weights
+from bridge.planning.scheduler.booked import PlacementColumns
 from bridge.planning.scheduler.booking import Booking
 from bridge.planning.scheduler.list_scheduler import ListScheduler
 from bridge.planning.scheduler.queue_planner import QueuePlanner
@@ -367,7 +368,8 @@ class _Decision:
                 kept.append(window.placement_of(i, nodes))
                 start.append(schedule.start_s[i] + now_s)
         at_s = np.array(start, dtype=np.int64)
-        booking.keep(np.array(rows, dtype=np.intp), kept, at_s)
+        former = PlacementColumns.of(kept)
+        booking.keep(np.array(rows, dtype=np.intp), former, np.arange(len(kept)), at_s)
         by_start = np.array([window.rows[i] for i in order], dtype=np.intp)
         left = by_start[~booking.has_start(by_start)]
         self._book(left)
@@ -379,7 +381,7 @@ class _Decision:
         """The booked plan; who would have started now is told why it does not."""
         explain(self.booking)
         reasons, greedy = self.rows.reasons, self.greedy
-        for at, _ in self.booking.waiting():
+        for at in self.booking.waiting().asked.tolist():
             row = int(self.rows.asked[at])
             if greedy.start_s[row] == greedy.now_s:
                 reasons[row] = _OTHERS_FIRST

@@ -46,6 +46,7 @@ from bridge.errors import ConfigError
 from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.queue.rows import Rows, expand_arrays
+from bridge.planning.scheduler.booked import PlacementsById
 from bridge.planning.scheduler.booking import Booking
 from bridge.planning.scheduler.conditions import Conditions
 from bridge.planning.scheduler.kept_plan import KeptPlan
@@ -105,7 +106,7 @@ class OpenCcs(QueuePlanner):
         everyone = np.arange(len(kept))
         # 1. What was promised stands while it can.
         self._keep(booking, promised, kept[promised], promises, late=late)
-        booking.late &= late & booking.has_start(everyone)
+        booking.late[~(late & booking.has_start(everyone))] = False
         # Fixed starts come before all that may move (rule 9).
         fixed = np.flatnonzero(jobs.fixed[asked] & ~booking.has_start(everyone))
         booking.plan(fixed, not_before=None, latest=np.full(len(fixed), latest))
@@ -136,9 +137,10 @@ class OpenCcs(QueuePlanner):
         booking.late[promised] = late[promised]  # so it was, if nothing else is known
         if isinstance(last, KeptPlan) and last.names == rows.snapshot.nodes.names:
             ids = rows.snapshot.jobs.id[rows.job[rows.asked[promised]]].tolist()
-            has = np.array([job_id in last.placements for job_id in ids], dtype=bool)
-            known = [last.placements[job_id] for job_id in ids if job_id in last.placements]
-            booking.keep(promised[has], known, start[has])
+            row = last.by_id.row
+            former = np.array([row.get(job_id, -1) for job_id in ids], dtype=np.intp)
+            has = former >= 0
+            booking.keep(promised[has], last.by_id.columns, former[has], start[has])
         left = ~booking.has_start(promised)
         # By start: what begins first leaves the most room for the others.
         order = np.flatnonzero(left)[np.argsort(start[left], kind="stable")]
@@ -151,10 +153,10 @@ class OpenCcs(QueuePlanner):
             return kept
         snapshot, known = rows.snapshot, promises.start_s
         job = rows.job[rows.asked]
-        single = snapshot.jobs.array_tasks[job] == 0
-        for at in np.flatnonzero(single).tolist():
-            start_s = known.get(snapshot.jobs.id[job[at]], 0)
-            kept[at] = max(start_s, snapshot.now_s) if start_s else 0
+        announced = [known.get(job_id, 0) for job_id in snapshot.jobs.id[job].tolist()]
+        start_s = np.array(announced, dtype=np.int64).reshape(len(kept))
+        single = (snapshot.jobs.array_tasks[job] == 0) & (start_s != 0)
+        kept[single] = np.maximum(start_s[single], snapshot.now_s)
         not_before = rows.not_before_s()
         kept[kept < not_before] = 0
         return kept
@@ -176,6 +178,7 @@ class OpenCcs(QueuePlanner):
             kept[starting] = [job_id in before.start_s for job_id in ids]
         lasting = asked[kept]
         ids = snapshot.jobs.id[rows.job[rows.asked[lasting]]].tolist()
-        placements = dict(zip(ids, booking.placements_of(lasting), strict=True))
-        start_s = {job_id: place.start_s for job_id, place in placements.items()}
-        return Promises(self.name, start_s, KeptPlan(snapshot.nodes.names, placements))
+        placements = booking.placements_of(lasting)
+        start_s = dict(zip(ids, placements.start_s.tolist(), strict=True))
+        kept_plan = KeptPlan(snapshot.nodes.names, PlacementsById(ids, placements))
+        return Promises(self.name, start_s, kept_plan)

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// The earliest start of several chunks on several nodes.
+#include "book/search.hpp"
+
+#include <algorithm>
+
+namespace bridge {
+namespace {
+
+// After so many, those to come are worth finding fast the few parts that matter to each.
+constexpr int MANY_SWEEPS = 8;
+
+// The smallest time by which gains add up to what is needed; what comes later is forgotten.
+class Enough {
+  public:
+    Enough(std::vector<std::pair<int64_t, int64_t>> &heap, int64_t needed)
+        : heap_(heap), needed_(needed) {
+        heap_.clear();
+    }
+    // NEVER while they do not.
+    int64_t time() const { return sum_ >= needed_ ? heap_.front().first : NEVER; }
+    void add(int64_t time, int64_t gain) {
+        if (gain <= 0 || time >= this->time()) {
+            return;
+        }
+        heap_.emplace_back(time, gain);
+        std::push_heap(heap_.begin(), heap_.end());
+        sum_ += gain;
+        while (sum_ - heap_.front().second >= needed_) {
+            sum_ -= heap_.front().second;
+            std::pop_heap(heap_.begin(), heap_.end());
+            heap_.pop_back();
+        }
+    }
+
+  private:
+    std::vector<std::pair<int64_t, int64_t>> &heap_; // latest first
+    int64_t needed_;
+    int64_t sum_ = 0;
+};
+
+} // namespace
+
+size_t Due::next_in_blocks(size_t i, int64_t until) const {
+    while (i < times_.size()) {
+        if (least_[i / BLOCK] >= until) {
+            i = (i / BLOCK + 1) * BLOCK;
+        } else if (times_[i] < until) {
+            return i;
+        } else {
+            ++i;
+        }
+    }
+    return times_.size();
+}
+
+int64_t Due::least_of(size_t block) const {
+    const auto first = times_.begin() + static_cast<std::ptrdiff_t>(block * BLOCK);
+    const auto n = static_cast<std::ptrdiff_t>(std::min(BLOCK, times_.size() - block * BLOCK));
+    return *std::min_element(first, first + n);
+}
+
+int64_t Due::by_when(int64_t n) {
+    if (least_.empty()) {
+        for (size_t block = 0; block * BLOCK < times_.size(); ++block) {
+            least_.push_back(least_of(block));
+        }
+    }
+    if (n > static_cast<int64_t>(least_.size())) {
+        return NEVER;
+    }
+    sorted_ = least_;
+    const auto nth = sorted_.begin() + n - 1;
+    std::nth_element(sorted_.begin(), nth, sorted_.end());
+    return *nth;
+}
+
+// Brings a node's part up to date for starts from `start` on.
+void BookSearch::look(Part &part, const Group &sought, int64_t start, int64_t length,
+                      int64_t latest, Windows *known, Lack *lack) {
+    const Shape &shape = state_.requests.shape(sought.shape);
+    const auto p = static_cast<size_t>(part.position);
+    const int64_t fits = next_start(sought, shape, p, start, length, latest, known, lack);
+    if (fits != start) {
+        part.room = 0;
+        part.same_until = part.rise = fits;
+        return;
+    }
+    const int64_t most = shape.exclusive ? 1 : part.most;
+    const NodeLines::Room room = state_.lines.room(p, shape.line_need(), start, length, most);
+    part.room = shape.exclusive ? part.most : room.times;
+    part.same_until = room.same_until;
+    part.rise = room.rise;
+    for (const int32_t c : shape.classes) { // until the next closed time comes into reach
+        const int64_t closes = state_.requests.cls(c).change_after(p, end_of(start, length) - 1);
+        if (closes != NEVER) {
+            part.same_until = std::min(part.same_until, first_reaching(closes, length));
+        }
+    }
+}
+
+// The earliest start of several chunks: a sweep that jumps to the first time by which enough nodes
+// can have come to hold enough more.
+int64_t BookSearch::next_several(const Group &sought, int64_t length, int64_t from, int64_t latest,
+                                 const std::vector<int32_t> &positions, NodeBounds *bounds,
+                                 Lack *lacks, Lifted lifted, const SearchCache::Answer &answer) {
+    touch(); // parts_ are about this search now
+    parts_.clear();
+    for (const int32_t p : positions) {
+        const int64_t most = std::min(this->most(sought, static_cast<size_t>(p)), sought.count);
+        if (most > 0) {
+            const int64_t first =
+                bounds == nullptr ? from : bounds->at[static_cast<size_t>(p)].next(from);
+            parts_.push_back({p, most, 0, first, first, false});
+        }
+    }
+    if (lifted.placed != nullptr && bounds != nullptr) {
+        const int64_t reaching = std::max(from, first_reaching(lifted.from, length));
+        for (const Placed &placed : *lifted.placed) {
+            const auto part = std::lower_bound(
+                parts_.begin(), parts_.end(), placed.position,
+                [](const Part &a, int32_t position) { return a.position < position; });
+            if (part != parts_.end() && part->position == placed.position) {
+                part->same_until = part->rise = std::min(part->rise, reaching);
+                part->lifted = true;
+            }
+        }
+    }
+    due_.clear();
+    for (const Part &part : parts_) {
+        due_.add(part.rise);
+    }
+    int sweeps = 0;
+    for (int64_t start = from; start <= latest && start != NEVER;) {
+        int64_t held = 0; // at the start
+        Enough enough(gains_, sought.count);
+        // What comes to hold something later does not matter.
+        const int64_t bound =
+            ++sweeps < MANY_SWEEPS ? NEVER : end_of(std::max(start, due_.by_when(sought.count)), 1);
+        int64_t until = bound;
+        for (size_t i = due_.next(0, until); i < parts_.size(); i = due_.next(i + 1, until)) {
+            Part &part = parts_[i];
+            if (part.same_until <= start) {
+                const auto p = static_cast<size_t>(part.position);
+                look(part, sought, start, length, std::min(latest, enough.time() - 1),
+                     part.lifted || bounds == nullptr ? nullptr : &bounds->at[p],
+                     part.lifted || lacks == nullptr ? nullptr : lacks + p);
+                due_.set(i, part.room > 0 ? start : part.rise);
+            }
+            held += part.room;
+            if (held >= sought.count) {
+                found_ = {start, length, sought, -1};
+                return start;
+            }
+            enough.add(start, part.room);
+            enough.add(part.rise, part.most - part.room);
+            until = std::min(bound, enough.time());
+        }
+        start = until == NEVER ? NEVER : answer.next_open(until);
+    }
+    return NEVER;
+}
+
+} // namespace bridge

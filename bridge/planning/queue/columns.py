@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of columns told apart, and parts of ragged ones taken, without a step for each row."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+_MOST = 1 << 62
+
+
+def by_appearance(key: NDArray[np.integer]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Where each different key comes first, in that order, and (n,) which of them each key is."""
+    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return first[order], place[inverse.reshape(-1)]
+
+
+def packed(*columns: NDArray[np.integer] | NDArray[np.bool_]) -> NDArray[np.int64]:
+    """(n,) one number for each row of some columns of numbers from 0 on; rows alike have one."""
+    key = np.zeros(len(columns[0]), dtype=np.int64)
+    most = 1
+    for column in columns:
+        span = int(column.max(initial=0)) + 1
+        if most > _MOST // span:
+            _, inverse = np.unique(key, return_inverse=True)
+            key, most = inverse.reshape(-1).astype(np.int64), len(key)
+        key = key * span + column
+        most *= span
+    return key
+
+
+def gather(
+    indptr: NDArray[np.int64], rows: NDArray[np.integer]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Offsets and positions of some rows of a CSR."""
+    counts = indptr[rows + 1] - indptr[rows]
+    offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+    take = np.repeat(indptr[rows] - offsets[:-1], counts) + np.arange(offsets[-1])
+    return offsets, take

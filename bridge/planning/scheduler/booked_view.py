@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is booked of the rows of a cycle: where, how, why not now, and as a plan."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.core import Blocked, Book
+from bridge.model.plan import Plan
+from bridge.model.reasons import Reason
+from bridge.planning.queue.columns import by_appearance
+from bridge.planning.queue.layouts import CandidateLayouts, Layout, LayoutOptions
+from bridge.planning.queue.rows import Rows
+from bridge.planning.scheduler.book_placements import BookPlacements
+from bridge.planning.scheduler.booked import BookedRows, PlacementColumns, WaitingRows
+from bridge.planning.scheduler.candidates import Candidates
+from bridge.planning.scheduler.cluster_book import ClusterBook
+from bridge.planning.scheduler.row_search import RowSearch
+from bridge.planning.site_rules.freepools import Closure
+from bridge.units import NEVER, UNPLANNED
+
+
+class BookedView:
+    """The asked rows of a cycle as they are booked so far; `Booking` books them.
+
+    Attributes:
+        rows: of the cycle.
+        cluster: the book they are written into.
+    """
+
+    def __init__(self, rows: Rows, cluster: ClusterBook, candidates: Candidates) -> None:
+        """No row is booked."""
+        self.rows, self.cluster, self._candidates = rows, cluster, candidates
+        self._search = RowSearch(candidates)
+        self._now_s = rows.snapshot.now_s
+        self._booked = BookedRows(len(rows.asked))
+
+    @property
+    def _book(self) -> Book:
+        return self.cluster.book
+
+    @property
+    def layouts(self) -> CandidateLayouts:
+        """Of all candidates."""
+        return self._candidates.layouts
+
+    def chosen(self, *, beyond: bool = False) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """(n_asked,) starts, and which of the row's own alternatives (-1: none).
+
+        Args:
+            beyond: rows without a start are beyond the horizon: they are UNPLANNED, not NEVER,
+                unless they can never run.
+        """
+        booked = self._booked
+        never = (booked.blocked <= Blocked.NEVER_FREED) & (booked.blocked > 0)
+        unplanned = (booked.start_s == NEVER) & ~never & ~self._candidates.refused
+        if not beyond:
+            unplanned &= booked.passed_over
+        start = np.where(unplanned, UNPLANNED, booked.start_s)
+        none = np.int32(-1)
+        return start, np.where(booked.start_s != NEVER, booked.alternative, none)
+
+    @property
+    def late(self) -> NDArray[np.bool_]:
+        """(n_asked,) rows that are booked at their latest start; may be written to."""
+        return self._booked.late
+
+    def has_start(self, asked: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Which of these asked rows are booked."""
+        booked: NDArray[np.bool_] = self._booked.start_s[asked] != NEVER
+        return booked
+
+    def candidate(self, asked: int) -> int:
+        """Which of all candidates a booked row has; a position in `layouts`."""
+        return int(self._of(np.array([asked]))[0])
+
+    def _of(self, asked: NDArray[np.intp]) -> NDArray[np.int64]:
+        """The candidates that rows have, or were judged by."""
+        found: NDArray[np.int64] = self._candidates.first[asked] + self._booked.alternative[asked]
+        return found
+
+    def options(self, asked: int) -> LayoutOptions:
+        """The layouts that a booked row may have where it is."""
+        return self.layouts[self.candidate(asked)]
+
+    def length_s(self, asked: int) -> int:
+        """How long a booked row lasts."""
+        return int(self._candidates.length_s[self.candidate(asked)])
+
+    def not_before_s(self, asked: int) -> int:
+        """What the row says of its earliest start, s; 0: any."""
+        return int(self._candidates.not_before_s[asked])
+
+    def start_s(self, asked: NDArray[np.intp]) -> NDArray[np.int64]:
+        """Where asked rows are booked; NEVER: they are not."""
+        found: NDArray[np.int64] = self._booked.start_s[asked]
+        return found
+
+    def simple(self, asked: int) -> bool:
+        """Whether the row has only one layout, on one kind of nodes, for one time."""
+        return bool(self._candidates.simple[asked])
+
+    def bound(self, asked: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Which rows limits, FreePools or licences bind, as they are booked."""
+        choices, indptr = self._candidates.choices, self._candidates.terms.indptr
+        at = choices.numbers(self._of(asked), self._booked.position[asked])
+        gated = [bool(choices.gates[choice]) for choice in at.tolist()]
+        bound: NDArray[np.bool_] = (np.diff(indptr)[at] > 0) | np.array(gated, dtype=bool)
+        return bound
+
+    def layout_choice(self, asked: int) -> tuple[int, Layout]:
+        """The layout of a booked row, and which of those for any start; one past the last: none."""
+        candidate, position = self.candidate(asked), int(self._booked.position[asked])
+        choices = self._candidates.choices
+        return choices.index(candidate, position), choices.layouts[
+            choices.which[candidate] + position
+        ]
+
+    def later(self) -> NDArray[np.bool_]:
+        """(n_asked,) which rows are booked at a later start than now."""
+        start_s = self._booked.start_s
+        later: NDArray[np.bool_] = (start_s != NEVER) & (start_s > self._now_s)
+        return later
+
+    def earliest(self, asked: int) -> tuple[int, int]:
+        """Looks where an unbooked row would start if no deadline or fixed start bound it.
+
+        Returns:
+            The start, NEVER if there is none, and the time limit there.
+        """
+        begin_s = max(self.not_before_s(asked), self._now_s)
+        found = self._search.earliest(asked, begin_s, NEVER - 1, bound=False)
+        if found is None:
+            return NEVER, 0
+        return found.start_s, int(self._candidates.length_s[found.choice.candidate])
+
+    def waiting(self) -> WaitingRows:
+        """The asked rows that do not start now, and where they stand."""
+        booked, refused = self._booked, self._candidates.refused
+        asked = np.flatnonzero(booked.start_s != self._now_s)
+        candidate = self._of(asked)
+        nodes = self._candidates.nodes_asked(candidate)
+        return WaitingRows(
+            asked=asked,
+            candidate=candidate,
+            start_s=booked.start_s[asked],
+            blocked=booked.blocked[asked],
+            constraint=booked.constraint[asked],
+            partition=self.rows.alternatives.partition[candidate],
+            nodes=np.where(refused[asked], 0, nodes),
+            refused=refused[asked],
+            passed_over=booked.passed_over[asked],
+        )
+
+    def refusal(self, candidate: int) -> Reason | None:
+        """Why limits refuse a candidate."""
+        return self._candidates.choices.refusal(candidate)
+
+    def kept_out(self, asked: int) -> tuple[Closure, ...]:
+        """The FreePools of nodes that keep a row out; see `RowSearch.kept_out`."""
+        found = self._search.kept_out(asked)
+        if found:
+            self._booked.blocked[asked] = Blocked.NEVER_NODES
+        return found
+
+    def placements_of(self, asked: NDArray[np.intp]) -> PlacementColumns:
+        """The placements of booked rows, to be kept."""
+        booked, choices = self._booked, self._candidates.choices
+        found = self._book.bookings(job=asked.astype(np.int64))
+        candidate, position = self._of(asked), booked.position[asked]
+        layout_at, layout = by_appearance(choices.which[candidate] + position)
+        layouts = (choices.which[candidate] + position)[layout_at].tolist()
+        constraint = booked.constraint[asked]
+        key_at, key = by_appearance(constraint)
+        return PlacementColumns(
+            start_s=found.start,
+            alternative=booked.alternative[asked],
+            layout_index=np.minimum(position, choices.n_least[candidate]).astype(np.int32),
+            layout=layout,
+            late=booked.late[asked],
+            blocked=booked.blocked[asked],
+            constraint=key,
+            indptr=found.indptr,
+            nodes=found.nodes,
+            groups=found.groups,
+            chunks=found.chunks,
+            layouts=tuple(choices.layouts[at] for at in layouts),
+            constraint_keys=tuple(
+                self.cluster.constraint_key(at) for at in constraint[key_at].tolist()
+            ),
+        )
+
+    def result(self, policy: str, *, beyond: bool = False) -> Plan:
+        """The plan.
+
+        Args:
+            policy: who planned.
+            beyond: see `chosen`.
+        """
+        booked = np.flatnonzero(self._booked.start_s != NEVER)
+        found = self._book.bookings(job=booked.astype(np.int64))
+        choices = self._candidates.choices
+        layout = choices.which[self._of(booked)] + self._booked.position[booked]
+        placed = BookPlacements(choices.layouts, layout, found)
+        width = np.zeros(len(self.rows.asked), dtype=np.int64)
+        width[booked] = placed.width
+        start, alternative = self.chosen(beyond=beyond)
+        return self.rows.plan(
+            policy,
+            start=start,
+            alternative=alternative,
+            indptr=np.concatenate(([0], np.cumsum(width))).astype(np.int64),
+            nodes=placed.nodes,
+            tasks=placed.tasks,
+            groups=placed.groups,
+        )

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What may be asked of the book for each row of a cycle.
+
+Words
+    candidate   one alternative of an asked row: where, how long, and its layouts.
+    simple      a row with one candidate that has only one layout: booked in bulk.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.planning.queue.columns import gather
+from bridge.planning.queue.layouts import layouts_of
+from bridge.planning.queue.rows import Rows
+from bridge.planning.queue.time_windows import asked_limit_s
+from bridge.planning.scheduler.cluster_book import BookTerms, ClusterBook
+from bridge.planning.scheduler.layout_choices import LayoutChoice, LayoutChoices
+from bridge.planning.site_rules.capacity_constraints import Mode
+from bridge.planning.site_rules.freepools import Gates
+from bridge.planning.site_rules.lowered_rules import LoweredRules
+
+
+class Candidates:
+    """All candidates of the asked rows, their terms, and their requests in the book.
+
+    Attributes:
+        rows: of the cycle.
+        cluster: the book in which requests are numbered.
+        first: (n_asked + 1,) row i has the candidates first[i]:first[i + 1].
+        job: (n_asked,) row of `snapshot.jobs`.
+        layouts: (n_candidates,) `LayoutOptions`, before the rules.
+        choices: the same as the rules allow them.
+        length_s: (n_candidates,) how long each would be booked.
+        not_before_s: (n_asked,) the earliest start that a row allows; 0: any.
+        latest_s: (n_candidates,) the latest start.
+        simple, refused: (n_asked,) which rows are simple, and which can never run.
+    """
+
+    def __init__(self, rows: Rows, cluster: ClusterBook, lowered: LoweredRules) -> None:
+        """Lowers all of them."""
+        self.rows, self.cluster = rows, cluster
+        snapshot, alternatives = rows.snapshot, rows.alternatives
+        n_asked = len(rows.asked)
+        self.job = rows.job[rows.asked]
+        self.first = alternatives.indptr
+        counts = np.diff(self.first)
+        owner = np.repeat(np.arange(n_asked), counts)
+        job = self.job[owner]
+        self.layouts = layouts_of(rows, job)
+        self.choices = LayoutChoices(
+            self.layouts,
+            snapshot,
+            rows.eligibility,
+            lowered,
+            job=job,
+            partition=alternatives.partition,
+            time_limit_s=asked_limit_s(snapshot.jobs, job, alternatives.time_limit_s),
+        )
+        wants = job[self.choices.owner]
+        self.terms = cluster.licences.add_terms(
+            self.choices.terms,
+            snapshot.jobs.licences[wants],
+            Mode.BOTH,
+            snapshot.jobs.reservation[wants],
+        )
+        self.length_s = alternatives.time_limit_s
+        self.not_before_s = rows.not_before_s()
+        self.latest_s = rows.latest_s()
+        self.refused = np.ones(n_asked, dtype=bool)
+        self.refused[owner[~self.choices.refused]] = False
+        self.simple = counts == 1
+        self.simple[owner[~self.choices.simple | self.choices.refused]] = False
+        self._request = np.full(len(self.layouts), -1, dtype=np.int32)  # of the first choices
+
+    def of(self, asked: int) -> range:
+        """A row's candidates."""
+        return range(int(self.first[asked]), int(self.first[asked + 1]))
+
+    def runnable(self, asked: int) -> list[int]:
+        """A row's candidates that the rules do not refuse."""
+        return [one for one in self.of(asked) if not self.choices.refused[one]]
+
+    def deadline_s(self, asked: int) -> int:
+        """When a row must end; 0: any time."""
+        return int(self.rows.snapshot.jobs.deadline_s[self.job[asked]])
+
+    def terms_of(self, choice: LayoutChoice) -> BookTerms:
+        """The terms of one choice."""
+        own = self.terms.of(choice.number)
+        return self.terms.constraint[own], self.terms.amount[own], self.terms.mode[own]
+
+    def term_columns(self, numbers: NDArray[np.int64]) -> dict[str, Any]:
+        """The terms of some choices, as the book takes them in bulk."""
+        indptr, take = gather(self.terms.indptr, numbers)
+        return {
+            "term_indptr": indptr,
+            "term_constraint": self.terms.constraint[take],
+            "term_amount": self.terms.amount[take],
+            "term_mode": self.terms.mode[take],
+        }
+
+    def request_of(self, choice: LayoutChoice) -> int:
+        """The book's number of one choice."""
+        if choice.position:
+            return self.cluster.request(choice.layout, self.choices.gates[choice.number])
+        return int(self.requests(np.array([choice.candidate]))[0])
+
+    def requests(
+        self, candidate: NDArray[np.int64], position: NDArray[np.int32] | None = None
+    ) -> NDArray[np.int32]:
+        """The book's numbers of choices; those that ask alike are numbered once.
+
+        Args:
+            candidate: (n,) candidates.
+            position: (n,) of the choices among their layouts; None: the first ones.
+        """
+        if position is not None and position.any():
+            found = self._numbered(candidate, position)
+        else:
+            found = self._request[candidate]
+            fresh = candidate[found < 0]
+            if len(fresh):
+                self._request[fresh] = self._numbered(fresh, np.zeros(len(fresh), dtype=np.int32))
+                found = self._request[candidate]
+        return found
+
+    def _numbered(
+        self, candidate: NDArray[np.int64], position: NDArray[np.int32]
+    ) -> NDArray[np.int32]:
+        choices, known = self.choices, dict[tuple[int, Gates], int]()
+        layouts = (choices.which[candidate] + position).tolist()
+        found = np.empty(len(candidate), dtype=np.int32)
+        for at, (layout, number) in enumerate(
+            zip(layouts, choices.numbers(candidate, position).tolist(), strict=True)
+        ):
+            key = layout, choices.gates[number]
+            if key not in known:
+                known[key] = self.cluster.request(choices.layouts[layout], key[1])
+            found[at] = known[key]
+        return found
+
+    def name_requests(self, asked: int) -> None:
+        """Makes all requests of a row before a mark: each undoing would write them anew."""
+        for candidate in self.of(asked):
+            for choice in self.choices.to_plan(candidate):
+                self.request_of(choice)
+            for choice in self.choices.to_start(candidate):
+                self.request_of(choice)
+
+    def nodes_asked(self, candidate: NDArray[np.int64]) -> NDArray[np.int64]:
+        """(n,) how many nodes the first layout of some candidates has; 0: it has no layout."""
+        nodes = [one.least[0].nodes if one.least else 0 for one in self.layouts.options]
+        return np.array(nodes, dtype=np.int64)[self.layouts.which[candidate]]

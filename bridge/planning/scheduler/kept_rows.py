@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which rows may still have the placements of a former plan: by their layouts and nodes.
+
+Rules
+    1. A placement stands while its alternative has the layout that it was made for, on nodes that
+       this layout may have now.
+    2. Alternatives are numbered anew in every cycle where switches are chosen: the first one that
+       has the nodes, and is open when the placement starts, is taken.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.planning.queue.columns import by_appearance, gather, packed
+from bridge.planning.scheduler.booked import PlacementColumns
+from bridge.planning.scheduler.candidates import Candidates
+from bridge.planning.site_rules.capacity_constraints import Mode
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRows:
+    """Rows and what they had, as columns of length n.
+
+    Attributes:
+        asked: positions in `Rows.asked`.
+        row: of `PlacementColumns`.
+        candidate: that has the placement now.
+        position: of the layout among the candidate's; -1: the placement does not stand.
+        start_s: when.
+    """
+
+    asked: NDArray[np.intp]
+    row: NDArray[np.intp]
+    candidate: NDArray[np.int64]
+    position: NDArray[np.int32]
+    start_s: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.asked)
+
+    def take(self, which: NDArray[np.intp] | slice) -> "KeptRows":
+        """Some of them."""
+        return KeptRows(
+            self.asked[which],
+            self.row[which],
+            self.candidate[which],
+            self.position[which],
+            self.start_s[which],
+        )
+
+
+class FormerPlacements:
+    """The placements of a former plan, as the candidates of this cycle may have them."""
+
+    def __init__(self, candidates: Candidates, former: PlacementColumns) -> None:
+        self._candidates, self._former = candidates, former
+        layouts, eligibility = candidates.choices.layouts, candidates.rows.eligibility
+        sizes = [len(layout.groups) for layout in layouts]
+        self._group_at = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+        classes = [group.class_ for layout in layouts for group in layout.groups]
+        names, number = np.unique(np.array(classes, dtype=np.int64), return_inverse=True)
+        self._class_of_group: NDArray[np.intp] = number
+        masks = [eligibility.class_mask(class_) for class_ in names.tolist()]
+        self._masks = np.array(masks, dtype=bool).reshape(
+            len(names), len(candidates.rows.snapshot.nodes)
+        )
+        opens = np.array([eligibility.opens_s(one) for one in names.tolist()], dtype=np.int64)
+        self._opens_s = np.array(
+            [
+                max((int(opens[number[at]]) for at in range(begin, end)), default=0)
+                for begin, end in zip(self._group_at[:-1].tolist(), self._group_at[1:].tolist(),
+                                      strict=True)
+            ] + [0],  # of no layout: -1
+            dtype=np.int64,
+        )  # fmt: skip
+
+    def match(
+        self, asked: NDArray[np.intp], row: NDArray[np.intp], start_s: NDArray[np.int64]
+    ) -> KeptRows:
+        """The rows that may be booked again, where they were or elsewhere.
+
+        Args:
+            asked: positions in `Rows.asked`.
+            row: the placement of each.
+            start_s: when each is to start now.
+        """
+        all_ = self._candidates
+        first, count = all_.first[asked], np.diff(all_.first)[asked]
+        number = self._former.alternative[row].astype(np.int64)
+        stands = self._open(first + number, row, start_s, number < count)
+        for at in np.flatnonzero(~stands).tolist():
+            number[at] = self._renumbered(first[at], count[at], row[at : at + 1], int(start_s[at]))
+        candidate = first + number
+        there = number < count
+        there[there] = ~all_.choices.refused[candidate[there]]
+        there[there] = start_s[there] <= all_.latest_s[candidate[there]]
+        candidate, row = candidate[there], row[there]
+        return KeptRows(
+            asked[there], row, candidate, self._position(candidate, row), start_s[there]
+        )
+
+    def _renumbered(
+        self, first: np.int64, count: np.int64, row: NDArray[np.intp], start_s: int
+    ) -> int:
+        """The alternative that has the nodes of a placement now (rule 2)."""
+        own, start = int(self._former.alternative[row[0]]), np.array([start_s])
+        for number in range(int(count)):
+            if number != own and self._open(np.array([first + number]), row, start)[0]:
+                return number
+        return own
+
+    def _open(
+        self,
+        candidate: NDArray[np.int64],
+        row: NDArray[np.intp],
+        start_s: NDArray[np.int64],
+        there: NDArray[np.bool_] | None = None,
+    ) -> NDArray[np.bool_]:
+        """Whether candidates, those that are there, have placements and are open at their start."""
+        found = np.ones(len(candidate), dtype=bool) if there is None else there.copy()
+        position = self._position(candidate[found], row[found])
+        layout = self._candidates.choices.which[candidate[found]] + position
+        found[found] = (position >= 0) & (self._opens_s[layout] <= start_s[found])
+        return found
+
+    def _position(self, candidate: NDArray[np.int64], row: NDArray[np.intp]) -> NDArray[np.int32]:
+        """The layouts with which candidates have placements; -1: none any more (rule 1)."""
+        choices, former = self._candidates.choices, self._former
+        position = former.layout_index[row].copy()
+        still = position < choices.n_least[candidate]
+        still[still] = ~choices.hopeless[choices.numbers(candidate[still], position[still])]
+        layout, kept = (choices.which[candidate] + position)[still], former.layout[row[still]]
+        pair, which = by_appearance(packed(layout, kept))
+        alike = [
+            choices.layouts[new].alike(former.layouts[old])
+            for new, old in zip(layout[pair].tolist(), kept[pair].tolist(), strict=True)
+        ]
+        still[still] = np.array(alike, dtype=bool)[which]
+        rows = np.flatnonzero(still)
+        if len(rows):
+            offsets, take = gather(former.indptr, row[rows])
+            layout = np.repeat((choices.which[candidate] + position)[rows], np.diff(offsets))
+            group = self._group_at[layout] + former.groups[take]
+            may = self._masks[self._class_of_group[group], former.nodes[take]]
+            still[rows] = np.logical_and.reduceat(may, offsets[:-1])
+        position[~still] = -1
+        return position
+
+    def only_count(self, kept: KeptRows) -> NDArray[np.bool_]:
+        """(n,) which rows have a constraint that others must stay under, but they need not."""
+        terms = self._candidates.terms
+        before = np.concatenate(([0], np.cumsum(terms.mode == Mode.COUNT)))[terms.indptr]
+        number = self._candidates.choices.numbers(kept.candidate, np.maximum(kept.position, 0))
+        found: NDArray[np.bool_] = before[number + 1] > before[number]
+        return found & (kept.position >= 0)

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Looks for the place of one row among several candidates and layouts.
+
+Rules
+    1. Of several candidates and layouts the earliest start wins, ties go to the first.
+    2. A row that starts now takes the widest of its layouts that fits now and keeps all rules so.
+    3. A late row is booked at its latest start, `SPARE_S` before its deadline left free.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import repeat
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.core import Blocked, Book
+from bridge.planning.queue.time_windows import SPARE_S
+from bridge.planning.scheduler.candidates import Candidates
+from bridge.planning.scheduler.layout_choices import LayoutChoice
+from bridge.planning.site_rules.freepools import Closure, Gates
+from bridge.units import NEVER
+
+_IMPOSSIBLE = (Blocked.NEVER_NODES, Blocked.NEVER_SIZE, Blocked.NEVER_COUNTER)
+_Shut = tuple[int, tuple[Gates, ...], int]  # layouts, their gates, and for how long
+_Mapping = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A choice, where it fits, and its nodes, groups and chunks there."""
+
+    choice: LayoutChoice
+    start_s: int
+    mapping: _Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Why a row does not start now, by the candidate that was judged."""
+
+    candidate: int
+    blocked: int
+    constraint: int
+
+
+class RowSearch:
+    """Looks into the book on behalf of single rows; books nothing."""
+
+    def __init__(self, candidates: Candidates) -> None:
+        self._candidates = candidates
+        self._now_s = candidates.rows.snapshot.now_s
+        self._kept_out: dict[_Shut, tuple[Closure, ...] | None] = {}
+
+    @property
+    def _book(self) -> Book:
+        return self._candidates.cluster.book
+
+    def _find(
+        self, choice: LayoutChoice, begin_s: int, until_s: int, *, last: bool = False
+    ) -> Found | None:
+        """Where a choice fits in [begin_s, until_s] first, or last."""
+        all_ = self._candidates
+        request, terms = all_.request_of(choice), all_.terms_of(choice)
+        length = int(all_.length_s[choice.candidate])
+        found = self._book.find(request, length, terms, begin_s, until_s, last=last)
+        return None if found is None else Found(choice, found[0], found[1:])
+
+    def earliest(self, asked: int, begin_s: int, until_s: int, *, bound: bool) -> Found | None:
+        """The earliest place of a row (rule 1).
+
+        Args:
+            asked: the row.
+            begin_s: not before.
+            until_s: not after.
+            bound: whether its deadline or fixed start binds it.
+        """
+        all_ = self._candidates
+        best: Found | None = None
+        for candidate in all_.runnable(asked):
+            for choice in all_.choices.to_plan(candidate):
+                until = min(until_s, (NEVER if best is None else best.start_s) - 1)
+                if bound:
+                    until = min(until, int(all_.latest_s[candidate]))
+                if until < begin_s:
+                    break
+                best = self._find(choice, begin_s, until) or best
+        return best
+
+    def latest(self, asked: int, begin_s: int, until_s: int) -> Found | None:
+        """The latest place of a row that ends by its deadline (rule 3)."""
+        all_ = self._candidates
+        best: Found | None = None
+        for candidate in all_.runnable(asked):
+            length = int(all_.length_s[candidate])
+            until = min(all_.deadline_s(asked) - length - SPARE_S, until_s)
+            for choice in all_.choices.to_plan(candidate):
+                after = begin_s if best is None else max(begin_s, best.start_s + 1)
+                if until < after:
+                    break
+                best = self._find(choice, after, until, last=True) or best
+        return best
+
+    def widest_now(self, candidate: int) -> Found | None:
+        """The widest layout that fits now (rule 2); None: none but those for any start."""
+        for choice in self._candidates.choices.to_start(candidate):
+            found = self._find(choice, self._now_s, self._now_s)
+            if found is not None:
+                return found
+        return None
+
+    def why(
+        self, asked: int, begin_s: int, latest_s: int, candidates: Iterable[int] | None = None
+    ) -> Verdict:
+        """Why a row does not start now: by the first candidate that it could have some day."""
+        all_ = self._candidates
+        verdicts: list[Verdict] = []
+        for candidate in all_.runnable(asked) if candidates is None else candidates:
+            choice = all_.choices.first(candidate)
+            verdict = self._book.why(
+                all_.request_of(choice),
+                int(all_.length_s[candidate]),
+                all_.terms_of(choice),
+                begin_s,
+                latest_s,
+            )
+            verdicts.append(Verdict(candidate, *verdict))
+            if verdict[0] not in _IMPOSSIBLE:
+                break
+        return verdicts[0] if verdicts[-1].blocked in _IMPOSSIBLE else verdicts[-1]
+
+    def kept_out(self, asked: int) -> tuple[Closure, ...]:
+        """The FreePools of nodes without which a row that has no placement could have one.
+
+        Mostly none. A row that has a placement, if only beyond the horizon, is not kept out;
+        constraints are no matter. One that is kept out never starts, whatever the horizon.
+        """
+        found: tuple[Closure, ...] = ()
+        for candidate in self._candidates.runnable(asked):
+            closures = self._candidate_kept_out(candidate)
+            if closures is None:
+                return ()
+            found = found or closures
+        return found
+
+    def _candidate_kept_out(self, candidate: int) -> tuple[Closure, ...] | None:
+        """The same for one candidate; None: no pool keeps it out. Those alike are judged once."""
+        all_ = self._candidates
+        cluster, choices = all_.cluster, list(all_.choices.to_plan(candidate))
+        gates = [all_.choices.gates[choice.number] for choice in choices]
+        length = int(all_.length_s[candidate])
+        if not all(gates):
+            return None
+        key = int(all_.choices.which[candidate]), tuple(gates), length
+        if key not in self._kept_out:
+
+            def fits(shut: Iterable[Gates]) -> bool:
+                layouts = [choice.layout for choice in choices]
+                requests = map(cluster.request, layouts, shut)
+                finds = (self._book.find(r, length, None, self._now_s, NEVER - 1) for r in requests)
+                return any(found is not None for found in finds)
+
+            closures = tuple(cluster.closures[gate.closure] for gate in gates[0])
+            open_ = repeat((), len(choices))
+            self._kept_out[key] = None if fits(gates) else closures if fits(open_) else ()
+        return self._kept_out[key]
