@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "book/search.hpp"
@@ -31,6 +33,16 @@ struct Booking {
     std::vector<Placed> placed;
     std::vector<int64_t> raw;
     Searched searched{};
+};
+
+// What rises may allow all jobs of one request and length: no start on a node that some rise was on
+// holds a chunk before `earliest`, as far as the rises from `since` up to `taken` are concerned.
+struct Shadow {
+    size_t since = 0;
+    size_t taken = 0;
+    uint64_t epoch = 0;
+    int64_t earliest = NEVER;
+    size_t spared = 0; // searches
 };
 
 struct BookFound {
@@ -123,12 +135,14 @@ class Book {
     std::vector<size_t> marks_; // journal sizes
     std::vector<Entry> journal_;
     bool undoing_ = false;
-    std::vector<int64_t> taken_; // (columns,) scratch
+    std::vector<int64_t> taken_;                            // (columns,) scratch
+    std::map<std::pair<int32_t, int64_t>, Shadow> shadows_; // by request and length
 
     void journal(Entry entry);
     void write(const Booking &booking, int64_t start, int64_t end, int64_t sign);
     void rises(const Booking &booking, int64_t from);
     bool may_move(const Booking &booking, int64_t earliest);
+    bool take_in(Shadow &shadow, int32_t request, int64_t length);
     uint64_t constraint_rises(const std::vector<Term> &terms) const;
     const int64_t *taken(const Booking &booking, size_t i);
     void apply_closures(int32_t cls);

@@ -265,8 +265,9 @@ int64_t BookSearch::next_by_ranges(const Group &sought, int64_t length, int64_t 
                               answer);
 }
 
-bool BookSearch::may_start_on(int32_t id, size_t position, int64_t length, int64_t from,
-                              int64_t latest) {
+int64_t BookSearch::start_on(int32_t id, size_t position, int64_t length, int64_t from,
+                             int64_t latest) {
+    int64_t best = NEVER;
     for (const Group &sought : state_.requests[id].sought) {
         if (!state_.requests.may_use(sought.shape, static_cast<int32_t>(position))) {
             continue;
@@ -278,10 +279,10 @@ bool BookSearch::may_start_on(int32_t id, size_t position, int64_t length, int64
                                          bounds == nullptr ? nullptr : &bounds->at[position],
                                          lacks == nullptr ? nullptr : lacks + position);
         if (start <= latest && start != NEVER) {
-            return true;
+            best = latest = start;
         }
     }
-    return false;
+    return best;
 }
 
 int64_t BookSearch::next_of(const Group &sought, int32_t cache_id, int64_t length, int64_t from,

@@ -115,9 +115,9 @@ class BookSearch {
     int64_t next_on_nodes(int32_t request, int64_t length, int64_t from, int64_t latest,
                           Lifted lifted = {});
 
-    // Whether a node may hold at least one chunk of a request at some start in [from, latest].
-    bool may_start_on(int32_t request, size_t position, int64_t length, int64_t from,
-                      int64_t latest);
+    // The earliest start in [from, latest] at which a node holds a chunk of a request, or NEVER.
+    int64_t start_on(int32_t request, size_t position, int64_t length, int64_t from,
+                     int64_t latest);
 
     // Nodes for a request at a start; false if there are none.
     bool map(int32_t request, int64_t start, int64_t length, std::vector<Placed> &placed);

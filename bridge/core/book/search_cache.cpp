@@ -7,6 +7,31 @@ namespace bridge {
 namespace {
 
 constexpr size_t MOST_SINCE = 4096; // rises
+constexpr size_t MOST_OPEN = 64;    // windows; beyond, the last ones become one
+
+using Spans = std::vector<std::pair<int64_t, int64_t>>;
+
+// Adds [from, until) to spans that are apart and ascending.
+void unite(Spans &spans, int64_t from, int64_t until) {
+    const auto first =
+        std::lower_bound(spans.begin(), spans.end(), from,
+                         [](const auto &span, int64_t time) { return span.second < time; });
+    auto past = first;
+    for (; past != spans.end() && past->first <= until; ++past) {
+        from = std::min(from, past->first);
+        until = std::max(until, past->second);
+    }
+    if (past == first) {
+        spans.insert(first, {from, until});
+    } else {
+        *first = {from, until};
+        spans.erase(first + 1, past);
+    }
+    if (spans.size() > MOST_OPEN) {
+        spans[MOST_OPEN - 1].second = spans.back().second;
+        spans.pop_back();
+    }
+}
 
 } // namespace
 
@@ -54,30 +79,25 @@ void SearchCache::look_up(const int64_t *want, int64_t count, int64_t length, co
         return;
     }
     best->used = uses_++;
-    const auto open = [&](int64_t from, int64_t until) {
-        const int64_t begin = std::max(now, first_reaching(from, best->length));
-        const int64_t end = std::min(until, answer.bound);
-        if (begin < end &&
-            (answer.open.empty() || answer.open.back() != std::make_pair(begin, end))) {
-            answer.open.emplace_back(begin, end);
+    for (; best->taken < rises.count(); ++best->taken) {
+        const Rises::Rise &rise = rises[best->taken];
+        unite(best->open, first_reaching(rise.from, best->length), rise.until);
+    }
+    for (const auto &[from, until] : best->open) {
+        if (from >= answer.bound) {
+            break;
         }
-    };
+        if (until > now) {
+            answer.open.emplace_back(std::max(now, from), std::min(until, answer.bound));
+        }
+    }
     if (lifted_from != NEVER) {
-        open(lifted_from, lifted_until);
-    }
-    for (size_t i = best->rises; i < rises.count(); ++i) {
-        open(rises[i].from, rises[i].until);
-    }
-    std::sort(answer.open.begin(), answer.open.end());
-    size_t kept = 0;
-    for (const auto &window : answer.open) {
-        if (kept > 0 && window.first <= answer.open[kept - 1].second) {
-            answer.open[kept - 1].second = std::max(answer.open[kept - 1].second, window.second);
-        } else {
-            answer.open[kept++] = window;
+        const int64_t from = std::max(now, first_reaching(lifted_from, best->length));
+        const int64_t until = std::min(lifted_until, answer.bound);
+        if (from < until) {
+            unite(answer.open, from, until);
         }
     }
-    answer.open.resize(kept);
 }
 
 void SearchCache::learn(const int64_t *want, int64_t count, int64_t length, int64_t bound,
@@ -114,7 +134,7 @@ void SearchCache::learn(const int64_t *want, int64_t count, int64_t length, int6
     free_rows_.pop_back();
     std::copy_n(want, columns_, amounts_.data() + row * columns_);
     const auto place = std::lower_bound(entries_.begin(), entries_.end(), bound, later);
-    entries_.insert(place, {bound, rises.count(), length, count, row, uses_++});
+    entries_.insert(place, {bound, rises.count(), rises.count(), length, count, row, uses_++, {}});
 }
 
 // Forgets what so many rises have followed that reading them takes longer than a search.
@@ -124,11 +144,11 @@ void SearchCache::drop_old(const Rises &rises) {
     }
     oldest_ = rises.count();
     const auto is_old = [&](const Entry &entry) {
-        if (rises.count() - entry.rises > MOST_SINCE) {
+        if (rises.count() - entry.taken > MOST_SINCE) {
             free_rows_.push_back(entry.row);
             return true;
         }
-        oldest_ = std::min(oldest_, entry.rises);
+        oldest_ = std::min(oldest_, entry.taken);
         return false;
     };
     entries_.erase(std::remove_if(entries_.begin(), entries_.end(), is_old), entries_.end());

@@ -32,17 +32,29 @@ class Rises {
     // More is free on a node within [from, until).
     void push(int32_t position, int64_t from, int64_t until) {
         log_.push_back({position, from, until});
+        const auto p = static_cast<size_t>(position);
+        if (p >= last_.size()) {
+            last_.resize(p + 1, 0);
+        }
+        last_[p] = log_.size();
+    }
+    // How many there were when the last one of a node had come; 0: it had none.
+    size_t since(int32_t position) const {
+        const auto p = static_cast<size_t>(position);
+        return p < last_.size() ? last_[p] : 0;
     }
 
     // Forgets all; who holds answers of an earlier epoch must drop them.
     void clear() {
         log_.clear();
+        last_.clear();
         ++epoch_;
     }
     uint64_t epoch() const { return epoch_; }
 
   private:
     std::vector<Rise> log_;
+    std::vector<size_t> last_; // by position
     uint64_t epoch_ = 0;
 };
 
@@ -85,14 +97,16 @@ class SearchCache {
     static constexpr size_t KEPT = 2048;
     struct Entry {
         int64_t bound;
-        size_t rises;
+        size_t rises; // when it was learnt
+        size_t taken; // how many of them are in `open`
         int64_t length;
         int64_t count;
         size_t row; // of amounts_
         uint64_t used;
+        std::vector<std::pair<int64_t, int64_t>> open; // as Answer::open, for all times
     };
     size_t columns_;
-    size_t oldest_ = 0; // no entry has taken in fewer rises
+    size_t oldest_ = 0; // no entry that is used has taken in fewer rises
     uint64_t uses_ = 0;
     std::vector<Entry> entries_;   // latest bound first
     std::vector<int64_t> amounts_; // rows of (columns,)

@@ -33,6 +33,7 @@ class BookedView:
         self._search = RowSearch(candidates)
         self._now_s = rows.snapshot.now_s
         self._booked = BookedRows(len(rows.asked))
+        self._number = np.arange(len(rows.asked), dtype=np.int64)  # under which rows are booked
 
     @property
     def _book(self) -> Book:
@@ -165,7 +166,7 @@ class BookedView:
     def placements_of(self, asked: NDArray[np.intp]) -> PlacementColumns:
         """The placements of booked rows, to be kept."""
         booked, choices = self._booked, self._candidates.choices
-        found = self._book.bookings(job=asked.astype(np.int64))
+        found = self._book.bookings(job=self._number[asked])
         candidate, position = self._of(asked), booked.position[asked]
         layout_at, layout = by_appearance(choices.which[candidate] + position)
         layouts = (choices.which[candidate] + position)[layout_at].tolist()
@@ -197,7 +198,7 @@ class BookedView:
             beyond: see `chosen`.
         """
         booked = np.flatnonzero(self._booked.start_s != NEVER)
-        found = self._book.bookings(job=booked.astype(np.int64))
+        found = self._book.bookings(job=self._number[booked])
         choices = self._candidates.choices
         layout = choices.which[self._of(booked)] + self._booked.position[booked]
         placed = BookPlacements(choices.layouts, layout, found)

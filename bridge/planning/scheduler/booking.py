@@ -12,6 +12,7 @@ Rules
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,18 +26,17 @@ from bridge.planning.scheduler.booked import BookedRows, PlacementColumns
 from bridge.planning.scheduler.booked_view import BookedView
 from bridge.planning.scheduler.candidates import Candidates
 from bridge.planning.scheduler.cluster_book import ClusterBook
+from bridge.planning.scheduler.kept_book import Handover, KeptBook
 from bridge.planning.scheduler.kept_rows import FormerPlacements, KeptRows
 from bridge.planning.scheduler.row_search import Found
+from bridge.planning.site_rules.capacity_constraints import Mode
 from bridge.planning.site_rules.lowered_rules import LoweredRules
 from bridge.ports import Preference
 from bridge.units import NEVER
 
 
 class Booking(BookedView):
-    """The rows of one cycle on their way into the plan.
-
-    They are booked under their positions in `Rows.asked`.
-    """
+    """The rows of one cycle on their way into the plan."""
 
     def __init__(
         self,
@@ -45,9 +45,19 @@ class Booking(BookedView):
         *,
         lowered: LoweredRules,
         protect: Protection | None = None,
+        kept: KeptBook | None = None,
     ) -> None:
-        """Lowers all candidates; books what runs."""
-        cluster = ClusterBook(
+        """Lowers all candidates; books what runs.
+
+        Args:
+            rows: of the cycle.
+            preference: how nodes are picked.
+            lowered: the rules.
+            protect: see `Protection`.
+            kept: the book of the cycle before; used if the first pass is `keep`.
+        """
+        self._empty_book = partial(
+            ClusterBook,
             rows.snapshot,
             rows.eligibility,
             preference.rank,
@@ -55,11 +65,14 @@ class Booking(BookedView):
             protect=protect,
             selection=preference.selection,
         )
+        cluster = self._empty_book(kept=kept)
         super().__init__(rows, cluster, Candidates(rows, cluster, lowered))
+        self._former = cluster.kept  # until it is known what stands in it
         self._mark: int | None = None
 
     def restart(self) -> None:
         """Takes every row out again; what runs stays. To be called before the first pass, too."""
+        self._begin()
         if self._mark is None:
             for at in np.flatnonzero(~self._candidates.refused).tolist():
                 self._candidates.name_requests(at)
@@ -87,6 +100,7 @@ class Booking(BookedView):
             depth: once so many of them start later than now, the others start now or are passed
                 over; None: no bound.
         """
+        self._begin()
         booked, all_, now_s = self._booked, self._candidates, self._now_s
         late = np.zeros(len(asked), dtype=bool) if late is None else late
         begin = all_.not_before_s[asked] if not_before is None else not_before
@@ -129,7 +143,7 @@ class Booking(BookedView):
         all_, booked = self._candidates, self._booked
         at = all_.first[asked]
         found = self._book.plan_many(
-            job=asked.astype(np.int64),
+            job=self._number[asked],
             request=all_.requests(at),
             length=all_.length_s[at],
             not_before=begin,
@@ -175,8 +189,8 @@ class Booking(BookedView):
         """Books a row where it was found to fit."""
         all_, booked, choice = self._candidates, self._booked, found.choice
         request, terms = all_.request_of(choice), all_.terms_of(choice)
-        length = int(all_.length_s[choice.candidate])
-        self._book.book(asked, request, found.start_s, length, terms, *found.mapping)
+        number, length = int(self._number[asked]), int(all_.length_s[choice.candidate])
+        self._book.book(number, request, found.start_s, length, terms, *found.mapping)
         booked.start_s[asked] = found.start_s
         booked.alternative[asked] = choice.candidate - all_.first[asked]
         booked.position[asked] = choice.position
@@ -203,6 +217,10 @@ class Booking(BookedView):
         matching = FormerPlacements(self._candidates, former)
         kept = matching.match(asked, row, start_s)
         self._booked.late[kept.asked] = former.late[kept.row]
+        if self._former is not None and self._keep_book(self._former, kept, former):
+            self._take_kept(kept, former)
+            return
+        self._begin()
         stands = kept.position >= 0
         self._candidates.requests(kept.candidate[stands], kept.position[stands])  # not under a mark
         counted = matching.only_count(kept)
@@ -221,6 +239,56 @@ class Booking(BookedView):
                 self.plan(kept.asked[done : done + 1], not_before=when, latest=when)
             kept = kept.take(slice(done + 1, None))
 
+    def _begin(self) -> None:
+        """Goes on with an empty book, if the one of the cycle before has not been taken over."""
+        if self._former is None:
+            return
+        self._former = None
+        self.cluster = self._empty_book()
+        self._candidates.move_to(self.cluster)
+        self._number = np.arange(len(self.rows.asked), dtype=np.int64)
+
+    def _keep_book(self, book: KeptBook, kept: KeptRows, former: PlacementColumns) -> bool:
+        """Brings the book of the cycle before to hold these rows alone; False: it cannot.
+
+        What fits all together fits one after the other, in any order, too: so an empty book would
+        hold the same now, if it were filled row by row.
+        """
+        terms = self._candidates.terms
+        if (kept.position < 0).any() or (terms.mode == Mode.CHECK).any():
+            return False
+        now = self._candidates.record(
+            self._number[kept.asked], kept.candidate, kept.position, kept.start_s
+        )
+        same = book.rows.same(kept.row, now)
+        stays = np.zeros(len(book.rows.number), dtype=bool)
+        stays[kept.row[same]] = True
+        for number in (*book.others.tolist(), *book.rows.number[~stays].tolist()):
+            self._book.revoke(number)
+        self._number += book.next_number
+        self._number[kept.asked[same]] = book.rows.number[kept.row[same]]
+        changed = kept.take(np.flatnonzero(~same))
+        if self._book_kept(changed, former) < len(changed) or self._book.overbooked():
+            return False
+        self._former = None
+        return True
+
+    def hand_over(self, asked: NDArray[np.intp]) -> Handover:
+        """The book for the next cycle; nothing may be asked of this one any more.
+
+        Args:
+            asked: booked rows that are announced, in the order in which they are kept.
+        """
+        self._begin()
+        booked, number = self._booked, self._number
+        rows = self._candidates.record(
+            number[asked], self._of(asked), booked.position[asked], booked.start_s[asked]
+        )
+        other = booked.start_s != NEVER
+        other[asked] = False
+        last = int(number.max(initial=-1))
+        return Handover(self.cluster.hand_over(rows, number[other], last + 1))
+
     def _book_kept(self, kept: KeptRows, former: PlacementColumns) -> int:
         """Books rows until one does not fit or stand; how many it booked."""
         gone = np.flatnonzero(kept.position < 0)
@@ -230,7 +298,7 @@ class Booking(BookedView):
         all_ = self._candidates
         indptr, take = gather(former.indptr, kept.row)
         done = self._book.book_many(
-            job=kept.asked.astype(np.int64),
+            job=self._number[kept.asked],
             request=all_.requests(kept.candidate, kept.position),
             start=kept.start_s,
             length=all_.length_s[kept.candidate],
@@ -260,8 +328,8 @@ class Booking(BookedView):
 
     def revoke(self, asked: NDArray[np.intp]) -> None:
         """Takes rows out of the book that are booked."""
-        for at in asked.tolist():
-            self._book.revoke(at)
+        for number in self._number[asked].tolist():
+            self._book.revoke(number)
         self._booked.start_s[asked] = NEVER
         self._booked.position[asked] = 0
 
@@ -272,7 +340,7 @@ class Booking(BookedView):
         for part in _alike(simple):
             rows = asked[part]
             if simple[part[0]]:
-                moved = self._book.replan_many(rows.astype(np.int64), all_.not_before_s[rows])
+                moved = self._book.replan_many(self._number[rows], all_.not_before_s[rows])
                 booked.start_s[rows] = moved
                 booked.blocked[rows[moved == self._now_s]] = Blocked.STARTS_NOW
             else:
@@ -297,7 +365,7 @@ class Booking(BookedView):
             return
         self._candidates.name_requests(asked)
         mark = self.cluster.mark()
-        self._book.revoke(asked)
+        self._book.revoke(int(self._number[asked]))
         booked.start_s[asked] = NEVER
         self._plan_one(asked, begin_s, latest_s)
         if booked.start_s[asked] == NEVER:

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.planning.queue.columns import gather
+from bridge.planning.queue.columns import by_appearance, gather, packed
 from bridge.planning.queue.layouts import layouts_of
 from bridge.planning.queue.rows import Rows
 from bridge.planning.queue.time_windows import asked_limit_s
 from bridge.planning.scheduler.cluster_book import BookTerms, ClusterBook
+from bridge.planning.scheduler.kept_book import RowRecord
 from bridge.planning.scheduler.layout_choices import LayoutChoice, LayoutChoices
 from bridge.planning.site_rules.capacity_constraints import Mode
 from bridge.planning.site_rules.freepools import Gates
@@ -74,6 +75,11 @@ class Candidates:
         self.simple[owner[~self.choices.simple | self.choices.refused]] = False
         self._request = np.full(len(self.layouts), -1, dtype=np.int32)  # of the first choices
 
+    def move_to(self, cluster: ClusterBook) -> None:
+        """Requests are numbered in another book, of the same snapshot."""
+        self.cluster = cluster
+        self._request[:] = -1
+
     def of(self, asked: int) -> range:
         """A row's candidates."""
         return range(int(self.first[asked]), int(self.first[asked + 1]))
@@ -129,17 +135,46 @@ class Candidates:
     def _numbered(
         self, candidate: NDArray[np.int64], position: NDArray[np.int32]
     ) -> NDArray[np.int32]:
-        choices, known = self.choices, dict[tuple[int, Gates], int]()
-        layouts = (choices.which[candidate] + position).tolist()
-        found = np.empty(len(candidate), dtype=np.int32)
-        for at, (layout, number) in enumerate(
-            zip(layouts, choices.numbers(candidate, position).tolist(), strict=True)
-        ):
-            key = layout, choices.gates[number]
-            if key not in known:
-                known[key] = self.cluster.request(choices.layouts[layout], key[1])
-            found[at] = known[key]
-        return found
+        choices = self.choices
+        layout, numbers = choices.which[candidate] + position, choices.numbers(candidate, position)
+        gates = choices.gates
+        shut: dict[Gates, int] = {(): 0}
+        kind = np.zeros(len(candidate), dtype=np.int64)
+        if self.cluster.closures:
+            each = [shut.setdefault(gates[at], len(shut)) for at in numbers.tolist()]
+            kind = np.array(each, dtype=np.int64)
+        first, which = by_appearance(packed(layout, kind))
+        found = [
+            self.cluster.request(choices.layouts[at], gates[number])
+            for at, number in zip(layout[first].tolist(), numbers[first].tolist(), strict=True)
+        ]
+        return np.array(found, dtype=np.int32)[which]
+
+    def record(
+        self,
+        number: NDArray[np.int64],
+        candidate: NDArray[np.int64],
+        position: NDArray[np.int32],
+        start_s: NDArray[np.int64],
+    ) -> RowRecord:
+        """What the book holds for n rows that are booked.
+
+        Args:
+            number: (n,) of the bookings.
+            candidate: (n,) that each row has.
+            position: (n,) of its layout.
+            start_s: (n,) its start.
+        """
+        indptr, take = gather(self.terms.indptr, self.choices.numbers(candidate, position))
+        terms = self.terms
+        return RowRecord(
+            number=number,
+            request=self.requests(candidate, position),
+            start_s=start_s,
+            length_s=self.length_s[candidate],
+            term_indptr=indptr,
+            terms=(terms.constraint[take], terms.amount[take], terms.mode[take]),
+        )
 
     def name_requests(self, asked: int) -> None:
         """Makes all requests of a row before a mark: each undoing would write them anew."""

@@ -8,6 +8,8 @@ Rules
        licences (`bridge.planning.site_rules.licences`).
     3. Running jobs hold what they hold until their expected end, and count on their constraints.
     4. Classes and requests are made when they are first asked for.
+    5. The book of the cycle before serves if it may (`bridge.planning.scheduler.kept_book`): only
+       what has changed of constraints and running jobs is written.
 """
 
 from collections.abc import Sequence
@@ -20,9 +22,17 @@ from bridge.core import Book, pack_nodes
 from bridge.model.site import Protection
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.alternatives import Eligibility
+from bridge.planning.queue.columns import gather
 from bridge.planning.queue.layouts import Layout
 from bridge.planning.requests.amounts import plain_name
-from bridge.planning.site_rules.capacity_constraints import Mode
+from bridge.planning.scheduler.kept_book import (
+    BookWorld,
+    KeptBook,
+    RowRecord,
+    RunningRecord,
+    Steps,
+)
+from bridge.planning.site_rules.capacity_constraints import Mode, Terms
 from bridge.planning.site_rules.freepools import Closure, Gates
 from bridge.planning.site_rules.licences import LicenceConstraints
 from bridge.planning.site_rules.lowered_rules import LoweredRules
@@ -31,6 +41,9 @@ from bridge.ports import Selection
 BookTerms = tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int8]]
 """One job's terms as the book takes them: constraints, amounts, modes."""
 
+_MOST_PARTS = 50_000
+"""Requests of one book that is handed over; they are never taken out of it."""
+
 
 class ClusterBook:
     """A book of one snapshot, and the names by which the planner knows its parts.
@@ -38,6 +51,7 @@ class ClusterBook:
     Attributes:
         book: pending jobs are booked under numbers of the caller's, 0 and up.
         licences: the constraints of licences.
+        kept: the book of the cycle before, if it serves this one.
     """
 
     def __init__(
@@ -49,6 +63,7 @@ class ClusterBook:
         lowered: LoweredRules,
         protect: Protection | None = None,
         selection: Selection = Selection.SEQUENTIAL,
+        kept: KeptBook | None = None,
     ) -> None:
         """Writes what there is and what runs.
 
@@ -59,12 +74,30 @@ class ClusterBook:
             lowered: limits and FreePools for this snapshot.
             protect: see `Protection`; what it says of resources that no node has is void.
             selection: how nodes are picked.
+            kept: the book of the cycle before.
         """
         self._snapshot, self._eligibility, self._lowered = snapshot, eligibility, lowered
         self._classes: dict[tuple[int, tuple[int, ...]], int] = {}
         self._requests: dict[tuple[Layout, Gates], int] = {}
         self._closed: list[tuple[int, int, int, NDArray[np.uint64]]] = []
         self._marks: list[int] = []  # how much of it was there at each mark
+        self.licences = LicenceConstraints(snapshot, len(lowered.constraints))
+        constraints = [lowered.constraints.steps(at) for at in range(len(lowered.constraints))]
+        self._steps: list[Steps] = constraints + self.licences.steps
+        self._world = BookWorld(
+            nodes=snapshot.nodes,
+            resources=snapshot.resources,
+            rank=rank,
+            selection=selection,
+            protect=protect or {},
+            keys=tuple(self.constraint_of_key),
+        )
+        self.kept = kept if kept is not None and self._serves(kept) else None
+        if self.kept is not None:
+            self._continue(self.kept)
+            return
+        self._open: dict[bytes, int] = {}
+        self._running = RunningRecord()
         self.book = Book(
             snapshot.now_s,
             np.ascontiguousarray(snapshot.nodes.capacity),
@@ -72,27 +105,94 @@ class ClusterBook:
             _protections(snapshot, protect or {}),
             int(selection),
         )
-        for constraint in range(len(lowered.constraints)):
-            self.book.add_constraint(*lowered.constraints.steps(constraint))
-        self.licences = LicenceConstraints(snapshot, len(lowered.constraints))
-        for steps in self.licences.steps:
+        for steps in self._steps:
             self.book.add_constraint(*steps)
-        self._book_running()
+        everyone = np.arange(len(snapshot.running))
+        self._book_running(everyone, -1 - everyone, self._running_terms())
 
-    def _book_running(self) -> None:
+    def _serves(self, kept: KeptBook) -> bool:
+        """Whether the book of the cycle before may be written on."""
+        return (
+            self._repeatable
+            and kept.book.now <= self._snapshot.now_s
+            and kept.world.serves(self._world)
+        )
+
+    @property
+    def _repeatable(self) -> bool:
+        """Whether no class is closed at any time, and each running job has an id of its own."""
+        snapshot = self._snapshot
+        ids = snapshot.running.id.tolist()
+        return (
+            not snapshot.reservations
+            and snapshot.topology is None
+            and not self.closures
+            and len(set(ids)) == len(ids)
+        )
+
+    def _continue(self, kept: KeptBook) -> None:
+        """Writes what has changed into the book of the cycle before."""
+        now_s = self._snapshot.now_s
+        self.book, self._open, self._running = kept.book, kept.classes, kept.running
+        self.book.advance(now_s)
+        for constraint, (old, new) in enumerate(zip(kept.steps, self._steps, strict=True)):
+            if not _same_from(now_s, old, new):
+                self.book.set_constraint(constraint, *new)
+        terms = self._running_terms()
+        gone, fresh, numbers = self._running.update(self._snapshot.running, terms, now_s)
+        for number in gone:
+            self.book.revoke(number)
+        self._book_running(fresh, numbers, terms)
+
+    def hand_over(
+        self, rows: RowRecord, others: NDArray[np.int64], next_number: int
+    ) -> KeptBook | None:
+        """The book for the next cycle; None: it must not be used again. Not to be used after that.
+
+        Args:
+            rows: those that are announced.
+            others: numbers of the bookings of other rows.
+            next_number: no booking has it or a greater one.
+        """
+        parts = max(len(self._open), int(rows.request.max(initial=0)))
+        if not self._repeatable or self.book.given_up or self._marks or parts > _MOST_PARTS:
+            return None
+        if self.kept is None:
+            running = self._snapshot.running
+            self._running.update(running, self._running_terms(), self._snapshot.now_s)
+        return KeptBook(
+            self.book,
+            self._world,
+            self._steps,
+            self._open,
+            self._running,
+            rows,
+            others,
+            next_number,
+        )
+
+    def _running_terms(self) -> Terms:
         running = self._snapshot.running
-        terms = self.licences.add_terms(self._lowered.running, running.licences, Mode.COUNT)
+        return self.licences.add_terms(self._lowered.running, running.licences, Mode.COUNT)
+
+    def _book_running(
+        self, rows: NDArray[np.intp], numbers: NDArray[np.int64], terms: Terms
+    ) -> None:
+        """Books running jobs under these numbers."""
+        running = self._snapshot.running
+        indptr, take = gather(running.indptr, rows)
+        term_indptr, own = gather(terms.indptr, rows)
         self.book.book_running(
-            job=-1 - np.arange(len(running), dtype=np.int64),
-            run_indptr=running.indptr,
-            run_nodes=running.nodes,
-            run_use=np.ascontiguousarray(running.use),
-            run_end=running.end_s,
-            run_exclusive=running.exclusive,
-            term_indptr=terms.indptr,
-            term_constraint=terms.constraint,
-            term_amount=terms.amount,
-            term_mode=terms.mode,
+            job=numbers.astype(np.int64),
+            run_indptr=indptr,
+            run_nodes=running.nodes[take],
+            run_use=np.ascontiguousarray(running.use[take]),
+            run_end=running.end_s[rows],
+            run_exclusive=running.exclusive[rows],
+            term_indptr=term_indptr,
+            term_constraint=terms.constraint[own],
+            term_amount=terms.amount[own],
+            term_mode=terms.mode[own],
         )
 
     def mark(self) -> int:
@@ -143,9 +243,13 @@ class ClusterBook:
     def _class(self, class_: int, shut: tuple[int, ...]) -> int:
         found = self._classes.get((class_, shut))
         if found is None:
-            mask = self._eligibility.class_mask(class_)
+            mask, closed_to = self._eligibility.class_mask(class_), self._eligibility.closed(class_)
+            if not shut and not closed_to:
+                found = self._open_class(mask)
+                self._classes[class_, shut] = found
+                return found
             found = self.book.add_class(_bits(mask))
-            for start_s, end_s, closed in self._eligibility.closed(class_):
+            for start_s, end_s, closed in closed_to:
                 self._close(found, start_s, end_s, closed)
             for index in shut:
                 closure = self._lowered.closures[index]
@@ -155,6 +259,13 @@ class ClusterBook:
                         self._close(found, start_s, end_s, closed)
             self._classes[class_, shut] = found
         return found
+
+    def _open_class(self, mask: NDArray[np.bool_]) -> int:
+        """The class of some nodes that is never closed."""
+        key = mask.tobytes()
+        if key not in self._open:
+            self._open[key] = self.book.add_class(_bits(mask))
+        return self._open[key]
 
     def _close(self, class_: int, start_s: int, end_s: int, nodes: NDArray[np.bool_]) -> None:
         closed = class_, start_s, end_s, _bits(nodes)
@@ -190,6 +301,13 @@ class ClusterBook:
 def _shut(gates: Gates, want: tuple[int, ...]) -> tuple[int, ...]:
     """The closures that keep a chunk out, as positions in `LoweredRules.closures`."""
     return tuple(gate.closure for gate in gates if gate.shuts(want))
+
+
+def _same_from(now_s: int, old: Steps, new: Steps) -> bool:
+    """Whether a constraint is the same from now on."""
+    at = max(int(np.searchsorted(old[0], now_s, side="right")) - 1, 0)
+    starts = np.maximum(old[0][at:], now_s)
+    return np.array_equal(starts, new[0]) and np.array_equal(old[1][at:], new[1])
 
 
 def _bits(mask: NDArray[np.bool_]) -> NDArray[np.uint64]:

@@ -9,7 +9,7 @@ int64. Whatever else is found is refused whole, with the reason.
 import json
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +22,7 @@ from bridge.model.resources import Arrangement
 from bridge.planning.queue.columns import by_appearance
 from bridge.planning.queue.layouts import Group, Layout
 from bridge.planning.scheduler.booked import Placement, PlacementColumns, PlacementsById
+from bridge.planning.scheduler.kept_book import Handover
 
 VERSION = 1
 MOST_BYTES = 1 << 28
@@ -41,10 +42,17 @@ _MOST_WANTED = 1 << 40
 
 @dataclass(frozen=True)
 class KeptPlan:
-    """Placements of jobs, by id, and the nodes that the indexes stand for."""
+    """Placements of jobs, by id, and the nodes that the indexes stand for.
+
+    Attributes:
+        names: of the nodes.
+        placements: of the jobs.
+        handover: the book they stand in, for the next cycle; no part of what is saved.
+    """
 
     names: tuple[str, ...]
     placements: Mapping[str, Placement]
+    handover: Handover = field(default_factory=Handover, compare=False, repr=False)
 
     @cached_property
     def by_id(self) -> PlacementsById:

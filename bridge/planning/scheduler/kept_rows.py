@@ -72,7 +72,7 @@ class FormerPlacements:
                 max((int(opens[number[at]]) for at in range(begin, end)), default=0)
                 for begin, end in zip(self._group_at[:-1].tolist(), self._group_at[1:].tolist(),
                                       strict=True)
-            ] + [0],  # of no layout: -1
+            ],
             dtype=np.int64,
         )  # fmt: skip
 
@@ -89,41 +89,47 @@ class FormerPlacements:
         all_ = self._candidates
         first, count = all_.first[asked], np.diff(all_.first)[asked]
         number = self._former.alternative[row].astype(np.int64)
-        stands = self._open(first + number, row, start_s, number < count)
-        for at in np.flatnonzero(~stands).tolist():
-            number[at] = self._renumbered(first[at], count[at], row[at : at + 1], int(start_s[at]))
-        candidate = first + number
         there = number < count
+        position = np.full(len(row), -1, dtype=np.int32)
+        position[there] = self._position((first + number)[there], row[there])
+        stands = self._open(first + number, position, start_s)
+        for at in np.flatnonzero(~stands).tolist():
+            number[at], position[at] = self._renumbered(
+                first[at], count[at], row[at : at + 1], start_s[at : at + 1], position[at]
+            )
+        candidate, there = first + number, number < count
         there[there] = ~all_.choices.refused[candidate[there]]
         there[there] = start_s[there] <= all_.latest_s[candidate[there]]
-        candidate, row = candidate[there], row[there]
-        return KeptRows(
-            asked[there], row, candidate, self._position(candidate, row), start_s[there]
-        )
+        return KeptRows(asked[there], row[there], candidate[there], position[there], start_s[there])
 
     def _renumbered(
-        self, first: np.int64, count: np.int64, row: NDArray[np.intp], start_s: int
-    ) -> int:
-        """The alternative that has the nodes of a placement now (rule 2)."""
-        own, start = int(self._former.alternative[row[0]]), np.array([start_s])
+        self,
+        first: np.int64,
+        count: np.int64,
+        row: NDArray[np.intp],
+        start_s: NDArray[np.int64],
+        position: np.int32,
+    ) -> tuple[int, np.int32]:
+        """The alternative that has the nodes of a placement now, and its layout (rule 2)."""
+        own = int(self._former.alternative[row[0]])
         for number in range(int(count)):
-            if number != own and self._open(np.array([first + number]), row, start)[0]:
-                return number
-        return own
+            candidate = np.array([first + number])
+            found = self._position(candidate, row)
+            if number != own and self._open(candidate, found, start_s)[0]:
+                return number, found[0]
+        return own, position
 
     def _open(
         self,
         candidate: NDArray[np.int64],
-        row: NDArray[np.intp],
+        position: NDArray[np.int32],
         start_s: NDArray[np.int64],
-        there: NDArray[np.bool_] | None = None,
     ) -> NDArray[np.bool_]:
-        """Whether candidates, those that are there, have placements and are open at their start."""
-        found = np.ones(len(candidate), dtype=bool) if there is None else there.copy()
-        position = self._position(candidate[found], row[found])
-        layout = self._candidates.choices.which[candidate[found]] + position
-        found[found] = (position >= 0) & (self._opens_s[layout] <= start_s[found])
-        return found
+        """Whether placements stand with these layouts, on classes open at their start."""
+        stands = position >= 0
+        layout = self._candidates.choices.which[candidate[stands]] + position[stands]
+        stands[stands] = self._opens_s[layout] <= start_s[stands]
+        return stands
 
     def _position(self, candidate: NDArray[np.int64], row: NDArray[np.intp]) -> NDArray[np.int32]:
         """The layouts with which candidates have placements; -1: none any more (rule 1)."""

@@ -44,6 +44,7 @@ class _Waiting:
         self._waiting = booking.waiting()
         self._row = self._rows.asked[self._waiting.asked]
         self._job = self._rows.job[self._row]
+        self._alone = np.isin(self._waiting.blocked, JUDGED_ALONE)
 
     def reasons(self) -> Iterator[tuple[int, Reason]]:
         """Rows that wait, and why."""
@@ -79,16 +80,13 @@ class _Waiting:
             return _kept_out(pools)
         return self._bounded(at, asked) if bounded else None
 
-    def _alone(self, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
-        return np.isin(self._waiting.blocked[rows], JUDGED_ALONE)
-
     def _likeness(self, rows: NDArray[np.intp]) -> NDArray[np.int64]:
         """(n,) numbers; rows with one number have one reason."""
         waiting, lowered = self._waiting, self._rows.lowered
         job = self._job[rows]
         if lowered is not None:
             number = lowered.number[self._row[rows]]
-            job = np.where(self._alone(rows), int(number.max(initial=0)) + 1 + job, number)
+            job = np.where(self._alone[rows], int(number.max(initial=0)) + 1 + job, number)
         return packed(
             job,
             self._booking.layouts.which[waiting.candidate[rows]],
@@ -106,7 +104,7 @@ class _Waiting:
             int(waiting.blocked[at]), int(waiting.constraint[at]), int(waiting.partition[at]),
             int(waiting.nodes[at]), bool(waiting.start_s[at] == NEVER),
             bool(waiting.passed_over[at]), int(self._snapshot.jobs.tasks[job]),
-            job if self._alone(np.array([at]))[0] else -1, beside,
+            job if self._alone[at] else -1, beside,
         )  # fmt: skip
 
     def _bounded(self, at: int, asked: int) -> Reason:

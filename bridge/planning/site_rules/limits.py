@@ -23,6 +23,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -161,30 +162,44 @@ class _Layer:
 
 
 class Consumers:
-    """Users, accounts and partitions of a snapshot, by number."""
+    """Users, accounts and partitions of a snapshot, by number; numbered when a rule asks."""
 
     def __init__(self, snapshot: Snapshot) -> None:
-        jobs, running = snapshot.jobs, snapshot.running
-        self.names: dict[ConsumerKind, dict[str, int]] = {
-            ConsumerKind.USER: {},
-            ConsumerKind.ACCOUNT: {},
-            ConsumerKind.PARTITION: {
-                part.name: index for index, part in enumerate(snapshot.partitions)
-            },
-        }
-        self.user = self._numbers(ConsumerKind.USER, jobs.user)
-        self.account = self._numbers(ConsumerKind.ACCOUNT, jobs.account)
-        self.running = {
-            ConsumerKind.USER: self._numbers(ConsumerKind.USER, running.user),
-            ConsumerKind.ACCOUNT: self._numbers(ConsumerKind.ACCOUNT, running.account),
-            ConsumerKind.PARTITION: running.partition,
+        self._jobs, self._running = snapshot.jobs, snapshot.running
+        self._partitions = snapshot.partitions
+
+    @cached_property
+    def names(self) -> dict[ConsumerKind, dict[str, int]]:
+        """All of them, with their numbers."""
+        jobs, running = self._jobs, self._running
+        return {
+            ConsumerKind.USER: _numbered(jobs.user, running.user),
+            ConsumerKind.ACCOUNT: _numbered(jobs.account, running.account),
+            ConsumerKind.PARTITION: {part.name: at for at, part in enumerate(self._partitions)},
         }
 
     def _numbers(self, kind: ConsumerKind, names: NDArray[np.object_]) -> NDArray[np.int64]:
         known = self.names[kind]
-        return np.fromiter(
-            (known.setdefault(name, len(known)) for name in names), np.int64, count=len(names)
-        )
+        return np.array([known[name] for name in names.tolist()], dtype=np.int64)
+
+    @cached_property
+    def user(self) -> NDArray[np.int64]:
+        """(n_jobs,) of the waiting jobs."""
+        return self._numbers(ConsumerKind.USER, self._jobs.user)
+
+    @cached_property
+    def account(self) -> NDArray[np.int64]:
+        """(n_jobs,) of the waiting jobs."""
+        return self._numbers(ConsumerKind.ACCOUNT, self._jobs.account)
+
+    @cached_property
+    def running(self) -> dict[ConsumerKind, NDArray[np.int64]]:
+        """(n_running,) of the running jobs."""
+        return {
+            ConsumerKind.USER: self._numbers(ConsumerKind.USER, self._running.user),
+            ConsumerKind.ACCOUNT: self._numbers(ConsumerKind.ACCOUNT, self._running.account),
+            ConsumerKind.PARTITION: self._running.partition,
+        }
 
     def of_jobs(
         self, rows: NDArray[np.int64], partition: NDArray[np.int64]
@@ -195,6 +210,12 @@ class Consumers:
             ConsumerKind.ACCOUNT: self.account[rows],
             ConsumerKind.PARTITION: partition,
         }
+
+
+def _numbered(*columns: NDArray[np.object_]) -> dict[str, int]:
+    """Numbers for names, in the order in which they come."""
+    names = dict.fromkeys(name for column in columns for name in column.tolist())
+    return {name: number for number, name in enumerate(names)}
 
 
 class LoweredLimits:

@@ -49,6 +49,7 @@ from bridge.planning.queue.rows import Rows, expand_arrays
 from bridge.planning.scheduler.booked import PlacementsById
 from bridge.planning.scheduler.booking import Booking
 from bridge.planning.scheduler.conditions import Conditions
+from bridge.planning.scheduler.kept_book import Handover
 from bridge.planning.scheduler.kept_plan import KeptPlan
 from bridge.planning.scheduler.queue_planner import QueuePlanner
 from bridge.planning.scheduler.wait_reasons import explain
@@ -100,7 +101,9 @@ class OpenCcs(QueuePlanner):
         jobs, asked = snapshot.jobs, rows.job[rows.asked]
         late = (jobs.deadline_s[asked] > 0) & (self.deadline == "late")
         latest = NEVER - 1 if self.horizon_s is None else snapshot.now_s + self.horizon_s
-        booking = Booking(rows, preference, lowered=lowered, protect=site.protect)
+        last = promises.kept_plan
+        book = last.handover.take() if isinstance(last, KeptPlan) and self.keep_plan else None
+        booking = Booking(rows, preference, lowered=lowered, protect=site.protect, kept=book)
         kept = self._kept(rows, promises)
         promised = np.flatnonzero(kept > 0)
         everyone = np.arange(len(kept))
@@ -180,5 +183,6 @@ class OpenCcs(QueuePlanner):
         ids = snapshot.jobs.id[rows.job[rows.asked[lasting]]].tolist()
         placements = booking.placements_of(lasting)
         start_s = dict(zip(ids, placements.start_s.tolist(), strict=True))
-        kept_plan = KeptPlan(snapshot.nodes.names, PlacementsById(ids, placements))
+        by_id, book = PlacementsById(ids, placements), booking.hand_over(lasting)
+        kept_plan = KeptPlan(snapshot.nodes.names, by_id, book if self.keep_plan else Handover())
         return Promises(self.name, start_s, kept_plan)
