@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from bridge.check.fabrics import fabrics
 from bridge.model.job import JobTable, WidthRule
+from bridge.model.job_columns import objects
 from bridge.model.limits import ARRAY_JOBS, JOBS
 from bridge.model.plan import Plan
 from bridge.model.resizes import Resizes, held_after
@@ -165,10 +166,6 @@ def _jobs(
 ) -> JobTable:
     running, n = snapshot.running, len(rows)
     zeros = np.zeros(n, dtype=np.int64)
-    nobody = np.empty(n, dtype=object)
-    nobody[:] = [()] * n
-    partitions = np.empty(n, dtype=object)
-    partitions[:] = [(int(partition),) for partition in running.partition[rows]]
     return JobTable(
         id=running.id[rows],
         version=running.version[rows],
@@ -178,24 +175,14 @@ def _jobs(
         priority=zeros,
         submit_s=zeros,
         eligible_s=zeros,
-        begin_s=zeros,
         time_limit_s=left_s,
-        hold=np.zeros(n, dtype=np.int8),
-        hold_text=np.full(n, "", dtype=object),
-        partitions=partitions,
+        partitions=objects((partition,) for partition in running.partition[rows].tolist()),
         min_nodes=widths,
         max_nodes=widths,
         per_node=wants,
         per_task=np.zeros_like(wants),
-        tasks=zeros,
-        max_tasks_per_node=zeros,
         exclusive=running.exclusive[rows],
-        width_rule=np.zeros(n, dtype=np.int8),
         features=running.features[rows],
-        required=nobody,
-        excluded=nobody,
         licences=np.zeros((n, len(snapshot.licences)), dtype=np.int64),
         reservation=running.reservation[rows],
-        array_tasks=zeros,
-        array_startable=zeros,
     )

@@ -7,12 +7,17 @@ otherwise its nodes together must hold the tasks, at least one each.
 """
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from bridge.model.job_columns import LEFT_OUT, Column, Source, Unit, columns, fill_left_out
+
+MESSAGE, REQUEST, LOWERED = Source.MESSAGE, Source.REQUEST, Source.LOWERED
+ALLOCATION, SERVICE = Source.ALLOCATION, Source.SERVICE
 
 
 class Hold(IntEnum):
@@ -76,145 +81,95 @@ def _no_ints() -> NDArray[np.int64]:
     return np.empty(0, dtype=np.int64)
 
 
-def _no_counts() -> NDArray[np.int32]:
-    return np.empty(0, dtype=np.int32)
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+Codes = NDArray[np.int8]
+Objects = NDArray[np.object_]
 
 
-def _no_bools() -> NDArray[np.bool_]:
-    return np.empty(0, dtype=np.bool_)
-
-
-def _throughout(value: object, dtype: np.dtype[Any], count: int) -> NDArray[Any]:
-    """A column of one value, read-only: all tables share them."""
-    key = (value, dtype.char)
-    found = _SHARED.get(key)
-    if found is None or len(found) < count:
-        found = np.full(max(2 * count, 64), value, dtype=dtype)
-        found.setflags(write=False)
-        _SHARED[key] = found
-    return found[:count]
-
-
-def _no_versions() -> NDArray[np.uint64]:
-    return np.empty(0, dtype=np.uint64)
-
-
-def _no_rules() -> NDArray[np.int8]:
-    return np.empty(0, dtype=np.int8)
-
-
-_SHARED: dict[tuple[object, str], NDArray[Any]] = {}
-
-_RUNNING_DEFAULTS: Final[Mapping[str, object]] = {
-    "account": "", "version": 0, "min_nodes": 0, "max_nodes": 0, "width_rule": 0, "features": "",
-    "reservation": -1, "adapting": False, "releasing": False,
-}  # fmt: skip
-"""Columns of running jobs that may be left out, and what they hold then."""
-
-_OPTIONAL = (
-    "deadline_s", "least_time_s", "fixed", "kill_limit_s", "switches", "switches_wait_s",
-    "controller_chooses", "no_place",
-)  # fmt: skip
-"""Columns that are 0 throughout where they are left out."""
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class JobTable:
     """Pending jobs, in ascending order of their ids.
 
-    All columns have length n_jobs; R resources, L licences.
-
-    Attributes:
-        id: object (str): what users type; one row for the unstarted tasks of an array.
-        version: uint64: changes with the request.
-        name, user, account: object (str).
-        priority: int64: the controller's; larger goes first.
-        submit_s, eligible_s, begin_s: int64 instants; 0 unknown, or no bound.
-        time_limit_s: int64; 0: whatever the partition allows.
-        hold: int8 `Hold`; hold_text: object (str), the controller's words.
-        partitions: object (tuple of int): indexes into `Snapshot.partitions`, as the user named
-            them.
-        min_nodes, max_nodes: int64; max_nodes >= min_nodes >= 1.
-        per_node, per_task: (n_jobs, R) int64.
-        tasks: int64; 0: one unit of `per_node` on each node.
-        max_tasks_per_node: int64; 0: no bound.
-        exclusive: bool: whole nodes.
-        width_rule: int8 `WidthRule`.
-        features: object (str): feature expression (`bridge.planning.requests.features`); empty:
-            no constraint.
-        required, excluded: object (tuple of int): node indexes that must, must not be used.
-        licences: (n_jobs, L) int64.
-        reservation: int64 index into `Snapshot.reservations`; -1: none.
-        array_tasks: int64: unstarted tasks of this row; 0: not an array.
-        array_startable: int64: tasks that may be started now under the array's own limit.
-        chunks: object (`bridge.model.resources.LoweredChunks` or None): what a job asks for that
-            asked in chunks. Where they are of one kind the other columns say the same. Left out:
-            None throughout.
-        deadline_s: int64: must end by then; 0: no deadline. Left out: 0 throughout.
-        least_time_s: int64: what its time limit may be cut to where it would end after its
-            deadline otherwise, or where it starts earlier for it; 0: it may not be cut. Left out: 0
-            throughout.
-        fixed: bool: starts at its begin time (`begin_s`; once that has passed, `eligible_s`), not
-            later. Left out: False throughout.
-        kill_limit_s: int64: what it is killed after, where `time_limit_s` is only what it is
-            predicted to take (`bridge.planning.prediction.apply_predictions`); 0: `time_limit_s`.
-            Left out: 0 throughout.
-        switches: int32: on at most so many leaf switches (`--switches`), while it waits for that;
-            0: on any number. Left out: 0 throughout.
-        switches_wait_s: int64: how long after it became eligible it waits for `switches` at most.
-            Left out: 0 throughout.
-        controller_chooses: bool: it asks for more than these columns say; the controller chooses
-            its nodes when it starts. Left out: False throughout.
-        no_place: bool: starts now or is not planned: no later place is kept for it. Left out: False
-            throughout.
+    All columns have length n_jobs; those of amounts have shape (n_jobs, R) or (n_jobs, L). A column
+    with the default `LEFT_OUT` may be left out. CONTRIBUTING.md says how to add one.
     """
 
-    id: NDArray[np.object_]
-    version: NDArray[np.uint64]
-    name: NDArray[np.object_]
-    user: NDArray[np.object_]
-    account: NDArray[np.object_]
-    priority: NDArray[np.int64]
-    submit_s: NDArray[np.int64]
-    eligible_s: NDArray[np.int64]
-    begin_s: NDArray[np.int64]
-    time_limit_s: NDArray[np.int64]
-    hold: NDArray[np.int8]
-    hold_text: NDArray[np.object_]
-    partitions: NDArray[np.object_]
-    min_nodes: NDArray[np.int64]
-    max_nodes: NDArray[np.int64]
-    per_node: NDArray[np.int64]
-    per_task: NDArray[np.int64]
-    tasks: NDArray[np.int64]
-    max_tasks_per_node: NDArray[np.int64]
-    exclusive: NDArray[np.bool_]
-    width_rule: NDArray[np.int8]
-    features: NDArray[np.object_]
-    required: NDArray[np.object_]
-    excluded: NDArray[np.object_]
-    licences: NDArray[np.int64]
-    reservation: NDArray[np.int64]
-    array_tasks: NDArray[np.int64]
-    array_startable: NDArray[np.int64]
-    chunks: NDArray[np.object_] = field(default_factory=_no_objects)
-    deadline_s: NDArray[np.int64] = field(default_factory=_no_ints)
-    least_time_s: NDArray[np.int64] = field(default_factory=_no_ints)
-    fixed: NDArray[np.bool_] = field(default_factory=_no_bools)
-    kill_limit_s: NDArray[np.int64] = field(default_factory=_no_ints)
-    switches: NDArray[np.int32] = field(default_factory=_no_counts)
-    switches_wait_s: NDArray[np.int64] = field(default_factory=_no_ints)
-    controller_chooses: NDArray[np.bool_] = field(default_factory=_no_bools)
-    no_place: NDArray[np.bool_] = field(default_factory=_no_bools)
+    id: Annotated[Objects, Column(MESSAGE, Unit.TEXT)]
+    """What users type; one row for the unstarted tasks of an array."""
+    version: Annotated[NDArray[np.uint64], Column(MESSAGE, Unit.VERSION)] = LEFT_OUT
+    """Changes with the request."""
+    name: Annotated[Objects, Column(MESSAGE, Unit.TEXT)] = LEFT_OUT
+    user: Annotated[Objects, Column(MESSAGE, Unit.TEXT)] = LEFT_OUT
+    account: Annotated[Objects, Column(MESSAGE, Unit.TEXT)] = LEFT_OUT
+    priority: Annotated[Ints, Column(MESSAGE, Unit.NUMBER)]
+    """The controller's; larger goes first."""
+    submit_s: Annotated[Ints, Column(MESSAGE, Unit.INSTANT)]
+    """0: unknown; so for the next two."""
+    eligible_s: Annotated[Ints, Column(MESSAGE, Unit.INSTANT)]
+    """When it became free to run."""
+    begin_s: Annotated[Ints, Column(MESSAGE, Unit.INSTANT)] = LEFT_OUT
+    """Not to be started before; 0: no bound."""
+    time_limit_s: Annotated[Ints, Column(MESSAGE, Unit.SECONDS)]
+    """0: whatever the partition allows."""
+    hold: Annotated[Codes, Column(MESSAGE, Unit.CODE)] = LEFT_OUT
+    """`Hold`; a request that cannot be planned overrules the controller's."""
+    hold_text: Annotated[Objects, Column(MESSAGE, Unit.TEXT)] = LEFT_OUT
+    """The controller's words for it."""
+    partitions: Annotated[Objects, Column(LOWERED, Unit.PARTITIONS)]
+    """In the order in which the user named them."""
+    min_nodes: Annotated[Ints, Column(LOWERED, Unit.COUNT)]
+    """At least 1."""
+    max_nodes: Annotated[Ints, Column(LOWERED, Unit.COUNT)]
+    """At least `min_nodes`."""
+    per_node: Annotated[Ints, Column(LOWERED, Unit.RESOURCES)]
+    """Needed once on each node."""
+    per_task: Annotated[Ints, Column(LOWERED, Unit.RESOURCES)]
+    """Needed once for each task on a node."""
+    tasks: Annotated[Ints, Column(LOWERED, Unit.COUNT)] = LEFT_OUT
+    """0: one unit of `per_node` on each node."""
+    max_tasks_per_node: Annotated[Ints, Column(LOWERED, Unit.COUNT)] = LEFT_OUT
+    """0: no bound."""
+    exclusive: Annotated[Flags, Column(LOWERED, Unit.FLAG)] = LEFT_OUT
+    """Whole nodes."""
+    width_rule: Annotated[Codes, Column(LOWERED, Unit.CODE)] = LEFT_OUT
+    """`WidthRule`."""
+    features: Annotated[Objects, Column(LOWERED, Unit.TEXT)] = LEFT_OUT
+    """Feature expression (`bridge.planning.requests.features`); empty: no constraint."""
+    required: Annotated[Objects, Column(LOWERED, Unit.NODES)] = LEFT_OUT
+    """Nodes that must be used."""
+    excluded: Annotated[Objects, Column(LOWERED, Unit.NODES)] = LEFT_OUT
+    """Nodes that must not be used."""
+    licences: Annotated[Ints, Column(LOWERED, Unit.LICENCES)]
+    reservation: Annotated[Ints, Column(LOWERED, Unit.RESERVATION)] = LEFT_OUT
+    array_tasks: Annotated[Ints, Column(MESSAGE, Unit.COUNT)] = LEFT_OUT
+    """Unstarted tasks of this row; 0: not an array."""
+    array_startable: Annotated[Ints, Column(MESSAGE, Unit.COUNT)] = LEFT_OUT
+    """Tasks that may be started now under the array's own limit."""
+    chunks: Annotated[Objects, Column(LOWERED, Unit.CHUNKS)] = LEFT_OUT
+    """What a job asks for that asked in chunks; None: it did not. Where they are of one kind the
+    other columns say the same."""
+    deadline_s: Annotated[Ints, Column(MESSAGE, Unit.DEADLINE)] = LEFT_OUT
+    """Must end by then; 0: no deadline."""
+    least_time_s: Annotated[Ints, Column(MESSAGE, Unit.SECONDS)] = LEFT_OUT
+    """What its time limit may be cut to where it would end after its deadline otherwise, or where
+    it starts earlier for it; 0: it may not be cut."""
+    fixed: Annotated[Flags, Column(REQUEST, Unit.FLAG, "fixed_start")] = LEFT_OUT
+    """Starts at its begin time (`begin_s`; once that has passed, `eligible_s`), not later."""
+    kill_limit_s: Annotated[Ints, Column(SERVICE, Unit.SECONDS)] = LEFT_OUT
+    """What it is killed after, where `time_limit_s` is only what it is predicted to take
+    (`bridge.planning.prediction.apply_predictions`); 0: `time_limit_s`."""
+    switches: Annotated[NDArray[np.int32], Column(REQUEST, Unit.COUNT, most=1 << 20)] = LEFT_OUT
+    """On at most so many leaf switches (`--switches`), while it waits for that; 0: any number."""
+    switches_wait_s: Annotated[Ints, Column(REQUEST, Unit.SECONDS, most=1 << 32)] = LEFT_OUT
+    """How long after it became eligible it waits for `switches` at most."""
+    controller_chooses: Annotated[Flags, Column(LOWERED, Unit.FLAG)] = LEFT_OUT
+    """It asks for more than these columns say; the controller chooses its nodes when it starts."""
+    no_place: Annotated[Flags, Column(REQUEST, Unit.FLAG)] = LEFT_OUT
+    """Starts now or is not planned: no later place is kept for it."""
 
     def __post_init__(self) -> None:
-        n_jobs = len(self.id)
-        if len(self.chunks) != n_jobs:
-            object.__setattr__(self, "chunks", np.empty(n_jobs, dtype=object))
-        for name in _OPTIONAL:
-            column = getattr(self, name)
-            if len(column) != n_jobs:
-                object.__setattr__(self, name, _throughout(0, column.dtype, n_jobs))
+        fill_left_out(self, COLUMNS, len(self.id))
 
     def __len__(self) -> int:
         return len(self.id)
@@ -226,64 +181,70 @@ class JobTable:
         table.__dict__.update(columns)
         return table
 
+    def rows(self, which: NDArray[np.intp] | NDArray[np.bool_] | slice) -> "JobTable":
+        """The table of some rows; a row may be there several times."""
+        return JobTable(**{column.name: getattr(self, column.name)[which] for column in COLUMNS})
 
-@dataclass(frozen=True)
+    def followed_by(self, other: "JobTable") -> "JobTable":
+        """The table of all rows of both."""
+        return JobTable(
+            **{
+                column.name: np.concatenate(
+                    (getattr(self, column.name), getattr(other, column.name))
+                )
+                for column in COLUMNS
+            }
+        )
+
+
+COLUMNS: Final = columns(JobTable)
+"""Of `JobTable`."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunningTable:
     """Jobs that hold nodes: running, configuring, and completing (their remaining nodes).
 
     Attributes:
-        id, name, user: (n_running,) object (str).
-        start_s: (n_running,) int64.
-        end_s: (n_running,) int64: expected end, start + time limit. May lie in the past: such a
-            job is expected to end within the next second.
-        partition: (n_running,) int64 index into `Snapshot.partitions`; -1 unknown.
-        exclusive: (n_running,) bool: holds its nodes whole.
-        licences: (n_running, L) int64.
-        indptr: (n_running + 1,) int64; job i holds nodes[indptr[i]:indptr[i + 1]].
-        nodes: (nnz,) int32 node indexes.
-        use: (nnz, R) int64: what is held on each of them.
-        account: (n_running,) object (str). Left out: empty throughout.
-        version: (n_running,) uint64: changes with the request. Left out: 0 throughout.
-        min_nodes, max_nodes: (n_running,) int64: the widths that a malleable job can run on;
-            max_nodes 0: it keeps the nodes it has. Left out: 0 throughout.
-        width_rule: (n_running,) int8 `WidthRule` of malleable jobs. Left out: ANY throughout.
-        features: (n_running,) object (str): constraint expression that nodes added to a malleable
-            job must match. Left out: empty throughout.
-        reservation: (n_running,) int64 index into `Snapshot.reservations`, of malleable jobs; -1:
-            none. Left out: -1 throughout.
-        adapting: (n_running,) bool: it is changing its width; until that is done or given up it
-            takes no further decision. Left out: False throughout.
-        releasing: (n_running,) bool: no job of its own, but nodes that the job of this id gives
-            back by `end_s`. Left out: False throughout.
+        indptr: (n_running + 1,); job i holds nodes[indptr[i]:indptr[i + 1]].
+        nodes: (nnz,) node indexes.
+        use: (nnz, R): what is held on each of them.
     """
 
-    id: NDArray[np.object_]
-    name: NDArray[np.object_]
-    user: NDArray[np.object_]
-    start_s: NDArray[np.int64]
-    end_s: NDArray[np.int64]
-    partition: NDArray[np.int64]
-    exclusive: NDArray[np.bool_]
-    licences: NDArray[np.int64]
-    indptr: NDArray[np.int64]
+    id: Annotated[Objects, Column(MESSAGE, Unit.TEXT)]
+    name: Annotated[Objects, Column(MESSAGE, Unit.TEXT)] = LEFT_OUT
+    user: Annotated[Objects, Column(MESSAGE, Unit.TEXT)] = LEFT_OUT
+    start_s: Annotated[Ints, Column(ALLOCATION, Unit.INSTANT)]
+    end_s: Annotated[Ints, Column(ALLOCATION, Unit.INSTANT)]
+    """Expected end, start + time limit. May lie in the past: such a job is expected to end within
+    the next second."""
+    partition: Annotated[Ints, Column(ALLOCATION, Unit.PARTITION)] = LEFT_OUT
+    exclusive: Annotated[Flags, Column(ALLOCATION, Unit.FLAG)] = LEFT_OUT
+    """Holds its nodes whole."""
+    licences: Annotated[Ints, Column(ALLOCATION, Unit.LICENCES)]
+    indptr: Ints
     nodes: NDArray[np.int32]
-    use: NDArray[np.int64]
-    account: NDArray[np.object_] = field(default_factory=_no_objects)
-    version: NDArray[np.uint64] = field(default_factory=_no_versions)
-    min_nodes: NDArray[np.int64] = field(default_factory=_no_ints)
-    max_nodes: NDArray[np.int64] = field(default_factory=_no_ints)
-    width_rule: NDArray[np.int8] = field(default_factory=_no_rules)
-    features: NDArray[np.object_] = field(default_factory=_no_objects)
-    reservation: NDArray[np.int64] = field(default_factory=_no_ints)
-    adapting: NDArray[np.bool_] = field(default_factory=_no_bools)
-    releasing: NDArray[np.bool_] = field(default_factory=_no_bools)
+    use: Ints
+    account: Annotated[Objects, Column(MESSAGE, Unit.TEXT)] = LEFT_OUT
+    version: Annotated[NDArray[np.uint64], Column(MESSAGE, Unit.VERSION)] = LEFT_OUT
+    """Changes with the request."""
+    min_nodes: Annotated[Ints, Column(SERVICE, Unit.COUNT)] = LEFT_OUT
+    """The least width that a malleable job can run on."""
+    max_nodes: Annotated[Ints, Column(SERVICE, Unit.COUNT)] = LEFT_OUT
+    """The largest one; 0: the job keeps the nodes it has."""
+    width_rule: Annotated[Codes, Column(SERVICE, Unit.CODE)] = LEFT_OUT
+    """`WidthRule` of malleable jobs."""
+    features: Annotated[Objects, Column(SERVICE, Unit.TEXT)] = LEFT_OUT
+    """Constraint expression that nodes added to a malleable job must match; empty: none."""
+    reservation: Annotated[Ints, Column(SERVICE, Unit.RESERVATION)] = LEFT_OUT
+    """Of malleable jobs."""
+    adapting: Annotated[Flags, Column(SERVICE, Unit.FLAG)] = LEFT_OUT
+    """It is changing its width; until that is done or given up it takes no further decision."""
+    releasing: Annotated[Flags, Column(SERVICE, Unit.FLAG)] = LEFT_OUT
+    """No job of its own, but nodes that the job of this id gives back by `end_s`."""
 
     def __post_init__(self) -> None:
-        n_running = len(self.id)
-        for name, value in _RUNNING_DEFAULTS.items():
-            column = getattr(self, name)
-            if len(column) != n_running:
-                object.__setattr__(self, name, _throughout(value, column.dtype, n_running))
+        fill_left_out(self, RUNNING_COLUMNS, len(self.id))
 
     def __len__(self) -> int:
         return len(self.id)
@@ -296,18 +257,15 @@ class RunningTable:
             columns: all but those that may be left out.
         """
         table, count = cls.__new__(cls), len(columns["id"])
-        for name, value in _RUNNING_DEFAULTS.items():
-            if name not in columns:
-                table.__dict__[name] = _throughout(value, _RUNNING_TYPES[name], count)
+        for each in RUNNING_COLUMNS:
+            if each.name not in columns:
+                table.__dict__[each.name] = each.left_out(count)
         table.__dict__.update(columns)
         return table
 
 
-_RUNNING_TYPES: Final = {
-    each.name: each.default_factory().dtype
-    for each in fields(RunningTable)
-    if each.default_factory is not MISSING
-}
+RUNNING_COLUMNS: Final = columns(RunningTable)
+"""Of `RunningTable`, with one row for each job."""
 
 
 @dataclass(frozen=True)

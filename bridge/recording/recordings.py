@@ -30,32 +30,21 @@ from typing import Any, Final
 
 from bridge import files
 from bridge.errors import RecordingError
-from bridge.model.job import JobTable
 from bridge.model.layers import Layers
 from bridge.model.learnt import Learnt
 from bridge.model.plan import Plan
 from bridge.model.policy import PolicySpec, StageSpec
-from bridge.model.resources import LoweredChunks
 from bridge.model.snapshot import Snapshot
 from bridge.planning.scheduler.kept_plan import KeptPlan, from_bytes, to_bytes
 from bridge.ports import Promises, State
 from bridge.recording.sound import unsound
-from bridge.recording.tables_text import ELEMENTS, KEYS, Wrong, from_plain, to_plain
+from bridge.recording.tables_text import KEYS, Wrong, from_plain, to_plain
 
 FORMAT, VERSION = "schedbridge cycle", 2
 SUFFIX = ".cycle.json.gz"
 MOST_BYTES = 2 << 30
 """Most bytes of a file's text: what claims to be more is no recording but a trap."""
 
-_INTS = tuple[int, ...]
-ELEMENTS.update(
-    {
-        (JobTable.__name__, "partitions"): _INTS,
-        (JobTable.__name__, "required"): _INTS,
-        (JobTable.__name__, "excluded"): _INTS,
-        (JobTable.__name__, "chunks"): LoweredChunks | None,
-    }
-)
 KEYS[Plan.__name__, "predicted"] = "believed"
 _KEPT_PLAN: Final = "kept_plan"
 _FACTS: Final = dict[str, dict[str, list[int]]]

@@ -5,7 +5,7 @@ Only what makes them readable: columns of one length, offsets that rise, indexes
 something, amounts that are not negative. Whether a plan is legal is for `bridge.check.legality`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.core import Tree
-from bridge.model.job import Ending, Hold, WidthRule
+from bridge.model.job import COLUMNS, RUNNING_COLUMNS, Ending, Hold, WidthRule
+from bridge.model.job_columns import VECTORS, Column, Unit
 from bridge.model.plan import Plan
 from bridge.model.resources import LoweredChunks
 from bridge.model.snapshot import Snapshot
@@ -97,36 +98,13 @@ def _jobs(snapshot: Snapshot) -> Iterator[Fault]:
     jobs, count = snapshot.jobs, len(snapshot.jobs)
     for each in fields(jobs):
         yield from _length(f"snapshot.jobs.{each.name}", getattr(jobs, each.name), count)
-    for name, width in (
-        ("per_node", len(snapshot.resources)),
-        ("per_task", len(snapshot.resources)),
-        ("licences", len(snapshot.licences)),
-    ):
-        yield from _width(f"snapshot.jobs.{name}", getattr(jobs, name), width)
-    for name in (
-        "per_node", "per_task", "licences", "submit_s", "eligible_s", "begin_s", "time_limit_s",
-        "min_nodes", "max_nodes", "tasks", "max_tasks_per_node", "array_tasks", "array_startable",
-        "deadline_s", "least_time_s", "switches", "switches_wait_s",
-    ):  # fmt: skip
-        past = name in ("submit_s", "eligible_s", "begin_s", "deadline_s")
-        yield from _amounts(f"snapshot.jobs.{name}", getattr(jobs, name), past=past)
+    yield from _columns("snapshot.jobs", jobs, COLUMNS, snapshot)
     if (jobs.min_nodes < 1).any() or (jobs.max_nodes < jobs.min_nodes).any():
         yield "snapshot.jobs.min_nodes", "must be 1 or more and not above max_nodes"
     yield from _indexes("snapshot.jobs.hold", jobs.hold, len(Hold))
     yield from _indexes("snapshot.jobs.width_rule", jobs.width_rule, len(WidthRule))
-    for name, most in (
-        ("partitions", len(snapshot.partitions)),
-        ("required", len(snapshot.nodes)),
-        ("excluded", len(snapshot.nodes)),
-    ):
-        for row, named in enumerate(getattr(jobs, name)):
-            if not all(0 <= index < most for index in named):
-                yield f"snapshot.jobs.{name}[{row}]", f"points outside of {most}"
     if not all(jobs.partitions):
         yield "snapshot.jobs.partitions", "names none for some job"
-    yield from _indexes(
-        "snapshot.jobs.reservation", jobs.reservation, len(snapshot.reservations), none=True
-    )
     for row, asked in enumerate(jobs.chunks):
         if asked is not None and not _fits(asked, len(snapshot.resources)):
             yield f"snapshot.jobs.chunks[{row}]", "does not fit the snapshot's resources"
@@ -150,14 +128,35 @@ def _running(snapshot: Snapshot) -> Iterator[Fault]:
         size = held.get(each.name, count)
         yield from _length(f"snapshot.running.{each.name}", getattr(running, each.name), size)
     yield from _width("snapshot.running.use", running.use, len(snapshot.resources))
-    yield from _width("snapshot.running.licences", running.licences, len(snapshot.licences))
     yield from _amounts("snapshot.running.use", running.use)
-    yield from _amounts("snapshot.running.end_s", running.end_s, past=True)
     yield from _offsets("snapshot.running.indptr", running.indptr, len(running.nodes))
     yield from _indexes("snapshot.running.nodes", running.nodes, len(snapshot.nodes))
-    yield from _indexes(
-        "snapshot.running.partition", running.partition, len(snapshot.partitions), none=True
-    )
+    yield from _columns("snapshot.running", running, RUNNING_COLUMNS, snapshot)
+
+
+def _columns(
+    field: str, table: object, columns: Sequence[Column], snapshot: Snapshot
+) -> Iterator[Fault]:
+    """What is wrong with the values of columns, by their units."""
+    widths = {Unit.RESOURCES: len(snapshot.resources), Unit.LICENCES: len(snapshot.licences)}
+    rows = {
+        Unit.PARTITION: len(snapshot.partitions), Unit.RESERVATION: len(snapshot.reservations),
+        Unit.PARTITIONS: len(snapshot.partitions), Unit.NODES: len(snapshot.nodes),
+    }  # fmt: skip
+    for each in columns:
+        name, column = f"{field}.{each.name}", getattr(table, each.name)
+        if each.unit in (Unit.PARTITION, Unit.RESERVATION):
+            yield from _indexes(name, column, rows[each.unit], none=True)
+        elif each.unit in rows:
+            for row, named in enumerate(column):
+                if not all(0 <= index < rows[each.unit] for index in named):
+                    yield f"{name}[{row}]", f"points outside of {rows[each.unit]}"
+        elif each.unit in (Unit.INSTANT, Unit.DEADLINE):
+            yield from _amounts(name, column, past=True)
+        elif each.unit in (Unit.COUNT, Unit.SECONDS) or each.unit in VECTORS:
+            if each.unit in VECTORS:
+                yield from _width(name, column, widths[each.unit])
+            yield from _amounts(name, column)
 
 
 def _plan(snapshot: Snapshot, plan: Plan) -> Iterator[Fault]:

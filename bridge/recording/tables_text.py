@@ -20,18 +20,18 @@ import functools
 import math
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.model.job_columns import ELEMENT, columns, dtype_of, objects
+
 MOST_VALUES = 100_000_000
 """Most values of one column."""
 
-ELEMENTS: Final[dict[tuple[str, str], Any]] = {}
-"""(dataclass, field) to the hint of the elements of an object column; text where there is none."""
 KEYS: Final[dict[tuple[str, str], str]] = {}
 """(dataclass, field) to the key in files, where that is not the name of the field."""
 
@@ -62,7 +62,7 @@ def to_plain(value: Any, hint: Any, element: Any = str) -> Any:
         return None
     hint = _not_none(hint)
     origin = typing.get_origin(hint)
-    if (dtype := _dtype(hint)) is not None:
+    if (dtype := dtype_of(hint)) is not None:
         return _column_to_plain(value, dtype, element)
     if isinstance(hint, type) and dataclasses.is_dataclass(hint):
         return {
@@ -113,7 +113,7 @@ def _tuple_to_plain(value: tuple[Any, ...], hints: tuple[Any, ...]) -> Any:
 def _hashable(hint: Any) -> bool:
     """Whether values of a hint can be compared as a whole: those without columns can."""
     hint = _not_none(hint)
-    if _dtype(hint) is not None:
+    if dtype_of(hint) is not None:
         return False
     if isinstance(hint, type) and dataclasses.is_dataclass(hint):
         return all(_hashable(each) for each in _fields(hint).values())
@@ -158,7 +158,7 @@ def from_plain(data: Any, hint: Any, field: str = "", element: Any = str) -> Any
             raise Wrong(field, "is missing")
         return None
     origin = typing.get_origin(hint)
-    if (dtype := _dtype(hint)) is not None:
+    if (dtype := dtype_of(hint)) is not None:
         return _column(data, dtype, field, element)
     if dataclasses.is_dataclass(hint):
         return _dataclass(data, hint, field)
@@ -243,11 +243,7 @@ def _spread(data: Any, hint: Any, field: str) -> list[Any]:
 
 def _column(data: Any, dtype: np.dtype[Any], field: str, element: Any) -> NDArray[Any]:
     if dtype.kind == "O":
-        values = _spread(data, element, field)
-        column = np.empty(len(values), dtype=object)
-        for position, value in enumerate(values):
-            column[position] = value
-        return column
+        return objects(_spread(data, element, field))
     if isinstance(data, list):
         return _numbers(data, dtype, field)
     given = _object(data, field)
@@ -314,8 +310,10 @@ def _key(owner: Any, name: str) -> str:
     return KEYS.get((owner.__name__, name), name)
 
 
+@functools.cache
 def _element(owner: Any, name: str) -> Any:
-    return ELEMENTS.get((owner.__name__, name), str)
+    """Hint of the elements of a column of objects; text where the column does not say."""
+    return next((ELEMENT.get(each.unit, str) for each in columns(owner) if each.name == name), str)
 
 
 @functools.cache
@@ -332,16 +330,3 @@ def _not_none(hint: Any) -> Any:
         if len(rest) == 1:
             return rest[0]
     return hint
-
-
-def _dtype(hint: Any) -> np.dtype[Any] | None:
-    """The kind of values of a column's hint; None: it is no column."""
-    origin: Any = typing.get_origin(hint)
-    if origin is np.ndarray:
-        kind = typing.get_args(typing.get_args(hint)[1])[0]
-    elif origin is NDArray:  # NumPy 2.5 and later: an alias of its own
-        kind = typing.get_args(hint)[0]
-    else:
-        return None
-    made: Callable[[Any], np.dtype[Any]] = np.dtype
-    return made(kind)

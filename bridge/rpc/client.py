@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import BridgeError, ControllerError
+from bridge.model.job import COLUMNS
+from bridge.model.job_columns import Source
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.snapshot import Reservation, Snapshot
@@ -404,17 +406,19 @@ def _reason(message: pb.Pending) -> Reason:
     return Reason(ReasonCode(message.code) if known else ReasonCode.OTHER, message.text)
 
 
+_PRINTED = tuple(
+    each for each in COLUMNS if each.is_number and each.source in (Source.MESSAGE, Source.REQUEST)
+)
+
+
 def _pending_prints(snapshot: Snapshot) -> NDArray[np.int64]:
     """For each waiting job a number that changes with what is reported of it."""
     jobs = snapshot.jobs
-    mark = jobs.version.view(np.int64) * 1_000_003
-    for column in (
-        jobs.priority, jobs.hold.astype(np.int64), jobs.array_tasks, jobs.array_startable,
-        jobs.begin_s, jobs.eligible_s, jobs.time_limit_s, jobs.deadline_s, jobs.least_time_s,
-        jobs.fixed.astype(np.int64), jobs.switches, jobs.switches_wait_s,
-        jobs.controller_chooses.astype(np.int64), jobs.no_place.astype(np.int64),
-    ):  # fmt: skip
-        mark = (mark ^ column) * 1_000_003
+    mark = np.zeros(len(jobs), dtype=np.int64)
+    for each in _PRINTED:
+        column = getattr(jobs, each.name)
+        same_size = column.dtype == np.uint64
+        mark = (mark ^ (column.view(np.int64) if same_size else column)) * 1_000_003
     return mark
 
 

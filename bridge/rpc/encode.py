@@ -7,13 +7,15 @@ say so.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bridge.dialect import dialect_of
 from bridge.errors import SnapshotError
-from bridge.model.job import Hold, WidthRule
+from bridge.model.job import COLUMNS, RUNNING_COLUMNS, Hold, WidthRule
+from bridge.model.job_columns import Column, Source
 from bridge.model.node import CPUS, MEMORY_MIB, NodeTable
 from bridge.model.resources import LoweredChunks
 from bridge.model.snapshot import Snapshot
@@ -21,6 +23,9 @@ from bridge.planning.requests.chunks import format_request
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.hostlist import NodeIndex
 
+_MESSAGE = tuple(each for each in COLUMNS if each.source is Source.MESSAGE)
+_REQUEST = tuple(each for each in COLUMNS if each.source is Source.REQUEST)
+_RUNNING = tuple(each for each in RUNNING_COLUMNS if each.source is Source.MESSAGE)
 _HOLDS = {
     hold: int(hold) if hold <= pb.HOLD_OTHER else int(pb.HOLD_OTHER) for hold in Hold
 }  # the service's own holds are none of the wire's
@@ -66,26 +71,12 @@ class Messages:
 
     def pending(self, snapshot: Snapshot, row: int) -> pb.Job:
         """One waiting job."""
-        jobs = snapshot.jobs
+        told = _plain_fields(snapshot.jobs, row, _MESSAGE)
+        hold, priority = _HOLDS[Hold(told["hold"])], max(told["priority"], 0)
         return pb.Job(
-            id=jobs.id[row],
-            version=int(jobs.version[row]),
+            **(told | {"hold": hold, "priority": priority}),
             state=pb.JOB_STATE_PENDING,
-            name=jobs.name[row],
-            user=jobs.user[row],
-            account=jobs.account[row],
-            priority=max(int(jobs.priority[row]), 0),
-            submit_s=int(jobs.submit_s[row]),
-            eligible_s=int(jobs.eligible_s[row]),
-            begin_s=int(jobs.begin_s[row]),
-            time_limit_s=int(jobs.time_limit_s[row]),
-            hold=_HOLDS[Hold(int(jobs.hold[row]))],  # type: ignore[arg-type]
-            hold_text=jobs.hold_text[row],
             request=self._request(snapshot, row),
-            array_tasks=int(jobs.array_tasks[row]),
-            array_startable=int(jobs.array_startable[row]),
-            deadline_s=int(jobs.deadline_s[row]),
-            least_time_s=int(jobs.least_time_s[row]),
         )
 
     def _chunks(self, snapshot: Snapshot, row: int, lowered: LoweredChunks) -> pb.Request:
@@ -107,11 +98,8 @@ class Messages:
             licences=_licences(snapshot, jobs.licences[row]),
             reservation=snapshot.reservations[reservation].name if reservation >= 0 else "",
             chunks=pb.Chunks(chunks=format_request(lowered.request)),
-            fixed_start=bool(jobs.fixed[row]),
-            switches=int(jobs.switches[row]),
-            switches_wait_s=int(jobs.switches_wait_s[row]),
             controller_chooses=bool(jobs.controller_chooses[row]),
-            no_place=bool(jobs.no_place[row]),
+            **_plain_fields(jobs, row, _REQUEST),
         )
 
     def _request(self, snapshot: Snapshot, row: int) -> pb.Request:
@@ -152,11 +140,8 @@ class Messages:
             excluded_nodes=self._hostlist(jobs.excluded[row]),
             licences=_licences(snapshot, jobs.licences[row]),
             reservation=snapshot.reservations[reservation].name if reservation >= 0 else "",
-            fixed_start=bool(jobs.fixed[row]),
-            switches=int(jobs.switches[row]),
-            switches_wait_s=int(jobs.switches_wait_s[row]),
             controller_chooses=bool(jobs.controller_chooses[row]),
-            no_place=bool(jobs.no_place[row]),
+            **_plain_fields(jobs, row, _REQUEST),
         )
         if rule is not WidthRule.ANY:
             request.malleable.node_constraint = rule.name.lower()
@@ -172,12 +157,8 @@ class Messages:
         nodes, use = running.nodes[held], running.use[held]
         partition = int(running.partition[row])
         return pb.Job(
-            id=running.id[row],
-            version=1,
+            **({"version": 1} | _plain_fields(running, row, _RUNNING)),
             state=pb.JOB_STATE_RUNNING,
-            name=running.name[row],
-            user=running.user[row],
-            account=running.account[row],
             allocation=pb.Allocation(
                 start_s=int(running.start_s[row]),
                 end_s=int(running.end_s[row]),
@@ -266,6 +247,12 @@ def ended_jobs(snapshot: Snapshot) -> list[pb.EndedJob]:
         )
         for row in range(len(ended))
     ]
+
+
+def _plain_fields(table: object, row: int, columns: Sequence[Column]) -> dict[str, Any]:
+    """The fields of a message that say the same as columns of a table."""
+    told = {each.field: getattr(table, each.name)[row] for each in columns}
+    return {name: value if isinstance(value, str) else int(value) for name, value in told.items()}
 
 
 def _licences(snapshot: Snapshot, amounts: NDArray[np.int64]) -> list[pb.LicenceUse]:

@@ -16,9 +16,7 @@ Rules
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from bridge.model.job_columns import objects
 from bridge.model.reasons import Reason
 from bridge.model.snapshot import Snapshot
 from bridge.ports import Promises, State
@@ -63,7 +61,7 @@ class Pseudonyms:
             for table in fields(snapshot)
             if is_dataclass(getattr(snapshot, table.name)) and table.name != "nodes"
         }
-        jobs = replace(tables["jobs"], hold_text=_column("" for _ in range(len(snapshot.jobs))))
+        jobs = replace(tables["jobs"], hold_text=objects("" for _ in range(len(snapshot.jobs))))
         reservations = tuple(
             replace(kept, name=self._name("reservation", kept.name))
             for kept in snapshot.reservations
@@ -79,7 +77,7 @@ class Pseudonyms:
 
     def _table(self, table: Any) -> Any:
         columns = {
-            column: _column(self._name(kind, name) for name in getattr(table, column).tolist())
+            column: objects(self._name(kind, name) for name in getattr(table, column).tolist())
             for column, kind in _PEOPLE.items()
             if hasattr(table, column)
         }
@@ -96,11 +94,3 @@ class Pseudonyms:
             return [self._rule(key, each) for each in value]
         kind = _RULES.get(key, "pool" if key == "name" else "")
         return self._name(kind, value) if kind and isinstance(value, str) else value
-
-
-def _column(values: Any) -> NDArray[np.object_]:
-    members = list(values)
-    column = np.empty(len(members), dtype=object)
-    for position, value in enumerate(members):
-        column[position] = value
-    return column

@@ -90,7 +90,8 @@ class Controller:
 
     def __init__(self, workload: Workload, system: System) -> None:
         self.workload, self.system = workload, system
-        self.jobs = requests(workload, system)
+        jobs = requests(workload, system)
+        self.jobs = replace(jobs, version=jobs.version.copy())  # `requeue` changes it
         self.nodes = system.nodes
         self.waiting: list[int] = []
         self.running: dict[int, Allocation] = {}

@@ -9,13 +9,12 @@ Rules
     3. Priority falls with submission, as Slurm's priority/basic has it.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import ConfigError, RequestError
 from bridge.model.job import JobTable
+from bridge.model.job_columns import objects
 from bridge.model.node import NodeTable
 from bridge.sim.nodes_asked import NodesAsked, parse_nodes_asked
 from bridge.sim.system import System
@@ -57,17 +56,13 @@ def requests(workload: Workload, system: System) -> JobTable:
         min_nodes = max_nodes = asked.nodes
     return JobTable(
         id=workload.id,
-        version=np.ones(n_jobs, dtype=np.uint64),
         name=_numbered("app", workload.executable),
         user=_numbered("user", workload.user),
         account=_numbered("group", workload.group),
         priority=np.arange(n_jobs, 0, -1, dtype=np.int64),
         submit_s=workload.submit_s,
         eligible_s=workload.submit_s,
-        begin_s=zeros,
         time_limit_s=workload.time_limit_s,
-        hold=np.zeros(n_jobs, dtype=np.int8),
-        hold_text=_same("", n_jobs),
         partitions=partitions,
         min_nodes=min_nodes,
         max_nodes=max_nodes,
@@ -76,14 +71,10 @@ def requests(workload: Workload, system: System) -> JobTable:
         tasks=tasks,
         max_tasks_per_node=asked.most_per_node,
         exclusive=_exclusive(partitions, system) | asked.exclusive,
-        width_rule=np.zeros(n_jobs, dtype=np.int8),
-        features=_objects(asked.features),
-        required=_objects(asked.required),
-        excluded=_objects(asked.excluded),
+        features=objects(asked.features),
+        required=objects(asked.required),
+        excluded=objects(asked.excluded),
         licences=np.zeros((n_jobs, 0), dtype=np.int64),
-        reservation=-ones,
-        array_tasks=zeros,
-        array_startable=zeros,
     )
 
 
@@ -179,7 +170,7 @@ def _partitions_of(workload: Workload, system: System) -> NDArray[np.object_]:
         )
         if not choice[queue]:
             raise ConfigError("partitions", f"none takes queue {queue} of {workload.name}")
-    return _objects([choice[queue] for queue in workload.queue.tolist()])
+    return objects([choice[queue] for queue in workload.queue.tolist()])
 
 
 def _exclusive(partitions: NDArray[np.object_], system: System) -> NDArray[np.bool_]:
@@ -190,18 +181,5 @@ def _exclusive(partitions: NDArray[np.object_], system: System) -> NDArray[np.bo
     return np.array([not alone.isdisjoint(named) for named in partitions], dtype=bool)
 
 
-def _same(value: object, count: int) -> NDArray[np.object_]:
-    column = np.empty(count, dtype=object)
-    column.fill(value)
-    return column
-
-
-def _objects(values: Sequence[object]) -> NDArray[np.object_]:
-    column = np.empty(len(values), dtype=object)
-    for position, value in enumerate(values):
-        column[position] = value
-    return column
-
-
 def _numbered(prefix: str, numbers: NDArray[np.int64]) -> NDArray[np.object_]:
-    return _objects([f"{prefix}{number}" if number >= 0 else "" for number in numbers.tolist()])
+    return objects([f"{prefix}{number}" if number >= 0 else "" for number in numbers.tolist()])

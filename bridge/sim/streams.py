@@ -27,7 +27,6 @@ Source: C. Galleguillos, Z. Kiziltan, R. Soto, A Constraint Programming-based Jo
 Modern HPC Systems and Applications, 2020, section 4.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.resources import as_file, files
 from types import MappingProxyType
@@ -38,6 +37,7 @@ from numpy.typing import NDArray
 
 from bridge.errors import ConfigError
 from bridge.model.job import JobTable
+from bridge.model.job_columns import objects
 from bridge.sim.system import System, read_system
 from bridge.sim.workload import Workload
 
@@ -283,42 +283,20 @@ def _requests(
     system: System,
 ) -> JobTable:
     n_jobs = len(ids)
-    zeros, ones = np.zeros(n_jobs, dtype=np.int64), np.ones(n_jobs, dtype=np.int64)
     return JobTable(
         id=ids,
-        version=np.ones(n_jobs, dtype=np.uint64),
-        name=_objects(f"app{number}" for number in app.tolist()),
-        user=_objects(f"user{number}" for number in user.tolist()),
-        account=_objects(f"group{number % 20}" for number in user.tolist()),
+        name=objects(f"app{number}" for number in app.tolist()),
+        user=objects(f"user{number}" for number in user.tolist()),
+        account=objects(f"group{number % 20}" for number in user.tolist()),
         priority=np.arange(n_jobs, 0, -1, dtype=np.int64),
         submit_s=submit_s,
         eligible_s=submit_s,
-        begin_s=zeros,
         time_limit_s=time_limit_s,
-        hold=np.zeros(n_jobs, dtype=np.int8),
-        hold_text=_objects("" for _ in range(n_jobs)),
-        partitions=_objects((0,) for _ in range(n_jobs)),
-        min_nodes=ones,
+        partitions=objects((0,) for _ in range(n_jobs)),
+        min_nodes=np.ones(n_jobs, dtype=np.int64),
         max_nodes=np.minimum(units, len(system.nodes)),
         per_node=np.zeros_like(wants),
         per_task=wants,
         tasks=units,
-        max_tasks_per_node=zeros,
-        exclusive=np.zeros(n_jobs, dtype=bool),
-        width_rule=np.zeros(n_jobs, dtype=np.int8),
-        features=_objects("" for _ in range(n_jobs)),
-        required=_objects(() for _ in range(n_jobs)),
-        excluded=_objects(() for _ in range(n_jobs)),
         licences=np.zeros((n_jobs, 0), dtype=np.int64),
-        reservation=-ones,
-        array_tasks=zeros,
-        array_startable=zeros,
     )
-
-
-def _objects(values: Iterable[object]) -> NDArray[np.object_]:
-    members = list(values)
-    column = np.empty(len(members), dtype=object)
-    for position, value in enumerate(members):
-        column[position] = value
-    return column

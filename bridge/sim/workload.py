@@ -142,10 +142,7 @@ class Workload:
             if isinstance(value := getattr(self, field.name), np.ndarray)
         }
         if self.requests is not None:
-            table = self.requests
-            columns["requests"] = JobTable(
-                **{field.name: getattr(table, field.name)[:n_jobs] for field in fields(table)}
-            )
+            columns["requests"] = self.requests.rows(slice(n_jobs))
         if self.malleable is not None:
             columns["malleable"] = self.malleable.first(n_jobs)
         return replace(self, **columns)

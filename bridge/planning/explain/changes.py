@@ -127,23 +127,19 @@ class Variants:
 
     def _table(self, jobs: JobTable) -> JobTable:
         more = np.repeat(self.row, 2 * self._count)
-        columns = {
-            field.name: np.concatenate((column, column[more]))
-            for field in dataclasses.fields(jobs)
-            for column in [getattr(jobs, field.name)]
-        }
+        table = jobs.rows(np.concatenate((np.arange(len(jobs)), more)))
         for short in (False, True):
             for which, partition in enumerate(self.partitions):
-                columns["partitions"][self.in_partition(which, short=short)] = (partition,)
+                table.partitions[self.in_partition(which, short=short)] = (partition,)
             begin = self.of_size(0, short=short)
             for name, values in self.sizes.columns.items():
                 if isinstance(values, np.ndarray):
-                    columns[name][begin : begin + len(values)] = values
+                    getattr(table, name)[begin : begin + len(values)] = values
                 else:
                     for at, value in enumerate(values):
-                        columns[name][begin + at] = value
-        columns["time_limit_s"][self.plain(short=True) :] = SHORTEST_S
-        return JobTable(**columns)
+                        getattr(table, name)[begin + at] = value
+        table.time_limit_s[self.plain(short=True) :] = SHORTEST_S
+        return table
 
 
 def _sizes(snapshot: Snapshot, row: int) -> Sizes:

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from bridge.dialect import dialect_of
 from bridge.errors import ConfigError
 from bridge.model.job import JobTable
+from bridge.model.job_columns import objects
 from bridge.model.limits import Rules
 from bridge.model.node import MEMORY_MIB
 from bridge.model.plan import Plan
@@ -213,44 +214,35 @@ def _with(snapshot: Snapshot, asked: ReservationRequest) -> Snapshot:
     )
     partition = Partition(_MARK, nodes)
     job = _job(snapshot, asked, len(snapshot.partitions))
-    columns = {}
-    for field in dataclasses.fields(JobTable):
-        before, more = getattr(snapshot.jobs, field.name), getattr(job, field.name)
-        columns[field.name] = np.concatenate((before, more))
     return dataclasses.replace(
         snapshot,
         partitions=(*snapshot.partitions, partition),
-        jobs=JobTable(**columns),
+        jobs=snapshot.jobs.followed_by(job),
         topology=None,  # a reservation may lie across fabrics: its jobs may not
     )
 
 
 def _job(snapshot: Snapshot, asked: ReservationRequest, partition: int) -> JobTable:
     """One job of the shape that is asked for, on whole nodes, as a table of one row."""
-    n_resources = len(snapshot.resources)
-
-    def words(value: object) -> NDArray[np.object_]:
-        column = np.empty(1, dtype=object)
-        column[0] = value
-        return column
-
-    def number(value: int) -> NDArray[np.int64]:
-        return np.array([value], dtype=np.int64)
-
+    none, nothing = np.zeros(1, dtype=np.int64), np.zeros((1, len(snapshot.resources)), np.int64)
+    nodes = np.array([max(asked.nodes, 1)], dtype=np.int64)
     job = JobTable(
-        id=words(_MARK), version=np.ones(1, dtype=np.uint64), name=words(""), user=words(""),
-        account=words(""), priority=number(0), submit_s=number(0), eligible_s=number(0),
-        begin_s=number(0), time_limit_s=number(asked.duration_s), hold=np.zeros(1, dtype=np.int8),
-        hold_text=words(""), partitions=words((partition,)), min_nodes=number(max(asked.nodes, 1)),
-        max_nodes=number(max(asked.nodes, 1)), per_node=np.zeros((1, n_resources), dtype=np.int64),
-        per_task=np.zeros((1, n_resources), dtype=np.int64), tasks=number(0),
-        max_tasks_per_node=number(0), exclusive=np.ones(1, dtype=bool),
-        width_rule=np.zeros(1, dtype=np.int8), features=words(""), required=words(()),
-        excluded=words(()), licences=_wanted(snapshot, asked).reshape(1, -1),
-        reservation=number(-1), array_tasks=number(0), array_startable=number(0),
-    )  # fmt: skip
+        id=objects([_MARK]),
+        priority=none,
+        submit_s=none,
+        eligible_s=none,
+        time_limit_s=np.array([asked.duration_s], dtype=np.int64),
+        partitions=objects([(partition,)]),
+        min_nodes=nodes,
+        max_nodes=nodes,
+        per_node=nothing,
+        per_task=nothing,
+        exclusive=np.ones(1, dtype=bool),
+        licences=_wanted(snapshot, asked).reshape(1, -1),
+    )
     if asked.chunks is not None:
         lowered, hosts = _lowered(snapshot, asked.chunks)
+        job = job.rows(np.zeros(1, dtype=np.intp))  # with columns of its own
         job.required[0] = hosts
         job.chunks[0] = lowered
         for name, value in vars(chunk_columns(lowered)).items():

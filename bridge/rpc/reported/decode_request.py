@@ -42,13 +42,16 @@ and the rest of the queue goes on.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import gcd
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import RequestError
-from bridge.model.job import Hold, WidthRule
+from bridge.model.job import COLUMNS, Hold, WidthRule
+from bridge.model.job_columns import MAX_COUNT, Source
 from bridge.model.node import CPUS, MEMORY_MIB
 from bridge.model.resources import LoweredChunks
 from bridge.planning.requests.chunk_groups import ClusterWords, chunk_columns, lower_chunks
@@ -56,9 +59,6 @@ from bridge.planning.requests.chunks import parse_request
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.rpc.reported.safe_text import printable
-
-MAX_COUNT = 1 << 30
-"""Largest number of tasks, CPUs, devices or licences that is accepted."""
 
 MAX_NODES = 1 << 20
 """Largest number of nodes that a job may name."""
@@ -75,6 +75,11 @@ MAX_NODE_LIST = 1 << 16
 
 MAX_NAMED = 1024
 """Most partitions, licences or generic resources that a job may name."""
+
+_COPIED = tuple(each for each in COLUMNS if each.source is Source.REQUEST)
+_LOWERED = tuple(each for each in COLUMNS if each.source is Source.LOWERED)
+_lowered_numbers = attrgetter(*(each.name for each in _LOWERED if each.is_number))
+_lowered_objects = attrgetter(*(each.name for each in _LOWERED if each.dtype == object))
 
 _WIDTH_RULES = {"": WidthRule.ANY} | {
     rule.name.lower(): rule for rule in WidthRule if rule is not WidthRule.ANY
@@ -136,9 +141,13 @@ class TableColumns:
         return unknown
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Lowered:
-    """The columns of `bridge.model.job.JobTable` that follow from a request."""
+    """The columns of `bridge.model.job.JobTable` that follow from a request.
+
+    Attributes:
+        copied: the columns that are plain fields of the request, in the order of `JobTable`.
+    """
 
     partitions: tuple[int, ...] = ()
     min_nodes: int = 1
@@ -157,11 +166,19 @@ class Lowered:
     problem: str = ""
     problem_hold: Hold = Hold.BAD_REQUEST
     chunks: LoweredChunks | None = None
-    fixed: bool = False
-    switches: int = 0
-    switches_wait_s: int = 0
     controller_chooses: bool = False
-    no_place: bool = False
+    copied: tuple[int, ...] = (0,) * len(_COPIED)
+
+    @cached_property
+    def numbers(self) -> tuple[int, ...]:
+        """The columns of numbers, in the order of `JobTable`; those that are copied last."""
+        return (*_lowered_numbers(self), *self.copied)
+
+    @cached_property
+    def objects(self) -> tuple[object, ...]:
+        """The columns of objects, in the order of `JobTable`."""
+        found: tuple[object, ...] = _lowered_objects(self)
+        return found
 
 
 class _Contradiction(Exception):
@@ -201,7 +218,6 @@ def _left_to_the_controller(request: pb.Request, layout: TableColumns, refused: 
             min_nodes=min(max(request.min_nodes, 1), MAX_NODES),
             max_nodes=MAX_NODES,
             controller_chooses=request.controller_chooses,
-            no_place=request.no_place,
         )
     except (_Contradiction, RequestError):
         return refused
@@ -230,11 +246,8 @@ def _lower(request: pb.Request, layout: TableColumns) -> Lowered:
             excluded=excluded,
             reservation=_reservation(request, layout),
             licences=_licences(request, layout),
-            fixed=request.fixed_start,
-            switches=min(request.switches, MAX_NODES),
-            switches_wait_s=request.switches_wait_s,
             controller_chooses=request.controller_chooses,
-            no_place=request.no_place,
+            copied=_copied(request),
         )
     low, high, rule = _width(request, len(required))
     threads = max(layout.partition_threads[p] for p in partitions)
@@ -275,12 +288,14 @@ def _lower(request: pb.Request, layout: TableColumns) -> Lowered:
         per_node=tuple(per_node),
         per_task=tuple(per_task),
         licences=_licences(request, layout),
-        fixed=request.fixed_start,
-        switches=min(request.switches, MAX_NODES),
-        switches_wait_s=request.switches_wait_s,
         controller_chooses=_is_controllers(request, partitions, layout),
-        no_place=request.no_place,
+        copied=_copied(request),
     )
+
+
+def _copied(request: pb.Request) -> tuple[int, ...]:
+    """The columns that are plain fields of a request; none of these is negative."""
+    return tuple(min(getattr(request, each.field), each.most_taken) for each in _COPIED)
 
 
 def _is_controllers(request: pb.Request, partitions: tuple[int, ...], layout: TableColumns) -> bool:

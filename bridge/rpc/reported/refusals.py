@@ -16,7 +16,7 @@ Rules
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -194,9 +194,7 @@ class Refusals:
         named = jobs.partitions.copy()
         for row, found in left.items():
             named[row] = found or named[row]
-        columns = {name: getattr(jobs, name) for name in JobTable.__dataclass_fields__}
-        changed = {"hold": hold, "hold_text": hold_text, "excluded": excluded, "partitions": named}
-        return JobTable(**(columns | changed))
+        return replace(jobs, hold=hold, hold_text=hold_text, excluded=excluded, partitions=named)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._refused)

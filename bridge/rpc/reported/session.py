@@ -35,32 +35,25 @@ from numpy.typing import NDArray
 from bridge.dialect import DIALECTS
 from bridge.errors import RequestError, SnapshotError, UnsupportedVersion
 from bridge.model.job import NONE_ENDED, EndedTable, Ending, JobTable, RunningTable
-from bridge.model.node import CPUS, MEMORY_MIB
 from bridge.model.snapshot import Partition, Reservation, Snapshot
 from bridge.model.topology import Topology
 from bridge.planning.queue.implied_switches import imply
 from bridge.rpc.pb import scheduler_pb2 as pb
-from bridge.rpc.reported.decode_request import (
-    MAX_AMOUNT,
-    MAX_COUNT,
-    MAX_NODE_LIST,
-    Lowered,
-    TableColumns,
-    lower,
-)
+from bridge.rpc.reported.decode_allocation import check_id, read_allocation
+from bridge.rpc.reported.decode_request import MAX_NODE_LIST, Lowered, TableColumns, lower
 from bridge.rpc.reported.fence import Fence
 from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.rpc.reported.irregularities import SKEW_S, irregularities
-from bridge.rpc.reported.jobs import PendingJobs, RunningJobs
-from bridge.rpc.reported.nodes import MAX_GRES_KINDS, Nodes
+from bridge.rpc.reported.jobs import (
+    PENDING_FIELDS,
+    RUNNING_FIELDS,
+    PendingJobs,
+    RunningJobs,
+)
+from bridge.rpc.reported.nodes import Nodes
 from bridge.rpc.reported.refusals import Refusals
 from bridge.rpc.reported.safe_text import printable
-from bridge.rpc.reported.tables import (
-    LATEST_S,
-    read_licences,
-    read_partitions,
-    read_reservations,
-)
+from bridge.rpc.reported.tables import read_licences, read_partitions, read_reservations
 from bridge.state.accuracy import Began
 from bridge.units import UNLIMITED_S
 
@@ -69,7 +62,6 @@ _log = logging.getLogger(__name__)
 WIRE_VERSION = 1
 MAX_JOBS = 2_000_000
 MAX_FEATURES = 64
-MAX_ID = 256
 MAX_ENDED = 100_000
 """Ends that are learnt from in one report: the last ones."""
 
@@ -90,6 +82,10 @@ SHORT_REPORT = 1 << 14
 """Bytes of a report below which no text in it is long enough to make others wait."""
 _MAX_LOWERED = 200_000
 _MAX_LOWERED_BYTES = 64 << 20
+_VERSION, _HOLD, _TASKS, _STARTABLE = (
+    PENDING_FIELDS.numbers.index(name)
+    for name in ("version", "hold", "array_tasks", "array_startable")
+)
 
 
 class Session:
@@ -423,70 +419,30 @@ class Session:
     def _take_pending(self, jobs: Sequence[pb.Job]) -> None:
         if not jobs:
             return
-        scalars: list[tuple[int, ...]] = []
-        words: list[tuple[str, ...]] = []
-        requests: list[bytes] = []
-        lowered: list[Lowered] = []
+        numbers, texts = [], []
         for job in jobs:
-            job_id, version, hold = job.id, job.version, job.hold
-            tasks, least_s = job.array_tasks, max(job.least_time_s, 0)
-            times = [_time(at_s) for at_s in (job.submit_s, job.eligible_s, job.begin_s)]
-            deadline_s = _time(job.deadline_s) or (1 if job.deadline_s else 0)
-            if version == 0 or not 0 <= hold <= pb.HOLD_OTHER:
-                raise SnapshotError(f"jobs[{job_id[:64]}]", "has no version or an unknown hold")
-            request = job.request.SerializeToString()
-            scalars.append(
-                (
-                    version - (1 << 64) if version >> 63 else version,
-                    min(job.priority, (1 << 63) - 1), *times,
-                    min(max(job.time_limit_s, 0), UNLIMITED_S), hold,
-                    min(tasks, MAX_COUNT), min(job.array_startable, tasks, MAX_COUNT),
-                    deadline_s, min(least_s, UNLIMITED_S),
-                )
-            )  # fmt: skip
-            words.append(
-                (
-                    _identifier(job_id), printable(job.name), printable(job.user),
-                    printable(job.account), printable(job.hold_text),
-                )
-            )  # fmt: skip
-            requests.append(request)
-            lowered.append(self._lower(request))
-        self._pending.put(scalars, words, requests, lowered)
+            told = PENDING_FIELDS.read_numbers(job)
+            if told[_VERSION] == 0 or not 0 <= told[_HOLD] <= pb.HOLD_OTHER:
+                raise SnapshotError(f"jobs[{job.id[:64]}]", "has no version or an unknown hold")
+            told[_STARTABLE] = min(told[_STARTABLE], told[_TASKS])
+            check_id(job.id)
+            numbers.append(told)
+            texts.append(PENDING_FIELDS.read_texts(job))
+        requests = [job.request.SerializeToString() for job in jobs]
+        self._pending.put(numbers, texts, requests, [self._lower(each) for each in requests])
         self._job_table = None
 
     def _take_running(self, jobs: Sequence[pb.Job]) -> None:
         if not jobs:
             return
-        scalars: list[tuple[int, int, int, bool]] = []
-        words: list[tuple[str, str, str, str]] = []
-        raw: list[bytes] = []
-        licences: list[tuple[int, ...]] = []
-        held: list[tuple[NDArray[np.int32], NDArray[np.int64]]] = []
         for job in jobs:
-            job_id, allocation = _identifier(job.id), job.allocation
-            if job.state not in (pb.JOB_STATE_RUNNING, pb.JOB_STATE_COMPLETING):
-                raise SnapshotError(f"jobs[{job_id}].state", "is unknown")
-            start_s, end_s = allocation.start_s, min(allocation.end_s, LATEST_S - 1)
-            if not (0 <= start_s < LATEST_S and end_s >= 0):
-                raise SnapshotError(f"jobs[{job_id}].allocation", "has an impossible time")
-            if job.state == pb.JOB_STATE_RUNNING:
-                end_s = min(end_s or start_s + UNLIMITED_S, start_s + 10 * UNLIMITED_S)
-            scalars.append(
-                (
-                    start_s, end_s, self._layout.partitions.get(allocation.partition, -1),
-                    allocation.exclusive,
-                )
-            )  # fmt: skip
-            words.append((job_id, printable(job.name), printable(job.user), printable(job.account)))
-            raw.append(job.SerializeToString())
-            wanted = [0] * len(self._layout.licences)
-            for use in allocation.licences:
-                if (at := self._layout.licences.get(use.name)) is not None:
-                    wanted[at] += min(use.count, MAX_COUNT)
-            licences.append(tuple(wanted))
-            held.append(self._held(job_id, allocation))
-        self._running.put(scalars, words, raw, licences, held)
+            check_id(job.id)
+        self._running.put(
+            [RUNNING_FIELDS.read_numbers(job) for job in jobs],
+            [RUNNING_FIELDS.read_texts(job) for job in jobs],
+            [job.SerializeToString() for job in jobs],
+            [read_allocation(job, self._layout) for job in jobs],
+        )
         self._running_table = None
 
     def _begin(self, jobs: Sequence[pb.Job], held: Container[str]) -> None:
@@ -508,42 +464,6 @@ class Session:
                     self.started.append(Began(job.id, allocation.start_s, allocation.partition))
             elif job.id not in held:
                 self.started.append(Began(job.id, allocation.start_s, allocation.partition))
-
-    def _held(
-        self, job_id: str, allocation: pb.Allocation
-    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Nodes of an allocation, ascending, and what is held on each."""
-        parts: list[NDArray[np.int32]] = []
-        vectors: list[list[int]] = []
-        most = max(len(use.gres) for use in allocation.uses) if allocation.uses else 0
-        if len(allocation.uses) > max(len(self._layout.nodes), 1) or most > MAX_GRES_KINDS:
-            raise SnapshotError(f"jobs[{job_id}].allocation", "holds more kinds than there are")
-        for use in allocation.uses:
-            try:
-                nodes = self._layout.nodes.parse(use.nodes)
-            except RequestError as error:
-                raise SnapshotError(f"jobs[{job_id}].allocation", str(error)) from error
-            if use.cpus > MAX_COUNT or use.memory_mib > MAX_AMOUNT:
-                raise SnapshotError(f"jobs[{job_id}].allocation", "impossible size")
-            vector = [0] * len(self._layout.resources)
-            vector[CPUS] = use.cpus
-            vector[MEMORY_MIB] = use.memory_mib if self._layout.memory_consumable else 0
-            self._layout.gres(use.gres, vector)
-            parts.append(nodes)
-            vectors.append(vector)
-        if len(parts) == 1:
-            return parts[0], np.repeat(np.array(vectors, np.int64), len(parts[0]), axis=0)
-        if not parts:
-            return np.empty(0, np.int32), np.empty((0, len(self._layout.resources)), np.int64)
-        nodes = np.concatenate(parts)
-        order = np.argsort(nodes, kind="stable")
-        nodes = nodes[order]
-        if (nodes[1:] == nodes[:-1]).any():
-            raise SnapshotError(f"jobs[{job_id}].allocation", "holds a node twice")
-        use_rows = np.repeat(
-            np.array(vectors, dtype=np.int64), [len(part) for part in parts], axis=0
-        )
-        return nodes, use_rows[order]
 
     def refuse(
         self,
@@ -621,11 +541,6 @@ class Session:
         return imply(snapshot, self._wait_s), serials
 
 
-def _time(at_s: int) -> int:
-    """A time that users say, within bounds; one before all times is none."""
-    return min(max(at_s, 0), LATEST_S - 1)
-
-
 def _now_running(running: RunningTable, now_s: int) -> RunningTable:
     """With starts that are not in the future, and ends that are not before them."""
     start_s = np.minimum(running.start_s, now_s)
@@ -641,7 +556,7 @@ def _ended_table(messages: Sequence[pb.EndedJob], now_s: int) -> EndedTable:
         messages = messages[-MAX_ENDED:]
     rows = [
         (
-            _identifier(job.id),
+            check_id(job.id),
             printable(job.name),
             printable(job.user),
             job.start_s,
@@ -667,9 +582,3 @@ def _bounded(hello: pb.HelloRequest) -> pb.HelloRequest:
     del kept.features[:]
     kept.features.extend(printable(word) for word in hello.features[:MAX_FEATURES])
     return kept
-
-
-def _identifier(text: str) -> str:
-    if not text or len(text) > MAX_ID or not text.isprintable() or " " in text:
-        raise SnapshotError("jobs.id", f"'{text[:64]}' is no job id")
-    return text

@@ -8,18 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import RequestError, SnapshotError
+from bridge.model.job_columns import LATEST_S, MAX_COUNT
 from bridge.model.snapshot import Partition, Reservation
 from bridge.rpc.pb import scheduler_pb2 as pb
-from bridge.rpc.reported.decode_request import MAX_COUNT
 from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.units import UNLIMITED_S
 
 MAX_ITEMS = 10_000
 MAX_WORD = 1024
 """Longest name, as in Slurm."""
-
-LATEST_S = 1 << 40
-"""No instant lies beyond: some 35,000 years."""
 
 
 class _Named(Protocol):

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a column of a table of jobs holds, and where its values come from.
+
+`bridge.model.job` declares each column once, with a `Column`. Derived from that are the columns of
+the session, the plain fields of the wire in both directions, the checks of recordings, the rows of
+what-if and what stands in a column that a builder leaves out.
+"""
+
+import dataclasses
+import typing
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum, auto
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.model.resources import LoweredChunks
+from bridge.units import UNLIMITED_S
+
+MAX_COUNT: Final = 1 << 30
+"""Largest number of tasks, CPUs, nodes, devices or licences that is taken over from the wire."""
+
+LATEST_S: Final = 1 << 40
+"""No instant lies beyond: some 35,000 years."""
+
+
+class Source(Enum):
+    """Where the values of a column come from."""
+
+    MESSAGE = auto()
+    """A field of `Job` on the wire, brought within the bounds of its unit."""
+    REQUEST = auto()
+    """A field of `Request` on the wire, likewise."""
+    LOWERED = auto()
+    """Computed from the request: a field of `bridge.rpc.reported.decode_request.Lowered`."""
+    ALLOCATION = auto()
+    """What a running job holds: a field of `bridge.rpc.reported.decode_allocation.Allocated`."""
+    SERVICE = auto()
+    """Set by the service in its own copy of a snapshot; no controller reports it."""
+
+
+class Unit(Enum):
+    """What the values of a column count, or what they are."""
+
+    NUMBER = auto()
+    """Any number; unsigned on the wire."""
+    COUNT = auto()
+    SECONDS = auto()
+    INSTANT = auto()
+    """Unix seconds."""
+    DEADLINE = auto()
+    """Likewise; 0: none. One before all instants is the first instant."""
+    FLAG = auto()
+    CODE = auto()
+    """A member of an enumeration."""
+    VERSION = auto()
+    """64 bits that are compared for equality only."""
+    PARTITION = auto()
+    """Index into `Snapshot.partitions`; -1: none."""
+    RESERVATION = auto()
+    """Index into `Snapshot.reservations`; -1: none."""
+    TEXT = auto()
+    PARTITIONS = auto()
+    """Tuple of indexes into `Snapshot.partitions`."""
+    NODES = auto()
+    """Tuple of indexes into `Snapshot.nodes`."""
+    CHUNKS = auto()
+    """`LoweredChunks` or None."""
+    RESOURCES = auto()
+    """An amount of each resource: the column has shape (n, R)."""
+    LICENCES = auto()
+    """An amount of each licence: the column has shape (n, L)."""
+
+
+VECTORS: Final = frozenset({Unit.RESOURCES, Unit.LICENCES})
+
+ELEMENT: Final = MappingProxyType(
+    {
+        Unit.TEXT: str,
+        Unit.PARTITIONS: tuple[int, ...],
+        Unit.NODES: tuple[int, ...],
+        Unit.CHUNKS: LoweredChunks | None,
+    }
+)
+"""Unit of a column of objects to the type of its elements."""
+
+_NEUTRAL: Final = {
+    Unit.VERSION: 1, Unit.PARTITION: -1, Unit.RESERVATION: -1, Unit.TEXT: "", Unit.PARTITIONS: (),
+    Unit.NODES: (), Unit.CHUNKS: None,
+}  # fmt: skip
+_MOST: Final = {
+    Unit.NUMBER: (1 << 63) - 1, Unit.COUNT: MAX_COUNT, Unit.SECONDS: UNLIMITED_S,
+    Unit.INSTANT: LATEST_S - 1, Unit.DEADLINE: LATEST_S - 1, Unit.FLAG: 1,
+    Unit.VERSION: (1 << 64) - 1,
+}  # fmt: skip
+_OBJECT: Final[np.dtype[Any]] = np.dtype(object)
+_BELOW: Final = {Unit.CODE: -1, Unit.DEADLINE: 1}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column with a row for each job.
+
+    Attributes:
+        source: where its values come from.
+        unit: what they are.
+        field: of the message or request on the wire; empty: named as the column.
+        most: the largest number taken over from the wire, where the unit allows larger ones.
+        name, dtype: of the column, filled in by `columns`.
+    """
+
+    source: Source
+    unit: Unit
+    field: str = ""
+    most: int = (1 << 64) - 1
+    name: str = ""
+    dtype: np.dtype[Any] = _OBJECT
+
+    @property
+    def is_number(self) -> bool:
+        """Whether a row is one number."""
+        return self.dtype != object and self.unit not in VECTORS
+
+    @property
+    def most_taken(self) -> int:
+        """The number to which larger ones on the wire are lowered."""
+        return min(self.most, _MOST.get(self.unit, (1 << 63) - 1))
+
+    @property
+    def for_negative(self) -> int:
+        """What stands for a negative number on the wire."""
+        return _BELOW.get(self.unit, 0)
+
+    def left_out(self, n_rows: int) -> NDArray[Any]:
+        """The column where it is left out: of one value, read-only, shared by all tables."""
+        value = _NEUTRAL.get(self.unit, 0)
+        key = (value, self.dtype.char)
+        found = _SHARED.get(key)
+        if found is None or len(found) < n_rows:
+            found = np.empty(max(2 * n_rows, 64), self.dtype)
+            found.fill(value)
+            found.setflags(write=False)
+            _SHARED[key] = found
+        return found[:n_rows]
+
+
+_SHARED: dict[tuple[object, str], NDArray[Any]] = {}
+
+
+class _LeftOut:
+    def __repr__(self) -> str:
+        return "LEFT_OUT"
+
+
+LEFT_OUT: Final[Any] = _LeftOut()
+"""Default of a column: neutral throughout (0, False, no text, no nodes, no reservation), and
+read-only."""
+
+
+def columns(table: type) -> tuple[Column, ...]:
+    """The columns of a table with a row for each job, in order of declaration."""
+    hints = typing.get_type_hints(table, include_extras=True)
+    found = []
+    for each in dataclasses.fields(table):
+        for declared in getattr(hints[each.name], "__metadata__", ()):
+            dtype = dtype_of(typing.get_args(hints[each.name])[0])
+            if isinstance(declared, Column) and dtype is not None:
+                field = declared.field or each.name
+                found.append(
+                    dataclasses.replace(declared, name=each.name, field=field, dtype=dtype)
+                )
+    return tuple(found)
+
+
+def dtype_of(hint: Any) -> np.dtype[Any] | None:
+    """The kind of values of a column by its annotation; None: it is no column."""
+    origin: Any = typing.get_origin(hint)
+    if origin is np.ndarray:
+        kind = typing.get_args(typing.get_args(hint)[1])[0]
+    elif origin is NDArray:  # NumPy 2.5 and later: an alias of its own
+        kind = typing.get_args(hint)[0]
+    else:
+        return None
+    found: np.dtype[Any] = np.dtype(kind)
+    return found
+
+
+def fill_left_out(table: object, declared: Iterable[Column], n_rows: int) -> None:
+    """Fills the columns of a new table that were left out, with their neutral value."""
+    for column in declared:
+        if getattr(table, column.name) is LEFT_OUT:
+            object.__setattr__(table, column.name, column.left_out(n_rows))
+
+
+def objects(values: Iterable[object]) -> NDArray[np.object_]:
+    """A column of objects; tuples stay whole."""
+    members = list(values)
+    return np.fromiter(members, dtype=object, count=len(members))

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a running job holds, from the wire to the columns of `bridge.model.job.RunningTable`."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.errors import RequestError, SnapshotError
+from bridge.model.job_columns import LATEST_S, MAX_COUNT
+from bridge.model.node import CPUS, MEMORY_MIB
+from bridge.rpc.pb import scheduler_pb2 as pb
+from bridge.rpc.reported.decode_request import MAX_AMOUNT, TableColumns
+from bridge.rpc.reported.nodes import MAX_GRES_KINDS
+from bridge.units import UNLIMITED_S
+
+MAX_ID = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Allocated:
+    """The columns of `RunningTable` that follow from an allocation, named as there.
+
+    Attributes:
+        nodes: (n,) int32, ascending.
+        use: (n, R) int64: what is held on each.
+    """
+
+    start_s: int
+    end_s: int
+    partition: int
+    exclusive: bool
+    licences: tuple[int, ...]
+    nodes: NDArray[np.int32]
+    use: NDArray[np.int64]
+
+
+def check_id(job_id: str) -> str:
+    """Returns the id of a job.
+
+    Raises:
+        SnapshotError: it is none.
+    """
+    if not job_id or len(job_id) > MAX_ID or not job_id.isprintable() or " " in job_id:
+        raise SnapshotError("jobs.id", f"'{job_id[:64]}' is no job id")
+    return job_id
+
+
+def read_allocation(job: pb.Job, layout: TableColumns) -> Allocated:
+    """Reads what a job holds.
+
+    Raises:
+        SnapshotError: it contradicts itself.
+    """
+    allocation, job_id = job.allocation, job.id
+    if job.state not in (pb.JOB_STATE_RUNNING, pb.JOB_STATE_COMPLETING):
+        raise SnapshotError(f"jobs[{job_id}].state", "is unknown")
+    start_s, end_s = allocation.start_s, min(allocation.end_s, LATEST_S - 1)
+    if not (0 <= start_s < LATEST_S and end_s >= 0):
+        raise SnapshotError(f"jobs[{job_id}].allocation", "has an impossible time")
+    if job.state == pb.JOB_STATE_RUNNING:
+        end_s = min(end_s or start_s + UNLIMITED_S, start_s + 10 * UNLIMITED_S)
+    licences = [0] * len(layout.licences)
+    for use in allocation.licences:
+        if (at := layout.licences.get(use.name)) is not None:
+            licences[at] += min(use.count, MAX_COUNT)
+    nodes, used = _held(job_id, allocation, layout)
+    return Allocated(
+        start_s=start_s,
+        end_s=end_s,
+        partition=layout.partitions.get(allocation.partition, -1),
+        exclusive=allocation.exclusive,
+        licences=tuple(licences),
+        nodes=nodes,
+        use=used,
+    )
+
+
+def _held(
+    job_id: str, allocation: pb.Allocation, layout: TableColumns
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Nodes of an allocation, ascending, and what is held on each."""
+    parts: list[NDArray[np.int32]] = []
+    vectors: list[list[int]] = []
+    most = max(len(use.gres) for use in allocation.uses) if allocation.uses else 0
+    if len(allocation.uses) > max(len(layout.nodes), 1) or most > MAX_GRES_KINDS:
+        raise SnapshotError(f"jobs[{job_id}].allocation", "holds more kinds than there are")
+    for use in allocation.uses:
+        try:
+            nodes = layout.nodes.parse(use.nodes)
+        except RequestError as error:
+            raise SnapshotError(f"jobs[{job_id}].allocation", str(error)) from error
+        if use.cpus > MAX_COUNT or use.memory_mib > MAX_AMOUNT:
+            raise SnapshotError(f"jobs[{job_id}].allocation", "impossible size")
+        vector = [0] * len(layout.resources)
+        vector[CPUS] = use.cpus
+        vector[MEMORY_MIB] = use.memory_mib if layout.memory_consumable else 0
+        layout.gres(use.gres, vector)
+        parts.append(nodes)
+        vectors.append(vector)
+    if len(parts) == 1:
+        return parts[0], np.repeat(np.array(vectors, np.int64), len(parts[0]), axis=0)
+    if not parts:
+        return np.empty(0, np.int32), np.empty((0, len(layout.resources)), np.int64)
+    nodes = np.concatenate(parts)
+    order = np.argsort(nodes, kind="stable")
+    nodes = nodes[order]
+    if (nodes[1:] == nodes[:-1]).any():
+        raise SnapshotError(f"jobs[{job_id}].allocation", "holds a node twice")
+    use_rows = np.repeat(np.array(vectors, dtype=np.int64), [len(part) for part in parts], axis=0)
+    return nodes, use_rows[order]
