@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can break. "Cannot run" is no error but a value: `bridge.model.reasons.Reason`.
+"""All exceptions. A job that cannot run is not an error; see `bridge.model.reasons.Reason`.
 
     BridgeError
-    ├ ConfigError(key)           a configuration file, option or policy says something impossible
-    ├ TraceError(path, line)     a workload trace is not what it claims to be
-    ├ RecordingError(path, field)  a recorded cycle is not what it claims to be
-    ├ RequestError(text, position)   a user's option cannot be understood
-    ├ SnapshotError(field)       the controller said something impossible: ask for a full snapshot
-    ├ PolicyError(policy)        the cycle falls back to conservative backfill and says so
+    ├ ConfigError(key)           a configuration file, option or policy has an invalid value
+    ├ TraceError(path, line)     a workload trace is malformed
+    ├ RecordingError(path, field)  a recorded cycle is malformed
+    ├ RequestError(text, position)   a user's option cannot be parsed
+    ├ SnapshotError(field)       the controller's report is inconsistent: ask for a full one
+    ├ PolicyError(policy)        the cycle falls back to conservative backfill and reports it
     │  └ InvalidPlan(violations)
     └ ControllerError
-       ├ Unreachable             nobody answers at the address
-       ├ StaleSnapshot           computed from a generation or epoch that is gone
-       └ UnsupportedVersion      the peer speaks another wire
+       ├ Unreachable             no answer from the address
+       ├ StaleSnapshot           belongs to an older generation or epoch
+       └ UnsupportedVersion      the peer uses another version of the wire
 
-Every message says what is wrong, where, and how to mend it, in one line.
+Every message says in one line what is wrong, where, and how to correct it.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ class BridgeError(Exception):
 
 
 class ConfigError(BridgeError):
-    """A configuration value is unknown, of the wrong type, or impossible."""
+    """A configuration value is unknown, of the wrong type, or out of range."""
 
     def __init__(self, key: str, problem: str, *, file: str | None = None) -> None:
         self.key, self.problem, self.file = key, problem, file
@@ -49,7 +49,7 @@ class RecordingError(BridgeError):
 
 
 class RequestError(BridgeError):
-    """A job's request cannot be understood; `position` is the offending character (0-based)."""
+    """A job's request cannot be parsed; `position` is the offending character (0-based)."""
 
     def __init__(self, text: str, position: int, problem: str) -> None:
         self.text, self.position, self.problem = text, position, problem
@@ -91,11 +91,11 @@ class InvalidPlan(PolicyError):
 
 
 class ControllerError(BridgeError):
-    """The other side of the wire is missing, old or confused."""
+    """The other side of the wire is missing, outdated or inconsistent."""
 
 
 class Unreachable(ControllerError):
-    """Nobody answers at the address."""
+    """No answer from the address."""
 
 
 class StaleSnapshot(ControllerError):
@@ -103,4 +103,4 @@ class StaleSnapshot(ControllerError):
 
 
 class UnsupportedVersion(ControllerError):
-    """The peer speaks a version of the wire that this one does not."""
+    """The peer uses a version of the wire that this side does not support."""

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that people name: plain ones of a bounded size.
+"""Reads files that users name: regular files of bounded size only.
 
-/dev/zero never ends, a pipe may never begin, and a directory is no text. Each is an OSError whose
-words say so, as those of a missing file do.
+Devices, pipes and directories raise an OSError with a clear message, as a missing file does.
 """
 
 import errno
@@ -13,7 +12,7 @@ from typing import Final
 
 MIB: Final = 1 << 20
 TEXT_MOST: Final = MIB
-"""Bytes of a configuration, a policy, a certificate: what people write by hand."""
+"""Largest size of files written by hand: configurations, policies, certificates. Bytes."""
 
 _PIECE: Final = 1 << 24
 

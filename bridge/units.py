@@ -9,33 +9,33 @@ from math import isfinite
 from typing import Final
 
 NEVER: Final = 2**63 - 1
-"""A start that no future brings: the job cannot run even on the emptied system."""
+"""Start of a job that cannot run, even on an empty system."""
 
 UNPLANNED: Final = -1
-"""No start was looked for: the job is held, or beyond the reservation depth."""
+"""Start of a job that was not planned: it is held, or beyond the reservation depth."""
 
 DAY_S: Final = 86_400
 BOUND_S: Final = 10
 """Jobs shorter than this count as this long in the bounded slowdown."""
 
 UNLIMITED_S: Final = 365 * DAY_S
-"""What a job without a time limit is planned with. A year keeps every planned instant sane."""
+"""Time limit with which unlimited jobs are planned; a year, so that sums do not overflow."""
 
 
 STEPS_PER_MS: Final = 1_000_000
-"""Steps of a kernel that count as a millisecond of work, on any machine: a budget of work is the
-same everywhere, and takes about as long where the documents' figures were measured."""
+"""Kernel steps that count as a millisecond of work. Budgets are counted in steps, so that results
+do not depend on the machine; on that of the documents' figures a step takes about a nanosecond."""
 
 _CYCLE_YEARS: Final = 400
 _CYCLE_S: Final = 146_097 * DAY_S
-"""After 400 years the calendar repeats itself, days of the week included."""
+"""The Gregorian calendar repeats after 400 years, days of the week included."""
 
 _CALENDAR_S: Final = (DAY_S, 253_402_128_000)
 """Between these `datetime` knows every instant in every timezone: 1970-01-02, 9999-12-30."""
 
 
 def _in_calendar(at_s: int) -> tuple[int, int]:
-    """An instant that `datetime` knows, and how many years later the given one is."""
+    """Returns an instant in the range of `datetime`, and the years by which the given is later."""
     at_s = int(at_s)
     if _CALENDAR_S[0] <= at_s < _CALENDAR_S[1]:
         return at_s, 0
@@ -44,9 +44,9 @@ def _in_calendar(at_s: int) -> tuple[int, int]:
 
 
 def local_time(at_s: int, zone: tzinfo | None = None) -> datetime:
-    """The wall clock at an instant, in this machine's timezone or in a given one.
+    """Returns the wall clock at an instant, in this machine's timezone or in a given one.
 
-    Of an instant beyond the years that `datetime` knows, everything is right but the year.
+    Outside the range of `datetime` the year is wrong; all else is right.
     """
     return datetime.fromtimestamp(_in_calendar(at_s)[0], zone)
 
@@ -54,12 +54,12 @@ def local_time(at_s: int, zone: tzinfo | None = None) -> datetime:
 def format_instant(at_s: int, form: str = "%Y-%m-%dT%H:%M:%S") -> str:
     """Writes an instant in local time, as Slurm's commands do: `2026-11-21T09:30:00`.
 
-    Every number has a text, whatever its year: times come from users and from other programs.
-    `NEVER` is the word `never`. Nothing else in the package formats instants.
+    Any integer is accepted, as times come from users and other programs. `NEVER` is written
+    `never`. All instants in the package are formatted by this function.
 
     Args:
         at_s: any integer.
-        form: as `strftime` has it.
+        form: a format of `strftime`.
     """
     if at_s == NEVER:
         return "never"
@@ -76,9 +76,9 @@ def format_clock(at_s: int, now_s: int) -> str:
 
 
 def format_duration(duration_s: float) -> str:
-    """Writes a duration as people read it: `45 s`, `12 min`, `3 h 20 min`, `2 d 4 h`.
+    """Writes a duration for people: `45 s`, `12 min`, `3 h 20 min`, `2 d 4 h`.
 
-    What is no finite number is `unknown`.
+    Infinite values and NaN are written `unknown`.
     """
     if not isfinite(duration_s):
         return "unknown"

@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds what makes cycles fail: halves what is suspected, again and again, within a budget.
+"""Finds what makes cycles fail, by bisection within a budget.
 
 Words
-    to fail     a cycle raises, or its plan is illegal.
-    culprit     a suspect (`bridge.safe_cycle.exclusion`) with which alone, of its kind, a cycle
-    fails. open        suspects of a group that fails, among which the culprits were not found in
-    time.
+    fail        the cycle raises an exception, or its plan is illegal.
+    suspect     a row of a snapshot (`bridge.safe_cycle.exclusion`).
+    culprit     a suspect with which a cycle fails although no other suspect of its kind is there.
+    open        suspects of a group that fails, whose culprits were not found in time.
 
 Rules
-    1. A group that passes has no culprit; one that fails is halved until its culprits are known.
-       One culprit among n costs about as much as one cycle, however large n is.
-    2. First it is asked of what kind the culprits are. Where it fails without any waiting job, or
-       with each of a few that have nothing to do with each other (so it is asked again of several
-       culprits that were found), jobs that ended are left out,
-       then running jobs, reservations or nodes closed. If it fails without waiting jobs all the
-       same, the policy is at fault and nobody else (`Search.general`).
-    3. Waiting jobs that the judge named are asked first, then those that were left open the last
-       time, then the others, by user: what one user has sent is told from all other users' at once.
-    4. Where a group fails and none of its parts does, nobody is a culprit alone; then the first
-       job with which those before it fail is taken for one, and so on for at most so many
-       (`most_together`). If there were more, the policy is at fault.
+    1. A group that passes has no culprit. One that fails is halved until its culprits are known.
+       All test cycles for one culprit among n take about as long as one full cycle.
+    2. The kind of the culprits is determined first. If the cycle fails without any waiting job, or
+       with each of a few unrelated ones alone, ended jobs are left out, and then running jobs,
+       reservations or nodes are closed. (This is repeated when several waiting jobs were found.)
+       If it still fails without waiting jobs, the policy itself is at fault
+       (`CulpritSearch.general`).
+    3. Waiting jobs that the check named are tested first, then those left open by the last search,
+       then the others, sorted by user, so that all jobs of one user can be excluded together.
+    4. If a group fails but none of its parts does, no job is a culprit by itself. Then the first
+       job with which those before it fail is taken as one, at most `most_together` times. If that
+       is not enough, the policy is at fault.
 """
 
 import contextlib
@@ -31,10 +31,10 @@ from bridge.model.snapshot import Snapshot
 from bridge.safe_cycle.exclusion import RowKind, count, without
 
 MOST_CYCLES = 300
-"""That one search makes."""
+"""Test cycles of one search at most."""
 
 Run = Callable[[Snapshot], Any]
-"""Plans a world; raises if that fails."""
+"""Plans a snapshot; raises if that fails."""
 
 
 class Spent(Exception):
@@ -46,14 +46,14 @@ class CulpritSearch:
     """One search.
 
     Attributes:
-        run: plans a world.
+        run: plans a snapshot.
         over: tells whether the time is up.
-        most_together: so many jobs may be at fault though none of them is alone.
+        most_together: limit on the culprits of rule 4.
         culprits: found so far, rows by kind.
-        open: groups of waiting jobs that could not be looked at in time, to be asked in this order.
-        general: it fails whatever is left out.
-        cycles: made so far.
-        problems: culprit to what went wrong with it.
+        open: groups of waiting jobs that could not be tested in time, in the order of testing.
+        general: the cycle fails whatever is left out.
+        cycles: run so far.
+        problems: culprit to the error that it causes.
     """
 
     run: Run
@@ -69,11 +69,11 @@ class CulpritSearch:
     _problem: str = ""
 
     def look(self, snapshot: Snapshot, first: Sequence[Sequence[int]]) -> None:
-        """Looks for culprits.
+        """Searches for culprits.
 
         Args:
-            snapshot: the world; it fails.
-            first: groups of waiting jobs to be asked first.
+            snapshot: one that fails.
+            first: groups of waiting jobs to be tested first.
         """
         everyone = set(range(len(snapshot.jobs)))
         try:
@@ -92,7 +92,7 @@ class CulpritSearch:
         with contextlib.suppress(Spent):
             self._groups(snapshot, asked)
             found = self.culprits[RowKind.PENDING]
-            if len(found) > 1 and not self.general:  # have they somebody else in common?
+            if len(found) > 1 and not self.general:  # is something else the common cause?
                 rows, kept = sorted(found), set(found)
                 found.clear()
                 if not self._of_kinds(snapshot, {rows[0], rows[len(rows) // 2], rows[-1]}):
@@ -122,7 +122,7 @@ class CulpritSearch:
         self.general = not self._of_kinds(snapshot, kept) and not kept
 
     def _of_kinds(self, snapshot: Snapshot, kept: set[int]) -> bool:
-        """Whether some waiting jobs fail because of something else, which is found then."""
+        """Finds a culprit of another kind because of which the kept waiting jobs fail."""
         pending = set(range(len(snapshot.jobs))) - kept
         for kind in (RowKind.ENDED, RowKind.RUNNING, RowKind.RESERVATION, RowKind.NODE):
             size = count(snapshot, kind)
@@ -159,7 +159,7 @@ class CulpritSearch:
         self.general = True
 
     def _halve(self, group: list[int], fails: Callable[[list[int]], bool], kind: RowKind) -> None:
-        """Rule 1; depth first, so that a culprit is found early."""
+        """Rule 1, depth first, so that the first culprit is found early."""
         waiting = [group] if group else []
         while waiting:
             rows = waiting.pop()
@@ -178,7 +178,7 @@ class CulpritSearch:
             waiting += [rows[half:], rows[:half]]
 
     def _fails(self, snapshot: Snapshot, kept: set[int]) -> bool:
-        """Whether it fails with these waiting jobs only, but for the culprits of other kinds."""
+        """Tells whether a cycle fails with these waiting jobs only, known culprits left out."""
         pending = set(range(len(snapshot.jobs))) - kept
         return self._fails_without(
             snapshot, {RowKind.PENDING: pending | self.culprits[RowKind.PENDING]}
@@ -198,7 +198,7 @@ class CulpritSearch:
 
 
 def _spread(snapshot: Snapshot) -> set[int]:
-    """A few waiting jobs, of different users if there are any."""
+    """Returns up to three waiting jobs, of different users if possible."""
     users = snapshot.jobs.user
     order = sorted(range(len(users)), key=lambda row: (str(users[row]), row))
     return {order[0], order[len(order) // 2], order[-1]} if order else set()

@@ -1,28 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drives the cycle safely: whatever a policy does, every snapshot gets a legal plan.
+"""Runs the cycle safely: every snapshot gets a legal plan, whatever a policy does.
 
-Every cycle has a source of chance of its own, drawn from the seed and the snapshot's generation: so
-a cycle that was recorded gives its plan again, without the cycles before it.
+Every cycle has its own random number generator, seeded by the seed and the snapshot's generation.
+So a recorded cycle can be repeated without the cycles before it.
 
 Rules
-    1. A cycle that fails is looked into (`bridge.safe_cycle.culprit_search`): the jobs that make it
-       fail are set aside, each with a reason, and the same policy plans the rest. Likewise running
-       jobs, reservations and nodes that make it fail: what they hold is closed to everybody.
-    2. What is set aside is tried again when it has changed, its partition, the site's rules or the
-       policy has, and after `RETRY_S`.
-    3. If that does not help, because the policy fails whoever waits, or with most of those who do,
-       or because not all was found in the time there is, the conservative plan serves for this
-       cycle. It has the same protection. If even that fails, the plan is empty: every job waits,
-       with a reason. There is always a plan.
-    4. A search that brought nothing is not repeated in every cycle, but after 2, 4, ... at most
-       `MOST_SKIPPED` failures. One that ran out of time goes on in the next cycle.
-    5. The state changes only with a plan of the policy that serves. What predictors learn of jobs
-       that ended is no part of any plan and told once: if the policy has no plan, what its predict
-       stage alone makes of the snapshot is kept. So it is neither lost nor learnt twice.
-    6. A policy that had to be interrupted (`bridge.safe_cycle.watchdog`) rests for as many cycles,
-       too.
-    7. A state with which the policy fails and without which it does not is given up, first what was
-       announced, then what was learnt.
+    1. If a cycle fails, the jobs that make it fail are searched for
+       (`bridge.safe_cycle.culprit_search`) and set aside, each with a reason, and the same policy
+       plans the rest. Running jobs, reservations and nodes that make it fail are set aside, too:
+       what they hold is closed to all jobs.
+    2. What was set aside is tried again when it, its partition, the site's rules or the policy
+       change, and after `RETRY_S`.
+    3. A conservative plan is used for this cycle if the policy fails without any culprit, if most
+       waiting jobs are culprits, or if the search did not finish in time. That plan is made under
+       the same rules. If it fails, too, the plan is empty: every job waits, with a reason.
+    4. After a search without result, the next one waits for 2, 4, ... at most `MOST_SKIPPED`
+       failures. A search that ran out of time continues in the next cycle.
+    5. The state changes only if a plan of the policy is used. Ended jobs are reported once; so if
+       the policy has no plan, its predict stage is run alone and what it learns is kept.
+    6. A policy that was interrupted (`bridge.safe_cycle.watchdog`) is not run for as many cycles as
+       in rule 4.
+    7. If the policy fails with its state but not without, the state is discarded: promises first,
+       then what was learnt.
 """
 
 import dataclasses
@@ -49,11 +48,11 @@ from bridge.safe_cycle.watchdog import Overtime
 _log = logging.getLogger(__name__)
 
 PATIENCE_S = 2.0
-"""Time that looking for culprits may take in one cycle, by the clock that is handed in."""
+"""Time limit of the search for culprits in one cycle, by the clock passed to the decider."""
 RETRY_S = 3600
 MOST_SKIPPED = 64
 _SHARE = 4
-"""If more than one job in so many is at fault, though none of them is alone, the policy is."""
+"""Culprits in combination (`CulpritSearch.most_together`): at most one waiting job in so many."""
 _CLOSED = (RowKind.RUNNING, RowKind.RESERVATION, RowKind.NODE)
 _MOST_TEXT = 160
 _WORDS = {
@@ -66,35 +65,35 @@ _WORDS = {
 
 
 class _TookTooLong(PolicyError):
-    """A policy that was interrupted."""
+    """The policy was interrupted."""
 
 
 class _Late:
-    """A solver that has no time: culprits are looked for without it."""
+    """A solver without any time left; used while culprits are searched for."""
 
     def warm_up(self) -> None:
-        """Needs none."""
+        """Does nothing."""
 
     def begin(self) -> None:
-        """Nothing begins."""
+        """Does nothing."""
 
     def elapsed_s(self) -> float:
-        """No time passes."""
+        """Returns 0."""
         return 0.0
 
     def alarm(self, left_s: float) -> None:
-        """Has no clock."""
+        """Returns None: there is no clock."""
         del left_s
 
     def solve(self, request: SolverRequest) -> Answer:
-        """Has no answer."""
+        """Returns no solution."""
         del request
         return Answer(None, problem=LATE)
 
 
 @dataclass(frozen=True)
 class _Entry:
-    """What is set aside: what it was like, since when, and what users are told."""
+    """What is set aside: its `mark_of` then, since when, and the reason for users."""
 
     mark: str
     since_s: int
@@ -103,13 +102,13 @@ class _Entry:
 
 @dataclass
 class _Aside:
-    """Whom the cycles of one policy go without.
+    """What is set aside in the cycles of one policy.
 
     Attributes:
         known: what is set aside, by kind and name.
-        open: groups of jobs, by id, among which culprits are still looked for.
-        skip, skipped: failures until the next search, and how many that were the last time.
-        rests: why the policy is not even tried until then; None: it is.
+        open: groups of job ids that still have to be searched for culprits.
+        skip, skipped: failures until the next search; their number after the last search.
+        rests: why the policy is not run until then; None: it is run.
     """
 
     known: dict[tuple[RowKind, str], _Entry] = field(default_factory=dict)
@@ -119,7 +118,7 @@ class _Aside:
     rests: PolicyError | None = None
 
     def rows(self, snapshot: Snapshot) -> dict[RowKind, dict[int, str]]:
-        """Rows of a snapshot that are set aside, and why; forgets who left or has changed."""
+        """Returns the rows that are set aside, and why; drops those that are gone or changed."""
         found: dict[RowKind, dict[int, str]] = {}
         if not self.known:
             return found
@@ -137,7 +136,7 @@ class _Aside:
         return found
 
     def is_skipped(self, problem: PolicyError) -> bool:
-        """Whether nobody is looked for this time; of whom planning takes too long is not known."""
+        """Tells whether to do without a search: always after an interrupt, which has no culprit."""
         if self.skip > 0:
             self.skip -= 1
             return True
@@ -164,7 +163,7 @@ def _names(snapshot: Snapshot, kind: RowKind) -> Iterable[str]:
 
 @dataclass(frozen=True)
 class _Tried:
-    """What came of a policy: its result, or why there is none, and the world it was tried with."""
+    """The result of a policy, or why there is none, and the snapshot it was run on."""
 
     result: CycleResult | None
     problem: PolicyError | None
@@ -172,16 +171,16 @@ class _Tried:
 
 
 class Decider:
-    """A policy and the site's rules, with what is carried from cycle to cycle.
+    """Runs a policy under the site's rules, and carries its state from cycle to cycle.
 
     Attributes:
-        policy: in force; `exchange` puts another one in force.
-        site: what every plan is held to; may be exchanged between cycles.
-        state: as the last plan of the policy that served left it.
+        policy: in force; `exchange` replaces it.
+        site: rules of every plan; may be replaced between cycles.
+        state: from the last cycle in which a plan of the policy was used.
         environment: solver and oracle.
         telemetry: of the last cycle.
-        seed: of all chance.
-        failures: cycles that the policy had no plan for.
+        seed: of all random numbers.
+        failures: number of cycles for which the policy had no plan.
     """
 
     def __init__(
@@ -195,16 +194,16 @@ class Decider:
         clock: Callable[[], float] | None = None,
         guard: AbstractContextManager[object] | None = None,
     ) -> None:
-        """Begins.
+        """Creates a decider.
 
         Args:
             policy: to be in force.
             state: of that policy.
-            seed: of all chance.
-            site: what every plan is held to.
+            seed: of all random numbers.
+            site: rules of every plan.
             environment: solver and oracle.
-            clock: by which searches end after `PATIENCE_S`; None: after so many cycles alone.
-            guard: interrupts a cycle that does not end; None: nothing does.
+            clock: s, limits searches to `PATIENCE_S`; None: only the number of cycles is limited.
+            guard: interrupts a cycle that does not end; None: none is interrupted.
         """
         self.policy = policy
         self.state = state or State()
@@ -220,7 +219,7 @@ class Decider:
 
     @property
     def site(self) -> Site:
-        """What every plan is held to."""
+        """The rules of every plan."""
         return self._site
 
     @site.setter
@@ -230,14 +229,14 @@ class Decider:
         self._site = site
 
     def exchange(self, policy: Policy) -> None:
-        """Puts another policy in force; what another plan stage has announced binds it not."""
+        """Puts another policy in force; the promises of another plan stage are dropped."""
         if type(policy.plan) is not type(self.policy.plan):
             self.state = State(learnt=self.state.learnt)
         self.policy = policy
         self._aside = _Aside()
 
     def decide(self, snapshot: Snapshot) -> Plan:
-        """Plans one snapshot, whatever it holds; notes say what went otherwise than asked."""
+        """Plans one snapshot; the plan's notes report deviations from the policy."""
         began_s = self._clock()
 
         def over() -> bool:
@@ -264,10 +263,10 @@ class Decider:
         return dataclasses.replace(plan, notes=(*plan.notes, note))
 
     def _careful(self, snapshot: Snapshot, policy: Policy, over: Callable[[], bool]) -> _Tried:
-        """Plans with a policy, without those who make it fail."""
+        """Plans with a policy, without what makes it fail."""
         try:
             return self._tried(snapshot, policy, over)
-        except Exception as error:  # whatever a snapshot holds, somebody else may have a plan
+        except Exception as error:  # the conservative policy may still have a plan
             _log.exception("policy %s: culprits cannot be looked for", policy.name)
             return _Tried(None, _as_policy_error(policy, error), snapshot)
 
@@ -319,7 +318,7 @@ class Decider:
         if isinstance(again, PolicyError) and self.environment.solver is not None:
             again = self._problem(policy, rest, state, solver=False)
         if not net and isinstance(again, CycleResult) and _closes_all(search, again.plan):
-            again = problem  # closing everything makes any policy look well
+            again = problem  # with everything closed, any policy passes
             aside.known = {key: each for key, each in aside.known.items() if key[0] not in _CLOSED}
         if isinstance(again, PolicyError):
             if not search.open:
@@ -330,7 +329,7 @@ class Decider:
     def _problem(
         self, policy: Policy, world: Snapshot, state: State, *, solver: bool = True
     ) -> CycleResult | PolicyError:
-        """What a policy makes of a world, or what is wrong with that."""
+        """Runs a policy; returns its result or its error."""
         try:
             return self._run(policy, world, state, solver=solver)
         except PolicyError as error:
@@ -405,7 +404,7 @@ class Decider:
 
 
 def _closes_all(search: CulpritSearch, plan: Plan) -> bool:
-    """Whether nodes were closed to have this plan, and it has a start for nobody."""
+    """Tells whether nodes were closed for this plan and it starts and plans nothing."""
     closed = any(search.culprits[kind] for kind in _CLOSED)
     return closed and not len(plan.starts_now) and not len(plan.planned)
 
@@ -420,7 +419,7 @@ def _one_line(text: str) -> str:
 
 
 def _named(world: Snapshot, problem: PolicyError) -> list[int]:
-    """Rows of the jobs that the judge names."""
+    """Returns the rows of the jobs that the check names."""
     if not isinstance(problem, InvalidPlan):
         return []
     return _rows_of(world, {str(getattr(each, "job_id", "")) for each in problem.violations})
@@ -435,7 +434,7 @@ def _rows_of(world: Snapshot, ids: set[str]) -> list[int]:
 def _completed(
     snapshot: Snapshot, result: CycleResult, left: Mapping[RowKind, Mapping[int, str]]
 ) -> CycleResult:
-    """A result for the world without some, as one for the world."""
+    """Extends a result to the rows that were left out."""
     if not any(left.values()):
         return result
     reasons = {

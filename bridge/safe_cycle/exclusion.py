@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Worlds without what may make a plan fail: one row of a snapshot is a suspect.
+"""Snapshots without some of their rows (suspects that may make planning fail).
 
-| suspect | a world without it |
+| suspect | a snapshot without it |
 |---|---|
-| a waiting job | does not know it; the plan gets a row without a start for it (`whole`) |
-| a job that ended | does not know it: nothing is learnt of it |
-| a running job | has its nodes closed; it counts for limits, with an end far away |
-| a reservation | has its nodes closed and its licences taken |
-| a node | has it closed |
+| waiting job | has no such row; `whole` adds a row without a start to the plan |
+| ended job | has no such row: nothing is learnt from it |
+| running job | has its nodes closed; the job counts for limits and ends in the far future |
+| reservation | has its nodes closed and its licences taken |
+| node | has it closed |
 
-So nothing is ever planned on what somebody holds, and a plan for the reduced world is one for the
-real world, too.
+Nothing is planned on what an excluded row holds, so a plan for the reduced snapshot is valid for
+the full one.
 """
 
 from collections.abc import Iterable, Mapping
@@ -30,7 +30,7 @@ FAR_S = 365 * DAY_S
 
 
 class RowKind(IntEnum):
-    """What a suspect is a row of."""
+    """The table that a suspect is a row of."""
 
     PENDING = 0
     ENDED = 1
@@ -45,18 +45,18 @@ Rows = Mapping[RowKind, Iterable[int]]
 _OF_NO_REQUEST = frozenset(
     {"priority", "hold", "hold_text", "array_tasks", "array_startable", "eligible_s"}
 )
-"""Columns of a job that change while it waits, though nobody changed the job."""
+"""Columns that change while a job waits without a change of its request."""
 _CLOSED = "closed: planning failed with it"
 
 
 def count(snapshot: Snapshot, kind: RowKind) -> int:
-    """How many rows of a kind there are."""
+    """Returns the number of rows of a kind."""
     tables = snapshot.jobs, snapshot.ended, snapshot.running, snapshot.reservations, snapshot.nodes
     return len(tables[kind])
 
 
 def name_of(snapshot: Snapshot, kind: RowKind, row: int) -> str:
-    """What a suspect is called."""
+    """Returns the name or job id of a suspect."""
     if kind is RowKind.NODE:
         return snapshot.nodes.names[row]
     if kind is RowKind.RESERVATION:
@@ -66,7 +66,7 @@ def name_of(snapshot: Snapshot, kind: RowKind, row: int) -> str:
 
 
 def mark_of(snapshot: Snapshot, kind: RowKind, row: int) -> str:
-    """What a suspect is like: another text means that it, or its partition, has changed."""
+    """Returns a text that changes when a suspect or its partition changes."""
     if kind is RowKind.NODE:
         nodes = snapshot.nodes
         return repr((nodes.capacity[row].tolist(), sorted(nodes.features[row])))
@@ -102,7 +102,7 @@ def _plain(value: Any) -> Any:
 
 
 def without(snapshot: Snapshot, suspects: Rows) -> Snapshot:
-    """The world without some of its rows."""
+    """Returns the snapshot without some of its rows."""
     if not suspects:
         return snapshot
     rows = {kind: np.array(sorted(suspects.get(kind, ())), dtype=np.intp) for kind in RowKind}
@@ -149,7 +149,7 @@ def _left(table: Any, rows: NDArray[np.intp]) -> Any:
 
 
 def _quiet_running(snapshot: Snapshot, rows: NDArray[np.intp], closed: NDArray[np.bool_]) -> Any:
-    """Running jobs of which little is said; their nodes are closed."""
+    """Returns running jobs with harmless values in some rows, and closes their nodes."""
     running, now_s = snapshot.running, snapshot.now_s
     owner = np.repeat(np.arange(len(running)), np.diff(running.indptr))
     own = np.isin(owner, rows)
@@ -168,12 +168,12 @@ def _quiet_running(snapshot: Snapshot, rows: NDArray[np.intp], closed: NDArray[n
 
 
 def whole(snapshot: Snapshot, plan: Plan, reasons: Mapping[int, Reason]) -> Plan:
-    """A plan for a world without some waiting jobs, as one for the world.
+    """Extends a plan to waiting jobs that were left out.
 
     Args:
-        snapshot: the world.
+        snapshot: the full snapshot.
         plan: made without these jobs.
-        reasons: rows of `snapshot.jobs` that it does not know, and why they do not start.
+        reasons: rows of `snapshot.jobs` that were left out, and why they do not start.
     """
     if not reasons:
         return plan
@@ -198,7 +198,7 @@ def whole(snapshot: Snapshot, plan: Plan, reasons: Mapping[int, Reason]) -> Plan
 
 
 def nothing(snapshot: Snapshot, policy: str, reason: Reason) -> Plan:
-    """The plan that starts nobody."""
+    """Returns a plan without any start."""
     empty = np.zeros(0, dtype=np.int64)
     ints = empty.astype(np.int32)
     nobody = np.arange(len(snapshot.jobs))

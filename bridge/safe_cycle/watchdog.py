@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Interrupts a stage that never returns: an exception is raised in its thread.
+"""Interrupts a stage that does not return, by raising an exception in its thread.
 
     dog = Watchdog(60.0)
     with dog:  # raises Overtime here after a minute
         plan = policy.plan.plan(...)
 
-Python code is interrupted between two instructions; a call into C that does not return is not.
+Python code is interrupted between two instructions. A call into C is not interrupted.
 """
 
 import ctypes
@@ -16,17 +16,17 @@ from typing import Self
 
 
 class Overtime(Exception):
-    """The code under a watchdog took longer than it may."""
+    """The guarded code exceeded its time limit."""
 
 
 class Watchdog:
     """Guards one thread at a time; used as a context manager.
 
-    A thread of its own sleeps until the code that is guarded by then is due: short cycles one
-    after the other share it.
+    A separate thread sleeps until the limit of the code guarded last; successive short cycles
+    share it.
 
     Attributes:
-        limit_s: after this long the guarded code is interrupted.
+        limit_s: time after which the guarded code is interrupted, s.
     """
 
     def __init__(self, limit_s: float) -> None:
@@ -46,7 +46,7 @@ class Watchdog:
             except RuntimeError:  # no more threads: the next guard tries again
                 self._looking = False
                 raise
-        # Only now: a thread that is struck while it starts another one breaks its tables.
+        # Only now: an exception raised while `Thread.start` runs would corrupt its state.
         with self._lock:
             if not self._looking:  # it was due before it began
                 raise Overtime
@@ -62,15 +62,15 @@ class Watchdog:
         try:
             with self._lock:
                 self._watched = None
-            # One that was sent and has not struck yet strikes here, and nobody else. (To take it
-            # back would leave the interpreter looking for it for ever.)
+            # An exception that was set but not yet raised is raised here, and nowhere else.
+            # (Withdrawing it would leave the interpreter checking for it for ever.)
             for _ in range(100):
                 pass
         except Overtime:
             self._watched = None
 
     def interrupt(self, thread: int) -> None:
-        """Interrupts a thread, if it is guarded still."""
+        """Interrupts a thread if it is still guarded."""
         with self._lock:
             self._strike(thread)
 
@@ -80,7 +80,7 @@ class Watchdog:
             _raise_in(thread, Overtime)
 
     def _look(self) -> None:
-        """Strikes when it is time, and ends then."""
+        """Interrupts the guarded thread at its limit, and ends."""
         while True:
             with self._lock:
                 left_s = self._due_s - monotonic()
