@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One file per algorithm, one folder per stage; `bridge.registry` gives them their names."""
+"""The algorithms: one folder per stage, one file per algorithm; `bridge.registry` names them."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The service, put together: sockets and gates outside, cycles inside, memory and metrics beside.
+"""Assembles the service: sockets and gates, cycles, store and metrics.
 
 | socket | who | what |
 |---|---|---|
@@ -69,17 +69,17 @@ from bridge.state.store import Store
 _log = logging.getLogger(__name__)
 
 OVERTIME_S = 60.0
-"""A policy that plans for longer is interrupted: the controller has fallen back long since."""
+"""A policy that plans for longer is interrupted, s; the controller has fallen back by then."""
 
 GRACE_S = 5.0
 
 READY_S = 60.0
-"""How long the operators' process may take to start before the service says that it is ready."""
+"""Time that readiness is delayed at most until the operators' process has started, s."""
 
 _MOST_CONTROLLERS = 128
 """Connections to each of the controller's gates; far below the descriptors `select` can take."""
 _KEPT_DESCRIPTORS = 40
-"""For memory, solver, log, the private channel and what else the service opens."""
+"""Descriptors reserved for the store, the solver, the log, the private channel etc."""
 
 
 def version() -> str:
@@ -291,7 +291,7 @@ class Service:
         return Session(config.controller.retry_s, switches.above, switches_wait_s=known.wait_s)
 
     def _recorded(self, min_queue: int, wait_s: float) -> tuple[bytes, int] | None:
-        """The next cycle with such a queue, as a file; written in the thread of whoever asked."""
+        """Records the next cycle with such a queue; encodes it in the caller's thread."""
         found = self._tap.next(min_queue, wait_s)
         if found is None:
             return None
@@ -308,7 +308,7 @@ class Service:
                 metrics.started(record.partition, record.at_s - record.promise.last_start_s)
 
     def stop(self, grace_s: float = GRACE_S) -> None:
-        """Says NOT_SERVING, finishes the running cycle, removes the sockets, saves the memory."""
+        """Reports NOT_SERVING, finishes the running cycle, removes the sockets, saves the state."""
         if self._stopped:
             return
         self._stopped = True
@@ -336,8 +336,8 @@ class Service:
             ConfigError: see `start`.
         """
         signals = Signals()
-        # Tables of 100 k jobs are many objects and no cycles: looking for garbage among them at
-        # Python's default pace costs a tenth of the time and the slowest cycles.
+        # Tables of 100 k jobs are many objects without reference cycles. Scanning them at the
+        # default rate takes a tenth of the time and causes the slowest scheduling cycles.
         gc.set_threshold(50_000, 20, 50)
         try:
             self.start()

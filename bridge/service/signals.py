@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SIGTERM, SIGINT and SIGHUP of the service, and the promise that the first two end it in seconds.
+"""Handles SIGTERM, SIGINT and SIGHUP; the first two end the service within seconds.
 
 Rules
-    1. A signal may be delivered to any thread, and Python's handlers run in the main one, which
-       that does not wake. A descriptor is written to whichever thread it is; one of our own reads.
-    2. During the start, SIGTERM and SIGINT interrupt whatever the main thread is at.
-    3. Who is not gone `END_S` after SIGTERM or SIGINT is ended: a cycle that takes for ever must
-       not hold up a restart, nor what hangs on a disk. A second SIGINT ends at once.
+    1. A signal may be delivered to any thread, but Python's handlers run in the main thread, which
+       it does not wake. So signals are written to a descriptor that a separate thread reads.
+    2. During the start, SIGTERM and SIGINT interrupt the main thread.
+    3. The process is killed `END_S` after SIGTERM or SIGINT if it has not ended, so that a cycle or
+       a disk that hangs does not delay a restart. A second SIGINT kills it at once.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ class Ended(BaseException):
 
 
 class Signals:
-    """Listens from the moment it is made; in the main thread.
+    """Listens for signals from its creation, which must be in the main thread.
 
     Attributes:
         starting: SIGTERM and SIGINT raise `Ended` in the main thread, once.
@@ -79,7 +79,7 @@ def _end_later() -> None:
 
 
 def leave(code: int) -> NoReturn:
-    """Ends the process, whatever its threads are at: Python itself would wait for them."""
+    """Ends the process without waiting for its threads, as Python's exit would."""
     logging.shutdown()
     with contextlib.suppress(OSError, ValueError):
         sys.stdout.flush()

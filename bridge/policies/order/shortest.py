@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shortest job first: by predicted run time, ties by submission, then by job id.
 
-Good for the mean, and long jobs can wait for ever: a yardstick.
+For comparison only: it favours the mean slowdown, but long jobs may starve.
 
 Source: textbook; with backfilling studied as SJBF by D. Tsafrir, Y. Etsion, D. G. Feitelson,
 Backfilling Using System-Generated Predictions Rather than User Runtime Estimates, TPDS 18(6), 2007.

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Largest slowdown first: who has waited longest, measured by its own length.
+"""Largest slowdown first: jobs that have waited long for their length go first.
 
-A job's slowdown is what it would be if it started now, (wait + d) / d with d the predicted run
-time; it grows while the job waits, so nobody waits for ever. Ties, all that have not waited among
-them, by length, shortest first, then by submission and job id.
+The slowdown is that of a start now, (wait + d) / d with d the predicted run time. It grows while
+the job waits, so no job starves. Ties are ordered by length, shortest first, then by submission and
+job id; all jobs that have not waited yet are tied.
 
 Source: the expansion factor (XFactor) of batch systems since the 1990s; as a static priority in
 Galleguillos et al., PCP'20 (see docs/DISPATCH.md). Ties by length are their published code's.

@@ -2,12 +2,12 @@
 """Slurm's own order: what priority/multifactor (fair share, age, QOS, size ...) computed.
 
 Rules
-    1. Jobs that run in a reservation first: their nodes are kept for them anyway.
-    2. Higher partition tier first; a job of several partitions counts with its highest.
+    1. Jobs that run in a reservation first.
+    2. Higher partition tier first; of several partitions the highest tier counts.
     3. Higher priority first.
     4. Earlier submission first, ties by job id.
 
-Source: slurmctld's sort_job_queue2 (job_scheduler.c), in words; sbatch(1), slurm.conf(5).
+Source: sort_job_queue2 in slurmctld's job_scheduler.c, reimplemented; sbatch(1), slurm.conf(5).
 Deviates: a job of several partitions is one entry, not one per partition.
 """
 
@@ -21,7 +21,7 @@ from bridge.model.snapshot import Snapshot
 
 @dataclass(frozen=True)
 class SlurmPriority:
-    """Orders by what the controller says."""
+    """Orders by the controller's priorities."""
 
     def order(self, snapshot: Snapshot) -> NDArray[np.int64]:
         """Returns the rows by reservation, tier, priority, submission and id."""

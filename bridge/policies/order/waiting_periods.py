@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who has waited for more periods goes first; of those that waited equally, who wants fewer nodes.
+"""Jobs that have waited for more periods first, then jobs with fewer nodes.
 
 Words
-    NWP     number of waiting periods: how often a multiple of `period_s` has passed on the clock
-            since the job could run for all that it asks of time and others.
+    NWP     number of waiting periods: how many multiples of `period_s` have passed on the clock
+            since the job became eligible.
 
 Rules
-    1. Larger NWP first. 2. Then fewer nodes, and among jobs that leave their number open fewer
-       tasks. 3. Then earlier submission, then the table's order.
+    1. Larger NWP first. 2. Then fewer nodes; of jobs without a number of nodes, fewer tasks.
+    3. Then earlier submission, then the table's order.
 
 Source: Lan et al. (see `bridge.planning.placement.hop_tree`), section III-C.
-Deviates: the paper counts up at each decision a job is not part of. Counted by the clock it is the
-same, less one for all, and needs no memory: a service that starts anew knows it.
+Deviates: the paper increments a counter at each decision that leaves a job out. Counting by the
+clock gives the same number less one, and needs no state that a restart would lose.
 """
 
 from dataclasses import dataclass

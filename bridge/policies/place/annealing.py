@@ -2,17 +2,17 @@
 """The dynamic contiguous strategy (DCAS) by simulated annealing.
 
 Rules
-    1. The jobs begin one after the other on the first idle nodes.
-    2. A move takes one or two jobs out and puts them back, largest first, each as a run from a
-       random place of the row of what is idle then.
-    3. A better placement is kept; a worse one with probability exp(-(what it is worse by) / T), T
-       falling geometrically from `hottest` to `coldest`. The best one seen is the answer.
-    4. A rejected move is undone, unless `published` is asked for.
+    1. Initially the jobs are placed one after the other on the first idle nodes.
+    2. A move takes one or two jobs out and puts them back, largest first, each as a run of
+       consecutive idle nodes from a random position.
+    3. A better placement is accepted; a worse one with probability exp(-increase / T), T falling
+       geometrically from `hottest` to `coldest`. The best placement seen is returned.
+    4. A rejected move is undone, unless `published` is set.
 
 Source: Lan et al. (see `bridge.planning.placement.hop_tree`), algorithm 1 with the random repair,
     table I.
-Deviates: the public code forgets to undo rejected moves and so walks at random with a memory of
-the best; `published: true` does so, too, for comparison.
+Deviates: the public code does not undo rejected moves, so that it is a random walk that remembers
+the best placement; `published: true` does the same, for comparison.
 """
 
 from dataclasses import dataclass

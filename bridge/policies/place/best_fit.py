@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The nodes that the job fills best, so that large holes stay for large jobs.
+"""Best fit: prefers the nodes with the least left over, to keep large gaps for large jobs.
 
 Rules
-    1. Nodes of lower weight (Slurm's Weight) go first. So an administrator keeps rare nodes free.
-    2. Shared nodes of one weight: those left with the least free resources, relative to their size.
-    3. Whole nodes of one weight: those of the least capacity, then those whose next planned job is
-       nearest.
+    1. Nodes of lower weight (Slurm's Weight) go first, so that administrators can keep rare nodes
+       free.
+    2. Shared nodes of equal weight: least free resources first, relative to the node's size.
+    3. Whole nodes of equal weight: least capacity first, then earliest next planned job.
     4. Ties: the controller's order.
 
-Source: best fit as in bin packing; Slurm's select/cons_tres does the like for cores.
-Deviates: Slurm looks for the smallest consecutive block of nodes; we look at each node.
+Source: best fit as in bin packing; Slurm's select/cons_tres does the same for cores.
+Deviates: Slurm looks for the smallest sufficient block of consecutive nodes; here nodes are ranked
+one by one.
 """
 
 from dataclasses import dataclass

@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Few switches for every job, all jobs of the window together, contiguous or not.
+"""Places the jobs of a window together on few switches, contiguously or not.
 
 Rules
-    1. Only how many nodes a job has under each switch matters for its hops. For one job the best
-       counts are found exactly, by max-plus programmes from the leaf switches up.
-    2. Equally good sets are told apart by what they leave: large holes stay for large jobs.
-    3. The jobs of a window are placed in every order for up to five of them; then a few at a time
-       are taken out and put back, half of the time under random prices of pods, while that makes
-       nothing worse.
-    4. A contiguous placement is known before the search begins: the best of up to eight jobs where
-       that is quick to have, of more jobs four at a time, or else one job after the other. What is
-       returned is no worse.
+    1. The hops of a job depend only on its number of nodes under each switch. For one job the best
+       numbers are found exactly, by dynamic programming (max-plus) from the leaf switches up.
+    2. Of equally good sets the one is taken that leaves larger gaps for large jobs.
+    3. Up to five jobs are placed in every order. Then a few jobs at a time are taken out and put
+       back, half of the time with random prices of pods; a change that is no worse is kept.
+    4. The search starts from a contiguous placement: the optimum of up to eight jobs if that is
+       fast, of more jobs four at a time, or one job after the other. The result is no worse.
 
 Source: ours. The exact programmes rest on the cost being a constant less the weighted squares of
 the counts; the neighbourhoods are those of large-neighbourhood search (Shaw, CP 1998).

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OpenCCS's node weight: cheap nodes first, so that rare and large things stay free.
+"""OpenCCS's node weight: cheap nodes first, to keep rare and large resources free.
 
 Rules
-    1. A node weighs as much as the largest share it has of anything in the system: a node with one
-       of two GPUs weighs a half, however few cores it has.
-    2. A node's own weight (Slurm's Weight) goes before that, as the administrator's priority does
+    1. The weight of a node is the largest share that it has of any resource of the system: a node
+       with one of two GPUs has weight 1/2, however few cores it has.
+    2. The node's own weight (Slurm's Weight) takes precedence, as the administrator's priority does
        in the paper.
 
 Source: Keller, JSSPP 2017, section 5.2: W = max over r of r / r_system, times the cores of the

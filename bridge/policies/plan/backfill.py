@@ -4,25 +4,24 @@
 Words
     depth       how many waiting jobs get a planned start (a reservation in the literature) that
                 later jobs must not delay.
-    row         one job, or one task of an array: tasks are planned as jobs of their own.
+    row         one job, or one task of an array; tasks are planned like jobs.
 
 Rules, for the rows in the order given
-    1. What fits now for its whole time limit, beside everything running and everything booked
-       before it, starts now and is booked.
+    1. A row that fits now for its whole time limit, beside everything running and booked before
+       it, starts now and is booked.
     2. Otherwise, while fewer than `depth` rows hold a planned start, it is booked at its earliest
        feasible start.
     3. Beyond the depth a row is not booked. It starts now or waits.
-    4. Held jobs, and jobs with unfulfilled dependencies or spent limits, book nothing. A job that
-       must not begin before a time is planned from that time on.
-    5. Of an array as many tasks are planned as its own limit lets start, at most `array_depth`.
-    6. Jobs with a fixed start are booked first, whatever the depth. A row that could only start too
-       late for its deadline or fixed start holds no place
-       (`bridge.planning.scheduler.list_scheduler`).
+    4. Held jobs, and jobs with unfulfilled dependencies or exhausted limits, book nothing. A job
+       with a begin time is planned from that time on.
+    5. Of an array, as many tasks are planned as its own limit allows, at most `array_depth`.
+    6. Jobs with a fixed start are booked first, whatever the depth. A row that cannot meet its
+       deadline or fixed start books nothing (`bridge.planning.scheduler.list_scheduler`).
     7. Limits, FreePools and protections of the site hold at every second.
 
 Source: Lifka, JSSPP 1995 (EASY); Mu'alem and Feitelson, TPDS 12(6), 2001 (conservative).
-Deviates: the plan is made anew in every cycle ("compressed"), so an early end moves every later
-start forward, not only the first one's.
+Deviates: the plan is recomputed in every cycle ("compression"), so that an early end can move all
+later starts forward, not only the first.
 """
 
 from dataclasses import dataclass
@@ -39,7 +38,7 @@ from bridge.ports import Context, Planned, Preference
 
 @dataclass(frozen=True)
 class Backfill(QueuePlanner):
-    """Plans each job at its earliest start; the first `depth` of them may not be delayed.
+    """Plans each job at its earliest start; the first `depth` planned starts are not delayed.
 
     Attributes:
         depth: planned starts held at a time; None: all.
@@ -67,7 +66,7 @@ class Backfill(QueuePlanner):
         preference: Preference,
         context: Context,
     ) -> Planned:
-        """Greedily: nothing to remember, nothing left to chance."""
+        """Plans the rows one after the other; deterministic and without state."""
         scheduler = self.list_scheduler(snapshot, order, preference, context)
         scheduler.decode(depth=self.depth)
         return Planned(scheduler.plan(self.name))

@@ -1,25 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the dispatchers by constraint programming have in common: greedy, window, model, decode.
+"""The common part of the dispatchers by constraint programming: greedy, window, model, decode.
 
 Words
     greedy      the conservative plan of the whole queue in the given order.
-    decode      the window's jobs are booked at what the solver found, all others around them.
+    decode      to book the window's jobs at the solver's starts, and all others around them.
 
 Rules
-    1. The greedy plan first. If all that can start does so now, or the solver has nothing, or what
-       comes of it is no better, the greedy plan serves; why is counted (`bridge.model.answer`).
+    1. The greedy plan is made first. It is used if all jobs that can start now do so, if the solver
+       finds nothing, or if the solver's plan is no better; the reason is counted
+       (`bridge.model.answer`).
     2. Plans are compared over the whole queue: by the jobs without a start, then the objective.
-    3. What the solver found is booked by the core, which keeps all rules for all jobs. A job for
-       which the model has no nodes, or those it has are not free, gets others, as early as can be.
-       Then each of the window's jobs, by start, moves to an earlier place if there is one.
-    4. The rows before the window's last that no model can say keep their greedy places.
-    5. `budget_ms` is for the whole decision: as much as the greedy plan took is left for decoding.
-       Without a solver handed in, or with a budget of 0, there is `effort` alone, in this process.
-    6. Only starts now are started; the others are announced, and planned anew in the next cycle.
-    7. The window is as large as its model can be solved in the time that is left (`reach`), at most
-       `most_jobs`; with `startable` it has those jobs alone that could start now, as the papers'.
-    8. A gap is stated only where it is one: nothing to gain, or a bound that the solver proved of
-       all that the window's jobs may do. It is that of the plan that serves.
+    3. The solver's solution is booked by the core, so that all rules hold for all jobs. A job whose
+       nodes are missing in the solution or are not free gets others at the earliest start. Then
+       each job of the window, in order of start, moves to an earlier slot if there is one.
+    4. Rows within the window that the model cannot represent keep their greedy slots.
+    5. `budget_ms` is for the whole decision; as much time as the greedy plan took is left for
+       decoding. Without a solver, or with a budget of 0, the model is solved in this process,
+       bounded by `effort` alone.
+    6. Starts later than now are announced and recomputed in the next cycle.
+    7. The window is as large as can be solved in the remaining time (`reach`), at most `most_jobs`.
+       With `startable` it has only the jobs that could start now, as in the papers.
+    8. A gap is reported only if it is exact: if there is nothing to gain, or for a bound that the
+       solver proved over all schedules of the window's jobs. It is that of the plan used.
 """
 
 from abc import abstractmethod
@@ -55,13 +57,13 @@ if TYPE_CHECKING:
 
 DEFAULT_EFFORT = 1.0
 LEAST_BUDGET_S = 0.005
-"""With less left nobody is asked."""
+"""With less time left the solver is not called, s."""
 SPARE = 0.08
-"""Share of the budget that is not given away: for what nobody foresees."""
+"""Share of the budget that is kept as a margin."""
 AHEAD = 1.0
-"""How often what the greedy plan took is needed again before the solver can be asked."""
+"""Time needed before the solver is called, as a multiple of that of the greedy plan."""
 SLACK = 1.5
-"""How much longer than the last time the same work may take."""
+"""Safety factor on the time that the same work took last."""
 _LONGEST_S = 3600.0
 
 _OTHERS_FIRST = Reason(
@@ -69,7 +71,7 @@ _OTHERS_FIRST = Reason(
 )
 
 AskFor = Callable[["CpModel", float, str], Answer]
-"""Asks the solver: a model, a share of what is left of budget and effort, further parameters."""
+"""Calls the solver: model, share of the remaining budget and effort, further parameters."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ class Reach:
 
 
 class Unsayable(Exception):
-    """The model cannot say the greedy place of a job: it is left out of the window."""
+    """The model cannot represent the greedy slot of a job, which is left out of the window."""
 
     def __init__(self, job: int) -> None:
         super().__init__(job)

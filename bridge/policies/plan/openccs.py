@@ -1,39 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OpenCCS: every job has its place in a plan that is kept, and is moved only for a better one.
+"""OpenCCS: every job has a slot in a plan that is kept; starts are only moved to earlier times.
 
 Words
-    kept plan       the starts announced last; what was promised stands while it can.
-    waiting room    jobs that have no place at present: too few nodes are up, or every place lies
-                    beyond the planning horizon. They are tried again in every cycle.
-    backfilling     looking for an earlier place for a job that has one.
+    kept plan       the starts announced last; they are kept as long as they are feasible.
+    waiting room    jobs without a slot: too few nodes are up, or every slot is beyond the planning
+                    horizon. They are tried again in every cycle.
+    backfilling     looking for an earlier slot for a job that has one.
 
 Rules
-    1. Jobs with an announced start are booked there first, by priority. One that does not fit there
-       any more (a node was lost, a limit changed, a job overran) gives way: it is planned anew,
-       and so those of lower priority are displaced, never those of higher.
-    2. Then each of them, by priority, moves to an earlier place if there is one (first fit). What
-       ended early or came back is used that way.
-    3. Then all others get the earliest place that is left, by priority. So a new job never delays
-       an announced one, whatever its priority.
-    4. A place obeys limits and FreePools at every second, and chunks are never split.
-    5. A job that may have more or fewer nodes starts now on as many as it may, and is planned for
-       later with the least.
+    1. Jobs with an announced start are booked there first, in order of priority. A job that no
+       longer fits (a node failed, a limit changed, a job overran) is planned anew. So jobs are
+       displaced only by jobs of higher priority.
+    2. Then each of them, in order of priority, moves to an earlier slot if there is one (first
+       fit). This uses what became free early.
+    3. Then all other jobs get the earliest free slot, in order of priority. So a new job never
+       delays an announced one, whatever its priority.
+    4. Limits and FreePools hold at every second of a slot, and chunks are never split.
+    5. A job with a variable number of nodes starts now on as many as possible; a later start is
+       planned with the fewest.
     6. Tasks of arrays are planned one by one, at most `array_depth` of an array; their starts are
        not kept.
     7. A start later than `horizon_s` from now is not announced: the job is in the waiting room.
-    8. A job with a deadline lies where it ends by it (`bridge.planning.queue.time_windows`). With
-       `deadline` early that is the earliest such place, as for all jobs. With late it is the latest
-       within the horizon, so that others may go before; it is not moved earlier by rule 2, but
-       starts now if there is room for it beside all that is planned: nodes would idle otherwise. If
-       there is no late place, it gets the earliest. A job that cannot end by its deadline is told
-       when it could.
-    9. A job with a fixed start lies there or nowhere. It is booked after what was promised and
-       before anything else, so that no job without a promise takes its place.
+    8. A job with a deadline gets a slot that ends by it (`bridge.planning.queue.time_windows`).
+       With `deadline: early` it is the earliest, as for all jobs. With `late` it is the latest
+       within the horizon, to let other jobs go first; rule 2 does not apply, but the job starts now
+       if it fits beside the whole plan, as nodes would be idle otherwise. If there is no late slot,
+       it gets the earliest. The reason of a job that cannot meet its deadline says when it could
+       end.
+    9. A job with a fixed start gets that start or none. It is booked after the announced starts and
+       before all other jobs.
 
 Source: Keller, JSSPP 2017 (sections 5.1 to 5.4); the planning horizon is its future work.
-Deviates: the paper backfills in the background whenever a job has left the plan; here every cycle
-does, whole. It searches slots of the system first and then maps; the book searches nodes and
-constraints together (docs/design/0004-planning.md), which finds the same starts.
+Deviates: the paper backfills in the background whenever a job leaves the plan; here every cycle
+backfills all jobs. The paper searches the system's slots first and maps to nodes afterwards; the
+book searches nodes and constraints together (docs/design/0004-planning.md) and finds the same
+starts.
 """
 
 from dataclasses import dataclass
@@ -63,9 +64,9 @@ class OpenCcs(QueuePlanner):
     """Keeps a plan of all jobs, under limits and FreePools.
 
     Attributes:
-        horizon_s: no start later than so many seconds from now is planned; None: no bound.
+        horizon_s: no start later than this from now is planned, s; None: no bound.
         array_depth: tasks of one array planned at a time.
-        keep_plan: hold on to announced starts; otherwise every cycle plans anew (conservative
+        keep_plan: keep announced starts; otherwise every cycle plans from scratch (conservative
             backfilling under limits).
         deadline: where a job with a deadline is planned: `early` or `late` (rule 8).
     """
@@ -84,7 +85,7 @@ class OpenCcs(QueuePlanner):
             raise ConfigError("deadline", f"must be early or late, not '{self.deadline}'")
 
     def conditions(self, site: Site) -> Conditions:
-        """What plans are held to."""
+        """The conditions that hold for every plan."""
         return Conditions(site, horizon_s=self.horizon_s, whole_queue=True)
 
     def planned(
@@ -94,7 +95,7 @@ class OpenCcs(QueuePlanner):
         preference: Preference,
         context: Context,
     ) -> Planned:
-        """The kept plan first, then all others."""
+        """Books the kept plan first, then all other jobs."""
         site, promises = context.site, context.state.promised_by(self.name)
         rows = Rows(snapshot, expand_arrays(snapshot.jobs, order, self.array_depth))
         lowered = lower(site.rules, snapshot, site.cron_s)
@@ -107,15 +108,15 @@ class OpenCcs(QueuePlanner):
         kept = self._kept(rows, promises)
         promised = np.flatnonzero(kept > 0)
         everyone = np.arange(len(kept))
-        # 1. What was promised stands while it can.
+        # 1. Announced starts are kept if they are feasible.
         self._keep(booking, promised, kept[promised], promises, late=late)
         booking.late[~(late & booking.has_start(everyone))] = False
-        # Fixed starts come before all that may move (rule 9).
+        # Fixed starts come before all jobs that can be moved (rule 9).
         fixed = np.flatnonzero(jobs.fixed[asked] & ~booking.has_start(everyone))
         booking.plan(fixed, not_before=None, latest=np.full(len(fixed), latest))
-        # 2. By priority each moves to an earlier place if there is one.
+        # 2. Each moves to an earlier slot if there is one, in order of priority.
         booking.replan(promised[booking.has_start(promised) & ~booking.late[promised]])
-        # 3. All others get the earliest place that is left, or the latest (rule 8).
+        # 3. All others get the earliest free slot, or the latest (rule 8).
         others = np.flatnonzero(~booking.has_start(everyone) & ~jobs.fixed[asked])
         booking.plan(
             others, not_before=None, latest=np.full(len(others), latest), late=late[others]
@@ -134,10 +135,10 @@ class OpenCcs(QueuePlanner):
         *,
         late: NDArray[np.bool_],
     ) -> None:
-        """Rule 1: on the same nodes, else on others at the same time."""
+        """Rule 1: on the same nodes, otherwise on other nodes at the same time."""
         rows = booking.rows
         last = promises.kept_plan
-        booking.late[promised] = late[promised]  # so it was, if nothing else is known
+        booking.late[promised] = late[promised]  # assumed, unless the kept plan says otherwise
         if isinstance(last, KeptPlan) and last.names == rows.snapshot.nodes.names:
             ids = rows.snapshot.jobs.id[rows.job[rows.asked[promised]]].tolist()
             row = last.by_id.row
@@ -145,12 +146,12 @@ class OpenCcs(QueuePlanner):
             has = former >= 0
             booking.keep(promised[has], last.by_id.columns, former[has], start[has])
         left = ~booking.has_start(promised)
-        # By start: what begins first leaves the most room for the others.
+        # In order of start: booking the earliest first leaves most room for the others.
         order = np.flatnonzero(left)[np.argsort(start[left], kind="stable")]
         booking.plan(promised[order], not_before=start[order], latest=start[order])
 
     def _kept(self, rows: Rows, promises: Promises) -> NDArray[np.int64]:
-        """(n_asked,) the start announced last; 0: none, or it has passed."""
+        """Returns the starts announced last, (n_asked,); 0: none, or in the past."""
         kept = np.zeros(len(rows.asked), dtype=np.int64)
         if not self.keep_plan or not promises.start_s:
             return kept
@@ -165,10 +166,10 @@ class OpenCcs(QueuePlanner):
         return kept
 
     def _announced(self, booking: Booking, before: Promises) -> Promises:
-        """The starts and placements of the jobs that are promised a later start.
+        """Returns the starts and placements of all jobs with a later start.
 
-        One that was promised before and starts now keeps its place until it is no longer pending:
-        the reply that starts it may be lost.
+        A job that was promised a start before and starts now is included as long as it is pending,
+        because the reply that starts it may be lost.
         """
         rows = booking.rows
         snapshot = rows.snapshot

@@ -1,34 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Search over orders: the jobs that cost least to let wait, wait.
+"""Searches for the order of the queue whose plan has the least objective, e.g. mean slowdown.
 
 Words
     given plan  the conservative plan in the given order, overdue jobs first.
     window      the jobs whose order is searched: the first `window` of the order that have a start.
-    unit        a job, or the planned tasks of an array: they stay together in every order.
-    overdue     a job that has waited for `most_wait_s` and more.
+    unit        a job, or the planned tasks of an array, which stay together in every order.
+    overdue     a job that has waited for `most_wait_s` or longer.
     decode      to book the jobs of an order one after the other, each at its earliest start.
 
 Rules
-    1. Overdue jobs are planned first, oldest first; the search may not reorder them. So no job
+    1. Overdue jobs are planned first, oldest first; the search does not reorder them. So no job
        starves: once it is overdue, only older ones are planned before it. (Jobs with a fixed start
        are always booked before all others: `bridge.planning.scheduler.list_scheduler`.)
     2. A family of orders (the given one, shortest, smallest area, largest slowdown, size**a *
-       length**b by weight) is decoded, then the best is changed at random: half insertions, half
-       swaps, near by half of the time. What costs no more is kept. Of few units all orders are
-       decoded (`bridge.core.search_orders`).
-    3. The search ends when the bound is met (no plan that books the overdue jobs first costs less),
-       when nothing better was found for long, or when `effort` or `budget_ms` is spent. The budget
-       is of work: the kernel counts its steps, so the same seed gives the same plan at any load.
-       Where a clock is handed in, by the service, all of the decision ends within the budget by
-       that clock, too: `RESERVE` times what the given plan took is left for planning the best
-       order. If nothing remains, the given plan serves.
-    4. Jobs that ask for chunks of several kinds, and those behind the window, are planned behind it
-       in the given order. The kernel knows nothing of limits, FreePools and protections.
-    5. The best order is planned by the scheduler of the conservative plan: all its rules hold for
-       all jobs. It serves if no more jobs are without a start than in the given plan, and its
-       objective is less; else the given plan does.
-    6. A job for which the given plan keeps its deadline or fixed start is not made to miss it for
-       the objective's sake alone: a miss costs more than all else.
+       length**b by weight) is decoded. Then the best one is changed at random by insertions and
+       swaps, half of them between neighbours. A change that does not increase the cost is kept. Of
+       few units all orders are decoded (`bridge.core.search_orders`).
+    3. The search ends when the lower bound is reached, when there has been no improvement for long,
+       or when `effort` or `budget_ms` is spent. The budget is one of work: the kernel counts its
+       steps, so the same seed gives the same plan at any load. If there is a clock (in the
+       service), the whole decision also ends within the budget by that clock: `RESERVE` times the
+       time of the given plan is left for planning the best order. If that leaves no time, the given
+       plan is used.
+    4. Jobs that ask for chunks of several kinds, and those behind the window, are planned after it
+       in the given order. The kernel ignores limits, FreePools and protections.
+    5. The best order is planned by the scheduler of the conservative plan, so all its rules hold.
+       This plan is used if it leaves no more jobs without a start than the given plan and has a
+       lower objective; otherwise the given plan is used.
+    6. No job that meets its deadline or fixed start in the given plan misses it for the sake of the
+       objective: a miss costs more than everything else.
 
 Source: none; local search over priority lists is textbook (serial schedule generation: R. Kolisch,
 S. Hartmann, Heuristic Algorithms for the Resource-Constrained Project Scheduling Problem, 1999).
@@ -53,12 +53,12 @@ from bridge.units import DAY_S, NEVER, STEPS_PER_MS, UNPLANNED
 
 HOUR_S = 3600
 PATIENCE = 40
-"""Changes in a row, per unit, that may bring nothing."""
+"""Successive changes without improvement, per unit, after which the search ends."""
 RESERVE = 2.25
-"""So often what the given plan took: for the best order, and for the given one anew if that is no
-better."""
+"""Time reserved, as a multiple of that of the given plan: to plan the best order, and to plan the
+given one again if that is no better."""
 WEIGHT = 1 << 32
-"""The largest weight of a search: weights are whole numbers there, so that sums are exact."""
+"""The largest weight of a search; weights are integers there, so that sums are exact."""
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 LENGTHS = (0.0, 0.5, 1.0)
@@ -71,9 +71,9 @@ class Search(QueuePlanner):
 
     Attributes:
         objective: `slowdown`, `bounded-slowdown`, `wait` or `priority`.
-        ageing_s: how quickly waiting jobs come to weigh more
-            (`bridge.planning.dispatch.objective`); None: not at all.
-        most_wait_s: jobs that have waited for so long go first; None: none do.
+        ageing_s: a job's weight grows by one for each such time that it has waited
+            (`bridge.planning.dispatch.objective`); None: no ageing.
+        most_wait_s: jobs that have waited this long go first; None: no such rule.
         budget_ms: of the search, in `STEPS_PER_MS`; of the decision by the clock, where one is
             handed in; 0: no bound.
         effort: of the search, in jobs booked; 0: no bound.
@@ -110,7 +110,7 @@ class Search(QueuePlanner):
         preference: Preference,
         context: Context,
     ) -> Planned:
-        """In the best order found."""
+        """Plans the queue in the best order found."""
         clock = context.environment.solver if self.budget_ms else None
         if clock is not None:
             clock.begin()
@@ -134,7 +134,7 @@ class _Cycle:
         self._given, self._lead = self._overdue_first()
 
     def plan(self, seed: int) -> Planned:
-        """Plans all rows; says what was done."""
+        """Plans all rows; returns the plan and the statistics."""
         began_s = self._elapsed_s()
         schedule = self._scheduler.schedule(self._given)
         reserve_s = RESERVE * (self._elapsed_s() - began_s)
@@ -178,7 +178,7 @@ class _Cycle:
         return int((~has).sum()), float(cost.sum())
 
     def _overdue_first(self) -> tuple[NDArray[np.int64], int]:
-        """All positions in the given order, and how many of them go first in any order."""
+        """Returns all positions in the given order, and how many of them are overdue."""
         jobs, job = self._snapshot.jobs, self._job
         everyone = np.arange(len(job), dtype=np.int64)
         submit_s = jobs.submit_s[job]
@@ -248,7 +248,7 @@ class _Window:
         return len(self._indptr) - 1
 
     def search(self, seed: int, alarm: Alarm | None) -> OrderFound:
-        """Looks for the best order of the units, until the alarm rings if there is one."""
+        """Searches for the best order of the units, until the alarm expires if there is one."""
         settings = self._cycle._settings
         return search_orders(
             self._cycle._scheduler.columns(self._rows),
@@ -270,10 +270,10 @@ class _Window:
         return np.concatenate([*(parts[unit] for unit in found.order.tolist()), self._rest])
 
     def gap(self, found: OrderFound, serves: Schedule) -> float | None:
-        """How much of the window's objective might be saved at the most; None: unknown.
+        """Returns the relative gap between the window's objective and its bound; None: unknown.
 
-        The bound is one of all plans that leave the jobs that go first where they are: where there
-        are such jobs, others may do better.
+        The bound holds for plans that book the overdue jobs first; if there are such jobs, other
+        plans may have a lower objective.
         """
         start_s = serves.start_s[self._rows]
         if self._lead or ((start_s == NEVER) | (start_s == UNPLANNED)).any():

@@ -1,31 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts at the ends of periods only: as many jobs as possible together, none reserved anything.
+"""Starts jobs at the ends of periods only: as many as possible together, without reservations.
 
 Words
     window      the jobs that start at one multiple of `period_s` on the clock.
-    selected    those of the queue that will be, as far as is known now.
+    selected    the jobs of the next window, as far as is known now.
 
 Rules
-    1. Where a period ends, jobs are taken in the given order; who does not fit beside what runs
-       and those taken before is passed over, and takes no place from those behind it.
-    2. At most `most_jobs` start in one window; without `pass_over` the first that does not fit ends
-       it.
-    3. Between two windows nothing starts. Who would be in the next one, were nothing to change, is
-       announced for it, so that somebody asks again then. That is done with the first question
-       after that instant: a controller is seldom on the second.
-    4. The first `depth` jobs that have to wait for longer are told the earliest start there would
-       be behind the window, not before the next one. Nothing is kept for them.
-    5. Jobs with a fixed start keep it, windows or not. Deadlines, begin times, limits, FreePools
-       and all else hold as under every policy (`bridge.planning.scheduler.list_scheduler`).
-    6. A period of 0 s: every question opens a window.
+    1. At the end of a period, jobs are taken in the given order. A job that does not fit beside
+       what runs and what was taken before is passed over; nothing is reserved for it.
+    2. At most `most_jobs` start in one window. Without `pass_over`, the first job that does not fit
+       ends the window.
+    3. Nothing starts between two windows. The selected jobs are announced for the next window, so
+       that the controller calls then. The window opens in the first cycle after its instant, as a
+       call seldom comes in exactly that second.
+    4. The first `depth` jobs that have to wait longer are announced their earliest start after the
+       window, not before the next one. It is not reserved.
+    5. Jobs with a fixed start keep it, inside or outside windows. Deadlines, begin times, limits,
+       FreePools etc. hold as under every policy (`bridge.planning.scheduler.list_scheduler`).
+    6. With a period of 0 s, every cycle opens a window.
 
 Source: Lan et al. (see `bridge.planning.placement.hop_tree`), section III-C: a window every period,
-    the order
-being `waiting-periods`.
-Deviates: the public code ends a window at the first job that does not fit, and at five
-(`pass_over: false`, `most_jobs: 5`); the paper says "as many as possible". Who comes on the second
-that a window opens may be in it. In the order of submission, with a period of 0 s and without
-`pass_over`, this is first come, first served without backfilling.
+    in the order `waiting-periods`.
+Deviates: the public code ends a window at the first job that does not fit, and after five jobs
+(`pass_over: false`, `most_jobs: 5`); the paper says "as many as possible". A job submitted in the
+second in which a window opens may be in it. In the order of submission, with a period of 0 s and
+without `pass_over`, this is first come, first served without backfilling.
 """
 
 import dataclasses
@@ -57,7 +56,7 @@ class _Selection:
     Attributes:
         at_s: when it opens.
         tasks: row of `Snapshot.jobs` to its rows of the plan (tasks of an array) that start then.
-        waits: row of `Snapshot.jobs` to why others do not; only those that the window is about.
+        waits: row of `Snapshot.jobs` to the reason why a candidate does not start then.
     """
 
     at_s: int
@@ -70,10 +69,10 @@ class Windows(QueuePlanner):
     """Plans a window of jobs every `period_s`.
 
     Attributes:
-        period_s: from one window to the next; 0: every cycle is one.
+        period_s: from one window to the next; 0: every cycle opens one.
         most_jobs: in one window; None: no bound.
-        pass_over: whether others go before who does not fit.
-        depth: so many jobs that wait for longer are told a start; None: all.
+        pass_over: whether jobs behind one that does not fit may start.
+        depth: number of jobs beyond the next window that get a planned start; None: all.
         array_depth: tasks of one array planned at a time.
     """
 
@@ -94,7 +93,7 @@ class Windows(QueuePlanner):
             raise ConfigError("depth", f"must be 0 or more, or null for all, not {self.depth}")
 
     def conditions(self, site: Site) -> Conditions:
-        """A start is kept in the next window only, and if nobody is turned away there."""
+        """A start is certain in the next window only, and only if no job is turned away there."""
         sure = self.most_jobs is None and self.pass_over
         return dataclasses.replace(super().conditions(site), period_s=self.period_s, sure=sure)
 
@@ -110,7 +109,7 @@ class Windows(QueuePlanner):
         preference: Preference,
         context: Context,
     ) -> Planned:
-        """Greedily, window by window."""
+        """Plans window by window."""
         known = context.state.promised_by(self.name).start_s
         ids = snapshot.jobs.id.tolist()
         due_s = min((known[job] for job in ids if job in known), default=NEVER) if known else NEVER
@@ -121,7 +120,7 @@ class Windows(QueuePlanner):
         return Planned(plan, Promises(self.name, {ids[job]: at_s for job in ahead}))
 
     def _opens_s(self, now_s: int, due_s: int) -> int:
-        """When the next window opens: now, or later; `due_s`: jobs were announced for one then."""
+        """Returns when the next window opens; `due_s`: the instant announced for it before."""
         if not self.period_s or now_s % self.period_s == 0 or now_s >= due_s:
             return now_s
         return self._next_s(now_s)
@@ -137,7 +136,7 @@ class Windows(QueuePlanner):
         context: Context,
         at_s: int,
     ) -> _Selection:
-        """Finds who is in the window that opens at an instant."""
+        """Selects the jobs of the window that opens at an instant."""
         jobs, now_s = snapshot.jobs, snapshot.now_s
         candidate = _candidates(jobs, at_s)
         if at_s > now_s:  # then or not at all: so nobody keeps a place that would be later
@@ -178,7 +177,7 @@ class Windows(QueuePlanner):
         context: Context,
         selection: _Selection,
     ) -> Plan:
-        """Plans the selected, and behind them the first that wait."""
+        """Plans the selected jobs, and after them the first waiting ones."""
         jobs, now_s, at_s = snapshot.jobs, snapshot.now_s, selection.at_s
         candidate = _candidates(jobs, at_s)
         chosen = np.zeros(len(jobs), dtype=bool)

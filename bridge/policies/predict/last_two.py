@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A job takes what its user's last two jobs took, on average.
+"""Predicts the mean run time of the user's last two jobs.
 
 Rules
-    1. Expected is the mean of the run times of the user's two jobs that ended last, never more than
-       the job's limit; of the only one where there is one, and the limit where there is none.
-    2. A job that outlives that is expected to take a minute more; if it outlives that too, 15
-       minutes more, then 30, 60 and so on, never more than its limit (`extension: stepwise`). With
-       `second` it is expected to end within the next second.
-    3. While a job that could run has waited for longer than `patience_s`, time limits are used.
+    1. The prediction is the mean run time of the user's two jobs that ended last, at most the job's
+       limit. With one such job it is that job's run time, without any the limit.
+    2. The prediction of a job that exceeds it is extended by 1 minute, then 15, 30, 60 and so on,
+       at most to its limit (`extension: stepwise`). With `second` the job is expected to end within
+       the next second.
+    3. While an eligible job has waited for longer than `patience_s`, time limits are used.
 
 Source: D. Tsafrir, Y. Etsion, D. G. Feitelson, Backfilling using system-generated predictions
 rather than user runtime estimates, IEEE TPDS 18(6), 2007; `second` as the running jobs of
 Galleguillos, Kiziltan, Soto, CP 2020. The patience is ours.
-Deviates: patience, without which wide jobs wait on and on (docs/PREDICTIONS.md); null is the
-source's way. The last two are the last to end, whenever they were submitted. Waiting jobs are
-predicted anew in every cycle, running ones stay with what was expected as they began.
+Deviates: patience, without which wide jobs wait very long (docs/PREDICTIONS.md); null is as in the
+source. The last two jobs are the last to end, whenever they were submitted. Waiting jobs are
+predicted in every cycle; running jobs keep the prediction with which they started.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ from bridge.planning.prediction.run_times import Expectation
 class LastTwo(Expectation):
     """The mean of the user's last two run times.
 
-    Attributes: see `Expectation`; `patience_s` null is as the source has it.
+    Attributes: see `Expectation`; `patience_s` null is as in the source.
     """
 
     name: ClassVar[str] = "last-two"

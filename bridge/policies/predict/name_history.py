@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A job takes what the user's last job like it took: rules on name, queue, time limit and size.
+"""Predicts the run time of the user's last similar job, by name, queue, time limit and size.
 
 Words
-    stem        a job's name without the digits it ends with: users number jobs that are alike.
-    size        the nodes of a job that has them for itself; else all resources that it asks for.
+    stem        a job's name without its trailing digits, as users number similar jobs.
+    size        the nodes of a job that has them exclusively; otherwise all resources it asks for.
 
 Rules, each on the jobs of one user; the first that finds an ended job gives that one's run time
     1. The same name, queue, time limit and size.
@@ -12,18 +12,16 @@ Rules, each on the jobs of one user; the first that finds an ended job gives tha
     4. The same stem, queue and time limit.
     5. The same name.
     6. The same stem.
-    7. Otherwise the time limit; nothing is expected to take longer than that anyway.
-Of several ended jobs the last to end counts. What outlives its prediction is extended, and
-patience has an end, as by last-two.
+    7. Otherwise the time limit, which also bounds all predictions.
+Of several ended jobs the last to end counts. Extensions and patience are those of last-two.
 
 Source: C. Galleguillos, A. Sirbu, Z. Kiziltan, O. Babaoglu, A. Borghesi, T. Bridi, Data-driven job
 dispatching in HPC systems, MOD 2017 (the rules made for Eurora).
-Deviates: patience is ours; null is the source's way. The paper's text was not at hand: its rules
-are reconstructed from what others say of them. There a likeness of names is the length of what they
-have in common at their begin, and of several jobs that differ in size the likest counts; here names
-are alike by their stem, and the last counts, so that a prediction costs six look-ups whatever the
-history. A job without a name is one of a nameless kind, which makes rules 1 and 3 ones of queue,
-limit and size.
+Deviates: patience is ours; null is as in the source. The paper itself was not available; its rules
+are reconstructed from descriptions by others. There the similarity of names is the length of their
+common prefix, and of several jobs of different size the most similar counts. Here names are similar
+if their stems are equal, and the last job counts, so that a prediction costs six look-ups. Jobs
+without a name have the same name, so that rules 1 and 3 compare queue, limit and size.
 """
 
 from collections.abc import Sequence
@@ -45,9 +43,9 @@ _APART = "\x1f"
 
 @dataclass(frozen=True)
 class NameHistory(Expectation):
-    """The run time of the user's last job of the likest kind.
+    """The run time of the user's last similar job.
 
-    Attributes: see `Expectation`; `patience_s` null is as the source has it.
+    Attributes: see `Expectation`; `patience_s` null is as in the source.
     """
 
     name: ClassVar[str] = "name-history"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A job takes what it will really take. Only a simulation can know.
+"""Predicts the actual run times, which are known in simulations only.
 
 Source: the baseline of Galleguillos, Kiziltan, Soto, CP 2020 ("real duration").
 """
@@ -19,7 +19,7 @@ class Oracle:
     """Knows all run times (`Environment.run_s`)."""
 
     def predict(self, snapshot: Snapshot, context: Context) -> Predicted:
-        """Tells the truth; see `bridge.ports.PredictPolicy`."""
+        """Returns the actual run times; see `bridge.ports.PredictPolicy`."""
         known, running = context.environment.run_s, snapshot.running
         if known is None:
             raise PolicyError("oracle", "real run times are known in simulations only")

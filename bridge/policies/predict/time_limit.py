@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every job takes its time limit: what its user asked for, and what everybody is told."""
+"""No prediction: every job is planned with its time limit."""
 
 from dataclasses import dataclass
 

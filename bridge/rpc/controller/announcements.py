@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turns a plan into decisions: only what is new or changed since what was announced before.
+"""Turns a plan into decisions: only what has changed since the last announcement.
 
 Words
-    announcement    what the controller was told of a waiting job: a planned start, or why not.
+    announcement    a planned start or a reason, as sent to the controller for a waiting job.
     open start      a start that was sent and whose result is not known yet.
 
 Rules
-    1. Every waiting job has one announcement. Of an array it is that of the earliest task that
-       does not start now.
-    2. An announcement is sent again when the job's version, the start, the nodes, the partition
-       or the reason's code is another one. Words alone are renewed once in `WORDS_S`: they count
-       nodes and would change for everybody with every job that ends.
-    3. One event moves every later start. A job whose announcement only moved is told so once a
-       second; beyond the first `PROMPT` such jobs in the plan's order only after a hundredth of
-       the time until its start, at most `CALM_S`: far starts need not be exact to the second.
+    1. Every waiting job has one announcement; that of an array is for the earliest task that does
+       not start now.
+    2. An announcement is sent again when the job's version, the start, the nodes, the partition or
+       the reason's code has changed. A change of the reason's text alone is sent once in `WORDS_S`:
+       texts contain node counts, which change for all jobs whenever a job ends.
+    3. One event can move every later start. An announcement whose start has only moved is sent at
+       most once a second. Beyond the first `PROMPT` such jobs in the plan's order, the interval is
+       a hundredth of the time until the start, at most `CALM_S`.
     4. A start is not repeated for the same version while it is open, for at most `OPEN_S`.
     5. Starts come first, then announcements in the plan's order; at most `most` decisions in one
-       reply. What did not fit counts as not announced and comes with the next reply.
+       reply. The rest is sent with the next reply.
     6. After `reset` everything is sent again.
 """
 
@@ -66,7 +66,7 @@ class OpenStart:
 
 @dataclass(frozen=True)
 class Decisions:
-    """What one reply says.
+    """The decisions of one reply.
 
     Attributes:
         messages: the decisions.
@@ -84,7 +84,7 @@ class Decisions:
 
 
 class Announcements:
-    """What one controller has been told."""
+    """The announcements sent to one controller."""
 
     def __init__(self, most: int = 20_000) -> None:
         self._most = most
@@ -95,13 +95,13 @@ class Announcements:
         self._mix: NDArray[np.int64] = np.empty(0, dtype=np.int64)
 
     def reset(self) -> None:
-        """Forgets what was announced: the controller has forgotten it too."""
+        """Drops all announcements, because the controller has lost them."""
         self._open.clear()
         self._serials = np.empty(0, dtype=np.int64)
         self._said = _empty_facts()
 
     def close(self, decision_id: int) -> OpenStart | None:
-        """Takes an open start out, whose result has come; None if it is none."""
+        """Removes and returns the open start that a result is of; None: it is of none."""
         return self._open.pop(decision_id, None)
 
     def decide(
@@ -198,7 +198,7 @@ class Announcements:
         return messages, {"start": len(messages)}
 
     def offer(self, snapshot: Snapshot, choice: Choice, nodes: NodeIndex) -> pb.Decision | None:
-        """A start whose nodes the controller chooses; None: one of the job is open."""
+        """Returns a start for which the controller chooses nodes; None: one is open already."""
         key = snapshot.jobs.id[choice.job], int(snapshot.jobs.version[choice.job])
         if any((start.job_id, start.version) == key for start in self._open.values()):
             return None
@@ -263,7 +263,7 @@ class Announcements:
     def _facts(
         self, snapshot: Snapshot, plan: Plan, row_of: NDArray[np.int64]
     ) -> dict[str, NDArray[np.int64]]:
-        """What would be announced of each job now, as comparable columns."""
+        """Returns the current announcement of each job, as columns that can be compared."""
         has = row_of >= 0
         row = np.where(has, row_of, 0)
         if len(plan) == 0:
@@ -297,7 +297,7 @@ class Announcements:
         }
 
     def _carried(self, serials: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
-        """What was said before, aligned with the present jobs; zeros for new ones."""
+        """Returns the last announcements, aligned with the present jobs; zeros for new ones."""
         before = self._serials
         if len(before) == len(serials) and (before == serials).all():
             return self._said
@@ -315,7 +315,7 @@ class Announcements:
 def _cut_s(snapshot: Snapshot, plan: Plan, row: int) -> int:
     """The time limit that a start is planned with, if it is shorter than the job's own; or 0.
 
-    Deadlines are the controller's to cut for: it does so to the second in which it starts the job.
+    The controller itself shortens limits for deadlines, when it starts the job.
     """
     jobs, job = snapshot.jobs, int(plan.job[row])
     if not jobs.least_time_s[job] or jobs.deadline_s[job] or jobs.kill_limit_s[job]:
@@ -377,7 +377,7 @@ def pending(reason: Reason | None) -> pb.Pending:
 
 
 def wake_after_s(snapshot: Snapshot, plan: Plan, retry_s: int | None, again_s: int) -> int:
-    """When the controller should call again even if nothing changes; 0: whenever it likes.
+    """Returns when the controller should call again even if nothing changes; 0: at any time.
 
     That is at the next planned start, begin time, edge of a reservation, end of a wait for leaf
     switches or retry of a refused start, and when announcements are due that were put off.

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers a controller: takes its report in, has it planned, says what changed.
+"""Answers a controller: takes its report, runs a cycle, returns what has changed.
 
 Rules
-    1. Cycles run one after the other. Who gave up waiting for its turn changes nothing.
-    2. What was planned last is published as a whole; readers never wait for a running cycle.
-    3. Outcomes of earlier decisions count before the changes that came with them: what changed
-       since may be the reason to try again.
-    4. An outcome counts once. A controller tells it until a reply takes its report, so it comes
-       again after `need_full` and after a reply that was lost. A report out of turn says nothing
-       about outcomes: it may be as old as another life of this service, whose numbers it has.
+    1. Cycles run one after the other. A call whose caller has given up waiting changes nothing.
+    2. The last cycle is published as a whole; readers never wait for a running cycle.
+    3. Results of earlier decisions are processed before the changes reported with them, since a
+       change may be the reason to try again.
+    4. A result counts once. The controller repeats it until a reply accepts its report, so it
+       comes again after `need_full` and after a lost reply. The results in a report out of sequence
+       are ignored: their decision numbers may be those of an earlier run of this service.
 """
 
 import logging
@@ -40,7 +40,7 @@ from bridge.state.accuracy import Began, Happened
 _log = logging.getLogger(__name__)
 
 MOST_HEARD = 100_000
-"""Outcomes that are remembered, so as not to count them twice: those of several replies."""
+"""Results remembered in order not to count them twice; those of several replies."""
 
 LARGEST_STATUS = 1e12
 """Seconds or milliseconds; nothing larger is accepted."""
@@ -57,7 +57,7 @@ OUTCOMES = {
 
 @dataclass(frozen=True)
 class Published:
-    """The last cycle, for those who ask about it."""
+    """The last cycle, for queries."""
 
     snapshot: Snapshot
     plan: Plan
@@ -66,16 +66,16 @@ class Published:
 
 @dataclass(frozen=True)
 class CycleReport:
-    """What one cycle did, for metrics and memory.
+    """The outcome of one cycle, for metrics and the store.
 
     Attributes:
         wall_s: time from report to reply.
         plan_s: of it, time to plan.
-        decisions: what was said.
+        decisions: the reply.
         outcomes: (outcome, code) of the results that came in, counted.
-        happened: starts, departures and promises; None if everything was asked for instead.
-        published: the cycle itself; None if everything was asked for instead.
-        telemetry: what its stages did.
+        happened: starts, departures and promises; None: a full report was requested instead.
+        published: the cycle itself; None: a full report was requested instead.
+        telemetry: statistics of its stages.
     """
 
     wall_s: float
@@ -89,10 +89,10 @@ class CycleReport:
 
 
 class Observer(Protocol):
-    """Who is told of every cycle: metrics, memory."""
+    """Receives the outcome of every cycle: metrics, store."""
 
     def cycle(self, report: CycleReport) -> None:
-        """Takes note of a finished cycle; called after the lock is free."""
+        """Receives a finished cycle; called after the lock has been released."""
 
 
 @dataclass
@@ -119,7 +119,7 @@ class Counts:
         return code
 
     def wall_ms_p99(self) -> float:
-        """Time that all but the slowest percent of the last 1,000 cycles took, ms."""
+        """The 99th percentile of the times of the last 1,000 cycles, ms."""
         values = list(self.wall_ms)
         return float(np.quantile(values, 0.99)) if values else 0.0
 
@@ -130,8 +130,8 @@ class Cycles:
     Attributes:
         published: the last finished cycle; None before the first.
         counts: figures since start.
-        orders: what operators have the controller do.
-        patience_s: how long the controller waits for an answer, as far as is known; 0: it is not.
+        orders: of operators, for the controller.
+        patience_s: how long the controller waits for an answer; 0: not known.
     """
 
     def __init__(
@@ -172,7 +172,7 @@ class Cycles:
         Raises:
             UnsupportedVersion: the controller speaks another wire.
             StaleSnapshot: a newer controller has taken over.
-            SnapshotError: the hello makes no sense.
+            SnapshotError: the hello is invalid.
         """
         with self.lock:
             if self.session.greet(hello):
@@ -202,14 +202,14 @@ class Cycles:
 
         Args:
             request: the controller's report.
-            still_wanted: tells, once it is its turn, whether anybody waits for the answer.
-            patience_s: how long this call waits; None: for ever. After a failed call the
-                controller waits for the rest of its silence only: the longest counts.
+            still_wanted: tells, when the cycle's turn has come, whether the caller still waits.
+            patience_s: timeout of this call; None: none. After a failed call the controller uses
+                a shorter timeout, so the longest seen counts.
 
         Raises:
             StaleSnapshot: a newer controller has taken over.
-            SnapshotError: the report contradicts itself.
-            PolicyError: not even the conservative plan is possible.
+            SnapshotError: the report is inconsistent.
+            PolicyError: even the conservative plan failed.
         """
         self.session.prepare(request)
         with self.lock:
@@ -251,7 +251,7 @@ class Cycles:
         if Feature.CHOICE in features:
             chooser = Chooser(snapshot, self._site(), plan)
         decisions = self._announcements.decide(snapshot, serials, plan, session.nodes, chooser)
-        # Orders first: starts on nodes that are reserved now are for Slurm to refuse.
+        # Orders first: the controller then refuses starts on nodes that it has just reserved.
         reply.decisions.extend(self.orders.take(self._announcements.take_id))
         reply.decisions.extend(decisions.messages)
         reply.decisions.extend(self._adjustments.decide(snapshot, plan, session.nodes, features))
@@ -277,7 +277,7 @@ class Cycles:
         )
 
     def _offered(self, snapshot: Snapshot, plan: Plan, chooser: Chooser) -> list[pb.Decision]:
-        """Starts whose nodes the controller chooses, of jobs that the plan has no start for."""
+        """Returns starts for which the controller chooses nodes, of jobs without a start now."""
         session, jobs = self.session, snapshot.jobs
         found: list[pb.Decision] = []
         rows = self._offers.candidates(snapshot, plan, session.changes)
@@ -299,7 +299,7 @@ class Cycles:
     def _happened(
         self, snapshot: Snapshot, decisions: Decisions, applied: dict[str, OpenStart]
     ) -> Happened:
-        """What the records of promises must know of this cycle.
+        """Returns what the records of promises need to know of this cycle.
 
         Args:
             snapshot: what was reported.
@@ -328,12 +328,12 @@ class Cycles:
         )
 
     def _outcomes_told(self) -> Counter[tuple[str, int]]:
-        """What has come in since observers were told last."""
+        """Returns the results received since the last call."""
         told, self._outcomes = self._outcomes, Counter()
         return told
 
     def _take_results(self, request: pb.CycleRequest) -> None:
-        """Counts the outcomes that came in, each once; keeps the starts that were carried out."""
+        """Counts the results received, each once, and keeps the starts that were applied."""
         for result in request.fates:
             if result.decision_id in self._heard:
                 continue
@@ -367,7 +367,7 @@ class Cycles:
 
 
 def _sound(status: pb.ControllerStatus) -> pb.ControllerStatus:
-    """A copy that people and metrics can be shown: its numbers finite, its words short."""
+    """Returns a copy that is safe to display: finite numbers, short texts."""
     return pb.ControllerStatus(
         fallbacks=status.fallbacks,
         fallback_s=_amount(status.fallback_s),

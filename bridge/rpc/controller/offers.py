@@ -1,21 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs that the controller is asked to place by itself, and how often.
+"""Jobs for which the controller is asked to choose nodes itself, and how often.
 
 Rules
-    1. A job is offered where the planner has no start for it now that the controller would have:
-       because its start was refused, or because by the planner's account it does not fit, or never
-       will, or is outside the bounds of its partitions (a QOS may lift these). So whatever the
-       controller itself would start on free nodes starts.
-    2. Not offered are jobs that wait for what is no matter of nodes: held, limited, before their
-       begin time, or behind the place of a job before them.
-    3. After a refusal a job is offered again when its version is another one, or when the cluster
-       has changed: first after 1 s, then after twice as long, up to `retry_s`; and after
-       `ANYWAY_S` even if nothing has changed. After a start that is forgotten: it was one of an
-       array's tasks, and the next may go the same way.
-    4. Nodes that are full, or on which a job starts now, are nowhere to be offered
-       (`NodesToChoose`).
-    5. Looked at are the first `FIRST` rows of the plan that wait so; at most `MOST` of their jobs
-       are offered in one cycle.
+    1. A job is offered if the planner has no start for it now but the controller might have one:
+       its start was refused, or in the planner's model it does not fit, never will, or is outside
+       the bounds of its partitions (which a QOS may lift). So every job starts that the controller
+       itself would start on free nodes.
+    2. Jobs that wait for other things than nodes are not offered: held, limited, before their begin
+       time, or behind the planned start of an earlier job.
+    3. After a refusal a job is offered again when its version has changed; or, if the cluster has
+       changed, after 1 s, then twice as long each time up to `retry_s`; and after `ANYWAY_S` in any
+       case. A start resets this: it was one task of an array, and the next may start, too.
+    4. Full nodes, and nodes on which a job starts now, are not offered (`NodesToChoose`).
+    5. The first `FIRST` such rows of the plan are considered; at most `MOST` jobs are offered in
+       one cycle.
 """
 
 from dataclasses import dataclass

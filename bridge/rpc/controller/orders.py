@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operators have the controller do beside its jobs, and what became of it.
+"""Orders of operators for the controller, and their results.
 
 Words
-    order       a decision about no job (make or remove a reservation) that somebody waits for.
+    order       a decision that is not about a job (make or remove a reservation), with a caller
+                that waits for its result.
 
 Rules
-    1. An order goes out with the next reply, once. Its result wakes whoever waits.
-    2. Who gives up before it went out takes it back: then it is never carried out.
-    3. A new epoch of the controller leaves the result of what was sent unknown.
+    1. An order is sent once, with the next reply. Its result wakes the caller.
+    2. If the caller gives up before it was sent, it is withdrawn and never carried out.
+    3. After a new epoch of the controller, the results of orders already sent are unknown.
 """
 
 import threading
@@ -26,7 +27,7 @@ class _Order:
 
 
 class Orders:
-    """Orders on their way; called by operators' threads and by the cycle."""
+    """The pending orders; thread-safe, called by operators' threads and by the cycle."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -81,7 +82,7 @@ class Orders:
         return True
 
     def reset(self) -> None:
-        """The controller has begun anew: the results of what was sent will not come."""
+        """Marks the results of all sent orders as unknown, because the controller restarted."""
         with self._lock:
             orders, self._sent = list(self._sent.values()), {}
         for order in orders:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exchanges the policy, or what the site demands of every plan, between two cycles."""
+"""Replaces the policy or the site's rules between two cycles."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -21,11 +21,11 @@ from bridge.safe_cycle.decider import Decider
 _log = logging.getLogger(__name__)
 
 _LONGER = 1.1
-"""A controller that waits for so much longer than was known gives a policy more time."""
+"""A controller timeout longer than known by this factor gives a policy more time."""
 
 
 class PolicySwitch:
-    """What decides from the next cycle on.
+    """The policy and the site's rules from the next cycle on.
 
     Attributes:
         spec: the policy in force.
@@ -61,7 +61,7 @@ class PolicySwitch:
         return self.spec.name
 
     def conditions(self) -> Conditions:
-        """What plans are held to at present."""
+        """The rules in force."""
         return conditions_of(self._decider.policy.plan, self._decider.site)
 
     def unknown(self, snapshot: Snapshot) -> tuple[str, ...]:

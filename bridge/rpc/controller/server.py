@@ -77,7 +77,7 @@ class Server:
             ("grpc.max_receive_message_length", size),
             ("grpc.max_send_message_length", -1),
             ("grpc.so_reuseport", 0),
-            # On one machine there is no bandwidth to be found out: each call had two pings for it.
+            # Bandwidth probing costs two pings per call and is useless on one machine.
             ("grpc.http2.bdp_probe", 0),
         ]
         self._pool = ThreadPoolExecutor(max_workers=workers, thread_name_prefix=name)
@@ -118,7 +118,7 @@ class Server:
             self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
 
     def stop(self, grace_s: float) -> None:
-        """Says NOT_SERVING, lets running calls finish for a while, and ends."""
+        """Reports NOT_SERVING, gives running calls some time to finish, and stops."""
         if self._server is None:
             return
         self._health.enter_graceful_shutdown()

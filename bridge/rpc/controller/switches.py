@@ -13,10 +13,10 @@ _log = logging.getLogger(__name__)
 
 
 class Switches:
-    """Reads a file for a session. The log says what is wrong with it.
+    """Reads a file for a session; errors are logged.
 
-    While it cannot be read (it may be half written) what it said before holds, for the same nodes:
-    nobody gets nodes of two fabrics meanwhile. If it never could be, there is no topology.
+    While the file cannot be read (it may be incomplete), the last topology remains in force for the
+    same nodes, so that no job gets nodes of two fabrics. If there is none, there is no topology.
     """
 
     def __init__(self, path: Path) -> None:
@@ -30,14 +30,14 @@ class Switches:
         self._topology: Topology | None = None
 
     def warn(self) -> None:
-        """Says in the log if the file is of no use as yet: before a controller has called."""
+        """Logs a warning if the file cannot be used; called before a controller connects."""
         try:
             read_topology(self._path)
         except ConfigError as error:
             _log.warning("%s; until that is mended jobs are placed without a topology", error)
 
     def above(self, nodes: Sequence[str]) -> Topology | None:
-        """The switches above these nodes; None: the file says nothing that can be used."""
+        """Returns the switches above these nodes; None: the file cannot be used."""
         try:
             changed_ns = self._path.stat().st_mtime_ns
         except OSError:
