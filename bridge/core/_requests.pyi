@@ -2,7 +2,7 @@
 """What waiting jobs ask for, numbered: jobs that ask alike have one number, in every cycle."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,6 +69,18 @@ class LoweredRows:
         Raises:
             ValueError: the columns do not fit together; the text names one.
         """
+    @overload
+    def planned(
+        self, plan: NodePlan
+    ) -> tuple[
+        NDArray[np.int32],
+        NDArray[np.int64],
+        NDArray[np.int64],
+        NDArray[np.int32],
+        NDArray[np.int64],
+    ]:
+        """The same of a plan of the asked rows in their order."""
+    @overload
     def planned(
         self,
         start: NDArray[np.int64],
@@ -95,6 +107,12 @@ class RequestTable:
     def __init__(self) -> None: ...
     def __len__(self) -> int:
         """How many different requests there have been."""
+    def unite(self, same: list[int]) -> None:
+        """Says which classes have the same nodes now; before `find` tells of a new one.
+
+        Args:
+            same: (n_classes,) of each the first that has.
+        """
     @property
     def n_reasons(self) -> int:
         """How many different reasons are kept."""

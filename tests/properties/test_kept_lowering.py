@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A cycle after others plans as if it were the first: what is kept between them changes nothing."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,6 +13,7 @@ from bridge.model.job import Hold, WidthRule
 from bridge.model.plan import Plan
 from bridge.model.site import NO_RULES
 from bridge.model.snapshot import Snapshot
+from bridge.model.topology import Topology, regular
 from bridge.planning.queue import kept_lowering
 from bridge.ports import Policy, State
 from bridge.registry import PRESETS, build
@@ -25,6 +28,13 @@ from tests.builders import (
 
 NODES = 5
 NOW_S = 1000
+TREES = (
+    None,
+    None,
+    regular(NODES, 2),
+    Topology(("s", "t"), np.full(2, -1, np.int32), np.array([0, 0, 1, 1, -1], np.int32)),
+)
+"""No switches, one fabric, and two fabrics beside a node on no switch."""
 
 
 @st.composite
@@ -53,6 +63,9 @@ def jobs(draw: st.DrawFn) -> a_job:
         deadline_s=draw(st.sampled_from((0, 0, 0, 1200))),
         least_s=draw(st.sampled_from((0, 0, 0, 0, 30))),
         no_place=draw(st.sampled_from((False, False, False, True))),
+        reservation=draw(st.sampled_from((-1, -1, 0))),
+        switches=draw(st.sampled_from((0, 0, 0, 1))),
+        switches_wait_s=2,
     )
 
 
@@ -60,7 +73,8 @@ def jobs(draw: st.DrawFn) -> a_job:
 def histories(draw: st.DrawFn) -> list[Snapshot]:
     """Snapshots, each of which is the last one but for a few things."""
     waiting = draw(st.lists(jobs(), max_size=5))
-    usable, slow = [True] * NODES, 0
+    usable, slow, kept, own = [True] * NODES, 0, draw(st.booleans()), (1,)
+    tree = draw(st.sampled_from(TREES))
     found = []
     for second in range(draw(st.integers(2, 5))):
         if waiting and draw(st.booleans()):
@@ -72,26 +86,37 @@ def histories(draw: st.DrawFn) -> list[Snapshot]:
         if draw(st.integers(0, 4)) == 0:
             slow = 80 - slow
         features = (("a",), ("a", "b"), ("b",), (), ("a",))
-        kept = draw(st.integers(0, 4)) == 0
+        if draw(st.integers(0, 3)) == 0:
+            kept = not kept
+        if draw(st.booleans()):
+            own = draw(st.sampled_from(((1,), (0, 3))))
+        if draw(st.integers(0, 5)) == 0:
+            tree = draw(st.sampled_from(TREES))
+        here = waiting if kept else [replace(job, reservation=-1) for job in waiting]
         holders = draw(st.lists(st.integers(0, NODES - 1), max_size=3, unique=True))
         found.append(
-            a_snapshot(
-                nodes=[a_node(features=features[at], usable=usable[at]) for at in range(NODES)],
-                jobs=list(waiting),
-                running=[
-                    a_running_job(
-                        nodes=(node,), end_s=NOW_S + 20 * (node + 1), shared=node % 2 == 0
-                    )
-                    for node in holders
-                ],
-                partitions=[
-                    a_partition("p", range(NODES), max_time_s=slow),
-                    a_partition("q", range(3), default_time_s=40),
-                ],
-                reservations=[a_reservation(nodes=(1,), start_s=1040, end_s=1090)] if kept else [],
-                now_s=NOW_S + second,
-                generation=second + 1,
-            )()
+            replace(
+                a_snapshot(
+                    nodes=[a_node(features=features[at], usable=usable[at]) for at in range(NODES)],
+                    jobs=here,
+                    running=[
+                        a_running_job(
+                            nodes=(node,), end_s=NOW_S + 20 * (node + 1), shared=node % 2 == 0
+                        )
+                        for node in holders
+                    ],
+                    partitions=[
+                        a_partition("p", range(NODES), max_time_s=slow),
+                        a_partition("q", range(3), default_time_s=40),
+                    ],
+                    reservations=[a_reservation(nodes=own, start_s=1040, end_s=1090)]
+                    if kept
+                    else [],
+                    now_s=NOW_S + second,
+                    generation=second + 1,
+                )(),
+                topology=tree,
+            )
         )
     return found
 
@@ -139,3 +164,16 @@ def test_a_cycle_that_keeps_nothing_plans_the_same(name: str, history: list[Snap
             nothing, _ = planned(snapshot, state, policy)
         assert said(kept) == said(nothing)
         state = after
+
+
+def test_a_reservation_that_moves_to_other_nodes_takes_its_jobs_along() -> None:
+    policy = build(PRESETS["conservative"])
+    for nodes in ((1,), (0, 3), (1,)):
+        snapshot = a_snapshot(
+            nodes=NODES,
+            jobs=[a_job(reservation=0)],
+            reservations=[a_reservation(nodes=nodes, start_s=1040, end_s=1090)],
+            now_s=NOW_S,
+        )()
+        plan, _ = planned(snapshot, State(), policy)
+        assert plan.nodes.tolist() == [nodes[0]]

@@ -32,6 +32,7 @@ struct Asking {
     View<int64_t> limit;
     View<int64_t> min_nodes;
     View<int64_t> max_nodes;
+    View<int64_t> least;
     View<int64_t> reservation;
     View<int8_t> width_rule;
     View<int64_t> tasks;
@@ -44,17 +45,19 @@ struct Asking {
     Objects features;
     Objects required;
     Objects excluded;
+    Objects chunks;
 
     Asking(nb::handle jobs, size_t n)
         : hold(jobs, "hold"), array_tasks(jobs, "array_tasks"),
           array_startable(jobs, "array_startable"), begin(jobs, "begin_s"),
           limit(jobs, "time_limit_s"), min_nodes(jobs, "min_nodes"), max_nodes(jobs, "max_nodes"),
-          reservation(jobs, "reservation"), width_rule(jobs, "width_rule"), tasks(jobs, "tasks"),
+          least(jobs, "least_time_s"), reservation(jobs, "reservation"),
+          width_rule(jobs, "width_rule"), tasks(jobs, "tasks"),
           most_tasks(jobs, "max_tasks_per_node"), exclusive(jobs, "exclusive"),
           per_node(jobs, "per_node", 2), per_task(jobs, "per_task", 2),
           licences(jobs, "licences", 2), partitions(jobs, "partitions", n),
           features(jobs, "features", n), required(jobs, "required", n),
-          excluded(jobs, "excluded", n) {
+          excluded(jobs, "excluded", n), chunks(jobs, "chunks", n) {
         hold.rows(n);
         array_tasks.rows(n);
         array_startable.rows(n);
@@ -62,6 +65,7 @@ struct Asking {
         limit.rows(n);
         min_nodes.rows(n);
         max_nodes.rows(n);
+        least.rows(n);
         reservation.rows(n);
         width_rule.rows(n);
         tasks.rows(n);
@@ -322,18 +326,23 @@ class PyRequestTable {
                 const nb::object told = find(number, lowered->rows_[row]);
                 for (const nb::handle one : nb::borrow<nb::list>(told)) {
                     const nb::tuple v = nb::borrow<nb::tuple>(one);
-                    answer.push_back({nb::cast<int64_t>(v[0]), nb::cast<int64_t>(v[1]),
-                                      nb::cast<int64_t>(v[2]),
+                    const auto class_ = nb::cast<int64_t>(v[0]);
+                    if (class_ < 0 || static_cast<size_t>(class_) >= same_.size()) {
+                        refuse("find: a class that unite has not heard of");
+                    }
+                    answer.push_back({class_, nb::cast<int64_t>(v[1]), nb::cast<int64_t>(v[2]),
                                       static_cast<int32_t>(nb::cast<int64_t>(v[3])),
                                       static_cast<int32_t>(nb::cast<int64_t>(v[4]))});
                 }
                 table_.answer(number).known = true;
                 table_.answer(number).alternatives = std::move(answer);
             }
-            found.add(static_cast<int64_t>(row), table_.answer(number).alternatives);
+            found.add(static_cast<int64_t>(row), table_.answer(number).alternatives, same_);
         }
         return lowered.release();
     }
+
+    void unite(std::vector<int64_t> same) { same_ = std::move(same); }
 
     size_t n_reasons() const { return reasons_.size(); }
 
@@ -382,6 +391,7 @@ class PyRequestTable {
 
   private:
     RequestTable table_;
+    std::vector<int64_t> same_; // of each class the first with the same nodes
     std::unordered_map<std::vector<int64_t>, nb::object, HashWords> reasons_;
 
     // What the words of a verdict depend on; false: on more than that.
@@ -442,7 +452,8 @@ class PyRequestTable {
                           asking.width_rule.data()[job], asking.tasks.data()[job],
                           asking.most_tasks.data()[job], asking.exclusive.data()[job],
                           word(asking.partitions[job]), word(asking.features[job]),
-                          word(asking.required[job]), word(asking.excluded[job])});
+                          word(asking.required[job]), word(asking.excluded[job]),
+                          asking.least.data()[job], asking.chunks[job].is_none() ? 0 : 1});
             add_row(words, asking.per_node, job);
             add_row(words, asking.per_task, job);
             add_row(words, asking.licences, job);
@@ -475,6 +486,7 @@ void define_requests(nb::module_ &m) {
     nb::class_<PyRequestTable>(m, "RequestTable")
         .def(nb::init<>())
         .def("__len__", &PyRequestTable::size)
+        .def("unite", &PyRequestTable::unite, "same"_a)
         .def_prop_ro("n_reasons", &PyRequestTable::n_reasons)
         .def("tell", &PyRequestTable::tell, "lowered"_a, "plan"_a, "order"_a.none(), "reasons"_a,
              "find"_a)

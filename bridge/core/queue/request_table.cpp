@@ -3,20 +3,22 @@
 
 namespace bridge {
 
-void LoweredRows::add(int64_t row, const std::vector<RequestAlternative> &alternatives) {
+void LoweredRows::add(int64_t row, const std::vector<RequestAlternative> &alternatives,
+                      const std::vector<int64_t> &same) {
     if (alternatives.empty()) {
         refused.push_back(row);
         return;
     }
     asked.push_back(row);
     for (const RequestAlternative &one : alternatives) {
-        const auto at = static_cast<size_t>(one.class_);
+        const int64_t class_now = same[static_cast<size_t>(one.class_)];
+        const auto at = static_cast<size_t>(class_now);
         if (at >= local_.size()) {
             local_.resize(at + 1, -1);
         }
         if (local_[at] < 0) {
             local_[at] = static_cast<int32_t>(classes.size());
-            classes.push_back(one.class_);
+            classes.push_back(class_now);
         }
         class_.push_back(local_[at]);
         partition.push_back(one.partition);

@@ -71,7 +71,9 @@ struct LoweredRows {
     std::vector<int32_t> max_nodes;
     std::vector<int64_t> classes; // of the cycle's, those of the table
 
-    void add(int64_t row, const std::vector<RequestAlternative> &alternatives);
+    // `same`: of each class of the table the first that has the same nodes now.
+    void add(int64_t row, const std::vector<RequestAlternative> &alternatives,
+             const std::vector<int64_t> &same);
 
   private:
     std::vector<int32_t> local_; // by class of the table; -1: nobody came upon it

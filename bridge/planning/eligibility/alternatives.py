@@ -280,10 +280,14 @@ class Eligibility:
             self._opens.append(opens_s)
         return found
 
-    def begin_with(self, nodes: Iterable[NDArray[np.bool_]]) -> None:
-        """Makes the first classes: of those nodes, and of jobs without a reservation."""
-        for one in nodes:
-            self._class(one, -1)
+    def begin_with(self, classes: Iterable[tuple[NDArray[np.bool_], int]]) -> None:
+        """Makes the first classes: their nodes, and the reservation of their jobs (-1: none)."""
+        for nodes, reservation in classes:
+            self._class(nodes, reservation)
+
+    def reservation_of(self, class_: int) -> int:
+        """The reservation of a class's jobs; -1: none."""
+        return self._reservation[class_]
 
     def opens_s(self, class_: int) -> int:
         """From when on a job that waits for leaf switches may use a class; 0: from now."""

@@ -6,24 +6,29 @@ Words
                 (`bridge.planning.eligibility.alternatives`).
 
 Rules
-    1. Kept is only what follows from a request and from the nodes and partitions. A request is told
-       by all it says, not by the job's name or version; nodes and partitions by what they are.
-       So nothing that is kept changes any plan, whoever plans and whatever was planned before.
-    2. Where alternatives depend on more (reservations, switches, limits that are cut for a
-       deadline) nothing is kept.
+    1. Kept is only what follows from a request and from nodes, partitions, the nodes of
+       reservations and the switches. A request is told by all it says, not by the job's name or
+       version; the others by what they are. So nothing that is kept changes any plan, whoever
+       plans and whatever was planned before.
+    2. Where alternatives depend on more (a wish for leaf switches that is waited for, a limit that
+       is cut for a deadline) nothing is kept.
     3. Classes are numbered anew in every cycle, as its rows come upon them.
+    4. Nodes that fail or return change no request: classes are kept as if all nodes were usable,
+       and classes that have the same usable nodes count as one. Only where switches form several
+       fabrics do alternatives depend on which nodes are usable.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bridge.core import LoweredRows, RequestTable, pack_nodes
-from bridge.model.node import NodeTable
 from bridge.model.reasons import Reason
 from bridge.model.snapshot import Partition, Snapshot
 from bridge.planning.eligibility.alternatives import Eligibility
+from bridge.planning.eligibility.leaf_switches import Leaves, pending
 
 _MOST_WORLDS = 4
 _MOST_KEPT = 200_000
@@ -39,27 +44,34 @@ class KeptLowering:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._nodes, self._partitions = snapshot.nodes, snapshot.partitions
+        self._reserved, self._topology = _reserved(snapshot), snapshot.topology
+        self._apart = self._topology is not None and not Leaves.of(self._topology).whole
         self.table = RequestTable()
         self.refused: dict[int, Reason] = {}
-        self._class_of: dict[bytes, int] = {}
-        self._masks: list[NDArray[np.bool_]] = []
+        self._class_of: dict[tuple[bytes, int], int] = {}
+        self._all: list[tuple[NDArray[np.bool_], int]] = []  # were all nodes usable
+        self._now: list[tuple[NDArray[np.bool_], int]] = []
+        self._first: dict[tuple[bytes, int], int] = {}
+        self._same: list[int] = []
+        self._usable = snapshot.nodes.usable
         self._packed: dict[tuple[int, ...], NDArray[np.uint64]] = {}
 
     def lower(self, snapshot: Snapshot, rows: NDArray[np.int64]) -> LoweredRows:
         """Lowers rows of the waiting jobs of a snapshot of this machine."""
         eligibility: Eligibility | None = None
+        self._take_usable(snapshot.nodes.usable)
 
         def find(number: int, row: int) -> list[tuple[int, int, int, int, int]]:
             nonlocal eligibility
             if eligibility is None:
-                eligibility = Eligibility(snapshot)
+                eligibility = Eligibility(snapshot if self._apart else _all_usable(snapshot))
             (answer,) = eligibility.alternatives(np.array([row]))
             if isinstance(answer, Reason):
                 self.refused[number] = answer
                 return []
             return [
                 (
-                    self._class(eligibility.class_mask(one.class_)), one.partition,
+                    self._class(eligibility, one.class_), one.partition,
                     one.time_limit_s, one.min_nodes, one.max_nodes,
                 )
                 for one in answer
@@ -67,24 +79,47 @@ class KeptLowering:
 
         return self.table.lower(snapshot.jobs, rows, find)
 
-    def _class(self, nodes: NDArray[np.bool_]) -> int:
-        key = nodes.tobytes()
+    def _class(self, eligibility: Eligibility, class_: int) -> int:
+        nodes, reservation = eligibility.class_mask(class_), eligibility.reservation_of(class_)
+        key = nodes.tobytes(), reservation
         found = self._class_of.get(key)
         if found is None:
-            self._masks.append(nodes)
-            found = self._class_of[key] = len(self._masks) - 1
+            found = self._class_of[key] = len(self._all)
+            self._all.append((nodes, reservation))
+            self._add_now(found)
+            self.table.unite(self._same)
         return found
 
-    def masks(self, classes: Sequence[int]) -> list[NDArray[np.bool_]]:
-        """(n_nodes,) the nodes of some classes."""
-        return [self._masks[class_] for class_ in classes]
+    def _take_usable(self, usable: NDArray[np.bool_]) -> None:
+        """Takes note of the nodes that are usable now (rule 4)."""
+        if usable is self._usable:
+            return
+        changed = not np.array_equal(usable, self._usable)
+        self._usable = usable
+        if changed:
+            self._now, self._same = [], []
+            self._first.clear()
+            self._packed.clear()
+            for class_ in range(len(self._all)):
+                self._add_now(class_)
+            self.table.unite(self._same)
+
+    def _add_now(self, class_: int) -> None:
+        nodes, reservation = self._all[class_]
+        now = nodes & self._usable
+        self._now.append((now, reservation))
+        self._same.append(self._first.setdefault((now.tobytes(), reservation), class_))
+
+    def classes(self, classes: Sequence[int]) -> list[tuple[NDArray[np.bool_], int]]:
+        """(n_nodes,) the usable nodes of some classes, and the reservation of their jobs."""
+        return [self._now[class_] for class_ in classes]
 
     def class_nodes(self, classes: Sequence[int]) -> NDArray[np.uint64]:
-        """(n_classes, n_words) the same as bitsets."""
+        """(n_classes, n_words) the same nodes as bitsets."""
         key = tuple(classes)
         found = self._packed.get(key)
         if found is None:
-            masks = np.array(self.masks(classes), dtype=np.bool_)
+            masks = np.array([nodes for nodes, _ in self.classes(classes)], dtype=np.bool_)
             found = pack_nodes(masks.reshape(len(classes), len(self._nodes)))
             self._packed = {key: found}
         return found
@@ -92,25 +127,38 @@ class KeptLowering:
     def fits(self, snapshot: Snapshot) -> bool:
         """Whether a snapshot is of this machine."""
         nodes, partitions = snapshot.nodes, snapshot.partitions
-        if nodes is self._nodes and partitions is self._partitions:
-            return True
-        if not _alike(nodes, self._nodes) or len(partitions) != len(self._partitions):
+        if snapshot.topology is not self._topology or len(partitions) != len(self._partitions):
             return False
-        return all(map(_same, partitions, self._partitions))
+        if nodes is not self._nodes:
+            if nodes.features != self._nodes.features:
+                return False
+            if self._apart and not np.array_equal(nodes.usable, self._nodes.usable):
+                return False
+        if partitions is not self._partitions and not all(map(_same, partitions, self._partitions)):
+            return False
+        return (not snapshot.reservations and not self._reserved) or (
+            _reserved(snapshot) == self._reserved
+        )
 
     @property
     def full(self) -> bool:
         """Whether too much is kept."""
-        return max(len(self.table), self.table.n_reasons, len(self._masks)) > _MOST_KEPT
+        return max(len(self.table), self.table.n_reasons, len(self._all)) > _MOST_KEPT
 
 
-def _alike(one: NodeTable, other: NodeTable) -> bool:
-    return one is other or (
-        one.features == other.features and np.array_equal(one.usable, other.usable)
-    )
+def _all_usable(snapshot: Snapshot) -> Snapshot:
+    nodes = replace(snapshot.nodes, usable=np.ones(len(snapshot.nodes), dtype=bool))
+    return replace(snapshot, nodes=nodes)
+
+
+def _reserved(snapshot: Snapshot) -> tuple[tuple[bytes, bool], ...]:
+    """What of reservations decides where their jobs may run."""
+    return tuple((one.nodes.tobytes(), one.anywhere) for one in snapshot.reservations)
 
 
 def _same(one: Partition, other: Partition) -> bool:
+    if one is other:
+        return True
     mine, theirs = dict(vars(one)), dict(vars(other))
     return np.array_equal(mine.pop("nodes"), theirs.pop("nodes")) and mine == theirs
 
@@ -120,12 +168,13 @@ _kept: list[KeptLowering] = []
 
 def kept_lowering(snapshot: Snapshot) -> KeptLowering | None:
     """What is kept for a snapshot's machine, be it nothing yet; None: nothing can be (rule 2)."""
+    jobs = snapshot.jobs
     if (
-        snapshot.reservations
-        or snapshot.topology is not None
-        or np.count_nonzero(snapshot.jobs.least_time_s)
-        or np.count_nonzero(snapshot.jobs.reservation >= 0)
+        np.count_nonzero(jobs.least_time_s)
+        and ((jobs.least_time_s > 0) & (jobs.deadline_s != 0)).any()
     ):
+        return None
+    if snapshot.topology is not None and pending(snapshot).any():
         return None
     for kept in _kept:
         if kept.fits(snapshot) and not kept.full:

@@ -7,11 +7,12 @@ answer to `Rows.plan`, which puts it beside the rows that were not asked about.
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.core import LoweredRows
+from bridge.core import LoweredRows, NodePlan
 from bridge.model.job import Hold, JobTable
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
@@ -50,6 +51,15 @@ def expand_arrays(jobs: JobTable, order: NDArray[np.int64], array_depth: int) ->
     startable = np.minimum(jobs.array_startable[order], jobs.array_tasks[order])
     times = np.where(is_array, np.clip(startable, 1, array_depth), 1)
     return np.repeat(order, times)
+
+
+_PlanColumns: TypeAlias = tuple[
+    NDArray[np.int32],
+    NDArray[np.int64],
+    NDArray[np.int64],
+    NDArray[np.int32],
+    NDArray[np.int64],
+]
 
 
 class Rows:
@@ -112,7 +122,7 @@ class Rows:
         """Classes and closed times of all asked rows."""
         found = Eligibility(self.snapshot)
         if self.kept is not None and self.lowered is not None:
-            found.begin_with(self.kept.masks(self.lowered.classes))
+            found.begin_with(self.kept.classes(self.lowered.classes))
         return found
 
     def matching(self, text: str) -> list[NDArray[np.bool_]]:
@@ -130,7 +140,8 @@ class Rows:
         """Whether nothing bounds when an asked row starts but its begin time, nor names nodes."""
         jobs = self.snapshot.jobs
         return self.lowered is not None and not (
-            np.count_nonzero(jobs.deadline_s)
+            self.snapshot.reservations
+            or np.count_nonzero(jobs.deadline_s)
             or np.count_nonzero(jobs.fixed)
             or np.count_nonzero(jobs.no_place)
             or len(self.snapshot.licences)
@@ -213,6 +224,28 @@ class Rows:
             columns = self.lowered.planned(start, alternative, indptr)
         else:
             columns = self._planned(start, alternative, indptr)
+        return self._plan(policy, columns, alternative, nodes=nodes, tasks=tasks, groups=groups)
+
+    def plan_as_asked(self, policy: str, found: NodePlan) -> Plan:
+        """The same, of what `plan_nodes` found for the asked rows as they stand."""
+        if self.lowered is None:
+            columns = self._planned(found.start, found.alternative, found.indptr)
+        else:
+            columns = self.lowered.planned(found)
+        return self._plan(
+            policy, columns, found.alternative, nodes=found.nodes, tasks=found.tasks, groups=None
+        )
+
+    def _plan(
+        self,
+        policy: str,
+        columns: _PlanColumns,
+        alternative: NDArray[np.int32],
+        *,
+        nodes: NDArray[np.int32],
+        tasks: NDArray[np.int32],
+        groups: NDArray[np.int32] | None,
+    ) -> Plan:
         job, start_s, end_s, partition, offsets = columns
         return Plan(
             now_s=self.snapshot.now_s,
@@ -230,13 +263,7 @@ class Rows:
 
     def _planned(
         self, start: NDArray[np.int64], alternative: NDArray[np.int32], indptr: NDArray[np.int64]
-    ) -> tuple[
-        NDArray[np.int32],
-        NDArray[np.int64],
-        NDArray[np.int64],
-        NDArray[np.int32],
-        NDArray[np.int64],
-    ]:
+    ) -> _PlanColumns:
         """Job, start, end, partition and offsets of all rows."""
         n_rows, asked, alternatives = len(self.job), self.asked, self.alternatives
         start_s = np.full(n_rows, UNPLANNED, dtype=np.int64)

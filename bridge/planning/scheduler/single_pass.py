@@ -85,15 +85,17 @@ class NodesPlan:
             self._explain_plain(found)
         else:
             self._explain(found)
-        start, alternative = found.start, found.alternative
-        indptr, nodes, tasks = found.indptr, found.nodes, found.tasks
-        if self._order is not None:
-            back = np.argsort(self._order)
-            start, alternative = start[back], alternative[back]
-            indptr, take = gather(indptr, back)
-            nodes, tasks = nodes[take], tasks[take]
+        if self._order is None:
+            return self._rows.plan_as_asked(policy, found)
+        back = np.argsort(self._order)
+        indptr, take = gather(found.indptr, back)
         return self._rows.plan(
-            policy, start=start, alternative=alternative, indptr=indptr, nodes=nodes, tasks=tasks
+            policy,
+            start=found.start[back],
+            alternative=found.alternative[back],
+            indptr=indptr,
+            nodes=found.nodes[take],
+            tasks=found.tasks[take],
         )
 
     def columns(self, order: NDArray[np.int64] | None) -> dict[str, Any]:
@@ -108,7 +110,7 @@ class NodesPlan:
     def _world(self) -> dict[str, Any]:
         """The arguments that the order of the jobs leaves alone."""
         rows, snapshot, running = self._rows, self._rows.snapshot, self._rows.snapshot.running
-        if rows.kept is not None and rows.lowered is not None:  # nothing is ever closed then
+        if rows.kept is not None and rows.lowered is not None and not snapshot.reservations:
             class_nodes = rows.kept.class_nodes(rows.lowered.classes)
             b_class, b_start, b_end, b_nodes = _none_closed(class_nodes.shape[1])
         else:

@@ -232,31 +232,29 @@ class Announcements:
     ) -> dict[str, Announced]:
         """Writes the announcements of some jobs; returns the promised starts."""
         promised: dict[str, Announced] = {}
+        said: dict[int, pb.Pending] = {}  # by reason: rows that wait alike share one
+        ids, versions = snapshot.jobs.id, snapshot.jobs.version[jobs].tolist()
         partitions = [partition.name for partition in snapshot.partitions]
         rows = row_of[jobs]
         indptr, flat = _rows_of(plan, rows)
         hostlists = nodes.fold_many(indptr, flat)
-        for job, row, start_s, partition, hostlist in zip(
-            jobs.tolist(), rows.tolist(), plan.start_s[rows].tolist(),
+        for job, version, row, start_s, partition, hostlist in zip(
+            jobs.tolist(), versions, rows.tolist(), plan.start_s[rows].tolist(),
             plan.partition[rows].tolist(), hostlists, strict=True,
         ):  # fmt: skip
-            job_id = snapshot.jobs.id[job]
-            message = pb.Decision(
-                id=self.take_id(), job_id=job_id, job_version=int(snapshot.jobs.version[job])
-            )
-            reason = pending(plan.reasons[row])
+            job_id, why = ids[job], plan.reasons[row]
+            reason = said.get(id(why))
+            if reason is None:
+                reason = said[id(why)] = pending(why)
+            message = pb.Decision(id=self.take_id(), job_id=job_id, job_version=version)
             if start_s in (NEVER, UNPLANNED):
                 message.pending.CopyFrom(reason)
             else:
                 promised[job_id] = Announced(start_s, partitions[partition])
-                message.planned_start.CopyFrom(
-                    pb.PlannedStart(
-                        start_s=start_s,
-                        nodes=hostlist,
-                        partition=partitions[partition],
-                        reason=reason,
-                    )
-                )
+                planned = message.planned_start
+                planned.start_s, planned.nodes = start_s, hostlist
+                planned.partition = partitions[partition]
+                planned.reason.CopyFrom(reason)
             messages.append(message)
         return promised
 
@@ -276,16 +274,7 @@ class Announcements:
         # Random weights make the sum over a row's nodes a fingerprint of the set.
         sums = np.concatenate(([0], np.cumsum(self._mix[plan.nodes])))
         prints = sums[plan.indptr[1:]] - sums[plan.indptr[:-1]]
-        codes = np.fromiter(
-            (reason.code if reason is not None else 0 for reason in plan.reasons),
-            dtype=np.int64,
-            count=len(plan),
-        )
-        words = np.fromiter(
-            (hash(reason.text) if reason is not None else 0 for reason in plan.reasons),
-            dtype=np.int64,
-            count=len(plan),
-        )
+        codes, words = _codes_and_words(plan.reasons)
         return {
             "version": snapshot.jobs.version.view(np.int64),
             "kind": np.where(has, np.where(planned, _PLANNED, _PENDING), _NOTHING),
@@ -310,6 +299,18 @@ class Announcements:
             else np.zeros(len(serials), dtype=np.int64)
             for name, column in self._said.items()
         }
+
+
+def _codes_and_words(
+    reasons: Sequence[Reason | None],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The code of each reason, and a number for its words; rows that wait alike share a reason."""
+    ids = np.fromiter(map(id, reasons), dtype=np.int64, count=len(reasons))
+    _, first, which = np.unique(ids, return_index=True, return_inverse=True)
+    told = [reasons[at] for at in first.tolist()]
+    codes = [0 if reason is None else int(reason.code) for reason in told]
+    words = [0 if reason is None else hash(reason.text) for reason in told]
+    return np.array(codes, dtype=np.int64)[which], np.array(words, dtype=np.int64)[which]
 
 
 def _cut_s(snapshot: Snapshot, plan: Plan, row: int) -> int:
