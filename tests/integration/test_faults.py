@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The service dies, hangs, dawdles or lies, slurmctld dies: each during a stream of jobs.
+"""The service dies, hangs, is slow or sends nonsense, slurmctld dies: each during a stream of jobs.
 
 After each, from Slurm's own records: no job lost, none started twice, no node oversubscribed, no
 limit broken. A failure prints the seed of its stream; SCHEDBRIDGE_SEED=... repeats it.
@@ -16,13 +16,13 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.integration.impostor import (
-    FATES,
+from tests.integration.replaced_service import (
     LOG,
+    RESULTS,
     SERVE,
     SOCKET,
-    Fates,
-    Impostor,
+    ReplacedService,
+    Results,
     Silence,
     fallbacks,
     silence,
@@ -192,7 +192,7 @@ def test_a_stopped_service_keeps_nobody_waiting(cluster: Cluster) -> None:
 def test_a_slow_service_still_decides(cluster: Cluster, seed: int) -> None:
     before = fallbacks(cluster)
     began_s = time.time()
-    with Impostor(cluster, "bent.py", "slow", "2", *SERVE):
+    with ReplacedService(cluster, "altered_service.py", "slow", "2", *SERVE):
         cluster.wait_for("the slow service to be called", lambda: recently_called(cluster), 40)
         known = fallbacks(cluster)
         settled_s = time.time()
@@ -211,7 +211,7 @@ def test_a_slow_service_still_decides(cluster: Cluster, seed: int) -> None:
 
 def test_a_service_slower_than_the_silence_is_left(cluster: Cluster, seed: int) -> None:
     with own_scheduler(cluster):
-        with Impostor(cluster, "bent.py", "slow", "8", *SERVE) as slow:
+        with ReplacedService(cluster, "altered_service.py", "slow", "8", *SERVE) as slow:
             with Stream(cluster, seed, count=18, gap_s=0.3) as stream:
                 alone_s = fell_back_in_time(cluster, slow.silent)
             cluster.wait_empty()
@@ -228,18 +228,18 @@ NONSENSE = {
     "frames": ("garbage.py", "frames", SOCKET),
     "messages": ("garbage.py", "messages", SOCKET),
     "errors": ("garbage.py", "errors", SOCKET),
-    "wants everything again": ("bent.py", "amnesia", "need_full", *SERVE),
-    "always another service": ("bent.py", "amnesia", "service_epoch", *SERVE),
-    "holds something else": ("bent.py", "amnesia", "generation", *SERVE),
+    "wants everything again": ("altered_service.py", "amnesia", "need_full", *SERVE),
+    "always another service": ("altered_service.py", "amnesia", "service_epoch", *SERVE),
+    "holds something else": ("altered_service.py", "amnesia", "generation", *SERVE),
 }
 
 
 @pytest.mark.parametrize("kind", NONSENSE)
 def test_nonsense_makes_slurm_go_on_alone(cluster: Cluster, seed: int, kind: str) -> None:
     with own_scheduler(cluster):
-        with Impostor(cluster, *NONSENSE[kind]) as impostor:
+        with ReplacedService(cluster, *NONSENSE[kind]) as replacement:
             with Stream(cluster, seed, count=14, gap_s=0.3, longest_s=2) as stream:
-                alone_s = fell_back_in_time(cluster, impostor.silent)
+                alone_s = fell_back_in_time(cluster, replacement.silent)
             cluster.wait_empty()
             back_s = time.time()
         stream.finished()
@@ -258,9 +258,9 @@ def test_an_absurd_reply_takes_no_memory(cluster: Cluster, seed: int) -> None:
     """Decisions of two bytes each took sixty times as much until they were counted."""
     before_kib, mark = slurmctld_peak_kib(cluster), time.time()
     with own_scheduler(cluster):
-        with Impostor(cluster, "garbage.py", "absurd", SOCKET) as impostor:
+        with ReplacedService(cluster, "garbage.py", "absurd", SOCKET) as replacement:
             with Stream(cluster, seed, count=10, gap_s=0.3, longest_s=2) as stream:
-                falls_back(cluster, impostor.silent)
+                falls_back(cluster, replacement.silent)
             cluster.wait_empty()
         stream.finished()
     stream.records()
@@ -273,9 +273,9 @@ def test_an_absurd_reply_takes_no_memory(cluster: Cluster, seed: int) -> None:
 def test_a_stranger_at_the_socket_is_told_nothing(cluster: Cluster, seed: int) -> None:
     mark = time.time()
     with own_scheduler(cluster):
-        with Impostor(cluster, "garbage.py", "stranger", SOCKET, user="root") as impostor:
+        with ReplacedService(cluster, "garbage.py", "stranger", SOCKET, user="root") as replacement:
             with Stream(cluster, seed, count=10, gap_s=0.3, longest_s=2) as stream:
-                falls_back(cluster, impostor.silent)
+                falls_back(cluster, replacement.silent)
             cluster.wait_empty()
             told = cluster.inside("service", "cat", LOG).split()
         stream.finished()
@@ -301,13 +301,13 @@ def test_a_clock_that_was_set_back_makes_no_older_controller(cluster: Cluster) -
 
 
 def test_impossible_decisions_are_refused_one_by_one(cluster: Cluster, seed: int) -> None:
-    """The service mixes lies into its decisions; the plugin applies the true ones alone."""
+    """The service mixes impossible decisions into its own; the plugin applies its own only."""
     held = cluster.sbatch("-n1", "-t1", "--hold", run="true")
     tomorrow = cluster.sbatch("-n1", "-t1", "--begin=now+1days", run="true")
     never = cluster.sbatch("-n1", "-t1", f"--dependency=after:{held}", run="true")
     began_s = time.time()
-    with Impostor(cluster, "bent.py", "lies", FATES, *SERVE) as liar:
-        cluster.wait_for("the liar to be called", lambda: recently_called(cluster), 40)
+    with ReplacedService(cluster, "altered_service.py", "invalid", RESULTS, *SERVE) as service:
+        cluster.wait_for("the service to be called", lambda: recently_called(cluster), 40)
         settled_s = time.time()
         with Stream(cluster, seed, count=32) as stream:
             while len(stream.submitted) < 32 and not stream.refused:
@@ -316,15 +316,15 @@ def test_impossible_decisions_are_refused_one_by_one(cluster: Cluster, seed: int
             "all but the held jobs to end",
             lambda: set(cluster.queue()) <= {held, tomorrow, never}, 120,
         )  # fmt: skip
-        fates = liar.fates()
-        assert not fallback_log(cluster, settled_s), "lies are no reason to leave a service"
+        results = service.results()
+        assert not fallback_log(cluster, settled_s), "invalid decisions are no reason to fall back"
         for job in (held, tomorrow, never):
             assert cluster.state(job) == "PENDING", f"job {job} was started against the rules"
     assert began_s < settled_s
     cluster.run("scancel", held, tomorrow, never)
     stream.finished()
     stream.records()
-    told = set(fates)
+    told = set(results)
     wanted = {
         "unknown job", "job id is no number", "job already running", "job held back",
         "unknown node", "no nodes", "broken hostlist", "endless hostlist", "unknown partition",
@@ -338,25 +338,25 @@ def test_impossible_decisions_are_refused_one_by_one(cluster: Cluster, seed: int
         "reservation that ends before it begins", "reservation in the past",
         "reservation before time", "unknown reservation removed", "nameless reservation removed",
     }  # fmt: skip
-    assert told >= wanted, f"never told, or no fate came back: {sorted(wanted - told)}"
-    for kind, entries in fates.items():
+    assert told >= wanted, f"never sent, or no result came back: {sorted(wanted - told)}"
+    for kind, entries in results.items():
         if not kind.startswith("may-be"):
             wrong = [entry for entry in entries if entry["outcome"] == "OUTCOME_APPLIED"]
             assert not wrong, f"{kind}: {wrong[:3]}"
     assert "No reservations" in cluster.run("scontrol", "show", "reservation")
     two = ("may-be first of two on one node", "may-be second of two on one node")
-    shared = applied(fates, *two, by=("batch",))
+    shared = applied(results, *two, by=("batch",))
     assert max(shared.values(), default=0) <= 1, "two exclusive jobs on one node"
-    again = applied(fates, "may-be the true start", "may-be started again", by=("batch", "job"))
+    again = applied(results, "may-be the real start", "may-be started again", by=("batch", "job"))
     assert max(again.values()) == 1, "a job was started twice"
 
 
-def applied(fates: Fates, *kinds: str, by: tuple[str, ...]) -> Counter[tuple[object, ...]]:
+def applied(results: Results, *kinds: str, by: tuple[str, ...]) -> Counter[tuple[object, ...]]:
     """How many decisions of some kinds were applied, counted by batch or job."""
     return Counter(
         tuple(entry[key] for key in by)
         for kind in kinds
-        for entry in fates.get(kind, [])
+        for entry in results.get(kind, [])
         if entry["outcome"] == "OUTCOME_APPLIED"
     )
 
@@ -378,7 +378,7 @@ def assert_queue_makes_sense(cluster: Cluster) -> None:
 
 def test_a_flood_of_decisions_does_no_harm(cluster: Cluster, seed: int) -> None:
     """Ten megabytes of announcements for unknown jobs, again and again."""
-    with Impostor(cluster, "bent.py", "flood", FATES, *SERVE):
+    with ReplacedService(cluster, "altered_service.py", "flood", RESULTS, *SERVE):
         cluster.wait_for("the flooder to be called", lambda: recently_called(cluster), 40)
         worst_s = 0.0
         with Stream(cluster, seed, count=20) as stream:

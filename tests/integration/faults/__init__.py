@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Services that misbehave, run in the service's place inside its container.
 
-`bent` is the real service with a bent tongue: slow, or mixing impossible decisions into its own.
-`garbage` is no service at all: bytes, frames and messages that mean nothing.
+`altered_service` is the real service with altered replies: delayed, or with impossible decisions.
+`garbage` is no service at all: it sends bytes, frames and messages without meaning.
 """

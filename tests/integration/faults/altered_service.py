@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The real service, except for what it says: too late, or with impossible decisions among its own.
+"""The real service with altered replies: delayed, or with impossible decisions among its own.
 
-Usage: bent.py slow SECONDS | lies FATES_FILE | flood FATES_FILE | amnesia FIELD
+Usage: altered_service.py slow SECONDS | invalid RESULTS_FILE | flood RESULTS_FILE | amnesia FIELD
                -- ARGUMENTS of schedbridge
 
-    slow     says everything, but too late
-    lies     mixes impossible decisions into its own
-    flood    the same by the ten megabytes
-    amnesia  FIELD need_full: always asks for everything; service_epoch: is always another one;
-             generation: always holds another one
+    slow     delays every reply
+    invalid  mixes impossible decisions into every reply
+    flood    the same, ten megabytes of them
+    amnesia  FIELD need_full: always asks for a full report; service_epoch: always names another
+             one; generation: always names another one
 
 Rules
-    1. Everything the real service decides is still said, so that a controller which refuses the
-       impossible goes on as if nothing were. Numbers of decisions are given anew, as they have to
-       grow from reply to reply; the real service hears of fates by its own numbers.
-    2. What became of each lie is one JSON line in FATES_FILE: kind, batch, job, outcome, code,
-       text. Kinds that begin with "may-" can be legal by chance; all others never are.
-    3. At most two batches of lies a second: a controller that answers each fate with a call would
-       otherwise be kept busy by us, not by its users.
+    1. All decisions of the real service are still sent, so that a controller which refuses the
+       impossible ones goes on as usual. Decisions are renumbered, as numbers have to grow from
+       reply to reply; the real service gets results under its own numbers.
+    2. The result of each impossible decision is one JSON line in RESULTS_FILE: kind, batch, job,
+       outcome, code, text. Kinds that begin with "may-" can happen to be legal; others never are.
+    3. At most two batches of impossible decisions a second. A controller that answers each result
+       with a call would otherwise be busy with these only.
 """
 
 import itertools
@@ -38,15 +38,15 @@ FIRST_ID = 1 << 62
 EVERY_S = 0.5
 FLOOD_BYTES = 10 << 20
 YEAR_13429_S = 361_600_000_000
-TRUE_START = "may-be the true start"
+OWN_START = "may-be the real start"
 OUTCOMES = {value.number: value.name for value in pb.Outcome.DESCRIPTOR.values}
 
-Honest = Callable[..., pb.CycleReply]
-Lie = tuple[str, pb.Decision]
+Unaltered = Callable[..., pb.CycleReply]
+Invalid = tuple[str, pb.Decision]
 
 
-class World:
-    """What the controller has reported, as far as a good lie needs it."""
+class ReportedState:
+    """What the controller has reported, as far as plausible decisions need it."""
 
     def __init__(self) -> None:
         self.pending: dict[str, pb.Job] = {}
@@ -117,21 +117,21 @@ def announce(job: pb.Job, start_s: int, nodes: str = "") -> pb.Decision:
     )
 
 
-def lies_of_starts(world: World, rng: random.Random) -> Iterator[Lie]:
+def invalid_starts(state: ReportedState, rng: random.Random) -> Iterator[Invalid]:
     """Starts that must not happen."""
-    everyone, idle = sorted(world.nodes), world.idle()
+    everyone, idle = sorted(state.nodes), state.idle()
     free = rng.choice(idle or everyone)
     unknown = pb.Job(id="999999999", version=1)
-    yield "unknown job", start(unknown, free, world.partition)
-    yield "job id is no number", start(pb.Job(id="../../etc", version=1), free, world.partition)
-    if running := list(world.running.values()):
+    yield "unknown job", start(unknown, free, state.partition)
+    yield "job id is no number", start(pb.Job(id="../../etc", version=1), free, state.partition)
+    if running := list(state.running.values()):
         job = rng.choice(running)
         yield "job already running", start(job, free, job.allocation.partition)
-    for job in rng.sample(world.held(), min(2, len(world.held()))):
+    for job in rng.sample(state.held(), min(2, len(state.held()))):
         yield "job held back", start(job, free)
-    if waiting := world.waiting():
+    if waiting := state.waiting():
         yield "may-be held by others", start(rng.choice(waiting), free)
-    ready = world.ready()
+    ready = state.ready()
     if not ready:
         return
     job = rng.choice(ready)
@@ -153,7 +153,7 @@ def lies_of_starts(world: World, rng: random.Random) -> Iterator[Lie]:
     exclusive = [job for job in ready if job.request.exclusive and job.request.min_nodes <= 1]
     taken = [
         use.nodes
-        for job in world.running.values()
+        for job in state.running.values()
         if job.state == pb.JOB_STATE_RUNNING and job.allocation.exclusive
         for use in job.allocation.uses
     ]
@@ -165,9 +165,11 @@ def lies_of_starts(world: World, rng: random.Random) -> Iterator[Lie]:
         yield "may-be second of two on one node", start(exclusive[1], idle[0])
 
 
-def lies_of_words(world: World, now_s: int, rng: random.Random) -> Iterator[Lie]:
+def invalid_announcements(
+    state: ReportedState, now_s: int, rng: random.Random
+) -> Iterator[Invalid]:
     """Announcements and changes that must not show."""
-    ready = world.ready()
+    ready = state.ready()
     if ready:
         job = rng.choice(ready)
         yield "start in the past", announce(job, 1)
@@ -183,12 +185,12 @@ def lies_of_words(world: World, now_s: int, rng: random.Random) -> Iterator[Lie]
                 pending=pb.Pending(code=pb.REASON_OTHER, text=text),
             ),
         )  # fmt: skip
-    if running := list(world.running.values()):
+    if running := list(state.running.values()):
         job = rng.choice(running)
         yield (
             "resize that was not agreed on",
             pb.Decision(
-                job_id=job.id, job_version=job.version, resize=pb.Resize(nodes=min(world.nodes))
+                job_id=job.id, job_version=job.version, resize=pb.Resize(nodes=min(state.nodes))
             ),
         )
         yield (
@@ -206,13 +208,13 @@ def lies_of_words(world: World, now_s: int, rng: random.Random) -> Iterator[Lie]
         )  # fmt: skip
 
 
-def lies_of_reservations(world: World, now_s: int, rng: random.Random) -> Iterator[Lie]:
+def invalid_reservations(state: ReportedState, now_s: int, rng: random.Random) -> Iterator[Invalid]:
     """Reservations that must not be made, nor removed."""
-    node = rng.choice(sorted(world.nodes))
+    node = rng.choice(sorted(state.nodes))
 
     def reserve(**wrong: object) -> pb.Decision:
         sound = {
-            "name": "lie", "start_s": now_s + 3600, "end_s": now_s + 7200, "nodes": node,
+            "name": "invalid", "start_s": now_s + 3600, "end_s": now_s + 7200, "nodes": node,
             "users": "root",
         }  # fmt: skip
         return pb.Decision(reserve=pb.Reserve(**(sound | wrong)))
@@ -233,7 +235,7 @@ def lies_of_reservations(world: World, now_s: int, rng: random.Random) -> Iterat
     yield "nameless reservation removed", pb.Decision(unreserve=pb.Unreserve())
 
 
-def lies_of_size(partition: str) -> Iterator[Lie]:
+def flood_of_announcements(partition: str) -> Iterator[Invalid]:
     """Ten megabytes of announcements for jobs that are not there."""
     nodes = ",".join(f"nowhere{n}" for n in range(100))
     for number in itertools.count(900_000_000):
@@ -244,90 +246,92 @@ def lies_of_size(partition: str) -> Iterator[Lie]:
             return
 
 
-class Liar:
-    """Mixes lies into the replies of the real service."""
+class InvalidDecisions:
+    """Mixes impossible decisions into the replies of the real service."""
 
-    def __init__(self, fates: Path, *, flood: bool) -> None:
-        self._fates = fates
+    def __init__(self, results: Path, *, flood: bool) -> None:
+        self._results = results
         self._flood = flood
-        self._world = World()
+        self._state = ReportedState()
         self._told: dict[int, tuple[str, int, str]] = {}
-        self._true: dict[int, int] = {}
+        self._own_id: dict[int, int] = {}
         self._ids = itertools.count(FIRST_ID)
         self._batch = 0
         self._next = 0.0
         self._rng = random.Random(1)
 
-    def run(self, honest: Honest, request: pb.CycleRequest) -> pb.CycleReply:
+    def run(self, unaltered: Unaltered, request: pb.CycleRequest) -> pb.CycleReply:
         self._note(request)
-        self._world.take(request)
-        reply = honest()
-        for truth in reply.decisions:
+        self._state.take(request)
+        reply = unaltered()
+        for decision in reply.decisions:
             number = next(self._ids)
-            self._true[number] = truth.id
-            truth.id = number
-        if reply.need_full or time.monotonic() < self._next or not self._world.nodes:
+            self._own_id[number] = decision.id
+            decision.id = number
+        if reply.need_full or time.monotonic() < self._next or not self._state.nodes:
             return reply
         self._next = time.monotonic() + EVERY_S * (4 if self._flood else 1)
         self._batch += 1
-        truths = list(reply.decisions)
-        lies: list[Lie] = []
+        own = list(reply.decisions)
+        invalid: list[Invalid] = []
         if self._flood:
-            lies += lies_of_size(self._world.partition)
+            invalid += flood_of_announcements(self._state.partition)
         else:
-            lies += lies_of_starts(self._world, self._rng)
-            lies += lies_of_words(self._world, request.now_s, self._rng)
-            lies += lies_of_reservations(self._world, request.now_s, self._rng)
+            invalid += invalid_starts(self._state, self._rng)
+            invalid += invalid_announcements(self._state, request.now_s, self._rng)
+            invalid += invalid_reservations(self._state, request.now_s, self._rng)
         del reply.decisions[:]
-        before = [(kind, lie) for kind, lie in lies if self._rng.random() < 0.5]
-        after = [lie for lie in lies if lie not in before] if not self._flood else []
-        self._tell(reply, before if not self._flood else lies)
-        reply.decisions.extend(truths)
+        before = [(kind, decision) for kind, decision in invalid if self._rng.random() < 0.5]
+        after = (
+            [decision for decision in invalid if decision not in before] if not self._flood else []
+        )
+        self._tell(reply, before if not self._flood else invalid)
+        reply.decisions.extend(own)
         self._tell(reply, after)
         # Of an array several tasks may start, so only other jobs cannot start again.
         single = [
-            truth for truth in truths
-            if truth.HasField("start") and not self._is_array(truth.job_id)
+            decision for decision in own
+            if decision.HasField("start") and not self._is_array(decision.job_id)
         ]  # fmt: skip
-        for truth in single:
-            self._told[truth.id] = (TRUE_START, self._batch, truth.job_id)
-        self._tell(reply, [("may-be started again", truth) for truth in single])
+        for decision in single:
+            self._told[decision.id] = (OWN_START, self._batch, decision.job_id)
+        self._tell(reply, [("may-be started again", decision) for decision in single])
         return reply
 
     def _is_array(self, job_id: str) -> bool:
-        job = self._world.pending.get(job_id)
+        job = self._state.pending.get(job_id)
         return job is None or job.array_tasks > 0
 
-    def _tell(self, reply: pb.CycleReply, lies: list[Lie]) -> None:
-        for kind, lie in lies:
+    def _tell(self, reply: pb.CycleReply, invalid: list[Invalid]) -> None:
+        for kind, decision in invalid:
             number = next(self._ids)
-            self._told[number] = (kind, self._batch, lie.job_id)
-            reply.decisions.add().CopyFrom(lie)
+            self._told[number] = (kind, self._batch, decision.job_id)
+            reply.decisions.add().CopyFrom(decision)
             reply.decisions[-1].id = number
 
     def _note(self, request: pb.CycleRequest) -> None:
-        with self._fates.open("a", encoding="utf-8") as file:
-            for fate in request.fates:
-                told = self._told.pop(fate.decision_id, None)
-                fate.decision_id = self._true.pop(fate.decision_id, fate.decision_id)
+        with self._results.open("a", encoding="utf-8") as file:
+            for result in request.fates:
+                told = self._told.pop(result.decision_id, None)
+                result.decision_id = self._own_id.pop(result.decision_id, result.decision_id)
                 if told is None:
                     continue
                 kind, batch, job = told
                 entry = {
-                    "kind": kind, "batch": batch, "job": job, "code": fate.code,
-                    "outcome": OUTCOMES[fate.outcome], "text": fate.text,
+                    "kind": kind, "batch": batch, "job": job, "code": result.code,
+                    "outcome": OUTCOMES[result.outcome], "text": result.text,
                 }  # fmt: skip
                 file.write(json.dumps(entry) + "\n")
 
 
-def bend(what: str, parameter: str) -> None:
+def alter(what: str, parameter: str) -> None:
     """Puts something between the cycles and the wire."""
-    honest = Cycles.run
+    unaltered = Cycles.run
     if what == "slow":
         delay_s = float(parameter)
 
         def slow(self: Cycles, *arguments: object) -> pb.CycleReply:
-            reply = honest(self, *arguments)  # type: ignore[arg-type]
+            reply = unaltered(self, *arguments)  # type: ignore[arg-type]
             time.sleep(delay_s)
             return reply
 
@@ -336,23 +340,23 @@ def bend(what: str, parameter: str) -> None:
     if what == "amnesia":
 
         def forgetful(self: Cycles, *arguments: object) -> pb.CycleReply:
-            reply = honest(self, *arguments)  # type: ignore[arg-type]
+            reply = unaltered(self, *arguments)  # type: ignore[arg-type]
             setattr(reply, parameter, True if parameter == "need_full" else 7)
             return reply
 
         Cycles.run = forgetful  # type: ignore[method-assign,assignment]
         return
-    liar = Liar(Path(parameter), flood=what == "flood")
+    mixer = InvalidDecisions(Path(parameter), flood=what == "flood")
 
-    def lying(self: Cycles, request: pb.CycleRequest, *rest: object) -> pb.CycleReply:
-        return liar.run(lambda: honest(self, request, *rest), request)  # type: ignore[arg-type]
+    def altered(self: Cycles, request: pb.CycleRequest, *rest: object) -> pb.CycleReply:
+        return mixer.run(lambda: unaltered(self, request, *rest), request)  # type: ignore[arg-type]
 
-    Cycles.run = lying  # type: ignore[method-assign,assignment]
+    Cycles.run = altered  # type: ignore[method-assign,assignment]
 
 
 if __name__ == "__main__":
     mode, value, dashes, *words = sys.argv[1:]
-    assert mode in ("slow", "lies", "flood", "amnesia")
+    assert mode in ("slow", "invalid", "flood", "amnesia")
     assert dashes == "--"
-    bend(mode, value)
+    alter(mode, value)
     main(words)

@@ -20,14 +20,14 @@ THERE = "/tmp/faults"
 PYTHON = "/opt/schedbridge/bin/python3"
 SOCKET, CONFIG = "/run/schedbridge/bridge.sock", "/etc/schedbridge/bridge.yaml"
 SERVE = ("--", "serve", "--config", CONFIG)
-PID, LOG = "/tmp/impostor.pid", "/tmp/impostor.log"
-FATES = "/tmp/fates.jsonl"
-Fates = dict[str, list[dict[str, object]]]
-"""What became of each kind of lie."""
+PID, LOG = "/tmp/replacement.pid", "/tmp/replacement.log"
+RESULTS = "/tmp/results.jsonl"
+Results = dict[str, list[dict[str, object]]]
+"""Results by kind of impossible decision."""
 
 
 def status(cluster: Cluster) -> dict[str, object]:
-    """What the service says of itself; empty while nobody answers."""
+    """Returns the status that the service reports; empty if it does not answer."""
     done = cluster.process("schedbridge", "status", "--json")
     return json.loads(done.stdout) if done.returncode == 0 else {}
 
@@ -41,7 +41,7 @@ def fallbacks(cluster: Cluster) -> int:
 
 @dataclass
 class Silence:
-    """When the service fell silent: between these two instants."""
+    """The service fell silent between these two instants."""
 
     not_before_s: float
     not_after_s: float = 0.0
@@ -49,13 +49,13 @@ class Silence:
 
 @contextmanager
 def silence() -> Iterator[Silence]:
-    """Notes when what happens inside begins and ends: on a busy machine seconds lie between."""
+    """Records when its body begins and ends, as seconds may pass in between on a busy machine."""
     silent = Silence(time.time())
     yield silent
     silent.not_after_s = time.time()
 
 
-class Impostor:
+class ReplacedService:
     """A program of `faults/` in the service's container, instead of the service.
 
     Attributes:
@@ -72,7 +72,7 @@ class Impostor:
 
     def __enter__(self) -> Self:
         cluster = self.cluster
-        cluster.inside("service", "rm", "-rf", THERE, FATES, PID, LOG)
+        cluster.inside("service", "rm", "-rf", THERE, RESULTS, PID, LOG)
         subprocess.run(
             ["docker", "cp", "-q", str(FAULTS), f"{cluster.name}-service:{THERE}"], check=True
         )
@@ -84,7 +84,7 @@ class Impostor:
              self.command],
             check=True,
         )  # fmt: skip
-        cluster.wait_for("the impostor", lambda: self._pid() != "", 10)
+        cluster.wait_for("the replacement", lambda: self._pid() != "", 10)
         return self
 
     def _pid(self) -> str:
@@ -95,13 +95,13 @@ class Impostor:
         trace: TracebackType | None,
     ) -> None:  # fmt: skip
         if error is not None:
-            print("the impostor said:", self.cluster.inside("service", "tail", "-n", "40", LOG))
+            print("the replacement said:", self.cluster.inside("service", "tail", "-n", "40", LOG))
         self.cluster.inside("service", "kill", "-KILL", self._pid())
         self.cluster.script("restart", "service")
 
-    def fates(self) -> Fates:
-        """What became of each kind of lie that `bent.py` told."""
-        text = self.cluster.inside("service", "cat", FATES)
+    def results(self) -> Results:
+        """Returns the results of the impossible decisions of `altered_service.py`, by kind."""
+        text = self.cluster.inside("service", "cat", RESULTS)
         by_kind = defaultdict(list)
         for line in text.splitlines():
             entry = json.loads(line)
