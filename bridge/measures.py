@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a schedule is judged by, each measure defined once.
+"""The measures of a schedule, each defined once.
 
 | measure | formula | unit |
 |---|---|---|

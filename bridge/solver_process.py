@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A solver that can be ended: CP-SAT in a process of its own that tells each better solution.
+"""A solver that can be killed: CP-SAT in a separate process, which reports each better solution.
 
 Rules
-    1. The process is started when the first model comes, or before (`warm_up`), and is warm from
-       then on. Another one takes its place when it was ended or has died; once that has happened,
-       the next `warm_up` starts a spare one besides. A process that is not ready yet is waited for,
-       but not beyond the budget.
-    2. The process is told to stop a little before the budget is spent. If it has not answered when
-       `OVERRUN` of the budget has passed beyond that, it is killed, and the last solution that it
-       told serves. So nothing depends on CP-SAT looking at its clock.
-    3. Without a budget there is nothing to be ended: the model is solved in this process.
-    4. When this process ends, or closes the pipe, so does the other.
+    1. The process is started for the first model, or earlier by `warm_up`, and then kept. It is
+       replaced when it was killed or has died; after that, `warm_up` also starts a spare one. A
+       process that is not ready yet is waited for, within the budget.
+    2. The process is asked to stop shortly before the budget is spent. If it has not answered by
+       `OVERRUN` of the budget after that, it is killed, and the last reported solution is used. So
+       nothing depends on CP-SAT keeping its time limit.
+    3. Without a budget the model is solved in this process.
+    4. The process ends when this process ends or closes the pipe.
 
 On the pipes there are frames: a length, then as many bytes. To the process: budget, effort, seed,
 search, model. From it: one letter (R ready, I a better solution, D done, F failed), then two

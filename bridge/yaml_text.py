@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""YAML that people write: plain values, of a bounded size and depth, and no key twice.
+"""Reads YAML written by users: plain values of bounded size and depth, without duplicate keys.
 
-Aliases count as often as they are used: ten lines of them can mean more values than there is
-memory for, and whoever looks at them all, or writes them into a message, would never end.
+An alias counts each time it is used, because a few lines of nested aliases can expand to more
+values than fit into memory.
 """
 
 from typing import Any, Final

@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Promised against actual starts: plan after plan and starts in, one record for each start out.
+"""Compares promised with actual starts: takes plans and starts, returns a record for each start.
 
 Words
-    promise     a planned start that was announced. Of a waiting job the first and the last one are
-                kept, and when each was said; of those between, how often and how far they moved.
+    promise     a planned start that was announced. For a waiting job the first and the last are
+                kept, with the instants of announcement; of those between, the number and the sum of
+                the shifts.
     shift       new - old announced start, s; later (> 0) and earlier (< 0) ones are added up apart.
     head        the one row of an array's unstarted tasks, "100" of task "100_7".
 
 Rules
-    1. A promise that is said again unchanged is no change: the last one was said when its start
-       was said first.
-    2. A promise that is withdrawn (the job is held, or beyond the depth) stands until there is
-       another: somebody may have relied on it.
-    3. A start takes the job's promise with it; a job that is requeued is promised anew.
-    4. A promise first said after the job had started is none.
-    5. Of an array the head is promised, for its next task. Tasks that start together share that
-       promise; the next announcement of the head begins anew. When the plan that starts tasks also
-       announces the following one, the promise of those that start is set aside for `OPEN_S`.
-    6. A waiting job that leaves without having started takes its promise with it as `gone`.
+    1. Repeating an unchanged promise is not a change.
+    2. A withdrawn promise (the job is held, or beyond the depth) remains until there is another, as
+       users may have relied on it.
+    3. A start ends the job's promise; a requeued job gets a new one.
+    4. A promise first announced after the job had started is ignored.
+    5. The promise of an array belongs to its head, for the next task. Tasks that start together
+       share it; the next announcement of the head is a new promise. If the plan that starts tasks
+       also announces the next one, the promise of the starting tasks is kept for `OPEN_S`.
+    6. If a waiting job leaves without a start, its promise is recorded as `gone`.
 
-Pure and deterministic: the service and the simulator keep their records by it.
+Pure and deterministic; used by the service and the simulator.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

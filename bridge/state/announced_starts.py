@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of promises and starts in the service's memory, and what is asked of them.
+"""The tables of promises and starts in the store, and the queries on them.
 
 | table | one row per | holds |
 |---|---|---|
@@ -8,13 +8,13 @@
 | gone | promised job that left without a start | its promise, and when it left |
 
 Rules
-    1. Only whoever owns the connection calls; every function here is plain SQL.
-    2. A start is told by job and instant: reported again, it is known already.
-    3. Rows leave by the controller's clock, but never by an instant that has not come yet, and a
-       part at a time: a clock that jumped ahead must not empty the tables. `MOST_ROWS` bounds each
-       table whatever happens.
-    4. A row in which a number or a name has become something else is read as 0 and as what can be
-       made of the name: it must not cost the others.
+    1. Only the owner of the connection calls these functions; they contain all the SQL.
+    2. A start is identified by job and instant, so a repeated report adds nothing.
+    3. Rows expire by the controller's clock, but not by instants in the future, and a part at a
+       time, so that a clock that jumped ahead does not empty the tables. `MOST_ROWS` bounds each
+       table.
+    4. A damaged number is read as 0, a damaged name as far as it is readable, so that one bad row
+       does not make the others unreadable.
 """
 
 import sqlite3

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The memory's SQLite file: how it is opened, what cannot be opened, what is damaged.
+"""Opens the store's SQLite file, and deals with missing, unsafe and damaged ones.
 
 | found | done |
 |---|---|
@@ -11,10 +11,10 @@
 Anything else: full disk, lock, permission, another owner, newer format, network file system.
 
 Rules
-    1. Nothing is ever deleted: -wal and -shm go where their file goes. A log without its file is
-       moved aside, too: SQLite would delete it.
-    2. A file that can be read is opened, though it may not be writable at present: what was
-       remembered is worth having, and writing is tried again by whoever writes.
+    1. Nothing is deleted. -wal and -shm are moved with their file. A log without its file is moved
+       aside, too, because SQLite would delete it.
+    2. A readable file is opened even if it is not writable at present: its contents are useful, and
+       the writer tries again.
 """
 
 import contextlib

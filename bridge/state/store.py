@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the service remembers over a restart, in one SQLite file.
+"""The service's persistent state, in one SQLite file.
 
 | table | holds |
 |---|---|
@@ -8,24 +8,22 @@
 | promise, started, gone | how announced starts came true (`bridge.state.announced_starts`) |
 
 Rules
-    1. Nothing here may delay or stop a cycle: it only hands over what happened. One thread of its
-       own opens the file, follows the promises and writes, all that came in within `LINGER_S` at
-       once, and only what changed. It alone uses the connection; who asks waits for that thread.
-    2. What cannot be written is tried again with the next batch. When more than `MOST_OWED` facts
-       wait, what comes then is forgotten and the log says so.
-    3. What a file must be like, and what is done with a damaged one, says
-       `bridge.state.memory_file`.
-    4. A file that cannot be opened is one line in the log; the service goes on without, and tries
-       again, ever more rarely (`RETRY_S`). Once it is open, what happened meanwhile happens to
-       what it holds, in order; policies take all of it before their first cycle, later only what
-       was learnt of run times: what they announced since then stands.
-    5. A file that is damaged, replaced or removed while it is in use: a new one gets all that is
-       known here. Earlier starts are in the old one.
-    6. Without a path everything is kept in this process and ends with it.
-    7. What policies remembered and cannot be read is refused with a line in the log; the rest is
-       used.
-    8. A whole report names every running job: those that are known already, or that ran before
-       anybody watched, are no new starts.
+    1. The store never delays or stops a cycle, which only queues events. A separate thread opens
+       the file, follows the promises and writes the changes of each `LINGER_S` in one batch. Only
+       this thread uses the connection; queries wait for it.
+    2. A failed write is repeated with the next batch. Beyond `MOST_OWED` pending events, new ones
+       are dropped with a message in the log.
+    3. `bridge.state.memory_file` describes the checks of a file and the handling of damaged ones.
+    4. If the file cannot be opened, the log says so; the service continues without it and retries
+       at growing intervals (`RETRY_S`). Once it is open, the events since then are applied to its
+       contents in order. Policies take all of the contents before their first cycle; later only
+       what was learnt about run times, as their own announcements are newer.
+    5. If the file is damaged, replaced or removed while in use, a new file gets everything in
+       memory. Earlier starts remain in the old one.
+    6. Without a path, everything is kept in memory only.
+    7. Unreadable state of policies is rejected with a message in the log; the rest is used.
+    8. A whole report names every running job. Those that are known already, or that started before
+       the service did, are not new starts.
 """
 
 import contextlib

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A window of jobs as a model of constraint programming sees it: an instance, nothing but numbers.
+"""A window of jobs as numbers, for constraint programming models: an instance.
 
 Words
-    unit        what a job takes together from one node: one node of a job without tasks, one task,
-                or one chunk. A job's units are in groups; those of one group are identical.
-    used        what of a node is not there for the window, over time.
-    place       where the greedy plan puts a job: its start and the node of each unit.
+    unit        resources that a job takes together from one node: one node of a job without tasks,
+                one task, or one chunk. A job's units are in groups of identical ones.
+    used        resources of a node that are not available to the window, over time.
+    place       the greedy plan's start of a job and node of each of its units.
 
 `bridge.planning.dispatch.window` makes instances of cycles. All times count from now.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is to be small: what waiting costs each job, defined once for all that plan by it.
+"""The objectives to be minimised: the cost of a job's wait.
 
 | objective | a job costs |
 |---|---|
@@ -10,8 +10,8 @@
 
 d is the predicted run time. All are linear in the start, but for the bound of the second.
 
-Ageing: for each `ageing_s` that a job has waited until now, a second costs as much more as it costs
-a job of that length (and of the highest priority). So long jobs come to weigh what short ones do.
+Ageing: for each `ageing_s` that a job has waited, the cost of a second grows by that of a job of
+that length (and of the highest priority). So long jobs eventually get the weight of short ones.
 """
 
 from dataclasses import dataclass

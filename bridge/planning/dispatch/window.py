@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first jobs of a cycle as a model of constraint programming sees them: an instance.
+"""Makes the instance of the first jobs of a cycle, for constraint programming models.
 
     window = choose(booking, asked, most_jobs=20, most_units=64)
     instance = window.instance      numbers only: units, wants, nodes, what is taken when
@@ -11,18 +11,17 @@ Words (see `bridge.planning.dispatch.instance`)
                 that keep their placements.
 
 Rules
-    1. The window is the first rows of the order that have a placement, until there are `most_jobs`
-       or the next one would make it more than `most_units`. With `startable` it is those among them
-       that could start now if nobody else waited; the others are planned around it.
-    2. A row before the window's last that the models cannot say keeps its greedy placement: nobody
-       is overtaken unseen. These are rows with licences, a reservation, a deadline or a fixed
-       start, rows that limits or FreePools bound, rows that may have more nodes than they need,
-       and rows that have nodes for themselves and several units on one. Rows with a fixed start
-       keep theirs wherever they stand.
-    3. A row with several alternatives or layouts has that of its greedy placement. Then, where
-       tasks may be spread over nodes in other layouts, and where a row keeps its placement, the
-       window is not `exact`: what is proved of its instance is not proved of its jobs.
-    4. Times count from now. Amounts are divided by what divides them all.
+    1. The window is the first rows of the order that have a placement, at most `most_jobs` and
+       `most_units`. With `startable` it has only those that could start now if no other job
+       waited; the others are planned around it.
+    2. A row within the window that the models cannot represent keeps its greedy placement, so that
+       it is not overtaken. These are rows with licences, a reservation, a deadline or a fixed
+       start, rows bound by limits or FreePools, rows that may have more nodes than they need, and
+       exclusive rows with several units on a node. Rows with a fixed start always keep theirs.
+    3. Of several alternatives or layouts a row has that of its greedy placement. In this case, if
+       tasks could be spread differently over nodes, and if a row keeps its placement, the window is
+       not `exact`: a bound proved for its instance does not hold for its jobs.
+    4. Times count from now. Amounts are divided by their greatest common divisor.
 """
 
 from collections.abc import Collection, Sequence

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the models of a window have in common: starts, objective, resources as one pool.
+"""The common part of the models of a window: starts, objective, resources as one pool.
 
 Words
-    weight      what a second of waiting costs a job: the objective is their sum. Weights are whole
-                numbers, `SCALE` times those of the objective.
+    weight      cost of a second of waiting; the objective is the weighted sum of the waits. Weights
+                are integers, `SCALE` times those of the objective.
 
 Rules
-    1. Times count from now; a job starts between its release and the instant from which on it alone
-       would cost more than the greedy plan does altogether: what is worse is not looked for.
-    2. All variables have a hint: the greedy plan.
+    1. Times count from now. The domain of a start ends where this job alone would cost more than
+       the whole greedy plan.
+    2. All variables have the greedy plan as hint.
 """
 
 from collections.abc import Sequence

@@ -1,34 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which nodes a job may use, when, and for how long: its alternatives and their classes.
+"""Determines which nodes a job may use, when, and for how long: its alternatives and classes.
 
 Words
-    alternative     one way to run a job: a partition and, for `[a|b]`, one of its constraints; its
-                    nodes are of one fabric, where there are several (`bridge.planning.
-                    leaf_switches`), and of few leaf switches, where the job wishes that.
-    class           jobs with the same eligible nodes and the same closed times share one.
-    blackout        nodes closed to a class over [start, end): somebody else's reservation,
-                    announced downtime, or the time before the job's own reservation begins or it
-                    has waited long enough for its leaf switches.
+    alternative     one way to run a job: a partition and, for `[a|b]`, one of its constraints. Its
+                    nodes belong to one fabric (`leaf_switches.py`), and to few leaf switches if
+                    the job asks for that.
+    class           jobs with the same eligible nodes and the same blackouts share one.
+    blackout        nodes closed to a class over [start, end): by another reservation, by announced
+                    downtime, until the job's own reservation begins, or until the job has waited
+                    long enough for its leaf switches.
 
 Rules
     1. Unusable nodes, nodes outside the partition, excluded nodes, and nodes that do not match
        the constraint belong to no class of the job.
-    2. A job without a reservation cannot use the nodes of any reservation during its time.
-    3. A job with a reservation uses that reservation's nodes only, from its start on. Where
-       reservations overlap, the others do not close its nodes: the administrator allowed it. One
-       that keeps licences alone says nothing of nodes: rule 2 goes for its jobs, too.
+    2. A job without a reservation cannot use the nodes of a reservation while that is in force.
+    3. A job with a reservation uses that reservation's nodes only, from its start on. Overlapping
+       reservations do not close its nodes, as the administrator allowed the overlap. For jobs of a
+       reservation of licences alone rule 2 applies.
     4. A partition that is down, or whose bounds the job exceeds, gives no alternative.
-    5. A job without a time limit gets the partition's default, else its maximum, else a year. Where
-       that default exceeds the maximum the job cannot run: Slurm lets administrators lower the one
-       below the other, and holds such jobs, too.
+    5. A job without a time limit gets the partition's default, or its maximum, or a year. If the
+       default exceeds the maximum (which Slurm permits), the job cannot run; Slurm holds it, too.
     6. Alternatives of a higher partition tier come first, then in the order the user named them.
     7. A job that may have several nodes has an alternative for each fabric, the smallest first. A
-       node on no switch takes jobs that can do with one node, those in chunks left out.
-    8. A job whose wish for leaf switches is pending has an alternative for each of its unions, and
-       behind them those it has anyway, from when it has waited on.
-    9. A job whose limit may be cut for its deadline never takes more than is left until then. Where
-       it may be cut and there is no deadline it has an alternative for each of some time limits,
-       the longest first: the earliest start wins.
+       node without a switch is for jobs that need one node only, except jobs in chunks.
+    8. A job with a pending wish for leaf switches has an alternative for each of its unions, and
+       after them its other alternatives, from the end of the wait on.
+    9. If a job's limit may be cut for its deadline, it is never longer than the time left until
+       then. If it may be cut and there is no deadline, the job has alternatives with several time
+       limits, the longest first; the earliest start wins.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,25 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which nodes a controller may choose from when it places a job by itself.
+"""Determines the nodes from which a controller may choose when it places a job itself.
 
-Some requests say more than the model has, and sometimes the model is wrong about a node. The
-controller then chooses, by its own rules, among nodes that nobody else is promised.
+Some requests contain more than the model has, and sometimes the model is wrong about a node. The
+controller then chooses, by its own rules, among nodes that are not promised to other jobs.
 
 Rules
-    1. The nodes are usable, of a partition the job named, not excluded, and as many as it needs;
-       its required nodes are among them, or some, where it may have named more than it needs.
-    2. No node on which a start of another job is planned, now or before this job's time limit would
-       end, is among them. A job without a limit has no nodes on which any start is planned. But
-       where it is itself to start now, starts of jobs do not count that are to start now as well,
-       whose nodes the controller chooses, and that come later in the plan: else two that share a
-       node would keep each other from it.
-    3. Licences that a planned start of another job needs before then are not taken.
-    4. Where a limit of the site may count the job, or the site has FreePools or protections, there
-       is no choice: what it would come to is not known beforehand.
-    5. Nodes that have no free CPU are left out, but for jobs that ask for more than the model has
-       (`beyond_model`): their partition may oversubscribe CPUs.
-    6. No choice for what only the planner can lay out: chunks, node counts of a rule, fixed starts,
-       and several nodes where it knows the switches: a job keeps to one fabric, and may wait for
-       few leaf switches.
+    1. The nodes are usable, in a partition that the job named, not excluded, and enough for it.
+       They include its required nodes; some of these, if it may have named more than it needs.
+    2. Nodes on which another job is planned to start before this job's time limit would end are
+       left out; for a job without a limit, all nodes with a planned start. If the job is to start
+       now, later rows of the plan are ignored that also start now on nodes of the controller's
+       choice; otherwise two such jobs would block each other.
+    3. Licences that another job's planned start needs before then are not taken.
+    4. There is no choice if a limit of the site may count the job, or if the site has FreePools or
+       protections, because the effect of the controller's choice is not known in advance.
+    5. Nodes without a free CPU are left out, except for jobs that ask for more than the model has
+       (`beyond_model`), as their partition may oversubscribe CPUs.
+    6. There is no choice for requests that only the planner can lay out: chunks, width rules, fixed
+       starts, and several nodes if the switches are known, because a job must stay in one fabric
+       and may wait for few leaf switches.
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,25 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which leaf switches a job may be on together: `--switches=N@time`, and several fabrics.
+"""Determines the leaf switches that a job may use together: `--switches=N@time`, and fabrics.
 
 Words
     wish      to be on at most N leaf switches (`JobTable.switches`) of one fabric.
-    pending   a wish that is waited for: until so long after its job became eligible
-              (`JobTable.switches_wait_s`), then any nodes will do.
-    union     leaf switches, N of them at most, whose nodes a job with a pending wish may use.
-    units     what is counted on nodes: tasks, or nodes where the job counts no tasks.
+    pending   a wish is pending for `JobTable.switches_wait_s` after its job became eligible; after
+              that the job may use any nodes.
+    union     at most N leaf switches whose nodes a job with a pending wish may use.
+    units     tasks, or nodes if the job has no number of tasks.
 
 Rules
-    1. Jobs that cannot have two nodes have no wish. Without a topology nobody has.
-    2. The wait is counted from when the job became eligible: its begin time, its dependencies.
-    3. A job with a pending wish starts on a union now, or anywhere once it has waited. Of all
-       unions the `MOST_UNIONS` are tried that have room first, by what runs and what is announced
-       closed; of those the ones that hang below fewest switches, and then those with least room to
-       spare. With one leaf switch wished for and no
-       more than `MOST_UNIONS` there, that is all there are.
-    4. Nodes on no switch are no part of any fabric: they take jobs of one node only.
+    1. Jobs that need one node only have no wish; without a topology no job has.
+    2. The wait starts when the job becomes eligible (begin time, dependencies).
+    3. A job with a pending wish starts on a union now, or anywhere after the wait. The
+       `MOST_UNIONS` unions are tried that have room earliest, considering running jobs and
+       announced downtime; of these first the ones below the fewest switches, then those with the
+       least room to spare. For one leaf switch, all are tried if there are no more than that.
+    4. Nodes without a switch belong to no fabric and take jobs of one node only.
 
-Deviates: Slurm counts from the first time it looks at the job, and (topology/tree) tries only the
-switches its best-fit comes upon.
+Deviates: Slurm counts from its first look at the job, and (topology/tree) tries only the switches
+that its best-fit finds.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

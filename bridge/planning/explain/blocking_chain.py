@@ -1,20 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a planned job waits for, link by link: the job before it on its nodes, and so on.
+"""Finds the blocking chain of a planned job: what it waits for, what that waits for, and so on.
 
 Words
-    link    one thing that ends at the very second the job before it in the chain may start: a
+    link    something that ends in the second in which the job before it in the chain may start: a
             running job, a waiting job with a planned start, a reservation, or a begin time.
 
 Rules
-    1. A start later than now is the end of something: of a holder of one of the job's nodes, of
-       one of its licences, of a reservation that closed its nodes or kept a licence, or its own
-       begin time.
-    2. Of several that end then, a running job is named before a waiting one, then the one that
-       holds most of the job's nodes, then the first by id.
-    3. A job that waits for a limit waits for jobs of its user, account or partition, wherever they
-       run: those of its user are named before those of its account, then any.
-    4. The chain goes on from a waiting job to what that one waits for, and ends with a running
-       job, a reservation, a begin time, or where nothing that is planned explains the start.
+    1. A planned start coincides with the end of a job that has one of its nodes or licences, with
+       the end of a reservation of its nodes or licences, or with its own begin time.
+    2. If several end in that second, running jobs are preferred to waiting ones, then the job with
+       most of the nodes, then the first by id.
+    3. A job that waits for a limit waits for jobs of its user, account or partition on any nodes;
+       those of its user are preferred, then those of its account.
+    4. The chain continues from a waiting job with what that job waits for. It ends with a running
+       job, a reservation, a begin time, or if nothing in the plan explains the start.
 """
 
 from dataclasses import dataclass, replace

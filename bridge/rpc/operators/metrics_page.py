@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page /metrics, for whoever can reach the address; in the operators' process.
+"""Serves the page /metrics to everyone who can reach the address, in the operators' process.
 
-Nobody can tell who calls over TCP. So every connection gets one answer within `PATIENCE_S`, and
-when there are too many of them the oldest one is closed.
+Callers over TCP are not authenticated. So every connection gets one answer within `PATIENCE_S`, and
+if there are too many, the oldest is closed.
 """
 
 import asyncio

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts the operators' process, answers what it asks, and starts another one when it has died.
+"""Starts the operators' process, answers its requests, and restarts it when it dies.
 
 Rules
-    1. Sockets at which operators knock are this process's, and handed to the other: while that is
-       started again callers wait in the kernel's queue.
-    2. What it asks is answered by threads of their own, and takes no lock that a cycle takes for
-       longer than a word.
-    3. A process that has died is replaced after `LEAST_PAUSE_S`, twice that after another death,
-       up to `MOST_PAUSE_S`. One that says nothing for `SILENT_S` is killed.
+    1. The operators' sockets belong to this process and are passed to the other one, so that
+       callers wait in the kernel's queue during a restart.
+    2. Its requests are answered by separate threads, which hold locks of the cycle only for the
+       time of a few assignments.
+    3. A process that has died is restarted after `LEAST_PAUSE_S`, doubled after each further death
+       up to `MOST_PAUSE_S`. A process that is silent for `SILENT_S` is killed.
 """
 
 import contextlib

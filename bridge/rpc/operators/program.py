@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The program of the operators' process: gate, server, metrics page, and the private channel.
 
-It ends when the service's process closes the channel or is gone, at once and whatever it does: it
-has nothing to save. Signals are for the service's process.
+It exits at once when the service's process closes the channel or ends; it has nothing to save. It
+ignores signals, which are for the service's process.
 """
 
 import asyncio

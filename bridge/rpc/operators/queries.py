@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operators and users may ask, as functions of a frozen view: status, plan, explain and more.
+"""The queries of operators and users, as functions of a frozen view: status, plan, explain etc.
 
-Nothing here waits, and nothing asks the service's process: see `bridge.rpc.operators.server`.
+None of them blocks or calls the service's process: see `bridge.rpc.operators.server`.
 """
 
 from collections.abc import Callable, Mapping, Sequence

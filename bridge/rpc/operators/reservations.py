@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Advance reservations for operators: found on the last plan, made by the controller.
+"""Advance reservations for operators: a slot is found in the last plan; the controller makes them.
 
 Rules
-    1. What is asked for is judged against the last published cycle. The controller judges again
-       when it makes the reservation: what has started meanwhile on those nodes is in its way.
-    2. Without slot nothing is done; what is in the way is told, and when there is slot.
+    1. The slot is searched in the last published cycle. The controller checks again when it makes
+       the reservation, as other jobs may have started on those nodes since.
+    2. If there is no slot, nothing is done; the reply has what blocks it and the next slot.
 """
 
 import re

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operators' gRPC service, in a process of its own: many callers, few threads, equal shares.
+"""The operators' gRPC service, in a separate process: many callers, few threads, equal shares.
 
 Rules
-    1. Reads are answered from a view that is asked for again when somebody asks and it has become
-       old: while nobody asks, the service's process does nothing for operators.
-    2. Equal questions of one view are answered once; the answer's bytes serve all who ask it.
-    3. Answers are made by few threads, which take work from the users in turn. Who waits longer
-       than `MOST_WAIT_S`, or than he says he will, is told so.
-    4. A call whose question has not come after `QUESTION_S` is ended. Of each user `ANSWERING`
-       answers are under way at a time, and `MOST_CALLS` calls are open.
-    5. What changes something is passed on to the service's process, for administrators only.
-    6. After a change its caller, and all who ask later, are answered from a view that has it.
+    1. Reads are answered from a view, which is renewed on demand when it is old. Without queries,
+       the service's process does no work for operators.
+    2. Equal queries on one view are computed once, and the encoded answer is reused.
+    3. A few threads compute answers and serve the users in turn. A call fails when it has waited
+       for `MOST_WAIT_S` or until its own deadline.
+    4. A call without a request after `QUESTION_S` is ended. Each user has at most `ANSWERING`
+       answers in progress and `MOST_CALLS` open calls.
+    5. Calls that change something are for administrators only; they are passed on to the service's
+       process.
+    6. After a change, its caller and all later calls get a view that includes it.
 """
 
 import asyncio

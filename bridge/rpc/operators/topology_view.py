@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Switches, nodes and who is on them, from the last cycle.
 
-Of other users' jobs nothing is told but what `squeue` shows, as in `bridge.rpc.operators.explain`.
+Of other users' jobs only what `squeue` shows is disclosed, as in `bridge.rpc.operators.explain`.
 """
 
 from itertools import islice

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operators may know, frozen, and how it gets from the service's process to theirs.
+"""Frozen views for operators, and their transfer from the service's process.
 
 Rules
-    1. A view is made of what nobody changes any more; making one takes no lock that a cycle takes.
-    2. Packing holds the interpreter for a few milliseconds at a time at most: a column of numbers
-       is handed over as it lies in memory, a column of texts as one text, reasons as columns.
-       Between two columns a running cycle goes first.
+    1. A view consists of immutable objects; making one takes no lock of the cycle.
+    2. Packing holds the interpreter lock for a few milliseconds at a time: a column of numbers is
+       sent as its memory, a column of texts as one text, reasons as columns. Between two columns a
+       running cycle takes precedence.
 """
 
 import io

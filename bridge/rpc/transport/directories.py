@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The directories of the sockets: made if they are missing, otherwise looked at and never changed.
+"""Makes the directories of the sockets if they are missing, and verifies existing ones.
 
-Who may write to a directory may put another socket, or a link to another directory, in place of
-what is there, and answer in the service's name.
+A user who can write to a directory could replace the socket in it, or a subdirectory, and
+impersonate the service.
 
 Rules
-    1. Every directory on the way belongs to root, to this user or to an owner that is named, and
-       nobody else may write to it. Where everybody may, as in /tmp, it must be sticky: then what
-       lies in it can be replaced by its owner alone, and that must be one of these, too.
-    2. A symbolic link is followed if it belongs to one of these users; what it leads to is looked
-       at in the same way.
+    1. Every directory of the path belongs to root, this user or a given owner, and no other user
+       can write to it. A directory that all can write to, like /tmp, must be sticky, and the next
+       component must belong to one of these users.
+    2. A symbolic link is followed if it belongs to one of these users; its target is verified in
+       the same way.
     3. The controller's directory is closed to group and others.
 """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Work for a few threads, taken from the users in turns: who asks much waits longer, nobody else.
+"""A queue of work for a few threads that serves users in turn, so that one cannot delay others.
 
 All methods are called in the event loop.
 """

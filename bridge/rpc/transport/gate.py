@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The door before a gRPC server: lets in only whom it knows, and of each only so much.
+"""Admits connections to a gRPC server: known users only, and a limited share for each.
 
-gRPC cannot tell who is at the other end of a Unix socket. So the gate listens at the public
-socket, finds out who connects, closes the connection of those who may not enter, and passes the
-bytes of the others on to the server's private socket. Where that server needs to know who it is,
-the gate tells it in the address it connects from (`Badges`).
+gRPC does not tell who is at the other end of a Unix socket. So the gate listens at the public
+socket, determines the peer's user, closes connections of users who are not allowed, and relays the
+others to the server's private socket. If the server needs to know the user, the gate encodes it in
+the address from which it connects (`Badges`).
 
 Rules
-    1. One thread for all connections of a gate; none of them can make it wait.
-    2. An owner (a user; over TCP an address) has at most `per_owner` connections. When there are
-       `total` in all, the owner with most of them gives one up: whoever came first has no more
-       right to stay than others.
-    3. A connection that has not introduced itself in `greeting_s`, one whose client takes nothing
-       of its answers for `stall_s`, and one that is older than `age_s`, are closed.
-    4. Without a descriptor to accept with, one that is kept for that is used to turn callers away.
-    5. What is turned away is counted, and told in the log: of an owner the first one at once, all
-       others summed up once a minute.
+    1. One thread serves all connections of a gate, and never blocks.
+    2. An owner (a user; over TCP an address) has at most `per_owner` connections. If there are
+       `total` in all, one of the owner with most connections is closed.
+    3. Connections are closed that send no greeting within `greeting_s`, whose client reads nothing
+       for `stall_s`, or that are older than `age_s`.
+    4. If descriptors run out, a spare one is used to accept and refuse connections.
+    5. Refused connections are counted and logged: the first of an owner at once, the others as a
+       sum once a minute.
 """
 
 import contextlib

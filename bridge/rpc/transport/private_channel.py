@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The private channel between the service and the process that answers operators.
 
-On it there are frames: number of the question, kind, how many parts, their lengths, the parts. The
-service's process reads only numbers and texts from it, no objects: what the other process sends
-may have come from a user.
+It carries frames: request number, kind, number of parts, their lengths, the parts. The service's
+process decodes only numbers and texts from it, no pickled objects, because the other process may
+pass on what users sent.
 """
 
 import contextlib

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Passes bytes on between two sockets that do not block, with limits in time and rate.
+"""Relays bytes between two non-blocking sockets, with limits in time and rate.
 
 Rules
-    1. What was read from one side is written to the other before more is read: a side that takes
-       nothing costs at most one piece of `CHUNK` bytes.
-    2. When one side has ended, what is under way to the other is delivered, then both are closed.
-    3. Bytes from the client are counted against its owner's `Allowance`. When that is used up
-       nothing is read until it has grown again; nothing is lost.
+    1. Data read from one side is written to the other before more is read, so that a side that
+       does not read costs at most one buffer of `CHUNK` bytes.
+    2. When one side has closed, pending data is delivered to the other; then both are closed.
+    3. Bytes from the client are charged to its owner's `Allowance`. When that is used up, nothing
+       is read until it has been refilled.
 """
 
 import contextlib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the errors of this package are on the wire: one table, both ways."""
+"""Maps the errors of this package to gRPC status codes and back, by one table."""
 
 from typing import Final
 

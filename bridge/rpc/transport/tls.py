@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who calls over TCP: certificates of one authority, and of those only the ones that are named.
+"""Authenticates callers over TCP by certificates of one authority with configured subjects.
 
 Rules
-    1. The handshake ends, and the name in the certificate is looked at, before a byte of the call
-       is read. Behind the gate there is no TLS any more.
-    2. A certificate of the authority that is not named reaches a server that reads no message and
-       says so.
-    3. Connections that have not shown a certificate are counted for the address they come from,
-       the others for the name in the certificate: strangers take nobody's place.
+    1. The handshake is completed and the certificate's subject checked before a byte of the call
+       is read. TLS ends at the gate.
+    2. A caller with a valid certificate of another subject gets an error from a server that reads
+       no messages.
+    3. Connections without a certificate count for their address, the others for their subject, so
+       that unauthenticated callers cannot use up the share of others.
 """
 
 import socket

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which users of this machine may call, by the numbers that the kernel tells."""
+"""The users of this machine who may call, by user id."""
 
 import contextlib
 import os
