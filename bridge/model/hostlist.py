@@ -1,51 +1,153 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists of names as Slurm writes them, `n[01-16,20],big1`, read from files and options.
+"""Lists of names as Slurm writes them, `n[01-16,20],big1`: the one reader of their grammar.
+
+Words
+    item    a name, or a name with brackets of numbers and ranges of them.
 
 Rules
-    1. Names, commas, and brackets with numbers and ranges of them: what Slurm reads. Groups
-       (`@all`), steps, set operators and wildcards are refused: they would mean what this
-       machine's own ClusterShell files say, or nothing.
-    2. A name that stands there twice counts once. Names come sorted, numbers as numbers.
-    3. A list names at most `MOST_NAMES`: that is found out before any name is made.
+    1. A range keeps the width of its lower bound, as Slurm reads it: `n[8-010]` is n8, n9, n10.
+       Later brackets vary fastest.
+    2. What Slurm takes by accident (`n[1-]`, `n1]`, an empty name) is refused.
+    3. How many names an item has is known before any is made.
+
+`tests/shim/hostlists.cases` holds this and the plugin's `names.c` to what Slurm 24.11.5 itself
+reads.
 """
 
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from math import prod
 from typing import Final
 
-from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
+from bridge.errors import RequestError
 
 MOST_NAMES: Final = 1_000_000
-_STRANGE: Final = re.compile(r"[^\w.,\[\]-]")
+"""Most names that `expand` makes."""
+
+MOST_DIGITS: Final = 18
+"""Digits of a number: fewer than a signed 64-bit number may have."""
+
+_STRANGE: Final = re.compile(r"[^\w.,\[\]-]", re.ASCII)
+_ITEM: Final = re.compile(r"[^,\[\]]*(?:\[[^\[\]]*\][^,\[\]]*)*")
 _BRACKET: Final = re.compile(r"\[([^\[\]]*)\]")
-_RANGE: Final = re.compile(r"(\d+)-(\d+)", re.ASCII)
-_COMMA: Final = re.compile(r",(?![^\[\]]*\])")
+_NUMBER: Final = re.compile(r"([0-9]+)")
+
+
+@dataclass(frozen=True)
+class Range:
+    """Numbers from `low` to `high`, written with the digits of `low` at least."""
+
+    low: str
+    high: str
+
+    @property
+    def count(self) -> int:
+        """How many numbers it has."""
+        return int(self.high) - int(self.low) + 1
+
+    def written(self, number: int) -> str:
+        """A number as it stands in a name."""
+        return f"{number:0{len(self.low)}d}"
+
+    def __iter__(self) -> Iterator[str]:
+        return map(self.written, range(int(self.low), int(self.high) + 1))
+
+
+@dataclass(frozen=True)
+class Item:
+    """One item of a list.
+
+    Attributes:
+        text: as it stands there.
+        position: of its first character in the list.
+        literals: the text before, between and after the brackets: one more than there are brackets.
+        brackets: the distinct ranges in each.
+    """
+
+    text: str
+    position: int
+    literals: tuple[str, ...]
+    brackets: tuple[tuple[Range, ...], ...]
+
+    @property
+    def count(self) -> int:
+        """How many names it has; may exceed 64 bits."""
+        return prod(sum(each.count for each in ranges) for ranges in self.brackets)
+
+    def __iter__(self) -> Iterator[str]:
+        numbers = ([each for span in ranges for each in span] for ranges in self.brackets)
+        for chosen in product(*numbers):
+            joined = zip(self.literals[1:], chosen, strict=True)
+            yield self.literals[0] + "".join(number + literal for literal, number in joined)
+
+
+def items(text: str) -> Iterator[Item]:
+    """Reads a list item by item; one that stands there again is left out.
+
+    Raises:
+        RequestError: it is something else; the position is that of the item, or of the bracket.
+    """
+    at = 0
+    seen: set[str] = set()
+    while True:
+        found = _ITEM.match(text, at)
+        assert found is not None  # it matches nothing, too
+        end = found.end()
+        if end < len(text) and text[end] != ",":
+            raise RequestError(shown(text), end, "brackets do not match")
+        if end == at:
+            raise RequestError(shown(text), at, "empty name in a hostlist")
+        if found.group() not in seen:
+            seen.add(found.group())
+            pieces = _BRACKET.split(found.group())
+            brackets = tuple(_ranges(text, at, body) for body in pieces[1::2])
+            yield Item(found.group(), at, tuple(pieces[::2]), brackets)
+        if end == len(text):
+            return
+        at = end + 1
+
+
+def _ranges(text: str, position: int, body: str) -> tuple[Range, ...]:
+    """Reads "001-064,070", each range once."""
+    found = []
+    for part in dict.fromkeys(body.split(",")):
+        low, dash, high = part.partition("-")
+        high = high if dash else low
+        plain = low.isascii() and low.isdigit() and high.isascii() and high.isdigit()
+        if not plain or max(len(low), len(high)) > MOST_DIGITS or int(high) < int(low):
+            raise RequestError(shown(text), position, f"'{part[:32]}' is no range of numbers")
+        found.append(Range(low, high))
+    return tuple(found)
+
+
+def shown(text: str) -> str:
+    """A list as messages show it."""
+    return text if len(text) <= 64 else text[:61] + "..."
 
 
 def expand(text: str) -> list[str]:
-    """Reads a list of names.
+    """Reads a list from files and options; each name once, sorted, numbers as numbers.
 
     Raises:
-        ValueError: it is something else, or names too many.
+        ValueError: it is something else, or names more than `MOST_NAMES`.
     """
+    if not text:
+        return []
     if strange := _STRANGE.search(text):
         raise ValueError(f"'{strange.group()}' has no place in it")
-    if sum(map(_names, _COMMA.split(text))) > MOST_NAMES:
-        raise ValueError(f"it has more than {MOST_NAMES:,} names")
     try:
-        return [str(name) for name in NodeSet(text, resolver=RESOLVER_NOGROUP)]
-    except NodeSetException as error:
-        raise ValueError(str(error)) from None
+        found = list(items(text))
+    except RequestError as error:
+        raise ValueError(error.problem) from None
+    if sum(item.count for item in found) > MOST_NAMES:
+        raise ValueError(f"it has more than {MOST_NAMES:,} names")
+    return sorted({name for item in found for name in item}, key=_natural)
 
 
-def _names(term: str) -> int:
-    """How many names a term without outer commas has at most."""
-    product = 1
-    for inner in _BRACKET.findall(term):
-        count = 0
-        for part in inner.split(","):
-            ends = _RANGE.fullmatch(part)
-            if ends and max(len(end) for end in ends.groups()) > 18:
-                return MOST_NAMES + 1
-            count += max(int(ends[2]) - int(ends[1]) + 1, 1) if ends else 1
-        product *= count
-    return product
+def _natural(name: str) -> tuple[tuple[str, int, int], ...]:
+    """Sorts n2 before n10, and n2 before n02."""
+    pieces = (*_NUMBER.split(name), "")
+    pairs = zip(pieces[::2], pieces[1::2], strict=True)
+    return tuple((literal, int(number or -1), len(number)) for literal, number in pairs)

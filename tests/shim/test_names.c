@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "expect.h"
 #include "names.h"
@@ -43,7 +45,33 @@ static void a_long_list_is_refused(void) {
     free(list);
 }
 
+// The same table as the Python side is tested with.
+static void the_table_holds(void) {
+    FILE *file = fopen("hostlists.cases", "r");
+    char line[4096];
+    int cases = 0;
+    EXPECT(file != NULL);
+    while (fgets(line, sizeof(line), file)) {
+        if (line[0] == '#' || line[0] == '\n')
+            continue;
+        char *names = strstr(line, " ; ");
+        EXPECT(names != NULL);
+        *names = 0;
+        size_t count = 0;
+        for (char *name = strtok(names + 3, " \n"); name; name = strtok(NULL, " \n"))
+            count += strcmp(name, "!") != 0;
+        if (names_count(line, 1000) != count) {
+            fprintf(stderr, "%s: ", line);
+            EXPECT_NUMBER(names_count(line, 1000), count);
+        }
+        cases++;
+    }
+    EXPECT(cases > 20);
+    fclose(file);
+}
+
 int main(void) {
+    the_table_holds();
     names_are_counted();
     a_list_of_more_than_there_are_is_none();
     what_is_no_list_is_refused();

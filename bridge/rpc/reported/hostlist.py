@@ -6,8 +6,7 @@ Words
             a hostlist that lies in one run becomes an index range without naming every node.
 
 Rules
-    1. A hostlist is a comma-separated list of names; a name may hold brackets of numbers and
-       ranges; a range keeps the width of its lower bound: n[8-10] is n8, n9, n10.
+    1. `bridge.model.hostlist` reads the grammar.
     2. Indexes come back ascending and once each. An unknown name is an error with its position.
     3. What folding writes, parsing reads back. Both remember nothing of the order of a text.
     4. A text costs what it is long and what this cluster has nodes, however often it names them:
@@ -15,15 +14,14 @@ Rules
        are counted, and too many are refused.
 """
 
-import re
-from collections.abc import Iterator, Sequence
-from itertools import product
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bridge.core import HostlistFolder
 from bridge.errors import RequestError
+from bridge.model.hostlist import Item, Range, items, shown
 
 MAX_TEXT = 1 << 20
 """Longest hostlist that is read, in characters."""
@@ -36,9 +34,6 @@ MAX_UNKNOWN = 10_000
 
 _EMPTY: NDArray[np.int32] = np.empty(0, dtype=np.int32)
 _EMPTY.flags.writeable = False
-
-
-_ITEM = re.compile(r"[^,\[\]]*(?:\[[^\[\]]*\][^,\[\]]*)*")
 
 
 class NodeIndex:
@@ -122,10 +117,6 @@ def _stem(name: str) -> tuple[str, str]:
     return prefix, name[len(prefix) :]
 
 
-def _shown(text: str) -> str:
-    return text if len(text) <= 64 else text[:61] + "..."
-
-
 class _Reading:
     """Reads one text: index ranges come together, then all at once become a set (rule 4)."""
 
@@ -140,49 +131,48 @@ class _Reading:
         self._last: list[int] = []
 
     def nodes(self) -> NDArray[np.int32]:
-        seen: set[str] = set()
-        for position, item in _items(self._text):
-            if item not in seen:
-                seen.add(item)
-                self._take(item, position)
+        for item in items(self._text):
+            self._take(item)
         marks = np.zeros(len(self._index) + 1, dtype=np.int64)
         np.add.at(marks, np.array(self._first, dtype=np.int64), 1)
         np.add.at(marks, np.array(self._last, dtype=np.int64) + 1, -1)
         return np.flatnonzero(np.cumsum(marks)).astype(np.int32)
 
-    def _take(self, item: str, position: int) -> None:
-        stem, _, rest = item.partition("[")
-        if not rest:
-            self._name(item, position)
-        elif item.count("[") == 1 and item.endswith("]"):
-            for low, high in _bounds(self._text, position, rest[:-1]):
-                self._range(stem, low, high, position)
+    def _take(self, item: Item) -> None:
+        if not item.brackets:
+            self._name(item.text, item.position)
+        elif len(item.brackets) == 1 and not item.literals[1]:
+            for numbers in item.brackets[0]:
+                self._range(item.literals[0], numbers, item.position)
         else:
-            names = _expand(self._text, position, item, self._limit)
-            self._spend(len(names), position)
-            for name in names:
-                self._name(name, position)
+            if item.count > self._limit:
+                raise RequestError(
+                    shown(self._text), item.position, "more nodes than this cluster has"
+                )
+            self._spend(item.count, item.position)
+            for name in item:
+                self._name(name, item.position)
 
-    def _range(self, stem: str, low: str, high: str, position: int) -> None:
-        first = self._index.get(stem + low)
-        last = self._index.get(f"{stem}{int(high):0{len(low)}d}")
-        count = int(high) - int(low)
+    def _range(self, stem: str, numbers: Range, position: int) -> None:
+        count = numbers.count
+        first = self._index.get(stem + numbers.low)
+        last = self._index.get(stem + numbers.written(int(numbers.high)))
         if (
             first is not None
             and last is not None
-            and last - first == count
+            and last - first == count - 1
             and self._run[first] == self._run[last]
         ):
             self._first.append(first)
             self._last.append(last)
             return
         if first is None and not self._unknown_ok:
-            self._name(stem + low, position)
-        if count >= self._limit:
-            raise RequestError(_shown(self._text), position, "more nodes than this cluster has")
-        self._spend(count + 1, position)
-        for number in range(int(low), int(high) + 1):
-            self._name(f"{stem}{number:0{len(low)}d}", position)
+            self._name(stem + numbers.low, position)
+        if count > self._limit:
+            raise RequestError(shown(self._text), position, "more nodes than this cluster has")
+        self._spend(count, position)
+        for number in numbers:
+            self._name(stem + number, position)
 
     def _name(self, name: str, position: int) -> None:
         found = self._index.get(name)
@@ -191,64 +181,12 @@ class _Reading:
             self._last.append(found)
         elif not self._unknown_ok:
             raise RequestError(
-                _shown(self._text), position, f"no node '{name[:64]}' in this cluster"
+                shown(self._text), position, f"no node '{name[:64]}' in this cluster"
             )
 
     def _spend(self, names: int, position: int) -> None:
         self._left -= names
         if self._left < 0:
             raise RequestError(
-                _shown(self._text), position, "more nodes than this cluster has, again and again"
+                shown(self._text), position, "more nodes than this cluster has, again and again"
             )
-
-
-def _items(text: str) -> Iterator[tuple[int, str]]:
-    """Splits at the commas outside brackets; gives each item with its position."""
-    at = 0
-    while True:
-        found = _ITEM.match(text, at)
-        assert found is not None  # it matches nothing, too
-        end = found.end()
-        if end < len(text) and text[end] != ",":
-            raise RequestError(_shown(text), end, "brackets do not match")
-        if end == at:
-            raise RequestError(_shown(text), at, "empty name in a hostlist")
-        yield at, found.group()
-        if end == len(text):
-            return
-        at = end + 1
-
-
-def _bounds(text: str, position: int, body: str) -> list[tuple[str, str]]:
-    """Reads "001-064,070" as pairs of digits, each pair once."""
-    pairs = []
-    for part in dict.fromkeys(body.split(",")):
-        low, dash, high = part.partition("-")
-        high = high if dash else low
-        plain = low.isascii() and low.isdigit() and high.isascii() and high.isdigit()
-        if not plain or len(low) > 18 or len(high) > 18 or int(high) < int(low):
-            raise RequestError(_shown(text), position, f"'{part[:32]}' is no range of numbers")
-        pairs.append((low, high))
-    return pairs
-
-
-def _expand(text: str, position: int, item: str, limit: int) -> list[str]:
-    """Names all nodes of an item with several brackets, or with text after a bracket."""
-    pieces: list[list[str]] = []
-    size, rest = 1, item
-    while rest:
-        literal, bracket, tail = rest.partition("[")
-        pieces.append([literal])
-        if not bracket:
-            break
-        body, _, rest = tail.partition("]")
-        numbers: list[str] = []
-        for low, high in _bounds(text, position, body):
-            if int(high) - int(low) >= limit:
-                raise RequestError(_shown(text), position, "more nodes than this cluster has")
-            numbers.extend(f"{n:0{len(low)}d}" for n in range(int(low), int(high) + 1))
-        pieces.append(numbers)
-        size *= len(numbers)
-        if size > limit:
-            raise RequestError(_shown(text), position, "more nodes than this cluster has")
-    return ["".join(parts) for parts in product(*pieces)]

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from bridge.errors import RequestError
 from bridge.rpc.reported.hostlist import NodeIndex
+from tests.unit.model.test_hostlist import CASES
 
 NAMES = (
     *("n1", "n2", "n9", "n10", "n11", "login", "r0c0", "r0c1", "r1c0", "r1c1"),
@@ -37,6 +38,16 @@ def test_reads(nodes, text, expected):
     assert [nodes.names[at] for at in nodes.parse(text)] == expected
 
 
+@pytest.mark.parametrize(("text", "names"), CASES, ids=[text for text, _ in CASES])
+def test_the_table_that_the_plugin_is_tested_with(text, names):
+    nodes = NodeIndex(tuple(dict.fromkeys(name for _, some in CASES for name in some.split())))
+    if names == "!":
+        with pytest.raises(RequestError):
+            nodes.parse(text)
+        return
+    assert {nodes.names[at] for at in nodes.parse(text)} == set(names.split())
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -55,6 +66,7 @@ def test_reads(nodes, text, expected):
         ("n1,,n2", "empty name"),
         ("n[1-99999999]", "more nodes than this cluster has"),
         ("r[0-9999]c[0-9999]", "more nodes than this cluster has"),
+        ("r[0-999999999999999999]c[0-999999999999999999]", "more nodes than this cluster has"),
         ("n[" + "9" * 5000 + "]", "no range of numbers"),
         ("q" * 2_000_000, "hostlist too long"),
     ],
