@@ -37,7 +37,12 @@ class Hold(IntEnum):
 
 
 class WidthRule(IntEnum):
-    """Which node counts a job can run on (`--node-constraints`)."""
+    """Which node counts a job can run on (`--node-constraints`).
+
+    The rule stands here for Python, in `core/single_pass/widths.hpp` for kernels, in the plugin's
+    `malleable.c`, and again in `core/judge/`, which shares no code with planners.
+    `tests/shim/widths.cases` holds all of them together.
+    """
 
     ANY = 0
     POF2 = 1
@@ -45,16 +50,26 @@ class WidthRule(IntEnum):
     ODD = 3
     CUBIC = 4
 
+    def next_width(self, least: int) -> int:
+        """The least number of nodes, of at least `least` and 1, that a job can run on."""
+        least = max(least, 1)
+        match self:
+            case WidthRule.POF2:
+                return 1 << (least - 1).bit_length()
+            case WidthRule.EVEN:
+                return least + least % 2
+            case WidthRule.ODD:
+                return least + 1 - least % 2
+            case WidthRule.CUBIC:
+                root: int = max(round(least ** (1 / 3)) - 1, 1)
+                while root**3 < least:
+                    root += 1
+                return root**3
+        return least
+
     def allows(self, nodes: int) -> bool:
         """Tells whether a job of this rule can run on that many nodes."""
-        if self is WidthRule.POF2:
-            return nodes > 0 and nodes & (nodes - 1) == 0
-        if self is WidthRule.CUBIC:
-            root: int = round(nodes ** (1 / 3))
-            return root * root * root == nodes
-        if self is WidthRule.ANY:
-            return True
-        return nodes % 2 == (1 if self is WidthRule.ODD else 0)
+        return self.next_width(nodes) == nodes
 
 
 class Ending(IntEnum):

@@ -167,7 +167,7 @@ class Eligibility:
             )
         rule = WidthRule(int(jobs.width_rule[row]))
         most = min(width[1], max(width[0], len(snapshot.nodes)))
-        if rule and not any(rule.allows(n) for n in range(width[0], most + 1)):
+        if rule.next_width(width[0]) > most:
             return Reason(
                 ReasonCode.BAD_REQUEST,
                 f"no node count from {width[0]} to {width[1]} is {rule.name.lower()}",

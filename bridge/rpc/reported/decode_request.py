@@ -399,23 +399,9 @@ def _width(request: pb.Request, n_required: int) -> tuple[int, int, WidthRule]:
         raise _Contradiction(f"asks for {low} nodes")
     if high and high < low:
         raise _Contradiction(f"asks for at least {low} and at most {high} nodes")
-    if high and _next_width(rule, low) > high:
+    if high and rule.next_width(low) > high:
         raise _Contradiction(f"no node count from {low} to {high} is {rule.name.lower()}")
     return low, high, rule
-
-
-def _next_width(rule: WidthRule, low: int) -> int:
-    """The least width from `low` on that the rule allows."""
-    match rule:
-        case WidthRule.POF2:
-            return 1 << (low - 1).bit_length()
-        case WidthRule.EVEN:
-            return low + low % 2
-        case WidthRule.ODD:
-            return low + 1 - low % 2
-        case WidthRule.CUBIC:
-            return next(root**3 for root in range(1, low + 1) if root**3 >= low)
-    return low
 
 
 @dataclass(frozen=True, slots=True)
