@@ -2,7 +2,8 @@
 #include "book/choice.hpp"
 
 #include <algorithm>
-#include <tuple>
+
+#include "common/best_fit.hpp"
 
 namespace bridge {
 namespace {
@@ -29,11 +30,6 @@ int64_t busy_from(const BookState &state, size_t position, int64_t time) {
 
 void sort_by_fit(const BookState &state, const Shape &shape, int64_t start, int64_t length,
                  std::vector<Seat> &seats) {
-    struct Scored {
-        int64_t first;
-        int64_t second;
-        Seat seat;
-    };
     const size_t n_res = state.nodes.n_res();
     const int64_t end = end_of(start, length);
     std::vector<int64_t> greatest(n_res, 0);
@@ -42,13 +38,13 @@ void sort_by_fit(const BookState &state, const Shape &shape, int64_t start, int6
             greatest[r] = std::max(greatest[r], state.nodes.capacity(p)[r]);
         }
     }
-    std::vector<Scored> scored;
+    std::vector<Scored<Seat>> scored;
     scored.reserve(seats.size());
     std::vector<int64_t> free(state.nodes.columns());
     for (const Seat &seat : seats) {
         const auto p = static_cast<size_t>(seat.position);
         const int64_t *capacity = state.nodes.capacity(p);
-        Scored one{0, 0, seat};
+        Scored<Seat> one{0, 0, seat};
         if (shape.exclusive) {
             for (size_t r = 0; r < n_res; ++r) {
                 one.first += share(capacity[r], greatest[r]);
@@ -63,19 +59,11 @@ void sort_by_fit(const BookState &state, const Shape &shape, int64_t start, int6
         }
         scored.push_back(one);
     }
-    const auto rank = [&](const Scored &one) {
-        return state.nodes.rank(static_cast<size_t>(one.seat.position));
-    };
-    for (auto from = scored.begin(); from != scored.end();) {
-        const auto to = std::find_if(from, scored.end(),
-                                     [&](const Scored &one) { return rank(one) != rank(*from); });
-        std::stable_sort(from, to, [](const Scored &a, const Scored &b) {
-            return std::tie(a.first, a.second) < std::tie(b.first, b.second);
-        });
-        from = to;
-    }
+    sort_within_ranks(scored, [&](const Seat &seat) {
+        return state.nodes.rank(static_cast<size_t>(seat.position));
+    });
     std::transform(scored.begin(), scored.end(), seats.begin(),
-                   [](const Scored &one) { return one.seat; });
+                   [](const Scored<Seat> &one) { return one.candidate; });
 }
 
 } // namespace bridge

@@ -28,11 +28,11 @@ int64_t NodeLines::next_fit(size_t node, LineNeed need, int64_t from, int64_t le
     if (from > latest) {
         return from;
     }
-    const Line &line = lines_[node];
+    const Segments &line = lines_[node];
     const size_t n = line.begin.size();
     const int64_t *begin = line.begin.data();
     int64_t start = from;
-    size_t i = segment_at(line, from);
+    size_t i = line.at(from);
     const int64_t *free = line.free.data() + i * columns_;
     if (lack != nullptr && !rough.held_by(free)) {
         const int64_t since = begin[i];
@@ -68,10 +68,10 @@ int64_t NodeLines::last_fit(size_t node, LineNeed need, int64_t from, int64_t le
     if (from < earliest) {
         return -1;
     }
-    const Line &line = lines_[node];
+    const Segments &line = lines_[node];
     const int64_t end = end_of(from, length);
     int64_t start = from;
-    for (size_t i = segment_at(line, end == NEVER ? NEVER : end - 1);; --i) {
+    for (size_t i = line.at(end == NEVER ? NEVER : end - 1);; --i) {
         if (!need.held_by(free(node, i))) { // then it must end before this segment
             start = std::min(start, line.begin[i] - length);
             if (start < earliest) {
@@ -86,25 +86,13 @@ int64_t NodeLines::last_fit(size_t node, LineNeed need, int64_t from, int64_t le
     }
 }
 
-void NodeLines::least(size_t node, int64_t start, int64_t end, int64_t *amounts) const {
-    const Line &line = lines_[node];
-    size_t i = segment_at(line, start);
-    std::copy_n(line.free.data() + i * columns_, columns_, amounts);
-    for (++i; i < line.begin.size() && line.begin[i] < end; ++i) {
-        const int64_t *free = line.free.data() + i * columns_;
-        for (size_t c = 0; c < columns_; ++c) {
-            amounts[c] = std::min(amounts[c], free[c]);
-        }
-    }
-}
-
 NodeLines::Room NodeLines::room(size_t node, LineNeed need, int64_t start, int64_t length,
                                 int64_t most) const {
     constexpr size_t LOOKED_AHEAD = 16;
-    const Line &line = lines_[node];
+    const Segments &line = lines_[node];
     const size_t n = line.begin.size();
     const int64_t end = end_of(start, length);
-    size_t i = segment_at(line, start);
+    size_t i = line.at(start);
     int64_t times = most;
     int64_t rise = NEVER;
     for (; i < n && (line.begin[i] < end || line.begin[i] <= start); ++i) {
@@ -129,59 +117,24 @@ NodeLines::Room NodeLines::room(size_t node, LineNeed need, int64_t start, int64
 }
 
 int64_t NodeLines::change_after(size_t node, int64_t time) const {
-    const Line &line = lines_[node];
+    const Segments &line = lines_[node];
     const auto next = std::upper_bound(line.begin.begin(), line.begin.end(), time);
     return next == line.begin.end() ? NEVER : *next;
 }
 
 int64_t NodeLines::change_before(size_t node, int64_t time) const {
-    const Line &line = lines_[node];
+    const Segments &line = lines_[node];
     const auto next = std::lower_bound(line.begin.begin(), line.begin.end(), time);
     return next == line.begin.begin() ? -1 : *(next - 1);
 }
 
-// The segment that begins at `time`, made if need be.
-size_t NodeLines::cut(Line &line, int64_t time) {
-    const size_t i = segment_at(line, time);
-    if (line.begin[i] == time) {
-        return i;
-    }
-    const auto next = static_cast<std::ptrdiff_t>(i) + 1;
-    const auto width = static_cast<std::ptrdiff_t>(columns_);
-    line.begin.insert(line.begin.begin() + next, time);
-    line.free.insert(line.free.begin() + next * width, columns_, 0);
-    std::copy_n(line.free.data() + i * columns_, columns_, line.free.data() + (i + 1) * columns_);
-    return i + 1;
-}
-
-void NodeLines::merge(Line &line, size_t segment) {
-    if (segment == 0 || segment >= line.begin.size()) {
-        return;
-    }
-    const auto at = static_cast<std::ptrdiff_t>(segment * columns_);
-    const auto width = static_cast<std::ptrdiff_t>(columns_);
-    const auto free = line.free.begin() + at;
-    if (std::equal(free, free + width, free - width)) {
-        line.begin.erase(line.begin.begin() + static_cast<std::ptrdiff_t>(segment));
-        line.free.erase(free, free + width);
-    }
-}
-
 void NodeLines::add(size_t node, int64_t start, int64_t end, const int64_t *amounts, int64_t sign) {
-    Line &line = lines_[node];
+    Segments &line = lines_[node];
     start = std::max(start, line.begin.front());
     if (end <= start) {
         return;
     }
-    const size_t first = cut(line, start);
-    const size_t last = end == NEVER ? line.begin.size() : cut(line, end);
-    for (size_t i = first; i < last; ++i) {
-        for (size_t c = 0; c < columns_; ++c) {
-            line.free[i * columns_ + c] += sign * amounts[c];
-        }
-    }
-    merge(line, last);
-    merge(line, first);
+    line.add(columns_, start, end, amounts, sign);
     if (range_summary_.kept()) {
         range_summary_.take_in(node, line.begin.data(), line.free.data(), line.begin.size(), start,
                                end);
@@ -191,7 +144,7 @@ void NodeLines::add(size_t node, int64_t start, int64_t end, const int64_t *amou
 void NodeLines::summarize(int64_t now) {
     std::vector<int64_t> greatest(columns_, 0);
     int64_t horizon = now;
-    for (const Line &line : lines_) {
+    for (const Segments &line : lines_) {
         horizon = std::max(horizon, line.begin.back());
         for (size_t i = 0; i < line.free.size(); ++i) {
             greatest[i % columns_] = std::max(greatest[i % columns_], line.free[i]);
@@ -199,15 +152,15 @@ void NodeLines::summarize(int64_t now) {
     }
     range_summary_.begin(lines_.size(), now, horizon, greatest);
     for (size_t node = 0; node < lines_.size(); ++node) {
-        const Line &line = lines_[node];
+        const Segments &line = lines_[node];
         range_summary_.take_in(node, line.begin.data(), line.free.data(), line.begin.size(), now,
                                NEVER);
     }
 }
 
 void NodeLines::trim(size_t node, int64_t now) {
-    Line &line = lines_[node];
-    const size_t gone = segment_at(line, now);
+    Segments &line = lines_[node];
+    const size_t gone = line.at(now);
     if (gone > 0) {
         const auto n = static_cast<std::ptrdiff_t>(gone);
         line.begin.erase(line.begin.begin(), line.begin.begin() + n);
@@ -225,12 +178,12 @@ void NodeLines::warm(const std::vector<int32_t> &nodes, int64_t time) const {
         const size_t n = std::min(TOGETHER, nodes.size() - first);
         size_t longest = 0;
         for (size_t i = 0; i < n; ++i) {
-            const Line &line = lines_[static_cast<size_t>(nodes[first + i])];
+            const Segments &line = lines_[static_cast<size_t>(nodes[first + i])];
             at[i] = line.begin.data();
             left[i] = line.begin.size();
             longest = std::max(longest, left[i]);
         }
-        for (; longest > 1; longest -= longest / 2) { // as in segment_at
+        for (; longest > 1; longest -= longest / 2) { // as in Segments::at
             for (size_t i = 0; i < n; ++i) {
                 const size_t half = left[i] / 2;
                 at[i] += at[i][half] <= time ? half : 0;
@@ -238,7 +191,7 @@ void NodeLines::warm(const std::vector<int32_t> &nodes, int64_t time) const {
             }
         }
         for (size_t i = 0; i < n; ++i) {
-            const Line &line = lines_[static_cast<size_t>(nodes[first + i])];
+            const Segments &line = lines_[static_cast<size_t>(nodes[first + i])];
             const auto segment = static_cast<size_t>(at[i] - line.begin.data());
             __builtin_prefetch(line.free.data() + segment * columns_);
         }
@@ -246,8 +199,8 @@ void NodeLines::warm(const std::vector<int32_t> &nodes, int64_t time) const {
 }
 
 size_t NodeLines::bytes() const {
-    size_t sum = lines_.size() * sizeof(Line);
-    for (const Line &line : lines_) {
+    size_t sum = lines_.size() * sizeof(Segments);
+    for (const Segments &line : lines_) {
         sum += (line.begin.capacity() + line.free.capacity()) * sizeof(int64_t);
     }
     return sum;

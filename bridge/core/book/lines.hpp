@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is free on each node of a book, from its present to the end of time.
 //
-// A node's line is a sorted sequence of segments with one amount per column. The last column is
-// *occupancy*: a node has WHOLE of it, a shared chunk takes 1, an exclusive holder takes WHOLE.
-// Amounts may be negative where a node lost what was booked on it. Neighbouring segments always
-// differ, so equal bookings give equal lines whatever happened in between.
+// A node's line is `Segments`; what is booked may be taken back. The last column is *occupancy*: a
+// node has WHOLE of it, a shared chunk takes 1, an exclusive holder takes WHOLE. Amounts may be
+// negative where a node lost what was booked on it.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +11,7 @@
 #include <vector>
 
 #include "book/range_summary.hpp"
-#include "common/timelines.hpp"
+#include "common/segments.hpp"
 #include "common/times.hpp"
 
 namespace bridge {
@@ -89,7 +88,9 @@ class NodeLines {
                      int64_t earliest) const;
 
     // The least that is free in [start, end), per column.
-    void least(size_t node, int64_t start, int64_t end, int64_t *amounts) const;
+    void least(size_t node, int64_t start, int64_t end, int64_t *amounts) const {
+        lines_[node].least(columns_, start, end, amounts);
+    }
 
     // How many times the need is free during [start, start + length), at most `most`; for starts
     // before `same_until` it stays so, before `rise` it is not more.
@@ -113,7 +114,7 @@ class NodeLines {
         return lines_[node].free.data() + segment * columns_;
     }
     const int64_t *free_at(size_t node, int64_t time) const {
-        return free(node, segment_at(lines_[node], time));
+        return free(node, lines_[node].at(time));
     }
     // Brings what is free on these nodes around a time into the caches, many at once: searches in
     // them one after the other would each wait for memory.
@@ -127,26 +128,9 @@ class NodeLines {
     void drop_spans() { range_summary_.drop(); }
 
   private:
-    struct Line {
-        std::vector<int64_t> begin;
-        std::vector<int64_t> free; // begin.size() x columns
-    };
     size_t columns_;
-    std::vector<Line> lines_;
+    std::vector<Segments> lines_;
     RangeSummary range_summary_;
-
-    static size_t segment_at(const Line &line, int64_t time) {
-        const int64_t *begins = line.begin.data();
-        size_t base = 0;
-        for (size_t n = line.begin.size(); n > 1;) { // branch-free: the outcome is random
-            const size_t half = n / 2;
-            base += begins[base + half] <= time ? half : 0;
-            n -= half;
-        }
-        return base;
-    }
-    size_t cut(Line &line, int64_t time);
-    void merge(Line &line, size_t segment);
 };
 
 } // namespace bridge

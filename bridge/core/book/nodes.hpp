@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/timelines.hpp"
+#include "common/segments.hpp"
 #include "common/times.hpp"
 
 namespace bridge {

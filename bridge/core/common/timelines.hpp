@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is free on each node, from now to the end of time.
 //
-// A node's timeline is a sorted sequence of segments. Column 0 is *occupancy*: a node has WHOLE of
-// it, a shared holder takes 1 and an exclusive one takes WHOLE, so "nobody else is there" is an
-// amount like any other and an exclusive holder need not take the resources themselves. Columns 1
-// and up are the resources.
+// A node's timeline is `Segments`, from which bookings are not taken back. Column 0 is *occupancy*:
+// a node has WHOLE of it, a shared holder takes 1 and an exclusive one takes WHOLE, so "nobody else
+// is there" is an amount like any other and an exclusive holder need not take the resources
+// themselves. Columns 1 and up are the resources.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include "common/segments.hpp"
 #include "common/times.hpp"
 
 namespace bridge {
-
-constexpr int64_t WHOLE = int64_t{1} << 30;
 
 // Amounts wanted at each second; only the first `columns` matter.
 struct Need {
@@ -58,7 +57,7 @@ class Timelines {
 
     // Writes the timeline behind `numbers`; nodes of which the same is free write the same.
     void append(size_t node, std::vector<int64_t> &numbers) const {
-        const Timeline &line = nodes_[node];
+        const Segments &line = nodes_[node];
         numbers.insert(numbers.end(), line.begin.begin(), line.begin.end());
         numbers.insert(numbers.end(), line.free.begin(), line.free.end());
     }
@@ -67,16 +66,8 @@ class Timelines {
     const int64_t *first(size_t node) const { return nodes_[node].free.data(); }
 
   private:
-    struct Timeline {
-        std::vector<int64_t> begin;
-        std::vector<int64_t> free; // begin.size() x columns
-    };
     size_t columns_;
-    std::vector<Timeline> nodes_;
-
-    static size_t segment_at(const Timeline &line, int64_t time);
-    size_t cut(Timeline &line, int64_t time);
-    void merge(Timeline &line, size_t segment);
+    std::vector<Segments> nodes_;
 };
 
 } // namespace bridge

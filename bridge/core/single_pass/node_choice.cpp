@@ -3,7 +3,8 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
+
+#include "common/best_fit.hpp"
 
 namespace bridge {
 namespace {
@@ -96,12 +97,7 @@ int64_t NodeChoice::width(const NodeDemand &demand, const Widths &widths,
 // Among nodes of the same rank.
 void NodeChoice::sort_by_fit(const NodeDemand &demand, std::vector<Candidate> &candidates,
                              int64_t start, int64_t end) const {
-    struct Scored {
-        int64_t first;
-        int64_t second;
-        Candidate candidate;
-    };
-    std::vector<Scored> scored;
+    std::vector<Scored<Candidate>> scored;
     scored.reserve(candidates.size());
     std::vector<int64_t> free(timelines_.columns());
     std::vector<int64_t> taken(timelines_.columns());
@@ -120,16 +116,7 @@ void NodeChoice::sort_by_fit(const NodeDemand &demand, std::vector<Candidate> &c
         }
         scored.push_back({classes_.left_score(candidate.node, free.data() + 1), 0, candidate});
     }
-    for (auto from = scored.begin(); from != scored.end();) {
-        const int32_t rank = classes_.rank(from->candidate.node);
-        const auto to = std::find_if(from, scored.end(), [&](const Scored &one) {
-            return classes_.rank(one.candidate.node) != rank;
-        });
-        std::stable_sort(from, to, [](const Scored &a, const Scored &b) {
-            return std::tie(a.first, a.second) < std::tie(b.first, b.second);
-        });
-        from = to;
-    }
+    sort_within_ranks(scored, [&](const Candidate &one) { return classes_.rank(one.node); });
     for (size_t i = 0; i < scored.size(); ++i) {
         candidates[i] = scored[i].candidate;
     }
