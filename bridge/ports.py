@@ -288,7 +288,7 @@ class ReshapePolicy(Protocol):
         """Decides on widths, and returns the plan that goes with them.
 
         Args:
-            snapshot: the world; its times are the predicted ones. `RunningTable` says which jobs
+            snapshot: the cluster; its times are the predicted ones. `RunningTable` says which jobs
                 are malleable.
             order: (n_jobs,) int64 rows of `snapshot.jobs`.
             planned: the plan with all widths as they are.
@@ -310,7 +310,7 @@ class SharePolicy(Protocol):
         """Returns the plan with `Plan.quotas`, and with starts on nodes that are shared.
 
         Args:
-            snapshot: the world with running jobs resized as the plan says.
+            snapshot: the cluster with running jobs resized as the plan says.
             plan: what starts, and where.
             context: as for the plan stage.
 

@@ -38,7 +38,7 @@ def broken_resizes(snapshot: Snapshot, resizes: Resizes) -> list[tuple[str, str]
     """Finds resizes that break rules 1 to 4.
 
     Args:
-        snapshot: the world.
+        snapshot: the cluster.
         resizes: what is to be done.
 
     Returns:

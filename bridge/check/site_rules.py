@@ -60,7 +60,7 @@ def broken_rules(snapshot: Snapshot, site: Site, plan: Plan) -> list[tuple[int, 
     """Finds the rows of a plan that break a rule of the site.
 
     Args:
-        snapshot: the world that the plan was made for.
+        snapshot: that the plan was made for.
         site: limits, FreePools, protections.
         plan: its columns fit together and to the snapshot.
 

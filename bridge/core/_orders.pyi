@@ -105,7 +105,7 @@ def search_orders(
             order everywhere, if there is no alarm.
         patience: changes in a row, per unit, that cost no less before the search gives up.
         seed: of the changes.
-        alarm: ends the search when it rings; None: nothing is asked of any clock.
+        alarm: ends the search when it expires; None: no time limit.
 
     Returns:
         Order, starts, cost and bound.

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a solver answers, and what came of a dispatch: for those who count.
+"""The answer of a solver, and the statistics of a dispatcher.
 
-Reasons for which the greedy plan serves, as they are counted in the metrics
+Reasons why the greedy plan is used, as counted in the metrics
 
-    settled     every job of the window starts as early as it may: nothing to gain
-    small       no job can be said in the model, or none of them could start now
-    late        the budget was spent before the solver could be asked
+    settled     every job of the window starts as early as possible: there is nothing to gain
+    small       the model can represent no job, or none of them could start now
+    late        the budget was spent before the solver could be called
     starting    the solver's process was not ready yet
-    timeout     no solution came in time
+    timeout     no solution was found in time
     crash       the solver's process ended
-    infeasible  the solver says that there is no solution
-    no gain     what came of it is no better than the greedy plan
+    infeasible  the solver reports that there is no solution
+    no gain     the solver's plan is no better than the greedy plan
 """
 
 from dataclasses import dataclass
@@ -31,14 +31,14 @@ NO_GAIN: Final = "no gain"
 
 @dataclass(frozen=True)
 class Answer:
-    """The best solution that came in time.
+    """The best solution found in time.
 
     Attributes:
         values: (n,) int64 of the model's variables; None: there is none.
         objective: its value; inf without one.
-        bound: no solution is lower.
-        proved: nothing better exists.
-        killed: the solver overran its budget and was ended.
+        bound: lower bound on the objective of any solution.
+        proved: the solution is proved optimal.
+        killed: the solver exceeded its budget and was killed.
         problem: why there is no solution; one of the reasons above.
     """
 
@@ -52,16 +52,16 @@ class Answer:
 
 @dataclass(frozen=True)
 class Dispatched:
-    """What one cycle's dispatcher did.
+    """Statistics of the dispatcher in one cycle.
 
     Attributes:
-        jobs: in the window.
+        jobs: number in the window.
         greedy: objective of the greedy plan, over the whole queue.
-        found: of the plan that serves; never more.
-        gap: (cost - bound) / cost of the plan that serves, over the window; None: unknown: no
-            bound was proved of all that its jobs may do.
-        fallback: why the greedy plan serves; empty: it does not.
-        killed: the solver overran its budget and was ended.
+        found: objective of the plan used; never higher.
+        gap: (cost - bound) / cost of the plan used, over the window; None: no bound was proved over
+            all schedules of its jobs.
+        fallback: why the greedy plan is used; empty: it is not.
+        killed: the solver exceeded its budget and was killed.
     """
 
     jobs: int

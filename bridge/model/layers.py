@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A large mapping that is never changed: the next one shares nearly all with the one before.
+"""A large immutable mapping; a changed copy shares most of its data with the original.
 
     drafted = Draft(known)
     drafted["ann"] = [10, 20]
     after = drafted.done()          # `known` is what it was
 
-Three dictionaries lie on top of each other: a large one, one for what changed since that was made,
-and a small one for what changed last. Only the small one is copied for a change; when it is full it
-goes into the one below. So a change costs a few microseconds whatever the size. Keys come in the
-order of their last change, as in a dictionary from which a key is taken before it is put back.
+It consists of three dictionaries: a large one, one for the changes since that was made, and a small
+one for the latest changes. A change copies the small one only; when that is full, it is merged into
+the next. So a change takes a few microseconds whatever the size. Keys are iterated in the order of
+their last change.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,14 +18,14 @@ V = TypeVar("V")
 
 _GONE: Final[Any] = object()
 _SMALL = 256
-"""What changed last, at most."""
+"""Largest size of the small dictionary."""
 _MIDDLE = 4096
 _SHARE = 8
-"""The middle layer has at most so many keys, or this part of the large one."""
+"""Largest size of the middle dictionary: `_MIDDLE`, or 1 / `_SHARE` of the large one."""
 
 
 class Layers(Mapping[str, V]):
-    """A mapping from text that is never changed."""
+    """An immutable mapping with string keys."""
 
     __slots__ = ("_large", "_middle", "_size", "_small")
 
@@ -86,9 +86,9 @@ class Layers(Mapping[str, V]):
         return made
 
     def since(self, before: Mapping[str, V]) -> dict[str, V | None]:
-        """What is otherwise than it was before; None: it is not known any more.
+        """Returns the entries that differ from an earlier mapping; None: removed.
 
-        O(what changed) as long as both share their large layer, else O(all).
+        O(changes) as long as both share their large dictionary, otherwise O(all).
         """
         if isinstance(before, Layers) and before._large is self._large:
             keys = {**before._middle, **before._small}
@@ -113,7 +113,7 @@ def _over(below: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Draft(Generic[V]):
-    """What is to be changed of `Layers`; look-ups see the changes."""
+    """Pending changes of a `Layers`; look-ups see the changes."""
 
     def __init__(self, layers: Layers[V]) -> None:
         """Begins without changes."""
@@ -121,7 +121,7 @@ class Draft(Generic[V]):
         self._changes: dict[str, Any] = {}
 
     def get(self, key: str) -> V | None:
-        """What is known; None: nothing."""
+        """Returns the value of a key, or None."""
         found = self._changes.get(key)
         if found is None:
             found = self._layers.get(key)
@@ -145,7 +145,7 @@ class Draft(Generic[V]):
         self._changes[key] = value
 
     def pop(self, key: str) -> V | None:
-        """Forgets a key; returns what was known."""
+        """Removes a key; returns its value, or None."""
         found = self.get(key)
         if found is not None:
             self._size -= 1
@@ -154,10 +154,10 @@ class Draft(Generic[V]):
         return found
 
     def in_order(self) -> list[str]:
-        """All keys, in the order of their last change."""
+        """Returns all keys in the order of their last change."""
         own = [key for key, value in self._changes.items() if value is not _GONE]
         return [*(key for key in self._layers if key not in self._changes), *own]
 
     def done(self) -> Layers[V]:
-        """The next mapping."""
+        """Returns the changed mapping."""
         return self._layers.after(self._changes, self._size)

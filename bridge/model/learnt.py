@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a predictor has learnt of run times, and how it learns more within one cycle."""
+"""What a predictor has learnt about run times, and how it is updated within one cycle."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,9 +8,9 @@ from typing import Any
 from bridge.model.layers import Draft, Layers
 
 MOST_KNOWN = 200_000
-"""Keys that a predictor knows at most; what has not changed for longest is forgotten first."""
+"""Largest number of keys of a predictor; the least recently changed are dropped first."""
 _FORGOTTEN = 16
-"""When that is reached, one key of so many is forgotten at a time."""
+"""When the limit is reached, this fraction of the keys is dropped at a time: 1 / 16."""
 
 
 def _nothing() -> Layers[Any]:
@@ -19,18 +19,17 @@ def _nothing() -> Layers[Any]:
 
 @dataclass(frozen=True)
 class Learnt:
-    """What one predictor has learnt, and what it has at hand; never changed.
+    """What one predictor has learnt, with caches; immutable except for the caches.
 
     Attributes:
-        known: key to whole numbers, what changed last at the end.
-        running: job id to start and predicted run time of the jobs that run.
-        traits: job id to what the predictor knows it by, of the jobs that run.
-        waiting: likewise of those that waited in the last snapshot.
-        table: the job table that `waiting` is of.
-        guesses: user to what was made of `known` for that user's jobs; may be filled at any time,
-            for it follows from `known`.
-        judged, under: ended jobs that were predicted, and those of them that ran for longer.
-        off_s, accuracy: sums of abs(predicted - actual), s, and of smaller / larger of the two.
+        known: key to integers, in the order of the last change.
+        running: job id to start and predicted run time, of running jobs.
+        traits: job id to the key data of the job (its trait), of running jobs.
+        waiting: the same of the jobs that waited in the last snapshot.
+        table: the job table that `waiting` was made from.
+        guesses: user to predictions derived from `known`; a cache.
+        judged, under: number of ended jobs with a prediction, and of those that exceeded it.
+        off_s, accuracy: sums of abs(predicted - actual), s, and of min / max of the two.
     """
 
     known: Layers[list[int]] = field(default_factory=_nothing)
@@ -46,7 +45,7 @@ class Learnt:
 
 
 class Learning:
-    """What a predictor learns within one cycle; `done` is what it has learnt then.
+    """Collects what a predictor learns within one cycle; `done` returns the result.
 
     Attributes: as of `Learnt`; `known`, `running` and `traits` as drafts.
     """
@@ -61,7 +60,7 @@ class Learning:
         self.off_s, self.accuracy = before.off_s, before.accuracy
 
     def learn(self, user: str, key: str, value: list[int]) -> None:
-        """Puts a value in place of what was known, and forgets what was made of it for a user."""
+        """Sets the value of a key, and drops the cached predictions of the user."""
         if user in self.guesses:
             self.guesses = {name: made for name, made in self.guesses.items() if name != user}
         self.known[key] = value
@@ -72,7 +71,7 @@ class Learning:
                 self.known.pop(each)
 
     def done(self) -> Learnt:
-        """What is known now."""
+        """Returns what is known now."""
         return Learnt(
             self.known.done(),
             self.running.done(),

@@ -5,7 +5,7 @@ Words
     consumer    a user, an account or a partition, whose jobs count together.
     limit       what a consumer may use at most: items at once, and how long or how much per job.
     FreePool    items kept free for the jobs that one of its access conditions lets in.
-    validity    when a rule is in force; at other times it says nothing.
+    validity    when a rule is in force.
     resource    a column of the nodes ("cpus", "mem_mib", "gpu"), a licence, "jobs" or "arrayjobs".
 
 Source: Keller, JSSPP 2017, section 3 (OpenCCS).
@@ -17,19 +17,19 @@ from enum import StrEnum
 from bridge.units import NEVER
 
 EACH = "*"
-"""As a consumer's name: each one of that kind that no limit names. As a resource: every one that
-a job asks for and that no limit of this consumer names."""
+"""As a consumer's name: each consumer of that kind without a limit of its own. As a resource: every
+requested resource without a limit of its own for this consumer."""
 
 JOBS, ARRAY_JOBS, TIME = "jobs", "arrayjobs", "time"
 COUNTED = (JOBS, ARRAY_JOBS)
-"""What no node and no licence has: jobs themselves."""
+"""Resources that are neither of nodes nor licences: the jobs themselves."""
 MEMORY = ("mem", "mem_mib", "vmem")
 """Names of memory, MiB."""
 _UNITS = ((86_400, NEVER, "d"), (3600, 24, "h"), (60, 60, "m"), (1, 60, "s"))
 
 
 class ConsumerKind(StrEnum):
-    """Whose jobs count together."""
+    """The kind of a consumer."""
 
     USER = "user"
     ACCOUNT = "account"
@@ -38,7 +38,7 @@ class ConsumerKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """How many: the larger of a number and a percentage of what is available at present.
+    """A number of items: the larger of a number and a percentage of the available items.
 
     Attributes:
         least: a number of items; None: not stated.
@@ -49,7 +49,7 @@ class Items:
     percent: float | None = None
 
     def of(self, available: int, *, round_up: bool = False) -> int:
-        """Counts the items; a broken percentage is rounded down, or up to keep at least so many."""
+        """Returns the number of items; fractions are rounded down, or up on request."""
         share = 0
         if self.percent is not None:
             scaled = round(self.percent * 1_000_000) * available
@@ -64,7 +64,7 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class Validity:
-    """When a rule is in force: in [start_s, end_s), and of that only where `cron` opens it.
+    """When a rule is in force: in [start_s, end_s), restricted to the openings of `cron`.
 
     Attributes:
         cron: five fields, in wall time; empty: all the time.
@@ -85,7 +85,7 @@ class Limit:
     """What a consumer may use of a resource.
 
     Attributes:
-        name: of the consumer; `EACH`: each one that is not named, for itself.
+        name: of the consumer; `EACH`: every consumer without a limit of its own, separately.
         resource: its name, or `EACH`.
         items: at once, over all jobs of the consumer; None: unlimited.
         duration_s: the longest time limit of a job that uses the resource; None: any.
@@ -103,7 +103,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """How much of something may be asked for.
+    """Bounds on a requested amount.
 
     Attributes:
         what: a resource, or `TIME` (s).
@@ -133,19 +133,19 @@ class Bound:
 
 
 def _duration(seconds: int) -> str:
-    """As the configuration writes it: `12h`, `1h30m`."""
+    """Writes a duration as in the configuration: `12h`, `1h30m`."""
     parts = [(seconds // size % most, unit) for size, most, unit in _UNITS]
     return "".join(f"{count}{unit}" for count, unit in parts if count) or "0s"
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Lets a job in that meets all that is stated here.
+    """An access condition of a FreePool: a job has access if it meets everything stated here.
 
     Attributes:
-        users, accounts, partitions: one of them; None: any.
-        bounds: of what the whole job asks for, and of its time limit.
-        chunk: of what it asks for in one chunk: those of its chunks get in that meet them all.
+        users, accounts, partitions: the job's must be one of these; None: any.
+        bounds: on the request of the whole job, and on its time limit.
+        chunk: on the request of one chunk; the chunks that meet all of them have access.
     """
 
     users: frozenset[str] | None = None
@@ -171,7 +171,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class NodeSet:
-    """Nodes, by what they are: all that is stated must hold.
+    """A set of nodes, given by conditions that must all hold.
 
     Attributes:
         names: one of these; empty: any.
@@ -192,8 +192,8 @@ class FreePool:
         name: for people.
         resource: what is kept; empty for nodes.
         keep: how many items; for nodes all of them.
-        access: one of these must let the job in; empty: nobody gets in.
-        nodes: kept as a whole, instead of a resource.
+        access: a job needs one of these; empty: no job has access.
+        nodes: whole nodes that are kept, instead of a resource.
     """
 
     name: str

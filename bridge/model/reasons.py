@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why a job does not start now: a value every pending job leaves the cycle with."""
+"""Why a job does not start now; every cycle gives each such job a reason."""
 
 from dataclasses import dataclass
 from enum import IntEnum
 
 
 class ReasonCode(IntEnum):
-    """What stands in the way; the numbers are those of the wire (scheduler.proto)."""
+    """The kind of a reason; the numbers are those of the wire (scheduler.proto)."""
 
     NONE = 0
     RESOURCES = 1
@@ -36,5 +36,5 @@ class Reason:
 
     @property
     def can_ever_run(self) -> bool:
-        """False when no change of load, only a change of the job or the cluster, helps."""
+        """False if the job cannot start unless the job or the cluster is changed."""
         return self.code not in (ReasonCode.NEVER, ReasonCode.BAD_REQUEST)

@@ -93,7 +93,7 @@ def resized(snapshot: Snapshot, resizes: Resizes) -> Snapshot:
     """The snapshot in which these jobs have the nodes that they get.
 
     Args:
-        snapshot: the world.
+        snapshot: the cluster.
         resizes: of its running jobs. Rows of `Snapshot.running` keep their places; those of nodes
             that are being released come after them.
     """

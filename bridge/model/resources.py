@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a job asks for in chunks: amounts it needs together on one node, and where to place them.
+"""A request in chunks: resources that are needed together on one node, and their placement.
 
 Words
     chunk       a set of resources that is taken as a whole from one node, never split.
-    kind        chunks that ask for the same; a request is a list of kinds with their counts.
+    kind        identical chunks; a request is a list of kinds with their counts.
     place       how chunks may share nodes: with each other (`arrangement`) and with other jobs
                 (`exclusive`).
     job-wide    licences: taken from the cluster, not from a node.

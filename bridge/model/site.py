@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a site demands of every plan, whichever policy makes it."""
+"""The rules of a site, which hold for every plan under any policy."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,20 +8,20 @@ from bridge.model.limits import Rules
 from bridge.units import DAY_S
 
 CRON_HORIZON_S = 60 * DAY_S
-"""How far repeated validities are written out where the site does not say."""
+"""Default of how far from now repeated validities are expanded, s."""
 
 Protection = Mapping[str, Mapping[str, int]]
-"""Protected resource to what each node that has it keeps for jobs that want it, by resource."""
+"""Protected resource to the amounts, by resource, that a node with it keeps for jobs using it."""
 
 
 @dataclass(frozen=True)
 class Site:
-    """What holds for every start and every announced start.
+    """The rules for every start and every announced start.
 
     Attributes:
         rules: limits and FreePools.
-        protect: what nodes keep for jobs that want a resource they have.
-        cron_s: how far from now repeated validities are looked at.
+        protect: amounts that nodes with a protected resource keep for jobs using it.
+        cron_s: how far from now repeated validities are expanded, s.
     """
 
     rules: Rules = field(default_factory=Rules)

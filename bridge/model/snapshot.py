@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the controller said, frozen: all that a cycle may know about the world."""
+"""The controller's state at one instant; the only input of a cycle about the cluster."""
 
 from dataclasses import dataclass
 

@@ -3,8 +3,8 @@
 
 Words
     leaf switch   a switch with nodes on it, and no switches below.
-    fabric        all that hangs under one switch with nothing above it. Nodes of two fabrics
-                  cannot talk, so a job never gets nodes of both.
+    fabric        everything below one top-level switch. Nodes of different fabrics cannot
+                  communicate, so a job never gets nodes of two.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, eq=False)
 class Topology:
-    """Switches as a forest; compared by identity, so that what is made of it can be kept.
+    """Switches as a forest; compared by identity, so that derived data can be cached.
 
     Attributes:
         names: (n_switches,) unique.
@@ -33,12 +33,12 @@ class Topology:
 
 @dataclass(frozen=True)
 class PlacementSavings:
-    """What became of the jobs of two nodes or more that started in one cycle.
+    """The effect of placement improvement on the jobs of several nodes that start in one cycle.
 
     Attributes:
-        jobs: looked at.
-        before: hops they would have cost where the plan stage had put them.
-        after: hops they cost.
+        jobs: number of these jobs.
+        before: their hops as placed by the plan stage.
+        after: their hops after the improvement.
     """
 
     jobs: int

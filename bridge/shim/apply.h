@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Judges every decision of a reply once more under Slurm's locks, and carries out those that hold.
+// Checks every decision of a reply again under Slurm's locks, and applies those that are valid.
 #ifndef BRIDGE_APPLY_H
 #define BRIDGE_APPLY_H
 

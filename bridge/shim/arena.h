@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Memory for one message: taken piece by piece, given back at once.
+// Memory for one message: allocated piece by piece, freed as a whole.
 #ifndef BRIDGE_ARENA_H
 #define BRIDGE_ARENA_H
 

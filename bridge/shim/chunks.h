@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The options --chunks and --place: how they are written, and the ordinary options of Slurm that
-// say the same. bridge/planning/requests/chunks.py and slurm_request.py are the same in Python and
-// explain the rules; tests/shim/chunks.cases holds both to them.
+// The options --chunks and --place: their syntax, and the equivalent ordinary options of Slurm.
+// bridge/planning/requests/chunks.py and bridge/slurm/request.py do the same in Python and explain
+// the rules; tests/shim/chunks.cases tests both.
 #ifndef BRIDGE_CHUNKS_H
 #define BRIDGE_CHUNKS_H
 

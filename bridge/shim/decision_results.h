@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// What became of decisions, kept until the service has heard it.
+// Results of decisions, kept until the service has received them.
 #ifndef BRIDGE_DECISION_RESULTS_H
 #define BRIDGE_DECISION_RESULTS_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The number of a controller's life. It grows with every start, even if the clock was set back in
-// between: the last one lies in StateSaveLocation, which a backup controller shares.
+// The epoch of the controller. It grows with every start, even if the clock was set back in
+// between: the last one is stored in StateSaveLocation, which a backup controller shares.
 #ifndef BRIDGE_EPOCH_H
 #define BRIDGE_EPOCH_H
 

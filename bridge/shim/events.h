@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Has anything changed in Slurm? Slurm tells nobody, so it is looked at: counters of jobs, times of
-// updates and the bitmaps of nodes. The times have a resolution of one second: whoever looks in the
-// second of an update has to look again when that second is over.
+// Detects changes in Slurm, which does not announce them: by counters of jobs, times of updates and
+// the bitmaps of nodes. The times have a resolution of one second, so after a change seen in the
+// current second, the caller has to look again when that second is over.
 #ifndef BRIDGE_EVENTS_H
 #define BRIDGE_EVENTS_H
 

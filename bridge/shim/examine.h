@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Slurm's own tests of a pending job: would Slurm let it start now, resources aside? What Slurm's
-// scheduler does to a job on the way to that answer (dependencies resolved, eligible time set,
-// reasons kept, deadlines enforced) is done here, because that scheduler sleeps.
+// Slurm's own tests of a pending job: may it start now, apart from resources? What Slurm's
+// scheduler does to a job during these tests (resolving dependencies, setting the eligible time,
+// keeping reasons, enforcing deadlines) is done here, because that scheduler is suspended.
 #ifndef BRIDGE_EXAMINE_H
 #define BRIDGE_EXAMINE_H
 

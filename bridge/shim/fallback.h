@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Who decides: the service, or, while it is silent, Slurm's main scheduler and backfill.
+// Switches between the service and, while it is silent, Slurm's main scheduler and backfill.
 #ifndef BRIDGE_FALLBACK_H
 #define BRIDGE_FALLBACK_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// A 64-bit hash of what is fed to it: equal in every process, never 0 at the end.
+// A 64-bit hash: the same in every process, and never 0.
 #ifndef BRIDGE_HASH_H
 #define BRIDGE_HASH_H
 

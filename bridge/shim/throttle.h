@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Keeps slurmctld's log readable: what somebody else can cause at will is written so many times a
-// minute, and then counted. And texts of others are made printable, lest they forge lines.
+// Keeps slurmctld's log readable: messages that others can cause are limited to a number a minute,
+// and counted beyond. Texts of others are made printable, so that they cannot forge lines.
 #ifndef BRIDGE_THROTTLE_H
 #define BRIDGE_THROTTLE_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Requests that say more of their nodes than the wire does: Slurm chooses the nodes of such jobs.
+// Requests with conditions on nodes that the wire cannot state: Slurm chooses the nodes.
 #ifndef BRIDGE_UNMODELLED_H
 #define BRIDGE_UNMODELLED_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Unary gRPC calls to the service: HTTP/2 by libcurl, over a Unix socket or TCP with mutual TLS.
-// A call never lasts longer than its time; wire_interrupt() ends it at once.
+// A call never exceeds its timeout; wire_interrupt() ends it at once.
 #ifndef BRIDGE_WIRE_H
 #define BRIDGE_WIRE_H
 

@@ -50,7 +50,7 @@ class Objective:
         """(n,) what a second of waiting costs.
 
         Args:
-            snapshot: the world.
+            snapshot: the cluster.
             job: (n,) rows of `snapshot.jobs`.
             length_s: (n,) predicted run times.
         """

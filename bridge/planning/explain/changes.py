@@ -229,7 +229,7 @@ def describe(
     """Puts a change of a job into words.
 
     Args:
-        snapshot: the world.
+        snapshot: the cluster.
         row: of `snapshot.jobs`.
         start_s: that it brings.
         time_limit_s: new; 0: as it is.

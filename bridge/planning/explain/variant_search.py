@@ -50,7 +50,7 @@ class VariantSearch:
     """One job's variants against a book of everything else.
 
     Attributes:
-        snapshot: the world, without the variants.
+        snapshot: the cluster, without the variants.
         job: row of its jobs.
         variants: what could be asked instead.
     """

@@ -63,7 +63,7 @@ def what_if(
     """Looks for the nearest changes that let a job start earlier.
 
     Args:
-        snapshot: the world.
+        snapshot: the cluster.
         plan: made for it.
         row: of the plan; for an array that of its earliest task.
         conditions: that the plan is held to; None: nodes and licences only.

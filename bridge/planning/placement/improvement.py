@@ -39,7 +39,7 @@ def improve_placement(
     """Places the jobs of a plan anew, at the starts they have.
 
     Args:
-        snapshot: the world, with predictions.
+        snapshot: the cluster, with predictions.
         planned: who starts when, and where so far.
         place: finds node sets.
         site: whose rules may speak of nodes.

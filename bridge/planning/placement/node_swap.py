@@ -54,7 +54,7 @@ def node_types(
     """(n_nodes,) numbers that are equal for nodes of one type.
 
     Args:
-        snapshot: the world.
+        snapshot: the cluster.
         hop_tree: its switches.
         ruled: (n_nodes,) bool each, by rules of the site.
     """
@@ -114,7 +114,7 @@ class SwapContext:
     """What stays the same while the nodes of a cycle's jobs are found.
 
     Attributes:
-        snapshot: the world, with predictions.
+        snapshot: the cluster, with predictions.
         hop_tree: the switches.
         node_type: (n_nodes,) as `node_types` says.
         place: finds node sets.

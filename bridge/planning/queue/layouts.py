@@ -120,7 +120,7 @@ def layouts(
     """Returns how a job can lie on the nodes of one alternative.
 
     Args:
-        snapshot: the world.
+        snapshot: the cluster.
         eligibility: of the same; gets classes of single groups added.
         row: of `snapshot.jobs`.
         alternative: one of the job's.

@@ -79,7 +79,7 @@ class Explainer:
         """Begins.
 
         Args:
-            snapshot: the world.
+            snapshot: the cluster.
             matching: (n_nodes,) which nodes match, for each alternative of a constraint.
         """
         self._snapshot, self._matching = snapshot, matching

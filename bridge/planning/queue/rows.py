@@ -76,7 +76,7 @@ class Rows:
         """Sorts the rows out.
 
         Args:
-            snapshot: the world.
+            snapshot: the cluster.
             job: (n_rows,) rows of `snapshot.jobs`.
         """
         self.snapshot, self.job = snapshot, job

@@ -92,7 +92,7 @@ def find_slot(snapshot: Snapshot, plan: Plan, asked: ReservationRequest) -> Rese
     """Looks for room.
 
     Args:
-        snapshot: the world.
+        snapshot: the cluster.
         plan: for it.
         asked: what is asked for.
 

@@ -68,7 +68,7 @@ class ClusterBook:
         """Writes what there is and what runs.
 
         Args:
-            snapshot: the world.
+            snapshot: the cluster.
             eligibility: of the same.
             rank: (n_nodes,) nodes of lower rank first.
             lowered: limits and FreePools for this snapshot.

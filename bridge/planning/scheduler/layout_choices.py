@@ -268,7 +268,7 @@ class LayoutChoices:
 
         Args:
             given: (n_candidates,) layouts.
-            snapshot: the world.
+            snapshot: the cluster.
             eligibility: of the same; gets classes of smaller nodes added.
             lowered: the rules.
             job: (n_candidates,) rows of its jobs.

@@ -97,7 +97,7 @@ class ListScheduler:
         """Sorts the rows out and chooses the kernel.
 
         Args:
-            snapshot: the world.
+            snapshot: the cluster.
             order: (n_jobs,) rows of `snapshot.jobs`, as the stage order gives them.
             preference: how nodes are picked.
             conditions: what the plan is held to.

@@ -30,7 +30,7 @@ def book_plan(
     Args:
         cluster: of the same snapshot; what runs is in it.
         lowered: the rules it was made with.
-        snapshot: the world; `plan.job` are rows of its jobs.
+        snapshot: the cluster; `plan.job` are rows of its jobs.
         plan: to be written.
         without: the row of the job to be left out.
     """

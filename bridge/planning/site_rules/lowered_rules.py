@@ -212,7 +212,7 @@ def lower(rules: Rules, snapshot: Snapshot, horizon_s: int) -> LoweredRules:
 
     Args:
         rules: of the site.
-        snapshot: the world; running jobs count.
+        snapshot: the cluster; running jobs count.
         horizon_s: how far cron is looked at; from the snapshot's clock on.
     """
     return LoweredRules(rules, snapshot, horizon_s)
