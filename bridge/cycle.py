@@ -10,7 +10,6 @@ from bridge.model.resizes import Resizes, resized
 from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.model.topology import PlacementSavings
-from bridge.planning.placement.hop_tree import JointPlacer
 from bridge.planning.placement.improvement import improve_placement
 from bridge.planning.prediction.apply_predictions import (
     apply_predictions,
@@ -18,7 +17,16 @@ from bridge.planning.prediction.apply_predictions import (
     starts_with_limits,
     with_prediction_notes,
 )
-from bridge.ports import Context, Environment, Planned, Policy, RandomSource, State, Telemetry
+from bridge.ports import (
+    Context,
+    Environment,
+    JointPlacer,
+    Planned,
+    Policy,
+    RandomSource,
+    State,
+    Telemetry,
+)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,9 @@
 | reshape | which running jobs grow or shrink? | bridge/policies/reshape |
 | share | which jobs share nodes, and under which CPU quotas? | bridge/policies/share |
 
+Two ports are optional: a place policy may also be a `JointPlacer`, which improves placements, and a
+plan policy may say by `HasConditions` what it holds its plans to.
+
 An implementation is a small frozen object. Its parameters are constructor arguments; it has no
 state. Everything else it needs is passed as a `Context`. What must be carried to the next cycle is
 returned (`Planned.promises`, `Predicted.learnt`) and becomes the next `State` if the plan is legal.
@@ -19,13 +22,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bridge.core import Alarm
 from bridge.model.answer import Answer, Dispatched
+from bridge.model.hop_tree import HopTree, NodeSets
 from bridge.model.learnt import Learnt
 from bridge.model.plan import Plan
 from bridge.model.prediction import Prediction
@@ -247,6 +251,34 @@ class PlacePolicy(Protocol):
         """Returns how the planner is to choose nodes."""
 
 
+@runtime_checkable
+class JointPlacer(Protocol):
+    """A place policy that also places jobs that start together, on a tree of switches.
+
+    The cycle improves the placement of a finished plan with it.
+    """
+
+    def place_jobs(
+        self,
+        hop_tree: HopTree,
+        idle: NDArray[np.int32],
+        sizes: NDArray[np.int32],
+        rng: np.random.Generator,
+    ) -> NodeSets:
+        """Finds node sets for a window of jobs.
+
+        Args:
+            hop_tree: the switches, and what hops across them cost.
+            idle: nodes on switches, ascending.
+            sizes: (n_jobs,) nodes that each job wants.
+            rng: the only source of chance.
+
+        Returns:
+            Sets of idle nodes, none twice, none across two fabrics; a job that found no place has
+            none.
+        """
+
+
 class PlanPolicy(Protocol):
     """Decides when and where every job starts."""
 
@@ -268,6 +300,39 @@ class PlanPolicy(Protocol):
         Raises:
             PolicyError: the policy failed; the cycle falls back to the conservative plan.
         """
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What a plan is held to, beyond nodes and licences.
+
+    Attributes:
+        site: limits, FreePools and protections.
+        horizon_s: the policy plans no start later than so many seconds from now; None: no bound.
+        whole_queue: the policy gives every row that can have a place one, however low its priority.
+        period_s: the policy starts jobs at multiples of it only, and keeps no later place for
+            anybody; 0: in every cycle. None: at any second, and places are kept.
+        sure: who fits beside all that is planned gets that place.
+    """
+
+    site: Site = field(default_factory=Site)
+    horizon_s: int | None = None
+    whole_queue: bool = False
+    period_s: int | None = None
+    sure: bool = True
+
+
+@runtime_checkable
+class HasConditions(Protocol):
+    """A plan stage that says what it holds its plans to."""
+
+    def conditions(self, site: Site) -> Conditions:
+        """At a site; the same for as long as the stage lives."""
+
+
+def conditions_of(stage: object, site: Site) -> Conditions:
+    """What a plan stage holds its plans to; the site alone, if it does not say."""
+    return stage.conditions(site) if isinstance(stage, HasConditions) else Conditions(site)
 
 
 Replan = Callable[[Resizes], Planned]

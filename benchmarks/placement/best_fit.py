@@ -22,8 +22,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.model.hop_tree import HopTree
 from bridge.model.topology import Topology, fat_tree, regular
-from bridge.planning.placement.hop_tree import HopTree
 
 Nodes = NDArray[np.int32]
 PlaceFunction = Callable[[HopTree, Nodes, int], Nodes]

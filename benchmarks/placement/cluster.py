@@ -44,7 +44,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from cluster_bench.stand import ROOT, BenchError, Stand, job_line
 
-from bridge.planning.placement.hop_tree import HopTree
+from bridge.model.hop_tree import HopTree
 from bridge.slurm.topology_conf import parse_topology
 
 NODES, LARGEST, SHORTEST_S, LONGEST_S = 64, 16, 2, 40

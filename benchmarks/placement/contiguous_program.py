@@ -18,7 +18,7 @@ Rules
        most one of the runs over a node is taken.
     4. There are no runs across fabrics.
 
-Source: Lan et al. (see `bridge.planning.placement.hop_tree`), equations 2 to 5. Leaving jobs out is
+Source: Lan et al. (see `bridge.model.hop_tree`), equations 2 to 5. Leaving jobs out is
     what the public code counts as "Cancel" in table IV.
 """
 
@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import ConfigError
-from bridge.planning.placement.hop_tree import HopTree, NodeSets
+from bridge.model.hop_tree import HopTree, NodeSets
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ import experiment_report
 import window_lengths
 import window_tables
 
-from bridge.planning.placement.hop_tree import Metric
+from bridge.model.hop_tree import Metric
 
 RESULTS = Path(__file__).parents[1] / "results"
 PARTS = ("tables", "lengths")

@@ -23,7 +23,7 @@ from ortools.sat.python import cp_model
 
 from bridge.cli.bench_placement import Instance, hop_tree_for, read_instances
 from bridge.errors import BridgeError
-from bridge.planning.placement.hop_tree import HopTree, Metric, NodeSets
+from bridge.model.hop_tree import HopTree, Metric, NodeSets
 from bridge.policies.place.compact import Compact
 
 STEPS = 20_000

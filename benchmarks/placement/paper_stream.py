@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.planning.placement.hop_tree import NodeSets
+from bridge.model.hop_tree import NodeSets
 from bridge.sim.workload import Workload
 
 NODES = 1000

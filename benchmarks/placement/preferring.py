@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 
 from bridge.errors import BridgeError
 from bridge.measures import bounded_slowdown, wait_s
+from bridge.model.hop_tree import HopTree
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
 from bridge.model.topology import regular
-from bridge.planning.placement.hop_tree import HopTree
 from bridge.ports import Preference, Selection
 from bridge.registry import build, parse_policy
 from bridge.safe_cycle.decider import Decider

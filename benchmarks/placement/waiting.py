@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 from paper_stream import draw, workload
 
 from bridge.measures import bounded_slowdown, wait_s
+from bridge.model.hop_tree import HopTree
 from bridge.model.topology import regular
-from bridge.planning.placement.hop_tree import HopTree
 from bridge.registry import build, parse_policy
 from bridge.safe_cycle.decider import Decider
 from bridge.sim.engine import Outcome, simulate

@@ -15,8 +15,8 @@ import numpy as np
 from paper_stream import NODES, draw, workload
 
 from bridge.cli.bench_placement import hop_tree_for
+from bridge.model.hop_tree import HopTree, Metric
 from bridge.model.snapshot import Partition
-from bridge.planning.placement.hop_tree import HopTree, Metric
 from bridge.registry import build, choices, parse_policy
 from bridge.safe_cycle.decider import Decider
 from bridge.sim.engine import Outcome, simulate

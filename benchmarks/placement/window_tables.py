@@ -11,7 +11,7 @@ from contiguous_program import BySolver, by_cp_sat, by_scip
 from paper_stream import Window, draw, windows
 
 from bridge.cli.bench_placement import PLACERS, PlaceFunction, hop_tree_for
-from bridge.planning.placement.hop_tree import HopTree, Metric, NodeSets
+from bridge.model.hop_tree import HopTree, Metric, NodeSets
 
 WANTED = {
     "sequential": ("sequential", None),

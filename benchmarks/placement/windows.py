@@ -19,7 +19,7 @@ from contiguous_program import BySolver, by_cp_sat, by_scip
 
 from bridge.cli import bench_placement as bench
 from bridge.errors import BridgeError
-from bridge.planning.placement.hop_tree import Metric
+from bridge.model.hop_tree import Metric
 
 NAMES = (
     "sequential", "annealing-published@500", "annealing@500", "annealing-published@1000",

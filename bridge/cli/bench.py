@@ -36,7 +36,7 @@ from bridge.core import (
     plan_nodes,
 )
 from bridge.errors import ConfigError
-from bridge.planning.placement.hop_tree import Metric
+from bridge.model.hop_tree import Metric
 from bridge.sim.system import read_system
 from bridge.slurm.topology_conf import read_topology
 

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from bridge import files
 from bridge.errors import ConfigError, TraceError
+from bridge.model.hop_tree import HopTree, Metric, NodeSets
 from bridge.model.topology import Topology, regular
-from bridge.planning.placement.hop_tree import HopTree, Metric, NodeSets
 from bridge.policies.place.annealing import Annealing
 from bridge.policies.place.compact import Compact
 from bridge.policies.place.contiguous import ContiguousExact

@@ -4,7 +4,7 @@
 Words
     down    no job may start there now: the controller says so. A job that is still there is shown.
     hops    between two nodes of a job, mean over its pairs: 2 below one leaf switch, 4 below one
-            switch above it, and so on (metric `paper` of `bridge.planning.placement.hop_tree`).
+            switch above it, and so on (metric `paper` of `bridge.model.hop_tree`).
 """
 
 from collections.abc import Iterable
@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.core import HopMetric, Tree
+from bridge.model.hop_tree import Metric, hop_metric
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
 from bridge.model.topology import Topology
-from bridge.planning.placement.hop_tree import Metric, hop_metric
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ import torch
 
 from bridge.core import RepairNetwork
 from bridge.errors import ConfigError
-from bridge.planning.placement.hop_tree import HopTree, Metric
+from bridge.model.hop_tree import HopTree, Metric
 from bridge.policies.place.neural_weights import network_of, write_weights
 from bridge.training.curve import draw
 from bridge.training.environment import Boards

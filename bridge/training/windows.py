@@ -20,8 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.model.hop_tree import HopTree, Metric
 from bridge.model.topology import regular
-from bridge.planning.placement.hop_tree import HopTree, Metric
 
 NODES = 1000
 PERIOD_S = 60

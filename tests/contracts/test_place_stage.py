@@ -6,8 +6,9 @@ import dataclasses
 import numpy as np
 import pytest
 
+from bridge.model.hop_tree import HopTree
 from bridge.model.topology import Topology, fat_tree, regular
-from bridge.planning.placement.hop_tree import HopTree, JointPlacer
+from bridge.ports import JointPlacer
 from bridge.registry import build, choices, parse_policy
 from tests.builders import a_job, a_running_job, a_snapshot
 from tests.cycles import Memory, check, run

@@ -22,8 +22,8 @@ from bridge.cli.asking import job_cells
 from bridge.errors import SnapshotError, StaleSnapshot, UnsupportedVersion
 from bridge.model.site import NO_RULES
 from bridge.planning.explain.what_if import what_if
-from bridge.planning.scheduler.conditions import conditions_of
 from bridge.planning.site_rules.rules_text import parse_site
+from bridge.ports import conditions_of
 from bridge.registry import PRESETS, build
 from bridge.rpc.controller.announcements import Announcements
 from bridge.rpc.controller.cycles import Cycles

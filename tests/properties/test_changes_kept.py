@@ -8,7 +8,7 @@ import pytest
 
 from bridge.planning.explain.changes import Change, Variants
 from bridge.planning.explain.what_if import can_change, what_if
-from bridge.planning.scheduler.conditions import conditions_of
+from bridge.ports import conditions_of
 from bridge.registry import build, parse_policy
 from tests.cycles import Memory, run
 from tests.worlds import random_world

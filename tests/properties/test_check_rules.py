@@ -12,10 +12,9 @@ from bridge.check.site_rules import broken_rules
 from bridge.model.plan import Plan
 from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
-from bridge.planning.scheduler.conditions import Conditions
 from bridge.planning.scheduler.list_scheduler import ListScheduler
 from bridge.planning.site_rules.rules_text import parse_site
-from bridge.ports import Preference, Selection
+from bridge.ports import Conditions, Preference, Selection
 from bridge.units import NEVER, UNPLANNED
 from tests.builders import a_job, a_reservation, a_snapshot
 from tests.properties.naive_rules import Naive

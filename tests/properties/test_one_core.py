@@ -6,9 +6,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from bridge.planning.scheduler.conditions import Conditions
 from bridge.planning.scheduler.list_scheduler import ListScheduler
-from bridge.ports import Preference, Selection
+from bridge.ports import Conditions, Preference, Selection
 from bridge.units import NEVER, UNPLANNED
 from tests.contracts.test_plan_stage import with_bounds
 from tests.cycles import check

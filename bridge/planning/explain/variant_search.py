@@ -15,12 +15,12 @@ from bridge.planning.explain.changes import Variants
 from bridge.planning.queue.layouts import Layout, layouts
 from bridge.planning.queue.time_windows import latest_start_s
 from bridge.planning.scheduler.cluster_book import BookTerms, ClusterBook
-from bridge.planning.scheduler.conditions import Conditions
 from bridge.planning.scheduler.layout_choices import WholeNodes, extent_of, layouts_to_try
 from bridge.planning.scheduler.plan_book import book_plan
 from bridge.planning.site_rules.capacity_constraints import Mode
 from bridge.planning.site_rules.freepools import Closure
 from bridge.planning.site_rules.lowered_rules import lower
+from bridge.ports import Conditions
 from bridge.units import NEVER, UNPLANNED
 
 MOST_POOLS = 16

@@ -41,7 +41,7 @@ from bridge.planning.explain.changes import Change, describe, let_in
 from bridge.planning.explain.variant_search import VariantSearch
 from bridge.planning.prediction.apply_predictions import as_planned
 from bridge.planning.queue.rows import plannable
-from bridge.planning.scheduler.conditions import Conditions
+from bridge.ports import Conditions
 
 MOST_CHANGES = 5
 

@@ -15,18 +15,18 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.model.hop_tree import HopTree, csr
 from bridge.model.plan import Plan
 from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.model.topology import PlacementSavings
-from bridge.planning.placement.hop_tree import HopTree, JointPlacer, csr
 from bridge.planning.placement.node_swap import NodeSwapper, SwapContext, node_types
 from bridge.planning.placement.relocation import relocate
 from bridge.planning.requests.amounts import Amounts, plain_name
 from bridge.planning.scheduler.kept_plan import KeptPlan
 from bridge.planning.site_rules.freepools import members
 from bridge.planning.site_rules.lowered_rules import weighs_nodes
-from bridge.ports import Planned
+from bridge.ports import JointPlacer, Planned
 
 
 def improve_placement(

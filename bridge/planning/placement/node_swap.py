@@ -34,11 +34,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.model.hop_tree import HopTree, csr
 from bridge.model.job import JobTable
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.leaf_switches import waits_until_s
-from bridge.planning.placement.hop_tree import HopTree, JointPlacer, csr
+from bridge.ports import JointPlacer
 
 MOST_TIMES = 3
 """Announced instants that are looked at in one cycle."""

@@ -28,11 +28,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.model.hop_tree import csr
 from bridge.model.node import MEMORY_MIB
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.alternatives import Eligibility
-from bridge.planning.placement.hop_tree import csr
 from bridge.planning.placement.node_swap import NodeSwapper, SwapContext
 from bridge.units import NEVER
 

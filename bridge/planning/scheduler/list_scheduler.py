@@ -42,12 +42,11 @@ from bridge.planning.queue.rows import Rows, expand_arrays
 from bridge.planning.queue.time_windows import asked_limit_s
 from bridge.planning.queue.time_windows import end_s as ends
 from bridge.planning.scheduler.booking import Booking
-from bridge.planning.scheduler.conditions import Conditions
 from bridge.planning.scheduler.single_pass import NodesPlan
 from bridge.planning.scheduler.wait_reasons import explain
 from bridge.planning.site_rules.capacity_constraints import Mode
 from bridge.planning.site_rules.lowered_rules import Extent, LoweredRules, lower
-from bridge.ports import Preference
+from bridge.ports import Conditions, Preference
 from bridge.units import NEVER, UNPLANNED
 
 

@@ -23,9 +23,8 @@ from numpy.typing import NDArray
 from bridge.errors import ConfigError, PolicyError
 from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
-from bridge.planning.scheduler.conditions import Conditions
 from bridge.planning.scheduler.list_scheduler import ListScheduler
-from bridge.ports import Context, Planned, Preference
+from bridge.ports import Conditions, Context, Planned, Preference
 
 
 @dataclass(frozen=True)

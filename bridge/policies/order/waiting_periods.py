@@ -9,7 +9,7 @@ Rules
     1. Larger NWP first. 2. Then fewer nodes; of jobs without a number of nodes, fewer tasks.
     3. Then earlier submission, then the table's order.
 
-Source: Lan et al. (see `bridge.planning.placement.hop_tree`), section III-C.
+Source: Lan et al. (see `bridge.model.hop_tree`), section III-C.
 Deviates: the paper increments a counter at each decision that leaves a job out. Counting by the
 clock gives the same number less one, and needs no state that a restart would lose.
 """

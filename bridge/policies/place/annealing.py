@@ -9,7 +9,7 @@ Rules
        geometrically from `hottest` to `coldest`. The best placement seen is returned.
     4. A rejected move is undone, unless `published` is set.
 
-Source: Lan et al. (see `bridge.planning.placement.hop_tree`), algorithm 1 with the random repair,
+Source: Lan et al. (see `bridge.model.hop_tree`), algorithm 1 with the random repair,
     table I.
 Deviates: the public code does not undo rejected moves, so that it is a random walk that remembers
 the best placement; `published: true` does the same, for comparison.
@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import ConfigError
-from bridge.planning.placement.hop_tree import HopTree, NodeSets
+from bridge.model.hop_tree import HopTree, NodeSets
 from bridge.policies.place.sequential import Sequential
 
 

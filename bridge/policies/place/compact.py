@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import ConfigError
-from bridge.planning.placement.hop_tree import HopTree, NodeSets
+from bridge.model.hop_tree import HopTree, NodeSets
 from bridge.policies.place.sequential import Sequential
 
 STEPS_PER_MS = 600_000

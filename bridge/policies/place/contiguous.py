@@ -10,7 +10,7 @@ Rules
     3. Windows are taken in groups of `most_jobs`, largest jobs first: the number of multisets
        grows with every different size.
 
-Source: Lan et al. (see `bridge.planning.placement.hop_tree`), equations 2 to 5.
+Source: Lan et al. (see `bridge.model.hop_tree`), equations 2 to 5.
 Deviates: the paper solves the 0-1 programme by SCIP, up to 30 s; its optimum is found here by the
 dynamic programme, which is the constrained shortest path of section IV-B with the way back to the
 head of the row included.
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import ConfigError
-from bridge.planning.placement.hop_tree import HopTree, NodeSets, in_groups
+from bridge.model.hop_tree import HopTree, NodeSets, in_groups
 from bridge.policies.place.sequential import Sequential
 
 MOST_JOBS = 8

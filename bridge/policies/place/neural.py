@@ -16,7 +16,7 @@ Rules
 The networks, and what they see: `bridge.policies.place.neural_weights`; their training:
 `schedbridge train placement`, docs/NEURAL.md.
 
-Source: Lan et al. (see `bridge.planning.placement.hop_tree`), algorithm 1 with the learnt repair,
+Source: Lan et al. (see `bridge.model.hop_tree`), algorithm 1 with the learnt repair,
     table II.
 Deviates: the paper shows the network the first 100 idle nodes and never uses others (`first: true`
 does so); it is asked from the first move on (`since: 0`), never wanders (`wander: 0`) and divides
@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from bridge.core import RepairNetwork
 from bridge.errors import ConfigError
-from bridge.planning.placement.hop_tree import HopTree, NodeSets
+from bridge.model.hop_tree import HopTree, NodeSets
 from bridge.policies.place.annealing import Annealing
 from bridge.policies.place.neural_weights import LARGEST, NUMBERS, from_file, shipped
 

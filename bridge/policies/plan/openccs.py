@@ -49,13 +49,12 @@ from bridge.model.snapshot import Snapshot
 from bridge.planning.queue.rows import Rows, expand_arrays
 from bridge.planning.scheduler.booked import PlacementsById
 from bridge.planning.scheduler.booking import Booking
-from bridge.planning.scheduler.conditions import Conditions
 from bridge.planning.scheduler.kept_book import Handover
 from bridge.planning.scheduler.kept_plan import KeptPlan
 from bridge.planning.scheduler.queue_planner import QueuePlanner
 from bridge.planning.scheduler.wait_reasons import explain
 from bridge.planning.site_rules.lowered_rules import lower
-from bridge.ports import Context, Planned, Preference, Promises
+from bridge.ports import Conditions, Context, Planned, Preference, Promises
 from bridge.units import NEVER
 
 

@@ -19,7 +19,7 @@ Rules
        FreePools etc. hold as under every policy (`bridge.planning.scheduler.list_scheduler`).
     6. With a period of 0 s, every cycle opens a window.
 
-Source: Lan et al. (see `bridge.planning.placement.hop_tree`), section III-C: a window every period,
+Source: Lan et al. (see `bridge.model.hop_tree`), section III-C: a window every period,
     in the order `waiting-periods`.
 Deviates: the public code ends a window at the first job that does not fit, and after five jobs
 (`pass_over: false`, `most_jobs: 5`); the paper says "as many as possible". A job submitted in the
@@ -43,9 +43,8 @@ from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.leaf_switches import since_s, waits_until_s
 from bridge.planning.queue.rows import plannable
-from bridge.planning.scheduler.conditions import Conditions
 from bridge.planning.scheduler.queue_planner import QueuePlanner
-from bridge.ports import Context, Planned, Preference, Promises
+from bridge.ports import Conditions, Context, Planned, Preference, Promises
 from bridge.units import NEVER, format_instant
 
 

@@ -11,9 +11,9 @@ from bridge.errors import ConfigError
 from bridge.model.policy import PolicySpec
 from bridge.model.snapshot import Snapshot
 from bridge.planning.prediction.apply_predictions import as_planned
-from bridge.planning.scheduler.conditions import Conditions, conditions_of
 from bridge.planning.site_rules.lowered_rules import lower, stranded, unknown_to
 from bridge.planning.site_rules.rules_text import parse_site
+from bridge.ports import Conditions, conditions_of
 from bridge.registry import build, describe, for_living, parse_policy, within
 from bridge.rpc.controller.cycles import Cycles
 from bridge.safe_cycle.decider import Decider

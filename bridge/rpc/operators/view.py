@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.snapshot import Snapshot
-from bridge.planning.scheduler.conditions import Conditions
+from bridge.ports import Conditions
 from bridge.rpc.controller.cycles import Published
 from bridge.rpc.reported.hostlist import NodeIndex
 

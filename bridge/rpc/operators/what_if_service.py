@@ -5,7 +5,7 @@ import logging
 
 from bridge.planning.explain.changes import Change
 from bridge.planning.explain.what_if import what_if
-from bridge.planning.scheduler.conditions import Conditions
+from bridge.ports import Conditions
 from bridge.rpc.controller.cycles import Published
 from bridge.rpc.operators.explain import WhatIf
 

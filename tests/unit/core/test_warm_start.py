@@ -4,8 +4,8 @@
 import numpy as np
 import pytest
 
+from bridge.model.hop_tree import HopTree, in_groups
 from bridge.model.topology import regular
-from bridge.planning.placement.hop_tree import HopTree, in_groups
 
 
 @pytest.mark.parametrize("steps", [0, 500_000])

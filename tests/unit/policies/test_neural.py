@@ -11,8 +11,8 @@ import pytest
 
 from bridge.core import RepairNetwork
 from bridge.errors import ConfigError
+from bridge.model.hop_tree import HopTree, Metric
 from bridge.model.topology import Topology, regular
-from bridge.planning.placement.hop_tree import HopTree, Metric
 from bridge.policies.place.annealing import Annealing
 from bridge.policies.place.neural import Neural
 from bridge.policies.place.neural_weights import (
@@ -275,7 +275,7 @@ def test_what_is_remembered_is_bounded():
 import resource
 import numpy as np
 from bridge.model.topology import regular
-from bridge.planning.placement.hop_tree import HopTree
+from bridge.model.hop_tree import HopTree
 from bridge.policies.place.neural import Neural
 hop_tree, idle = HopTree.of(regular(1000, 10, 100)), np.arange(1000, dtype=np.int32)
 sizes = np.arange(5, 15, dtype=np.int32)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from bridge.model.hop_tree import HopTree
 from bridge.model.topology import Topology, fat_tree, regular
-from bridge.planning.placement.hop_tree import HopTree
 from bridge.registry import PRESETS, build
 from bridge.report.occupancy import Occupancy, Placed
 from bridge.report.topology_svg import colour, topology_svg

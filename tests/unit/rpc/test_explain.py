@@ -7,7 +7,7 @@ import pytest
 from bridge.model.job import Hold
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.planning.queue.time_windows import too_late
-from bridge.planning.scheduler.conditions import Conditions
+from bridge.ports import Conditions
 from bridge.rpc.controller.cycles import Published
 from bridge.rpc.operators import what_if_service
 from bridge.rpc.operators.explain import (

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from bridge.core import RepairNetwork
-from bridge.planning.placement.hop_tree import Metric
+from bridge.model.hop_tree import Metric
 from bridge.policies.place.neural_weights import LARGEST, NUMBERS, Q
 from bridge.training.environment import LONGEST, Boards
 from bridge.training.windows import paper_hop_tree, stream

@@ -120,7 +120,7 @@ def test_torch_and_the_core_agree(network):
 def test_what_is_not_there_is_never_chosen_and_lessons_teach():
     import torch
 
-    from bridge.planning.placement.hop_tree import Metric
+    from bridge.model.hop_tree import Metric
     from bridge.training.environment import Boards
     from bridge.training.ppo import Learner, Settings
     from bridge.training.windows import paper_hop_tree, stream

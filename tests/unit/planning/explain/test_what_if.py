@@ -13,8 +13,8 @@ from bridge.planning.explain.changes import SizeKind, Variants, fewer_chunks
 from bridge.planning.explain.variant_search import VariantSearch
 from bridge.planning.explain.what_if import MOST_CHANGES, what_if
 from bridge.planning.requests.chunk_groups import chunk_columns
-from bridge.planning.scheduler.conditions import Conditions
 from bridge.planning.site_rules.lowered_rules import lower, stranded
+from bridge.ports import Conditions
 from bridge.registry import build, parse_policy
 from bridge.slurm.dialect import slurm_time
 from bridge.units import NEVER, UNPLANNED

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from bridge.cli.bench_placement import SAMPLE, hop_tree_for, read_instances
 from bridge.errors import ConfigError
+from bridge.model.hop_tree import HopTree, Metric
 from bridge.model.topology import Topology, regular
-from bridge.planning.placement.hop_tree import HopTree, Metric
 
 sys.path.append(str(Path(__file__).parents[4] / "benchmarks" / "placement"))
 from contiguous_program import BySolver, Program, by_cp_sat, by_scip

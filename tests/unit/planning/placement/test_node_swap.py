@@ -7,8 +7,8 @@ import random
 import numpy as np
 import pytest
 
+from bridge.model.hop_tree import HopTree, csr
 from bridge.model.topology import regular
-from bridge.planning.placement.hop_tree import HopTree, csr
 from bridge.planning.placement.improvement import _named_by_rules
 from bridge.planning.placement.node_swap import NodeSwapper, SwapContext, node_types
 from bridge.planning.site_rules.lowered_rules import lower, stranded

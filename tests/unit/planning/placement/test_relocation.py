@@ -6,8 +6,8 @@ import dataclasses
 import numpy as np
 import pytest
 
+from bridge.model.hop_tree import HopTree
 from bridge.model.topology import regular
-from bridge.planning.placement.hop_tree import HopTree
 from bridge.planning.site_rules.lowered_rules import lower, stranded
 from bridge.registry import build, parse_policy
 from tests.builders import a_job, a_node, a_reservation, a_running_job, a_snapshot

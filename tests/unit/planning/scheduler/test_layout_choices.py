@@ -12,11 +12,10 @@ from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.queue.rows import Rows
 from bridge.planning.scheduler.booking import Booking
-from bridge.planning.scheduler.conditions import Conditions
 from bridge.planning.scheduler.list_scheduler import ListScheduler
 from bridge.planning.scheduler.wait_reasons import explain
 from bridge.planning.site_rules.lowered_rules import lower
-from bridge.ports import Preference, Selection
+from bridge.ports import Conditions, Preference, Selection
 from bridge.units import DAY_S, NEVER
 from tests.builders import a_job, a_node, a_running_job, a_snapshot
 from tests.cycles import parse_rules

@@ -16,7 +16,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,31 +75,6 @@ class HopTree:
     def within(self, most: int, new: NDArray[np.int32], old: NDArray[np.int32]) -> bool:
         """Whether a job that may sit on so many leaf switches (0: any) may move."""
         return most == 0 or self.leaves(new) <= max(most, self.leaves(old))
-
-
-@runtime_checkable
-class JointPlacer(Protocol):
-    """A place policy that also places the jobs that start together, on a tree of switches."""
-
-    def place_jobs(
-        self,
-        hop_tree: HopTree,
-        idle: NDArray[np.int32],
-        sizes: NDArray[np.int32],
-        rng: np.random.Generator,
-    ) -> NodeSets:
-        """Finds node sets for a window of jobs.
-
-        Args:
-            hop_tree: the switches, and what hops across them cost.
-            idle: nodes on switches, ascending.
-            sizes: (n_jobs,) nodes that each job wants.
-            rng: the only source of chance.
-
-        Returns:
-            Sets of idle nodes, none twice, none across two fabrics; a job that found no place has
-            none.
-        """
 
 
 def csr(sets: list[NDArray[np.int32]]) -> NodeSets:
