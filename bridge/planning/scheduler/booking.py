@@ -34,6 +34,9 @@ from bridge.planning.site_rules.lowered_rules import LoweredRules
 from bridge.ports import Preference
 from bridge.units import NEVER
 
+_FEW = 32
+"""Rows that are kept at a time after one that could not be."""
+
 
 class Booking(BookedView):
     """The rows of one cycle on their way into the plan."""
@@ -230,14 +233,18 @@ class Booking(BookedView):
             if self._book_kept(together, former) == len(together):
                 kept = together
             self.cluster.undo(mark)
+        block = len(kept)  # few at a time once rows give way: all behind them are looked at again
         while len(kept):
-            done = self._book_kept(kept, former)
-            self._take_kept(kept.take(slice(done)), former)
-            if done < len(kept):
+            part = kept.take(slice(block))
+            done = self._book_kept(part, former)
+            self._take_kept(part.take(slice(done)), former)
+            block = 2 * block if done == len(part) else _FEW
+            if done < len(part):
                 # It gives way to those before it only: on other nodes if need be.
-                when = kept.start_s[done : done + 1]
-                self.plan(kept.asked[done : done + 1], not_before=when, latest=when)
-            kept = kept.take(slice(done + 1, None))
+                when = part.start_s[done : done + 1]
+                self.plan(part.asked[done : done + 1], not_before=when, latest=when)
+                done += 1
+            kept = kept.take(slice(done, None))
 
     def _begin(self) -> None:
         """Goes on with an empty book, if the one of the cycle before has not been taken over."""
