@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass, replace
 
-from bridge.check.legality import check
+from bridge.check.legality import check, permitted
 from bridge.errors import InvalidPlan
 from bridge.model.plan import Plan
 from bridge.model.resizes import Resizes, resized
@@ -87,6 +87,7 @@ def run_cycle(
 
     # 5. Reshape: which running jobs grow or shrink? The queue is planned around their new widths.
     def replan(resizes: Resizes) -> Planned:
+        resizes = permitted(predicted, site, resizes)
         world = resized(predicted, resizes)
         again = policy.plan.plan(world, order, preference, context)
         return replace(again, plan=replace(again.plan, resizes=resizes))

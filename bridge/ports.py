@@ -336,7 +336,10 @@ def conditions_of(stage: object, site: Site) -> Conditions:
 
 
 Replan = Callable[[Resizes], Planned]
-"""Plans the queue anew around running jobs that are resized so; the plan carries the resizes."""
+"""Plans the queue anew around running jobs that are resized so.
+
+Resizes that break a rule are left out; the plan carries the others.
+"""
 
 
 class ReshapePolicy(Protocol):

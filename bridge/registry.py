@@ -47,6 +47,7 @@ _ALGORITHMS: Final[Mapping[str, Mapping[str, tuple[str, Mapping[str, object]]]]]
         "pcp20": ("plan.pcp20:Pcp20", {}),
         "search": ("plan.search:Search", {}),
         "window": ("plan.window:Windows", {}),
+        "in-order": ("plan.in_order:InOrder", {}),
     },
     "place": {
         "sequential": ("place.sequential:Sequential", {}),
@@ -65,6 +66,8 @@ _ALGORITHMS: Final[Mapping[str, Mapping[str, tuple[str, Mapping[str, object]]]]]
     },
     "reshape": {
         "none": ("reshape.none:NoReshape", {}),
+        "performance": ("reshape.performance:Performance", {}),
+        "fpsma": ("reshape.fpsma:Fpsma", {}),
     },
     "share": {
         "none": ("share.none:NoSharing", {}),
@@ -73,9 +76,16 @@ _ALGORITHMS: Final[Mapping[str, Mapping[str, tuple[str, Mapping[str, object]]]]]
 
 
 def _preset(
-    name: str, order: str, plan: str, place: str, predict: str = "time-limit"
+    name: str,
+    order: str,
+    plan: str,
+    place: str,
+    predict: str = "time-limit",
+    *,
+    reshape: str = "none",
 ) -> PolicySpec:
-    return PolicySpec(name, StageSpec(order), StageSpec(plan), StageSpec(place), StageSpec(predict))
+    stages = (StageSpec(stage) for stage in (order, plan, place, predict, reshape))
+    return PolicySpec(name, *stages)
 
 
 PRESETS: Final[Mapping[str, PolicySpec]] = MappingProxyType(
@@ -93,6 +103,10 @@ PRESETS: Final[Mapping[str, PolicySpec]] = MappingProxyType(
             _preset("search", "slurm", "search", "best-fit"),
             _preset("tjap-annealing", "waiting-periods", "window", "annealing"),
             _preset("tjap-neural", "waiting-periods", "window", "neural"),
+            _preset(
+                "malleable-performance", "fcfs", "in-order", "sequential", reshape="performance"
+            ),
+            _preset("fpsma", "fcfs", "in-order", "sequential", reshape="fpsma"),
         )
     }
 )

@@ -39,7 +39,7 @@ from bridge.errors import RequestError
 from bridge.model.job import WidthRule
 from bridge.model.plan import Plan
 from bridge.model.quotas import LEAST_WEIGHT, MOST_WEIGHT
-from bridge.model.resizes import resized
+from bridge.model.resizes import Resizes, resized
 from bridge.model.resources import Arrangement
 from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
@@ -103,7 +103,7 @@ def check(snapshot: Snapshot, site: Site, plan: Plan) -> tuple[Violation, ...]:
     """Returns what is illegal about a plan; empty if nothing is. O(n log n) in nodes planned."""
     if plan.groups is not None and (plan.groups.ndim != 2 or len(plan.groups) != len(plan.nodes)):
         return (Violation(-1, "", "chunks do not match the nodes"),)
-    found = [*_resizes(snapshot, site, plan), *_quotas(snapshot, plan)]
+    found = [*_resizes(snapshot, site, plan.resizes), *_quotas(snapshot, plan)]
     if found:  # the rows were planned around them
         return tuple(found)
     bench = _Bench(resized(snapshot, plan.resizes), plan)
@@ -116,9 +116,21 @@ def check(snapshot: Snapshot, site: Site, plan: Plan) -> tuple[Violation, ...]:
     return tuple(bench.found)
 
 
-def _resizes(snapshot: Snapshot, site: Site, plan: Plan) -> list[Violation]:
+def permitted(snapshot: Snapshot, site: Site, resizes: Resizes) -> Resizes:
+    """The resizes that break no rule by themselves: those of jobs that break one are left out."""
+    while bad := {one.job_id for one in _resizes(snapshot, site, resizes)}:
+        ids = snapshot.running.id
+        kept = [
+            (int(job), int(resizes.by_s[row]), resizes.nodes_of(row), resizes.reasons[row])
+            for row, job in enumerate(resizes.job.tolist())
+            if "" not in bad and ids[job] not in bad
+        ]
+        resizes = Resizes.of(kept)
+    return resizes
+
+
+def _resizes(snapshot: Snapshot, site: Site, resizes: Resizes) -> list[Violation]:
     """Rule 8."""
-    resizes = plan.resizes
     if not len(resizes):
         return []
     found = [Violation(-1, job_id, text) for job_id, text in broken_resizes(snapshot, resizes)]

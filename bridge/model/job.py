@@ -243,17 +243,19 @@ class RunningTable:
     account: Annotated[Objects, Column(MESSAGE, Unit.TEXT)] = LEFT_OUT
     version: Annotated[NDArray[np.uint64], Column(MESSAGE, Unit.VERSION)] = LEFT_OUT
     """Changes with the request."""
-    min_nodes: Annotated[Ints, Column(SERVICE, Unit.COUNT)] = LEFT_OUT
+    min_nodes: Annotated[Ints, Column(ALLOCATION, Unit.COUNT)] = LEFT_OUT
     """The least width that a malleable job can run on."""
-    max_nodes: Annotated[Ints, Column(SERVICE, Unit.COUNT)] = LEFT_OUT
+    max_nodes: Annotated[Ints, Column(ALLOCATION, Unit.COUNT)] = LEFT_OUT
     """The largest one; 0: the job keeps the nodes it has."""
-    width_rule: Annotated[Codes, Column(SERVICE, Unit.CODE)] = LEFT_OUT
+    width_rule: Annotated[Codes, Column(ALLOCATION, Unit.CODE)] = LEFT_OUT
     """`WidthRule` of malleable jobs."""
-    features: Annotated[Objects, Column(SERVICE, Unit.TEXT)] = LEFT_OUT
+    features: Annotated[Objects, Column(ALLOCATION, Unit.TEXT)] = LEFT_OUT
     """Constraint expression that nodes added to a malleable job must match; empty: none."""
-    reservation: Annotated[Ints, Column(SERVICE, Unit.RESERVATION)] = LEFT_OUT
+    reservation: Annotated[Ints, Column(ALLOCATION, Unit.RESERVATION)] = LEFT_OUT
     """Of malleable jobs."""
-    adapting: Annotated[Flags, Column(SERVICE, Unit.FLAG)] = LEFT_OUT
+    mtct: Annotated[NDArray[np.float64], Column(SERVICE, Unit.RATIO)] = LEFT_OUT
+    """Time in MPI calls over computing time since the last change of width; NaN: unknown."""
+    adapting: Annotated[Flags, Column(ALLOCATION, Unit.FLAG)] = LEFT_OUT
     """It is changing its width; until that is done or given up it takes no further decision."""
     releasing: Annotated[Flags, Column(SERVICE, Unit.FLAG)] = LEFT_OUT
     """No job of its own, but nodes that the job of this id gives back by `end_s`."""

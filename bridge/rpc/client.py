@@ -7,7 +7,7 @@ decisions, everything if it is asked for; it keeps the announcements it was give
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -20,6 +20,7 @@ from bridge.model.job import COLUMNS
 from bridge.model.job_columns import Source
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
+from bridge.model.resizes import Resizes
 from bridge.model.snapshot import Reservation, Snapshot
 from bridge.planning.queue.time_windows import end_s
 from bridge.rpc.encode import Messages, ended_jobs
@@ -47,6 +48,16 @@ class _Announced:
     partition: str
     nodes: NDArray[np.int32]
     reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class _Resizing:
+    """A resize the service decided, whose result is to be told."""
+
+    decision_id: int
+    by_s: int
+    nodes: NDArray[np.int32]
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +110,7 @@ class RemoteDecider:
         self._service_epoch = 0
         self._generation = 0
         self._starts: list[_Start] = []
+        self._resizes: dict[str, _Resizing] = {}
         self._reserving = reserving
         self._orders: list[pb.Fate] = []
         self._forget()
@@ -166,7 +178,7 @@ class RemoteDecider:
                 epoch=self._epoch,
                 cluster="simulated",
                 features=[
-                    "start", "planned_start", "pending_reason",
+                    "start", "planned_start", "pending_reason", "resize",
                     *(["reserve", "reserve_licences"] if self._reserving is not None else []),
                 ],
                 memory_consumable=True,
@@ -219,7 +231,7 @@ class RemoteDecider:
     ) -> None:
         jobs, running = snapshot.jobs, snapshot.running
         pending = dict(zip(jobs.id.tolist(), _pending_prints(snapshot).tolist(), strict=True))
-        holding = dict(zip(running.id.tolist(), _running_prints(snapshot).tolist(), strict=True))
+        holding, released = _holders(snapshot)
         known = self._pending
         request.jobs.extend(
             messages.pending(snapshot, row)
@@ -228,7 +240,7 @@ class RemoteDecider:
         )
         known = self._running
         request.jobs.extend(
-            messages.running(snapshot, row)
+            messages.running(snapshot, row, released.get(job_id, ()))
             for row, (job_id, mark) in enumerate(holding.items())
             if known.get(job_id) != mark
         )
@@ -242,6 +254,7 @@ class RemoteDecider:
     def _report_results(self, snapshot: Snapshot, request: pb.CycleRequest) -> None:
         request.fates.extend(self._orders)
         self._orders = []
+        self._report_resizes(snapshot, request)
         if not self._starts:
             return
         versions = dict(zip(snapshot.jobs.id, snapshot.jobs.version.tolist(), strict=True))
@@ -254,6 +267,21 @@ class RemoteDecider:
                 text="the controller did not start it" if refused else "",
             )
         self._starts = []
+
+    def _report_resizes(self, snapshot: Snapshot, request: pb.CycleRequest) -> None:
+        running = snapshot.running
+        for job_id, change in self._resizes.items():
+            rows = np.flatnonzero((running.id == job_id) & ~running.releasing)
+            done = len(rows) == 0 or np.array_equal(
+                running.nodes[running.indptr[rows[0]] : running.indptr[rows[0] + 1]], change.nodes
+            )
+            request.fates.add(
+                decision_id=change.decision_id,
+                job_id=job_id,
+                outcome=pb.OUTCOME_APPLIED if done else pb.OUTCOME_REFUSED,
+                text="" if done else "the controller did not resize it",
+            )
+        self._resizes = {}
 
     # ------------------------------------------------------------ in
 
@@ -283,6 +311,11 @@ class RemoteDecider:
                         nodes.parse(planned.nodes),
                         _reason(planned.reason),
                     )
+                case "resize":
+                    self._resizes[job_id] = _Resizing(
+                        decision.id, decision.resize.by_s, nodes.parse(decision.resize.nodes),
+                        decision.resize.reason,
+                    )  # fmt: skip
                 case "reserve" | "unreserve":
                     self._obey(decision, nodes)
                 case "pending":
@@ -329,7 +362,23 @@ class RemoteDecider:
             ):
                 at = partition_of.get(said.partition, -1)
                 rows.add(row, said.start_s, at, said.nodes, reason=said.reason)
-        return rows.plan()
+        return replace(rows.plan(), resizes=self._resizing(snapshot))
+
+    def _resizing(self, snapshot: Snapshot) -> Resizes:
+        """The running jobs that the service has just decided to resize."""
+        running = snapshot.running
+        row_of = {
+            job_id: row
+            for row, job_id in enumerate(running.id.tolist())
+            if not running.releasing[row]
+        }
+        return Resizes.of(
+            [
+                (row_of[job_id], change.by_s, change.nodes, change.reason)
+                for job_id, change in self._resizes.items()
+                if job_id in row_of
+            ]
+        )
 
 
 _UNKNOWN = Reason(ReasonCode.OTHER, "the service has not said yet")
@@ -428,7 +477,23 @@ def _running_prints(snapshot: Snapshot) -> NDArray[np.int64]:
     sums = np.concatenate(([0], np.cumsum(running.nodes.astype(np.int64) * running.nodes + 1)))
     held = sums[running.indptr[1:]] - sums[running.indptr[:-1]]
     mark: NDArray[np.int64] = (running.start_s * 1_000_003 ^ running.end_s) * 1_000_003 ^ held
-    return mark
+    return mark * 2 + running.adapting
+
+
+def _holders(snapshot: Snapshot) -> tuple[dict[str, int], dict[str, list[int]]]:
+    """Running jobs in the order of the table with their prints, and the rows they are releasing."""
+    running, prints = snapshot.running, _running_prints(snapshot).tolist()
+    holding: dict[str, int] = {}
+    released: dict[str, list[int]] = {}
+    for row, (job_id, releasing) in enumerate(
+        zip(running.id.tolist(), running.releasing.tolist(), strict=True)
+    ):
+        if releasing:
+            holding[job_id] = holding[job_id] * 31 + prints[row]
+            released.setdefault(job_id, []).append(row)
+        else:
+            holding[job_id] = prints[row]
+    return holding, released
 
 
 def _changed_nodes(last: Snapshot, snapshot: Snapshot) -> list[int]:

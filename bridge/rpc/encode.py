@@ -150,13 +150,19 @@ class Messages:
     def _hostlist(self, nodes: tuple[int, ...]) -> str:
         return self.nodes.fold(np.array(nodes, dtype=np.int32)) if nodes else ""
 
-    def running(self, snapshot: Snapshot, row: int) -> pb.Job:
-        """One job that holds nodes."""
+    def running(self, snapshot: Snapshot, row: int, releases: Sequence[int] = ()) -> pb.Job:
+        """One job that holds nodes.
+
+        Args:
+            snapshot: the world.
+            row: of the job.
+            releases: the rows of nodes that it is giving back.
+        """
         running = snapshot.running
         held = slice(int(running.indptr[row]), int(running.indptr[row + 1]))
         nodes, use = running.nodes[held], running.use[held]
         partition = int(running.partition[row])
-        return pb.Job(
+        message = pb.Job(
             **({"version": 1} | _plain_fields(running, row, _RUNNING)),
             state=pb.JOB_STATE_RUNNING,
             allocation=pb.Allocation(
@@ -166,8 +172,35 @@ class Messages:
                 uses=self._uses(nodes, use),
                 exclusive=bool(running.exclusive[row]),
                 licences=_licences(snapshot, running.licences[row]),
+                adapting=bool(running.adapting[row]),
             ),
         )
+        for other in releases:
+            own = slice(int(running.indptr[other]), int(running.indptr[other + 1]))
+            for use in self._uses(running.nodes[own], running.use[own]):
+                use.until_s = int(running.end_s[other])
+                message.allocation.uses.append(use)
+        if running.max_nodes[row]:
+            self._widths(snapshot, row, message.request)
+        return message
+
+    def _widths(self, snapshot: Snapshot, row: int, request: pb.Request) -> None:
+        """What a malleable job asked for, as far as it matters while it runs."""
+        running, reservation = snapshot.running, int(snapshot.running.reservation[row])
+        partition = int(running.partition[row])
+        request.min_nodes, request.max_nodes = (
+            int(running.min_nodes[row]), int(running.max_nodes[row]),
+        )  # fmt: skip
+        request.malleable.min_nodes, request.malleable.max_nodes = (
+            request.min_nodes, request.max_nodes,
+        )  # fmt: skip
+        rule = WidthRule(int(running.width_rule[row]))
+        request.malleable.node_constraint = "" if rule is WidthRule.ANY else rule.name.lower()
+        request.features = running.features[row]
+        if partition >= 0:
+            request.partitions.append(snapshot.partitions[partition].name)
+        if reservation >= 0:
+            request.reservation = snapshot.reservations[reservation].name
 
     def _uses(self, nodes: NDArray[np.int32], use: NDArray[np.int64]) -> list[pb.NodeUse]:
         if len(nodes) == 0:

@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
-class Release:
-    """Nodes that a job is giving back.
+class Adaptation:
+    """A change of width that is not complete.
 
     Attributes:
-        nodes: (n,) int32, ascending.
+        nodes: (n,) int32, ascending: what the job is giving back; none where it grows.
         use: (n, R) int64: what is held on each of them.
-        by_s: when they are free.
+        by_s: when the change is complete, and these nodes are free.
     """
 
     nodes: NDArray[np.int32]
@@ -31,7 +31,7 @@ class Allocation:
         use: (n, R) int64: what is taken from each node; all of it for exclusive jobs.
         start_s, limit_s: when it started, and when it would be killed.
         predicted_s: how long the plan took it to run.
-        release: what it is giving back, beside the above; None: nothing.
+        adaptation: a change of width that is not complete; None: there is none.
     """
 
     nodes: NDArray[np.int32]
@@ -41,22 +41,25 @@ class Allocation:
     partition: int
     exclusive: bool
     predicted_s: int
-    release: Release | None = None
+    adaptation: Adaptation | None = None
 
-    def grown(self, new: NDArray[np.int32], capacity: NDArray[np.int64]) -> "Allocation":
+    def grown(self, new: NDArray[np.int32], capacity: NDArray[np.int64], by_s: int) -> "Allocation":
         """With further nodes, on which it holds what it holds on its first one, or all.
 
         Args:
             new: (k,) none of its own.
             capacity: (n_nodes, R) of all nodes.
+            by_s: when it computes on them.
         """
         use = capacity[new] if self.exclusive else np.repeat(self.use[:1], len(new), axis=0)
         nodes = np.concatenate((self.nodes, new))
         order = np.argsort(nodes)
-        return replace(self, nodes=nodes[order], use=np.concatenate((self.use, use))[order])
+        adaptation = Adaptation(new[:0], use[:0], by_s)
+        use = np.concatenate((self.use, use))[order]
+        return replace(self, nodes=nodes[order], use=use, adaptation=adaptation)
 
     def shrunk(self, after: NDArray[np.int32], by_s: int) -> "Allocation":
         """With these of its nodes alone, the others to be given back by then."""
         stays = np.isin(self.nodes, after)
-        release = Release(self.nodes[~stays], self.use[~stays], by_s)
-        return replace(self, nodes=self.nodes[stays], use=self.use[stays], release=release)
+        adaptation = Adaptation(self.nodes[~stays], self.use[~stays], by_s)
+        return replace(self, nodes=self.nodes[stays], use=self.use[stays], adaptation=adaptation)

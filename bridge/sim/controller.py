@@ -141,8 +141,8 @@ class Controller:
         held = self.running.pop(job)
         self._table = None
         self._give_back(held.nodes, held.use, held.exclusive)
-        if held.release is not None:
-            self._give_back(held.release.nodes, held.release.use, held.exclusive)
+        if held.adaptation is not None:
+            self._give_back(held.adaptation.nodes, held.adaptation.use, held.exclusive)
         return held
 
     def _take(self, nodes: NDArray[np.int32], use: NDArray[np.int64], exclusive: bool) -> None:
@@ -156,23 +156,25 @@ class Controller:
         if exclusive:
             self._whole[nodes] = False
 
-    def next_release_s(self) -> int:
-        """When a job has given nodes back next; NEVER: none is doing so."""
-        due = (held.release.by_s for held in self.running.values() if held.release is not None)
+    def next_adapted_s(self) -> int:
+        """When a change of width is complete next; NEVER: none is under way."""
+        due = (
+            held.adaptation.by_s for held in self.running.values() if held.adaptation is not None
+        )
         return min(due, default=NEVER)
 
-    def finish_releases(self, now_s: int) -> list[int]:
-        """Frees what has been given back by now; returns the jobs that did so."""
+    def finish_adaptations(self, now_s: int) -> list[int]:
+        """Ends the changes of width that are complete by now; returns the jobs."""
         done = [
             job
             for job, held in self.running.items()
-            if held.release is not None and held.release.by_s <= now_s
+            if held.adaptation is not None and held.adaptation.by_s <= now_s
         ]
         for job in done:
             held = self.running[job]
-            assert held.release is not None
-            self._give_back(held.release.nodes, held.release.use, held.exclusive)
-            self._hold(job, replace(held, release=None))
+            assert held.adaptation is not None
+            self._give_back(held.adaptation.nodes, held.adaptation.use, held.exclusive)
+            self._hold(job, replace(held, adaptation=None))
         return done
 
     def end(self, job: int, now_s: int, ending: Ending) -> None:
@@ -222,7 +224,7 @@ class Controller:
         return [
             job
             for job, held in self.running.items()
-            if node in held.nodes or (held.release is not None and node in held.release.nodes)
+            if node in held.nodes or (held.adaptation is not None and node in held.adaptation.nodes)
         ]
 
     def requeue(self, job: int) -> None:
@@ -281,10 +283,14 @@ class Controller:
         held = list(self.running.values())
         rows = np.array(self._shown_running, dtype=np.int64)
         numbers = self._numbers.take(rows, axis=0)
-        releasing = [at for at, one in enumerate(held) if one.release is not None]
-        for at in releasing:
-            release = held[at].release
+        adapting = [at for at, one in enumerate(held) if one.adaptation is not None]
+        releasing = []
+        for at in adapting:
+            release = held[at].adaptation
             assert release is not None
+            if not len(release.nodes):
+                continue
+            releasing.append(at)
             until_s = min(release.by_s, held[at].limit_s)
             held.append(replace(held[at], nodes=release.nodes, use=release.use, limit_s=until_s))
             self._shown_running.append(self._shown_running[at])
@@ -315,27 +321,29 @@ class Controller:
                 "indptr": indptr,
                 "nodes": np.concatenate([one.nodes for one in held]) if held else none[0],
                 "use": np.concatenate([one.use for one in held]) if held else none[1],
-                **self._malleable(rows, releasing),
+                **self._malleable(rows, adapting, len(releasing)),
             }
         )
         return self._table
 
     def _malleable(
-        self, rows: NDArray[np.int64], releasing: Sequence[int]
+        self, rows: NDArray[np.int64], adapting: Sequence[int], releasing: int
     ) -> dict[str, NDArray[Any]]:
         """What says which running jobs can be resized; nothing where none can.
 
         Args:
-            rows: the jobs; the last ones stand for nodes that are being released.
-            releasing: where the jobs stand whose nodes these are.
+            rows: the jobs.
+            adapting: where those stand that are changing their width.
+            releasing: how many of the last rows stand for nodes that are being released.
         """
         widths = self.workload.malleable
         if widths is None:
             return {}
         last = np.zeros(len(rows), dtype=bool)
-        last[len(rows) - len(releasing) :] = True
-        adapting = np.zeros(len(rows), dtype=bool)
-        adapting[releasing] = True
+        last[len(rows) - releasing :] = True
+        changing = np.zeros(len(rows), dtype=bool)
+        changing[adapting] = True
+        held = [len(self.running[job].nodes) for job in rows.tolist()]
         return {
             "version": self.jobs.version[rows],
             "min_nodes": widths.min_nodes[rows],
@@ -343,7 +351,10 @@ class Controller:
             "width_rule": widths.width_rule[rows],
             "features": self.jobs.features[rows],
             "reservation": self.jobs.reservation[rows],
-            "adapting": adapting,
+            "mtct": np.array(
+                [widths.mtct(*pair) for pair in zip(rows.tolist(), held, strict=True)]
+            ),
+            "adapting": changing,
             "releasing": last,
         }
 
@@ -423,6 +434,10 @@ class Controller:
             self._resize(plan.resizes, row, now_s)
         return started
 
+    def set_limit(self, job: int, limit_s: int) -> None:
+        """Changes when a running job is killed at the latest."""
+        self._hold(job, replace(self.running[job], limit_s=limit_s))
+
     def take_resized(self) -> list[int]:
         """Jobs that were resized since the last call."""
         changed, self._changed = self._changed, []
@@ -438,13 +453,17 @@ class Controller:
         if (why := self._no_resize(job, after)) is not None:
             self.refusals.append(Refusal(now_s, self.jobs.id[job], why))
             return
-        held = self.running[job]
+        held, widths = self.running[job], self.workload.malleable
+        assert widths is not None
+        by_s = max(int(resizes.by_s[row]), now_s + 1)
+        if widths.adaptation_s is not None:
+            by_s = now_s + max(widths.adaptation_s(max(len(held.nodes), len(after))), 1)
         new = np.setdiff1d(after, held.nodes)
         if len(new):
-            resized = held.grown(new, self.nodes.capacity)
+            resized = held.grown(new, self.nodes.capacity, by_s)
             self._take(new, resized.use[np.isin(resized.nodes, new)], held.exclusive)
         else:
-            resized = held.shrunk(after, int(resizes.by_s[row]))
+            resized = held.shrunk(after, by_s)
         self._hold(job, resized)
         self._changed.append(job)
 
@@ -455,7 +474,7 @@ class Controller:
             return "is resized but does not run"
         if widths is None or (why := widths.objection(job, len(after))) is not None:
             return "is resized but not malleable" if widths is None else why
-        if held.release is not None:
+        if held.adaptation is not None:
             return "is resized while it is adapting"
         distinct = set(after.tolist())
         if len(distinct) < len(after) or not distinct <= set(range(len(self.nodes))):

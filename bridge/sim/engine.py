@@ -36,6 +36,7 @@ from bridge.sim.allocation import Allocation
 from bridge.sim.controller import Controller, Refusal
 from bridge.sim.faults import Fault, FaultKind
 from bridge.sim.system import System
+from bridge.sim.work import Work
 from bridge.sim.workload import Workload
 from bridge.state.accuracy import PROMISE, Promises, Starts
 from bridge.units import NEVER
@@ -187,6 +188,7 @@ class _Run:
         self.owed = False
         self.lag_s = np.zeros(n_jobs) if decision_s != 0 else None
         self.predicted_s = np.zeros(n_jobs, dtype=np.int64)
+        self.work = Work(workload)
         self.promises = Promises(n_jobs)
         self.promised = np.zeros(n_jobs, dtype=PROMISE)
         self.began: list[tuple[int, NDArray[np.void]]] = []
@@ -197,11 +199,11 @@ class _Run:
             woken = now_s == self.wake_s
             self.wake_s = NEVER
             changed = self._end_jobs(now_s) + self._strike(now_s) + self._submit(now_s)
-            changed += len(self._finish_releases(now_s))
+            changed += len(self._finish_adaptations(now_s))
             self.owed |= bool(changed) or woken
             if self.due is not None and self.due.at_s <= now_s:
                 changed += self._carry_out(self.due, now_s)
-            if self.due is None and self.controller.waiting and self.owed:
+            if self.due is None and self.owed and self._undecided():
                 self.owed = False
                 changed += self._decide_at(now_s)
             self.wake_s = self.patience.wake_s(now_s, self.wake_s, changed)
@@ -230,6 +232,12 @@ class _Run:
             self.predicted_s,
         )
 
+    def _undecided(self) -> bool:
+        """Whether there is anything to decide: jobs that wait, or running ones that can grow."""
+        controller = self.controller
+        can_grow = self.workload.malleable is not None and bool(controller.running)
+        return bool(controller.waiting) or can_grow
+
     def _starts(self) -> Starts:
         kept = [np.zeros(0, dtype=PROMISE), *(promise for _, promise in self.began)]
         starts = [np.zeros(0, np.int64)]
@@ -244,7 +252,7 @@ class _Run:
             self.faults[self.struck].at_s if self.struck < len(self.faults) else NEVER,
             self.wake_s,
             self.due.at_s if self.due is not None else NEVER,
-            self.controller.next_release_s() if self.workload.malleable is not None else NEVER,
+            self.controller.next_adapted_s() if self.workload.malleable is not None else NEVER,
         )
 
     # ------------------------------------------------------------ events
@@ -347,7 +355,7 @@ class _Run:
         started = controller.apply(plan, now_s, due.made_s)
         for job in started:
             self._started(job, now_s)
-        self._resized(controller.take_resized())
+        self._resized(controller.take_resized(), now_s)
         if self.lag_s is not None:
             self.lag_s[started] = due.lag_s
         self._listen(plan, started, now_s)
@@ -386,29 +394,35 @@ class _Run:
         self.start_s[job] = now_s
         self.allocations[job] = held.nodes
         self.predicted_s[job] = held.predicted_s
-        self._expect_end(job, now_s + int(self.workload.runtime_s[job]))
+        if self.workload.malleable is None:
+            self._expect_end(job, now_s + int(self.workload.runtime_s[job]))
+            return
+        self.work.start(job, len(held.nodes), now_s)
+        self._expect_end(job, self.work.end_s(job))
 
     def _expect_end(self, job: int, end_s: int) -> None:
         """The job ends then, unless what it holds changes before."""
         self.pushed += 1
         heapq.heappush(self.ends, (end_s, job, self.pushed, self.controller.running[job]))
 
-    def _finish_releases(self, now_s: int) -> list[int]:
-        """Frees what shrinking jobs have given back by now."""
+    def _finish_adaptations(self, now_s: int) -> list[int]:
+        """Ends the changes of width that are complete by now."""
         if self.workload.malleable is None:
             return []
-        done = self.controller.finish_releases(now_s)
-        self._resized(done)
+        done = self.controller.finish_adaptations(now_s)
+        for job in done:
+            self._expect_end(job, self.work.end_s(job))
         return done
 
-    def _resized(self, jobs: list[int]) -> None:
-        """Expects the ends anew of jobs that hold something else now.
-
-        Deviates: a job takes as long on any number of nodes.
-        """
+    def _resized(self, jobs: list[int], now_s: int) -> None:
+        """Expects the ends anew of jobs whose width changes; meanwhile they stand still."""
         for job in jobs:
-            self.allocations[job] = self.controller.running[job].nodes
-            self._expect_end(job, int(self.start_s[job] + self.workload.runtime_s[job]))
+            held = self.controller.running[job]
+            assert held.adaptation is not None
+            self.work.resize(job, len(held.nodes), now_s, held.adaptation.by_s - now_s)
+            self.allocations[job] = held.nodes
+            self.controller.set_limit(job, self.work.limit_s(job))
+            self._expect_end(job, self.work.end_s(job))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,8 @@ Instants are Unix seconds: submit time + `UnixStartTime` of the header (1 withou
 instant of 0 means "unknown" elsewhere).
 """
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from enum import Enum
 from typing import Any
@@ -71,11 +72,24 @@ class Malleable:
     Attributes:
         min_nodes, max_nodes: int64; max_nodes 0: the job keeps the nodes it started on.
         width_rule: int8 `bridge.model.job.WidthRule`.
+        nominal: int64: the width of which run time and time limit speak.
+        speedup: object (`bridge.sim.speedup.Speedup` or None): how fast it is at other widths;
+            None: as fast as at any.
+        adaptation_s: seconds that a change of width takes, by the larger of the two widths; None:
+            as long as the plan expects.
     """
 
     min_nodes: NDArray[np.int64]
     max_nodes: NDArray[np.int64]
     width_rule: NDArray[np.int8]
+    nominal: NDArray[np.int64]
+    speedup: NDArray[np.object_]
+    adaptation_s: Callable[[int], int] | None = None
+
+    def mtct(self, job: int, nodes: int) -> float:
+        """Time in MPI calls over computing time on that many nodes; not a number: unknown."""
+        speedup = self.speedup[job]
+        return math.nan if speedup is None else float(speedup.mtct(nodes))
 
     def objection(self, job: int, nodes: int) -> str | None:
         """Why a job cannot run on that many nodes; None if it can."""
@@ -88,7 +102,12 @@ class Malleable:
 
     def first(self, n_jobs: int) -> "Malleable":
         """Those of the first `n_jobs` jobs."""
-        return Malleable(self.min_nodes[:n_jobs], self.max_nodes[:n_jobs], self.width_rule[:n_jobs])
+        columns: dict[str, Any] = {
+            field.name: value[:n_jobs]
+            for field in fields(self)
+            if isinstance(value := getattr(self, field.name), np.ndarray)
+        }
+        return replace(self, **columns)
 
 
 @dataclass(frozen=True)

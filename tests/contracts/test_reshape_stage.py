@@ -11,6 +11,7 @@ from bridge.model.site import NO_RULES
 from bridge.ports import State
 from bridge.registry import build, choices, parse_policy
 from bridge.sim.engine import simulate
+from bridge.sim.speedup import Amdahl
 from bridge.sim.system import pool_of
 from bridge.sim.workload import Malleable
 from tests.alike import assert_alike
@@ -52,7 +53,10 @@ class TestEveryReshapeAndSharePolicy:
             (1 + int(rng.integers(200)), run_s, 2 * run_s, int(rng.integers(1, 9)))
             for run_s in rng.integers(1, 80, 40).tolist()
         ]
-        widths = Malleable(np.full(40, 1), np.full(40, 10), np.zeros(40, dtype=np.int8))
+        widths = Malleable(
+            np.full(40, 1), np.full(40, 10), np.zeros(40, dtype=np.int8),
+            np.array([processors for *_, processors in jobs]), np.full(40, Amdahl(0.05)),
+        )  # fmt: skip
         outcome = simulate(
             replace(a_workload(jobs, 10), malleable=widths),
             pool_of(10),

@@ -14,22 +14,9 @@ planned: jobs count as malleable only for a controller that can resize them. So 
 taken out of a plan afterwards. The plugin has the same table in `bridge/shim/actions.c`.
 """
 
-from enum import StrEnum
 from typing import Final
 
-
-class Feature(StrEnum):
-    """What a controller can carry out, in the words of the hello."""
-
-    START = "start"
-    PLANNED_START = "planned_start"
-    PENDING_REASON = "pending_reason"
-    CHOICE = "choice"
-    """Chooses a job's nodes itself, among those it is given."""
-    RESIZE = "resize"
-    QUOTA = "quota"
-    RESERVE = "reserve"
-    RESERVE_LICENCES = "reserve_licences"
+from bridge.rpc.reported.features import Feature
 
 
 DECIDED: Final = tuple(feature.value for feature in Feature)

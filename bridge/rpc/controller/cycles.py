@@ -26,7 +26,8 @@ from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.controller_choice import Chooser
 from bridge.ports import Decide, Telemetry
-from bridge.rpc.controller.actions import DECIDED, Feature
+from bridge.rpc.controller.actions import DECIDED
+from bridge.rpc.reported.features import Feature
 from bridge.rpc.controller.adjustments import Adjustments
 from bridge.rpc.controller.announcements import Announcements, Decisions, OpenStart, wake_after_s
 from bridge.rpc.controller.offers import MOST, NodesToChoose, Offers

@@ -24,7 +24,7 @@ from bridge.planning.scheduler.advance_reservation import (
     ReservationSlot,
     find_slot,
 )
-from bridge.rpc.controller.actions import Feature
+from bridge.rpc.reported.features import Feature
 from bridge.rpc.controller.cycles import Published
 from bridge.rpc.operators.explain import planned_job, running_job
 from bridge.rpc.pb import operator_pb2 as pb

@@ -370,20 +370,22 @@ class LicenceUse(_message.Message):
     def __init__(self, name: _Optional[str] = ..., count: _Optional[int] = ...) -> None: ...
 
 class Allocation(_message.Message):
-    __slots__ = ("start_s", "end_s", "partition", "uses", "exclusive", "licences")
+    __slots__ = ("start_s", "end_s", "partition", "uses", "exclusive", "licences", "adapting")
     START_S_FIELD_NUMBER: _ClassVar[int]
     END_S_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     USES_FIELD_NUMBER: _ClassVar[int]
     EXCLUSIVE_FIELD_NUMBER: _ClassVar[int]
     LICENCES_FIELD_NUMBER: _ClassVar[int]
+    ADAPTING_FIELD_NUMBER: _ClassVar[int]
     start_s: int
     end_s: int
     partition: str
     uses: _containers.RepeatedCompositeFieldContainer[NodeUse]
     exclusive: bool
     licences: _containers.RepeatedCompositeFieldContainer[LicenceUse]
-    def __init__(self, start_s: _Optional[int] = ..., end_s: _Optional[int] = ..., partition: _Optional[str] = ..., uses: _Optional[_Iterable[_Union[NodeUse, _Mapping]]] = ..., exclusive: bool = ..., licences: _Optional[_Iterable[_Union[LicenceUse, _Mapping]]] = ...) -> None: ...
+    adapting: bool
+    def __init__(self, start_s: _Optional[int] = ..., end_s: _Optional[int] = ..., partition: _Optional[str] = ..., uses: _Optional[_Iterable[_Union[NodeUse, _Mapping]]] = ..., exclusive: bool = ..., licences: _Optional[_Iterable[_Union[LicenceUse, _Mapping]]] = ..., adapting: bool = ...) -> None: ...
 
 class NodeUse(_message.Message):
     __slots__ = ("nodes", "cpus", "memory_mib", "gres", "until_s")

@@ -10,11 +10,12 @@ from bridge.errors import RequestError, SnapshotError
 from bridge.model.job_columns import LATEST_S, MAX_COUNT
 from bridge.model.node import CPUS, MEMORY_MIB
 from bridge.rpc.pb import scheduler_pb2 as pb
-from bridge.rpc.reported.decode_request import MAX_AMOUNT, TableColumns
+from bridge.rpc.reported.decode_request import MAX_AMOUNT, Lowered, TableColumns
 from bridge.rpc.reported.nodes import MAX_GRES_KINDS
 from bridge.units import UNLIMITED_S
 
 MAX_ID = 256
+_RIGID = Lowered(min_nodes=0, max_nodes=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,8 @@ class Allocated:
     Attributes:
         nodes: (n,) int32, ascending.
         use: (n, R) int64: what is held on each.
+        kept: (k,) int32: those of the nodes that the job is not giving back; None: all.
+        until_s: when the others are expected to be free.
     """
 
     start_s: int
@@ -31,8 +34,16 @@ class Allocated:
     partition: int
     exclusive: bool
     licences: tuple[int, ...]
+    min_nodes: int
+    max_nodes: int
+    width_rule: int
+    features: str
+    reservation: int
+    adapting: bool
     nodes: NDArray[np.int32]
     use: NDArray[np.int64]
+    kept: NDArray[np.int32] | None
+    until_s: int
 
 
 def check_id(job_id: str) -> str:
@@ -46,8 +57,15 @@ def check_id(job_id: str) -> str:
     return job_id
 
 
-def read_allocation(job: pb.Job, layout: TableColumns) -> Allocated:
+def read_allocation(
+    job: pb.Job, layout: TableColumns, malleable: Lowered | None = None
+) -> Allocated:
     """Reads what a job holds.
+
+    Args:
+        job: running or completing.
+        layout: names of the cluster.
+        malleable: what the job asked for, if its width may change; None: it may not.
 
     Raises:
         SnapshotError: it contradicts itself.
@@ -64,16 +82,38 @@ def read_allocation(job: pb.Job, layout: TableColumns) -> Allocated:
     for use in allocation.licences:
         if (at := layout.licences.get(use.name)) is not None:
             licences[at] += min(use.count, MAX_COUNT)
+    if malleable is None or malleable.problem:
+        malleable = _RIGID
     nodes, used = _held(job_id, allocation, layout)
+    kept, until_s = _kept(allocation, layout)
     return Allocated(
         start_s=start_s,
         end_s=end_s,
         partition=layout.partitions.get(allocation.partition, -1),
         exclusive=allocation.exclusive,
         licences=tuple(licences),
+        min_nodes=malleable.min_nodes,
+        max_nodes=malleable.max_nodes,
+        width_rule=malleable.width_rule,
+        features=malleable.features,
+        reservation=malleable.reservation,
+        adapting=allocation.adapting or kept is not None,
         nodes=nodes,
         use=used,
+        kept=kept,
+        until_s=until_s,
     )
+
+
+def _kept(
+    allocation: pb.Allocation, layout: TableColumns
+) -> tuple[NDArray[np.int32] | None, int]:
+    """The nodes that are held to the job's end, and until when the others are."""
+    until_s = max((use.until_s for use in allocation.uses), default=0)
+    kept = [layout.nodes.parse(use.nodes) for use in allocation.uses if use.until_s <= 0]
+    if until_s <= 0 or not kept:
+        return None, 0
+    return np.sort(np.concatenate(kept)), min(until_s, LATEST_S - 1)
 
 
 def _held(

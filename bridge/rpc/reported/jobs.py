@@ -74,6 +74,9 @@ def _of(table: tuple[Column, ...], *sources: Source) -> list[Column]:
 _allocated = _fields(
     each.name for each in _of(RUNNING_COLUMNS, Source.ALLOCATION) if each.is_number
 )
+_allocated_texts = _fields(
+    each.name for each in _of(RUNNING_COLUMNS, Source.ALLOCATION) if each.unit is Unit.TEXT
+)
 
 
 class PendingJobs(RowStore):
@@ -228,7 +231,8 @@ class RunningJobs(RowStore):
         table: list[tuple[int, ...]] = []
         for told, words, message, each in zip(numbers, texts, raw, held, strict=True):
             table.append((*told, *_allocated(each), len(each.nodes)))
-            for column, value in zip(columns, (*words, message), strict=True):
+            texts_of = (*words, *_allocated_texts(each), message)
+            for column, value in zip(columns, texts_of, strict=True):
                 column[self._end] = value
             self._row[words[at_id]] = self._end
             self._end += 1

@@ -35,12 +35,14 @@ from numpy.typing import NDArray
 from bridge.dialect import DIALECTS
 from bridge.errors import RequestError, SnapshotError, UnsupportedVersion
 from bridge.model.job import NONE_ENDED, EndedTable, Ending, JobTable, RunningTable
+from bridge.model.resizes import Resizes, resized
 from bridge.model.snapshot import Partition, Reservation, Snapshot
 from bridge.model.topology import Topology
 from bridge.planning.queue.implied_switches import imply
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.decode_allocation import check_id, read_allocation
 from bridge.rpc.reported.decode_request import MAX_NODE_LIST, Lowered, TableColumns, lower
+from bridge.rpc.reported.features import Feature
 from bridge.rpc.reported.fence import Fence
 from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.rpc.reported.irregularities import SKEW_S, irregularities
@@ -151,6 +153,7 @@ class Session:
         )
         self._pending = PendingJobs(2, 0)
         self._running = RunningJobs(2, 0)
+        self._releases: dict[str, tuple[NDArray[np.int32], int]] = {}
         self._lowered: dict[bytes, Lowered] = {}
         self._lowered_bytes = 0
         self._job_table: tuple[JobTable, NDArray[np.int64]] | None = None
@@ -409,12 +412,23 @@ class Session:
 
     def _forget(self, job_id: str) -> None:
         if self._running.remove(job_id):
+            self._releases.pop(job_id, None)
             self._running_table = None
             self._changes += 1
         if self._pending.remove(job_id):
             self._job_table = None
             self.gone.append(job_id)
         self._refusals.forget(job_id)
+
+    def _with_releases(self, snapshot: Snapshot) -> Snapshot:
+        """The snapshot in which nodes that jobs are giving back are rows of their own."""
+        running = snapshot.running
+        row_of = {job_id: row for row, job_id in enumerate(running.id.tolist())}
+        rows = [
+            (row_of[job_id], max(until_s, snapshot.now_s + 1), kept, "")
+            for job_id, (kept, until_s) in self._releases.items()
+        ]
+        return resized(snapshot, Resizes.of(rows))
 
     def _take_pending(self, jobs: Sequence[pb.Job]) -> None:
         if not jobs:
@@ -441,9 +455,19 @@ class Session:
             [RUNNING_FIELDS.read_numbers(job) for job in jobs],
             [RUNNING_FIELDS.read_texts(job) for job in jobs],
             [job.SerializeToString() for job in jobs],
-            [read_allocation(job, self._layout) for job in jobs],
+            held := [read_allocation(job, self._layout, self._malleable(job)) for job in jobs],
         )
+        for job, each in zip(jobs, held, strict=True):
+            self._releases.pop(job.id, None)
+            if each.kept is not None:
+                self._releases[job.id] = each.kept, each.until_s
         self._running_table = None
+
+    def _malleable(self, job: pb.Job) -> Lowered | None:
+        """What a running job asked for, if the controller can change its width; else None."""
+        if not job.request.malleable.max_nodes or Feature.RESIZE not in self.hello.features:
+            return None
+        return self._lower(job.request.SerializeToString())
 
     def _begin(self, jobs: Sequence[pb.Job], held: Container[str]) -> None:
         """Notes which jobs began to run with this report, and that others end.
@@ -535,6 +559,8 @@ class Session:
             topology=self._switches(nodes.names),
             dialect=self.hello.dialect,
         )
+        if self._releases:
+            snapshot = self._with_releases(snapshot)
         if snapshot.topology is None and not self._warned and jobs.switches.any():
             self._warned = True
             _log.warning("a job asks for --switches: left to the controller: no switches known")

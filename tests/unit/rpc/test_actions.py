@@ -4,7 +4,7 @@
 import re
 from pathlib import Path
 
-from bridge.rpc.controller.actions import Feature
+from bridge.rpc.reported.features import Feature
 from bridge.rpc.pb import scheduler_pb2 as pb
 
 PLUGIN = Path(__file__).parents[3] / "bridge/shim/actions.c"

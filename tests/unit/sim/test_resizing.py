@@ -13,6 +13,7 @@ from bridge.ports import State
 from bridge.registry import build, parse_policy
 from bridge.sim.engine import simulate
 from bridge.sim.faults import Fault, FaultKind
+from bridge.sim.speedup import Amdahl
 from bridge.sim.system import pool_of
 from bridge.sim.workload import Malleable
 from tests.reshaping import RandomReshape
@@ -21,7 +22,10 @@ from tests.workloads import a_workload
 
 def malleable(workload, least=1, most=8):
     n = len(workload)
-    widths = Malleable(np.full(n, least), np.full(n, most), np.zeros(n, dtype=np.int8))
+    widths = Malleable(
+        np.full(n, least), np.full(n, most), np.zeros(n, dtype=np.int8), workload.processors,
+        np.full(n, None),
+    )  # fmt: skip
     return replace(workload, malleable=widths)
 
 
@@ -43,12 +47,12 @@ class Resizing:
 
 
 def test_added_nodes_are_held_until_the_end():
-    decide = Resizing({5: [(0, (0, 1, 2), 5)]})
+    decide = Resizing({5: [(0, (0, 1, 2), 7)]})
     outcome = simulate(
         malleable(a_workload([(1, 20, 20, 2), (5, 9, 9, 4), (6, 9, 9, 2)], 4)), pool_of(4), decide
     )
     assert not outcome.refusals
-    assert outcome.schedule.start_s.tolist() == [1, 21, 30]
+    assert outcome.schedule.start_s.tolist() == [1, 23, 32]  # it stood still for 2 s
     assert outcome.nodes[: outcome.indptr[1]].tolist() == [0, 1, 2]
 
 
@@ -57,7 +61,7 @@ def test_removed_nodes_are_free_when_the_plan_says_and_not_before():
     outcome = simulate(malleable(a_workload([(1, 20, 20, 4), (5, 5, 5, 2)], 4)), pool_of(4), decide)
     assert not outcome.refusals
     assert outcome.schedule.start_s.tolist() == [1, 9]
-    assert outcome.schedule.end_s.tolist() == [21, 14]
+    assert outcome.schedule.end_s.tolist() == [25, 14]  # it stood still for 4 s
 
 
 def test_a_job_that_gives_nodes_back_is_shown_as_adapting():
@@ -69,7 +73,7 @@ def test_a_job_that_gives_nodes_back_is_shown_as_adapting():
     assert shown.id.tolist() == ["1", "1"]
     assert shown.adapting.tolist() == [True, False]
     assert shown.releasing.tolist() == [False, True]
-    assert shown.end_s.tolist() == [21, 9]
+    assert shown.end_s.tolist() == [25, 9]
     assert shown.nodes.tolist() == [0, 1, 2, 3]
 
 
@@ -120,5 +124,13 @@ def test_resizing_at_random_every_job_ends_and_nothing_is_refused(seed):
     assert not outcome.refusals
     assert not outcome.failures
     ran_s = outcome.schedule.end_s - outcome.schedule.start_s
-    assert (ran_s == outcome.workload.runtime_s).all()
+    assert (ran_s >= outcome.workload.runtime_s).all()  # they stand still while they adapt
     assert any(snapshot.running.adapting.any() for snapshot in decide.seen)
+
+
+def test_a_wider_job_is_as_much_faster_as_its_speedup():
+    workload = malleable(a_workload([(1, 100, 100, 1), (11, 1, 1, 1)], 4))
+    workload.malleable.speedup[:] = [Amdahl(0.0)] * 2
+    outcome = simulate(workload, pool_of(4), Resizing({11: [(0, (0, 3), 12)]}))
+    # 10 s on one node, a second of adapting, 90 s of work on two nodes.
+    assert outcome.schedule.end_s.tolist() == [11 + 1 + 45, 12]

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes room for the first waiting job by shrinking others, and gives idle nodes to running ones.
+
+Words
+    first waiting job   the first one in the plan's order that waits for nodes.
+    needed nodes        what it wants beyond the idle nodes that it could use.
+
+Rules
+    1. While any job is adapting, nothing is decided.
+    2. Jobs are shrunk in the order given, each to the next allowed width that frees what is still
+       needed, or as far as it allows. Nothing is shrunk unless all of it together frees enough.
+    3. Afterwards jobs are grown in the order given, each to the largest allowed width that the idle
+       nodes reach, but not those that shrink, and not onto nodes that the first waiting job will
+       have.
+    4. The first node of a job never changes. Nodes that the first waiting job could use are
+       released first, from the last one on.
+    5. Shrinking and growing jobs adapt at the same time, each in one direction.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.model.reasons import Reason, ReasonCode
+from bridge.model.resizes import Resizes
+from bridge.model.snapshot import Snapshot
+from bridge.planning.eligibility.alternatives import Eligibility
+from bridge.planning.malleable.widths import allowed_widths, grown_width, shrunk_width
+from bridge.ports import Planned, Replan
+
+_WAITS_FOR_NODES = (ReasonCode.RESOURCES, ReasonCode.PRIORITY)
+
+Resize = tuple[int, int, NDArray[np.int32], str]
+"""Row of `Snapshot.running`, when it is complete, the nodes afterwards, and why."""
+
+
+@dataclass(frozen=True)
+class Malleables:
+    """The running jobs that may be resized now.
+
+    Attributes:
+        rows: (k,) of `Snapshot.running`; none while any job is adapting.
+    """
+
+    snapshot: Snapshot
+    rows: NDArray[np.intp]
+
+    @staticmethod
+    def of(snapshot: Snapshot) -> "Malleables":
+        """Finds them."""
+        running = snapshot.running
+        free = (running.max_nodes > 0) & ~running.releasing & (running.end_s > snapshot.now_s)
+        if running.adapting.any():
+            free = np.zeros_like(free)
+        return Malleables(snapshot, np.flatnonzero(free))
+
+    def nodes(self, job: int) -> NDArray[np.int32]:
+        """What a job holds."""
+        running = self.snapshot.running
+        return running.nodes[running.indptr[job] : running.indptr[job + 1]]
+
+
+def expand_shrink(
+    snapshot: Snapshot,
+    planned: Planned,
+    replan: Replan,
+    *,
+    shrink_order: Sequence[int],
+    expand_order: Sequence[int],
+    adaptation_s: int,
+) -> Planned:
+    """Resizes running jobs by the rules above.
+
+    Args:
+        snapshot: the world.
+        planned: the plan with all widths as they are.
+        replan: plans around other widths.
+        shrink_order: rows of `snapshot.running`, shrunk first to last.
+        expand_order: rows of `snapshot.running`, grown first to last.
+        adaptation_s: how long a change of width is expected to take.
+    """
+    malleables = Malleables.of(snapshot)
+    if not len(malleables.rows):
+        return planned
+    by_s = snapshot.now_s + max(adaptation_s, 1)
+    idle = idle_nodes(snapshot, planned)
+    resizes: list[Resize] = []
+    waiting = first_waiting(planned)
+    if waiting is not None:
+        resizes = _shrinks(malleables, waiting, idle, shrink_order, by_s)
+        if resizes:
+            planned = replan(Resizes.of(resizes))
+            idle = idle_nodes(snapshot, planned) & ~_taken_by(
+                planned, waiting, by_s, len(snapshot.nodes)
+            )
+    grown = _growths(malleables, idle, expand_order, {job for job, *_ in resizes}, by_s)
+    return replan(Resizes.of([*resizes, *grown])) if grown else planned
+
+
+def idle_nodes(snapshot: Snapshot, planned: Planned) -> NDArray[np.bool_]:
+    """(n_nodes,) usable nodes that nobody holds and on which the plan starts nothing now."""
+    idle = snapshot.nodes.usable.copy()
+    idle[snapshot.running.nodes] = False
+    plan = planned.plan
+    idle[plan.nodes[np.repeat(plan.start_s == plan.now_s, np.diff(plan.indptr))]] = False
+    return idle
+
+
+def first_waiting(planned: Planned) -> int | None:
+    """Row of `snapshot.jobs` of the first waiting job; None: nobody waits for nodes."""
+    plan = planned.plan
+    for row in np.flatnonzero(plan.start_s != plan.now_s).tolist():
+        reason = plan.reasons[row]
+        if reason is not None and reason.code in _WAITS_FOR_NODES:
+            return int(plan.job[row])
+    return None
+
+
+def _usable_by(snapshot: Snapshot, job: int) -> NDArray[np.bool_]:
+    """(n_nodes,) the nodes that a waiting job could run on."""
+    eligibility = Eligibility(snapshot)
+    (found,) = eligibility.alternatives(np.array([job]))
+    usable = np.zeros(len(snapshot.nodes), dtype=bool)
+    if not isinstance(found, Reason):
+        for alternative in found:
+            usable |= eligibility.class_mask(alternative.class_)
+    return usable
+
+
+def _taken_by(planned: Planned, job: int, by_s: int, n_nodes: int) -> NDArray[np.bool_]:
+    """(n_nodes,) the nodes of the rows of a job that start by then."""
+    plan = planned.plan
+    soon = (plan.job == job) & (plan.start_s <= by_s)
+    taken = np.zeros(n_nodes, dtype=bool)
+    taken[plan.nodes[np.repeat(soon, np.diff(plan.indptr))]] = True
+    return taken
+
+
+def _shrinks(
+    malleables: Malleables,
+    waiting: int,
+    idle: NDArray[np.bool_],
+    order: Sequence[int],
+    by_s: int,
+) -> list[Resize]:
+    """Rule 2; empty if too little can be freed."""
+    snapshot = malleables.snapshot
+    usable = _usable_by(snapshot, waiting)
+    needed = int(snapshot.jobs.min_nodes[waiting]) - int((idle & usable).sum())
+    if needed <= 0:  # it does not wait for whole nodes
+        return []
+    found: list[Resize] = []
+    reason = f"job {snapshot.jobs.id[waiting]} waits for its nodes"
+    may = set(malleables.rows.tolist())
+    for job in order:
+        if job not in may:
+            continue
+        nodes = malleables.nodes(job)
+        free = nodes[1:][usable[nodes[1:]]]
+        width = shrunk_width(allowed_widths(snapshot, job), len(nodes), min(needed, len(free)))
+        released = free[len(free) - (len(nodes) - width) :] if width < len(nodes) else free[:0]
+        if not 0 < len(nodes) - width <= len(free):
+            continue
+        found.append((job, by_s, np.setdiff1d(nodes, released), reason))
+        needed -= len(released)
+        if needed <= 0:
+            return found
+    return []
+
+
+def _growths(
+    malleables: Malleables,
+    idle: NDArray[np.bool_],
+    order: Sequence[int],
+    shrinking: set[int],
+    by_s: int,
+) -> list[Resize]:
+    """Rule 3."""
+    snapshot, found = malleables.snapshot, []
+    idle = idle.copy()
+    may = set(malleables.rows.tolist()) - shrinking
+    for job in order:
+        if job not in may or not idle.any():
+            continue
+        nodes = malleables.nodes(job)
+        free = np.flatnonzero(idle & _growable(snapshot, job)).astype(np.int32)
+        width = grown_width(allowed_widths(snapshot, job), len(nodes), len(free))
+        if width == len(nodes):
+            continue
+        added = free[: width - len(nodes)]
+        idle[added] = False
+        found.append((job, by_s, np.union1d(nodes, added).astype(np.int32), "nodes are idle"))
+    return found
+
+
+def _growable(snapshot: Snapshot, job: int) -> NDArray[np.bool_]:
+    """(n_nodes,) nodes of a running job's partition and reservation that match its constraint."""
+    running, nodes = snapshot.running, snapshot.nodes
+    found = np.zeros(len(nodes), dtype=bool)
+    partition = int(running.partition[job])
+    if partition < 0 or not snapshot.partitions[partition].up:
+        return found
+    found[snapshot.partitions[partition].nodes] = True
+    if not running.exclusive[job]:
+        first = int(running.indptr[job])
+        found &= (nodes.capacity >= running.use[first]).all(axis=1)
+    for at, item in enumerate(snapshot.reservations):
+        if running.reservation[job] == at and not item.anywhere:
+            inside = np.zeros(len(nodes), dtype=bool)
+            inside[item.nodes] = True
+            found &= inside
+        elif item.start_s < running.end_s[job]:
+            found[item.nodes] = False
+    if constraint := str(running.features[job]):
+        eligibility = Eligibility(snapshot)
+        found &= np.logical_or.reduce(eligibility.matching(constraint))
+    return found

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The numbers of nodes that a running job allows, and the next one in a direction."""
+
+from collections.abc import Sequence
+
+from bridge.model.job import WidthRule
+from bridge.model.snapshot import Snapshot
+
+
+def allowed_widths(snapshot: Snapshot, job: int) -> list[int]:
+    """The widths within a running job's bounds, its rule and its partition, ascending.
+
+    Args:
+        snapshot: the world.
+        job: row of `snapshot.running`; a malleable job.
+    """
+    running = snapshot.running
+    least, most = max(int(running.min_nodes[job]), 1), int(running.max_nodes[job])
+    most = min(most, len(snapshot.nodes))
+    if (partition := int(running.partition[job])) >= 0 and snapshot.partitions[partition].max_nodes:
+        most = min(most, snapshot.partitions[partition].max_nodes)
+    rule = WidthRule(int(running.width_rule[job]))
+    return [width for width in range(least, most + 1) if rule.allows(width)]
+
+
+def shrunk_width(allowed: Sequence[int], width: int, needed: int) -> int:
+    """The width to shrink to where `needed` nodes are still wanted; `width` if there is none.
+
+    The largest allowed one that frees them all, else the smallest: 8 nodes, even, 6 needed: 2.
+    """
+    smaller = [each for each in allowed if each < width]
+    enough = [each for each in smaller if each <= width - needed]
+    return max(enough, default=min(smaller, default=width))
+
+
+def grown_width(allowed: Sequence[int], width: int, idle: int) -> int:
+    """The largest allowed width that `idle` further nodes reach; `width` if there is none."""
+    return max((each for each in allowed if width < each <= width + idle), default=width)

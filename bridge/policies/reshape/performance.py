@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Performance-aware: what communicates most gives nodes up, what computes most gets them.
+
+Words
+    MTCT        a job's time in MPI calls over its computing time, since its last change of width.
+
+Rules
+    1. The first waiting job gets its nodes by shrinking running jobs, the highest MTCT first.
+    2. Idle nodes go to running jobs, the lowest MTCT first.
+    3. Of jobs of equal MTCT the one that started last is shrunk first, and the one that started
+       first is grown first. A job whose MTCT is unknown counts as one that only computes.
+    4. The rest is said in `bridge.planning.malleable.expand_shrink`.
+
+Source: Algorithm 1 of the paper on malleable and power-aware scheduling in Slurm
+(docs/ELASTIC.md). With order `fcfs` and plan `in-order` it is the whole algorithm.
+Deviates: "allocated the highest constraint value, less than or equal to the current idle nodes" is
+read as the new width being at most the present width and the idle nodes together. The other
+reading, that the value bounds what is added, could lead to widths that the constraint forbids.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.errors import ConfigError
+from bridge.model.snapshot import Snapshot
+from bridge.planning.malleable.expand_shrink import expand_shrink
+from bridge.ports import Context, Planned, Replan
+
+
+@dataclass(frozen=True)
+class Performance:
+    """Shrinks and grows by the ratio of communication to computation.
+
+    Attributes:
+        adaptation_s: how long a change of width is expected to take.
+    """
+
+    adaptation_s: int = 5
+
+    def __post_init__(self) -> None:
+        if self.adaptation_s < 1:
+            raise ConfigError("adaptation_s", f"must be 1 or more, not {self.adaptation_s}")
+
+    def reshape(
+        self,
+        snapshot: Snapshot,
+        order: NDArray[np.int64],
+        planned: Planned,
+        replan: Replan,
+        context: Context,
+    ) -> Planned:
+        """Resizes running jobs; see `bridge.ports.ReshapePolicy`."""
+        del order, context
+        running = snapshot.running
+        ratio = np.nan_to_num(running.mtct, nan=0.0)
+        most_first = np.lexsort((-np.arange(len(running)), -running.start_s, -ratio))
+        least_first = np.lexsort((np.arange(len(running)), running.start_s, ratio))
+        return expand_shrink(
+            snapshot,
+            planned,
+            replan,
+            shrink_order=most_first.tolist(),
+            expand_order=least_first.tolist(),
+            adaptation_s=self.adaptation_s,
+        )
