@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ESP workload: 230 jobs of 14 types, some of them malleable.
+
+Rules
+    1. A type's size is its fraction of the machine, rounded, at least one node.
+    2. The jobs are submitted `INTERVAL_S` apart, in an order drawn from the seed; which of them are
+       malleable is drawn from it, too. Both are the same for every policy.
+    3. A job takes its type's time at its type's size. Its time limit is `LIMIT` times that.
+    4. A malleable job starts on its type's size. It may run on 1 to all nodes, or from the smallest
+       to the largest number that its type's constraint allows.
+    5. How fast a job is at another width follows Amdahl's law, with a serial fraction drawn from
+       the seed for each job, uniformly up to `SERIAL`.
+    6. A change of width takes `adaptation_s` and a hundredth of a second for each node.
+
+Source: ESP-2, with the job mix of Georgiou and Hautreux, JSSPP 2012, Table 1, and the constraints
+of the paper on malleable and power-aware scheduling in Slurm, Table I.
+Deviates: that paper gives no speed-ups (its jobs are real programs) and no time limits; rules 3, 5
+and 6 are ours. Jobs of type Z are submitted like all others.
+"""
+
+import json
+import math
+from functools import partial
+from importlib.resources import files
+from typing import Final
+
+import numpy as np
+
+from bridge.errors import ConfigError
+from bridge.model.job import WidthRule
+from bridge.sim.speedup import Amdahl
+from bridge.sim.workload import Malleable, Workload
+
+INTERVAL_S: Final = 30
+LIMIT: Final = 1.5
+SERIAL: Final = 0.1
+_FIRST_S: Final = 1
+
+
+def esp(
+    malleable_percent: float, *, nodes: int = 32, seed: int = 0, adaptation_s: float = 1.0
+) -> Workload:
+    """The workload, for a pool of nodes.
+
+    Args:
+        malleable_percent: how many of the jobs are malleable, 0 to 100.
+        nodes: size of the machine.
+        seed: of the order, of which jobs are malleable, and of their speed-ups.
+        adaptation_s: seconds that a change of width takes beside what each node adds.
+
+    Raises:
+        ConfigError: an impossible share or size.
+    """
+    if not 0 <= malleable_percent <= 100:
+        raise ConfigError("trace", f"esp: {malleable_percent:g} is no share in percent")
+    if nodes < 1:
+        raise ConfigError("procs", "esp needs at least one node")
+    mix = json.loads(files("bridge.sim").joinpath("data/esp_jobmix.json").read_text())["jobs"]
+    types = [kind for kind in mix for _ in range(kind["count"])]
+    n = len(types)
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(n)
+    serial = rng.uniform(0.0, SERIAL, n)
+    chosen = np.zeros(n, dtype=bool)
+    chosen[rng.permutation(n)[: round(n * malleable_percent / 100)]] = True
+    types = [types[at] for at in order]
+    size = np.array([max(round(kind["fraction"] * nodes), 1) for kind in types], dtype=np.int64)
+    runtime_s = np.array([kind["static_s"] for kind in types], dtype=np.int64)
+    bounds = [_bounds(kind["constraint"], nodes) for kind in types]
+    unknown = np.full(n, -1, dtype=np.int64)
+    names = sorted({kind["type"] for kind in types})
+    return Workload(
+        name=f"ESP, {malleable_percent:g} % malleable, seed {seed}",
+        processors_total=nodes,
+        id=np.array([str(at + 1) for at in range(n)], dtype=object),
+        submit_s=_FIRST_S + INTERVAL_S * np.arange(n, dtype=np.int64),
+        runtime_s=runtime_s,
+        time_limit_s=np.ceil(LIMIT * runtime_s).astype(np.int64),
+        processors=np.minimum(size, nodes),
+        memory_kib=np.zeros(n, dtype=np.int64),
+        user=unknown,
+        group=unknown,
+        executable=np.array([names.index(kind["type"]) for kind in types], dtype=np.int64),
+        queue=unknown,
+        row=np.arange(n, dtype=np.int64),
+        left_out={},
+        malleable=Malleable(
+            min_nodes=np.where(chosen, [least for least, _, _ in bounds], 0),
+            max_nodes=np.where(chosen, [most for _, most, _ in bounds], 0),
+            width_rule=np.array([rule for *_, rule in bounds], dtype=np.int8),
+            nominal=np.minimum(size, nodes),
+            speedup=np.array([Amdahl(float(part)) for part in serial], dtype=object),
+            adaptation_s=partial(_adaptation_s, adaptation_s),
+        ),
+    )
+
+
+def _adaptation_s(base_s: float, nodes: int) -> int:
+    return math.ceil(base_s + nodes / 100)
+
+
+def _bounds(constraint: str | None, nodes: int) -> tuple[int, int, WidthRule]:
+    """Least and most nodes of a type's malleable jobs, and their rule."""
+    rule = WidthRule[constraint.upper()] if constraint else WidthRule.ANY
+    widths = [width for width in range(1, nodes + 1) if rule.allows(width)]
+    return min(widths, default=1), max(widths, default=1), rule

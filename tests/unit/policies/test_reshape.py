@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The second paper's reshape policies, on worlds that can be followed by eye."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from bridge.model.job import Hold, WidthRule
+from bridge.model.reasons import ReasonCode
+from bridge.model.site import NO_RULES
+from bridge.registry import build, parse_policy
+from tests.builders import a_job, a_reservation, a_running_job, a_snapshot
+from tests.cycles import Memory, a_site, run
+
+
+def a_world(*running, jobs=(), nodes=16, mtct=None, **more):
+    world = a_snapshot(nodes=nodes, jobs=list(jobs), running=list(running), now_s=10, **more)()
+    if mtct is not None:
+        world = dataclasses.replace(
+            world, running=dataclasses.replace(world.running, mtct=np.array(mtct, dtype=float))
+        )
+    return world
+
+
+def malleable(nodes, *, least=1, most=16, rule=WidthRule.ANY, **more):
+    return a_running_job(
+        tuple(nodes), min_nodes=least, max_nodes=most, width_rule=rule, end_s=1000, **more
+    )
+
+
+def resized(world, preset="malleable-performance", site=NO_RULES):
+    """Job id to its nodes afterwards, and the plan."""
+    plan = run(world, Memory(), build(parse_policy(preset)), site=site)
+    resizes = plan.resizes
+    ids = world.running.id[resizes.job].tolist()
+    return {job: resizes.nodes_of(row).tolist() for row, job in enumerate(ids)}, plan
+
+
+def test_a_job_of_eight_even_nodes_shrinks_to_two_where_six_are_needed():
+    world = a_world(
+        malleable(range(8), rule=WidthRule.EVEN, least=2, id="m"),
+        a_running_job(tuple(range(8, 16))),
+        jobs=[a_job(nodes=6)],
+    )
+    found, plan = resized(world)
+    assert found == {"m": [0, 1]}
+    assert plan.start_s.tolist() == [15]  # when they have been given back
+    assert set(plan.nodes_of(0).tolist()) == {2, 3, 4, 5, 6, 7}
+
+
+def test_the_highest_ratio_shrinks_first_and_the_lowest_grows_first():
+    running = [
+        malleable(range(4), id="a"),
+        malleable(range(4, 8), id="b"),
+        malleable(range(8, 12), id="c"),
+    ]
+    taken = a_running_job(tuple(range(12, 16)))
+    waits = a_world(*running, taken, jobs=[a_job(nodes=2)], mtct=[0.1, 0.5, 0.2, np.nan])
+    assert resized(waits)[0] == {"b": [4, 5]}
+    idle = a_world(*running, mtct=[0.3, 0.5, 0.2])
+    assert resized(idle)[0] == {"c": [8, 9, 10, 11, 12, 13, 14, 15]}
+
+
+def test_fpsma_goes_by_start():
+    running = [malleable(range(4), id="a"), malleable(range(4, 8), id="b")]
+    world = a_world(*running, jobs=[a_job(nodes=2)], nodes=8)
+    starts = dataclasses.replace(world.running, start_s=np.array([3, 5]))
+    world = dataclasses.replace(world, running=starts)
+    assert resized(world, "fpsma")[0] == {"b": [4, 5]}
+    idle = dataclasses.replace(
+        a_world(*running, nodes=10), running=dataclasses.replace(a_world(*running).running,
+                                                                 start_s=np.array([3, 5]))
+    )  # fmt: skip
+    assert resized(idle, "fpsma")[0] == {"a": [0, 1, 2, 3, 8, 9]}
+
+
+def test_nothing_shrinks_where_it_would_not_be_enough_and_idle_nodes_are_given_away():
+    world = a_world(malleable(range(4), least=3, id="m"), jobs=[a_job(nodes=8)], nodes=10)
+    found, plan = resized(world)
+    assert found == {"m": list(range(10))}
+    assert plan.start_s.tolist() == [1000]
+
+
+def test_idle_nodes_that_the_waiting_job_will_take_are_not_given_away():
+    world = a_world(
+        malleable(range(4), id="m"), malleable(range(4, 8), id="n"), jobs=[a_job(nodes=6)],
+        nodes=12, mtct=[0.5, 0.1],
+    )  # fmt: skip
+    found, plan = resized(world)
+    assert found == {"m": [0, 1]}
+    assert plan.nodes_of(0).tolist() == [2, 3, 8, 9, 10, 11]
+
+
+def test_while_a_job_adapts_nothing_is_decided():
+    world = a_world(
+        malleable(range(4), id="m", adapting=True), malleable(range(4, 8)), jobs=[a_job(nodes=4)],
+        nodes=8,
+    )  # fmt: skip
+    assert resized(world)[0] == {}
+
+
+def test_nobody_passes_the_first_job_that_cannot_start():
+    world = a_world(
+        a_running_job((0, 1), end_s=50), nodes=5,
+        jobs=[a_job(nodes=1), a_job(nodes=4), a_job(nodes=1, limit_s=5), a_job(nodes=1)],
+    )  # fmt: skip
+    plan = run(world, Memory(), build(parse_policy({"order": "fcfs", "plan": "in-order"})))
+    assert plan.starts_now.tolist() == [0]
+    assert plan.planned.tolist() == [1]
+    assert [reason.code for reason in plan.reasons[2:]] == [ReasonCode.PRIORITY] * 2
+
+
+def test_held_jobs_stop_nobody():
+    world = a_world(nodes=2, jobs=[a_job(hold=Hold.HELD), a_job(nodes=9), a_job()])
+    plan = run(world, Memory(), build(parse_policy({"order": "fcfs", "plan": "in-order"})))
+    assert plan.job[plan.starts_now].tolist() == [2]
+
+
+def test_growth_stops_at_limits_and_reservations():
+    world = a_world(malleable(range(4), id="m"), nodes=8)
+    site = a_site({"limits": [{"user": "user", "resource": "cpus", "items": 20}]})
+    assert resized(world, site=site)[0] == {}  # all four more nodes would be 32 CPUs
+    kept = a_world(malleable(range(4), id="m"), nodes=8, reservations=[a_reservation((6,), 20, 90)])
+    assert resized(kept)[0] == {"m": [0, 1, 2, 3, 4, 5, 7]}
+
+
+@pytest.mark.parametrize("value", [0, -1])
+def test_an_impossible_duration_is_refused(value):
+    with pytest.raises(Exception, match="adaptation_s"):
+        parse_policy({"reshape": {"name": "performance", "adaptation_s": value}})
