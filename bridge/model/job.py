@@ -254,7 +254,7 @@ class RunningTable:
     reservation: Annotated[Ints, Column(ALLOCATION, Unit.RESERVATION)] = LEFT_OUT
     """Of malleable jobs."""
     mtct: Annotated[NDArray[np.float64], Column(SERVICE, Unit.RATIO)] = LEFT_OUT
-    """Time in MPI calls over computing time since the last change of width; NaN: unknown."""
+    """Time in MPI calls over computing time since the last change of width; -1: unknown."""
     adapting: Annotated[Flags, Column(ALLOCATION, Unit.FLAG)] = LEFT_OUT
     """It is changing its width; until that is done or given up it takes no further decision."""
     releasing: Annotated[Flags, Column(SERVICE, Unit.FLAG)] = LEFT_OUT

@@ -54,7 +54,7 @@ class Unit(Enum):
     DEADLINE = auto()
     """Likewise; 0: none. One before all instants is the first instant."""
     RATIO = auto()
-    """A number >= 0; not a number: unknown."""
+    """A number >= 0; -1: unknown."""
     FLAG = auto()
     CODE = auto()
     """A member of an enumeration."""
@@ -91,7 +91,7 @@ ELEMENT: Final = MappingProxyType(
 
 _NEUTRAL: Final = {
     Unit.VERSION: 1, Unit.PARTITION: -1, Unit.RESERVATION: -1, Unit.TEXT: "", Unit.PARTITIONS: (),
-    Unit.NODES: (), Unit.CHUNKS: None, Unit.RATIO: float("nan"),
+    Unit.NODES: (), Unit.CHUNKS: None, Unit.RATIO: -1.0,
 }  # fmt: skip
 _MOST: Final = {
     Unit.NUMBER: (1 << 63) - 1, Unit.COUNT: MAX_COUNT, Unit.SECONDS: UNLIMITED_S,

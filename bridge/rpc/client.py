@@ -229,7 +229,7 @@ class RemoteDecider:
     def _report_jobs(
         self, snapshot: Snapshot, messages: Messages, request: pb.CycleRequest
     ) -> None:
-        jobs, running = snapshot.jobs, snapshot.running
+        jobs = snapshot.jobs
         pending = dict(zip(jobs.id.tolist(), _pending_prints(snapshot).tolist(), strict=True))
         holding, released = _holders(snapshot)
         known = self._pending

@@ -177,9 +177,9 @@ class Messages:
         )
         for other in releases:
             own = slice(int(running.indptr[other]), int(running.indptr[other + 1]))
-            for use in self._uses(running.nodes[own], running.use[own]):
-                use.until_s = int(running.end_s[other])
-                message.allocation.uses.append(use)
+            for part in self._uses(running.nodes[own], running.use[own]):
+                part.until_s = int(running.end_s[other])
+                message.allocation.uses.append(part)
         if running.max_nodes[row]:
             self._widths(snapshot, row, message.request)
         return message

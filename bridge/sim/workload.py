@@ -16,7 +16,6 @@ Instants are Unix seconds: submit time + `UnixStartTime` of the header (1 withou
 instant of 0 means "unknown" elsewhere).
 """
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from enum import Enum
@@ -87,9 +86,9 @@ class Malleable:
     adaptation_s: Callable[[int], int] | None = None
 
     def mtct(self, job: int, nodes: int) -> float:
-        """Time in MPI calls over computing time on that many nodes; not a number: unknown."""
+        """Time in MPI calls over computing time on that many nodes; -1: unknown."""
         speedup = self.speedup[job]
-        return math.nan if speedup is None else float(speedup.mtct(nodes))
+        return -1.0 if speedup is None else float(speedup.mtct(nodes))
 
     def objection(self, job: int, nodes: int) -> str | None:
         """Why a job cannot run on that many nodes; None if it can."""

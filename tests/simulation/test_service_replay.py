@@ -17,6 +17,7 @@ from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.pb import scheduler_pb2_grpc
 from bridge.safe_cycle.decider import Decider
 from bridge.sim.engine import simulate
+from bridge.sim.esp import esp
 from bridge.sim.faults import random_faults
 from bridge.sim.system import pool_of, read_system
 from tests.simulation.services import a_home, a_service, controller_of, operator_of
@@ -67,6 +68,17 @@ def test_the_wire_changes_nothing(home, preset):
         served = simulate(workload, system, remote.decide)
     assert_same(served, simulate(workload, system, in_process(preset)))
     assert not served.refusals
+
+
+def test_the_wire_changes_nothing_while_jobs_grow_and_shrink(home):
+    workload, system = esp(100, seed=1).first(80), pool_of(32)
+    with a_service(home, policy="fpsma"), RemoteDecider(controller_of(home)) as remote:
+        served = simulate(workload, system, remote.decide)
+    alone = simulate(workload, system, in_process("fpsma"))
+    assert_same(served, alone)
+    assert not served.refusals
+    ran_s = alone.schedule.end_s - alone.schedule.start_s
+    assert (ran_s != workload.runtime_s).sum() > 20  # at other widths than the nominal one
 
 
 @pytest.mark.parametrize("predictor", ["last-two", "name-history"])

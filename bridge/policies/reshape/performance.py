@@ -54,7 +54,7 @@ class Performance:
         """Resizes running jobs; see `bridge.ports.ReshapePolicy`."""
         del order, context
         running = snapshot.running
-        ratio = np.nan_to_num(running.mtct, nan=0.0)
+        ratio = np.maximum(running.mtct, 0.0)
         most_first = np.lexsort((-np.arange(len(running)), -running.start_s, -ratio))
         least_first = np.lexsort((np.arange(len(running)), running.start_s, ratio))
         return expand_shrink(

@@ -18,6 +18,5 @@ from typing import Final
 
 from bridge.rpc.reported.features import Feature
 
-
 DECIDED: Final = tuple(feature.value for feature in Feature)
 """What this service may decide, for its hello."""

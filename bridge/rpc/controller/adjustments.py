@@ -24,8 +24,8 @@ from bridge.model.plan import Plan
 from bridge.model.quotas import USUAL_WEIGHT
 from bridge.model.resizes import Resizes, resized
 from bridge.model.snapshot import Snapshot
-from bridge.rpc.reported.features import Feature
 from bridge.rpc.pb import scheduler_pb2 as pb
+from bridge.rpc.reported.features import Feature
 from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.rpc.reported.safe_text import plain
 

@@ -27,12 +27,12 @@ from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.controller_choice import Chooser
 from bridge.ports import Decide, Telemetry
 from bridge.rpc.controller.actions import DECIDED
-from bridge.rpc.reported.features import Feature
 from bridge.rpc.controller.adjustments import Adjustments
 from bridge.rpc.controller.announcements import Announcements, Decisions, OpenStart, wake_after_s
 from bridge.rpc.controller.offers import MOST, NodesToChoose, Offers
 from bridge.rpc.controller.orders import Orders
 from bridge.rpc.pb import scheduler_pb2 as pb
+from bridge.rpc.reported.features import Feature
 from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.rpc.reported.safe_text import printable
 from bridge.rpc.reported.session import WIRE_VERSION, Session

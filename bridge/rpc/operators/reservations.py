@@ -24,11 +24,11 @@ from bridge.planning.scheduler.advance_reservation import (
     ReservationSlot,
     find_slot,
 )
-from bridge.rpc.reported.features import Feature
 from bridge.rpc.controller.cycles import Published
 from bridge.rpc.operators.explain import planned_job, running_job
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.rpc.pb import scheduler_pb2
+from bridge.rpc.reported.features import Feature
 from bridge.units import NEVER, UNLIMITED_S, format_instant
 
 WAIT_S = 30.0

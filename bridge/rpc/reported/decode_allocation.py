@@ -105,9 +105,7 @@ def read_allocation(
     )
 
 
-def _kept(
-    allocation: pb.Allocation, layout: TableColumns
-) -> tuple[NDArray[np.int32] | None, int]:
+def _kept(allocation: pb.Allocation, layout: TableColumns) -> tuple[NDArray[np.int32] | None, int]:
     """The nodes that are held to the job's end, and until when the others are."""
     until_s = max((use.until_s for use in allocation.uses), default=0)
     kept = [layout.nodes.parse(use.nodes) for use in allocation.uses if use.until_s <= 0]

@@ -56,7 +56,7 @@ def test_the_highest_ratio_shrinks_first_and_the_lowest_grows_first():
         malleable(range(8, 12), id="c"),
     ]
     taken = a_running_job(tuple(range(12, 16)))
-    waits = a_world(*running, taken, jobs=[a_job(nodes=2)], mtct=[0.1, 0.5, 0.2, np.nan])
+    waits = a_world(*running, taken, jobs=[a_job(nodes=2)], mtct=[0.1, 0.5, 0.2, -1])
     assert resized(waits)[0] == {"b": [4, 5]}
     idle = a_world(*running, mtct=[0.3, 0.5, 0.2])
     assert resized(idle)[0] == {"c": [8, 9, 10, 11, 12, 13, 14, 15]}

@@ -4,8 +4,8 @@
 import re
 from pathlib import Path
 
-from bridge.rpc.reported.features import Feature
 from bridge.rpc.pb import scheduler_pb2 as pb
+from bridge.rpc.reported.features import Feature
 
 PLUGIN = Path(__file__).parents[3] / "bridge/shim/actions.c"
 

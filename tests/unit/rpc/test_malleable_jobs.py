@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Running jobs that can change their width, as a controller reports them."""
+
+import pytest
+
+from bridge.model.job import WidthRule
+from bridge.rpc.pb import scheduler_pb2 as pb
+from bridge.rpc.reported.session import Session
+from tests.unit.rpc.worlds import NOW_S, a_hello, a_running_job, partitions, some_nodes
+
+
+def reported(*jobs, features=("start", "resize"), nodes=8):
+    session = Session()
+    session.greet(a_hello(features=list(features)))
+    request = pb.CycleRequest(
+        epoch=1, generation=1, now_s=NOW_S, jobs=jobs, nodes=some_nodes(nodes),
+        partitions=partitions(f"n[0-{nodes - 1}]"),
+    )  # fmt: skip
+    assert session.apply(request)
+    return session, request
+
+
+def malleable(job_id="7", nodes="n[1-3]", least=2, most=6, constraint="", **settings):
+    job = a_running_job(job_id, nodes, **settings)
+    job.version = 5
+    job.request.CopyFrom(
+        pb.Request(
+            partitions=["batch"],
+            min_nodes=least,
+            max_nodes=most,
+            features="",
+            malleable=pb.Malleable(min_nodes=least, max_nodes=most, node_constraint=constraint),
+        )
+    )
+    return job
+
+
+def test_widths_and_rule_are_columns_of_the_running_table():
+    session, _ = reported(malleable(constraint="even"), a_running_job("8", "n5"))
+    running = session.snapshot()[0].running
+    assert running.min_nodes.tolist() == [2, 0]
+    assert running.max_nodes.tolist() == [6, 0]
+    assert running.width_rule.tolist() == [WidthRule.EVEN, WidthRule.ANY]
+    assert running.version.tolist() == [5, 1]
+    assert running.reservation.tolist() == [-1, -1]
+
+
+def test_for_a_controller_that_cannot_resize_no_job_is_malleable():
+    session, _ = reported(malleable(), features=("start",))
+    assert session.snapshot()[0].running.max_nodes.tolist() == [0]
+
+
+@pytest.mark.parametrize("constraint", ["nonsense", "cubic"])
+def test_a_job_whose_widths_make_no_sense_keeps_its_nodes(constraint):
+    session, _ = reported(malleable(least=2, most=7, constraint=constraint))
+    assert session.snapshot()[0].running.max_nodes.tolist() == [0]
+
+
+def test_nodes_that_are_being_given_back_are_a_row_of_their_own():
+    job = malleable(nodes="n[1-2]")
+    job.allocation.adapting = True
+    job.allocation.uses.append(pb.NodeUse(nodes="n3", cpus=4, until_s=NOW_S + 9))
+    session, _request = reported(job, a_running_job("8", "n5"))
+    running = session.snapshot()[0].running
+    assert running.id.tolist() == ["7", "8", "7"]
+    assert running.nodes.tolist() == [1, 2, 5, 3]
+    assert running.adapting.tolist() == [True, False, True]
+    assert running.releasing.tolist() == [False, False, True]
+    assert running.end_s.tolist()[2] == NOW_S + 9
+    # A delta that says that it is done.
+    done = malleable(nodes="n[1-2]")
+    session.apply(
+        pb.CycleRequest(epoch=1, generation=2, base_generation=1, now_s=NOW_S + 9, jobs=[done])
+    )
+    assert session.snapshot()[0].running.id.tolist() == ["8", "7"]
+
+
+def test_a_release_that_is_late_is_expected_within_the_next_second():
+    job = malleable(nodes="n[1-2]")
+    job.allocation.uses.append(pb.NodeUse(nodes="n3", cpus=4, until_s=NOW_S - 50))
+    session, _ = reported(job)
+    assert session.snapshot()[0].running.end_s.tolist()[1] == NOW_S + 1
+
+
+def test_a_job_that_gives_back_all_its_nodes_is_one_that_holds_them():
+    job = malleable(nodes="")
+    job.allocation.uses.append(pb.NodeUse(nodes="n[1-3]", cpus=4, until_s=NOW_S + 9))
+    session, _ = reported(job)
+    running = session.snapshot()[0].running
+    assert running.nodes.tolist() == [1, 2, 3]
+    assert not running.releasing.any()
