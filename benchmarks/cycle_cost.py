@@ -280,6 +280,7 @@ def main() -> None:
         parser.error(f"no preset {min(unknown)}")
     if min(*chosen.jobs, chosen.nodes, chosen.cycles) < 1:
         parser.error("numbers must be 1 or more")
+    gc.set_threshold(50_000, 20, 50)  # as the service does
     result = about()
     result["cells"] = []
     for shape in chosen.shape:
