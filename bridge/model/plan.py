@@ -2,7 +2,6 @@
 """The plan: starts, planned starts and reasons for every pending job."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,13 +71,13 @@ class Plan:
         """Returns the node indexes of one row; empty without a start."""
         return self.nodes[self.indptr[row] : self.indptr[row + 1]]
 
-    @cached_property
+    @property
     def starts_now(self) -> NDArray[np.intp]:
         """Rows to start at once."""
         rows: NDArray[np.intp] = (self.start_s == self.now_s).nonzero()[0]
         return rows
 
-    @cached_property
+    @property
     def planned(self) -> NDArray[np.intp]:
         """Rows with an announced later start."""
         start_s = self.start_s
