@@ -53,7 +53,6 @@ def main() -> None:
     options = parser.parse_args()
     workload = workload_from(read_swf(options.trace), options.procs).first(options.jobs)
     load = os.getloadavg()
-    git = ["git", "-C", str(DRIVER.parent), "describe", "--always", "--dirty"]
     with tempfile.TemporaryDirectory(prefix="accasim-") as text:
         home = Path(text)
         python = install(home)
@@ -66,8 +65,6 @@ def main() -> None:
         "jobs": len(workload),
         "processors": workload.processors_total,
         "accasim": VERSION,
-        "commit": subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip(),
-        "command": " ".join(["benchmarks/accasim_peer.py", *map(os.path.basename, sys.argv[1:])]),
         **about(),
         "load_before": [round(value, 2) for value in load],
         "runs": compared(workload, runs),

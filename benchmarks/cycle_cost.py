@@ -30,9 +30,6 @@ Shapes: `whole`, every job takes 1-64 whole nodes (log-uniform), as in `cluster.
 import argparse
 import gc
 import json
-import os
-import platform
-import subprocess
 import sys
 import time
 from collections import defaultdict
@@ -40,6 +37,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from about import about
 from wire import NOW_S, hello
 
 from bridge.registry import PRESETS, build
@@ -49,7 +47,6 @@ from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.session import Session
 from bridge.safe_cycle.decider import Decider
 
-HERE = Path(__file__).resolve().parent
 CPUS, MEMORY_MIB = 64, 262_144
 WARM_UP = 30
 LIMITS_S = (600, 1_800, 3_600, 7_200, 14_400, 28_800)
@@ -250,22 +247,6 @@ def told(values: np.ndarray) -> dict[str, float]:
     return {name: round(float(np.quantile(values, share)), 2) for name, share in at.items()}
 
 
-def about() -> dict[str, Any]:
-    """What this run is of, and on what."""
-    git = ["git", "-C", str(HERE), "describe", "--always", "--dirty"]
-    commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
-    return {
-        "commit": commit,
-        "command": " ".join(["benchmarks/cycle_cost.py", *sys.argv[1:]]),
-        "python": platform.python_version(),
-        "machine": {
-            "processor": platform.processor() or platform.machine(),
-            "cpus": os.cpu_count(),
-            "load_before": [round(value, 2) for value in os.getloadavg()],
-        },
-    }
-
-
 def main() -> None:
     """Runs every cell in turn."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -281,19 +262,17 @@ def main() -> None:
     if min(*chosen.jobs, chosen.nodes, chosen.cycles) < 1:
         parser.error("numbers must be 1 or more")
     gc.set_threshold(50_000, 20, 50)  # as the service does
-    result = about()
-    result["cells"] = []
+    cells = []
     for shape in chosen.shape:
         for policy in chosen.policy:
             for jobs in chosen.jobs:
                 cell = run(policy, jobs, chosen.nodes, shape, chosen.cycles)
-                result["cells"].append(cell)
+                cells.append(cell)
                 summary = {
                     key: cell[key] for key in ("policy", "shape", "jobs", "cycle_ms", "cpu_ms")
                 }
                 print(json.dumps(summary), file=sys.stderr, flush=True)
-    result["machine"]["load_after"] = [round(value, 2) for value in os.getloadavg()]
-    text = json.dumps(result, indent=1)
+    text = json.dumps({**about(), "cells": cells}, indent=1)
     print(text)
     if chosen.json:
         chosen.json.write_text(text + "\n")

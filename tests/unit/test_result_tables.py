@@ -166,11 +166,11 @@ def test_sources_are_named() -> None:
 
 
 OLDER = {
-    "accasim-hpc2n.json", "accasim-kth-sp2.json", "cluster-rates.json", "cluster.json",
-    "dispatch.json", "model_size.json", "neural.json", "operators.json", "placement-cluster.json",
-    "placement-experiment.json", "placement-optimum.json", "placement-preferring.json",
-    "placement-waiting.json", "placement-windows.json", "planning.json", "predictions.json",
-    "responsive.json", "traces.json",
+    "cluster-rates.json", "cluster.json", "dispatch.json", "model_size.json", "neural.json",
+    "operators.json", "placement-cluster.json", "placement-experiment.json",
+    "placement-optimum.json", "placement-preferring.json", "placement-waiting.json",
+    "placement-windows.json", "planning.json", "predictions.json", "responsive.json",
+    "traces.json",
 }  # fmt: skip
 """Written before `benchmarks/about.py`: each leaves this set when it is measured anew."""
 
