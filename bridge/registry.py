@@ -47,7 +47,7 @@ _ALGORITHMS: Final[Mapping[str, Mapping[str, tuple[str, Mapping[str, object]]]]]
         "pcp20": ("plan.pcp20:Pcp20", {}),
         "search": ("plan.search:Search", {}),
         "window": ("plan.window:Windows", {}),
-        "in-order": ("plan.in_order:InOrder", {}),
+        "in-order": ("plan.window:Windows", {"period_s": 0, "pass_over": False}),
     },
     "place": {
         "sequential": ("place.sequential:Sequential", {}),
