@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where an advance reservation of whole nodes fits beside what runs and what is planned.
+"""Finds room for an advance reservation of whole nodes beside running and planned jobs.
 
 Words
-    request     so many nodes, or the nodes that hold certain chunks, from a start on for a time.
-    displaced   a job that is planned on one of the nodes meanwhile: it loses that place.
+    request     a number of nodes, or chunks, from a start time on and for a duration.
+    displaced   said of a job that is planned on one of the nodes during that time and loses its
+                planned start.
 
 Rules
-    1. What runs, and what starts now, keeps its nodes until its expected end.
-    2. So do planned jobs, unless they may be displaced: then those nodes are taken on which the
-       fewest of them are planned.
+    1. Running jobs, and jobs that start now, keep their nodes until their expected end.
+    2. So do planned jobs, unless they may be displaced: then the nodes with the fewest planned
+       jobs are taken.
     3. Nodes of other reservations are closed during their time; nodes that are not usable are not
        taken. Partitions bound which nodes are taken, not how many or for how long.
-    4. Licences that it keeps must be free meanwhile, too; planned jobs that hold such a licence may
-       be displaced as those on its nodes.
-    5. Limits and FreePools are for jobs: a reservation is an administrator's word.
+    4. Reserved licences must be free during that time, too; planned jobs that hold such a licence
+       may be displaced like those on its nodes.
+    5. Limits and FreePools do not apply: they bind jobs, not administrators.
 """
 
 import dataclasses
@@ -53,12 +54,12 @@ class ReservationRequest:
     """What an operator asks for.
 
     Attributes:
-        start_s: not before now.
+        start_s: now or later.
         duration_s: 1 at the least.
         nodes: how many; 0: those that hold the chunks.
-        chunks: None: `nodes` says it.
+        chunks: None: `nodes` counts.
         partition: index into `Snapshot.partitions`; -1: nodes of any.
-        licences: (L,) int64 that are kept, too; None: none.
+        licences: (L,) int64 that are reserved, too; None: none.
         displace: planned jobs may be displaced.
     """
 
@@ -73,13 +74,13 @@ class ReservationRequest:
 
 @dataclass(frozen=True)
 class ReservationSlot:
-    """What there is for it.
+    """The room found, or what is in the way.
 
     Attributes:
         nodes: (n,) int32, ascending; empty: there is no room at that time.
         planned: rows of the plan that are displaced or, without nodes, in the way.
         running: rows of `Snapshot.running` that are in the way; empty with nodes.
-        next_start_s: without nodes: when there is room; NEVER: at no time.
+        next_start_s: without nodes: the earliest time with room; NEVER: none.
     """
 
     nodes: NDArray[np.int32]
@@ -97,8 +98,8 @@ def find_slot(snapshot: Snapshot, plan: Plan, asked: ReservationRequest) -> Rese
         asked: what is asked for.
 
     Raises:
-        ConfigError: there are no such nodes, not even busy ones.
-        RequestError: the cluster knows no such chunks.
+        ConfigError: the cluster has no such nodes, not even busy ones.
+        RequestError: the cluster cannot hold such chunks.
     """
     world = _with(snapshot, asked)
     end_s = asked.start_s + asked.duration_s
@@ -132,20 +133,20 @@ def find_slot(snapshot: Snapshot, plan: Plan, asked: ReservationRequest) -> Rese
 
 
 def _overlapping(plan: Plan, start_s: int, end_s: int) -> NDArray[np.bool_]:
-    """Which rows of a plan lie within [start_s, end_s), in part at least."""
+    """Which rows of a plan overlap [start_s, end_s)."""
     there: NDArray[np.bool_] = (plan.start_s != NEVER) & (plan.start_s != UNPLANNED)
     there &= (plan.start_s < end_s) & (plan.end_s > start_s)
     return there
 
 
 def _wanted(snapshot: Snapshot, asked: ReservationRequest) -> NDArray[np.int64]:
-    """(L,) licences that a request keeps."""
+    """(L,) licences that a request reserves."""
     none = np.zeros(len(snapshot.licences), dtype=np.int64)
     return none if asked.licences is None else asked.licences
 
 
 def _holders(snapshot: Snapshot, plan: Plan, asked: ReservationRequest) -> NDArray[np.bool_]:
-    """Which rows of a plan hold a licence that is asked for."""
+    """Which rows of a plan hold a requested licence."""
     wanted = _wanted(snapshot, asked) > 0
     held = snapshot.jobs.licences[plan.job][:, wanted]
     return np.asarray((held > 0).any(axis=1), dtype=bool)
@@ -154,7 +155,7 @@ def _holders(snapshot: Snapshot, plan: Plan, asked: ReservationRequest) -> NDArr
 def _rows_on(
     plan: Plan, rows: NDArray[np.bool_], nodes: NDArray[np.int32], holders: NDArray[np.bool_]
 ) -> tuple[int, ...]:
-    """Those of some rows of a plan that use some of these nodes, or are holders, by start."""
+    """Of some rows of a plan, those on these nodes and the licence holders, by start."""
     owner = np.repeat(np.arange(len(plan)), np.diff(plan.indptr))
     on = owner[np.isin(plan.nodes, nodes) & rows[owner]]
     found = np.union1d(on, np.flatnonzero(rows & holders))
@@ -162,7 +163,7 @@ def _rows_on(
 
 
 def _running_on(snapshot: Snapshot, start_s: int, nodes: NDArray[np.int32]) -> tuple[int, ...]:
-    """Running jobs on some of these nodes that do not end before, the last to end first."""
+    """Running jobs on these nodes that do not end before the start, last end first."""
     running = snapshot.running
     owner = np.repeat(np.arange(len(running)), np.diff(running.indptr))
     found = np.unique(owner[np.isin(running.nodes, nodes) & (running.end_s[owner] > start_s)])
@@ -170,7 +171,7 @@ def _running_on(snapshot: Snapshot, start_s: int, nodes: NDArray[np.int32]) -> t
 
 
 class _Finder:
-    """A book of what stays, and the layouts that the request could have."""
+    """A book of the jobs that stay, and the possible layouts of the request."""
 
     def __init__(self, world: Snapshot, plan: Plan, *, rank: NDArray[np.int32]) -> None:
         row = len(world.jobs) - 1
@@ -206,7 +207,7 @@ class _Finder:
 
 
 def _with(snapshot: Snapshot, asked: ReservationRequest) -> Snapshot:
-    """The world, with a partition of the nodes and a job of the shape that are asked for."""
+    """The snapshot, with a partition of the candidate nodes and a job of the requested shape."""
     nodes = (
         np.arange(len(snapshot.nodes), dtype=np.int32)
         if asked.partition < 0
@@ -223,7 +224,7 @@ def _with(snapshot: Snapshot, asked: ReservationRequest) -> Snapshot:
 
 
 def _job(snapshot: Snapshot, asked: ReservationRequest, partition: int) -> JobTable:
-    """One job of the shape that is asked for, on whole nodes, as a table of one row."""
+    """One job of the requested shape, on whole nodes, as a table of one row."""
     none, nothing = np.zeros(1, dtype=np.int64), np.zeros((1, len(snapshot.resources)), np.int64)
     nodes = np.array([max(asked.nodes, 1)], dtype=np.int64)
     job = JobTable(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bookings of a book as a plan has them: a row's nodes, and its tasks and chunks on each."""
+"""Converts bookings into a plan's columns: the nodes of a row, its tasks and chunks on each."""
 
 from collections.abc import Sequence
 
@@ -16,10 +16,10 @@ class BookPlacements:
     def __init__(
         self, layouts: Sequence[Layout], layout: NDArray[np.int64], found: Bookings
     ) -> None:
-        """Puts them together.
+        """Merges the bookings' groups by node.
 
         Args:
-            layouts: those that bookings have, and others.
+            layouts: at least those of the bookings.
             layout: (n,) of each booking, a position in `layouts`.
             found: n bookings.
         """

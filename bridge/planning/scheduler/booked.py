@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where rows of a cycle are placed, and why they wait: in this plan, and in the one before."""
+"""Placements of the rows of a cycle, and why they wait: in this plan and in the one before."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,16 +14,16 @@ from bridge.units import NEVER
 
 
 class BookedRows:
-    """What became of the asked rows of a cycle so far, as columns of length n_asked.
+    """The state of the asked rows of a cycle, as columns of length n_asked.
 
     Attributes:
-        start_s: where they are booked; NEVER: they are not.
-        alternative: which of the row's own: that it has, or was judged by.
+        start_s: the booked start; NEVER: not booked.
+        alternative: index among the row's own: the booked one, or the one the verdict is about.
         position: of its layout among those of the alternative.
         blocked: `Blocked`: why it does not start now.
         constraint: of the book, for `Blocked.COUNTER` and `NEVER_COUNTER`; -1: none.
-        passed_over: beyond the depth: only a start now was looked for.
-        late: it is booked at its latest start.
+        passed_over: beyond the depth: only a start now was tried.
+        late: booked at the latest start.
     """
 
     def __init__(self, n_asked: int) -> None:
@@ -43,14 +43,14 @@ class WaitingRows:
 
     Attributes:
         asked: positions in `Rows.asked`.
-        candidate: of all alternatives: the one that was judged.
+        candidate: index among all alternatives: the one the verdict is about.
         start_s: its start in the plan; NEVER: none.
         blocked: why it does not start now.
         constraint: of the book, for `Blocked.COUNTER` and `NEVER_COUNTER`; -1: none.
         partition: of the candidate.
-        nodes: that it wants there.
+        nodes: number of nodes requested there.
         refused: its limits refuse it.
-        passed_over: it is beyond the depth: only a start now was looked for.
+        passed_over: beyond the depth: only a start now was tried.
     """
 
     asked: NDArray[np.intp]
@@ -76,8 +76,8 @@ class Placement:
         alternative: which of the job's own.
         layout_index: which of the alternative's layouts, and the layout.
         nodes, groups, chunks: as the book has them.
-        late: it is its latest start.
-        blocked, constraint_key: why it could not start when it was placed here.
+        late: booked at the latest start.
+        blocked, constraint_key: why it could not start at once when it was placed here.
     """
 
     start_s: int

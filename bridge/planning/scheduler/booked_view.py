@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is booked of the rows of a cycle: where, how, why not now, and as a plan."""
+"""Read access to the booked rows of a cycle: placements, reasons, and the plan."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from bridge.units import NEVER, UNPLANNED
 
 
 class BookedView:
-    """The asked rows of a cycle as they are booked so far; `Booking` books them.
+    """The asked rows of a cycle as booked so far; `Booking` does the booking.
 
     Attributes:
         rows: of the cycle.
@@ -41,7 +41,7 @@ class BookedView:
 
     @property
     def layouts(self) -> CandidateLayouts:
-        """Of all candidates."""
+        """The layouts of all candidates."""
         return self._candidates.layouts
 
     def chosen(self, *, beyond: bool = False) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -75,12 +75,12 @@ class BookedView:
         return int(self._of(np.array([asked]))[0])
 
     def _of(self, asked: NDArray[np.intp]) -> NDArray[np.int64]:
-        """The candidates that rows have, or were judged by."""
+        """The candidates of rows: the booked ones, or those that the verdicts are about."""
         found: NDArray[np.int64] = self._candidates.first[asked] + self._booked.alternative[asked]
         return found
 
     def options(self, asked: int) -> LayoutOptions:
-        """The layouts that a booked row may have where it is."""
+        """The possible layouts of a booked row in its alternative."""
         return self.layouts[self.candidate(asked)]
 
     def length_s(self, asked: int) -> int:
@@ -88,11 +88,11 @@ class BookedView:
         return int(self._candidates.length_s[self.candidate(asked)])
 
     def not_before_s(self, asked: int) -> int:
-        """What the row says of its earliest start, s; 0: any."""
+        """The row's own earliest start, s; 0: any."""
         return int(self._candidates.not_before_s[asked])
 
     def start_s(self, asked: NDArray[np.intp]) -> NDArray[np.int64]:
-        """Where asked rows are booked; NEVER: they are not."""
+        """The booked starts of asked rows, s; NEVER: not booked."""
         found: NDArray[np.int64] = self._booked.start_s[asked]
         return found
 
@@ -101,7 +101,7 @@ class BookedView:
         return bool(self._candidates.simple[asked])
 
     def bound(self, asked: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Which rows limits, FreePools or licences bind, as they are booked."""
+        """Which rows are bound by limits, FreePools or licences, as booked."""
         choices, indptr = self._candidates.choices, self._candidates.terms.indptr
         at = choices.numbers(self._of(asked), self._booked.position[asked])
         gated = [bool(choices.gates[choice]) for choice in at.tolist()]
@@ -123,7 +123,7 @@ class BookedView:
         return later
 
     def earliest(self, asked: int) -> tuple[int, int]:
-        """Looks where an unbooked row would start if no deadline or fixed start bound it.
+        """Finds where an unbooked row would start without its deadline or fixed start.
 
         Returns:
             The start, NEVER if there is none, and the time limit there.
@@ -194,7 +194,7 @@ class BookedView:
         """The plan.
 
         Args:
-            policy: who planned.
+            policy: name of the plan policy.
             beyond: see `chosen`.
         """
         booked = np.flatnonzero(self._booked.start_s != NEVER)

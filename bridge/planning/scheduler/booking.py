@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Books the rows of a cycle, in any number of passes, and gives the plan that comes of it.
+"""Books the rows of a cycle in one or more passes, and returns the resulting plan.
 
 Rules
     1. A row with several candidates or layouts is booked where `RowSearch` finds it; simple rows
        (`bridge.planning.scheduler.candidates`) are booked in bulk.
-    2. A row counts what the layout it has comes to (`bridge.planning.scheduler.layout_choices`).
-       One whose limits refuse all its candidates is not booked; the refusal is its reason.
-    3. No row is booked where its deadline or fixed start does not allow it
+    2. A row counts against limits with the amounts of its layout
+       (`bridge.planning.scheduler.layout_choices`). A row is not booked if limits refuse all its
+       candidates; the refusal is its reason.
+    3. No row is booked at a time that its deadline or fixed start does not allow
        (`bridge.planning.queue.time_windows`).
     4. A late row is booked at its latest start; if there is none, at its earliest.
 """
@@ -35,11 +36,11 @@ from bridge.ports import Preference
 from bridge.units import NEVER
 
 _FEW = 32
-"""Rows that are kept at a time after one that could not be."""
+"""Rows booked at a time after one that could not keep its placement."""
 
 
 class Booking(BookedView):
-    """The rows of one cycle on their way into the plan."""
+    """The rows of one cycle while they are being planned."""
 
     def __init__(
         self,
@@ -50,7 +51,7 @@ class Booking(BookedView):
         protect: Protection | None = None,
         kept: KeptBook | None = None,
     ) -> None:
-        """Lowers all candidates; books what runs.
+        """Lowers all candidates and books the running jobs.
 
         Args:
             rows: of the cycle.
@@ -74,7 +75,7 @@ class Booking(BookedView):
         self._mark: int | None = None
 
     def restart(self) -> None:
-        """Takes every row out again; what runs stays. To be called before the first pass, too."""
+        """Removes every row; running jobs stay. Must be called before the first pass, too."""
         self._begin()
         if self._mark is None:
             for at in np.flatnonzero(~self._candidates.refused).tolist():
@@ -100,7 +101,7 @@ class Booking(BookedView):
             not_before: (n,) s; None: what the jobs say.
             latest: (n,) the latest start, s.
             late: (n,) rows with a deadline to be booked at their latest starts; None: none.
-            depth: once so many of them start later than now, the others start now or are passed
+            depth: once this many of them start later than now, the others start now or are passed
                 over; None: no bound.
         """
         self._begin()
@@ -127,7 +128,7 @@ class Booking(BookedView):
         booked.passed_over[asked] &= self._could_start(asked, begin)
 
     def _could_start(self, asked: NDArray[np.intp], begin: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which rows have no start yet, but could have one that is not too late."""
+        """Which rows have no start yet, and could have one that is not too late."""
         if not len(asked):
             return np.zeros(0, dtype=bool)
         all_ = self._candidates
@@ -142,7 +143,7 @@ class Booking(BookedView):
         latest: NDArray[np.int64],
         depth: int,
     ) -> int:
-        """Books rows in bulk; how many of them start later than now."""
+        """Books rows in bulk; returns how many of them start later than now."""
         all_, booked = self._candidates, self._booked
         at = all_.first[asked]
         found = self._book.plan_many(
@@ -163,7 +164,7 @@ class Booking(BookedView):
         return int(np.count_nonzero(later))
 
     def _plan_late(self, asked: int, begin_s: int, latest_s: int) -> bool:
-        """Books a row with a deadline at its latest start (rule 4); False: there is none."""
+        """Books a row with a deadline at its latest start (rule 4); returns False if none."""
         found = self._search.latest(asked, begin_s, latest_s)
         if found is None:
             return False
@@ -207,9 +208,9 @@ class Booking(BookedView):
     ) -> None:
         """Books rows at their placements in a former plan, in the order given, as far as they fit.
 
-        A row that fits there no more gets other nodes at the same time, before those behind it.
-        Who may use what a FreePool keeps may be placed there beside others who had to fit first: if
-        all rows fit with those others first, they are booked so.
+        A row that no longer fits there gets other nodes at the same time, before the rows behind
+        it. A job with access to a FreePool may have been placed beside jobs without, which had to
+        fit first: if all rows fit with those others first, they are booked in that order.
 
         Args:
             asked: positions in `Rows.asked`, none of them booked.
@@ -240,14 +241,14 @@ class Booking(BookedView):
             self._take_kept(part.take(slice(done)), former)
             block = 2 * block if done == len(part) else _FEW
             if done < len(part):
-                # It gives way to those before it only: on other nodes if need be.
+                # It gives way only to rows before it, by moving to other nodes if necessary.
                 when = part.start_s[done : done + 1]
                 self.plan(part.asked[done : done + 1], not_before=when, latest=when)
                 done += 1
             kept = kept.take(slice(done, None))
 
     def _begin(self) -> None:
-        """Goes on with an empty book, if the one of the cycle before has not been taken over."""
+        """Continues with an empty book unless that of the cycle before has been taken over."""
         if self._former is None:
             return
         self._former = None
@@ -256,10 +257,10 @@ class Booking(BookedView):
         self._number = np.arange(len(self.rows.asked), dtype=np.int64)
 
     def _keep_book(self, book: KeptBook, kept: KeptRows, former: PlacementColumns) -> bool:
-        """Brings the book of the cycle before to hold these rows alone; False: it cannot.
+        """Makes the book of the cycle before hold only these rows; returns False if it cannot.
 
-        What fits all together fits one after the other, in any order, too: so an empty book would
-        hold the same now, if it were filled row by row.
+        Rows that fit together also fit one after the other, in any order. So an empty book filled
+        row by row would now hold the same.
         """
         terms = self._candidates.terms
         if (kept.position < 0).any() or (terms.mode == Mode.CHECK).any():
@@ -281,7 +282,7 @@ class Booking(BookedView):
         return True
 
     def hand_over(self, asked: NDArray[np.intp]) -> Handover:
-        """The book for the next cycle; nothing may be asked of this one any more.
+        """Hands the book over to the next cycle; this object must not be used afterwards.
 
         Args:
             asked: booked rows that are announced, in the order in which they are kept.
@@ -297,7 +298,7 @@ class Booking(BookedView):
         return Handover(self.cluster.hand_over(rows, number[other], last + 1))
 
     def _book_kept(self, kept: KeptRows, former: PlacementColumns) -> int:
-        """Books rows until one does not fit or stand; how many it booked."""
+        """Books rows until one does not fit or is not valid any more; returns how many."""
         gone = np.flatnonzero(kept.position < 0)
         kept = kept.take(slice(gone[0] if len(gone) else None))
         if not len(kept):
@@ -319,7 +320,7 @@ class Booking(BookedView):
         return len(done) if done.all() else int(np.argmin(done))
 
     def _take_kept(self, kept: KeptRows, former: PlacementColumns) -> None:
-        """Notes the rows that were booked as they were."""
+        """Records the rows that were booked unchanged."""
         booked, asked, number = self._booked, kept.asked, self.cluster.constraint_of_key
         known = np.array([number.get(key, -1) for key in former.constraint_keys], dtype=np.int32)
         constraint = known[former.constraint[kept.row]]
@@ -334,14 +335,14 @@ class Booking(BookedView):
         booked.constraint[asked] = constraint
 
     def revoke(self, asked: NDArray[np.intp]) -> None:
-        """Takes rows out of the book that are booked."""
+        """Removes booked rows from the book."""
         for number in self._number[asked].tolist():
             self._book.revoke(number)
         self._booked.start_s[asked] = NEVER
         self._booked.position[asked] = 0
 
     def replan(self, asked: NDArray[np.intp]) -> None:
-        """Moves booked rows to earlier placements where there are any, in the order given."""
+        """Moves booked rows to earlier placements if there are any, in the order given."""
         all_, booked = self._candidates, self._booked
         simple = all_.simple[asked]
         for part in _alike(simple):
@@ -355,7 +356,7 @@ class Booking(BookedView):
                     self._replan_one(at)
 
     def start_now(self, asked: NDArray[np.intp]) -> None:
-        """Moves booked rows that can start now, beside all that is booked, in the order given."""
+        """Moves booked rows to a start now if they fit beside all others, in the order given."""
         for at in asked.tolist():
             self._replan_one(at, self._now_s)
             self.late[at] &= self._booked.start_s[at] != self._now_s

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What may be asked of the book for each row of a cycle.
+"""The candidates of each row of a cycle, and their requests in the book.
 
 Words
     candidate   one alternative of an asked row: where, how long, and its layouts.
@@ -31,8 +31,8 @@ class Candidates:
         cluster: the book in which requests are numbered.
         first: (n_asked + 1,) row i has the candidates first[i]:first[i + 1].
         job: (n_asked,) row of `snapshot.jobs`.
-        layouts: (n_candidates,) `LayoutOptions`, before the rules.
-        choices: the same as the rules allow them.
+        layouts: (n_candidates,) `LayoutOptions`, before the rules of the site.
+        choices: the same under the rules of the site.
         length_s: (n_candidates,) how long each would be booked.
         not_before_s: (n_asked,) the earliest start that a row allows; 0: any.
         latest_s: (n_candidates,) the latest start.
@@ -76,7 +76,7 @@ class Candidates:
         self._request = np.full(len(self.layouts), -1, dtype=np.int32)  # of the first choices
 
     def move_to(self, cluster: ClusterBook) -> None:
-        """Requests are numbered in another book, of the same snapshot."""
+        """Numbers the requests in another book of the same snapshot."""
         self.cluster = cluster
         self._request[:] = -1
 
@@ -98,7 +98,7 @@ class Candidates:
         return self.terms.constraint[own], self.terms.amount[own], self.terms.mode[own]
 
     def term_columns(self, numbers: NDArray[np.int64]) -> dict[str, Any]:
-        """The terms of some choices, as the book takes them in bulk."""
+        """The terms of some choices, in the form of the book's bulk calls."""
         indptr, take = gather(self.terms.indptr, numbers)
         return {
             "term_indptr": indptr,
@@ -116,7 +116,7 @@ class Candidates:
     def requests(
         self, candidate: NDArray[np.int64], position: NDArray[np.int32] | None = None
     ) -> NDArray[np.int32]:
-        """The book's numbers of choices; those that ask alike are numbered once.
+        """The book's request numbers of choices; equal requests share one.
 
         Args:
             candidate: (n,) candidates.
@@ -157,7 +157,7 @@ class Candidates:
         position: NDArray[np.int32],
         start_s: NDArray[np.int64],
     ) -> RowRecord:
-        """What the book holds for n rows that are booked.
+        """The book's records of n booked rows.
 
         Args:
             number: (n,) of the bookings.
@@ -177,7 +177,7 @@ class Candidates:
         )
 
     def name_requests(self, asked: int) -> None:
-        """Makes all requests of a row before a mark: each undoing would write them anew."""
+        """Makes all requests of a row before a mark; else they would be repeated after an undo."""
         for candidate in self.of(asked):
             for choice in self.choices.to_plan(candidate):
                 self.request_of(choice)
