@@ -8,7 +8,7 @@
 | slowdown | turnaround / runtime | 1 |
 | bounded slowdown | max(1, turnaround / max(runtime, 10 s)) | 1 |
 | makespan | latest end - earliest submit | s |
-| utilization | sum of processors * runtime / (machine's processors * makespan) | 1 |
+| utilization | processor-seconds held / (machine's processors * makespan) | 1 |
 | decision time | from the snapshot handed over to the plan received | ms |
 | run time error | abs(predicted run time - runtime); its mean and percentiles | s |
 | underestimated | jobs whose runtime is longer than predicted / jobs | 1 |
@@ -65,6 +65,8 @@ class ExecutedSchedule:
         start_s: int64; NEVER: did not start.
         end_s: int64; NEVER: did not end.
         processors: int64.
+        held_s: int64: processor-seconds that each held, where that is not processors * run time
+            because its width changed; None: nowhere.
         lag_s: float64: by how much each began, and ended, later than in the second told; None: by
             nothing.
     """
@@ -75,6 +77,7 @@ class ExecutedSchedule:
     end_s: NDArray[np.int64]
     processors: NDArray[np.int64]
     lag_s: NDArray[np.float64] | None = None
+    held_s: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.submit_s)
@@ -120,7 +123,10 @@ def makespan_s(schedule: ExecutedSchedule) -> int:
 
 def utilization(schedule: ExecutedSchedule) -> float:
     """Used processor-seconds / (machine's processors * makespan); 0 without jobs."""
-    used = float(np.sum(schedule.processors * (schedule.end_s - schedule.start_s)))
+    held_s = schedule.held_s
+    if held_s is None:
+        held_s = schedule.processors * (schedule.end_s - schedule.start_s)
+    used = float(np.sum(held_s))
     return used / (schedule.capacity * makespan_s(schedule)) if used else 0.0
 
 
@@ -330,6 +336,7 @@ def measure(
         schedule.end_s[done],
         schedule.processors[done],
         None if schedule.lag_s is None else schedule.lag_s[done],
+        None if schedule.held_s is None else schedule.held_s[done],
     )
     waits, bounded = wait_s(ended), bounded_slowdown(ended)
     return Measures(

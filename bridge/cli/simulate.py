@@ -33,6 +33,7 @@ from bridge.safe_cycle.decider import Decider
 from bridge.sim.engine import Outcome
 from bridge.sim.engine import Progress as Point
 from bridge.sim.engine import simulate as run_simulation
+from bridge.sim.esp import ESP_NODES, esp, esp_trace
 from bridge.sim.faults import random_faults
 from bridge.sim.foreseen import foreseeable, replay_foreseen
 from bridge.sim.replay import replay, replay_depth
@@ -55,7 +56,11 @@ class Engine(StrEnum):
 
 def simulate(
     trace: Annotated[
-        Path, typer.Argument(help="Trace in the Standard Workload Format (.swf[.gz]).")
+        Path,
+        typer.Argument(
+            help="Trace in the Standard Workload Format (.swf[.gz]); or esp:SHARE, the ESP workload"
+            " on 32 nodes (--procs) with so many percent of its jobs malleable."
+        ),
     ],
     *,
     policy: Annotated[
@@ -73,7 +78,7 @@ def simulate(
         bool, typer.Option("--lenient", help="Drop malformed lines instead of refusing the trace.")
     ] = False,
     seed: Annotated[
-        int, typer.Option(help="Source of all chance: policies and faults.", min=0)
+        int, typer.Option(help="Source of all chance: policies, faults, the order of esp.", min=0)
     ] = 0,
     faults: Annotated[
         int,
@@ -115,12 +120,7 @@ def simulate(
     if system is not None and procs is not None:
         raise ConfigError("procs", "the system description says how many there are; drop one")
     machine = read_system(system) if system is not None else None
-    swf = read_swf(trace, lenient=lenient)
-    workload = (
-        workload_from(swf, machine.processors, machine.dialect)
-        if machine is not None
-        else workload_from(swf, procs)
-    )
+    swf, workload = _workload(trace, machine, procs, lenient=lenient, seed=seed)
     machine = machine or pool_of(workload.processors_total)
     workload = workload if jobs is None else workload.first(jobs)
     only_cycle = bool(faults) or decision_s != 0 or bool(planning)
@@ -177,6 +177,38 @@ def simulate(
         )
         if not json_output:
             print(f"\nreport: {out / 'report.html'}")
+
+
+def _workload(
+    trace: Path, machine: System | None, procs: int | None, *, lenient: bool, seed: int
+) -> tuple[Trace, Workload]:
+    """The jobs to simulate, and the trace that they come from."""
+    if (share := _esp_share(str(trace))) is not None:
+        if machine is not None:
+            raise ConfigError("system", "esp runs on a pool of nodes: give --procs instead")
+        workload = esp(share, nodes=procs or ESP_NODES, seed=seed)
+        return esp_trace(workload), workload
+    swf = read_swf(trace, lenient=lenient)
+    if machine is not None:
+        return swf, workload_from(swf, machine.processors, machine.dialect)
+    return swf, workload_from(swf, procs)
+
+
+def _esp_share(text: str) -> float | None:
+    """Percent of malleable jobs in `esp:SHARE`; None: it is the name of a file.
+
+    Raises:
+        ConfigError: the share is none.
+    """
+    name, colon, share = text.partition(":")
+    if name != "esp" or not colon:
+        return None
+    try:
+        return float(share)
+    except ValueError as error:
+        raise ConfigError(
+            "trace", f"esp:{share:.20}: give a share in percent, for instance esp:50"
+        ) from error
 
 
 # ---------------------------------------------------------------- policies

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from bridge.measures import ExecutedSchedule
 from bridge.model.job import Ending
+from bridge.model.node import CPUS
 from bridge.model.plan import Plan
 from bridge.planning.eligibility.leaf_switches import next_change_s
 from bridge.ports import Decide
@@ -189,6 +190,8 @@ class _Run:
         self.lag_s = np.zeros(n_jobs) if decision_s != 0 else None
         self.predicted_s = np.zeros(n_jobs, dtype=np.int64)
         self.work = Work(workload)
+        self.held_s = None if workload.malleable is None else np.zeros(n_jobs, dtype=np.int64)
+        self.holds: dict[int, tuple[int, int]] = {}
         self.promises = Promises(n_jobs)
         self.promised = np.zeros(n_jobs, dtype=PROMISE)
         self.began: list[tuple[int, NDArray[np.void]]] = []
@@ -219,6 +222,7 @@ class _Run:
                 self.end_s,
                 workload.processors,
                 self.lag_s,
+                self.held_s,
             ),
             np.concatenate(([0], np.cumsum(widths))).astype(np.int64),
             np.concatenate(self.allocations),
@@ -270,6 +274,7 @@ class _Run:
 
     def _finish(self, job: int, now_s: int, ending: Ending) -> None:
         self.controller.end(job, now_s, ending)
+        self._account(job, now_s)
         self.end_s[job] = now_s
         self.finished += 1
 
@@ -297,6 +302,7 @@ class _Run:
             case FaultKind.NODE_LOST:
                 for job in controller.jobs_on(target):
                     controller.release(job)
+                    self._account(job, now_s)
                     controller.requeue(job)
                     self.start_s[job] = NEVER
                     self.restarts[job] += 1
@@ -398,7 +404,21 @@ class _Run:
             self._expect_end(job, now_s + int(self.workload.runtime_s[job]))
             return
         self.work.start(job, len(held.nodes), now_s)
+        self._account(job, now_s)
         self._expect_end(job, self.work.end_s(job))
+
+    def _account(self, job: int, now_s: int) -> None:
+        """Adds up what a job has held so far; from now on it holds what it holds now."""
+        if self.held_s is None:
+            return
+        if (before := self.holds.pop(job, None)) is not None:
+            since_s, processors = before
+            self.held_s[job] += processors * (now_s - since_s)
+        if (held := self.controller.running.get(job)) is not None:
+            use = int(held.use[:, CPUS].sum())
+            if held.adaptation is not None:
+                use += int(held.adaptation.use[:, CPUS].sum())
+            self.holds[job] = now_s, use
 
     def _expect_end(self, job: int, end_s: int) -> None:
         """The job ends then, unless what it holds changes before."""
@@ -411,6 +431,7 @@ class _Run:
             return []
         done = self.controller.finish_adaptations(now_s)
         for job in done:
+            self._account(job, now_s)
             self._expect_end(job, self.work.end_s(job))
         return done
 
@@ -419,6 +440,7 @@ class _Run:
         for job in jobs:
             held = self.controller.running[job]
             assert held.adaptation is not None
+            self._account(job, now_s)
             self.work.resize(job, len(held.nodes), now_s, held.adaptation.by_s - now_s)
             self.allocations[job] = held.nodes
             self.controller.set_limit(job, self.work.limit_s(job))

@@ -29,8 +29,10 @@ import numpy as np
 from bridge.errors import ConfigError
 from bridge.model.job import WidthRule
 from bridge.sim.speedup import Amdahl
+from bridge.sim.swf import Field, Trace
 from bridge.sim.workload import Malleable, Workload
 
+ESP_NODES: Final = 32
 INTERVAL_S: Final = 30
 LIMIT: Final = 1.5
 SERIAL: Final = 0.1
@@ -38,7 +40,7 @@ _FIRST_S: Final = 1
 
 
 def esp(
-    malleable_percent: float, *, nodes: int = 32, seed: int = 0, adaptation_s: float = 1.0
+    malleable_percent: float, *, nodes: int = ESP_NODES, seed: int = 0, adaptation_s: float = 1.0
 ) -> Workload:
     """The workload, for a pool of nodes.
 
@@ -93,6 +95,20 @@ def esp(
             adaptation_s=partial(_adaptation_s, adaptation_s),
         ),
     )
+
+
+def esp_trace(workload: Workload) -> Trace:
+    """The workload as a trace, in which malleable jobs are rigid."""
+    columns = np.full((len(workload), len(Field)), -1.0)
+    columns[:, Field.JOB] = np.arange(1, len(workload) + 1)
+    columns[:, Field.SUBMIT_S] = workload.submit_s - _FIRST_S
+    columns[:, Field.RUNTIME_S] = workload.runtime_s
+    columns[:, Field.ALLOCATED_PROCESSORS] = workload.processors
+    columns[:, Field.REQUESTED_PROCESSORS] = workload.processors
+    columns[:, Field.REQUESTED_TIME_S] = workload.time_limit_s
+    columns[:, Field.EXECUTABLE] = workload.executable
+    header = (f"Note: {workload.name}", f"MaxProcs: {workload.processors_total}")
+    return Trace(workload.name, header, columns)
 
 
 def _adaptation_s(base_s: float, nodes: int) -> int:

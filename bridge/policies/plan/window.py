@@ -9,7 +9,7 @@ Rules
     1. At the end of a period, jobs are taken in the given order. A job that does not fit beside
        what runs and what was taken before is passed over; nothing is reserved for it.
     2. At most `most_jobs` start in one window. Without `pass_over`, the first job that does not fit
-       ends the window.
+       ends the window, unless no place is to be kept for it (`JobTable.no_place`).
     3. Nothing starts between two windows. The selected jobs are announced for the next window, so
        that the controller calls then. The window opens in the first cycle after its instant, as a
        call seldom comes in exactly that second.
@@ -160,7 +160,8 @@ class Windows(QueuePlanner):
                 later = at_s > now_s and reason.can_ever_run
                 none = Reason(reason.code, f"no room in the window at {when}")
                 waits.setdefault(job, none if later else reason)
-                over |= not self.pass_over and reason.can_ever_run
+                ends = not self.pass_over and not snapshot.jobs.no_place[job]
+                over |= ends and reason.can_ever_run
             elif over or not room:
                 waits.setdefault(job, behind if over else full)
             else:

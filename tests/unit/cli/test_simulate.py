@@ -190,3 +190,27 @@ def test_decisions_that_take_time_are_waited_for(schedbridge):
     assert (free["decision_time"], slow["decision_time"]) == ("free", "250")
     waits = [each["results"][0]["wait_s_mean"] for each in (free, slow)]
     assert waits[1] - waits[0] == pytest.approx(0.25)
+
+
+def test_esp_with_malleable_jobs(schedbridge):
+    code, out, err = schedbridge(
+        "simulate", "esp:100", "--jobs", 60, "--policy", "easy", "--policy", "fpsma", "--json"
+    )
+    assert (code, err) == (0, "")
+    found = json.loads(out)
+    easy, fpsma = found["results"]
+    assert (found["trace"], found["processors"]) == ("ESP, 100 % malleable, seed 0", 32)
+    assert easy["utilization"] < fpsma["utilization"] <= 1
+
+
+@pytest.mark.parametrize("share", ["abc", "101", "-1", ""])
+def test_an_impossible_share_of_esp_is_refused(schedbridge, share):
+    code, out, err = schedbridge("simulate", f"esp:{share}")
+    assert (code, out) == (1, "")
+    assert "esp" in err
+    assert "trace" in err
+
+
+def test_esp_needs_no_system(schedbridge, tmp_path):
+    code, _, _err = schedbridge("simulate", "esp:50", "--system", a_file(tmp_path, "s.yaml", ""))
+    assert code == 1
