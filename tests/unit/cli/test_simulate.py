@@ -211,6 +211,8 @@ def test_an_impossible_share_of_esp_is_refused(schedbridge, share):
     assert "trace" in err
 
 
-def test_esp_needs_no_system(schedbridge, tmp_path):
-    code, _, _err = schedbridge("simulate", "esp:50", "--system", a_file(tmp_path, "s.yaml", ""))
-    assert code == 1
+def test_esp_runs_on_a_pool_only(schedbridge):
+    system = files("bridge.sim").joinpath("data/eurora.yaml")
+    code, out, err = schedbridge("simulate", "esp:50", "--system", system)
+    assert (code, out) == (1, "")
+    assert "give --procs instead" in err
