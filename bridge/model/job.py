@@ -9,6 +9,7 @@ otherwise its nodes together must hold the tasks, at least one each.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import lru_cache
 from typing import Annotated, Any, Final
 
 import numpy as np
@@ -273,16 +274,24 @@ class RunningTable:
         Args:
             columns: all but those that may be left out.
         """
-        table, count = cls.__new__(cls), len(columns["id"])
-        for each in RUNNING_COLUMNS:
-            if each.name not in columns:
-                table.__dict__[each.name] = each.left_out(count)
+        table = cls.__new__(cls)
+        table.__dict__.update(_running_left_out(len(columns["id"])))
         table.__dict__.update(columns)
         return table
 
 
 RUNNING_COLUMNS: Final = columns(RunningTable)
 """Of `RunningTable`, with one row for each job."""
+
+_RUNNING_LEFT_OUT: Final = tuple(
+    each for each in RUNNING_COLUMNS if getattr(RunningTable, each.name, None) is LEFT_OUT
+)
+
+
+@lru_cache(maxsize=512)
+def _running_left_out(n_running: int) -> dict[str, NDArray[Any]]:
+    """The columns of `RunningTable` that may be left out, as they are then; not to be changed."""
+    return {each.name: each.left_out(n_running) for each in _RUNNING_LEFT_OUT}
 
 
 @dataclass(frozen=True)

@@ -105,6 +105,10 @@ class Controller:
         self._shown: list[int] = []
         self._shown_running: list[int] = []
         self._changed: list[int] = []
+        self._nothing = (
+            np.zeros(0, dtype=np.int32),
+            np.zeros((0, len(system.resources)), dtype=np.int64),
+        )
         self._shown_s = 0
         self._columns = _Columns(self.jobs)
         self._same = {  # of running jobs
@@ -283,8 +287,9 @@ class Controller:
         held = list(self.running.values())
         rows = np.array(self._shown_running, dtype=np.int64)
         numbers = self._numbers.take(rows, axis=0)
-        adapting = [at for at, one in enumerate(held) if one.adaptation is not None]
-        releasing = []
+        adapting, releasing = [], []
+        if self.workload.malleable is not None:
+            adapting = [at for at, one in enumerate(held) if one.adaptation is not None]
         for at in adapting:
             release = held[at].adaptation
             assert release is not None
@@ -303,7 +308,6 @@ class Controller:
         count = len(rows)
         indptr = np.zeros(count + 1, dtype=np.int64)
         widths.cumsum(out=indptr[1:])
-        none = (np.zeros(0, dtype=np.int32), np.zeros((0, len(self.system.resources)), np.int64))
         words = {
             name: self._same[name][:count]
             if name in self._same
@@ -319,8 +323,8 @@ class Controller:
                 "exclusive": exclusive.astype(bool),
                 "licences": np.zeros((count, 0), dtype=np.int64),
                 "indptr": indptr,
-                "nodes": np.concatenate([one.nodes for one in held]) if held else none[0],
-                "use": np.concatenate([one.use for one in held]) if held else none[1],
+                "nodes": np.concatenate([one.nodes for one in held]) if held else self._nothing[0],
+                "use": np.concatenate([one.use for one in held]) if held else self._nothing[1],
                 **self._malleable(rows, adapting, len(releasing)),
             }
         )
