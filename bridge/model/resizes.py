@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running jobs whose nodes change: the decision, and the snapshot that it leads to.
+"""Resizes of running jobs: the decision, and the snapshot that results from it.
 
 Rules
-    1. A resize names all nodes that the job has afterwards. It adds nodes or removes some; never
-       both at once.
-    2. Added nodes belong to the job from the snapshot's instant on. On each of them it holds what
-       it holds on its first node; an exclusive job holds them whole.
+    1. A resize names all nodes that the job has afterwards. It either adds or removes nodes, never
+       both.
+    2. Added nodes belong to the job from the time of the snapshot on. On each of them it holds the
+       same as on its first node; an exclusive job holds them whole.
     3. Removed nodes stay with the job until `by_s`, when its processes there are expected to have
-       gone. In the resized snapshot they are a row of their own (`RunningTable.releasing`), so what
-       a job holds may change during its life and every planner sees it.
+       ended. In the resized snapshot they are a row of their own (`RunningTable.releasing`), so
+       every planner sees that they become free later.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ def _no_counts() -> NDArray[np.int32]:
 
 @dataclass(frozen=True)
 class Resizes:
-    """Running jobs that get another set of nodes, as columns of length n_resizes.
+    """Running jobs with new sets of nodes, as columns of length n_resizes.
 
     Attributes:
         job: (n_resizes,) int32 rows of `Snapshot.running`, ascending, each once.
@@ -79,7 +79,7 @@ NO_RESIZES = Resizes()
 def held_after(
     running: RunningTable, nodes: NodeTable, job: int, after: NDArray[np.int32]
 ) -> NDArray[np.int64]:
-    """What a job holds on each of its nodes after a resize, as (n_after, R) int64 (rule 2)."""
+    """The holdings of a job on each node after a resize, as (n_after, R) int64 (rule 2)."""
     own = slice(int(running.indptr[job]), int(running.indptr[job + 1]))
     held, use = running.nodes[own], running.use[own]
     at = np.searchsorted(held, after).clip(0, len(held) - 1)
@@ -90,12 +90,12 @@ def held_after(
 
 
 def resized(snapshot: Snapshot, resizes: Resizes) -> Snapshot:
-    """The snapshot in which these jobs have the nodes that they get.
+    """The snapshot in which these jobs have their new nodes.
 
     Args:
         snapshot: the cluster.
-        resizes: of its running jobs. Rows of `Snapshot.running` keep their places; those of nodes
-            that are being released come after them.
+        resizes: of its running jobs. Rows of `Snapshot.running` keep their positions; rows of nodes
+            being released are appended.
     """
     if not len(resizes):
         return snapshot
@@ -123,7 +123,7 @@ def _with_releases(
     released: Sequence[int],
     until_s: Sequence[int],
 ) -> RunningTable:
-    """The table with other nodes, and after its rows those of the nodes being released."""
+    """The table with the new nodes, and rows of the nodes being released appended."""
     rows = np.concatenate((np.arange(len(running)), released)).astype(np.int64)
     own = {"indptr", "nodes", "use"}
     columns = {name: getattr(running, name)[rows] for name in vars(running) if name not in own}

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gives the jobs of a plan cheaper nodes; no start changes.
+"""Moves the jobs of a plan to cheaper nodes; no start changes.
 
 Rules
-    1. The plan stage has set all starts. None changes here: no job waits so that another one has
-       fewer hops.
+    1. The plan stage has set all starts. None changes here: no job waits to give another one fewer
+       hops.
     2. Jobs swap nodes of one type (`bridge.planning.placement.node_swap`): those that start
-       now, then those of the next announced instants.
-    3. Jobs that start now move to cheaper nodes that nobody else needs
+       now, then those of the next announced starts.
+    3. Jobs that start now move to cheaper nodes that no other job needs
        (`bridge.planning.placement.relocation`).
 """
 
@@ -36,17 +36,17 @@ def improve_placement(
     site: Site,
     rng: np.random.Generator,
 ) -> tuple[Planned, PlacementSavings]:
-    """Places the jobs of a plan anew, at the starts they have.
+    """Places the jobs of a plan on other nodes at the same starts.
 
     Args:
         snapshot: the cluster, with predictions.
-        planned: who starts when, and where so far.
+        planned: the plan, and the kept plan with it.
         place: finds node sets.
-        site: whose rules may speak of nodes.
-        rng: chance.
+        site: its rules may name nodes.
+        rng: source of random numbers.
 
     Returns:
-        The plan, and with it the one that is kept, on other nodes; and what they save.
+        The plan and the kept plan on the new nodes, and the savings.
     """
     assert snapshot.topology is not None, "placement is improved on a tree of switches"
     plan, promises = planned.plan, planned.promises
@@ -69,7 +69,7 @@ def improve_placement(
 
 
 def _paid(hop_tree: HopTree, plan: Plan, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-    """What some rows pay for their nodes; infinite across fabrics."""
+    """The cost of the nodes of some rows; infinite across fabrics."""
     return hop_tree.costs(csr([plan.nodes_of(row) for row in rows.tolist()]))
 
 

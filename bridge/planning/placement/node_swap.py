@@ -1,28 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs of a finished plan swap nodes of one type, so that each is on few switches.
+"""Swaps nodes of one type between the jobs of a finished plan, so that each uses few switches.
 
 Words
-    node type   nodes that are equal in all that decides who may use them when: capacity, features,
-                weight, state, partitions, reservations, fabric, and whether a job or a
-                FreePool names them.
-    free        at an instant: nobody has the node before and after it.
-    to swap     two nodes of one type, free at an instant, exchange all that is planned on them from
-                then on.
+    node type   nodes that are equal in everything that decides which jobs can use them when:
+                capacity, features, weight, state, partitions, reservations, fabric, and the jobs
+                and FreePools that name them.
+    free        at an instant: no job holds the node both before and after it.
+    to swap     to exchange all that is planned from an instant on on two nodes of one type that
+                are free then.
 
 Rules
-    1. No start changes, and nobody else's either: what is planned on a node goes as a whole to one
-       that is as good for it. So this needs no second plan, and nothing that holds of chunks, tasks
-       of arrays, shared nodes or limits ceases to hold. Who is moved does not matter.
-    2. Jobs that start now swap first, then those of the next `MOST_TIMES` announced instants.
+    1. No start changes, as everything planned on a node moves as a whole to an equivalent one. So
+       no replanning is needed, and all rules for chunks, array tasks, shared nodes and limits still
+       hold, whichever jobs move.
+    2. Jobs that start now swap first, then those of the next `MOST_TIMES` announced starts.
     3. Jobs whose nodes are all free and of one type form a window with all others of that type, and
-       the place policy finds sets for it. Sets that cost no less are not used.
-    4. Jobs of one node take what the others left, on the switch with the fewest idle nodes, so that
-       large holes stay for large jobs. They pay no hops wherever they are.
-    5. Jobs with nodes of several types, or with some that are shared with jobs that run, exchange
-       single nodes with everybody while that gains (`bridge.core.Tree.exchange`).
-    6. A job that starts while it waits for few leaf switches never sits on more of them than it
-       wishes, or than it did. Where a swap would bring one there that starts later, all that is
-       planned for such jobs stays, and the swap is made without it.
+       the place policy finds sets for it. Sets that are not cheaper are not used.
+    4. One-node jobs take the remaining nodes, on the switch with the fewest idle nodes, to keep
+       large gaps for large jobs. They cost no hops on any node.
+    5. Jobs with nodes of several types, or with nodes shared with running jobs, exchange single
+       nodes with all others as long as that is a gain (`bridge.core.Tree.exchange`).
+    6. A job that waits for few leaf switches never ends up on more of them than it requests, or
+       than it had. If a swap would do that to a job that starts later, everything planned for such
+       jobs stays, and the swap is repeated without it.
 """
 
 import dataclasses
@@ -42,11 +42,11 @@ from bridge.planning.eligibility.leaf_switches import waits_until_s
 from bridge.ports import JointPlacer
 
 MOST_TIMES = 3
-"""Announced instants that are looked at in one cycle."""
+"""Announced starts considered in one cycle."""
 MOST_EXCHANGES = 50_000
 """Exchanges that are tried for jobs with nodes of several types."""
 MOST_COUNTS = 1 << 26
-"""Jobs times switches beyond which nothing is exchanged: the core keeps so many counts."""
+"""Jobs times switches beyond which nothing is exchanged; the core keeps one count for each."""
 
 
 def node_types(
@@ -57,7 +57,7 @@ def node_types(
     Args:
         snapshot: the cluster.
         hop_tree: its switches.
-        ruled: (n_nodes,) bool each, by rules of the site.
+        ruled: (n_nodes,) bool each, for rules of the site that name nodes.
     """
     nodes, jobs = snapshot.nodes, snapshot.jobs
     known: dict[frozenset[str], int] = {}
@@ -112,14 +112,14 @@ def _named(jobs: JobTable, n_nodes: int) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class SwapContext:
-    """What stays the same while the nodes of a cycle's jobs are found.
+    """The constants of one cycle of placement improvement.
 
     Attributes:
         snapshot: the cluster, with predictions.
         hop_tree: the switches.
         node_type: (n_nodes,) as `node_types` says.
         place: finds node sets.
-        rng: its chance.
+        rng: its source of random numbers.
     """
 
     snapshot: Snapshot
@@ -130,12 +130,12 @@ class SwapContext:
 
 
 class NodeSwapper:
-    """A plan's node entries, and where each is at present.
+    """A plan's node entries, and the current node of each.
 
     Attributes:
         given: the plan, legal.
         image: (nnz,) the node of each of its entries.
-        most: (n_rows,) leaf switches that each may sit on; 0: any number.
+        most: (n_rows,) the most leaf switches that each may use; 0: any number.
     """
 
     def __init__(self, context: SwapContext, plan: Plan) -> None:
@@ -165,24 +165,24 @@ class NodeSwapper:
         )
 
     def nodes_of(self, row: int) -> NDArray[np.int32]:
-        """Where a row is."""
+        """The current nodes of a row."""
         given = self.given
         return np.sort(self.image[given.indptr[row] : given.indptr[row + 1]])
 
     def later(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Where somebody is to start later, and when."""
+        """The nodes of starts later than now, and these starts."""
         later = self._start_s > self.given.now_s
         return self.image[later], self._start_s[later]
 
     def put(self, row: int, nodes: NDArray[np.int32]) -> None:
-        """Moves one row to other nodes, and nobody else; what it has on one goes as a whole."""
+        """Moves only this row to other nodes; its holdings on a node move as a whole."""
         own = slice(int(self.given.indptr[row]), int(self.given.indptr[row + 1]))
         image = self.image[own]
         gone = ~np.isin(image, nodes)
         image[gone] = nodes[~np.isin(nodes, image)]
 
     def swap_all(self) -> None:
-        """Those that start now swap, then those of the next announced instants."""
+        """Swaps nodes of jobs that start now, then of those at the next announced starts."""
         given = self.given
         wide_s = np.unique(given.start_s[np.diff(given.indptr) > 1])
         if len(given.starts_now):
@@ -191,7 +191,7 @@ class NodeSwapper:
             self.swap_at(at_s)
 
     def swap_at(self, at_s: int) -> None:
-        """Those that start at an instant swap nodes."""
+        """Swaps nodes of the jobs that start at an instant."""
         image = self.image.copy()
         self._swap_at(at_s, ())
         wishing = np.flatnonzero((self.most > 0) & (self.given.start_s > at_s))
@@ -200,18 +200,18 @@ class NodeSwapper:
             self._swap_at(at_s, image[np.isin(self._row, wishing)])
 
     def _scattered(self, row: int, image: NDArray[np.int32]) -> bool:
-        """Whether a row is on too many leaf switches, having been where `image` says."""
+        """Whether a row is on too many leaf switches, and on more than with the nodes `image`."""
         own = slice(int(self.given.indptr[row]), int(self.given.indptr[row + 1]))
         return not self._hop_tree.within(int(self.most[row]), self.image[own], image[own])
 
     def _swap_at(self, at_s: int, stay: Sequence[int] | NDArray[np.int32]) -> None:
-        """Those that start at an instant swap nodes, but for some nodes."""
+        """Swaps nodes of the jobs that start at an instant, except the nodes `stay`."""
         free = (self._running_s <= at_s) & (self._leaf >= 0)
         free[self.image[(self._start_s < at_s) & (self._end_s > at_s)]] = False
         free[list(stay)] = False
         here = np.flatnonzero(self._start_s == at_s)
         nodes = self.image[here]
-        free[np.bincount(nodes, minlength=self._n_nodes) > 1] = False  # who shares one stays there
+        free[np.bincount(nodes, minlength=self._n_nodes) > 1] = False  # a shared node is not free
         holder = np.full(self._n_nodes, -1, dtype=np.int32)
         movable = here[free[nodes]]
         if not len(movable):
@@ -230,7 +230,7 @@ class NodeSwapper:
         self._move(before, holder, free, at_s)
 
     def _mixed(self, here: NDArray[np.intp], free: NDArray[np.bool_]) -> set[int]:
-        """Rows of two nodes or more, not all of one type and free."""
+        """Rows of two or more nodes that are not all free and of one type."""
         nodes = self.image[here]
         node_type = np.where(free[nodes], self._context.node_type[nodes], -1)
         row = self._row[here]  # ascending: entries stand row by row
@@ -261,10 +261,10 @@ class NodeSwapper:
     def _sets(
         self, idle: NDArray[np.int32], held: list[NDArray[np.int32]], most: NDArray[np.int32]
     ) -> list[NDArray[np.int32]]:
-        """Sets for jobs of two nodes or more; those they have if there are none that cost less."""
+        """Sets for jobs of two or more nodes; the present ones unless there are cheaper ones."""
         costs = self._hop_tree.costs(csr(held))
         sets, open_ = list(held), np.arange(len(held))
-        while len(open_):  # those whose new sets lie on too many switches keep what they have
+        while len(open_):  # jobs whose new sets use too many switches keep their nodes
             sizes = np.array([len(held[at]) for at in open_], dtype=np.int32)
             place, rng = self._context.place, self._context.rng
             indptr, found = place.place_jobs(self._hop_tree, idle, sizes, rng)
@@ -296,7 +296,7 @@ class NodeSwapper:
         rows = np.unique(self._row[here])
         if len(rows) * len(self._hop_tree.topology) > MOST_COUNTS:
             return
-        number = np.full(len(self.given) + 1, -1, dtype=np.int32)  # the last one is nobody's
+        number = np.full(len(self.given) + 1, -1, dtype=np.int32)  # the last: no job
         number[rows] = np.arange(len(rows))
         found = self._hop_tree.tree.exchange(
             self._hop_tree.metric,
@@ -318,12 +318,12 @@ class NodeSwapper:
         free: NDArray[np.bool_],
         at_s: int,
     ) -> None:
-        """Puts all that is planned from an instant on where the new holders want it."""
+        """Moves everything planned from an instant on to the nodes of the new holders."""
         to = np.arange(self._n_nodes, dtype=np.int32)
         changed = np.flatnonzero(free & (before != after))
         if not len(changed):
             return
-        # Each type by itself: what the same job (or nobody) had and has is paired in order.
+        # For each type, the old and new nodes of the same job (or of none) are paired in order.
         out = changed[np.lexsort((changed, before[changed], self._context.node_type[changed]))]
         into = changed[np.lexsort((changed, after[changed], self._context.node_type[changed]))]
         to[out] = into

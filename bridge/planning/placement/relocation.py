@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs that start now move to cheaper nodes that nobody else needs while they run.
+"""Moves jobs that start now to cheaper nodes that no other job needs while they run.
 
 This finds what swaps of nodes of one type (`bridge.planning.placement.node_swap`) cannot:
-sets across nodes of several types, and places on nodes that jobs share.
+sets of nodes of several types, and room on shared nodes.
 
 Rules
-    1. A job moves to nodes that are open to it until its end, on a switch, idle now, and on which
-       nothing is planned to begin before its end. A job that shares nodes moves to those with room
-       for the most that it has on one of its own, instead of idle ones. So nobody else's nodes or
-       starts change.
-    2. Jobs that hold whole nodes and may use the same ones are tried together first, on nodes that
-       are free until the last of them ends; then each by itself, wide ones first.
-    3. Sets that cost no less are not used, nor those on more leaf switches than a job waits for,
+    1. A job moves to nodes that are open to it until its end, on a switch, idle now, and without a
+       planned start before its end. A job that shares nodes moves to nodes with room for the most
+       that it has on any of its own, instead of idle ones. So no other job's nodes or starts
+       change.
+    2. Jobs that hold whole nodes and can use the same ones are first tried together, on nodes that
+       are free until the last of them ends; then one by one, widest first.
+    3. Sets that are not cheaper are not used, nor sets on more leaf switches than a job waits for
        and has.
-    4. Nobody moves to nodes of more weight than the heaviest he has, or that have more GPUs and
-       the like than his have and he does not want; and a job that shares nodes not to more idle
-       ones than it has: few hops are not paid for with expensive or empty nodes.
-       Where limits or FreePools speak of CPUs or memory, nobody who holds whole nodes moves to
-       nodes that have more of these together: he would count more.
-    5. Jobs of one node, those that named nodes, and those that asked for chunks of several kinds
-       stay; and nobody enters nodes that FreePools or protections speak of.
+    4. Fewer hops must not cost expensive or empty nodes. A job never moves to nodes of more weight
+       than its heaviest, or with more generic resources that it does not request than its own
+       have; a job that shares nodes never to more idle ones than it has.
+       Where limits or FreePools count CPUs or memory, a job on whole nodes never moves to nodes
+       with more of these in total, as it would count more.
+    5. Jobs on one node, jobs that require nodes, and jobs with chunks of several kinds stay. No job
+       moves to nodes that FreePools or protections name.
 """
 
 import itertools
@@ -43,10 +43,10 @@ def relocate(
     """Moves jobs of a plan that start now.
 
     Args:
-        context: what stays the same.
-        swapper: where everybody is; jobs are moved there.
-        shut: (n_nodes,) nodes that FreePools or protections speak of.
-        weighed: limits or FreePools speak of CPUs or memory.
+        context: the constants of the cycle.
+        swapper: the current nodes of all jobs; jobs are moved there.
+        shut: (n_nodes,) nodes that FreePools or protections name.
+        weighed: limits or FreePools count CPUs or memory.
     """
     plan, snapshot = swapper.given, context.snapshot
     rows = plan.starts_now[_movable(snapshot, plan)]
@@ -67,16 +67,16 @@ def relocate(
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A job that may move.
+    """A job that can move.
 
     Attributes:
         open: (n_nodes,) bool: eligible, not closed before its end, on a switch, large enough, and
             of no more weight.
         whole: it holds whole nodes.
         use: (R,) the most it has on one of its nodes.
-        most: leaf switches that it may sit on; 0: any number.
-        had: (R,) of the generic resources that it does not want, and of what is weighed, all that
-            its nodes have; of the others as much as can be.
+        most: the most leaf switches it may use; 0: any number.
+        had: (R,) what its nodes have of the generic resources that it does not request and of the
+            counted resources; of others a bound that never binds.
     """
 
     row: int
@@ -89,7 +89,7 @@ class _Candidate:
 
 
 def _movable(snapshot: Snapshot, plan: Plan) -> NDArray[np.bool_]:
-    """Which of the rows that start now rule 5 leaves."""
+    """Which of the rows that start now may move by rule 5."""
     jobs, starting = snapshot.jobs, plan.starts_now
     job = plan.job[starting]
     movable: NDArray[np.bool_] = np.diff(plan.indptr)[starting] > 1
@@ -107,7 +107,7 @@ def _candidates(
     *,
     weighed: bool,
 ) -> list[_Candidate]:
-    """The jobs that may move, wide ones first."""
+    """The jobs that can move, widest first."""
     snapshot, plan = context.snapshot, swapper.given
     eligibility = Eligibility(snapshot)
     enterable = (context.hop_tree.topology.leaf_of_node >= 0) & ~shut
@@ -163,7 +163,7 @@ def _use(snapshot: Snapshot, plan: Plan, row: int) -> NDArray[np.int64]:
 def _try(
     context: SwapContext, swapper: NodeSwapper, state: "_NodeState", candidates: list[_Candidate]
 ) -> None:
-    """Moves some jobs that may use the same nodes, if there are cheaper ones."""
+    """Moves some jobs that can use the same nodes, if there are cheaper ones."""
     hop_tree, rows = context.hop_tree, [candidate.row for candidate in candidates]
     capacity = context.snapshot.nodes.capacity
     held = [swapper.nodes_of(row) for row in rows]
@@ -228,16 +228,16 @@ class _NodeState:
 
     @property
     def is_idle(self) -> NDArray[np.bool_]:
-        """(n_nodes,) which nodes nobody has now."""
+        """(n_nodes,) which nodes are idle now."""
         idle: NDArray[np.bool_] = self._holders == 0
         return idle
 
     def idle(self, nodes: NDArray[np.int32]) -> int:
-        """How many of some nodes nobody has now."""
+        """How many of these nodes are idle now."""
         return int(np.count_nonzero(self._holders[nodes] == 0))
 
     def leave(self, candidates: list[_Candidate], held: list[NDArray[np.int32]]) -> None:
-        """Takes jobs from nodes."""
+        """Removes jobs from nodes."""
         for candidate, nodes in zip(candidates, held, strict=True):
             self._hold(nodes, candidate.use, candidate.whole, -1)
 

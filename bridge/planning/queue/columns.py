@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of columns told apart, and parts of ragged ones taken, without a step for each row."""
+"""Groups equal rows of columns, and takes parts of ragged columns, without a loop over rows."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,7 +8,7 @@ _MOST = 1 << 62
 
 
 def by_appearance(key: NDArray[np.integer]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Where each different key comes first, in that order, and (n,) which of them each key is."""
+    """The first position of each distinct key, ascending, and (n,) the group of each key."""
     _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
     order = np.argsort(first)
     place = np.empty_like(order)
@@ -17,7 +17,7 @@ def by_appearance(key: NDArray[np.integer]) -> tuple[NDArray[np.intp], NDArray[n
 
 
 def packed(*columns: NDArray[np.integer] | NDArray[np.bool_]) -> NDArray[np.int64]:
-    """(n,) one number for each row of some columns of numbers from 0 on; rows alike have one."""
+    """(n,) one number per row of columns of numbers >= 0; equal rows have equal numbers."""
     key = np.zeros(len(columns[0]), dtype=np.int64)
     most = 1
     for column in columns:

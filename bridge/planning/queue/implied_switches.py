@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A site's wish that every job be on few leaf switches: `topology: {wait_s: T}`.
+"""Implied requests for few leaf switches: `topology: {wait_s: T}`.
 
 Rules
-    1. A job that may have two nodes or more and says nothing of leaf switches wishes for the least
-       number of them that could hold it if all usable nodes were idle, and waits for that for T
-       seconds at most (`bridge.planning.eligibility.leaf_switches`).
-    2. A job that has waited for so long wishes for nothing any more; nor does one that no fabric
-       can hold.
+    1. A job that may have two or more nodes and does not request leaf switches gets a request for
+       the least number of them that could hold it if all usable nodes were idle. It waits for that
+       at most T seconds (`bridge.planning.eligibility.leaf_switches`).
+    2. A job that has waited for T seconds, or that no fabric can hold, gets no such request.
 """
 
 import dataclasses
@@ -22,10 +21,10 @@ from bridge.planning.queue.rows import plannable
 
 
 def imply(snapshot: Snapshot, wait_s: int) -> Snapshot:
-    """The snapshot in which jobs that say nothing wish for few leaf switches.
+    """The snapshot with requests for few leaf switches added to jobs without one.
 
     Args:
-        snapshot: as the controller told it; nothing is changed without a topology.
+        snapshot: as reported by the controller; returned unchanged without a topology.
         wait_s: how long jobs wait; 0: nothing is changed.
     """
     jobs = snapshot.jobs
@@ -89,7 +88,7 @@ class _Least:
 
 
 def _fewest(units: NDArray[np.int64], nodes: NDArray[np.int64], asked: SwitchRequest) -> int:
-    """How many of the roomiest leaf switches of a fabric hold a job; 0: not even all."""
+    """How many of a fabric's leaf switches, largest first, hold a job; 0: not even all."""
     order = np.lexsort((-nodes, -units))
     enough = (units[order].cumsum() >= asked.units) & (nodes[order].cumsum() >= asked.nodes)
     return int(enough.argmax()) + 1 if enough.any() else 0

@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was worked out of requests in one cycle, for the next ones: a cycle costs what changed.
+"""Keeps the lowered requests from cycle to cycle, so that only new requests are lowered.
 
 Words
-    to lower    to find where a request may run, for how long and how wide: its alternatives
+    to lower    to find where, how long and how wide a request can run: its alternatives
                 (`bridge.planning.eligibility.alternatives`).
 
 Rules
-    1. Kept is only what follows from a request and from nodes, partitions, the nodes of
-       reservations and the switches. A request is told by all it says, not by the job's name or
-       version; the others by what they are. So nothing that is kept changes any plan, whoever
-       plans and whatever was planned before.
-    2. Where alternatives depend on more (a wish for leaf switches that is waited for, a limit that
-       is cut for a deadline) nothing is kept.
-    3. Classes are numbered anew in every cycle, as its rows come upon them.
+    1. Results are kept only if they depend on nothing but the request, the nodes, the partitions,
+       the nodes of reservations and the switches. Requests and all others are compared by content,
+       not by a job's name or version. So plans do not depend on what was kept.
+    2. Nothing is kept where alternatives depend on more (leaf switches that a job waits for, a
+       time limit that is cut for a deadline).
+    3. Classes are renumbered in every cycle, in the order in which its rows use them.
     4. Nodes that fail or return change no request: classes are kept as if all nodes were usable,
-       and classes that have the same usable nodes count as one. Only where switches form several
-       fabrics do alternatives depend on which nodes are usable.
+       and classes with the same usable nodes count as one. Alternatives depend on which nodes are
+       usable only if switches form several fabrics.
 """
 
 from collections.abc import Sequence
@@ -35,11 +34,11 @@ _MOST_KEPT = 200_000
 
 
 class KeptLowering:
-    """The requests of one machine that have been lowered so far.
+    """The requests of one cluster that have been lowered so far.
 
     Attributes:
-        table: numbers requests, and keeps the reasons why such jobs wait.
-        refused: number of a request to why no such job can run.
+        table: numbers requests, and keeps the reasons why jobs with them wait.
+        refused: from the number of a request to the reason why no such job can run.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -49,7 +48,7 @@ class KeptLowering:
         self.table = RequestTable()
         self.refused: dict[int, Reason] = {}
         self._class_of: dict[tuple[bytes, int], int] = {}
-        self._all: list[tuple[NDArray[np.bool_], int]] = []  # were all nodes usable
+        self._all: list[tuple[NDArray[np.bool_], int]] = []  # as if all nodes were usable
         self._now: list[tuple[NDArray[np.bool_], int]] = []
         self._first: dict[tuple[bytes, int], int] = {}
         self._same: list[int] = []
@@ -57,7 +56,7 @@ class KeptLowering:
         self._packed: dict[tuple[int, ...], NDArray[np.uint64]] = {}
 
     def lower(self, snapshot: Snapshot, rows: NDArray[np.int64]) -> LoweredRows:
-        """Lowers rows of the waiting jobs of a snapshot of this machine."""
+        """Lowers rows of the waiting jobs of a snapshot of this cluster."""
         eligibility: Eligibility | None = None
         self._take_usable(snapshot.nodes.usable)
 
@@ -91,7 +90,7 @@ class KeptLowering:
         return found
 
     def _take_usable(self, usable: NDArray[np.bool_]) -> None:
-        """Takes note of the nodes that are usable now (rule 4)."""
+        """Records which nodes are usable now (rule 4)."""
         if usable is self._usable:
             return
         changed = not np.array_equal(usable, self._usable)
@@ -125,7 +124,7 @@ class KeptLowering:
         return found
 
     def fits(self, snapshot: Snapshot) -> bool:
-        """Whether a snapshot is of this machine."""
+        """Whether a snapshot is of this cluster."""
         nodes, partitions = snapshot.nodes, snapshot.partitions
         if snapshot.topology is not self._topology or len(partitions) != len(self._partitions):
             return False
@@ -142,7 +141,7 @@ class KeptLowering:
 
     @property
     def full(self) -> bool:
-        """Whether too much is kept."""
+        """Whether the table has reached its bound."""
         return max(len(self.table), self.table.n_reasons, len(self._all)) > _MOST_KEPT
 
 
@@ -152,7 +151,7 @@ def _all_usable(snapshot: Snapshot) -> Snapshot:
 
 
 def _reserved(snapshot: Snapshot) -> tuple[tuple[bytes, bool], ...]:
-    """What of reservations decides where their jobs may run."""
+    """The parts of reservations that decide where their jobs can run."""
     return tuple((one.nodes.tobytes(), one.anywhere) for one in snapshot.reservations)
 
 
@@ -167,7 +166,7 @@ _kept: list[KeptLowering] = []
 
 
 def kept_lowering(snapshot: Snapshot) -> KeptLowering | None:
-    """What is kept for a snapshot's machine, be it nothing yet; None: nothing can be (rule 2)."""
+    """The kept requests of a snapshot's cluster, possibly none yet; None: not allowed (rule 2)."""
     jobs = snapshot.jobs
     if (
         np.count_nonzero(jobs.least_time_s)

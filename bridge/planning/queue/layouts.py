@@ -2,24 +2,24 @@
 """How a job can be laid out on nodes, as requests of the book.
 
 Words
-    group       chunks that ask for the same: a class of nodes, a number, what each takes.
-    layout      one option: groups, how they share nodes, how many tasks each chunk is.
+    group       equal chunks: a class of nodes, a number of chunks, the amounts of each.
+    layout      one option: groups, how they share nodes, how many tasks each chunk stands for.
 
 Rules
-    1. Chunks are laid out as they were asked for. What is needed once on every node (memory stated
-       beside the chunks) is counted with every chunk.
-    2. A job without tasks is as many scattered chunks as it gets nodes. It starts now on as many
-       nodes as it may (`wider`), and is planned for later on the least it may.
-    3. A job with tasks and nothing needed once on every node, and no say in the number of its
-       nodes, is as many free chunks as tasks.
-    4. Any other job with tasks has the fewest nodes it may, its tasks spread evenly over them
-       (one more on the first ones): scattered chunks of one size or two. Where not even the empty
-       cluster holds them so, they are spread as evenly as its largest nodes allow.
+    1. Chunks are laid out as requested. Amounts per node (memory stated beside the chunks) are
+       counted with every chunk.
+    2. A job without tasks is one scattered chunk per node. It starts now on as many nodes as
+       possible (`wider`); a later start is planned with the fewest.
+    3. A job with tasks, without amounts per node and without a number of nodes is one free chunk
+       per task.
+    4. Any other job with tasks gets the fewest nodes allowed, with its tasks spread evenly (one
+       more on the first ones): scattered chunks of one size or two. If not even the empty cluster
+       can hold them so, they are spread as evenly as its largest nodes allow.
     5. Required nodes are groups of their own: a chunk on each of them.
 
-Deviates: where rule 4 applies, other layouts are not looked at; a job may be planned later than the
-earliest time at which some less even layout fits. Of more than `MOST_WIDTHS` numbers of
-nodes a job may have, so many are tried, the least and the most among them.
+Deviates: where rule 4 applies, no other layouts are tried; a job may be planned later than some
+less even layout would allow. If more than `MOST_WIDTHS` numbers of nodes are allowed, only that
+many are tried, among them the least and the most.
 """
 
 from dataclasses import dataclass, replace
@@ -36,20 +36,20 @@ from bridge.planning.queue.rows import Rows
 from bridge.planning.requests.chunk_groups import ChunkGroups, chunk_groups
 
 MOST_WIDTHS = 16
-"""Numbers of nodes that are tried for a job that may have fewer or more."""
+"""Numbers of nodes that are tried for a job with a variable number of nodes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Chunks that ask for the same.
+    """Equal chunks.
 
     Attributes:
         class_: of `Eligibility`.
         count: chunks.
-        want: (R,) what each takes.
+        want: (R,) amounts of each chunk.
         most_per_node: chunks of this group on one node; 0: no bound.
-        tasks: tasks that each chunk is; 0 for jobs that count none.
-        kind: position in the job's `ChunkRequest.kinds`; -1: the job did not ask in chunks.
+        tasks: number of tasks in each chunk; 0 for jobs without tasks.
+        kind: position in the job's `ChunkRequest.kinds`; -1: the job does not request chunks.
     """
 
     class_: int
@@ -61,17 +61,17 @@ class Group:
 
     @property
     def asks(self) -> tuple[object, ...]:
-        """All of it but the class."""
+        """All fields but the class."""
         return (self.count, self.want, self.most_per_node, self.tasks, self.kind)
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a job may be laid out on nodes.
+    """One way to lay a job out on nodes.
 
     Attributes:
         groups: at least one.
-        nodes: most nodes that it has.
+        nodes: the most nodes that it uses.
     """
 
     groups: tuple[Group, ...]
@@ -80,7 +80,7 @@ class Layout:
     nodes: int
 
     def together(self) -> list[tuple[int, ...]]:
-        """For each group what is together on one node with each of its chunks."""
+        """For each group the amounts that must be on one node with each of its chunks."""
         if self.arrangement is not Arrangement.PACK:
             return [group.want for group in self.groups]
         columns = zip(*(group.want for group in self.groups), strict=True)
@@ -91,7 +91,7 @@ class Layout:
         return [every] * len(self.groups)
 
     def alike(self, other: "Layout") -> bool:
-        """Whether the other is the same layout; classes are numbered anew in every cycle."""
+        """Whether the other is the same layout, apart from classes, renumbered in every cycle."""
         return (self.arrangement, self.exclusive, len(self.groups)) == (
             other.arrangement, other.exclusive, len(other.groups),
         ) and all(
@@ -107,7 +107,7 @@ class LayoutOptions:
     Attributes:
         least: tried in this order, the earliest start wins; empty: no allowed number of nodes
             holds the job's tasks.
-        wider: for a start now, widest first; not counting `least`.
+        wider: for a start now, widest first; without `least`.
     """
 
     least: tuple[Layout, ...]
@@ -117,11 +117,11 @@ class LayoutOptions:
 def layouts(
     snapshot: Snapshot, eligibility: Eligibility, row: int, alternative: Alternative
 ) -> LayoutOptions:
-    """Returns how a job can lie on the nodes of one alternative.
+    """Returns the layouts of a job on the nodes of one alternative.
 
     Args:
         snapshot: the cluster.
-        eligibility: of the same; gets classes of single groups added.
+        eligibility: of the same; classes of single groups are added to it.
         row: of `snapshot.jobs`.
         alternative: one of the job's.
     """
@@ -185,7 +185,7 @@ def layouts(
 
 @dataclass(frozen=True)
 class CandidateLayouts:
-    """The layouts of every alternative of the asked rows; those that ask alike share them.
+    """The layouts of every alternative of the asked rows; equal requests share them.
 
     Attributes:
         options: each once.
@@ -244,10 +244,10 @@ def layouts_of(rows: Rows, job: NDArray[np.int64]) -> CandidateLayouts:
 
 
 def _distinct(rows: Rows, job: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Alternatives of requests that differ, as they come, and which of them stands for each."""
+    """The alternatives of distinct requests, in order, and which of them represents each."""
     everyone = np.arange(len(job))
     if rows.lowered is None or np.count_nonzero(rows.snapshot.jobs.chunks):
-        return everyone, everyone  # the number of a request does not tell its chunks
+        return everyone, everyone  # the number of a request does not identify its chunks
     indptr = rows.alternatives.indptr
     counts = np.diff(indptr)
     number = np.repeat(rows.lowered.number[rows.asked], counts)
@@ -256,7 +256,7 @@ def _distinct(rows: Rows, job: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDA
 
 
 def even_parts(tasks: int, nodes: int) -> list[tuple[int, int]]:
-    """Tasks spread evenly over nodes: how many nodes with how many tasks, those with more first."""
+    """Tasks spread evenly over nodes, as (number of nodes, tasks on each), most tasks first."""
     more, each = tasks % nodes, tasks // nodes
     return [(count, n) for count, n in ((more, each + 1), (nodes - more, each)) if count and n]
 
@@ -275,7 +275,7 @@ def _large(snapshot: Snapshot, mask: NDArray[np.bool_], asked: ChunkGroups) -> N
 
 
 def _spread(tasks: int, room: list[int], width: int) -> list[int] | None:
-    """Tasks on each of so many nodes, as even as they have room; None if they have too little.
+    """Tasks on each of `width` nodes, as even as their room allows; None if it is too little.
 
     Args:
         tasks: at least one on each node.

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turns what a kernel or the controller says into a reason a user can read.
+"""Turns the verdict of a kernel, or the controller's reason, into text for users.
 
 Rules
-    1. One sentence, with the numbers that matter: how many are needed, how many there are. Nodes
-       that the job names, the constraint it has and the reservation in its way are named.
-    2. "Never" is said only if no node's return would help; a job that waits for nodes that are
-       down or drained is told so.
-    3. A licence that is used up is told before busy nodes, as Slurm does.
+    1. One sentence, with the numbers that matter: how many are needed, how many exist. It names
+       the nodes that the job requires, its constraint, and the reservation in its way.
+    2. NEVER is used only if the return of nodes would not help; the reason of a job that waits for
+       down or drained nodes says so.
+    3. An exhausted licence takes precedence over busy nodes, as in Slurm.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -41,7 +41,7 @@ HELD_TEXT = {
     Hold.REFUSED: "the controller refused to start it",
     Hold.BAD_REQUEST: "its request cannot be understood",
 }
-"""What the controller's own word for a hold means."""
+"""Text for each hold of the controller."""
 
 _STATES = {
     "DOWN": "down",
@@ -51,14 +51,14 @@ _STATES = {
     "POWERED_DOWN": "powered off",
     "POWERING_DOWN": "powered off",
 }
-"""What of a node's state keeps jobs from it, most telling first."""
+"""States of a node that keep jobs from it, most specific first."""
 
 _MOST_TEXT = 60
 """Characters of a constraint or a list of nodes."""
 
 
 def held_reason(snapshot: Snapshot, row: int) -> Reason:
-    """Says why a job that the controller would not start is not planned."""
+    """The reason why a job that the controller would not start is not planned."""
     jobs = snapshot.jobs
     hold = Hold(int(jobs.hold[row]))
     if hold not in _HELD:  # plannable, but the array's own limit is reached
@@ -68,15 +68,12 @@ def held_reason(snapshot: Snapshot, row: int) -> Reason:
 
 
 class Explainer:
-    """Says what stands in the way of starts, in one snapshot.
-
-    What is free is computed only once somebody is to be told of it.
-    """
+    """Reasons in one snapshot; free resources are computed when first needed."""
 
     def __init__(
         self, snapshot: Snapshot, matching: Callable[[str], list[NDArray[np.bool_]]]
     ) -> None:
-        """Begins.
+        """Prepares reasons for one snapshot.
 
         Args:
             snapshot: the cluster.
@@ -94,14 +91,14 @@ class Explainer:
         fit_now: int | None,
         counter: int,
     ) -> Reason:
-        """Says what stands in the way of a planned, or never possible, start.
+        """The reason why a job starts later, or never.
 
         Args:
             row: in `Snapshot.jobs`.
-            partition: of the alternative the kernel judged.
+            partition: of the alternative that the verdict is about.
             min_nodes: of that alternative.
             blocked: the kernel's verdict.
-            fit_now: nodes that could hold the job now; None: nobody counted.
+            fit_now: nodes that could hold the job now; None: not counted.
             counter: the licence for the counter verdicts.
         """
         snapshot, jobs = self._snapshot, self._snapshot.jobs
@@ -130,7 +127,7 @@ class Explainer:
         return self._too_large(row, partition, min_nodes)
 
     def alike(self, rows: NDArray[np.int64]) -> Iterator[tuple[object, ...]]:
-        """What of each job its reason depends on beside the kernel's verdict."""
+        """What the reason of each job depends on besides the kernel's verdict."""
         jobs = self._snapshot.jobs
         columns = [
             jobs.required[rows].tolist(), jobs.features[rows].tolist(),
@@ -141,7 +138,7 @@ class Explainer:
         return zip(*columns, strict=True)
 
     def licence_in_use(self, licence: int) -> Reason:
-        """All items of a licence are in use, or kept."""
+        """The reason that all items of a licence are in use or reserved."""
         snapshot = self._snapshot
         kept = any(len(one.licences) and one.licences[licence] for one in snapshot.reservations)
         kept_too = " or kept by a reservation" if kept else ""
@@ -149,11 +146,11 @@ class Explainer:
             ReasonCode.LICENCES, f"licence {snapshot.licences[licence]} is in use{kept_too}"
         )
 
-    # ------------------------------------------------------------ what is there now
+    # ------------------------------------------------------------ free resources
 
     @cached_property
     def _left(self) -> NDArray[np.int64]:
-        """(n_nodes, R) what running jobs leave; nothing where one holds a node whole."""
+        """(n_nodes, R) free resources; none on nodes that a job holds whole."""
         snapshot, running = self._snapshot, self._snapshot.running
         left = snapshot.nodes.capacity.copy()
         np.subtract.at(left, running.nodes, running.use)
@@ -168,7 +165,7 @@ class Explainer:
 
     @cached_property
     def _licences_left(self) -> NDArray[np.int64]:
-        """(L,) what running jobs leave, and reservations that have begun, to jobs without one."""
+        """(L,) licences that running jobs and active reservations leave to jobs without one."""
         snapshot = self._snapshot
         used = snapshot.running.licences.sum(axis=0, dtype=np.int64)
         left: NDArray[np.int64] = snapshot.licence_total - used
@@ -178,7 +175,7 @@ class Explainer:
         return left
 
     def _short_licences(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """(n,) the first licence of which each job wants more than there is now; -1: none."""
+        """(n,) the first licence of which each job requests more than is free now; -1: none."""
         jobs = self._snapshot.jobs
         if not self._snapshot.licences:
             return np.full(len(rows), -1, dtype=np.int64)
@@ -250,7 +247,7 @@ class Explainer:
         return Reason(code, f"{text}; {more} more like it" if more else text)
 
     def _too_large(self, row: int, partition: int, min_nodes: int) -> Reason:
-        """No set of usable nodes can hold it: would the down and drained ones help?"""
+        """The reason if no set of usable nodes can hold it; down and drained ones might."""
         jobs, nodes = self._snapshot.jobs, self._snapshot.nodes
         where = self._where(row, partition)
         gone: dict[str, list[int]] = {}
@@ -283,7 +280,7 @@ class Explainer:
     # ------------------------------------------------------------ the job's nodes
 
     def _need(self, row: int) -> NDArray[np.int64]:
-        """(R,) the least it takes on a node."""
+        """(R,) the least amounts of the job on a node."""
         jobs = self._snapshot.jobs
         need: NDArray[np.int64] = jobs.per_node[row] + (
             jobs.per_task[row] if jobs.tasks[row] else 0
@@ -304,7 +301,7 @@ class Explainer:
         return np.flatnonzero(mask)
 
     def _hold(self, row: int, nodes: NDArray[np.int64], min_nodes: int) -> bool:
-        """Whether so many nodes, each of which holds a part of a job, hold all of it."""
+        """Whether the nodes, each of which can hold a part of a job, can hold all of it."""
         jobs = self._snapshot.jobs
         tasks = int(jobs.tasks[row])
         if len(nodes) < min_nodes:
@@ -340,7 +337,7 @@ class Explainer:
         return f"{name} with {_short(features)}" if features else name
 
     def _of_nodes(self, named: Sequence[int], groups: dict[str, list[int]]) -> str:
-        """What is the matter with nodes that a job names."""
+        """The states of the nodes that a job requires."""
         if len(groups) == 1:
             ((state, some),) = groups.items()
             be = "is" if len(some) == 1 else "are"
@@ -355,7 +352,7 @@ class Explainer:
 
 
 def _state(words: str) -> str:
-    """Why a node is not usable, of the controller's words for its state ("UP+DRAIN")."""
+    """Why a node is not usable, from the controller's text for its state ("UP+DRAIN")."""
     flags = {flag.strip("*") for flag in words.upper().split("+")}
     return next((word for flag, word in _STATES.items() if flag in flags), "not available")
 

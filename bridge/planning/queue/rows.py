@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows of one cycle: which jobs and tasks of arrays are planned, and what becomes of each.
+"""The rows of one cycle: which jobs and array tasks are planned, and the result for each.
 
 A plan policy asks its kernel about the rows that can be planned (`Rows.asked`) and gives the
 answer to `Rows.plan`, which puts it beside the rows that were not asked about.
@@ -38,12 +38,12 @@ def plannable(jobs: JobTable) -> NDArray[np.bool_]:
 
 
 def expand_arrays(jobs: JobTable, order: NDArray[np.int64], array_depth: int) -> NDArray[np.int64]:
-    """Repeats each array once per task to plan; at least one row per job.
+    """Repeats each array once per task to be planned; at least one row per job.
 
     Args:
         jobs: the pending jobs.
         order: (n_jobs,) rows of `jobs`.
-        array_depth: tasks of one array planned at a time; never more than its own limit lets start.
+        array_depth: tasks of one array planned at a time; never more than its own limit allows.
     """
     if not np.count_nonzero(jobs.array_tasks):
         return order
@@ -68,7 +68,7 @@ class Rows:
     Attributes:
         job: (n_rows,) row of `Snapshot.jobs`.
         asked: (n_asked,) rows that can be planned.
-        kept, lowered: what is kept of requests, and what it says of the rows; None: nothing is.
+        kept, lowered: the kept requests, and those of the rows among them; None: none are kept.
         reasons: why a row does not start now; filled for the rows that were not asked about.
     """
 
@@ -89,7 +89,7 @@ class Rows:
             self._find()
 
     def _take(self, kept: KeptLowering, lowered: LoweredRows) -> None:
-        """The rows by what is kept of their requests."""
+        """Sets the rows from kept requests."""
         for row in lowered.held:
             self.reasons[row] = held_reason(self.snapshot, int(self.job[row]))
         if refused := lowered.refused:
@@ -99,7 +99,7 @@ class Rows:
         self.asked = lowered.asked
 
     def _find(self) -> None:
-        """The rows by what they ask for in this cycle."""
+        """Sets the rows from their requests in this cycle."""
         job = self.job
         may = plannable(self.snapshot.jobs)[job]
         for row in np.flatnonzero(~may).tolist():
@@ -132,12 +132,12 @@ class Rows:
     @cached_property
     def alternatives(self) -> "AlternativeColumns":
         """Those of the asked rows."""
-        assert self.lowered is not None  # else they are there
+        assert self.lowered is not None  # else they are set already
         return AlternativeColumns(*self.lowered.alternatives())
 
     @cached_property
     def plain(self) -> bool:
-        """Whether nothing bounds when an asked row starts but its begin time, nor names nodes."""
+        """Whether only begin times bound the starts of asked rows, and no row requires nodes."""
         jobs = self.snapshot.jobs
         return self.lowered is not None and not (
             self.snapshot.reservations
@@ -179,12 +179,12 @@ class Rows:
         time_limit_s: int,
         code: ReasonCode = ReasonCode.RESOURCES,
     ) -> Reason | None:
-        """Why an asked row has no start although there is one, but too late.
+        """Why an asked row whose earliest start is too late has no start.
 
         Args:
             at: position in `asked`.
-            start_s: the earliest there is; NEVER: none.
-            time_limit_s: with which it would start then.
+            start_s: the earliest start; NEVER: none.
+            time_limit_s: its time limit at that start.
             code: of what keeps it from an earlier start.
 
         Returns:
@@ -194,7 +194,7 @@ class Rows:
         own = int(jobs.reservation[job])
         if own >= 0 and self.snapshot.reservations[own].end_s <= start_s < NEVER:
             name = self.snapshot.reservations[own].name
-            # It is there, so Slurm's word for waiting for it would be wrong.
+            # The reservation exists, so Slurm's reason for waiting for one would be wrong.
             return Reason(code, f"reservation {name} ends before the job can start")
         return too_late(jobs, job, start_s, time_limit_s, now_s=self.snapshot.now_s, code=code)
 
@@ -209,10 +209,10 @@ class Rows:
         tasks: NDArray[np.int32],
         groups: NDArray[np.int32] | None = None,
     ) -> Plan:
-        """Puts a kernel's answer and the rows it was not asked about together.
+        """Combines a kernel's result with the rows that were not asked about.
 
         Args:
-            policy: who planned.
+            policy: name of the plan policy.
             start: (n_asked,) s; NEVER and UNPLANNED have no nodes.
             alternative: (n_asked,) which of the row's own alternatives; -1: none.
             indptr: (n_asked + 1,) offsets into `nodes` and `tasks`.
@@ -227,7 +227,7 @@ class Rows:
         return self._plan(policy, columns, alternative, nodes=nodes, tasks=tasks, groups=groups)
 
     def plan_as_asked(self, policy: str, found: NodePlan) -> Plan:
-        """The same, of what `plan_nodes` found for the asked rows as they stand."""
+        """The same, for the result of `plan_nodes` for the asked rows in their order."""
         if self.lowered is None:
             columns = self._planned(found.start, found.alternative, found.indptr)
         else:
@@ -284,7 +284,7 @@ class Rows:
     def _told(
         self, start_s: NDArray[np.int64], alternative: NDArray[np.int32]
     ) -> tuple[Reason | None, ...]:
-        """The reasons, and which leaf switches rows wait for."""
+        """The reasons, with the leaf switches that rows wait for."""
         if self.snapshot.topology is None:
             return tuple(self.reasons)
         waits = pending(self.snapshot)
@@ -327,7 +327,7 @@ class AlternativeColumns:
 
 def alternative_columns(given: list[tuple[Alternative, ...]]) -> AlternativeColumns:
     """The columns of each row's alternatives."""
-    distinct: dict[int, int] = {}  # jobs that ask alike share one tuple: tell them by identity
+    distinct: dict[int, int] = {}  # equal requests share one tuple: compare by identity
     tuples: list[tuple[Alternative, ...]] = []
     which = np.empty(len(given), dtype=np.int64)
     for position, several in enumerate(given):

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs whose time is bounded: with a deadline, with a fixed start, and those that get no place.
+"""Jobs with a deadline, with a fixed start, or without a planned start.
 
 Rules
-    1. A job with a deadline ends by it: it starts at the latest its time limit before that.
-    2. Where its limit may be cut (`JobTable.least_time_s`), it starts at the latest that long
-       before its deadline, and what would lie behind the deadline is cut off. Slurm does the same
-       at the start, and ends a job that waits beyond that instant.
-    3. A job with a fixed start starts at its begin time. What runs on its nodes may take some
-       seconds to go: it may be late by `FIXED_GRACE_S`, and does not start after that.
-    4. A job that no place is kept for (`JobTable.no_place`) starts now or is in nobody's way.
+    1. A job with a deadline must end by it: its latest start is the deadline less its time limit.
+    2. If its limit may be cut (`JobTable.least_time_s`), its latest start is the deadline less that
+       time, and the limit is cut at the deadline. Slurm does the same at the start, and cancels a
+       job that waits longer.
+    3. A job with a fixed start starts at its begin time. Jobs on its nodes may need some seconds to
+       end: it may be late by `FIXED_GRACE_S`, but not more.
+    4. A job without a planned start (`JobTable.no_place`) starts now or books nothing.
 """
 
 import numpy as np
@@ -22,12 +22,12 @@ FIXED_GRACE_S = 60
 MISSED = ("cannot start at", "cannot end before its deadline")
 """How the reasons of `too_late` begin: of a fixed start, and of a deadline."""
 SPARE_S = 60
-"""What is left free before the deadline of a job that is planned as late as possible: a start that
-is late by less does not break it."""
+"""Margin before the deadline of a job that is planned as late as possible, so that a slightly late
+start does not miss it."""
 
 
 def fixed_start_s(jobs: JobTable, job: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(n,) the instants at which some rows of the table are to start exactly; 0: at any time."""
+    """(n,) the fixed start of each of these rows of the table; 0: none."""
     begin_s = jobs.begin_s[job]
     return np.where(jobs.fixed[job], np.where(begin_s > 0, begin_s, jobs.eligible_s[job]), 0)
 
@@ -35,13 +35,13 @@ def fixed_start_s(jobs: JobTable, job: NDArray[np.int64]) -> NDArray[np.int64]:
 def latest_start_s(
     jobs: JobTable, job: NDArray[np.int64], time_limit_s: NDArray[np.int64], now_s: int
 ) -> NDArray[np.int64]:
-    """When jobs may start at the latest; NEVER: at any time.
+    """The latest start of jobs; NEVER: none.
 
     Args:
         jobs: the table.
         job: (n,) rows of it.
         time_limit_s: (n,) with which each of them is planned.
-        now_s: a fixed start still ahead is exact, one that has come has its grace.
+        now_s: a fixed start in the future is exact, one in the past has the grace of rule 3.
     """
     latest = np.full(len(job), NEVER, dtype=np.int64)
     deadline_s = jobs.deadline_s[job]
@@ -59,7 +59,7 @@ def latest_start_s(
 def shortest_s(
     jobs: JobTable, job: NDArray[np.int64], time_limit_s: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """(n,) what each job's time limit may be cut to for its deadline; arguments as above."""
+    """(n,) the least time limit to which each job may be cut for its deadline; see above."""
     least_s = jobs.least_time_s[job]
     return np.where(least_s > 0, np.minimum(least_s, time_limit_s), time_limit_s)
 
@@ -70,7 +70,7 @@ def end_s(
     start_s: NDArray[np.int64],
     time_limit_s: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    """(n,) when jobs that start then end at the latest (rule 2)."""
+    """(n,) the latest ends of jobs with these starts (rule 2)."""
     deadline_s = jobs.deadline_s[job]
     end = start_s + time_limit_s
     cut = (deadline_s > 0) & (jobs.least_time_s[job] > 0)
@@ -86,14 +86,14 @@ def too_late(
     now_s: int,
     code: ReasonCode = ReasonCode.RESOURCES,
 ) -> Reason | None:
-    """Why a job that could only start then does not; None: neither kind keeps it from that.
+    """Why a job cannot use its earliest start; None: no deadline or fixed start prevents it.
 
     Args:
         jobs: the table.
         job: a row of it.
-        start_s: the earliest start there is; NEVER: none.
+        start_s: the earliest start; NEVER: none.
         time_limit_s: with which it is planned.
-        now_s: a bound that is behind is met by nothing but a change of the job.
+        now_s: a bound in the past can only be met if the job is changed.
         code: of what keeps it from an earlier start.
     """
     fixed_s = int(fixed_start_s(jobs, np.array([job]))[0])
@@ -118,7 +118,7 @@ def too_late(
 def asked_limit_s(
     jobs: JobTable, job: NDArray[np.int64], time_limit_s: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """(n,) the time limits that rules speak of: neither what is predicted nor cut for a deadline.
+    """(n,) the time limits that rules apply to: neither predicted nor cut for a deadline.
 
     Args:
         jobs: the table.

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A snapshot written into a book: nodes, closed times, what runs, limits, FreePools and licences.
+"""Writes a snapshot into a book: nodes, closed times, running jobs, limits, FreePools, licences.
 
 Rules
     1. Every class of `Eligibility` is a class of the book, with its blackouts; jobs that a FreePool
        keeps off some nodes have a class of their own, closed there while the pool is in force.
     2. Limits and FreePools are constraints (`bridge.planning.site_rules.lowered_rules`), and so are
        licences (`bridge.planning.site_rules.licences`).
-    3. Running jobs hold what they hold until their expected end, and count on their constraints.
-    4. Classes and requests are made when they are first asked for.
-    5. The book of the cycle before serves if it may (`bridge.planning.scheduler.kept_book`): only
-       what has changed of constraints and running jobs is written.
+    3. Running jobs hold their resources until their expected end, and count on their constraints.
+    4. Classes and requests are created on first use.
+    5. The book of the cycle before is reused if possible (`bridge.planning.scheduler.kept_book`):
+       only changes of constraints and of running jobs are written.
 """
 
 from collections.abc import Sequence
@@ -39,19 +39,19 @@ from bridge.planning.site_rules.lowered_rules import LoweredRules
 from bridge.ports import Selection
 
 BookTerms = tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int8]]
-"""One job's terms as the book takes them: constraints, amounts, modes."""
+"""One job's terms in the form of the book's calls: constraints, amounts, modes."""
 
 _MOST_PARTS = 50_000
-"""Requests of one book that is handed over; they are never taken out of it."""
+"""Most requests in a book that is handed over; requests are never removed from a book."""
 
 
 class ClusterBook:
-    """A book of one snapshot, and the names by which the planner knows its parts.
+    """A book of one snapshot, and the numbers of its parts.
 
     Attributes:
         book: pending jobs are booked under numbers of the caller's, 0 and up.
         licences: the constraints of licences.
-        kept: the book of the cycle before, if it serves this one.
+        kept: the book of the cycle before, if it is reused.
     """
 
     def __init__(
@@ -65,14 +65,14 @@ class ClusterBook:
         selection: Selection = Selection.SEQUENTIAL,
         kept: KeptBook | None = None,
     ) -> None:
-        """Writes what there is and what runs.
+        """Writes the cluster and its running jobs.
 
         Args:
             snapshot: the cluster.
-            eligibility: of the same.
+            eligibility: of the same snapshot.
             rank: (n_nodes,) nodes of lower rank first.
             lowered: limits and FreePools for this snapshot.
-            protect: see `Protection`; what it says of resources that no node has is void.
+            protect: see `Protection`; entries for resources that no node has are ignored.
             selection: how nodes are picked.
             kept: the book of the cycle before.
         """
@@ -80,7 +80,7 @@ class ClusterBook:
         self._classes: dict[tuple[int, tuple[int, ...]], int] = {}
         self._requests: dict[tuple[Layout, Gates], int] = {}
         self._closed: list[tuple[int, int, int, NDArray[np.uint64]]] = []
-        self._marks: list[int] = []  # how much of it was there at each mark
+        self._marks: list[int] = []  # its length at each mark
         self.licences = LicenceConstraints(snapshot, len(lowered.constraints))
         constraints = [lowered.constraints.steps(at) for at in range(len(lowered.constraints))]
         self._steps: list[Steps] = constraints + self.licences.steps
@@ -111,7 +111,7 @@ class ClusterBook:
         self._book_running(everyone, -1 - everyone, self._running_terms())
 
     def _serves(self, kept: KeptBook) -> bool:
-        """Whether the book of the cycle before may be written on."""
+        """Whether the book of the cycle before can be reused."""
         return (
             self._repeatable
             and kept.book.now <= self._snapshot.now_s
@@ -120,7 +120,7 @@ class ClusterBook:
 
     @property
     def _repeatable(self) -> bool:
-        """Whether no class is closed at any time, and each running job has an id of its own."""
+        """Whether no class is ever closed, and the ids of the running jobs are unique."""
         snapshot = self._snapshot
         ids = snapshot.running.id.tolist()
         return (
@@ -131,7 +131,7 @@ class ClusterBook:
         )
 
     def _continue(self, kept: KeptBook) -> None:
-        """Writes what has changed into the book of the cycle before."""
+        """Writes the changes into the book of the cycle before."""
         now_s = self._snapshot.now_s
         self.book, self._open, self._running = kept.book, kept.classes, kept.running
         self.book.advance(now_s)
@@ -147,12 +147,14 @@ class ClusterBook:
     def hand_over(
         self, rows: RowRecord, others: NDArray[np.int64], next_number: int
     ) -> KeptBook | None:
-        """The book for the next cycle; None: it must not be used again. Not to be used after that.
+        """Hands the book over to the next cycle; None: it cannot be reused.
+
+        This object must not be used afterwards.
 
         Args:
-            rows: those that are announced.
+            rows: the announced ones.
             others: numbers of the bookings of other rows.
-            next_number: no booking has it or a greater one.
+            next_number: greater than the number of any booking.
         """
         parts = max(len(self._open), int(rows.request.max(initial=0)))
         if not self._repeatable or self.book.given_up or self._marks or parts > _MOST_PARTS:
@@ -196,12 +198,12 @@ class ClusterBook:
         )
 
     def mark(self) -> int:
-        """Begins what can be undone; see `undo` and `keep`."""
+        """Sets a mark for `undo` or `keep`."""
         self._marks.append(len(self._closed))
         return self.book.mark()
 
     def undo(self, mark: int) -> None:
-        """Takes back what was booked since a mark. Requests named since then stay, as they are."""
+        """Undoes all bookings since a mark. Requests numbered since then stay valid."""
         self.book.undo(mark)
         since = self._marks[mark]
         del self._marks[mark:]
@@ -209,12 +211,12 @@ class ClusterBook:
             self.book.close(*closed)
 
     def keep(self, mark: int) -> None:
-        """What was booked since a mark stays."""
+        """Keeps all bookings since a mark."""
         self.book.keep(mark)
         del self._marks[mark:]
 
     def request(self, layout: Layout, gates: Gates = ()) -> int:
-        """The book's number of a layout; layouts that ask nodes for the same share it.
+        """The book's request number of a layout; layouts with equal demands share it.
 
         Args:
             layout: of a pending job.
@@ -261,7 +263,7 @@ class ClusterBook:
         return found
 
     def _open_class(self, mask: NDArray[np.bool_]) -> int:
-        """The class of some nodes that is never closed."""
+        """The class of these nodes that is never closed."""
         key = mask.tobytes()
         if key not in self._open:
             self._open[key] = self.book.add_class(_bits(mask))
@@ -274,11 +276,11 @@ class ClusterBook:
 
     @property
     def closures(self) -> tuple[Closure, ...]:
-        """The FreePools of nodes; gates are numbers among them."""
+        """The FreePools of nodes; gates are indexes into them."""
         return self._lowered.closures
 
     def constraint_key(self, constraint: int) -> str:
-        """What a constraint is called from snapshot to snapshot; empty for none."""
+        """The key of a constraint, the same in every snapshot; empty for none."""
         if constraint < 0:
             return ""
         if constraint >= self.licences.first:
@@ -292,7 +294,7 @@ class ClusterBook:
         return {self.constraint_key(constraint): constraint for constraint in range(count)}
 
     def constraint_label(self, constraint: int) -> tuple[bool, str]:
-        """Whether a constraint is a licence, and what it is called."""
+        """Whether a constraint is a licence, and its label."""
         if (licence := self.licences.licence(constraint)) >= 0:
             return True, self._snapshot.licences[licence]
         return False, self._lowered.constraints.labels[constraint]
@@ -323,7 +325,7 @@ def _protections(
     found = []
     for resource, kept in protect.items():
         if plain_name(resource) not in column:
-            continue  # nobody has it: there is nothing to keep for whom
+            continue  # no node has the resource: nothing to protect
         keep = np.zeros_like(capacity)
         having = capacity[:, column[plain_name(resource)]] > 0
         for name, amount in kept.items():

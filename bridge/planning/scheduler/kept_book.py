@@ -1,24 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The book of one cycle, handed to the cycle after it: what has not changed is not booked again.
+"""Hands the book of one cycle to the next, so that only changes are booked.
 
-A book can be written to, a state cannot (`bridge.ports.State`). So a state holds a `Handover`, from
-which the book can be taken once, by whichever cycle comes first. Every other cycle from that state
-(one that is repeated after a failed check, a search for culprits, a what-if) finds nothing and
-begins with an empty book. Both give the same plan, to the bit.
+A book is mutable, a state is not (`bridge.ports.State`). So a state holds a `Handover`, from which
+the first cycle can take the book, once. Every other cycle from that state (a repetition after a
+failed check, a search for culprits, a what-if) starts with an empty book. Both give the same plan,
+to the bit.
 
 Rules
-    1. A book is used again only for the nodes, the order of nodes and the constraints that it was
-       made for, and not where times are closed to classes of nodes: reservations, leaf switches,
-       FreePools of nodes.
-    2. Before anything is planned it holds exactly what an empty one would then hold: what runs,
-       and the kept placements of the rows that are announced. What has ended, has changed or is no
-       longer announced is taken out, what is new is booked.
-    3. If then more is booked at some second than there is, or a placement does not stand, the order
-       in which rows give way matters: the book is given up, and an empty one is filled.
+    1. A book is reused only with the same nodes, order of nodes and constraints, and only if no
+       class of nodes is closed at any time (by reservations, leaf switches, FreePools of nodes).
+    2. Before planning starts it holds exactly what a new one would hold: the running jobs, and the
+       kept placements of the announced rows. Bookings that have ended, changed or are no longer
+       announced are removed, new ones are added.
+    3. If some resource is then overbooked at some second, or a placement is no longer valid, the
+       order in which rows give way matters: the book is discarded, and an empty one is filled.
 
-What searches have learnt stays in the book. It saves work and changes no answer
-(docs/design/0005-kernels.md, 5), but for searches that were given up as too large: a book with one
-of those is not handed over.
+Search results cached in the book are kept. They save work and do not change results
+(docs/design/0005-kernels.md, 5), except for searches that were abandoned as too large: a book with
+one of those is not handed over.
 """
 
 from dataclasses import dataclass
@@ -41,14 +40,14 @@ Steps = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 @dataclass(frozen=True, slots=True)
 class BookWorld:
-    """What a book is made for.
+    """What a book was made for; it can be reused only for an equal one.
 
     Attributes:
-        nodes: there; only their names and capacities matter.
+        nodes: of the cluster; only their names and capacities matter.
         resources: their columns.
         rank: (n_nodes,) nodes of lower rank first.
         selection: how nodes are picked among them.
-        protect: what is kept for whom.
+        protect: see `Protection`.
         keys: of the constraints, in the order of their numbers.
     """
 
@@ -60,7 +59,7 @@ class BookWorld:
     keys: tuple[str, ...]
 
     def serves(self, other: "BookWorld") -> bool:
-        """Whether a book for this one may be used for the other."""
+        """Whether a book made for this one can be reused for the other."""
         mine, theirs = self.nodes, other.nodes
         return (
             self.resources == other.resources
@@ -86,12 +85,12 @@ class RunningRecord:
     def update(
         self, running: RunningTable, terms: Terms, now_s: int
     ) -> tuple[list[int], NDArray[np.intp], NDArray[np.int64]]:
-        """Takes the running jobs of a snapshot down.
+        """Records the running jobs of a snapshot.
 
         Args:
             running: the jobs; no id twice.
-            terms: theirs.
-            now_s: the present; a job holds its nodes for a second more at least.
+            terms: of these jobs.
+            now_s: the present; a job holds its nodes for at least one more second.
 
         Returns:
             Numbers of bookings to be revoked, rows of `running` to be booked, and their numbers.
@@ -111,7 +110,7 @@ class RunningRecord:
 
 
 def _marks(running: RunningTable, terms: Terms, now_s: int) -> dict[str, tuple[object, ...]]:
-    """By id, all that a running job holds and counts on."""
+    """For each running job, by id, everything it holds and counts on."""
     ends = np.maximum(running.end_s, now_s + 1).tolist()
     nodes, use = np.ascontiguousarray(running.nodes), np.ascontiguousarray(running.use)
     whole, offsets, own = running.exclusive.tolist(), running.indptr.tolist(), terms.indptr.tolist()
@@ -134,7 +133,7 @@ class RowRecord:
 
     Attributes:
         number: of the booking.
-        request: the book's number of what is asked.
+        request: the book's request number.
         start_s, length_s: when, and for how long.
         terms: constraints, amounts and modes.
         term_indptr: (n + 1,) row i has the terms term_indptr[i]:term_indptr[i + 1].
@@ -148,7 +147,7 @@ class RowRecord:
     terms: tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 
     def same(self, row: NDArray[np.intp], other: "RowRecord") -> NDArray[np.bool_]:
-        """(n,) whether rows of this one, but for their numbers, are those of another.
+        """(n,) whether rows of this one equal rows of another, apart from their numbers.
 
         Args:
             row: (n,) of this one.
@@ -172,16 +171,16 @@ class RowRecord:
 
 @dataclass(frozen=True)
 class KeptBook:
-    """A book, and what stands in it.
+    """A book and its contents.
 
     Attributes:
-        world: that it is made for.
+        world: what it was made for.
         steps: of its constraints.
         classes: its classes without closed times: the nodes, as bytes of bool, to the number.
         running: the running jobs.
-        rows: those that are announced, in the order of `KeptPlan.by_id`.
+        rows: the announced ones, in the order of `KeptPlan.by_id`.
         others: numbers of the bookings of other rows.
-        next_number: no booking has it or a greater one.
+        next_number: greater than the number of any booking.
     """
 
     book: Book
@@ -195,13 +194,13 @@ class KeptBook:
 
 
 class Handover:
-    """A book for the next cycle: who asks first gets it. Copies and pickles hold none."""
+    """A book for the next cycle, given to the first taker. Copies and pickles hold none."""
 
     def __init__(self, kept: KeptBook | None = None) -> None:
         self._kept = [] if kept is None else [kept]
 
     def take(self) -> KeptBook | None:
-        """The book; None: there is none any more."""
+        """The book; None if it has been taken."""
         try:
             return self._kept.pop()  # safe between threads
         except IndexError:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan that is kept from cycle to cycle, and as bytes, over a restart.
+"""The plan that is kept from cycle to cycle and, serialized, over a restart.
 
-Format: a line of JSON (version, names, layouts, checksum of what follows, and at its end one of
-what is before it, which earlier versions did not write), then columns of little-endian int32 and
-int64. Whatever else is found is refused whole, with the reason.
+Format: a line of JSON (version, names, layouts, a checksum of the columns, and last a checksum of
+the line so far, which earlier versions did not write), then columns of little-endian int32 and
+int64. Any other input is refused as a whole, with the reason.
 """
 
 import json
@@ -26,7 +26,7 @@ from bridge.planning.scheduler.kept_book import Handover
 
 VERSION = 1
 MOST_BYTES = 1 << 28
-"""Longer ones are refused."""
+"""Longer inputs are refused."""
 _COLUMNS = (
     ("start_s", "<i8"), ("alternative", "<i4"), ("choice", "<i4"), ("layout", "<i4"),
     ("late", "<i4"), ("blocked", "<i4"), ("constraint", "<i4"), ("width", "<i4"),
@@ -42,12 +42,12 @@ _MOST_WANTED = 1 << 40
 
 @dataclass(frozen=True)
 class KeptPlan:
-    """Placements of jobs, by id, and the nodes that the indexes stand for.
+    """Placements of jobs, by id, and the names of the nodes.
 
     Attributes:
         names: of the nodes.
         placements: of the jobs.
-        handover: the book they stand in, for the next cycle; no part of what is saved.
+        handover: the book that holds them, for the next cycle; not serialized.
     """
 
     names: tuple[str, ...]
@@ -65,12 +65,12 @@ class KeptPlan:
     def relocated(
         self, ids: NDArray[np.object_], plan: Plan, image: NDArray[np.int32]
     ) -> "KeptPlan":
-        """The same with the jobs of a plan on other nodes.
+        """A copy with the jobs of a plan on other nodes.
 
         Args:
             ids: (n_rows,) of the jobs.
-            plan: where they are placed here.
-            image: (nnz,) where each of its node entries went.
+            plan: with their placements in this kept plan.
+            image: (nnz,) the new node of each of its node entries.
         """
         width = np.diff(plan.indptr)
         changed = np.repeat(np.arange(len(plan)), width)[image != plan.nodes]
@@ -136,7 +136,7 @@ def from_bytes(value: bytes) -> KeptPlan:
     """Reads what `to_bytes` wrote.
 
     Raises:
-        ValueError: it is something else; with the reason.
+        ValueError: the input is not a valid plan; with the reason.
     """
     if len(value) > MOST_BYTES:
         raise ValueError(f"it is longer than {MOST_BYTES} bytes")
@@ -223,7 +223,7 @@ def _texts(value: object) -> tuple[str, ...]:
 def _layout(arrangement: int, exclusive: bool, nodes: int, groups: list[list[Any]]) -> Layout:
     read = tuple(
         Group(
-            class_=0,  # classes are numbered anew in every cycle
+            class_=0,  # classes are renumbered in every cycle
             count=int(count),
             want=tuple(int(amount) for amount in want),
             most_per_node=int(most_per_node),

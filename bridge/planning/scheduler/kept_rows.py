@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which rows may still have the placements of a former plan: by their layouts and nodes.
+"""Finds which rows can keep their placements of a former plan, by layout and nodes.
 
 Rules
-    1. A placement stands while its alternative has the layout that it was made for, on nodes that
-       this layout may have now.
-    2. Alternatives are numbered anew in every cycle where switches are chosen: the first one that
-       has the nodes, and is open when the placement starts, is taken.
+    1. A placement is valid as long as its alternative has the same layout, and the layout allows
+       its nodes.
+    2. Where switches are chosen, alternatives are renumbered in every cycle: the first one is taken
+       that has the nodes and is open when the placement starts.
 """
 
 from dataclasses import dataclass
@@ -21,14 +21,14 @@ from bridge.planning.site_rules.capacity_constraints import Mode
 
 @dataclass(frozen=True, slots=True)
 class KeptRows:
-    """Rows and what they had, as columns of length n.
+    """Rows with their former placements, as columns of length n.
 
     Attributes:
         asked: positions in `Rows.asked`.
         row: of `PlacementColumns`.
-        candidate: that has the placement now.
-        position: of the layout among the candidate's; -1: the placement does not stand.
-        start_s: when.
+        candidate: the present one with the placement.
+        position: of the layout among the candidate's; -1: the placement is no longer valid.
+        start_s: start of the placement.
     """
 
     asked: NDArray[np.intp]
@@ -52,7 +52,7 @@ class KeptRows:
 
 
 class FormerPlacements:
-    """The placements of a former plan, as the candidates of this cycle may have them."""
+    """The placements of a former plan, matched to the candidates of this cycle."""
 
     def __init__(self, candidates: Candidates, former: PlacementColumns) -> None:
         self._candidates, self._former = candidates, former
@@ -79,7 +79,7 @@ class FormerPlacements:
     def match(
         self, asked: NDArray[np.intp], row: NDArray[np.intp], start_s: NDArray[np.int64]
     ) -> KeptRows:
-        """The rows that may be booked again, where they were or elsewhere.
+        """The rows that can be booked again, on the same nodes or on others.
 
         Args:
             asked: positions in `Rows.asked`.
@@ -110,7 +110,7 @@ class FormerPlacements:
         start_s: NDArray[np.int64],
         position: np.int32,
     ) -> tuple[int, np.int32]:
-        """The alternative that has the nodes of a placement now, and its layout (rule 2)."""
+        """The alternative that now has the nodes of a placement, and its layout (rule 2)."""
         own = int(self._former.alternative[row[0]])
         for number in range(int(count)):
             candidate = np.array([first + number])
@@ -125,14 +125,14 @@ class FormerPlacements:
         position: NDArray[np.int32],
         start_s: NDArray[np.int64],
     ) -> NDArray[np.bool_]:
-        """Whether placements stand with these layouts, on classes open at their start."""
+        """Whether placements are valid with these layouts, on classes open at their start."""
         stands = position >= 0
         layout = self._candidates.choices.which[candidate[stands]] + position[stands]
         stands[stands] = self._opens_s[layout] <= start_s[stands]
         return stands
 
     def _position(self, candidate: NDArray[np.int64], row: NDArray[np.intp]) -> NDArray[np.int32]:
-        """The layouts with which candidates have placements; -1: none any more (rule 1)."""
+        """The positions of the layouts of placements; -1: no longer valid (rule 1)."""
         choices, former = self._candidates.choices, self._former
         position = former.layout_index[row].copy()
         still = position < choices.n_least[candidate]
@@ -155,7 +155,7 @@ class FormerPlacements:
         return position
 
     def only_count(self, kept: KeptRows) -> NDArray[np.bool_]:
-        """(n,) which rows have a constraint that others must stay under, but they need not."""
+        """(n,) which rows only count on some constraint that binds others."""
         terms = self._candidates.terms
         before = np.concatenate(([0], np.cumsum(terms.mode == Mode.COUNT)))[terms.indptr]
         number = self._candidates.choices.numbers(kept.candidate, np.maximum(kept.position, 0))

@@ -1,26 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The layouts a job may get, each with what the rules of the site make of it.
+"""The possible layouts of a job, each with its terms under the rules of the site.
 
 Words
     candidate   one alternative of an asked row.
     choice      one layout of a candidate, with the terms and gates of that layout.
 
 Rules
-    1. What a job counts depends on how many nodes it has, and where it takes them whole, on
-       which: every choice has its own terms. Where there are no rules all choices of a candidate
-       share theirs.
-    2. A choice that the rules can never let run is not tried. A candidate is refused if all its
-       choices are; told is the reason of the first.
-    3. A job that may have more or fewer nodes is planned on the least, and starts now on the most
-       that the rules and the others leave. Where a FreePool lets in who asks for much, every number
-       of nodes is tried for later starts, too.
-    4. Of a job that takes whole nodes only the most that they may have is known before. Where rules
-       speak of CPUs or memory and nodes differ, it is tried on smaller ones, too: on nodes up to
-       each size, and on so many of the next larger size among them; and where several of its tasks
-       or chunks may share a node, on fewer nodes.
+    1. The amounts of a job depend on its number of nodes and, with whole nodes, on which nodes it
+       gets. So every choice has its own terms. Without rules all choices of a candidate share them.
+    2. A choice that the rules can never allow is not tried. A candidate is refused if all its
+       choices are; the reason of the first is reported.
+    3. A job with a variable number of nodes is planned on the fewest, and starts now on as many as
+       the rules and other jobs leave. Where a FreePool gives access to jobs that request much,
+       every number of nodes is also tried for later starts.
+    4. For a job on whole nodes only an upper bound of its amounts is known in advance. Where rules
+       count CPUs or memory and nodes differ, smaller nodes are tried, too: nodes up to each size,
+       with some of the next larger size; and, where several of its tasks or chunks may share a
+       node, fewer nodes.
 
-Deviates: rule 4 tries `MOST_TIERS` mixtures at most, of two sizes each; a job may be planned later
-than the earliest time at which some other mixture would keep the rules. It never breaks them.
+Deviates: rule 4 tries at most `MOST_TIERS` mixtures, of two sizes each. A job may be planned later
+than some other mixture would allow; the rules always hold.
 """
 
 from collections.abc import Iterable, Iterator
@@ -53,7 +52,7 @@ _NO_WIDTH = Reason(ReasonCode.NEVER, "no number of nodes that it may have holds 
 
 
 class WholeNodes:
-    """What layouts take of the nodes that they have whole."""
+    """The amounts of layouts on whole nodes."""
 
     def __init__(self, snapshot: Snapshot, eligibility: Eligibility) -> None:
         self._capacity = snapshot.nodes.capacity[:, : MEMORY_MIB + 1]
@@ -61,7 +60,7 @@ class WholeNodes:
         self._largest: dict[int, NDArray[np.int64]] = {}
 
     def have(self, layout: Layout) -> tuple[int, int]:
-        """The CPUs and the memory of its nodes, at most."""
+        """Upper bounds of the CPUs and the memory of its nodes."""
         if layout.arrangement is Arrangement.SCATTER:
             parts = [(group.class_, group.count) for group in layout.groups]
             most = sum((self._most(*part) for part in parts), np.zeros(2, dtype=np.int64))
@@ -76,7 +75,7 @@ class WholeNodes:
         return int(most[CPUS]), int(most[MEMORY_MIB])
 
     def _most(self, class_: int, count: int) -> NDArray[np.int64]:
-        """What so many nodes of a class have together, at most."""
+        """An upper bound of what `count` nodes of a class have together."""
         table = self._table(class_)
         found: NDArray[np.int64] = table[min(count, len(table) - 1)]
         return found
@@ -92,7 +91,7 @@ class WholeNodes:
 
         Args:
             layout: on whole nodes.
-            share: whether its chunks may be put together on fewer nodes.
+            share: whether its chunks may share fewer nodes.
         """
         yield from self._on_smaller(layout)
         if layout.arrangement is not Arrangement.FREE or not share or layout.nodes < 2:
@@ -135,7 +134,7 @@ class WholeNodes:
             upper = mask
 
     def _up_to(self, union: NDArray[np.bool_]) -> list[NDArray[np.bool_]]:
-        """Nodes up to each size that some have, the largest first: all nodes."""
+        """The nodes up to each size that occurs, the largest size (all nodes) first."""
         sizes = np.unique(self._capacity[union], axis=0)[::-1]
         if len(sizes) > MOST_TIERS:
             sizes = sizes[np.linspace(0, len(sizes) - 1, MOST_TIERS).round().astype(int)]
@@ -149,7 +148,7 @@ class WholeNodes:
     def _mixed(
         self, layout: Layout, mask: NDArray[np.bool_], upper: NDArray[np.bool_]
     ) -> Iterator[Layout]:
-        """Some nodes of the next larger size among those of a size."""
+        """Layouts on nodes up to a size with some of the next larger size."""
         (group,) = layout.groups
         if layout.arrangement is not Arrangement.SCATTER or group.count < 2:
             return
@@ -173,15 +172,15 @@ def fewest_nodes(layout: Layout) -> int:
 
 
 def extent_of(layouts: list[Layout], whole: WholeNodes | None) -> Extent:
-    """Which nodes some layouts have.
+    """The extent of some layouts.
 
     Args:
         layouts: n of them.
-        whole: None: no matter, no job takes whole nodes or no rule speaks of what they have.
+        whole: None: not needed, as no job takes whole nodes or no rule counts CPUs or memory.
     """
     have = None
     if whole is not None:
-        known = {id(layout): layout for layout in layouts}  # those that ask alike share one
+        known = {id(layout): layout for layout in layouts}  # equal requests share one
         each = {at: whole.have(layout) for at, layout in known.items()}
         have = np.array([each[id(layout)] for layout in layouts], dtype=np.int64).reshape(-1, 2)
     return Extent(
@@ -199,7 +198,7 @@ def layouts_to_try(
     Args:
         given: as `layouts` gives them.
         lowered: the rules.
-        whole: None: it takes no whole nodes, or no rule speaks of what they have.
+        whole: None: it takes no whole nodes, or no rule counts CPUs or memory.
     """
     least, wider = given.least, given.wider
     if lowered.bounds_least:
@@ -243,7 +242,7 @@ class LayoutChoices:
     """The layout choices of all candidates of one cycle.
 
     Attributes:
-        layouts: of all choices; those of candidates that ask alike stand here once.
+        layouts: of all choices; candidates with equal requests share them.
         which: (n_candidates,) the first of its layouts: those for any start, then the wider ones.
         n_least: (n_candidates,) how many are for any start.
         gates: of each choice.
@@ -269,11 +268,11 @@ class LayoutChoices:
         Args:
             given: (n_candidates,) layouts.
             snapshot: the cluster.
-            eligibility: of the same; gets classes of smaller nodes added.
+            eligibility: of the same; classes of smaller nodes are added to it.
             lowered: the rules.
             job: (n_candidates,) rows of its jobs.
-            partition: (n_candidates,) where.
-            time_limit_s: (n_candidates,) for how long at most.
+            partition: (n_candidates,) indexes of partitions.
+            time_limit_s: (n_candidates,) time limits.
         """
         options, option = list(given.options), given.which
         takes, whole = np.zeros(len(job), dtype=bool), None

@@ -3,29 +3,29 @@
 
     scheduler = ListScheduler(snapshot, order, preference, conditions)
     schedule = scheduler.schedule()                 # in the stage order
-    schedule = scheduler.schedule(other)            # in any other, from nothing
-    plan = scheduler.plan("search")               # what came of the last one, with reasons
-    scheduler.decode()                            # the plan alone, in the stage order
+    schedule = scheduler.schedule(other)            # in any other order, from scratch
+    plan = scheduler.plan("search")               # the plan of the last one, with reasons
+    scheduler.decode()                            # only for `plan`, in the stage order
 
 Words
     position    of a row among those that can be planned, 0 to `len(scheduler) - 1`, in the stage
                 order; arrays are rows of one task each (`bridge.planning.queue.rows`).
-    to decode   to give every row, one after the other, its earliest start beside what runs and the
-                rows before it: so a permutation of positions stands for a schedule.
+    to decode   to give each row in turn its earliest start beside the running jobs and the rows
+                before it, so that a permutation of positions represents a schedule.
 
 Rules
-    1. All that binds a job is obeyed, whatever the policy: chunks of any kinds and their place,
+    1. All constraints on a job hold under every policy: chunks of any kinds and their place,
        required and excluded nodes, reservations, licences, begin times, deadlines, fixed starts,
        and the limits, FreePools and protections of the site.
-    2. Rows with a fixed start come before all others, and beside the depth: they start at their
-       time or not at all, and so nothing that could start at another time takes their place.
+    2. Rows with a fixed start come before all others and do not count in the depth: they start at
+       their time or not at all, so rows with a choice must not take their slots.
     3. A row that can only start too late for its deadline, its fixed start, or the end of its
-       reservation takes no place.
-    4. Decoding the same order gives the same schedule, whatever was decoded before.
+       reservation is not booked.
+    4. Decoding the same order always gives the same schedule.
 
-Two kernels, one behaviour: `plan_nodes` (`bridge.planning.scheduler.single_pass`) plans snapshots
-in which no job asks for chunks of several kinds or for a licence that a reservation keeps, and no
-rule binds a job; the book (`bridge.planning.scheduler.booking`) plans all others.
+There are two kernels. `plan_nodes` (`bridge.planning.scheduler.single_pass`) plans snapshots in
+which no job asks for chunks of several kinds or for a licence held by a reservation, and no rule
+binds a job; the book (`bridge.planning.scheduler.booking`) plans all others.
 docs/design/0005-kernels.md says why, and where their schedules may differ.
 """
 
@@ -52,12 +52,12 @@ from bridge.units import NEVER, UNPLANNED
 
 @dataclass(frozen=True)
 class Schedule:
-    """What came of decoding an order; by position.
+    """The result of decoding an order, by position.
 
     Attributes:
         rows: of the cycle.
         start_s: NEVER: none; UNPLANNED: beyond the depth.
-        alternative: which of the row's own (`Rows.alternatives`); -1: none.
+        alternative: index among the row's own (`Rows.alternatives`); -1: none.
     """
 
     rows: Rows
@@ -66,7 +66,7 @@ class Schedule:
 
     @cached_property
     def end_s(self) -> NDArray[np.int64]:
-        """When each row ends at the latest; 0 where there is no start."""
+        """The latest end of each row; 0 without a start."""
         rows, end_s = self.rows, np.zeros_like(self.start_s)
         at = np.flatnonzero((self.start_s != NEVER) & (self.start_s != UNPLANNED))
         chosen = rows.alternatives.chosen(self.alternative)[at]
@@ -99,9 +99,9 @@ class ListScheduler:
             snapshot: the cluster.
             order: (n_jobs,) rows of `snapshot.jobs`, as the stage order gives them.
             preference: how nodes are picked.
-            conditions: what the plan is held to.
+            conditions: that the plan must meet.
             array_depth: tasks of one array planned at a time.
-            by_book: let the book plan them even if `plan_nodes` could.
+            by_book: use the book even if `plan_nodes` could plan them.
 
         Raises:
             ValueError: a kernel refuses a column of the snapshot; the text names it.
@@ -131,12 +131,12 @@ class ListScheduler:
     def schedule(
         self, order: NDArray[np.int64] | None = None, *, depth: int | None = None
     ) -> Schedule:
-        """Plans all rows from nothing.
+        """Plans all rows from scratch.
 
         Args:
             order: a permutation of the positions, first planned first; None: the stage order.
-            depth: how many rows may hold a planned start later than now. Rows behind them start
-                now or are UNPLANNED. None: all.
+            depth: how many rows may hold a planned start later than now. Later rows start now or
+                are UNPLANNED. None: all.
         """
         order = self._fixed_first(order)
         if self._booking is None:
@@ -146,7 +146,7 @@ class ListScheduler:
         return Schedule(self.rows, start, alternative)
 
     def decode(self, *, depth: int | None = None) -> None:
-        """Plans all rows in the stage order, for those who want nothing but `plan`."""
+        """Plans all rows in the stage order, for callers that only need `plan`."""
         order = self._fixed_first(None)
         if self._booking is None:
             self._nodes_plan.decode(order, depth)
@@ -154,7 +154,7 @@ class ListScheduler:
             self._book(order, depth)
 
     def _fixed_first(self, order: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
-        """The same order, but for rule 2."""
+        """The order with rule 2 applied."""
         if not np.count_nonzero(self._fixed):
             return order
         order = np.arange(len(self)) if order is None else order
@@ -162,9 +162,9 @@ class ListScheduler:
         return np.concatenate((order[fixed], order[~fixed]))
 
     def columns(self, order: NDArray[np.int64]) -> dict[str, Any]:
-        """The arguments of `plan_nodes` for some positions in this order, for kernels like it.
+        """The arguments of `plan_nodes` for some positions in this order, for similar kernels.
 
-        They are all that binds these rows, unless the book plans (`by_book`).
+        They describe every constraint on these rows, unless the book plans (`by_book`).
         """
         return self._nodes_plan.columns(order)
 
@@ -172,7 +172,7 @@ class ListScheduler:
         """The plan of the last order decoded, with the reason of every row that waits.
 
         Args:
-            policy: who planned.
+            policy: name of the plan policy.
         """
         if self._planned:
             for row in self.rows.asked.tolist():
@@ -200,7 +200,7 @@ class ListScheduler:
     def _book(
         self, order: NDArray[np.int64] | None, depth: int | None
     ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        if self._decoded == 1:  # the first one was booked for good: most policies want no other
+        if self._decoded == 1:  # the first one has no mark, as most policies decode only one
             self._booking = self._new_booking()
         booking = self._booking
         assert booking is not None
@@ -228,7 +228,7 @@ def _several_kinds(rows: Rows) -> bool:
 
 
 def _reserved_licences(rows: Rows) -> bool:
-    """Whether a row wants a licence of which a reservation keeps some."""
+    """Whether a row requests a licence that a reservation holds."""
     kept = [r.licences > 0 for r in rows.snapshot.reservations if len(r.licences)]
     if not kept:
         return False
@@ -237,14 +237,14 @@ def _reserved_licences(rows: Rows) -> bool:
 
 
 def _binds(lowered: LoweredRules, rows: Rows) -> bool:
-    """Whether a limit or a FreePool bounds one of the rows at all, on any number of nodes."""
+    """Whether a limit or a FreePool can bind any of the rows, on any number of nodes."""
     if not len(lowered.constraints) and not lowered.closures:
         return False
     alternatives = rows.alternatives
     jobs = rows.snapshot.jobs
     job = np.repeat(rows.job[rows.asked], np.diff(alternatives.indptr))
     limit_s = asked_limit_s(jobs, job, alternatives.time_limit_s)
-    # What is counted grows with the nodes: if neither the fewest nor the most are bound, none are.
+    # Amounts grow with the nodes: if neither the fewest nor the most are bound, no number is.
     least = alternatives.min_nodes
     most = np.maximum(np.minimum(alternatives.max_nodes, len(rows.snapshot.nodes)), least)
     shared = (jobs.tasks[job] > 0) | jobs.chunks[job].astype(bool)

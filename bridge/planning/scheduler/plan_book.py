@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plan written back into a book, without the rows of one job: what is left for that job.
+"""Writes a plan back into a book without the rows of one job, to see what is left for that job.
 
 Rules
     1. Every row with a start holds its nodes from its start to its end and counts on its
-       constraints, whether the book would have put it there or not. Rows without a start are not
-       there.
-    2. What a row holds of a node is told by the plan: its tasks and chunks there.
+       constraints, even if the book itself would have placed it elsewhere. Rows without a start
+       are not booked.
+    2. The amounts on a node follow from the row's tasks and chunks there in the plan.
 """
 
 import numpy as np
@@ -25,10 +25,10 @@ from bridge.units import NEVER, UNPLANNED
 def book_plan(
     cluster: ClusterBook, lowered: LoweredRules, snapshot: Snapshot, plan: Plan, *, without: int
 ) -> None:
-    """Books all rows of a plan but those of one job.
+    """Books all rows of a plan except those of one job.
 
     Args:
-        cluster: of the same snapshot; what runs is in it.
+        cluster: of the same snapshot; running jobs are booked in it.
         lowered: the rules it was made with.
         snapshot: the cluster; `plan.job` are rows of its jobs.
         plan: to be written.
@@ -45,7 +45,7 @@ def book_plan(
     job = plan.job[rows].astype(np.int64)
     entries, owner, kind, want = _held(snapshot, plan, entries, owner, job)
     request = _requests(cluster.book, want, snapshot.jobs.exclusive[job][owner])
-    # One booking for each row, request and kind: mostly a row's nodes all hold the same.
+    # One booking for each row, request and kind: usually all nodes of a row hold the same.
     part = owner * (int(request.max()) + 1) + request
     part = part * (int(kind.max()) + 1) + kind
     order = np.argsort(part, kind="stable")
@@ -61,7 +61,7 @@ def book_plan(
     jobs = snapshot.jobs
     terms = cluster.licences.add_terms(terms, jobs.licences[job], Mode.BOTH, jobs.reservation[job])
     counts = np.diff(terms.indptr)
-    bears = np.ones(len(row), dtype=bool)  # the first booking of a row bears its terms
+    bears = np.ones(len(row), dtype=bool)  # the first booking of a row carries its terms
     bears[1:] = row[1:] != row[:-1]
     cluster.book.book_many(
         job=np.arange(len(at), dtype=np.int64),
@@ -89,7 +89,7 @@ def _held(
     owner: NDArray[np.intp],
     job: NDArray[np.int64],
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.int64], NDArray[np.int64]]:
-    """What is held on each node: positions in `plan.nodes`, rows, kinds, and (n, R) amounts.
+    """The holdings on each node: positions in `plan.nodes`, rows, kinds, and (n, R) amounts.
 
     A node with chunks of several kinds comes once for each kind.
     """
@@ -119,12 +119,12 @@ def _held(
 def _requests(
     book: Book, want: NDArray[np.int64], exclusive: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
-    """The book's request for one chunk of each of these wants; those that are alike share one."""
+    """The book's request for one chunk of each of these amounts; equal ones share one."""
     table = np.column_stack((want, exclusive.astype(np.int64)))
     _, index, inverse = np.unique(_fingerprints(table), return_index=True, return_inverse=True)
-    if not np.array_equal(table[index][inverse], table):  # two wants with one fingerprint
+    if not np.array_equal(table[index][inverse], table):  # two rows have the same fingerprint
         _, index, inverse = np.unique(table, axis=0, return_index=True, return_inverse=True)
-    # Nobody searches with these requests: their class may be empty.
+    # No search uses these requests, so their class may be empty.
     nowhere = book.add_class(np.zeros(-(-book.n_nodes // 64), dtype=np.uint64))
     one, cls = np.ones(1, dtype=np.int64), np.array([nowhere], dtype=np.int32)
     numbers = np.array(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What plan policies have in common: the depth of arrays, what they hold plans to, how they fail.
+"""The common base of plan policies: depth of arrays, conditions on plans, and failures.
 
 A plan policy is a frozen dataclass whose fields are its parameters, with the one method `planned`:
 
@@ -29,7 +29,7 @@ from bridge.ports import Conditions, Context, Planned, Preference
 
 @dataclass(frozen=True)
 class QueuePlanner(ABC):
-    """Plans the queue in the order given; what makes one another is abstract here.
+    """Plans the queue in the order given; subclasses define how.
 
     Attributes:
         array_depth: tasks of one array planned at a time.
@@ -46,11 +46,11 @@ class QueuePlanner(ABC):
 
     @property
     def whole_queue(self) -> bool:
-        """Whether every row that can have a place has one, however low its priority."""
+        """Whether every row that can be placed is, however low its priority."""
         return True
 
     def conditions(self, site: Site) -> Conditions:
-        """What plans are held to."""
+        """The conditions that plans must meet."""
         return Conditions(site, whole_queue=self.whole_queue)
 
     def list_scheduler(
@@ -60,7 +60,7 @@ class QueuePlanner(ABC):
         preference: Preference,
         context: Context,
     ) -> ListScheduler:
-        """What plans the queue in this order or another."""
+        """A scheduler of the queue, in this order or another."""
         conditions = self.conditions(context.site)
         return ListScheduler(snapshot, order, preference, conditions, array_depth=self.array_depth)
 

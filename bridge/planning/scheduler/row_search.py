@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Looks for the place of one row among several candidates and layouts.
+"""Searches for a slot for one row among several candidates and layouts.
 
 Rules
-    1. Of several candidates and layouts the earliest start wins, ties go to the first.
-    2. A row that starts now takes the widest of its layouts that fits now and keeps all rules so.
-    3. A late row is booked at its latest start, `SPARE_S` before its deadline left free.
+    1. Of several candidates and layouts the one with the earliest start is taken; ties go to the
+       first.
+    2. A row that starts now takes the widest of its layouts that fits now within all rules.
+    3. A late row is booked at its latest start, with `SPARE_S` left free before its deadline.
 """
 
 from collections.abc import Iterable
@@ -28,7 +29,7 @@ _Mapping = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A choice, where it fits, and its nodes, groups and chunks there."""
+    """A choice, the start at which it fits, and its nodes, groups and chunks there."""
 
     choice: LayoutChoice
     start_s: int
@@ -37,7 +38,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Why a row does not start now, by the candidate that was judged."""
+    """Why a row does not start now, for one of its candidates."""
 
     candidate: int
     blocked: int
@@ -45,7 +46,7 @@ class Verdict:
 
 
 class RowSearch:
-    """Looks into the book on behalf of single rows; books nothing."""
+    """Searches the book for single rows; books nothing."""
 
     def __init__(self, candidates: Candidates) -> None:
         self._candidates = candidates
@@ -59,7 +60,7 @@ class RowSearch:
     def _find(
         self, choice: LayoutChoice, begin_s: int, until_s: int, *, last: bool = False
     ) -> Found | None:
-        """Where a choice fits in [begin_s, until_s] first, or last."""
+        """The first, or last, start in [begin_s, until_s] at which a choice fits."""
         all_ = self._candidates
         request, terms = all_.request_of(choice), all_.terms_of(choice)
         length = int(all_.length_s[choice.candidate])
@@ -67,12 +68,12 @@ class RowSearch:
         return None if found is None else Found(choice, found[0], found[1:])
 
     def earliest(self, asked: int, begin_s: int, until_s: int, *, bound: bool) -> Found | None:
-        """The earliest place of a row (rule 1).
+        """The earliest slot of a row (rule 1).
 
         Args:
             asked: the row.
-            begin_s: not before.
-            until_s: not after.
+            begin_s: the earliest start allowed.
+            until_s: the latest start allowed.
             bound: whether its deadline or fixed start binds it.
         """
         all_ = self._candidates
@@ -88,7 +89,7 @@ class RowSearch:
         return best
 
     def latest(self, asked: int, begin_s: int, until_s: int) -> Found | None:
-        """The latest place of a row that ends by its deadline (rule 3)."""
+        """The latest slot of a row that ends by its deadline (rule 3)."""
         all_ = self._candidates
         best: Found | None = None
         for candidate in all_.runnable(asked):
@@ -102,7 +103,7 @@ class RowSearch:
         return best
 
     def widest_now(self, candidate: int) -> Found | None:
-        """The widest layout that fits now (rule 2); None: none but those for any start."""
+        """The widest layout that fits now (rule 2); None: no wider one than for any start."""
         for choice in self._candidates.choices.to_start(candidate):
             found = self._find(choice, self._now_s, self._now_s)
             if found is not None:
@@ -112,7 +113,7 @@ class RowSearch:
     def why(
         self, asked: int, begin_s: int, latest_s: int, candidates: Iterable[int] | None = None
     ) -> Verdict:
-        """Why a row does not start now: by the first candidate that it could have some day."""
+        """Why a row does not start now, for its first candidate that could ever run."""
         all_ = self._candidates
         verdicts: list[Verdict] = []
         for candidate in all_.runnable(asked) if candidates is None else candidates:
@@ -130,10 +131,10 @@ class RowSearch:
         return verdicts[0] if verdicts[-1].blocked in _IMPOSSIBLE else verdicts[-1]
 
     def kept_out(self, asked: int) -> tuple[Closure, ...]:
-        """The FreePools of nodes without which a row that has no placement could have one.
+        """The FreePools of nodes without which an unplaceable row could be placed.
 
-        Mostly none. A row that has a placement, if only beyond the horizon, is not kept out;
-        constraints are no matter. One that is kept out never starts, whatever the horizon.
+        Usually none. A row that can be placed, if only beyond the horizon, is not kept out;
+        constraints are ignored. A row that is kept out never starts, whatever the horizon.
         """
         found: tuple[Closure, ...] = ()
         for candidate in self._candidates.runnable(asked):
@@ -144,7 +145,7 @@ class RowSearch:
         return found
 
     def _candidate_kept_out(self, candidate: int) -> tuple[Closure, ...] | None:
-        """The same for one candidate; None: no pool keeps it out. Those alike are judged once."""
+        """The same for one candidate; None: no pool keeps it out. Equal ones share the result."""
         all_ = self._candidates
         cluster, choices = all_.cluster, list(all_.choices.to_plan(candidate))
         gates = [all_.choices.gates[choice.number] for choice in choices]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows of a cycle planned by the kernel `plan_nodes`: the fast path where no rule binds.
+"""Plans the rows of a cycle with the kernel `plan_nodes`: the fast path where no rule binds.
 
-It is exact, knows all of a job but chunks of several kinds, and plans whole nodes that nobody tells
-apart as numbers (docs/design/0005-kernels.md). It does not know limits, FreePools and protections:
-`bridge.planning.scheduler.booking` does.
+It is exact and supports all requests but chunks of several kinds. Interchangeable whole nodes are
+planned as counts (docs/design/0005-kernels.md). Limits, FreePools and protections are left to
+`bridge.planning.scheduler.booking`.
 """
 
 from functools import cache, cached_property
@@ -22,7 +22,7 @@ from bridge.planning.queue.rows import Rows
 from bridge.ports import Preference
 from bridge.units import NEVER, UNPLANNED
 
-# Verdicts whose words depend on the whole job; the others' on what `_explain` compares.
+# Verdicts whose text depends on the whole job; that of others depends on what `_explain` compares.
 _JUDGED_ALONE = (Blocked.NEVER_NODES, Blocked.NEVER_SIZE, Blocked.NEVER_COUNTER, Blocked.TOO_LATE)
 
 _NO_CLASS, _NO_INSTANT = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int64)
@@ -39,14 +39,15 @@ class NodesPlan:
     def solve(
         self, order: NDArray[np.int64] | None, depth: int | None
     ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Plans asked rows from nothing.
+        """Plans asked rows from scratch.
 
         Args:
-            order: all positions in `Rows.asked`, first planned first; None: as they stand there.
+            order: all positions in `Rows.asked`, first planned first; None: in that order.
             depth: how many of them may hold a planned start; None: all.
 
         Returns:
-            (n_asked,) starts, and which of the row's own alternatives (-1: none), by position.
+            (n_asked,) starts, and indexes among each row's own alternatives (-1: none), by
+            position.
         """
         self.decode(order, depth)
         found = self._found
@@ -59,7 +60,7 @@ class NodesPlan:
         return start, alternative
 
     def decode(self, order: NDArray[np.int64] | None, depth: int | None) -> None:
-        """The same, for those who want the plan alone."""
+        """The same, for callers that only need the plan."""
         self._order = order
         rows, lowered = self._rows, self._rows.lowered
         most = UNLIMITED if depth is None else depth
@@ -78,7 +79,7 @@ class NodesPlan:
         )
 
     def plan(self, policy: str) -> Plan:
-        """The plan that came of `solve`, with reasons."""
+        """The plan found by `solve`, with reasons."""
         found = self._found
         assert found is not None
         if self._rows.plain:
@@ -101,14 +102,14 @@ class NodesPlan:
     def columns(self, order: NDArray[np.int64] | None) -> dict[str, Any]:
         """The arguments of `plan_nodes` for some positions in `Rows.asked`, in this order.
 
-        None: for all, as they stand there.
+        None: for all, in that order.
         """
         jobs = {**self._jobs(order), "required_nodes": self._required[1]}
         return {**self._world, **jobs, "depth": UNLIMITED}
 
     @cached_property
     def _world(self) -> dict[str, Any]:
-        """The arguments that the order of the jobs leaves alone."""
+        """The arguments that do not depend on the order of the jobs."""
         rows, snapshot, running = self._rows, self._rows.snapshot, self._rows.snapshot.running
         if rows.kept is not None and rows.lowered is not None and not snapshot.reservations:
             class_nodes = rows.kept.class_nodes(rows.lowered.classes)
@@ -179,14 +180,14 @@ class NodesPlan:
         }
 
     def _explain_plain(self, found: NodePlan) -> None:
-        """The same, where most of what a row waits for is told by its request and the verdict."""
+        """The same, where most reasons follow from the request and the verdict."""
         rows = self._rows
         assert rows.kept is not None
         assert rows.lowered is not None
         rows.kept.table.tell(rows.lowered, found, self._order, rows.reasons, self._verdict)
 
     def _verdict(self, one: int, at: int, code: int, fit_now: int) -> Reason:
-        """Why one of the asked rows waits, in words; `at`: the alternative that was judged."""
+        """Why one of the asked rows waits; `at`: the alternative that the verdict is about."""
         rows, alternatives = self._rows, self._rows.alternatives
         return self._explainer.blocked(
             int(rows.job[rows.asked[one]]),
@@ -202,7 +203,7 @@ class NodesPlan:
         return Explainer(self._rows.snapshot, self._rows.matching)
 
     def _explain(self, found: NodePlan) -> None:
-        """Gives every row that does not start now its reason; rows that wait alike share it."""
+        """Sets the reason of every row that does not start now; equal reasons are shared."""
         rows, alternatives = self._rows, self._rows.alternatives
         blocked = np.flatnonzero(found.blocked_by != Blocked.STARTS_NOW)
         position = blocked if self._order is None else self._order[blocked]

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why rows that were booked do not start now, as reasons a user can read.
+"""Readable reasons why rows planned by the book do not start now.
 
 Rules
-    1. A limit that refuses a job, and a FreePool that keeps it out, are told first.
-    2. A job that cannot start in time (deadline, fixed start, its reservation's end) is told when
-       it could.
-    3. Rows that wait alike share one reason.
+    1. A limit that refuses a job, and a FreePool that keeps it out, take precedence.
+    2. The reason of a job that cannot start in time (deadline, fixed start, end of its reservation)
+       says when it could start.
+    3. Rows that wait for the same share one reason.
 """
 
 from collections.abc import Iterator
@@ -22,15 +22,15 @@ from bridge.planning.site_rules.freepools import Closure
 from bridge.units import NEVER, format_duration, format_instant
 
 JUDGED_ALONE = (Blocked.NEVER_NODES, Blocked.NEVER_SIZE, Blocked.NEVER_COUNTER)
-"""Verdicts whose words depend on the whole job."""
+"""Verdicts whose text depends on the whole job."""
 
 
 def explain(booking: Booking, horizon_s: int | None = None) -> None:
-    """Gives every row that does not start now its reason.
+    """Sets the reason of every row that does not start now.
 
     Args:
-        booking: when all is planned.
-        horizon_s: no start later than so many seconds from now was looked for; None: no bound.
+        booking: after all passes.
+        horizon_s: starts were searched up to this many seconds from now; None: no bound.
     """
     for row, reason in _Waiting(booking, horizon_s).reasons():
         booking.rows.reasons[row] = reason
@@ -72,7 +72,7 @@ class _Waiting:
             yield row, told[group]
 
     def _single(self, at: int, *, bounded: bool) -> Reason | None:
-        """The reason of a row that is looked at by itself; None: it may be as others'."""
+        """The reason of a row that needs one of its own; None: it may share that of others."""
         asked, waiting = int(self._waiting.asked[at]), self._waiting
         if waiting.refused[at]:
             return self._booking.refusal(int(waiting.candidate[at]))
@@ -81,7 +81,7 @@ class _Waiting:
         return self._bounded(at, asked) if bounded else None
 
     def _likeness(self, rows: NDArray[np.intp]) -> NDArray[np.int64]:
-        """(n,) numbers; rows with one number have one reason."""
+        """(n,) numbers; rows with equal numbers have the same reason."""
         waiting, lowered = self._waiting, self._rows.lowered
         job = self._job[rows]
         if lowered is not None:
@@ -98,7 +98,7 @@ class _Waiting:
         )
 
     def _key(self, at: int, beside: tuple[object, ...]) -> tuple[object, ...]:
-        """What the reason of a row depends on, in full."""
+        """Everything the reason of a row depends on."""
         waiting, job = self._waiting, int(self._job[at])
         return (
             int(waiting.blocked[at]), int(waiting.constraint[at]), int(waiting.partition[at]),
@@ -108,7 +108,7 @@ class _Waiting:
         )  # fmt: skip
 
     def _bounded(self, at: int, asked: int) -> Reason:
-        """For jobs with a deadline, a fixed start or a reservation, or without a waiting."""
+        """The reason of a job with a bound on its start, or one that may not have a later start."""
         booking, jobs, job = self._booking, self._snapshot.jobs, int(self._job[at])
         deadline_s, nowhere = int(jobs.deadline_s[job]), self._waiting.start_s[at] == NEVER
         if nowhere:
@@ -133,7 +133,7 @@ class _Waiting:
         )
 
     def _code(self, at: int) -> ReasonCode:
-        """What keeps a job from starting earlier, for machines."""
+        """The machine-readable code of what keeps a job from starting earlier."""
         constraint = int(self._waiting.constraint[at])
         if self._waiting.blocked[at] != Blocked.COUNTER or constraint < 0:
             return ReasonCode.RESOURCES
@@ -157,7 +157,7 @@ class _Waiting:
                 f"in the waiting room: no place within {format_duration(self._horizon_s)}",
             )
         if blocked is Blocked.NODES_BUSY and nowhere:
-            blocked = Blocked.NEVER_NODES  # not even on the emptied system
+            blocked = Blocked.NEVER_NODES  # not even on an empty cluster
         return self._explainer.blocked(
             int(self._job[at]),
             partition=int(waiting.partition[at]),
@@ -169,6 +169,6 @@ class _Waiting:
 
 
 def _kept_out(pools: tuple[Closure, ...]) -> Reason:
-    """Says which FreePools keep a job out that could run without them."""
+    """A reason with the FreePools that keep a job out."""
     texts = [f"FreePool {pool.name} keeps nodes for {pool.access or 'nobody'}" for pool in pools]
     return Reason(ReasonCode.NEVER, f"has no access to nodes that it needs: {'; '.join(texts)}")
