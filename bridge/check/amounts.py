@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the judge of a site's rules counts: of every row of a plan, and of every running job.
+"""The amounts that the check of site rules counts, for rows of a plan and running jobs.
 
 Rules
-    1. A row uses what its own nodes, tasks and chunks come to; where it takes whole nodes, all CPUs
-       and all memory of these very nodes, if that is more. A running job uses what it holds.
-    2. Nothing is taken from those who plan. Validities are read by
-       `bridge.planning.site_rules.validity`, which is part of their text.
+    1. A row uses the total of its nodes, tasks and chunks; with whole nodes, all CPUs and all
+       memory of these nodes, if that is more. A running job uses what it holds.
+    2. No code of the planners is used, except that `bridge.planning.site_rules.validity`, which
+       defines the meaning of validities, expands them.
 """
 
 from functools import cached_property
@@ -26,15 +26,15 @@ _OTHER_NAMES = {"mem": "mem_mib", "vmem": "mem_mib", "ncpus": "cpus", "cores": "
 
 
 class Counted:
-    """The rows that are judged, n of them, and the running jobs, with all that is counted of them.
+    """The n checked rows and the running jobs, with their amounts.
 
     Attributes:
         rows: (n,) rows of the plan.
         job, start_s, end_s: (n,) of each.
-        limit_s: (n,) what it may take at most.
+        limit_s: (n,) its time limit.
         running_end_s: (n_running,) after now.
-        columns: what is counted: resources of nodes, licences, jobs, tasks of arrays.
-        blamed: (n,) rows that broke a sum; they count no more against others.
+        columns: counted resources: those of nodes, licences, jobs, tasks of arrays.
+        blamed: (n,) rows that exceeded a bound; they no longer count against others.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Counted:
         limit_s = jobs.time_limit_s[self.job]
         limit_s = np.where(limit_s > 0, limit_s, np.array(default_s)[self.partition])
         kill_s = jobs.kill_limit_s[self.job]
-        # A limit that is cut is the length of the row; `bridge.check.legality` judges that.
+        # The length of a row is its limit if cut; `bridge.check.legality` checks it.
         cut = (jobs.deadline_s[self.job] > 0) | (jobs.least_time_s[self.job] > 0)
         limit_s = np.where(cut, np.minimum(limit_s, self.end_s - self.start_s), limit_s)
         self.limit_s = np.where(kill_s > 0, kill_s, limit_s)
@@ -64,7 +64,7 @@ class Counted:
         self._consumers: dict[ConsumerKind, tuple[list[str], Ints, Ints]] = {}
 
     def column(self, resource: str) -> int:
-        """Where a resource is counted; -1: the cluster does not have it."""
+        """The column of a resource; -1: the cluster does not have it."""
         name = _OTHER_NAMES.get(resource, resource)
         return self.columns.index(name) if name in self.columns else -1
 
@@ -216,7 +216,7 @@ class Counted:
             elif column < 0:
                 least = most = np.zeros(len(self.rows), dtype=np.int64)
             else:
-                # Nobody gets in by taking more than he asks for, or by asking for less than he
+                # No job gets access by taking more than it requests, or by requesting less than it
                 # takes.
                 least, most = self.asked[:, column], self.taken[:, column]
             meets &= (least >= bound.least) & (most <= bound.most)

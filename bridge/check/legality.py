@@ -1,27 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Is this plan legal? Judged against the snapshot alone; shares no code with any planner.
+"""Checks whether a plan is legal, from the snapshot alone and without code of the planners.
 
 Rules
-    1. Every pending job has at least one row; no array starts more tasks than its limit lets.
-    2. A start is not in the past, not of a job the controller holds back, not before its begin
-       time (a fixed start: less than a minute after it), and lasts exactly as long as the job and
-       its partition say, but for a limit that is cut to end at the job's deadline. Nothing ends
+    1. Every pending job has at least one row; no array starts more tasks than its limit allows.
+    2. No start is in the past, of a job that the controller holds, or before the job's begin time
+       (with a fixed start it is less than a minute after it). It lasts exactly as long as the job
+       and its partition say, unless the limit is cut to end at the job's deadline. No job ends
        after its deadline.
-    3. The nodes are usable, distinct, of the right number, of a partition the job named, match
-       its constraint, include the required and avoid the excluded ones.
-    4. Nodes of a reservation serve only the jobs that run in it, during its time.
-    5. At no second a node or a licence is used beyond its capacity, nor is an exclusively held
-       node shared. What running jobs already oversubscribe is not the plan's fault, but nothing
-       may be added to it.
-    6. A job that asked for chunks of several kinds has exactly so many of each, on nodes that
+    3. The nodes are usable, distinct, of the right number and of a partition that the job named;
+       they match its constraint, include the required and avoid the excluded ones.
+    4. Nodes of a reservation are used only by jobs that run in it, during its time.
+    5. At no second is a node or a licence used beyond its capacity, or an exclusively held node
+       shared. Oversubscription by running jobs is not a fault of the plan, but nothing may be added
+       to it.
+    6. A job with chunks of several kinds has exactly the requested number of each, on nodes that
        match the kind's constraint, all on one node (pack) or one on each (scatter).
-    7. Several nodes of one job are on switches of one fabric. Until it has waited for as long as
-       it wished, counted from when it became eligible, they are on as few leaf switches as it did.
-    8. Running jobs change their nodes within their own rules (`bridge.check.resizes`), and all of
-       the above holds with the nodes that they have then.
-    9. Quotas are of jobs that run or start now, each once, and are possible.
-   10. The rules of the site: limits, FreePools, protections, and licences that
-       reservations keep (`bridge.check.site_rules`).
+    7. Several nodes of one job are on switches of one fabric. Until its maximum wait for leaf
+       switches has passed, counted from when it became eligible, they are on no more of them than
+       it requested.
+    8. Running jobs are resized within their own rules (`bridge.check.resizes`), and all of the
+       above holds with their new nodes.
+    9. Quotas are for jobs that run or start now, one for each, with valid values.
+   10. The rules of the site hold: limits, FreePools, protections, and licences that
+       reservations hold (`bridge.check.site_rules`).
 """
 
 from collections.abc import Callable
@@ -100,7 +101,7 @@ _SAID: dict[Fault, str | Callable[[Snapshot, int, int], str]] = {
 
 
 def check(snapshot: Snapshot, site: Site, plan: Plan) -> tuple[Violation, ...]:
-    """Returns what is illegal about a plan; empty if nothing is. O(n log n) in nodes planned."""
+    """Returns the violations of a plan, empty if it is legal. O(n log n) in nodes planned."""
     if plan.groups is not None and (plan.groups.ndim != 2 or len(plan.groups) != len(plan.nodes)):
         return (Violation(-1, "", "chunks do not match the nodes"),)
     found = [*_resizes(snapshot, site, plan.resizes), *_quotas(snapshot, plan)]
@@ -117,7 +118,7 @@ def check(snapshot: Snapshot, site: Site, plan: Plan) -> tuple[Violation, ...]:
 
 
 def permitted(snapshot: Snapshot, site: Site, resizes: Resizes) -> Resizes:
-    """The resizes that break no rule by themselves: those of jobs that break one are left out."""
+    """The resizes without those that break a rule by themselves."""
     while bad := {one.job_id for one in _resizes(snapshot, site, resizes)}:
         ids = snapshot.running.id
         kept = [
@@ -162,7 +163,7 @@ def _quotas(snapshot: Snapshot, plan: Plan) -> list[Violation]:
 
 
 class _Bench:
-    """Judges by columns, in one call, what every row is held to; the rest where there is any."""
+    """Checks by columns, in one call, the rules for every row; other rules only where needed."""
 
     def __init__(self, snapshot: Snapshot, plan: Plan) -> None:
         self.snapshot, self.plan = snapshot, plan
@@ -197,7 +198,7 @@ class _Bench:
 
     @cached_property
     def _mixed(self) -> NDArray[np.bool_]:
-        """(n_jobs,) which ask for chunks of several kinds."""
+        """(n_jobs,) which jobs request chunks of several kinds."""
         asked = self.snapshot.jobs.chunks
         if not np.count_nonzero(asked):
             return np.zeros(len(asked), dtype=bool)
@@ -207,7 +208,7 @@ class _Bench:
         return mixed
 
     def columns(self) -> str:
-        """Rules 1 to 3 and 5; returns what does not even fit together."""
+        """Rules 1 to 3 and 5; returns the problem if columns are inconsistent."""
         mixed = np.count_nonzero(self._mixed)
         told = judge(self.snapshot, self.plan, self._matching, self._wants if mixed else None)
         if isinstance(told, str):

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""May these running jobs change their nodes so? Shares no code with what decides it.
+"""Checks whether resizes of running jobs are legal, without code of the policies that decide them.
 
 Rules
     1. Only malleable jobs are resized, each at most once, and none that is adapting.
-    2. Nodes are either added or removed, never both, and something changes. The first node stays:
+    2. Nodes are either added or removed, never both, and at least one. The first node stays, as
        the batch script runs there.
     3. The new number of nodes lies within the job's own bounds and the partition's largest, and
        follows the job's width rule.
     4. Removed nodes are released after the present second.
-    5. Added nodes are what a new job of the same user, partition, constraint and reservation could
-       start on now and hold until the job's end, beside all other jobs and all other nodes added:
-       `added_nodes` states these jobs, and `bridge.check.legality.check` judges them. They count as
-       no further job where the number of jobs is limited.
+    5. A new job of the same user, partition, constraint and reservation could start on the added
+       nodes now and hold them until the job's end, beside all other jobs and added nodes:
+       `added_nodes` makes these jobs, and `bridge.check.legality.check` checks them. They do not
+       count in limits on the number of jobs.
 """
 
 import dataclasses
@@ -39,7 +39,7 @@ def broken_resizes(snapshot: Snapshot, resizes: Resizes) -> list[tuple[str, str]
 
     Args:
         snapshot: the cluster.
-        resizes: what is to be done.
+        resizes: to be checked.
 
     Returns:
         Job ids and what is wrong; the id is empty where the columns do not fit together.
@@ -108,7 +108,7 @@ def _problems(snapshot: Snapshot, resizes: Resizes, row: int, job: int) -> Itera
 def added_nodes(
     snapshot: Snapshot, site: Site, resizes: Resizes
 ) -> tuple[Snapshot, Site, Plan] | None:
-    """States what is added as jobs that start now (rule 5); None: nothing is added.
+    """Turns added nodes into jobs that start now (rule 5); None: no nodes are added.
 
     Returns:
         A snapshot with these jobs alone waiting, the rules that bind them, and the plan that starts

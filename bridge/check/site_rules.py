@@ -1,31 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does a plan keep the rules of its site? Added up anew; shares no code with what plans by them.
+"""Checks whether a plan keeps the rules of its site, without code of the planners.
 
     for row, text in broken_rules(snapshot, site, plan): ...
 
-Judged are limits, FreePools and protections, as docs/LIMITS.md states them, for every row of a plan
-that has a start, at every second of it, beside the running jobs. What running jobs break by
-themselves is not the plan's fault, but nothing may be added to it.
+Limits, FreePools and protections are checked as stated in docs/LIMITS.md, for every row with a
+start, at every second of it, together with the running jobs. Violations by running jobs alone are
+not a fault of the plan, but nothing may be added to them.
 
 Rules
-    1. A row uses what its own nodes, tasks and chunks come to; where it takes whole nodes, all CPUs
-       and all memory of these very nodes, if that is more. A running job uses what it holds.
+    1. A row uses the total of its nodes, tasks and chunks; with whole nodes, all CPUs and all
+       memory of these nodes, if that is more. A running job uses what it holds.
     2. At every second the rows and the running jobs of a consumer together stay within each limit
-       in force. The longest time limit and the largest area are of each row by itself: no second of
-       it may lie where it breaks them.
+       in force. Bounds on the time limit and on the area apply to each row by itself, at every
+       second that they are in force.
     3. At every second the rows without access to a FreePool, and all running jobs, stay within what
        it leaves. Rows with access do not count against those without: planned after them, they
-       would use what is kept, and it may be used.
-    4. A row without access has no second on a node that a FreePool keeps. Where a condition speaks
-       of chunks, those on kept nodes meet one.
-    5. Chunks that do not want a protected resource have no more of a node than it does not keep for
-       the others, together with the running jobs that hold none of it; and no node to themselves
+       would use the kept part, which they are allowed to.
+    4. A row without access never uses a node that a FreePool keeps. If a condition is on chunks,
+       each chunk on kept nodes meets one.
+    5. Chunks that do not request a protected resource, together with the running jobs that hold
+       none of it, stay within what a node does not keep for others. They never hold a node whole
        that keeps anything.
-    6. Licences that a reservation keeps are, while it lasts, not there for other jobs.
-    7. Of several rows that break a rule together, those that stand last in the plan are blamed.
+    6. Licences held by a reservation are not available to other jobs during its time.
+    7. If several rows break a rule together, the last ones in the plan are blamed.
 
-A sweep over all sums finds those that are too large; who is to blame is then looked for, in each of
-them. Validities are read by `bridge.planning.site_rules.validity`, which is part of their text.
+A sweep over all sums finds those that are exceeded; the rows to blame are then searched in each of
+these. Validities are expanded by `bridge.planning.site_rules.validity`, which defines their
+meaning.
 """
 
 from collections.abc import Iterator, Sequence
@@ -53,7 +54,7 @@ from bridge.units import NEVER, UNPLANNED
 
 _Found = Iterator[tuple[int, str]]
 _OPEN = 1 << 56  # more than all amounts together
-_LAST_S = 1 << 40  # of the times that are told apart, from the snapshot's clock on
+_LAST_S = 1 << 40  # latest time that is distinguished, from the snapshot's clock on
 
 
 def broken_rules(snapshot: Snapshot, site: Site, plan: Plan) -> list[tuple[int, str]]:
@@ -92,14 +93,14 @@ def broken_rules(snapshot: Snapshot, site: Site, plan: Plan) -> list[tuple[int, 
 
 @dataclass(frozen=True)
 class _Sum:
-    """What is added up over time against one bound.
+    """Amounts to be summed over time against one bound.
 
     Attributes:
-        rows: (k,) positions among the rows that are judged; the last ones are blamed first.
-        amounts: (k,) theirs.
-        running: (m,) running jobs that count, and what they count.
+        rows: (k,) positions among the checked rows; the last ones are blamed first.
+        amounts: (k,) of these rows.
+        running: (m,) running jobs that count, and their amounts.
         bounds: (w, 3) windows [start, end), and the most that may be in use in them.
-        text: what a row breaks that adds too much.
+        text: the violation of a row that exceeds the bound.
     """
 
     rows: NDArray[np.intp]
@@ -111,7 +112,7 @@ class _Sum:
 
 
 def _overrun(world: Counted, sums: Sequence[_Sum]) -> _Found:
-    """Who breaks these sums: one sweep over all of them, and a closer look at those exceeded."""
+    """The rows that exceed these sums: one sweep over all, and a closer look at those exceeded."""
     if not sums:
         return
     key, begin, end, amount, judged = [], [], [], [], []
@@ -120,7 +121,7 @@ def _overrun(world: Counted, sums: Sequence[_Sum]) -> _Found:
         key.append(np.full(sum(sizes), at))
         begin += [world.start_s[one.rows], np.full(sizes[1], world.now_s), one.bounds[:, 0]]
         end += [world.end_s[one.rows], world.running_end_s[one.running], one.bounds[:, 1]]
-        # A bound is somebody who holds all but that much of a sum without end.
+        # A bound is added as a holder of all but that much of an unbounded sum.
         amount += [one.amounts, one.held, np.maximum(_OPEN - one.bounds[:, 2], 0)]
         judged.append(np.arange(sum(sizes)) < sizes[0])
     exceeded = _exceeded(
@@ -141,7 +142,7 @@ def _span(world: Counted, instant: Ints) -> Ints:
 
 
 def _exceeded(key: Ints, begin: Ints, end: Ints, amount: Ints, judged: NDArray[np.bool_]) -> Ints:
-    """The keys under which, at some second, too much is in use and somebody judged is there."""
+    """The keys for which, at some second, too much is in use and a checked row is present."""
     keys = np.concatenate((key, key))
     when = np.concatenate((begin, end))
     order = np.argsort((keys << 41) | when)
@@ -155,7 +156,7 @@ def _exceeded(key: Ints, begin: Ints, end: Ints, amount: Ints, judged: NDArray[n
 
 
 def _latecomers(world: Counted, one: _Sum) -> list[int]:
-    """The rows that do not fit any more beside those before them (rule 7)."""
+    """The rows that no longer fit beside those before them (rule 7)."""
     fresh = ~world.blamed[one.rows]
     rows, amounts = one.rows[fresh], one.amounts[fresh]
     spans = [
@@ -205,7 +206,7 @@ def _limits(world: Counted, limits: Sequence[Limit]) -> _Found:
         rows_of = _members(of_row, len(names))
         running_of = _members(of_running, len(names))
         for number, name in enumerate(names):
-            own = by_name.get(name, each)  # who is named has the limits that name him, only
+            own = by_name.get(name, each)  # a named consumer has only the limits that name it
             if own and len(rows_of[number]):
                 who = _Consumer(kind, name, number, rows_of[number], running_of[number])
                 yield from _limits_of(world, who, own, sums)
@@ -213,7 +214,7 @@ def _limits(world: Counted, limits: Sequence[Limit]) -> _Found:
 
 
 def _members(of: Ints, count: int) -> list[NDArray[np.intp]]:
-    """Who is of each number below `count`, ascending."""
+    """The positions of each number below `count`, ascending."""
     order = np.argsort(of, kind="stable")
     return np.split(order, np.searchsorted(of[order], np.arange(count + 1)))[1:-1]
 
@@ -228,7 +229,7 @@ class _Consumer:
 
 
 def _limits_of(world: Counted, who: _Consumer, limits: Sequence[Limit], sums: list[_Sum]) -> _Found:
-    """Judges the bounds of single rows; the sums are put where they are judged together."""
+    """Checks the bounds of single rows; adds the sums to those that are checked together."""
     taken = world.taken[who.rows]
     for column in np.flatnonzero(taken.any(axis=0)).tolist():
         exact = [limit for limit in limits if world.column(limit.resource) == column]
@@ -347,7 +348,7 @@ def _kept_nodes(world: Counted, pools: Sequence[FreePool]) -> _Found:
 
 
 def _chunk_meets(world: Counted, bounds: Sequence[Bound], chunk: tuple[int, ...]) -> bool:
-    """Whether a chunk meets all bounds; of what is not on nodes it asks for nothing."""
+    """Whether a chunk meets all bounds; it requests nothing of resources that are not on nodes."""
     for bound in bounds:
         column = world.column(bound.what)
         amount = chunk[column] if 0 <= column < len(chunk) else 0
@@ -357,9 +358,9 @@ def _chunk_meets(world: Counted, bounds: Sequence[Bound], chunk: tuple[int, ...]
 
 
 def _chunks_there(world: Counted, at: int) -> tuple[tuple[int, ...], ...]:
-    """What lies together on a node of a row: its chunks there, a task, or all that it has there.
+    """The units of a row on a node: its chunks there, a task, or all that it has there.
 
-    What is needed once on a node is part of each chunk there. Chunks that are packed are one.
+    Amounts per node are part of each chunk there. Packed chunks are one unit.
     """
     row = int(world.entry_row[at])
     jobs, job = world.snapshot.jobs, int(world.job[row])
@@ -455,7 +456,7 @@ def _protections(world: Counted, protect: Protection) -> _Found:
 
 
 def _unprotected(world: Counted, at: int, protected: int) -> Ints:
-    """(R,) what chunks that do not want a protected resource have of a node where others do."""
+    """(R,) the use of a node by chunks that do not request a protected resource others request."""
     none = np.zeros(world.want.shape[1], dtype=np.int64)
     asked = world.snapshot.jobs.chunks[world.job[world.entry_row[at]]]
     groups = world.plan.groups
@@ -472,7 +473,7 @@ def _unprotected(world: Counted, at: int, protected: int) -> Ints:
 
 
 def _reserved_licences(world: Counted) -> _Found:
-    """Rule 6: jobs of a reservation come in beside all others, which stay below what it keeps."""
+    """Rule 6: jobs outside a reservation must leave what it holds; its own jobs need not."""
     snapshot, sums = world.snapshot, []
     reservation = snapshot.jobs.reservation[world.job]
     for at, name in enumerate(snapshot.licences):

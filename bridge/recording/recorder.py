@@ -3,8 +3,8 @@
 
 Rules
     1. A recorded cycle is decided as any other; the state before it is never changed.
-    2. Recording never makes a cycle wait: writing the file is the business of whoever asked.
-    3. While nobody asks, nothing is copied.
+    2. Recording never delays a cycle: the caller writes the file.
+    3. Nothing is copied unless a recording is requested.
 """
 
 import threading
@@ -21,20 +21,20 @@ from bridge.safe_cycle.decider import Decider
 Wanted = Callable[[Snapshot], bool]
 Keep = Callable[[Recording], None]
 InForce = Callable[[], tuple[PolicySpec, Mapping[str, object]]]
-"""The policy, and what the site demands as the section `planning` has it."""
+"""The policy, and the site's rules in the form of the section `planning`."""
 
 
 class Recorder:
-    """Decides as its decider does, and hands over the cycles that are wanted."""
+    """Decides as its decider does, and hands over the requested cycles."""
 
     def __init__(self, decider: Decider, in_force: InForce, *, wanted: Wanted, keep: Keep) -> None:
-        """Begins to listen.
+        """Starts recording.
 
         Args:
             decider: that decides.
-            in_force: tells the policy in force, and what the site demands.
-            wanted: tells before each cycle whether it shall be kept.
-            keep: is given the recording after it.
+            in_force: returns the policy in force and the rules of the site.
+            wanted: called before each cycle; returns whether to keep it.
+            keep: called with the recording after it.
         """
         self._decider = decider
         self._in_force = in_force
@@ -61,12 +61,12 @@ class Tap:
         self._closed = False
 
     def wanted(self, snapshot: Snapshot) -> bool:
-        """Whether somebody waits for a cycle with such a queue."""
+        """Whether a caller waits for a cycle with such a queue."""
         asked = self._asked
         return asked is not None and len(snapshot.jobs) >= asked[0]
 
     def keep(self, recording: Recording | None) -> None:
-        """Gives the cycle to whoever waits for it."""
+        """Gives the cycle to the waiting caller."""
         asked, self._asked = self._asked, None
         if asked is not None:
             asked[1].set_result(recording)
@@ -75,14 +75,14 @@ class Tap:
         """Waits for a cycle.
 
         Args:
-            min_queue: that has at least so many rows of waiting jobs.
-            wait_s: for so long.
+            min_queue: least number of rows of waiting jobs.
+            wait_s: the longest wait, s.
 
         Returns:
-            None: there was none, or there will be none any more.
+            None: there was none in time, or the tap was closed.
 
         Raises:
-            ControllerError: somebody else waits already.
+            ControllerError: another caller is waiting already.
         """
         if not self._turn.acquire(blocking=False):
             raise ControllerError("somebody else records at present: try again later")
@@ -97,6 +97,6 @@ class Tap:
             self._turn.release()
 
     def close(self) -> None:
-        """Sends whoever waits away."""
+        """Releases the waiting caller."""
         self._closed = True
         self.keep(None)

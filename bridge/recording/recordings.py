@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recordings: one cycle, kept whole, so that it can be planned again by any policy at any place.
+"""Recordings: complete cycles that can be planned again by any policy anywhere.
 
 Words
-    recording   snapshot, the state before the cycle, the policy, what the site demands, the seed,
-                and the plan that came of it.
+    recording   snapshot, state before the cycle, policy, rules of the site, seed, and resulting
+                plan.
     file        one recording as gzipped JSON, `*.cycle.json.gz`; `zcat FILE | jq .snapshot` reads
-                it. How columns are written: `bridge.recording.tables_text`.
+                it. `bridge.recording.tables_text` defines how columns are written.
 
 Rules
-    1. `decode(encode(x)) == x`, column by column, but for what of a state can be found anew: what
-       predictors keep at hand. A kept plan is written as the service saves it
+    1. `decode(encode(x)) == x`, column by column, except for parts of the state that can be
+       recomputed: caches of predictors. A kept plan is written as the service saves it
        (`bridge.planning.scheduler.kept_plan`).
-    2. Nobody trusts a file: it is data, nothing in it is run, and what does not fit the tables or
-       contradicts itself is refused with file, field and problem.
+    2. Files are untrusted: they are data, never executed, and a file that does not fit the tables
+       or contradicts itself is refused with file, field and problem.
     3. A file of an older version is read as long as its fields are known; one of a newer version
        is refused. In version 1 limits, FreePools and protections are parameters of the policy.
     4. The same recording gives the same bytes.
@@ -43,7 +43,7 @@ from bridge.recording.tables_text import KEYS, Wrong, from_plain, to_plain
 FORMAT, VERSION = "schedbridge cycle", 2
 SUFFIX = ".cycle.json.gz"
 MOST_BYTES = 2 << 30
-"""Most bytes of a file's text: what claims to be more is no recording but a trap."""
+"""Most bytes of a file's text; larger files are refused as decompression bombs."""
 
 KEYS[Plan.__name__, "predicted"] = "believed"
 _KEPT_PLAN: Final = "kept_plan"
@@ -51,7 +51,7 @@ _FACTS: Final = dict[str, dict[str, list[int]]]
 _STATE: Final[Mapping[str, Any]] = {
     "by": str, "planned_start_s": dict[str, int], "learnt": _FACTS, "followed": _FACTS,
 }  # fmt: skip
-"""Name and hint of what a file keeps of a state, besides the kept plan."""
+"""Name and hint of each part of a state in a file, besides the kept plan."""
 
 
 @dataclass(frozen=True)
@@ -59,14 +59,14 @@ class Recording:
     """One cycle.
 
     Attributes:
-        snapshot: what the controller said.
+        snapshot: as reported by the controller.
         state: of the policy, before the cycle.
         policy: that planned it.
-        seed: of all chance; the cycle's own is drawn from it and the snapshot's generation.
-        plan: what came of it.
-        origin: where it comes from, for people: the trace, its acknowledgement, the system.
+        seed: of all random numbers; the cycle's own is drawn from it and the snapshot's generation.
+        plan: the result.
+        origin: source of the recording, as text: the trace, its acknowledgement, the system.
         path: the file it was read from; empty: none.
-        planning: what the site demands, as the section `planning` of the configuration has it.
+        planning: the rules of the site, in the form of the configuration's section `planning`.
     """
 
     snapshot: Snapshot
@@ -103,7 +103,7 @@ def encode(recording: Recording) -> bytes:
     body = BytesIO()
     with gzip.GzipFile(fileobj=body, mode="wb", mtime=0) as stream:
         stream.write(b"{")
-        # Part by part, and column by column: a service that writes one stays awake in between.
+        # Part by part and column by column, so that a service that writes one stays responsive.
         for at, (name, part) in enumerate(parts.items()):
             stream.write(b",\n" * bool(at) + f'"{name}":'.encode())
             for text in _pieces(part):
@@ -152,10 +152,10 @@ def _state_to_plain(state: State) -> dict[str, Any]:
 
 
 def read_recording(path: Path) -> Recording:
-    """Reads a file that nobody trusts.
+    """Reads an untrusted file.
 
     Raises:
-        RecordingError: it cannot be read, or is no sound recording.
+        RecordingError: it cannot be read, or is not a valid recording.
     """
     try:
         raw = files.read_bytes(path, MOST_BYTES)
@@ -172,7 +172,7 @@ def decode(raw: bytes, path: str = "") -> Recording:
         path: the file, for messages.
 
     Raises:
-        RecordingError: they are no sound recording.
+        RecordingError: they are not a valid recording.
     """
     try:
         data = json.loads(_inflate(raw))
@@ -245,7 +245,7 @@ def _state_from_plain(data: Any) -> State:
 
 
 def _policy_and_planning(data: dict[str, Any]) -> tuple[PolicySpec, Mapping[str, object]]:
-    """The policy, and what the site demands; until version 1 the policy stated that."""
+    """The policy and the rules of the site; in version 1 the policy stated these."""
     spec = from_plain(data.get("policy"), PolicySpec, "policy")
     if data["version"] > 1:
         return spec, from_plain(data.get("planning", {}), Mapping[str, object], "planning")
@@ -268,7 +268,7 @@ def _kept_plan(value: Any) -> KeptPlan:
 
 
 def find_recordings(directory: Path) -> list[Path]:
-    """The files of a directory and of those below it, by name.
+    """The files in a directory tree, by name.
 
     Raises:
         RecordingError: there is no such directory, or no recording in it.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a snapshot and a plan hold together, before any kernel sees them.
+"""Checks whether a snapshot and a plan are consistent, before any kernel reads them.
 
-Only what makes them readable: columns of one length, offsets that rise, indexes that point at
-something, amounts that are not negative. Whether a plan is legal is for `bridge.check.legality`.
+This covers only what is needed to read them: equal lengths of columns, ascending offsets, valid
+indexes, amounts that are not negative. `bridge.check.legality` checks whether a plan is legal.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,13 +28,13 @@ MOST = 1 << 53
 
 
 def unsound(snapshot: Snapshot, plan: Plan) -> Fault | None:
-    """What is wrong first; None if both can be worked with."""
+    """The first fault; None if both are consistent."""
     return next(_faults(snapshot, plan), None)
 
 
 def _faults(snapshot: Snapshot, plan: Plan) -> Iterator[Fault]:
     yield from _nodes(snapshot)
-    # What follows counts nodes, partitions, licences: so these first.
+    # Nodes, partitions and licences first, as the other checks count them.
     yield from _places(snapshot)
     yield from _switches(snapshot)
     yield from _jobs(snapshot)
@@ -111,7 +111,7 @@ def _jobs(snapshot: Snapshot) -> Iterator[Fault]:
 
 
 def _fits(asked: LoweredChunks, width: int) -> bool:
-    """Whether a request in chunks is one, in a cluster of so many resources."""
+    """Whether a request in chunks is valid in a cluster with `width` resources."""
     kinds = asked.request.kinds
     rows = (*asked.wants, asked.per_node)
     return (
@@ -196,7 +196,7 @@ def _width(field: str, column: NDArray[np.int64], width: int) -> Iterator[Fault]
 
 
 def _amounts(field: str, column: NDArray[np.int64], *, past: bool = False) -> Iterator[Fault]:
-    """Amounts are not negative; instants before 1970 are as good as any (`past`)."""
+    """Amounts must not be negative; with `past`, times before 1970 are allowed."""
     if column.size and (int(column.max()) >= MOST or int(column.min()) < (-MOST if past else 0)):
         yield field, "has an impossible amount"
 

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frozen nouns as plain JSON, and back, by nothing but their annotations.
+"""Converts frozen dataclasses to plain JSON and back, guided only by their annotations.
 
 Words
     plain   what JSON has: numbers, text, truth values, lists and objects of them.
-    hint    an annotation; it alone decides what is made of plain data, never the data.
+    hint    an annotation; it alone decides what type plain data becomes, never the data.
 
 Rules
     1. A column of one value throughout is written `{"shape": [...], "all": value}`; a flat one as a
        list; others `{"shape": [...], "values": [...]}`, row by row.
-    2. A column of objects, or a tuple in which something occurs twice, is written
+    2. A column of objects, or a tuple with repeated members, is written
        `{"of": [distinct ...], "at": [positions ...]}`.
-    3. A dataclass is an object of its fields. One that is missing takes its default, if it has one:
-       so files are readable after a field has been added. An unknown one is refused.
-    4. Whole numbers stay whole: what is out of a column's range is refused, not cut.
+    3. A dataclass is an object of its fields. A missing field takes its default, if any, so that
+       files remain readable after a field has been added. An unknown field is refused.
+    4. Integers are exact: values out of a column's range are refused, not truncated.
 """
 
 import dataclasses
@@ -51,7 +51,7 @@ def to_plain(value: Any, hint: Any, element: Any = str) -> Any:
     """Writes a value of a hint as plain data.
 
     Args:
-        value: what is to be written.
+        value: to be written.
         hint: its annotation.
         element: hint of the elements, for a column of objects.
 
@@ -140,12 +140,12 @@ def _any_to_plain(value: object) -> Any:
 
 
 def from_plain(data: Any, hint: Any, field: str = "", element: Any = str) -> Any:
-    """Makes a value of a hint from plain data that nobody trusts.
+    """Makes a value of a hint from untrusted plain data.
 
     Args:
         data: the plain data.
         hint: what it must be.
-        field: where it stands, for messages.
+        field: its name, for messages.
         element: hint of the elements, for a column of objects.
 
     Raises:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a job of a simulation holds, and how that changes while it runs."""
+"""Allocations of simulated jobs, and their changes while the jobs run."""
 
 from dataclasses import dataclass, replace
 
@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Adaptation:
-    """A change of width that is not complete.
+    """A change of width in progress.
 
     Attributes:
         nodes: (n,) int32, ascending: what the job is giving back; none where it grows.
-        use: (n, R) int64: what is held on each of them.
+        use: (n, R) int64: amounts held on each of them.
         by_s: when the change is complete, and these nodes are free.
     """
 
@@ -24,14 +24,14 @@ class Adaptation:
 
 @dataclass(frozen=True)
 class Allocation:
-    """What a running job holds.
+    """The allocation of a running job.
 
     Attributes:
         nodes: (n,) int32, ascending.
         use: (n, R) int64: what is taken from each node; all of it for exclusive jobs.
         start_s, limit_s: when it started, and when it would be killed.
-        predicted_s: how long the plan took it to run.
-        adaptation: a change of width that is not complete; None: there is none.
+        predicted_s: run time predicted by the plan.
+        adaptation: a change of width in progress; None: none.
     """
 
     nodes: NDArray[np.int32]

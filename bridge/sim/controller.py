@@ -1,20 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The simulated controller: the authority on queue and nodes. It checks every plan.
+"""The simulated controller, the authority on queue and nodes. It checks every plan.
 
-Like slurmctld it tells what is (a `Snapshot`), is told what shall be (a `Plan`), checks every start
-against its own books, applies the good ones and refuses the others, each with a reason.
+Like slurmctld it reports its state (a `Snapshot`), receives a `Plan`, checks every start against
+its own records, applies the valid ones and refuses the others, each with a reason.
 
 Rules
-    1. A plan made for another second is stale and refused whole; so is one whose columns do not
-       fit together.
-    2. A start is refused unless the job is pending, its nodes exist, are usable, lie in the
-       partition, are those it asked for (number, features, names, tasks on each), and hold what it
-       needs beside all that they hold.
-    3. A job holds its nodes from its start until it ends, is cancelled, or loses a node. One that
-       loses a node goes back to the queue, to its old place, and starts from nothing.
-    4. A resize is refused unless the job runs, is malleable and not adapting, and what is added is
-       free. Added nodes are the job's at once. Removed nodes stay with it until the instant that
-       the plan states; until then it is adapting.
+    1. A plan made for another second is stale and refused as a whole; so is one with inconsistent
+       columns.
+    2. A start is refused unless the job is pending, and its nodes exist, are usable, belong to the
+       partition, match the request (number, features, names, tasks on each), and have room for it.
+    3. A job holds its nodes from its start until it ends, is cancelled, or loses a node. A job that
+       loses a node is requeued at its old position and starts from the beginning.
+    4. A resize is refused unless the job runs, is malleable and not adapting, and all added nodes
+       are free. Added nodes belong to the job at once. Removed nodes stay with it until the time
+       that the plan states; until then it is adapting.
 """
 
 from bisect import insort
@@ -53,7 +52,7 @@ class Refusal:
 
 
 class _Columns:
-    """Rows of a job table, cheaply: a column with one value throughout is cut, not gathered."""
+    """Rows of a job table; a column with equal values is sliced instead of gathered, for speed."""
 
     def __init__(self, table: JobTable) -> None:
         columns = {field.name: getattr(table, field.name) for field in fields(table)}
@@ -83,8 +82,8 @@ class Controller:
 
     Attributes:
         waiting: pending jobs in order of submission.
-        running: what each running job holds, in order of start.
-        refusals: what was not applied, oldest first.
+        running: the allocation of each running job, in order of start.
+        refusals: oldest first.
         reservations: that have not ended; jobs of a workload run outside of them.
     """
 
@@ -134,14 +133,14 @@ class Controller:
         """Processors that jobs hold."""
         return int((self.system.nodes.capacity[:, 0] - self.free[:, 0]).sum())
 
-    # ------------------------------------------------------------ what happens
+    # ------------------------------------------------------------ events
 
     def submit(self, job: int) -> None:
         """Puts a job into the queue, at its place by submission."""
         insort(self.waiting, job)
 
     def release(self, job: int) -> Allocation:
-        """Takes a running job's nodes back: it ended, was cancelled, or lost a node."""
+        """Frees a running job's nodes: it ended, was cancelled, or lost a node."""
         held = self.running.pop(job)
         self._table = None
         self._give_back(held.nodes, held.use, held.exclusive)
@@ -161,7 +160,7 @@ class Controller:
             self._whole[nodes] = False
 
     def next_adapted_s(self) -> int:
-        """When a change of width is complete next; NEVER: none is under way."""
+        """When the next change of width is complete; NEVER: none is in progress."""
         due = (
             held.adaptation.by_s for held in self.running.values() if held.adaptation is not None
         )
@@ -182,13 +181,13 @@ class Controller:
         return done
 
     def end(self, job: int, now_s: int, ending: Ending) -> None:
-        """Takes note of a running job's end; the next snapshot tells it."""
+        """Records a running job's end; the next snapshot reports it."""
         held = self.release(job)
         if now_s > held.start_s:
             self._ended.append((job, held.start_s, now_s, ending))
 
     def set_usable(self, node: int, usable: bool) -> None:
-        """Takes a node out of service, or back into it; its jobs are left alone."""
+        """Takes a node out of service or returns it; its jobs are not changed."""
         column, states = self.nodes.usable.copy(), list(self.nodes.state)
         column[node], states[node] = usable, "UP" if usable else "DOWN"
         self.nodes = replace(self.nodes, usable=column, state=tuple(states))
@@ -232,7 +231,7 @@ class Controller:
         ]
 
     def requeue(self, job: int) -> None:
-        """Puts a job that lost its nodes back; its next version tells the two apart."""
+        """Requeues a job that lost its nodes, with its next version."""
         self.jobs.version[job] += 1
         self._queue = None
         insort(self.waiting, job)
@@ -240,7 +239,7 @@ class Controller:
     # ------------------------------------------------------------ what is
 
     def snapshot(self, now_s: int) -> Snapshot:
-        """Tells what is now. The rows of its job table are `waiting`, in that order."""
+        """The present state. The rows of its job table are `waiting`, in that order."""
         self._generation += 1
         if self._queue is None or self._shown != self.waiting:
             self._shown = list(self.waiting)
@@ -263,7 +262,7 @@ class Controller:
         return imply(snapshot, self.system.wait_s)
 
     def _ended_table(self) -> EndedTable:
-        """What ended since the last call."""
+        """The jobs that ended since the last call."""
         if not self._ended:
             return NONE_ENDED
         table = np.array(self._ended, dtype=np.int64)
@@ -280,7 +279,7 @@ class Controller:
         )
 
     def _running_table(self) -> RunningTable:
-        """The jobs that run; the same table as long as these are the same."""
+        """The running jobs; the same object as long as they are the same."""
         if self._table is not None:
             return self._table
         self._shown_running = list(self.running)
@@ -333,12 +332,12 @@ class Controller:
     def _malleable(
         self, rows: NDArray[np.int64], adapting: Sequence[int], releasing: int
     ) -> dict[str, NDArray[Any]]:
-        """What says which running jobs can be resized; nothing where none can.
+        """The columns for resizes of running jobs; none if no job can be resized.
 
         Args:
             rows: the jobs.
-            adapting: where those stand that are changing their width.
-            releasing: how many of the last rows stand for nodes that are being released.
+            adapting: positions of the jobs that are changing their width.
+            releasing: how many of the last rows are for nodes being released.
         """
         widths = self.workload.malleable
         if widths is None:
@@ -365,17 +364,17 @@ class Controller:
     # ------------------------------------------------------------ what shall be
 
     def _broken(self, plan: Plan, now_s: int) -> str | None:
-        """What makes a whole plan unusable; None if it can be read. Looked at once."""
+        """Why a plan is refused as a whole; None if it is valid. Checked once."""
         if self._unread is None or self._unread[0] is not plan or self._unread[1] != now_s:
             self._unread = plan, now_s, _broken(plan, now_s)
         return self._unread[2]
 
     def announced(self, plan: Plan) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
-        """What users are told by a plan for the last snapshot.
+        """The planned starts that a plan for the last snapshot announces to users.
 
         Returns:
-            Jobs, ascending, and the earliest later start that the plan has for each. Nothing, if
-            the plan is stale or cannot be read.
+            Jobs, ascending, and the earliest later start that the plan has for each. Empty if the
+            plan is refused as a whole.
         """
         nobody = np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.int64)
         if self._broken(plan, self._shown_s) is not None:
@@ -397,12 +396,12 @@ class Controller:
         return jobs[first], start_s[first]
 
     def apply(self, plan: Plan, now_s: int, made_s: int | None = None) -> list[int]:
-        """Starts what the plan starts at once, as far as it is right.
+        """Starts the jobs that the plan starts now, as far as that is valid.
 
         Args:
             plan: for the last snapshot.
-            now_s: when it is carried out.
-            made_s: when that snapshot was; None: now.
+            now_s: when it is applied.
+            made_s: time of that snapshot; None: now.
 
         Returns:
             The jobs started.
@@ -439,7 +438,7 @@ class Controller:
         return started
 
     def set_limit(self, job: int, limit_s: int) -> None:
-        """Changes when a running job is killed at the latest."""
+        """Changes the time limit of a running job."""
         self._hold(job, replace(self.running[job], limit_s=limit_s))
 
     def take_resized(self) -> list[int]:
@@ -472,7 +471,7 @@ class Controller:
         self._changed.append(job)
 
     def _no_resize(self, job: int, after: NDArray[np.int32]) -> str | None:
-        """Why a resize cannot be applied; None if it can."""
+        """Why a resize is refused; None if it is valid."""
         held, widths = self.running.get(job), self.workload.malleable
         if held is None:
             return "is resized but does not run"
@@ -513,7 +512,7 @@ class Controller:
         self._hold(job, held)
 
     def _hold(self, job: int, held: Allocation) -> None:
-        """Notes what a job holds from now on."""
+        """Records the allocation of a job from now on."""
         self._table = None
         self.running[job] = held
         self._numbers[job] = (
@@ -537,7 +536,7 @@ class Controller:
     def _objection(
         self, job: int, nodes: NDArray[np.int32], tasks: NDArray[np.int64], partition: int
     ) -> str | None:
-        """Why a start cannot be applied; None if it can."""
+        """Why a start is refused; None if it is valid."""
         jobs = self.jobs
         if job in self.running:
             return "is started twice by one plan"
@@ -571,7 +570,7 @@ class Controller:
         return None
 
     def _unasked(self, job: int, nodes: NDArray[np.int32]) -> str | None:
-        """Why these nodes are not those the job asked for by name or feature; None if they are."""
+        """Why nodes do not match the names or features that the job requested; None if they do."""
         jobs, names = self.jobs, self.nodes.names
         required, excluded = jobs.required[job], jobs.excluded[job]
         if required and (missing := set(required).difference(nodes.tolist())):
@@ -587,7 +586,7 @@ class Controller:
 
 
 def _broken(plan: Plan, now_s: int) -> str | None:
-    """What makes a whole plan unusable; None if it can be read."""
+    """Why a plan is refused as a whole; None if it is valid."""
     rows, nodes = len(plan.job), len(plan.nodes)
     columns = (plan.start_s, plan.end_s, plan.partition, plan.reasons)
     if any(len(column) != rows for column in columns) or len(plan.indptr) != rows + 1:

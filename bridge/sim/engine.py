@@ -2,21 +2,21 @@
 """The events of a simulation, second by second, and the decision after each of them.
 
 Rules
-    1. What happens in one second is taken together: first jobs end, then faults strike, then jobs
-       are submitted. If any job waits then, one decision is asked for and applied.
-    2. Time is the next event's; nothing reads a clock but the measure of decision time.
-    3. A decision is also asked for at the earliest start that the last plan announced, and
-       `RETRY_S` after one that failed or was refused in part; at most `MAX_IDLE` times in a row
-       without anything having changed.
-    4. A decider that raises is a controller without an answer: the fallback decides, as Slurm's
-       own backfill would. Without a fallback the error is the caller's.
-    5. Same workload, system, decider, seed and faults: same schedule; unless decisions take the
-       time that they took (`decision_s` None).
-    6. Where decisions take time, what one starts begins so much later: whole seconds later as an
-       event, in which time jobs end and arrive but nothing else is decided; the rest, less than a
-       second, is added to the jobs' waits (`ExecutedSchedule.lag_s`), not to any event.
-    7. Decisions that nobody's coming or going asked for (rule 3) come at growing distances when
-       they change nothing: after the fourth the next is 2 s away at least, then 4, 8 and so on.
+    1. Events of one second are handled together: first jobs end, then faults occur, then jobs are
+       submitted. If any job waits then, one decision is requested and applied.
+    2. Time advances to the next event; only the measurement of decision time reads a clock.
+    3. A decision is also requested at the earliest start that the last plan announced, and
+       `RETRY_S` after one that failed or was partly refused; at most `MAX_IDLE` times in a row
+       without a change.
+    4. If the decider raises, the fallback decides, as Slurm's own backfill would if the service
+       did not answer. Without a fallback the error is passed to the caller.
+    5. The same workload, system, decider, seed and faults give the same schedule, unless decisions
+       take their measured time (`decision_s` None).
+    6. If decisions take time, their starts are delayed: by whole seconds as an event, during which
+       jobs end and arrive but nothing else is decided; the rest, less than a second, is added to
+       the jobs' waits (`ExecutedSchedule.lag_s`), not to any event.
+    7. Decisions without a new event (rule 3) that change nothing are made at growing intervals:
+       after the fourth the next is at least 2 s away, then 4, 8 and so on.
 """
 
 import heapq
@@ -50,7 +50,7 @@ _LONGEST_DOUBLING = 12
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a simulation is, told after every decision."""
+    """The progress of a simulation, reported after every decision."""
 
     now_s: int
     waiting: int
@@ -66,19 +66,19 @@ Observe = Callable[[Progress], None]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a simulation; columns are of length n_jobs, in the workload's order.
+    """The result of a simulation; columns are of length n_jobs, in the workload's order.
 
     Attributes:
         schedule: starts and ends; of a job that was requeued, those of its last run.
         indptr, nodes: job i held nodes[indptr[i]:indptr[i + 1]]; empty if it never started.
         cancelled: bool: cancelled by a fault, waiting or running.
-        restarts: int64: how often it lost a node and began anew.
+        restarts: int64: how often it lost a node and was restarted.
         decision_ms: (n_decisions,) float64.
-        refusals: what the controller did not apply.
-        failures: decisions that the decider owed and the fallback made.
-        starts: every start, in order of time, beside what had been announced.
-        predicted_s: int64: how long each was taken to run when it last started; 0: it did not.
-        promise: `PROMISE`: what each job had been promised when it last started; zeros: nothing.
+        refusals: starts and plans that the controller did not apply.
+        failures: decisions that the decider failed to make and the fallback made.
+        starts: every start, in order of time, with the announced one.
+        predicted_s: int64: predicted run time of each job at its last start; 0: it never started.
+        promise: `PROMISE`: the promise to each job at its last start; zeros: none.
     """
 
     workload: Workload
@@ -112,10 +112,10 @@ def simulate(
         workload: the jobs.
         system: the machine.
         decide: the cycle in this process, or the service behind its socket.
-        faults: what goes wrong and when.
+        faults: to be injected.
         fallback: decides when `decide` raises.
-        observe: is told the progress after every decision.
-        decision_s: what a decision takes in the simulation, s; None: as long as it took.
+        observe: called with the progress after every decision.
+        decision_s: simulated duration of a decision, s; None: the measured one.
 
     Raises:
         Exception: whatever `decide` raises, if there is no fallback.
@@ -133,18 +133,18 @@ def simulate(
 
 
 class Patience:
-    """How often decisions are asked for that change nothing: rules 3 and 7."""
+    """Limits the rate of decisions that change nothing: rules 3 and 7."""
 
     def __init__(self) -> None:
         self._idle = 0
 
     def wake_s(self, now_s: int, wanted_s: int, changed: int) -> int:
-        """When to ask next.
+        """When to request the next decision.
 
         Args:
-            now_s: an event's instant.
-            wanted_s: when a decision is wanted next; NEVER: none is.
-            changed: how much has changed with the event.
+            now_s: time of an event.
+            wanted_s: when the next decision is wanted; NEVER: none is.
+            changed: how much the event has changed.
         """
         self._idle = 0 if changed else self._idle + 1
         if self._idle > MAX_IDLE:
@@ -237,7 +237,7 @@ class _Run:
         )
 
     def _undecided(self) -> bool:
-        """Whether there is anything to decide: jobs that wait, or running ones that can grow."""
+        """Whether there are jobs that wait, or running ones that can grow."""
         controller = self.controller
         can_grow = self.workload.malleable is not None and bool(controller.running)
         return bool(controller.waiting) or can_grow
@@ -265,7 +265,7 @@ class _Run:
         ended = 0
         while self.ends and self.ends[0][0] <= now_s:
             _, job, _, held = heapq.heappop(self.ends)
-            # An end is void if that run is over already: cancelled, ended early, requeued.
+            # An end is obsolete if that run is over already: cancelled, ended early, requeued.
             if self.controller.running.get(job) is held:
                 on_time = self.workload.runtime_s[job] < self.workload.time_limit_s[job]
                 self._finish(job, now_s, Ending.COMPLETED if on_time else Ending.TIMEOUT)
@@ -329,7 +329,7 @@ class _Run:
     # ------------------------------------------------------------ decisions
 
     def _decide_at(self, now_s: int) -> int:
-        """Asks for a plan and applies it, if that is due at once; returns how many jobs started."""
+        """Requests a plan and applies it if due at once; returns how many jobs started."""
         controller = self.controller
         snapshot = controller.snapshot(now_s)
         failed = self.failures
@@ -385,7 +385,7 @@ class _Run:
         return len(started)
 
     def _listen(self, plan: Plan, started: list[int], now_s: int) -> None:
-        """Notes what the users of waiting jobs are told, and how it came true for the others."""
+        """Records the starts announced to waiting jobs, and their accuracy for started ones."""
         if started:
             taken = self.promises.take(np.array(started))
             self.promised[started] = taken
@@ -408,7 +408,7 @@ class _Run:
         self._expect_end(job, self.work.end_s(job))
 
     def _account(self, job: int, now_s: int) -> None:
-        """Adds up what a job has held so far; from now on it holds what it holds now."""
+        """Adds what a job has held so far to its sum, before its allocation changes."""
         if self.held_s is None:
             return
         if (before := self.holds.pop(job, None)) is not None:
@@ -421,7 +421,7 @@ class _Run:
             self.holds[job] = now_s, use
 
     def _expect_end(self, job: int, end_s: int) -> None:
-        """The job ends then, unless what it holds changes before."""
+        """Schedules the end of a job, unless its allocation changes before."""
         self.pushed += 1
         heapq.heappush(self.ends, (end_s, job, self.pushed, self.controller.running[job]))
 
@@ -436,7 +436,7 @@ class _Run:
         return done
 
     def _resized(self, jobs: list[int], now_s: int) -> None:
-        """Expects the ends anew of jobs whose width changes; meanwhile they stand still."""
+        """Reschedules the ends of resized jobs, which make no progress while they adapt."""
         for job in jobs:
             held = self.controller.running[job]
             assert held.adaptation is not None
@@ -452,9 +452,9 @@ class _Due:
     """A plan on its way.
 
     Attributes:
-        made_s: when it was asked for.
-        at_s: when it is carried out.
-        lag_s: the part of a second that it comes later.
+        made_s: when it was requested.
+        at_s: when it is applied.
+        lag_s: further delay, less than a second.
         failed: the fallback made it.
         again_s: when a wait for leaf switches ends; None: there is none.
     """

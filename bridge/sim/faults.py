@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes wrong in a simulation, all of it from a seed: nodes, jobs, and the decider itself."""
+"""Injected faults of a simulation, drawn from a seed: of nodes, of jobs, and of the decider."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from bridge.sim.workload import Workload
 
 
 class FaultKind(Enum):
-    """What strikes; the target is a node's index or a job's row in the workload."""
+    """Kinds of faults; the target is a node's index or a job's row in the workload."""
 
     NODE_LOST = "node lost"
     NODE_RETURNED = "node returned"
@@ -25,7 +25,7 @@ class FaultKind(Enum):
 
 @dataclass(frozen=True)
 class Fault:
-    """One blow: what, when, to whom."""
+    """One fault: its kind, time and target."""
 
     at_s: int
     kind: FaultKind
@@ -33,11 +33,11 @@ class Fault:
 
 
 def random_faults(seed: int, workload: Workload, n_nodes: int, count: int) -> tuple[Fault, ...]:
-    """Draws `count` blows over the time of submissions; a lost node always returns.
+    """Draws `count` faults over the time of submissions; a lost node always returns.
 
     Args:
         seed: same seed, same faults.
-        workload: whose time and jobs are struck.
+        workload: provides the period and the jobs.
         n_nodes: of the system.
         count: nodes lost, jobs cancelled and jobs ended early, together.
     """
@@ -61,19 +61,19 @@ def random_faults(seed: int, workload: Workload, n_nodes: int, count: int) -> tu
 
 
 class Saboteur:
-    """A decider that breaks its word now and then: says nothing, repeats itself, talks nonsense.
+    """A decider that fails at times: gives no answer, an old plan, or an invalid one.
 
     Attributes:
-        broken: how often it did, by kind.
+        broken: number of failures, by kind.
     """
 
     def __init__(self, decide: Decide, seed: int, share: float) -> None:
         """Wraps a decider.
 
         Args:
-            decide: what decides the rest of the time.
-            seed: same seed and same snapshots, same sabotage.
-            share: of the decisions that are sabotaged, in [0, 1].
+            decide: makes all other decisions.
+            seed: same seed and same snapshots, same failures.
+            share: of decisions that fail, in [0, 1].
         """
         self._decide, self._share = decide, share
         self._rng = np.random.default_rng(seed)
@@ -81,10 +81,10 @@ class Saboteur:
         self.broken = dict.fromkeys(("silent", "stale", "garbage"), 0)
 
     def __call__(self, snapshot: Snapshot) -> Plan:
-        """Decides, or not.
+        """Decides, or fails.
 
         Raises:
-            Unreachable: now and then.
+            Unreachable: for failures without an answer.
         """
         if self._rng.random() >= self._share:
             self._last = self._decide(snapshot)
@@ -101,7 +101,7 @@ class Saboteur:
 
 
 def garbage(plan: Plan, snapshot: Snapshot, rng: np.random.Generator) -> Plan:
-    """Spoils one thing in a plan: jobs, nodes, starts, offsets or tasks."""
+    """Corrupts one part of a plan: jobs, nodes, starts, offsets or tasks."""
     n_nodes, n_jobs = len(snapshot.nodes), len(snapshot.jobs)
     spoil: tuple[Callable[[], Plan], ...] = (
         lambda: replace(plan, job=rng.integers(-3, n_jobs + 3, len(plan)).astype(np.int32)),

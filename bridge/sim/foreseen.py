@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A whole trace by predicted run times, on counts; under EASY the engine's very answers, sooner.
+"""Replays a whole trace by predicted run times, on counts; under EASY faster than the engine.
 
-The cycle looks at nodes, reasons and rules in every decision; on a pool of identical one-processor
-nodes only counts matter for who starts when. This is that, with the predictors of the cycle and the
-engine's rules on when decisions are asked for (`bridge.sim.engine`). What a decision takes here
-says nothing of the cycle's. `tests/unit/sim/test_foreseen.py` holds both engines against each
-other.
+The cycle handles nodes, reasons and rules in every decision; on a pool of identical one-processor
+nodes the starts depend on counts alone. This module plans such counts, with the cycle's predictors
+and the engine's rules for when decisions are made (`bridge.sim.engine`), and gives the engine's
+results. Decision times measured here say nothing about the cycle's.
+`tests/unit/sim/test_foreseen.py` compares both engines.
 
 Rules of a decision, the last two those of EASY
-    1. What ended since the last one is learnt from; what began then gets its predicted run time;
-       what outlived its own gets a longer one (`bridge.planning.prediction.run_times`). Limits are
-       predicted while the first in line has waited for longer than the predictor's patience.
-    2. In order of submission every job that fits is started, up to the first that does not fit: it
-       is promised the instant at which enough is expected to be free, and what that leaves over.
-    3. Of those behind it every one that fits is started that is expected to end by then, or takes
-       no more than is left over then.
+    1. The predictor learns from jobs that ended since the last decision. Started jobs get their
+       predicted run time, and jobs that exceeded theirs a longer one
+       (`bridge.planning.prediction.run_times`). Limits are predicted while the first waiting job
+       has waited longer than the predictor's patience.
+    2. In order of submission every job that fits is started, up to the first that does not fit,
+       which is promised the time at which enough processors are expected to be free.
+    3. Of the jobs behind it, each is started that fits now and is expected to end by that time, or
+       takes no more than the processors left over at that time.
 """
 
 import heapq
@@ -42,7 +43,7 @@ from bridge.units import NEVER
 
 
 def foreseeable(spec: PolicySpec, system: System) -> bool:
-    """Whether this gives the cycle's answers: for EASY, with any predictor but `time-limit`."""
+    """Whether this gives the cycle's results: for EASY, with any predictor but `time-limit`."""
     by_limits = replace(spec, predict=StageSpec("time-limit"))
     return spec.predict.name != "time-limit" and replay_depth(by_limits, system) == 1
 
@@ -56,7 +57,7 @@ def replay_foreseen(
         workload: the jobs.
         system: a pool.
         spec: a policy that is `foreseeable`.
-        placed: also find out which nodes each job held.
+        placed: also determine which nodes each job held.
     """
     run = _Easy(workload, system, spec)
     run.to_the_end()
@@ -72,7 +73,7 @@ def replay_foreseen(
 
 
 class Running:
-    """A job that runs: when it is predicted to end, and what that rests on."""
+    """A running job: its predicted end, and the basis of the prediction."""
 
     __slots__ = ("ends_s", "job", "limit_end_s", "predicted_s", "processors", "start_s")
 
@@ -84,7 +85,7 @@ class Running:
         self.predicted_s = 0
 
     def extend(self, now_s: int, extension: str) -> None:
-        """Puts the end that is predicted now."""
+        """Sets the end that is predicted now."""
         if not self.predicted_s:
             self.ends_s = self.limit_end_s
             return
@@ -96,12 +97,12 @@ class Counted(ABC):
     """A pool that is simulated on counts, decision by decision; jobs are named by their row.
 
     Attributes:
-        free: processors nobody holds.
+        free: number of free processors.
         waiting: jobs in order of submission.
         running: by job.
         start_s: (n_jobs,); NEVER: not yet.
-        predicted_s: (n_jobs,) what each was taken to run when it started.
-        decision_ms: what each decision took.
+        predicted_s: (n_jobs,) predicted run time of each at its start.
+        decision_ms: duration of each decision.
     """
 
     def __init__(self, workload: Workload, system: System, spec: PolicySpec) -> None:
@@ -138,10 +139,10 @@ class Counted(ABC):
 
     @abstractmethod
     def decide(self, now_s: int) -> tuple[list[Running], int]:
-        """Starts what is to start (`start`), and takes it out of `waiting`.
+        """Starts jobs (`start`), and removes them from `waiting`.
 
         Returns:
-            What was started, and the earliest start that was promised for later.
+            The started jobs, and the earliest start that was promised for later.
         """
 
     def to_the_end(self) -> None:
@@ -179,7 +180,7 @@ class Counted(ABC):
         self._ended.append((job, held.start_s, now_s))
 
     def start(self, job: int, now_s: int, takes_s: int) -> Running:
-        """Starts a job that is taken to run so long."""
+        """Starts a job with this predicted run time."""
         made = Running(
             job, now_s, takes_s=takes_s, limit_s=self.limit_s[job], processors=self.processors[job]
         )
@@ -189,10 +190,10 @@ class Counted(ABC):
         heapq.heappush(self._ends, (now_s + self.runtime_s[job], job))
         return made
 
-    # ------------------------------------------------------------ what is predicted
+    # ------------------------------------------------------------ predictions
 
     def takes_s(self, job: int) -> int:
-        """How long a job that waits is taken to run, now."""
+        """The predicted run time of a waiting job, now."""
         if self._by_limits:
             return self.limit_s[job]
         if self._predictor is None:
@@ -201,7 +202,7 @@ class Counted(ABC):
         return min(expected_s or self.limit_s[job], self.limit_s[job])
 
     def ends_s(self, one: Running, now_s: int) -> int:
-        """When a job that runs is taken to end, now."""
+        """The predicted end of a running job, now."""
         return max(one.limit_end_s if self._by_limits else one.ends_s, now_s + 1)
 
     def _learn(self, now_s: int) -> None:
@@ -243,7 +244,7 @@ class _Easy(Counted):
         self.promised = np.zeros(len(workload), dtype=PROMISE)
 
     def decide(self, now_s: int) -> tuple[list[Running], int]:
-        """What is started, and what is promised to the first other."""
+        """The jobs to start, and the start promised to the first waiting one."""
         started: list[Running] = []
         left: list[int] = []
         head, shadow_s, spare = -1, NEVER, 0
@@ -275,7 +276,7 @@ class _Easy(Counted):
         return started, shadow_s
 
     def _promise(self, wanted: int, now_s: int) -> tuple[int, int]:
-        """When so many processors are expected to be free, and how many more are then."""
+        """When this many processors are expected to be free, and how many more are then."""
         free = self.free
         ends = sorted((self.ends_s(one, now_s), one.processors) for one in self.running.values())
         for at, (ends_s, processors) in enumerate(ends):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How good one cycle's plan is, if all came as predicted.
+"""Figures for the quality of one cycle's plan, assuming that predictions are exact.
 
-Every row with a start counts: the tasks of an array each for itself. What it costs to wait is
-defined in `bridge.planning.dispatch.objective`, without ageing; the figures are means over rows.
-Jobs that are held or can never run have no start under any policy, and do not count.
+Every row with a start counts, each array task by itself. The cost of waiting is defined in
+`bridge.planning.dispatch.objective`, without ageing; the figures are means over rows. Jobs that are
+held or can never run have no start under any policy, and do not count.
 
 `delay`, (start - now) / length, is the part of the slowdown that a plan can still change.
 """
@@ -29,7 +29,7 @@ class Verdict:
 
     Attributes:
         rows: with a start.
-        starts_now: of them, those that start at once.
+        starts_now: those of them that start now.
         costs: for each of `MEASURES` the mean over rows.
         longest_wait_s: of the worst row, from its submission.
     """

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A whole trace through the C++ kernel in one call, where that gives the engine's very answers.
+"""Replays a whole trace in one call of the C++ kernel, where that gives the engine's results.
 
-It does when only counts matter: a pool of identical one-processor nodes, jobs in order of
-submission, backfilling with a depth, by time limits, no faults. The order `slurm` is the order of
-submission here, because the simulated controller's priorities fall with it; where jobs are placed
-cannot change when they start. `tests/unit/sim/test_replay.py` holds both engines against each
-other.
+It does if only counts matter: a pool of identical one-processor nodes, jobs in order of submission,
+backfilling with a depth, by time limits, no faults. The order `slurm` is the order of submission
+here, because the simulated controller's priorities fall with it; placement cannot change starts.
+`tests/unit/sim/test_replay.py` compares both engines.
 """
 
 import numpy as np
@@ -78,7 +77,7 @@ def outcome_of(
     predicted_s: NDArray[np.int64],
     placed: bool,
 ) -> Outcome:
-    """What came of a replay on counts.
+    """The outcome of a replay on counts.
 
     Args:
         workload: the jobs; all columns below are of their length.
@@ -121,7 +120,7 @@ def outcome_of(
 
 
 def _starts(start_s: NDArray[np.int64], promise: NDArray[np.void]) -> Starts:
-    """Starts in order of time, as the engine tells them."""
+    """Starts in order of time, in the engine's form."""
     order = np.argsort(start_s, kind="stable")
     order = order[start_s[order] != NEVER]
     return Starts(start_s[order], promise[order])

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recorded cycles planned again, and plans of one cycle held against each other.
+"""Plans recorded cycles again, and compares plans of the same cycle.
 
 Rules
     1. All policies use the run times that the recorded cycle predicted (`Plan.predicted`), so that
-       their plans are judged by the same lengths. Only where nothing is recorded (the policy
-       failed, or it predicted the limits) does a policy's own predictor speak, from what is
-       remembered.
-    2. A plan that leaves jobs without a start though they could have one (EASY beyond its depth, a
-       horizon) is completed before it is judged: the rest is planned behind it, in the policy's
-       order, each at its earliest start. What the policy planned itself stays as it is.
+       their plans are judged by the same lengths. Only if none are recorded (the policy failed, or
+       it predicted the limits) is a policy's own predictor used, with the recorded state.
+    2. A plan that leaves jobs without a possible start (EASY beyond its depth, a horizon) is
+       completed before it is judged: the other jobs are planned behind it, in the policy's order,
+       each at its earliest start. The starts planned by the policy do not change.
     3. Starts are compared job by job; tasks of an array in the order of their starts.
 """
 
@@ -36,7 +35,7 @@ from bridge.units import UNPLANNED
 
 @dataclass(frozen=True)
 class RecordedPrediction:
-    """Predicts what was predicted."""
+    """Returns the recorded predictions."""
 
     prediction: Prediction
 
@@ -48,13 +47,13 @@ class RecordedPrediction:
 
 @dataclass(frozen=True)
 class Rerun:
-    """What came of a cycle that was planned again.
+    """The result of planning a recorded cycle again.
 
     Attributes:
         plan: as the policy made it.
         decision_ms: wall-clock time from snapshot to plan, check included.
         cpu_ms: CPU time of this process in it; a solver's own process is not counted.
-        failed: the policy failed, and the conservative plan serves.
+        failed: the policy failed, and the conservative plan is used.
         state: as the policy left it.
         telemetry: what its stages did.
     """
@@ -80,12 +79,12 @@ def rerun(
     Args:
         recording: the cycle.
         spec: the policy; None: the recorded one.
-        seed: of all chance; None: the recorded one.
+        seed: of all random numbers; None: the recorded one.
         solver: for policies that need one.
-        planning: what the site demands, as the section `planning` has it; None: as recorded.
+        planning: rules of the site, in the form of the section `planning`; None: as recorded.
 
     Raises:
-        ConfigError: the policy is none of this version's.
+        ConfigError: this version does not have the policy.
         PolicyError: not even the conservative plan is possible.
     """
     policy = build(spec or recording.policy)
@@ -106,7 +105,7 @@ def rerun(
     return Rerun(plan, wall_ms, cpu_ms, decider.failures > 0, decider.state, decider.telemetry)
 
 
-# ------------------------------------------------------------ plans, held against each other
+# ------------------------------------------------------------ comparison of plans
 
 
 @dataclass(frozen=True)
@@ -143,8 +142,8 @@ def completed(
     Args:
         snapshot: that was planned.
         plan: for it.
-        spec: the policy that made the plan; it says which nodes are taken first.
-        planning: what the site demands, as the section `planning` has it.
+        spec: the policy that made the plan; it defines which nodes are taken first.
+        planning: rules of the site, in the form of the section `planning`.
     """
     open_rows = plan.start_s == UNPLANNED
     if not open_rows.any():

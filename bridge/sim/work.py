@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far the malleable jobs of a simulation are, at the widths they have had.
+"""The progress of simulated malleable jobs over their changes of width.
 
 Rules
     1. Run time and time limit are those at the job's nominal width (`Malleable.nominal`). At
@@ -29,11 +29,11 @@ class Work:
         self._jobs: dict[int, _Job] = {}
 
     def start(self, job: int, width: int, now_s: int) -> None:
-        """A job begins from nothing."""
+        """A job starts from the beginning."""
         self._jobs[job] = _Job(0.0, now_s, self._rate(job, width))
 
     def resize(self, job: int, width: int, now_s: int, pause_s: int) -> None:
-        """A job goes on with another width, after a pause."""
+        """A job continues with another width, after a pause."""
         state = self._jobs[job]
         state.done_s += max(now_s - state.since_s, 0) * state.rate
         state.since_s, state.rate = now_s + pause_s, self._rate(job, width)
