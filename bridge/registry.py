@@ -68,6 +68,7 @@ _ALGORITHMS: Final[Mapping[str, Mapping[str, tuple[str, Mapping[str, object]]]]]
         "none": ("reshape.none:NoReshape", {}),
         "performance": ("reshape.performance:Performance", {}),
         "fpsma": ("reshape.fpsma:Fpsma", {}),
+        "malleable": ("reshape.malleable:GainingWidths", {}),
     },
     "share": {
         "none": ("share.none:NoSharing", {}),
@@ -107,6 +108,7 @@ PRESETS: Final[Mapping[str, PolicySpec]] = MappingProxyType(
                 "malleable-performance", "fcfs", "in-order", "sequential", reshape="performance"
             ),
             _preset("fpsma", "fcfs", "in-order", "sequential", reshape="fpsma"),
+            _preset("malleable", "fcfs", "conservative", "sequential", reshape="malleable"),
         )
     }
 )

@@ -126,7 +126,9 @@ def permitted(snapshot: Snapshot, site: Site, resizes: Resizes) -> Resizes:
             for row, job in enumerate(resizes.job.tolist())
             if "" not in bad and ids[job] not in bad
         ]
-        resizes = Resizes.of(kept)
+        resizes = Resizes.of(
+            kept, dict(zip(resizes.job.tolist(), resizes.end_s.tolist(), strict=True))
+        )
     return resizes
 
 

@@ -7,7 +7,7 @@ Rules
        the batch script runs there.
     3. The new number of nodes lies within the job's own bounds and the partition's largest, and
        follows the job's width rule.
-    4. Removed nodes are released after the present second.
+    4. Removed nodes are released after the present second, and no job is expected to have ended.
     5. A new job of the same user, partition, constraint and reservation could start on the added
        nodes now and hold them until the job's end, beside all other jobs and added nodes:
        `added_nodes` makes these jobs, and `bridge.check.legality.check` checks them. They do not
@@ -49,6 +49,7 @@ def broken_resizes(snapshot: Snapshot, resizes: Resizes) -> list[tuple[str, str]
     fits = (
         len(resizes.by_s) == n
         and len(resizes.reasons) == n
+        and len(resizes.end_s) == n
         and len(resizes.indptr) == n + 1
         and resizes.indptr[0] == 0
         and resizes.indptr[-1] == len(resizes.nodes)
@@ -101,7 +102,15 @@ def _problems(snapshot: Snapshot, resizes: Resizes, row: int, job: int) -> Itera
         fabric = fabrics(snapshot.topology)[after]
         if len(after) > 1 and ((fabric < 0) | (fabric != fabric[0])).any():
             yield "is given nodes that no fabric connects with its own"
-    if len(removed) and resizes.by_s[row] <= snapshot.now_s:
+    yield from _problems_of_times(snapshot, resizes, row, removes=len(removed) > 0)
+
+
+def _problems_of_times(
+    snapshot: Snapshot, resizes: Resizes, row: int, *, removes: bool
+) -> Iterator[str]:
+    if 0 < resizes.end_s[row] <= snapshot.now_s:
+        yield "is expected to have ended"
+    if removes and resizes.by_s[row] <= snapshot.now_s:
         yield "gives nodes back at once"
 
 
@@ -130,7 +139,9 @@ def added_nodes(
         return None
     rows = np.array([job for job, _ in parts], dtype=np.int64)
     widths = np.array([len(nodes) for _, nodes in parts], dtype=np.int64)
-    left_s = np.clip(running.end_s[rows] - now_s, 1, UNLIMITED_S)
+    end_of = dict(zip(resizes.job.tolist(), resizes.end_s.tolist(), strict=True))
+    end_s = np.array([end_of[job] or int(running.end_s[job]) for job in rows.tolist()])
+    left_s = np.clip(end_s - now_s, 1, UNLIMITED_S)
     indptr = np.concatenate(([0], np.cumsum(widths))).astype(np.int64)
     plan = Plan(
         now_s=now_s,

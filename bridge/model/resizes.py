@@ -11,8 +11,9 @@ Rules
        every planner sees that they become free later.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,8 @@ class Resizes:
         indptr: (n_resizes + 1,) int64; resize i leaves the job nodes[indptr[i]:indptr[i + 1]].
         nodes: (nnz,) int32 node indexes, ascending within a resize.
         reasons: why, one short sentence for each.
+        end_s: (n_resizes,) int64: when the job ends at its new width at the latest; 0: as before.
+            Left out: 0 throughout.
     """
 
     job: NDArray[np.int32] = field(default_factory=_no_counts)
@@ -44,6 +47,11 @@ class Resizes:
     indptr: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
     nodes: NDArray[np.int32] = field(default_factory=_no_counts)
     reasons: tuple[str, ...] = ()
+    end_s: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+
+    def __post_init__(self) -> None:
+        if not len(self.end_s):
+            object.__setattr__(self, "end_s", np.zeros(len(self.job), dtype=np.int64))
 
     def __len__(self) -> int:
         return len(self.job)
@@ -53,12 +61,16 @@ class Resizes:
         return self.nodes[self.indptr[row] : self.indptr[row + 1]]
 
     @staticmethod
-    def of(rows: Sequence[tuple[int, int, NDArray[np.int32], str]]) -> "Resizes":
+    def of(
+        rows: Sequence[tuple[int, int, NDArray[np.int32], str]],
+        end_s: Mapping[int, int] = MappingProxyType({}),
+    ) -> "Resizes":
         """Builds the columns.
 
         Args:
             rows: for each job (row in `Snapshot.running`, by_s, its nodes afterwards, why); in any
                 order.
+            end_s: row in `Snapshot.running` to when that job ends at its new width.
         """
         if not rows:
             return NO_RESIZES
@@ -70,6 +82,7 @@ class Resizes:
             indptr=np.concatenate(([0], np.cumsum(widths))).astype(np.int64),
             nodes=np.concatenate([np.sort(nodes) for _, _, nodes, _ in rows]).astype(np.int32),
             reasons=tuple(reason for *_, reason in rows),
+            end_s=np.array([end_s.get(job, 0) for job, *_ in rows], dtype=np.int64),
         )
 
 
@@ -103,6 +116,7 @@ def resized(snapshot: Snapshot, resizes: Resizes) -> Snapshot:
     nodes = [running.nodes[a:b] for a, b in zip(running.indptr, running.indptr[1:], strict=False)]
     use = [running.use[a:b] for a, b in zip(running.indptr, running.indptr[1:], strict=False)]
     released, until_s = [], []
+    end_s = running.end_s.copy()
     for row, job in enumerate(resizes.job.tolist()):
         after = resizes.nodes_of(row)
         leaves = ~np.isin(nodes[job], after)
@@ -113,6 +127,8 @@ def resized(snapshot: Snapshot, resizes: Resizes) -> Snapshot:
             nodes.append(nodes[job][leaves])
             use.append(use[job][leaves])
         nodes[job], use[job] = after, held
+        end_s[job] = resizes.end_s[row] or end_s[job]
+    running = replace(running, end_s=end_s)
     return replace(snapshot, running=_with_releases(running, nodes, use, released, until_s))
 
 

@@ -118,7 +118,7 @@ def first_waiting(planned: Planned) -> int | None:
     return None
 
 
-def _usable_by(snapshot: Snapshot, job: int) -> NDArray[np.bool_]:
+def usable_by(snapshot: Snapshot, job: int) -> NDArray[np.bool_]:
     """(n_nodes,) the nodes that a waiting job could run on."""
     eligibility = Eligibility(snapshot)
     (found,) = eligibility.alternatives(np.array([job]))
@@ -147,7 +147,7 @@ def _shrinks(
 ) -> list[Resize]:
     """Rule 2; empty if too little can be freed."""
     snapshot = malleables.snapshot
-    usable = _usable_by(snapshot, waiting)
+    usable = usable_by(snapshot, waiting)
     needed = int(snapshot.jobs.min_nodes[waiting]) - int((idle & usable).sum())
     if needed <= 0:  # it does not wait for whole nodes
         return []
@@ -185,7 +185,7 @@ def _growths(
         if job not in may or not idle.any():
             continue
         nodes = malleables.nodes(job)
-        free = np.flatnonzero(idle & _growable(snapshot, job)).astype(np.int32)
+        free = np.flatnonzero(idle & growable(snapshot, job)).astype(np.int32)
         width = grown_width(allowed_widths(snapshot, job), len(nodes), len(free))
         if width == len(nodes):
             continue
@@ -195,7 +195,7 @@ def _growths(
     return found
 
 
-def _growable(snapshot: Snapshot, job: int) -> NDArray[np.bool_]:
+def growable(snapshot: Snapshot, job: int) -> NDArray[np.bool_]:
     """(n_nodes,) nodes of a running job's partition and reservation that match its constraint."""
     running, nodes = snapshot.running, snapshot.nodes
     found = np.zeros(len(nodes), dtype=bool)

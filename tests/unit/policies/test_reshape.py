@@ -6,10 +6,15 @@ import dataclasses
 import numpy as np
 import pytest
 
+from bridge.errors import ConfigError
 from bridge.model.job import Hold, WidthRule
 from bridge.model.reasons import ReasonCode
 from bridge.model.site import NO_RULES
 from bridge.registry import build, parse_policy
+from bridge.safe_cycle.decider import Decider
+from bridge.sim.engine import simulate
+from bridge.sim.esp import esp
+from bridge.sim.system import pool_of
 from tests.builders import a_job, a_reservation, a_running_job, a_snapshot
 from tests.cycles import Memory, a_site, run
 
@@ -129,3 +134,59 @@ def test_growth_stops_at_limits_and_reservations():
 def test_an_impossible_duration_is_refused(value):
     with pytest.raises(Exception, match="adaptation_s"):
         parse_policy({"reshape": {"name": "performance", "adaptation_s": value}})
+
+
+class TestMalleable:
+    """Widths by what they gain."""
+
+    def test_idle_nodes_go_where_they_save_most(self):
+        world = a_world(
+            malleable(range(4), id="serial"), malleable(range(4, 8), id="parallel"), nodes=12,
+            mtct=[3.0, 0.0],
+        )  # fmt: skip
+        found, plan = resized(world, "malleable")
+        assert found == {"parallel": list(range(4, 12))}
+        # 990 s of its limit left on four nodes: half of that on eight, after the change.
+        assert plan.resizes.end_s.tolist() == [10 + 5 + 495]
+
+    def test_a_job_is_shrunk_where_the_waiting_one_gains_more_than_it_loses(self):
+        world = a_world(malleable(range(8), id="m"), jobs=[a_job(nodes=4, limit_s=50)], nodes=8,
+                        mtct=[7.0])  # fmt: skip
+        found, plan = resized(world, "malleable")
+        assert found == {"m": [0, 1, 2, 3]}
+        assert plan.start_s.tolist() == [15]
+
+    def test_no_job_is_shrunk_for_one_that_gains_less(self):
+        running = dataclasses.replace(malleable(range(8), id="m"), end_s=40)
+        world = a_world(running, jobs=[a_job(nodes=7, limit_s=5000)], nodes=8, mtct=[0.0])
+        assert resized(world, "malleable")[0] == {}
+
+    def test_growth_makes_no_promise_later(self):
+        """The long job would get all nodes, but a planned start needs them soon."""
+        blocker = a_running_job((4, 5), end_s=30)
+        world = a_world(malleable(range(4), id="m"), blocker, jobs=[a_job(nodes=4, limit_s=900)],
+                        nodes=8, mtct=[0.0, -1])  # fmt: skip
+        found, plan = resized(world, "malleable")
+        assert plan.start_s.tolist() == [30]
+        assert "m" not in found or len(found["m"]) <= 4
+
+    @pytest.mark.parametrize("value", [{"adaptation_s": 0}, {"least_gain_s": -1}])
+    def test_impossible_parameters_are_refused(self, value):
+        (key,) = value
+        with pytest.raises(ConfigError, match=key):
+            parse_policy({"reshape": {"name": "malleable", **value}})
+
+
+@pytest.mark.parametrize("share", [0, 50, 100])
+def test_on_esp_malleable_jobs_make_the_mean_response_shorter(share):
+    response_s = {}
+    for preset in ("conservative", "malleable"):
+        workload = esp(share, seed=2).first(100)
+        decider = Decider(build(parse_policy(preset)))
+        schedule = simulate(workload, pool_of(32), decider.decide).schedule
+        response_s[preset] = (schedule.end_s - schedule.submit_s).mean()
+        assert not decider.failures
+    if share:
+        assert response_s["malleable"] < response_s["conservative"]
+    else:
+        assert response_s["malleable"] == response_s["conservative"]

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How fast a running job would be at another width, judged by what it communicates now.
+
+A job that spends `mtct` seconds in MPI calls for each second of computing on `width` nodes has, if
+it follows Amdahl's law, a serial fraction of mtct / (width - 1): its speed-up S makes
+width / S = 1 + mtct.
+"""
+
+from bridge.model.snapshot import Snapshot
+
+UNKNOWN_SERIAL = 0.05
+"""Serial fraction of jobs of which nothing is known: those on one node, or never measured."""
+
+
+def serial_fraction(mtct: float, width: int) -> float:
+    """The serial fraction of a job, in [0, 1].
+
+    Args:
+        mtct: time in MPI calls over computing time; less than 0: unknown.
+        width: the nodes it has.
+    """
+    if mtct < 0 or width < 2:
+        return UNKNOWN_SERIAL
+    return min(mtct / (width - 1), 1.0)
+
+
+def speed(serial: float, width: int) -> float:
+    """Speed-up on that many nodes."""
+    return 1.0 / (serial + (1.0 - serial) / width)
+
+
+def left_s(snapshot: Snapshot, job: int, before: int, after: int) -> float:
+    """How long a running job takes at most from now on at another width.
+
+    Args:
+        snapshot: the world.
+        job: row of `snapshot.running`.
+        before: the nodes it has.
+        after: the nodes it would have.
+    """
+    running = snapshot.running
+    serial = serial_fraction(float(running.mtct[job]), before)
+    remaining_s = max(int(running.end_s[job]) - snapshot.now_s, 0)
+    return remaining_s * speed(serial, before) / speed(serial, after)
