@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge accuracy`: how announced starts came true, and how restless they were."""
+"""`schedbridge accuracy`: how accurate announced starts were, and how often they changed."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -71,24 +71,24 @@ def accuracy(
 ) -> None:
     """Show how announced starts came true, for each partition.
 
-    A waiting job is told a planned start (squeue --start), and told again whenever the plan
-    changes. When it starts, two promises are held against the actual start: the first one it was
-    given, and the last one before the start.
+    A planned start is announced for a waiting job (squeue --start), again whenever the plan
+    changes. When the job starts, two announced starts are compared with the actual one: the first,
+    and the last before the start.
 
-    announced / started: jobs that had been told a start, and all that started. Who starts at once
-    is told none.
+    announced / started: jobs with an announced start, and all jobs that started. Jobs that start
+    at once have none.
 
-    off the first, off the last: how far the actual start was from the promised one, early or
-    late: for half of the jobs at most the first figure, for 90 % at most the second.
+    off the first, off the last: difference between the announced and the actual start, early or
+    late: at most the first figure for half of the jobs, at most the second for 90 %.
 
-    on time: share of jobs that started when promised, or earlier. Early is the usual case, as
+    on time: share of jobs that started when announced, or earlier. Early is the usual case, as
     jobs end before their time limits.
 
-    changes, later, earlier: how often a job's promise changed, and how far it moved in all either
-    way; means over those jobs.
+    changes, later, earlier: how often a job's announced start changed, and how far it moved in
+    total in each direction; means over those jobs.
 
-    left: jobs that were told a start and left the queue without one, e.g. cancelled. They
-    enter no other figure.
+    left: jobs with an announced start that left the queue without starting, e.g. cancelled. They
+    are in no other figure.
 
     Periods end at the controller's clock. Records are kept for memory.keep_days (90).
 
@@ -118,7 +118,7 @@ def accuracy(
 
 
 def _check(plot: Path) -> None:
-    """Refuses what cannot be drawn before anybody is asked.
+    """Refuses an impossible plot file before the service is asked.
 
     Raises:
         ConfigError: unknown format, or no such directory.
@@ -138,7 +138,7 @@ def _unknown(partition: str, reply: pb.AccuracyReply) -> ConfigError:
 
 
 def _distinct(lines: Sequence[pb.AccuracyLine]) -> list[pb.AccuracyLine]:
-    """The lines without those of all partitions together where there is only one."""
+    """The lines, without the totals if there is only one partition."""
     alone = len({line.partition for line in lines if line.partition}) == 1
     return [line for line in lines if line.partition or not alone]
 
@@ -187,8 +187,8 @@ def _errors(errors: pb.StartErrors) -> tuple[str, str]:
 
 
 def _remark(reply: pb.AccuracyReply, anything: bool) -> str:
-    """What stands below the table, or in its place."""
-    waiting = f"waiting jobs that are told a start at present: {reply.waiting_promised:,}"
+    """The text below the table, or in its place."""
+    waiting = f"waiting jobs with an announced start: {reply.waiting_promised:,}"
     if anything:
         return f"Recorded since {when(reply.since_s)}, kept for {reply.keep_days} days; {waiting}."
     if not reply.now_s:

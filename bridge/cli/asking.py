@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the commands that ask a running service have in common: where it is, and how to print."""
+"""Common parts of the commands that query a running service: its address, and printing."""
 
 import json
 import os

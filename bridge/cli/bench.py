@@ -125,7 +125,7 @@ def plan(
     seed: Annotated[int, typer.Option(min=0, help="Of the random queue.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Time one plan of a whole queue, from nothing: as counts, and onto concrete whole nodes."""
+    """Time one plan of a whole queue from scratch: as counts, and onto concrete whole nodes."""
     kernels = ["counts", "map", "whole_nodes"]
     deep = UNLIMITED if depth is None else depth
     result = measure(
@@ -154,7 +154,7 @@ def planning(
     seed: Annotated[int, typer.Option(min=0, help="Of the random jobs.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Take the figures of the OpenCCS paper: replans, an array, recovery, memory; and a table."""
+    """Measure the figures of the OpenCCS paper (replans, array, recovery, memory) and a table."""
     from bridge.cli import bench_planning  # noqa: PLC0415 (loads the planners)
 
     if system == "openccs":
@@ -202,7 +202,7 @@ def dispatch(
     seed: Annotated[int, typer.Option(min=0, help="Of all chance.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Hold policies against each other on the same recorded cycles: objective and time."""
+    """Compare policies on the same recorded cycles: objective and time."""
     from bridge.cli import bench_dispatch  # noqa: PLC0415 (loads the planners)
     from bridge.cli.asking import console  # noqa: PLC0415 (needs gRPC)
 
@@ -251,7 +251,7 @@ def placement(
     seed: Annotated[int, typer.Option(min=0, help="Of all chance.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Hold placers against each other: communication hops and milliseconds of every window."""
+    """Compare placers: communication hops and milliseconds of every window."""
     from bridge.cli import bench_placement  # noqa: PLC0415 (loads the placers)
 
     chosen = bench_placement.parse_placers(placers)
@@ -279,5 +279,5 @@ def placement(
         print(f"costs are of the {counted} windows that all placers could place")
     if left_out := sum(one.left_out for one in windows):
         print(
-            f"{left_out} jobs left out: with those before them they want more nodes than are idle"
+            f"{left_out} jobs left out: together with those before them they exceed the idle nodes"
         )

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """`schedbridge bench dispatch`: policies side by side on the same recorded cycles.
 
-Every policy plans every instance, one after the other, so that whatever else the machine does hits
-all alike. Every plan is completed (`bridge.sim.rerun`, rule 2) and judged (`bridge.sim.judging`)
-with what the recorded cycle predicted of run times. A policy's time is that of the whole cycle,
-from snapshot to checked plan, on this machine as loaded as it is; its load is in the result.
+Every policy plans every instance, one after the other, so that other load on the machine affects
+all of them equally. Every plan is completed (`bridge.sim.rerun`, rule 2) and judged
+(`bridge.sim.judging`) with the run times that the recorded cycle predicted. A policy's time is that
+of the whole cycle, from snapshot to checked plan, at the present load, which is in the result.
 
 | figure | is |
 |---|---|
@@ -14,7 +14,7 @@ from snapshot to checked plan, on this machine as loaded as it is; its load is i
 | decision_ms | wall-clock time of a cycle |
 | cpu_ms | CPU time of a cycle in this process; with budgets of work that is all of it |
 
-With budgets of work (`by_work`) no clock and no process are handed to a policy: what it finds is
+With budgets of work (`by_work`) a policy gets no clock and no solver process, so that its result is
 the same on any machine at any load.
 """
 
@@ -65,11 +65,11 @@ class Entry:
 
 @dataclass(frozen=True)
 class Result:
-    """What one policy made of one instance.
+    """The result of one policy on one instance.
 
     Attributes:
         group: the directory of the instance.
-        fallback: why the greedy plan serves; empty: it does not, or the policy is greedy.
+        fallback: why the greedy plan is used; empty: it is not, or the policy is greedy.
         gap: to the lower bound, where the policy states one.
     """
 
@@ -127,14 +127,14 @@ def compare(
     *,
     by_work: bool = False,
 ) -> list[Result]:
-    """Has every policy plan every instance; shows progress on a terminal."""
+    """Plans every instance with every policy; shows progress on a terminal."""
     results: list[Result] = []
     console = Console(stderr=True)
     with ExitStack() as stack:
         solvers = {
             one.name: None if by_work else stack.enter_context(a_solver()) for one in policies
         }
-        for one in policies:  # what is loaded or started once shall not be counted
+        for one in policies:  # exclude one-time loading and start-up
             _rerun(instances[0], one, seed, solvers[one.name])
         bars = stack.enter_context(
             Progress(
@@ -269,7 +269,7 @@ def _ratio(value: float, best: float) -> float:
 
 
 def machine() -> dict[str, object]:
-    """What the figures were taken on."""
+    """The machine on which the figures were measured."""
     return {"cpus": os.cpu_count(), "load_average": [round(load, 2) for load in os.getloadavg()]}
 
 

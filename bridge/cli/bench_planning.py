@@ -9,7 +9,8 @@ around the mean there (a tenth to three times of it, in round numbers, as users 
 fill about nine weeks (the paper's plan: eight to ten). Jobs of 16 cores and more ask for chunks of
 16, `place=free`; some small ones ask for a GPU or a Phi. Every job counts on the core limit of its
 user and on a FreePool that keeps a fifth of the cores free for small jobs in the daytime of working
-days; so each plan obeys 201 constraints. Nodes with a GPU or a Phi keep two cores for who wants it.
+days; so each plan obeys 201 constraints. Nodes with a GPU or a Phi keep two cores for jobs that use
+it.
 
 Figures:
     replans_per_s    jobs revoked, searched again from now and booked again, per second, over whole

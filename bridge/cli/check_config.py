@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge check-config FILE`: is this configuration right, and what does it come to?"""
+"""`schedbridge check-config FILE`: checks a configuration and prints it with all defaults."""
 
 import json
 import sys

@@ -17,7 +17,7 @@ from typing import Final
 from bridge.errors import BridgeError
 
 _LONGEST: Final = 800
-"""Characters of a line that says what is wrong: a file may be one word of megabytes."""
+"""Most characters of an error line: a file may be one word of megabytes."""
 
 COMMANDS: Final = {
     # name: (module of bridge.cli, function or typer app in it, one line for --help)
@@ -27,7 +27,7 @@ COMMANDS: Final = {
     "plan": ("plan", "plan", "Show what starts when and where."),
     "explain": ("explain", "explain", "Explain why a job waits, or when and where it starts."),
     "accuracy": ("accuracy", "accuracy", "Show how announced starts came true."),
-    "topology": ("topology", "app", "Draw the switches and who is on them; check a file of them."),
+    "topology": ("topology", "app", "Draw the switches and their jobs; check a topology.conf."),
     "policy": ("policy", "app", "Show or change the policy."),
     "reserve": ("reserve", "reserve", "Make an advance reservation (administrators)."),
     "unreserve": ("reserve", "unreserve", "Remove a reservation (administrators)."),
@@ -79,9 +79,9 @@ def _main(words: list[str]) -> None:
 
 
 def _unwritten(error: OSError) -> int:
-    """Exit code for what the system refused; nobody is told whose `head` has seen enough."""
+    """Exit code for a system error; a closed pipe (`| head`) is not reported."""
     to_output = error.filename is None
-    if to_output:  # else Python tries to write it once more when it ends
+    if to_output:  # otherwise Python tries to write it again at exit
         with contextlib.suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if isinstance(error, BrokenPipeError):
@@ -127,7 +127,7 @@ def _fail(message: str, code: int) -> int:
     for line in message.splitlines():
         shown = "".join(sign if sign.isprintable() else "?" for sign in line[:_LONGEST])
         end = "..." if len(line) > _LONGEST else ""
-        with contextlib.suppress(OSError):  # nobody reads that either
+        with contextlib.suppress(OSError):  # standard error may be closed, too
             print(f"schedbridge: {shown}{end}", file=sys.stderr)
     return code
 

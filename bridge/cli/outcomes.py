@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `simulate` and `demo` share: an outcome as a run of the report, files, and the table."""
+"""Common parts of `simulate` and `demo`: runs of the report, output files, and the table."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -25,9 +25,9 @@ def run_of(policy: str, engine: str, outcome: Outcome, *, fell_back: int = 0) ->
 
     Args:
         policy: its name.
-        engine: what drove it, for people.
-        outcome: what came of it.
-        fell_back: decisions that the policy failed and the conservative plan served.
+        engine: name of the engine, for display.
+        outcome: of the simulation.
+        fell_back: decisions for which the policy failed and the conservative plan was used.
     """
     return Run(
         policy,

@@ -51,7 +51,7 @@ def _print(reply: pb.PolicyReply, as_json: bool) -> None:
         return
     print(reply.yaml, end="")
     for name in reply.unknown_resources:
-        print(f"# the cluster has no resource {shown(name)}: what is said of it is void")
+        print(f"# the cluster has no resource {shown(name)}: rules on it have no effect")
     print("# choices")
     for line in reply.choices:
         print(f"#   {line}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge replay`: recorded cycles planned again, and held against what was recorded."""
+"""`schedbridge replay`: plans recorded cycles again, and compares with the recorded plans."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -151,7 +151,7 @@ def _figures(one: _Compared) -> dict[str, object]:
 
 
 def _fallback(one: _Compared) -> str:
-    """Why a dispatcher's greedy plan served (`bridge.model.answer`); empty: it did not."""
+    """Why a dispatcher's greedy plan was used (`bridge.model.answer`); empty: it was not."""
     done = one.again.telemetry.dispatched
     return "" if done is None else done.fallback
 
@@ -180,7 +180,7 @@ def _show(one: _Compared) -> None:
         print(f"  {label:<24}{before[name]:>16{form}}{after[name]:>16{form}}")
     print(f"  {'decision, ms':<24}{'':>16}{one.again.decision_ms:>16,.1f}")
     if why := _fallback(one):
-        print(f"  {'the greedy plan serves':<24}{'':>16}{why:>16}")
+        print(f"  {'greedy plan used':<24}{'':>16}{why:>16}")
     for note in one.again.plan.notes:
         print(f"  note: {note}")
     _show_moved(one.moved, snapshot)

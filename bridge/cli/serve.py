@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge serve`: runs the service until it is told to stop."""
+"""`schedbridge serve`: runs the service until it is stopped."""
 
 from pathlib import Path
 from typing import Annotated

@@ -342,7 +342,7 @@ def _facts(swf: Trace, workload: Workload, runs: Sequence[Run], seed: int) -> Ma
         "seed": str(seed),
         "not shown": None
         if all(run.placed for run in runs)
-        else f"who held which node: the jobs hold more than {_MOST_PLACED:,} nodes, all told",
+        else f"the nodes of jobs: together they hold more than {_MOST_PLACED:,} nodes",
     }
     return {key: value for key, value in said.items() if value}
 

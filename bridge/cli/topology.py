@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge topology`: the switches, who is on them, and whether a file of them is sound.
+"""`schedbridge topology`: the switches, the jobs on them, and checks of a topology.conf.
 
 | SOURCE | switches | and on them |
 |---|---|---|
 | nothing | of the living service, or `--file` | the jobs of its last cycle |
 | `*.cycle.json.gz` | of the recording, or `--file` | its jobs, and those that it starts |
-| `*.yaml` | of a simulated system, or `--file` | nobody |
-| anything else | a topology.conf (Slurm's tree and block plugins) | nobody |
+| `*.yaml` | of a simulated system, or `--file` | none |
+| anything else | a topology.conf (Slurm's tree and block plugins) | none |
 
-`--file` alone, where there is no service, shows its switches with nobody on them.
+`--file` alone, without a service, shows its switches without jobs.
 """
 
 import json
@@ -34,7 +34,7 @@ from bridge.sim.system import read_system
 from bridge.slurm.topology_conf import named_nodes, read_topology
 
 app = typer.Typer(
-    add_completion=False, help="The switches, and who is on them.", no_args_is_help=True
+    add_completion=False, help="The switches, and the jobs on them.", no_args_is_help=True
 )
 
 _WIDTH = 80
@@ -72,12 +72,12 @@ def show(
     socket: SocketOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Draw the switches and who is on them.
+    """Draw the switches and the jobs on them.
 
     A line is a leaf switch, a cell a node: the letter of its job, "." idle,
-    "!" down. Of each job: its nodes, the leaf switches they hang on, and how
-    many hops lie between two of them (2 below one leaf switch, 4 below one
-    switch above those, and so on), mean over all pairs.
+    "!" down. For each job: its nodes, their leaf switches, and the number of
+    hops between two nodes (2 below one leaf switch, 4 below one switch above
+    those, and so on), mean over all pairs.
 
         schedbridge topology show                     # the living cluster
         schedbridge topology show --svg tree.svg      # the same, drawn

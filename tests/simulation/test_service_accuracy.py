@@ -125,7 +125,7 @@ def test_the_table(home, schedbridge):
     assert "last week" not in out
     assert "1 / 2" in out
     assert "6 min / 6 min" in out
-    assert "waiting jobs that are told a start at present: 1" in out
+    assert "waiting jobs with an announced start: 1" in out
 
 
 def test_no_job_and_no_user_is_named(home, schedbridge):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a running job holds, from the wire to the columns of `bridge.model.job.RunningTable`."""
+"""Decodes allocations of running jobs to the columns of `bridge.model.job.RunningTable`."""
 
 from dataclasses import dataclass
 

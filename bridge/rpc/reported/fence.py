@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which controller is listened to: the newest one that is alive.
+"""Decides which controller is accepted: the newest one that is alive.
 
 Words
-    epoch       one life of a controller; the larger, the newer. A hint: clocks are set back, and a
-                senseless number is a number, too.
-    holder      the controller that is listened to.
+    epoch       one life of a controller; the larger, the newer. Only a hint, as clocks may be set
+                back and a number may be invalid.
+    holder      the accepted controller.
     lease       how long a silent holder keeps its place against an older epoch.
 
 Rules
     1. A hello with a newer epoch takes over at once.
-    2. One with an older epoch takes over when the holder has been silent for its lease. Before, it
-       is refused, and told when it may come back. So a dead holder, or an absurd epoch, costs a
-       lease, and of two that live the older one is never listened to.
-    3. The lease is `LEASE_S`, some ticks of a controller. It is `FIRST_LEASE_S` from its hello on
-       for a holder none of whose reports was taken yet: saying hello alone renews nothing.
-    4. A holder that lost its place by silence and comes back was alive all the time: from then on
-       its lease is `TIMES` the silence it kept.
-    5. A holder that lost its place without a report having been taken counts as an older one.
-    6. A hello that is repeated changes nothing.
+    2. A hello with an older epoch takes over when the holder has been silent for its lease. Before
+       that it is refused, and the answer says when to retry. So a dead holder, or an invalid epoch,
+       delays others by one lease, and of two live controllers the older one is never accepted.
+    3. The lease is `LEASE_S`, some ticks of a controller. It is `FIRST_LEASE_S` from the hello on
+       for a holder without an accepted report; a further hello does not renew it.
+    4. A holder that lost its place by silence and returns was alive all the time: from then on its
+       lease is `TIMES` the length of that silence.
+    5. A holder that lost its place without an accepted report counts as an older one.
+    6. A repeated hello changes nothing.
 
-The clock is handed in and must not be one that can be set.
+The clock is a parameter and must be monotonic.
 """
 
 from collections.abc import Callable

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a report says that should not be, and yet happens on real clusters.
+"""Finds irregularities in reports: contradictions that occur on real clusters.
 
 Rules
-    1. An irregularity stops nothing: the job or node it concerns is planned with as the table says.
-    2. A change may bring one because a former change was lost. So the first time everything is
-       asked for; what a full report says is true (`bridge.rpc.reported.session`).
+    1. An irregularity is never an error: the job or node is used as the table says.
+    2. A delta may contain one because a former delta was lost. So the first time a full report is
+       requested, which is trusted (`bridge.rpc.reported.session`).
 
 | what | where it comes from | planned with |
 |---|---|---|
@@ -26,7 +26,7 @@ from bridge.model.job import RunningTable
 from bridge.model.node import CPUS, NodeTable
 
 SKEW_S = 60
-"""Clocks are corrected by so much and nobody wonders."""
+"""Ordinary corrections of clocks are at most this large, s."""
 
 
 def irregularities(

@@ -17,7 +17,7 @@ from bridge.rpc.reported.row_store import RowStore, grown
 from bridge.rpc.reported.safe_text import printable
 
 _OVERRULED: Final = frozenset((Hold.NONE, Hold.BEGIN_TIME, Hold.RESERVATION))
-"""Holds under which a job would be planned; a request that makes no sense overrules them."""
+"""Holds under which a job would be planned; an invalid request overrides them."""
 
 
 class MessageFields:

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts that the controller refused: held back until something changes, never retried unchanged.
+"""Holds jobs whose start the controller refused until something changes.
 
 Rules
-    1. A refused start is tried again once the job's version is another one, once the cluster
-       changed (a job ended, a node changed), or after `retry_s`.
-    2. Each refusal in a row of the same version doubles the least wait, from none over 1 s up to
-       `retry_s`: a cluster in motion must not turn a refusal into a busy loop.
-    3. Nodes that were busy are no fault of the job: it is tried again after any change, and after
-       `BUSY_S` at the latest. Such refusals are not counted.
-    4. One of the nodes that were refused is avoided for `AVOID_S`, while there are others enough:
-       it may be what the model does not know of. So nodes are tried one after the other. Not so
-       where a limit is in the way of the job, not a node. The same goes for the partition, of a job
-       that named several.
-    5. A refusal that was noted later than now is void: the clock was set, or had run wild.
+    1. A refused start is retried when the job has a new version, when the cluster has changed (a
+       job ended, a node changed), or after `retry_s`.
+    2. Each consecutive refusal of the same version doubles the least wait, from 0 over 1 s up to
+       `retry_s`, so that frequent changes do not cause a busy loop of refusals.
+    3. Refusals because of busy nodes do not count against the job: it is retried after any change,
+       and after `BUSY_S` at the latest.
+    4. One of the refused nodes is avoided for `AVOID_S` if enough others are left, as it may have a
+       problem that the model does not cover; so nodes are tried one after the other. This does not
+       apply if a limit refuses the job. The same holds for the partition of a job that named
+       several.
+    5. A refusal recorded later than the present is dropped: the clock has been set.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

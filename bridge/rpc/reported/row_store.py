@@ -64,7 +64,7 @@ class RowStore:
         return job_id in self._row
 
     def _set_widths(self, widths: Mapping[Any, int]) -> None:
-        """Makes the columns of amounts anew, all 0."""
+        """Creates the columns of amounts, all 0."""
         self._vectors = {
             each.name: np.zeros((len(self._alive), widths[each.unit]), dtype=np.int64)
             for each in self._columns

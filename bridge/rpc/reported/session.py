@@ -1,25 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the service knows of one controller: its state, kept up to date by deltas.
+"""The reported state of one controller, kept up to date by deltas.
 
 Words
     epoch        one life of a controller; `bridge.rpc.reported.fence` says which one counts.
     generation   counts the controller's reports within an epoch.
 
 Rules
-    1. A delta is taken only on top of exactly the generation it was computed against. Otherwise
-       the controller is asked for everything.
-    2. A report that contradicts itself is an error of the controller, not of a user. What is
-       known is thrown away and everything is asked for, once; if that is no better, the
-       controller is told what is wrong.
-    3. A request that makes no sense is the user's: that job is held with a sentence that says so.
-    4. An end is told with the snapshot of the report that told it, and not again.
-    5. A start that the controller refused holds the job back; `bridge.rpc.reported.refusals` says
-       how long.
-    6. Time may run back by `SKEW_S` within an epoch; beyond, what is known is asked for anew. It
-       does not leap by `LEAP_S`, unless full reports say so for `STAYS_S`: it was wrong before.
-    7. What is odd (`bridge.rpc.reported.irregularities`) is asked for once, at most every
-       `DOUBT_S`; what a full report says is planned with. No time of a user is refused: it is
-       brought within bounds.
+    1. A delta is applied only to exactly the generation against which it was computed. Otherwise a
+       full report is requested.
+    2. A report that contradicts itself is an error of the controller, not of a user. The state is
+       discarded and a full report is requested, once; if that is no better, the controller gets an
+       error with the problem.
+    3. An invalid request is an error of the user: that job is held with a reason that says so.
+    4. The end of a job is in the snapshot of the report that contained it, and in no other.
+    5. A start that the controller refused holds the job for a time
+       (`bridge.rpc.reported.refusals`).
+    6. Time may run back by `SKEW_S` within an epoch; beyond that, a full report is requested. A
+       leap by `LEAP_S` is accepted only if full reports confirm it for `STAYS_S`: then the clock
+       was wrong before.
+    7. An irregularity (`bridge.rpc.reported.irregularities`) causes one request for a full report,
+       at most every `DOUBT_S`; what a full report says is used. Times stated by users are never
+       refused, but clipped to valid bounds.
 """
 
 import contextlib
@@ -65,23 +66,23 @@ WIRE_VERSION = 1
 MAX_JOBS = 2_000_000
 MAX_FEATURES = 64
 MAX_ENDED = 100_000
-"""Ends that are learnt from in one report: the last ones."""
+"""Most ended jobs used from one report: the last ones."""
 
 LATEST_NOW_S = 32_503_680_000
-"""No controller's clock is beyond: the year 3000."""
+"""Latest valid clock of a controller: the year 3000."""
 
 LEAP_S = 100 * UNLIMITED_S
 STAYS_S = 60
 _GAP_S = 3600
-"""No longer apart are reports of a clock that stays where it leapt to."""
+"""Longest gap between reports that confirm a leap of the clock, s."""
 DOUBT_S = 60
 MOST_ODD = 1000
-"""Oddities that are remembered, so as not to ask for everything again because of them."""
+"""Irregularities remembered, so that each causes only one request for a full report."""
 
 LONG = 256
-"""Texts from so many characters on are read before it is the report's turn."""
+"""Texts of at least this many characters are parsed before the report's turn."""
 SHORT_REPORT = 1 << 14
-"""Bytes of a report below which no text in it is long enough to make others wait."""
+"""Bytes of a report below which no text in it is long enough to delay others."""
 _MAX_LOWERED = 200_000
 _MAX_LOWERED_BYTES = 64 << 20
 _VERSION, _HOLD, _TASKS, _STARTABLE = (
@@ -116,7 +117,7 @@ class Session:
             retry_s: after this long a refused start is tried again.
             switches: what is above nodes of these names.
             switches_wait_s: how long jobs that say nothing of leaf switches wait for few of them.
-            clock: seconds, that nobody can set; tells which controllers are silent.
+            clock: monotonic clock, s; shows which controllers are silent.
         """
         self._fence = Fence(clock)
         self._switches, self._wait_s = switches, switches_wait_s

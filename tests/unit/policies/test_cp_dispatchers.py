@@ -103,7 +103,7 @@ def test_every_objective_is_kept_to(name, objective):
 
 
 class TestFallbacks:
-    """Why the greedy plan serves is said."""
+    """The reason why the greedy plan is used is given."""
 
     @pytest.mark.parametrize("name", NAMES)
     def test_nothing_waits(self, name):
