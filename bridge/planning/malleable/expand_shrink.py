@@ -100,7 +100,7 @@ def expand_shrink(
 
 
 def idle_nodes(snapshot: Snapshot, planned: Planned) -> NDArray[np.bool_]:
-    """(n_nodes,) usable nodes that nobody holds and on which the plan starts nothing now."""
+    """(n_nodes,) usable nodes that are idle and on which the plan starts no job now."""
     idle = snapshot.nodes.usable.copy()
     idle[snapshot.running.nodes] = False
     plan = planned.plan
@@ -109,7 +109,7 @@ def idle_nodes(snapshot: Snapshot, planned: Planned) -> NDArray[np.bool_]:
 
 
 def first_waiting(planned: Planned) -> int | None:
-    """Row of `snapshot.jobs` of the first waiting job; None: nobody waits for nodes."""
+    """Row of `snapshot.jobs` of the first waiting job; None: no job waits for nodes."""
     plan = planned.plan
     for row in np.flatnonzero(plan.start_s != plan.now_s).tolist():
         reason = plan.reasons[row]

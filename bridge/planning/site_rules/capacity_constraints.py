@@ -36,12 +36,12 @@ class CapacityConstraints:
     Attributes:
         indptr: (n + 1,) int64.
         starts: (n_steps,) int64 instants, ascending in each constraint, first the snapshot's clock.
-        amounts: (n_steps,) int64 from there on; the last one for ever.
-        keys: (n,) what each is, for machines: the same rule of the same consumer has the same key
-            in each snapshot, and no two constraints share one.
-        labels: (n,) the same for people: "limit of user alice on cpus".
-        peak: (n,) int64 the most that each ever leaves.
-        refusals: (n,) what is told to a job that never fits; empty: that it asks for too much.
+        amounts: (n_steps,) int64 from there on; the last one without end.
+        keys: (n,) unique identifiers: the same rule of the same consumer has the same key in each
+            snapshot.
+        labels: (n,) names for users: "limit of user alice on cpus".
+        peak: (n,) int64 the most that each ever allows.
+        refusals: (n,) reason for a job that never fits; empty: that it requests too much.
     """
 
     indptr: NDArray[np.int64]
@@ -177,7 +177,7 @@ class TermList:
         reasons: list[Reason | None] = [None] * self._n_jobs
         hopeless = np.flatnonzero((mode != Mode.COUNT) & (amount > constraints.peak[constraint]))
         known: dict[tuple[int, int], Reason] = {}  # jobs that ask alike share one
-        for term in hopeless[::-1].tolist():  # the first term that refuses is told
+        for term in hopeless[::-1].tolist():  # the first term that refuses gives the reason
             why = int(constraint[term]), int(amount[term])
             if why not in known:
                 known[why] = constraints.never(*why)

@@ -43,7 +43,7 @@ class Closure:
         name: of the FreePool.
         nodes: (n_nodes,) bool.
         windows: (n, 2) int64 starts and ends, ascending and disjoint.
-        access: who gets in, for people; empty: nobody.
+        access: jobs with access, as text; empty: none.
     """
 
     name: str

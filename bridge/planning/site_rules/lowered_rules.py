@@ -47,7 +47,7 @@ from bridge.units import UNPLANNED
 
 
 def unknown_resources(rules: Rules, snapshot: Snapshot) -> tuple[str, ...]:
-    """Names the resources in rules that a cluster does not have; what is said of them is void."""
+    """Names the resources in rules that a cluster does not have; rules on them have no effect."""
     names = {limit.resource for limit in rules.limits}
     for pool in rules.free_pools:
         names.add(pool.resource)
@@ -276,7 +276,7 @@ class Sums:
 
 
 def stranded(lowered: LoweredRules, plan: Plan) -> list[Stranded]:
-    """Finds the rows of a plan that do not stand under rules that have changed.
+    """Finds the rows of a plan that are no longer valid under changed rules.
 
     Rows are looked at in the plan's order, which is that of priority: a row that does not stand
     makes room for those behind it.
