@@ -28,9 +28,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ClusterShell.NodeSet import NodeSet
-
 from bridge.cli.main import main
+from bridge.model.hostlist import expand
 from bridge.rpc.controller.cycles import Cycles
 from bridge.rpc.pb import scheduler_pb2 as pb
 
@@ -91,10 +90,10 @@ class ReportedState:
 
     def idle(self) -> list[str]:
         """Nodes on which nothing runs."""
-        taken = NodeSet()
+        taken: set[str] = set()
         for job in self.running.values():
             for use in job.allocation.uses:
-                taken.update(use.nodes)
+                taken.update(expand(use.nodes))
         return [node.name for node in self.nodes.values() if node.usable and node.name not in taken]
 
 
