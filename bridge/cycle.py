@@ -88,6 +88,8 @@ def run_cycle(
     # 5. Reshape: which running jobs grow or shrink? The queue is planned around their new widths.
     def replan(resizes: Resizes) -> Planned:
         resizes = permitted(predicted, site, resizes)
+        if prediction is not None:  # a job may hold what it is given until its limit
+            resizes = permitted(snapshot, site, resizes, by_limits=True)
         world = resized(predicted, resizes)
         again = policy.plan.plan(world, order, preference, context)
         return replace(again, plan=replace(again.plan, resizes=resizes))
@@ -106,7 +108,7 @@ def run_cycle(
     # 8. Check every plan. Starts must be legal under the full time limits, too.
     violations = check(predicted, site, plan)
     if prediction is not None and not violations:
-        if len(plan.starts_now):
+        if len(plan.starts_now) or len(plan.resizes):
             violations = check(snapshot, site, starts_with_limits(snapshot, plan))
         plan = with_prediction_notes(plan, prediction)
     if violations:

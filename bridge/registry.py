@@ -177,6 +177,12 @@ def parse_policy(value: str | Mapping[str, object]) -> PolicySpec:
             "policy.name", f"must be at most {_LONGEST_NAME} characters that can be printed"
         )
     spec = PolicySpec(name, **stages)
+    if spec.reshape.name != "none" and spec.plan.name == "openccs":
+        raise ConfigError(
+            "policy.reshape",
+            f"'{spec.reshape.name}' needs a plan that is made anew in every cycle: use in-order,"
+            " easy or conservative",
+        )
     build(spec)
     return spec
 

@@ -26,7 +26,7 @@ Rules
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -117,9 +117,11 @@ def check(snapshot: Snapshot, site: Site, plan: Plan) -> tuple[Violation, ...]:
     return tuple(bench.found)
 
 
-def permitted(snapshot: Snapshot, site: Site, resizes: Resizes) -> Resizes:
+def permitted(
+    snapshot: Snapshot, site: Site, resizes: Resizes, *, by_limits: bool = False
+) -> Resizes:
     """The resizes without those that break a rule by themselves."""
-    while bad := {one.job_id for one in _resizes(snapshot, site, resizes)}:
+    while bad := {one.job_id for one in _resizes(snapshot, site, judged(resizes, by_limits))}:
         ids = snapshot.running.id
         kept = [
             (int(job), int(resizes.by_s[row]), resizes.nodes_of(row), resizes.reasons[row])
@@ -130,6 +132,11 @@ def permitted(snapshot: Snapshot, site: Site, resizes: Resizes) -> Resizes:
             kept, dict(zip(resizes.job.tolist(), resizes.end_s.tolist(), strict=True))
         )
     return resizes
+
+
+def judged(resizes: Resizes, by_limits: bool) -> Resizes:
+    """The resizes, or the same of jobs that end at their limits."""
+    return replace(resizes, end_s=np.zeros_like(resizes.end_s)) if by_limits else resizes
 
 
 def _resizes(snapshot: Snapshot, site: Site, resizes: Resizes) -> list[Violation]:

@@ -95,6 +95,8 @@ def held_after(
     """The holdings of a job on each node after a resize, as (n_after, R) int64 (rule 2)."""
     own = slice(int(running.indptr[job]), int(running.indptr[job + 1]))
     held, use = running.nodes[own], running.use[own]
+    if not len(held):
+        return np.zeros((len(after), use.shape[1]), dtype=np.int64)
     at = np.searchsorted(held, after).clip(0, len(held) - 1)
     had = held[at] == after
     added = nodes.capacity[after] if running.exclusive[job] else use[:1]

@@ -132,6 +132,7 @@ def _running(snapshot: Snapshot) -> Iterator[Fault]:
     yield from _offsets("snapshot.running.indptr", running.indptr, len(running.nodes))
     yield from _indexes("snapshot.running.nodes", running.nodes, len(snapshot.nodes))
     yield from _columns("snapshot.running", running, RUNNING_COLUMNS, snapshot)
+    yield from _indexes("snapshot.running.width_rule", running.width_rule, len(WidthRule))
 
 
 def _columns(
@@ -178,8 +179,24 @@ def _plan(snapshot: Snapshot, plan: Plan) -> Iterator[Fault]:
         ):
             yield from _length(f"plan.believed.{name}", column, count)
             yield from _amounts(f"plan.believed.{name}", column, past=True)
+    yield from _changes(snapshot, plan)
     if plan.now_s != snapshot.now_s:
         yield "plan.now_s", "is not the snapshot's"
+
+
+def _changes(snapshot: Snapshot, plan: Plan) -> Iterator[Fault]:
+    """What is wrong with resizes and quotas."""
+    resizes, quotas = plan.resizes, plan.quotas
+    count = len(resizes.job)
+    for name in ("by_s", "reasons", "end_s"):
+        yield from _length(f"plan.resizes.{name}", getattr(resizes, name), count)
+    yield from _length("plan.resizes.indptr", resizes.indptr, count + 1)
+    yield from _offsets("plan.resizes.indptr", resizes.indptr, len(resizes.nodes))
+    yield from _indexes("plan.resizes.job", resizes.job, len(snapshot.running))
+    yield from _indexes("plan.resizes.nodes", resizes.nodes, len(snapshot.nodes))
+    for name in ("milli_cpus_per_node", "weight"):
+        yield from _length(f"plan.quotas.{name}", getattr(quotas, name), len(quotas.id))
+        yield from _amounts(f"plan.quotas.{name}", getattr(quotas, name))
 
 
 # ------------------------------------------------------------ one column

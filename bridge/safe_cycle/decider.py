@@ -158,6 +158,8 @@ def _names(snapshot: Snapshot, kind: RowKind) -> Iterable[str]:
         return [kept.name for kept in snapshot.reservations]
     tables = snapshot.jobs, snapshot.ended, snapshot.running
     names: list[str] = tables[kind].id.tolist()
+    if kind is RowKind.RUNNING and snapshot.running.releasing.any():
+        return [name_of(snapshot, kind, row) for row in range(len(names))]
     return names
 
 

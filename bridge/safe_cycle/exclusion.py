@@ -46,6 +46,8 @@ _OF_NO_REQUEST = frozenset(
     {"priority", "hold", "hold_text", "array_tasks", "array_startable", "eligible_s"}
 )
 """Columns that change while a job waits without a change of its request."""
+RELEASED = " (released nodes)"
+"""Behind the id of a job, for the nodes that it is giving back."""
 _CLOSED = "closed: planning failed with it"
 
 
@@ -62,7 +64,8 @@ def name_of(snapshot: Snapshot, kind: RowKind, row: int) -> str:
     if kind is RowKind.RESERVATION:
         return snapshot.reservations[row].name
     tables = snapshot.jobs, snapshot.ended, snapshot.running
-    return str(tables[kind].id[row])
+    name = str(tables[kind].id[row])
+    return name + RELEASED if kind is RowKind.RUNNING and snapshot.running.releasing[row] else name
 
 
 def mark_of(snapshot: Snapshot, kind: RowKind, row: int) -> str:
@@ -80,6 +83,8 @@ def mark_of(snapshot: Snapshot, kind: RowKind, row: int) -> str:
     running = snapshot.running
     held = slice(int(running.indptr[row]), int(running.indptr[row + 1]))
     wide = frozenset({"indptr", "nodes", "use"})
+    if running.releasing[row]:  # such nodes are late a second later, too
+        wide |= {"end_s"}
     return repr(
         (_row(running, row, wide), running.nodes[held].tolist(), running.use[held].tolist())
     )
@@ -161,6 +166,9 @@ def _quiet_running(snapshot: Snapshot, rows: NDArray[np.intp], closed: NDArray[n
     quiet["name"][rows] = ""
     quiet["start_s"][rows] = np.clip(running.start_s[rows], 0, now_s)
     quiet["end_s"][rows] = np.maximum(np.clip(running.end_s[rows], 0, now_s + FAR_S), now_s + 1)
+    for name in ("min_nodes", "max_nodes"):  # it keeps the nodes that it has
+        quiet[name] = getattr(running, name).copy()
+        quiet[name][rows] = 0
     quiet["licences"][rows] = np.clip(running.licences[rows], 0, snapshot.licence_total)
     use = running.use.copy()
     use[own] = np.clip(use[own], 0, snapshot.nodes.capacity[held])

@@ -6,9 +6,11 @@ Words
     needed nodes        what it wants beyond the idle nodes that it could use.
 
 Rules
-    1. While any job is adapting, nothing is decided.
+    1. While any job is adapting, nothing is decided. Jobs that end soon (`LEAST_LEFT`) keep their
+       nodes.
     2. Jobs are shrunk in the order given, each to the next allowed width that frees what is still
-       needed, or as far as it allows. Nothing is shrunk unless all of it together frees enough.
+       needed, or as far as it allows. Nothing is shrunk unless all of it together frees enough, and
+       the first waiting job then starts on what is freed.
     3. Afterwards jobs are grown in the order given, each to the largest allowed width that the idle
        nodes reach, but not those that shrink, and not onto nodes that the first waiting job will
        have.
@@ -32,6 +34,9 @@ from bridge.ports import Planned, Replan
 
 _WAITS_FOR_NODES = (ReasonCode.RESOURCES, ReasonCode.PRIORITY)
 
+LEAST_LEFT = 2
+"""A job that ends within so many times the duration of a change is left alone."""
+
 Resize = tuple[int, int, NDArray[np.int32], str]
 """Row of `Snapshot.running`, when it is complete, the nodes afterwards, and why."""
 
@@ -48,10 +53,16 @@ class Malleables:
     rows: NDArray[np.intp]
 
     @staticmethod
-    def of(snapshot: Snapshot) -> "Malleables":
-        """Finds them."""
+    def of(snapshot: Snapshot, adaptation_s: int) -> "Malleables":
+        """Finds them.
+
+        Args:
+            snapshot: the world.
+            adaptation_s: how long a change of width is expected to take.
+        """
         running = snapshot.running
-        free = (running.max_nodes > 0) & ~running.releasing & (running.end_s > snapshot.now_s)
+        free = (running.max_nodes > 0) & ~running.releasing & (np.diff(running.indptr) > 0)
+        free &= running.end_s > snapshot.now_s + LEAST_LEFT * max(adaptation_s, 1)
         if running.adapting.any():
             free = np.zeros_like(free)
         return Malleables(snapshot, np.flatnonzero(free))
@@ -81,7 +92,7 @@ def expand_shrink(
         expand_order: rows of `snapshot.running`, grown first to last.
         adaptation_s: how long a change of width is expected to take.
     """
-    malleables = Malleables.of(snapshot)
+    malleables = Malleables.of(snapshot, adaptation_s)
     if not len(malleables.rows):
         return planned
     by_s = snapshot.now_s + max(adaptation_s, 1)
@@ -91,10 +102,12 @@ def expand_shrink(
     if waiting is not None:
         resizes = _shrinks(malleables, waiting, idle, shrink_order, by_s)
         if resizes:
-            planned = replan(Resizes.of(resizes))
-            idle = idle_nodes(snapshot, planned) & ~_taken_by(
-                planned, waiting, by_s, len(snapshot.nodes)
-            )
+            tried = replan(Resizes.of(resizes))
+            taken = _taken_by(tried, waiting, by_s, len(snapshot.nodes))
+            if taken.any():
+                planned, idle = tried, idle_nodes(snapshot, tried) & ~taken
+            else:  # nodes would be freed, but this job would not get them
+                resizes = []
     grown = _growths(malleables, idle, expand_order, {job for job, *_ in resizes}, by_s)
     return replan(Resizes.of([*resizes, *grown])) if grown else planned
 

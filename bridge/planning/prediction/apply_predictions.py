@@ -183,6 +183,7 @@ def starts_with_limits(snapshot: Snapshot, plan: Plan) -> Plan:
         tasks=plan.tasks[entries],
         groups=None if plan.groups is None else plan.groups[entries],
         predicted=None,
+        resizes=dataclasses.replace(plan.resizes, end_s=np.zeros_like(plan.resizes.end_s)),
     )
 
 

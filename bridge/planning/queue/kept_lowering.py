@@ -44,6 +44,7 @@ class KeptLowering:
     def __init__(self, snapshot: Snapshot) -> None:
         self._nodes, self._partitions = snapshot.nodes, snapshot.partitions
         self._reserved, self._topology = _reserved(snapshot), snapshot.topology
+        self._dialect = snapshot.dialect
         self._apart = self._topology is not None and not Leaves.of(self._topology).whole
         self.table = RequestTable()
         self.refused: dict[int, Reason] = {}
@@ -127,6 +128,8 @@ class KeptLowering:
         """Whether a snapshot is of this cluster."""
         nodes, partitions = snapshot.nodes, snapshot.partitions
         if snapshot.topology is not self._topology or len(partitions) != len(self._partitions):
+            return False
+        if snapshot.dialect != self._dialect:
             return False
         if nodes is not self._nodes:
             if nodes.features != self._nodes.features:

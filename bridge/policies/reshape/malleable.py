@@ -71,7 +71,7 @@ class GainingWidths:
     ) -> Planned:
         """Resizes running jobs; see `bridge.ports.ReshapePolicy`."""
         del order, context
-        malleables = Malleables.of(snapshot)
+        malleables = Malleables.of(snapshot, self.adaptation_s)
         if not len(malleables.rows):
             return planned
         best, cost = planned, _cost(snapshot, planned)

@@ -2,7 +2,8 @@
 """Decisions about running jobs: new sets of nodes, and CPU quotas.
 
 Rules
-    1. A resize is sent once. Until the job holds the nodes that were decided, it is under way:
+    1. A resize is sent once. Until the job holds the nodes that were decided, or ends, it is under
+       way:
        every snapshot shows the job as adapting, with these nodes, and with those that it gives
        back as being released. So nothing is planned on what is not free yet or is promised.
     2. A resize that is refused, or not complete `GRACE_S` after it should have been, is over. The
@@ -97,7 +98,7 @@ class Adjustments:
         return resized(replace(snapshot, running=changed), Resizes.of(rows))
 
     def _settle(self, snapshot: Snapshot, row_of: dict[str, int]) -> None:
-        """Drops what has come about, is late, or is of a job that is gone."""
+        """Drops what has come about, is late, or is of a job that is gone or ends."""
         running, now_s = snapshot.running, snapshot.now_s
         for job_id, change in list(self._under_way.items()):
             row, wanted = row_of.get(job_id), self._nodes(snapshot, change)
@@ -105,7 +106,8 @@ class Adjustments:
                 del self._under_way[job_id]
                 continue
             held = running.nodes[running.indptr[row] : running.indptr[row + 1]]
-            if np.array_equal(held, wanted):
+            ends = not len(held) or running.end_s[row] == 0
+            if ends or np.array_equal(held, wanted):
                 del self._under_way[job_id]
             elif now_s > change.by_s + GRACE_S:
                 self._give_up(job_id, now_s)

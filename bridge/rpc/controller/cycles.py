@@ -255,7 +255,9 @@ class Cycles:
         # Orders first: the controller then refuses starts on nodes that it has just reserved.
         reply.decisions.extend(self.orders.take(self._announcements.take_id))
         reply.decisions.extend(decisions.messages)
-        reply.decisions.extend(self._adjustments.decide(snapshot, plan, session.nodes, features))
+        changes = self._adjustments.decide(snapshot, plan, session.nodes, features)
+        decisions.by_kind.update(Counter(change.WhichOneof("action") or "" for change in changes))
+        reply.decisions.extend(changes)
         again_s = session.next_retry_s()
         if chooser is not None:
             reply.decisions.extend(self._offered(snapshot, plan, chooser))

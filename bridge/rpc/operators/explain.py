@@ -195,7 +195,8 @@ def _explain_waiting(
     holders = [blocker for blocker in blockers if blocker.running]
     if holders:
         last = max(blocker.end_s for blocker in holders)
-        what = "1 running job" if len(holders) == 1 else f"{len(holders)} running jobs"
+        count = len({blocker.job_id for blocker in holders})
+        what = "1 running job" if count == 1 else f"{count} running jobs"
         lines.append(f"{what} in its way; the last ends at the latest {_when(last, now_s)}")
     if snapshot.jobs.array_tasks[job] > 0:
         lines.append(f"{snapshot.jobs.array_tasks[job]} tasks of this array have not started")

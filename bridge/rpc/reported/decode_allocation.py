@@ -82,9 +82,9 @@ def read_allocation(
     for use in allocation.licences:
         if (at := layout.licences.get(use.name)) is not None:
             licences[at] += min(use.count, MAX_COUNT)
-    if malleable is None or malleable.problem:
-        malleable = _RIGID
     nodes, used = _held(job_id, allocation, layout)
+    if malleable is None or malleable.problem or not len(nodes):
+        malleable = _RIGID
     kept, until_s = _kept(allocation, layout)
     return Allocated(
         start_s=start_s,

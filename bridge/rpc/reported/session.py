@@ -337,6 +337,8 @@ class Session:
             self._forget(job_id)
         # What a changed job held before may lie on nodes that are gone: out with it first.
         held = {job_id for job_id in ids if self._running.remove(job_id)}
+        for job_id in held:
+            self._releases.pop(job_id, None)
         if held:
             self._running_table = None
             self._changes += 1
@@ -428,6 +430,7 @@ class Session:
         rows = [
             (row_of[job_id], max(until_s, snapshot.now_s + 1), kept, "")
             for job_id, (kept, until_s) in self._releases.items()
+            if job_id in row_of
         ]
         return resized(snapshot, Resizes.of(rows))
 

@@ -190,3 +190,31 @@ def test_on_esp_malleable_jobs_make_the_mean_response_shorter(share):
         assert response_s["malleable"] < response_s["conservative"]
     else:
         assert response_s["malleable"] == response_s["conservative"]
+
+
+def test_a_job_is_grown_only_where_its_limit_lets_it_be_whatever_is_predicted():
+    """It is predicted to end long before the reservation; it may run into it."""
+    running = dataclasses.replace(malleable(range(2), id="m"), end_s=100_000)
+    world = a_world(running, nodes=4, reservations=[a_reservation((3,), 5000, 6000)])
+    spec = parse_policy({"preset": "malleable-performance", "predict": "oracle"})
+    memory = Memory(run_s={"m": 100})
+    for jobs in ([], [a_job(nodes=1, limit_s=50)]):
+        snapshot = dataclasses.replace(world, jobs=a_snapshot(nodes=4, jobs=jobs)().jobs)
+        plan = run(snapshot, memory, build(spec))
+        assert 3 not in plan.resizes.nodes.tolist()
+
+
+def test_a_job_that_ends_soon_is_left_alone():
+    running = dataclasses.replace(malleable(range(4), id="m"), end_s=19)
+    assert resized(a_world(running, nodes=8))[0] == {}
+
+
+def test_a_running_job_without_nodes_stops_nobody():
+    gone = dataclasses.replace(malleable((), id="gone"), shared=True)
+    found, _ = resized(a_world(malleable(range(4), id="m"), gone, nodes=8))
+    assert found == {"m": list(range(8))}
+
+
+def test_a_kept_plan_is_not_combined_with_changes_of_width():
+    with pytest.raises(ConfigError, match="made anew in every cycle"):
+        parse_policy({"preset": "openccs", "reshape": "fpsma"})

@@ -124,6 +124,17 @@ def test_a_job_that_has_ended_or_lost_a_node_is_forgotten():
     assert not shown.running.adapting.any()
 
 
+@pytest.mark.parametrize("nodes", [(), (1,)], ids=["no nodes", "nodes that are cleaned up"])
+def test_a_job_in_its_last_seconds_is_left_alone(nodes):
+    link = Link()
+    link.cycle(a_world(), to(1, 2))
+    ending = a_world(nodes=nodes, now_s=12)
+    ending = replace(ending, running=replace(ending.running, end_s=np.zeros(1, np.int64)))
+    shown, _ = link.cycle(ending)
+    assert shown.running.nodes.tolist() == list(nodes)
+    assert not shown.running.adapting.any()
+
+
 def test_results_of_others_are_left_to_them():
     link = Link()
     link.cycle(a_world(), to(1, 2))

@@ -6,7 +6,14 @@ import pytest
 from bridge.model.job import WidthRule
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.session import Session
-from tests.unit.rpc.worlds import NOW_S, a_hello, a_running_job, partitions, some_nodes
+from tests.unit.rpc.worlds import (
+    NOW_S,
+    a_hello,
+    a_job,
+    a_running_job,
+    partitions,
+    some_nodes,
+)
 
 
 def reported(*jobs, features=("start", "resize"), nodes=8):
@@ -89,3 +96,22 @@ def test_a_job_that_gives_back_all_its_nodes_is_one_that_holds_them():
     running = session.snapshot()[0].running
     assert running.nodes.tolist() == [1, 2, 3]
     assert not running.releasing.any()
+
+
+def test_a_job_that_goes_back_to_the_queue_releases_nothing_any_more():
+    job = malleable(nodes="n[1-2]")
+    job.allocation.uses.append(pb.NodeUse(nodes="n3", cpus=4, until_s=NOW_S + 9))
+    session, _ = reported(job)
+    again = pb.CycleRequest(
+        epoch=1, generation=2, base_generation=1, now_s=NOW_S + 1, jobs=[a_job("7", version=6)]
+    )
+    assert session.apply(again)
+    snapshot, _ = session.snapshot()
+    assert snapshot.jobs.id.tolist() == ["7"]
+    assert len(snapshot.running) == 0
+
+
+def test_a_malleable_job_without_nodes_keeps_none():
+    session, _ = reported(malleable(nodes=""), malleable("8", "n5"))
+    running = session.snapshot()[0].running
+    assert running.max_nodes.tolist() == [0, 6]
