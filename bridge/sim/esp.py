@@ -13,7 +13,7 @@ Rules
     6. A change of width takes `adaptation_s` and a hundredth of a second for each node.
 
 Source: ESP-2, with the job mix of Georgiou and Hautreux, JSSPP 2012, Table 1, and the constraints
-of the paper on malleable and power-aware scheduling in Slurm, Table I.
+of Chadha, John and Gerndt, HiPC 2020, Table I.
 Deviates: that paper gives no speed-ups (its jobs are real programs) and no time limits; rules 3, 5
 and 6 are ours. Jobs of type Z are submitted like all others.
 """

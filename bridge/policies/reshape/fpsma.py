@@ -6,8 +6,8 @@ Rules
     2. Idle nodes go to running jobs, the earliest started first.
     3. The rest is said in `bridge.planning.malleable.expand_shrink`.
 
-Source: Buisson, Sonmez, Mohamed, Lammers and Epema, CLUSTER 2007, as the paper on malleable and
-power-aware scheduling in Slurm compares it (docs/ELASTIC.md).
+Source: Buisson, Sonmez, Mohamed, Lammers and Epema, CLUSTER 2007, as the paper of
+`bridge.policies.reshape.performance` compares it.
 Deviates: in the original, applications only give up what they were given before; here they may
 shrink to their least width, as in that comparison.
 """

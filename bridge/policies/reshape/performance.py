@@ -11,8 +11,8 @@ Rules
        first is grown first. A job whose MTCT is unknown counts as one that only computes.
     4. The rest is said in `bridge.planning.malleable.expand_shrink`.
 
-Source: Algorithm 1 of the paper on malleable and power-aware scheduling in Slurm
-(docs/ELASTIC.md). With order `fcfs` and plan `in-order` it is the whole algorithm.
+Source: Algorithm 1 of Chadha, John and Gerndt, "Extending SLURM for Dynamic Resource-Aware Adaptive
+Batch Scheduling", HiPC 2020. With order `fcfs` and plan `in-order` it is the whole algorithm.
 Deviates: "allocated the highest constraint value, less than or equal to the current idle nodes" is
 read as the new width being at most the present width and the idle nodes together. The other
 reading, that the value bounds what is added, could lead to widths that the constraint forbids.

@@ -6,6 +6,7 @@ running one or one that ended. Everybody else is planned by the same policy.
 """
 
 import dataclasses
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ import bridge.cycle
 from bridge.errors import PolicyError
 from bridge.model.job import EndedTable, Ending
 from bridge.model.reasons import Reason, ReasonCode
+from bridge.model.resizes import Resizes, resized
 from bridge.model.topology import regular
 from bridge.planning.prediction.apply_predictions import as_planned, starts_with_limits
 from bridge.ports import Planned, Predicted, Promises, State
@@ -517,3 +519,34 @@ class TestWithout:
         )()
         world = without(snapshot, {RowKind.RESERVATION: {0}})
         assert world.nodes.usable.tolist() == [False, False, True, True]
+
+
+@dataclass(frozen=True)
+class _FailsOnAName:
+    """A predictor that fails with one running job."""
+
+    def predict(self, snapshot, context):
+        del context
+        if (snapshot.running.name == "bad").any():
+            raise ValueError("bad name")
+        return Predicted()
+
+
+@pytest.mark.parametrize("releases", [False, True])
+def test_a_running_job_is_set_aside_with_the_nodes_that_it_gives_back(releases):
+    decider = Decider(dataclasses.replace(build(PRESETS["easy"]), predict=_FailsOnAName()))
+    for now_s in (10, 11, 50, 51):  # the release is late from 40 on
+        world = a_snapshot(
+            nodes=4, now_s=now_s, jobs=[a_job(nodes=1)],
+            running=[a_running_job((0, 1, 2), end_s=1000, min_nodes=1, max_nodes=4)],
+        )()  # fmt: skip
+        named = dataclasses.replace(world.running, name=np.array(["bad"], dtype=object))
+        world = dataclasses.replace(world, running=named)
+        if releases:
+            row = (0, max(40, now_s + 1), np.array([0], np.int32), "")
+            world = resized(world, Resizes.of([row]))
+        plan = decider.decide(world)
+        assert plan.policy == "easy"
+        assert plan.starts_now.tolist() == [0]
+        assert plan.nodes_of(0).tolist() == [3]
+    assert decider.failures == 0
