@@ -244,9 +244,9 @@ class _Run:
 
     def _starts(self) -> Starts:
         kept = [np.zeros(0, dtype=PROMISE), *(promise for _, promise in self.began)]
-        starts = [np.zeros(0, np.int64)]
-        starts += [np.full(len(promise), at_s, np.int64) for at_s, promise in self.began]
-        return Starts(np.concatenate(starts), np.concatenate(kept), self.gone)
+        at_s = np.array([at_s for at_s, _ in self.began], dtype=np.int64)
+        starts = at_s.repeat([len(promise) for _, promise in self.began])
+        return Starts(starts, np.concatenate(kept, dtype=PROMISE), self.gone)
 
     def _next_s(self) -> int:
         submit_s = self.submit_s
