@@ -21,7 +21,7 @@ Incumbent = Callable[[NDArray[np.int64], float, float], None]
 
 
 class InProcess:
-    """A solver that nobody ends: for tests and replays, with effort alone."""
+    """A solver in this process, bounded by effort only: for tests and replays."""
 
     def warm_up(self) -> None:
         """There is nothing to wait for."""

@@ -134,7 +134,7 @@ def _predict(snapshot: Snapshot, learnt: Learning, expectation: Expectation) -> 
         running.start_s + extended(np.maximum(predicted_s, 1), elapsed_s, expectation.extension),
         0,
     )
-    if learnt.table is not snapshot.jobs:  # mostly nobody came or changed since the last cycle
+    if learnt.table is not snapshot.jobs:  # in most cycles the queue is unchanged
         traits = expectation.waiting(snapshot)
         learnt.waiting = dict(zip(snapshot.jobs.id.tolist(), traits, strict=True))
         learnt.table = snapshot.jobs

@@ -333,7 +333,7 @@ class LimitSection(_Section):
 
 
 def _bounds(stated: Mapping[str, object]) -> tuple[Bound, ...]:
-    """Bounds by what they are of.
+    """Reads bounds, each under the name of what it bounds.
 
     Raises:
         ValueError: one is wrong; it is named.

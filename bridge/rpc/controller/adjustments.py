@@ -59,7 +59,7 @@ class Adjustments:
         self._quotas: dict[str, tuple[int, int]] = {}
 
     def reset(self) -> None:
-        """The controller has begun anew: it is under way to nothing."""
+        """Forgets all changes: the controller has started again."""
         self._under_way.clear()
         self._refused.clear()
         self._quotas.clear()
