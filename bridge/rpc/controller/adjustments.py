@@ -41,6 +41,7 @@ class _UnderWay:
     version: int
     nodes: tuple[str, ...]
     by_s: int
+    end_s: int
     reason: str
 
 
@@ -88,14 +89,14 @@ class Adjustments:
         adapting, max_nodes = running.adapting.copy(), running.max_nodes.copy()
         for job_id in self._refused:
             max_nodes[row_of[job_id]] = 0
-        rows = []
+        rows, end_s = [], {}
         for job_id, change in self._under_way.items():
             row = row_of[job_id]
-            adapting[row] = True
+            adapting[row], end_s[row] = True, change.end_s
             by_s = max(change.by_s, snapshot.now_s + 1)
             rows.append((row, by_s, self._nodes(snapshot, change), change.reason))
         changed = replace(running, adapting=adapting, max_nodes=max_nodes)
-        return resized(replace(snapshot, running=changed), Resizes.of(rows))
+        return resized(replace(snapshot, running=changed), Resizes.of(rows, end_s))
 
     def _settle(self, snapshot: Snapshot, row_of: dict[str, int]) -> None:
         """Drops what has come about, is late, or is of a job that is gone or ends."""
@@ -149,7 +150,8 @@ class Adjustments:
                 resize=pb.Resize(nodes=nodes.fold(wanted), by_s=by_s, reason=reason),
             )
             names = tuple(snapshot.nodes.names[node] for node in wanted.tolist())
-            self._under_way[job_id] = _UnderWay(message.id, version, names, by_s, reason)
+            end_s = int(resizes.end_s[row])
+            self._under_way[job_id] = _UnderWay(message.id, version, names, by_s, end_s, reason)
             found.append(message)
         return found
 

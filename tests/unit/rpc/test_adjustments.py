@@ -72,6 +72,13 @@ def test_a_shrinking_job_is_shown_with_what_it_keeps_and_what_it_gives_back():
     assert running.end_s.tolist() == [1000, 20]
 
 
+def test_starts_are_planned_around_the_end_at_the_new_width_while_it_is_under_way():
+    link = Link()
+    link.cycle(a_world(), replace(to(1, 2), end_s=np.array([1500])))
+    shown, _ = link.cycle(a_world(now_s=12))
+    assert shown.running.end_s.tolist() == [1500, 20]
+
+
 def test_a_growing_job_is_shown_with_what_it_will_have():
     link = Link()
     link.cycle(a_world(), to(1, 2, 3, 4))
