@@ -15,38 +15,19 @@ shrink to their least width, as in that comparison.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bridge.errors import ConfigError
 from bridge.model.snapshot import Snapshot
 from bridge.planning.malleable.expand_shrink import expand_shrink
-from bridge.ports import Context, Planned, Replan
+from bridge.planning.malleable.reshaper import Reshaper
+from bridge.ports import Planned, Replan
 
 
 @dataclass(frozen=True)
-class Fpsma:
-    """Shrinks and grows by time of start.
+class Fpsma(Reshaper):
+    """Shrinks and grows by time of start."""
 
-    Attributes:
-        adaptation_s: how long a change of width is expected to take.
-    """
-
-    adaptation_s: int = 5
-
-    def __post_init__(self) -> None:
-        if self.adaptation_s < 1:
-            raise ConfigError("adaptation_s", f"must be 1 or more, not {self.adaptation_s}")
-
-    def reshape(
-        self,
-        snapshot: Snapshot,
-        order: NDArray[np.int64],
-        planned: Planned,
-        replan: Replan,
-        context: Context,
-    ) -> Planned:
-        """Resizes running jobs; see `bridge.ports.ReshapePolicy`."""
-        del order, context
+    def reshaped(self, snapshot: Snapshot, planned: Planned, replan: Replan) -> Planned:
+        """Resizes running jobs."""
         earliest_first = np.argsort(snapshot.running.start_s, kind="stable").tolist()
         return expand_shrink(
             snapshot,

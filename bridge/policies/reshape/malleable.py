@@ -37,40 +37,30 @@ from bridge.planning.malleable.expand_shrink import (
     idle_nodes,
     usable_by,
 )
+from bridge.planning.malleable.reshaper import Reshaper
 from bridge.planning.malleable.speed import left_s
 from bridge.planning.malleable.widths import allowed_widths
-from bridge.ports import Context, Planned, Replan
+from bridge.ports import Planned, Replan
 from bridge.units import NEVER, UNPLANNED
 
 
 @dataclass(frozen=True)
-class GainingWidths:
+class GainingWidths(Reshaper):
     """Grows and shrinks jobs where it pays.
 
     Attributes:
-        adaptation_s: how long a change of width is expected to take.
         least_gain_s: what a change must gain over all jobs, s.
     """
 
-    adaptation_s: int = 5
     least_gain_s: int = 60
 
     def __post_init__(self) -> None:
-        if self.adaptation_s < 1:
-            raise ConfigError("adaptation_s", f"must be 1 or more, not {self.adaptation_s}")
+        super().__post_init__()
         if self.least_gain_s < 0:
             raise ConfigError("least_gain_s", f"must be 0 or more, not {self.least_gain_s}")
 
-    def reshape(
-        self,
-        snapshot: Snapshot,
-        order: NDArray[np.int64],
-        planned: Planned,
-        replan: Replan,
-        context: Context,
-    ) -> Planned:
-        """Resizes running jobs; see `bridge.ports.ReshapePolicy`."""
-        del order, context
+    def reshaped(self, snapshot: Snapshot, planned: Planned, replan: Replan) -> Planned:
+        """Resizes running jobs."""
         malleables = Malleables.of(snapshot, self.adaptation_s)
         if not len(malleables.rows):
             return planned

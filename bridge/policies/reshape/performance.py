@@ -21,38 +21,19 @@ reading, that the value bounds what is added, could lead to widths that the cons
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bridge.errors import ConfigError
 from bridge.model.snapshot import Snapshot
 from bridge.planning.malleable.expand_shrink import expand_shrink
-from bridge.ports import Context, Planned, Replan
+from bridge.planning.malleable.reshaper import Reshaper
+from bridge.ports import Planned, Replan
 
 
 @dataclass(frozen=True)
-class Performance:
-    """Shrinks and grows by the ratio of communication to computation.
+class Performance(Reshaper):
+    """Shrinks and grows by the ratio of communication to computation."""
 
-    Attributes:
-        adaptation_s: how long a change of width is expected to take.
-    """
-
-    adaptation_s: int = 5
-
-    def __post_init__(self) -> None:
-        if self.adaptation_s < 1:
-            raise ConfigError("adaptation_s", f"must be 1 or more, not {self.adaptation_s}")
-
-    def reshape(
-        self,
-        snapshot: Snapshot,
-        order: NDArray[np.int64],
-        planned: Planned,
-        replan: Replan,
-        context: Context,
-    ) -> Planned:
-        """Resizes running jobs; see `bridge.ports.ReshapePolicy`."""
-        del order, context
+    def reshaped(self, snapshot: Snapshot, planned: Planned, replan: Replan) -> Planned:
+        """Resizes running jobs."""
         running = snapshot.running
         ratio = np.maximum(running.mtct, 0.0)
         most_first = np.lexsort((-np.arange(len(running)), -running.start_s, -ratio))

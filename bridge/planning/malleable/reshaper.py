@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What reshape policies have in common: how long a change of width takes.
+
+A reshape policy is a frozen dataclass whose fields are its parameters, with the one method
+`reshaped`.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.errors import ConfigError
+from bridge.model.snapshot import Snapshot
+from bridge.ports import Context, Planned, Replan
+
+
+@dataclass(frozen=True)
+class Reshaper(ABC):
+    """Resizes running jobs.
+
+    Attributes:
+        adaptation_s: how long a change of width is expected to take.
+    """
+
+    adaptation_s: int = 5
+
+    def __post_init__(self) -> None:
+        if self.adaptation_s < 1:
+            raise ConfigError("adaptation_s", f"must be 1 or more, not {self.adaptation_s}")
+
+    def reshape(
+        self,
+        snapshot: Snapshot,
+        order: NDArray[np.int64],
+        planned: Planned,
+        replan: Replan,
+        context: Context,
+    ) -> Planned:
+        """Resizes running jobs; see `bridge.ports.ReshapePolicy`."""
+        del order, context
+        return self.reshaped(snapshot, planned, replan)
+
+    @abstractmethod
+    def reshaped(self, snapshot: Snapshot, planned: Planned, replan: Replan) -> Planned:
+        """Returns `planned`, or what `replan` returned.
+
+        Args:
+            snapshot: the state of the cluster, with predicted times.
+            planned: the plan with all widths as they are.
+            replan: the plan with other widths.
+        """
