@@ -2,21 +2,41 @@
 """The tables of actions on both sides of the wire."""
 
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
-from bridge.rpc.pb import scheduler_pb2 as pb
-from bridge.rpc.reported.features import Feature
+import pytest
 
-PLUGIN = Path(__file__).parents[3] / "bridge/shim/actions.c"
+from bridge.rpc.controller.actions import ACTIONS, DECIDED
+from bridge.rpc.pb import scheduler_pb2 as pb
+
+PLUGIN = (Path(__file__).parents[3] / "bridge/shim/actions.c").read_text()
+TABLE = re.findall(r"ACTION\((\w+)\) = \{\"(\w+)\", (\w+), \w+\}", PLUGIN)
+
+
+def test_the_table_has_every_action_of_the_contract():
+    assert ACTIONS.keys() == {
+        field.name for field in pb.Decision.DESCRIPTOR.oneofs_by_name["action"].fields
+    }
+
+
+@pytest.mark.parametrize(("name", "feature", "subject"), TABLE)
+def test_the_plugin_means_the_same_by_an_action(name, feature, subject):
+    action = ACTIONS[name.lower()]
+    assert (action.feature.value, action.of.name) == (feature, subject)
 
 
 def test_the_plugin_offers_nothing_that_the_service_does_not_know():
-    text = PLUGIN.read_text()
-    table = re.findall(r"ACTION\((\w+)\) = \{\"(\w+)\"", text)
-    details = re.search(r"details\[\] = \{(.*?)\}", text).group(1)
-    offered = {feature for _, feature in table} | set(re.findall(r'"(\w+)"', details))
-    assert offered <= {feature.value for feature in Feature}
-    actions = {action for field in pb.Decision.DESCRIPTOR.oneofs_by_name["action"].fields
-               for action in [field.name.upper()]}  # fmt: skip
-    assert {action for action, _ in table} <= actions
-    assert actions - {action for action, _ in table} == {"RESIZE", "QUOTA"}
+    details = re.search(r"details\[\] = \{(.*?)\}", PLUGIN).group(1)
+    offered = {feature for _, feature, _ in TABLE} | set(re.findall(r'"(\w+)"', details))
+    assert offered <= set(DECIDED)
+
+
+def test_what_the_plugin_cannot_do_yet():
+    """Shorten this set with the plugin's table."""
+    assert {name.upper() for name in ACTIONS} - {name for name, *_ in TABLE} == {"RESIZE", "QUOTA"}
+
+
+@pytest.mark.parametrize("module", sorted({action.made_by for action in ACTIONS.values()}))
+def test_what_decides_an_action_is_there(module):
+    assert find_spec(f"bridge.rpc.controller.{module}") is not None
