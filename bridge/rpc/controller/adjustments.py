@@ -2,18 +2,21 @@
 """Decisions about running jobs: new sets of nodes, and CPU quotas.
 
 Rules
-    1. A resize is sent once. Until the job holds the nodes that were decided, or ends, it is under
-       way:
-       every snapshot shows the job as adapting, with these nodes, and with those that it gives
-       back as being released. So nothing is planned on what is not free yet or is promised.
+    1. A resize is sent once. It is under way until the job holds the nodes that were decided, or
+       ends. Until then every snapshot shows the job as adapting, with these nodes, and with those
+       that it gives back as being released. So nothing is planned on nodes that are not free yet
+       or are promised.
     2. A resize that is refused, or not complete `GRACE_S` after it should have been, is over. The
        job is then shown with the nodes that it has, and for `REFUSED_S` as one that keeps them,
        unless its version changes before.
     3. A quota is sent when it is another one than the last that was sent. A job whose quota is
        dropped from the plan while it runs is told that it has none.
     4. After `reset` nothing is under way and no quota is known to the controller.
+    5. What does not fit a report is forgotten, with a line in the log. No report may stop the
+       cycle.
 """
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -29,6 +32,8 @@ from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.features import Feature
 from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.rpc.reported.safe_text import plain
+
+_log = logging.getLogger(__name__)
 
 GRACE_S = 30
 REFUSED_S = 60
@@ -80,9 +85,17 @@ class Adjustments:
     # ------------------------------------------------------------ in
 
     def overlay(self, snapshot: Snapshot) -> Snapshot:
-        """The snapshot as it will be once what is under way has come about (rules 1 and 2)."""
+        """The snapshot as it will be once what is under way has come about (rules 1, 2 and 5)."""
         if not self._under_way and not self._refused:
             return snapshot
+        try:
+            return self._overlaid(snapshot)
+        except Exception:
+            _log.exception("what is under way does not fit the report: forgotten")
+            self.reset()
+            return snapshot
+
+    def _overlaid(self, snapshot: Snapshot) -> Snapshot:
         running = snapshot.running
         row_of = _rows(running)
         self._settle(snapshot, row_of)

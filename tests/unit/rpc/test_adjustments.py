@@ -142,6 +142,20 @@ def test_a_job_in_its_last_seconds_is_left_alone(nodes):
     assert not shown.running.adapting.any()
 
 
+def test_what_does_not_fit_a_report_is_forgotten_and_stops_nothing(monkeypatch):
+    link = Link()
+    link.cycle(a_world(), to(1, 2))
+
+    def fails(*_):
+        raise IndexError("planted")
+
+    monkeypatch.setattr(link.adjustments, "_settle", fails)
+    world = a_world(now_s=12)
+    assert link.adjustments.overlay(world) is world
+    monkeypatch.undo()
+    assert link.adjustments.overlay(world) is world  # nothing is under way any more
+
+
 def test_results_of_others_are_left_to_them():
     link = Link()
     link.cycle(a_world(), to(1, 2))
