@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same jobs on a bridged and on a stock Slurm of the same nodes: whatever starts there, starts.
+"""Compares a bridged with a stock Slurm: a job that starts in stock must start with the bridge.
 
-    site        the two clusters: one slurm.conf but for SchedulerType
+    site        the two clusters: the same slurm.conf except SchedulerType
     accounts    accounts, users and QOS of both
     agent       runs inside a cluster: clears it, prepares, submits, watches
-    stand       a cluster from up to down, and the line to its agent
-    cases       the cases, read from cases/*.yaml
+    stand       starts and stops a cluster, and talks to its agent
+    cases       reads the cases from cases/*.yaml
     compare     two outcomes, one verdict
     table       docs/results/differential.md
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Submits the same jobs to a bridged and to a stock Slurm of the same nodes; tells what differs.
+"""Submits the same jobs to a bridged and a stock Slurm with the same nodes, and compares.
 
-Ends with exit code 1 if the bridge does anything worse that is not on the closed list.
+Exits with 1 if the bridge does anything worse that is neither intended nor unsupported.
 """
 
 import argparse
@@ -19,23 +19,23 @@ from tests.differential.stand import Stand
 from tests.ran import version
 
 EVERY = 10
-"""After so many cases the files are written, for whom that waits for them."""
+"""The files are written after every so many cases."""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/test differential", description=__doc__)
     add = parser.add_argument
-    add("--only", metavar="WORDS", default="", help="cases whose topic and name hold all of these")
+    add("--only", metavar="WORDS", default="", help="cases with all these words in topic and name")
     add("--json", type=Path, metavar="FILE", help="write all outcomes here")
-    add("--add", action="store_true", help="keep what the file of --json says of other cases")
-    add("--differences", type=Path, metavar="FILE", help="write what is to be mended here")
-    add("--again", action="store_true", help="only cases that the file of --json says differ")
-    add("--rest", action="store_true", help="only cases that the file of --json does not hold yet")
-    add("--once", action="store_true", help="do not run a case again that differs")
+    add("--add", action="store_true", help="keep the other cases of the --json file")
+    add("--differences", type=Path, metavar="FILE", help="write the defects here")
+    add("--again", action="store_true", help="only the worse and broken cases of the --json file")
+    add("--rest", action="store_true", help="only cases that are not in the --json file")
+    add("--once", action="store_true", help="do not repeat a case that differs")
     add("--table", type=Path, metavar="FILE", help="write the table here, as Markdown")
-    add("--list", action="store_true", help="only name the cases")
+    add("--list", action="store_true", help="list the cases and exit")
     add("--keep", action="store_true", help="leave the clusters for the next run")
-    add("--name", default="sbdiff", help="how the clusters' names begin [%(default)s]")
+    add("--name", default="sbdiff", help="prefix of the clusters' names [%(default)s]")
     given = parser.parse_args()
     everything = load()
     cases = choose(everything, given.only)
@@ -94,12 +94,12 @@ def main() -> int:
 
 
 def _write(given: argparse.Namespace, rows: list[run.Row], everything: list[Case]) -> None:
-    """The files that were asked for, of the rows so far."""
+    """Writes the requested files from the rows so far."""
     told = [row.as_dict() | {"run": version()} for row in rows]
     if given.add and given.json and given.json.exists():
         fresh = {(row["topic"], row["name"]): row for row in told}
         old = {(row["topic"], row["name"]): row for row in json.loads(given.json.read_text())}
-        # In the order of the files; what is no case any more is forgotten.
+        # In the order of the case files, without cases that no longer exist.
         both = {**old, **fresh}
         told = [both[key] for case in everything if (key := (case.topic, case.name)) in both]
     if given.json:

@@ -17,15 +17,15 @@ A case
                The case begins when all its jobs run (prepare_waits: no - at once)
     then       a script for root, `then_after_s` after the submission
     watch      started (as soon as all run; the default) or ended
-    settle_s   who has not started by then waits
-    placement  yes: the nodes are determined and compared, too
-    contiguous yes: nodes must follow each other, whichever they are
-    says       what the bridge's reasons for waiting must hold (a regular expression), where stock's
-               say less
-    ignore     kinds of findings that say nothing here (compare.Kind)
+    settle_s   a job that has not started by then is waiting
+    placement  yes: only one choice of nodes is right, and nodes are compared by name
+    contiguous yes: the nodes must be contiguous
+    says       a regular expression that the bridge's pending reasons must match, where Slurm's
+               reasons say less
+    ignore     kinds of findings to ignore (compare.Kind)
     undo       a script for root that repairs what `clear` does not
-    differs    why the bridge differs here on purpose
-    closed     one of CLOSED: what the bridge does without
+    by_design  why the bridge differs here
+    unsupported  the missing feature: one of UNSUPPORTED
 """
 
 import itertools
@@ -37,7 +37,7 @@ from typing import Any
 import yaml
 
 FOLDER = Path(__file__).with_name("cases")
-CLOSED = ("preemption", "heterogeneous jobs", "srun -I", "federation", "burst buffers")
+UNSUPPORTED = ("preemption", "heterogeneous jobs", "srun -I", "federation", "burst buffers")
 _SLEEP = "sleep 300"
 
 
@@ -56,7 +56,7 @@ class Submission:
 
 @dataclass(frozen=True)
 class Case:
-    """One kind of job, or company of jobs."""
+    """One job or several, submitted under one set of conditions."""
 
     name: str
     topic: str
@@ -72,8 +72,8 @@ class Case:
     says: str = ""
     ignore: tuple[str, ...] = ()
     undo: str = ""
-    differs: str = ""
-    closed: str = ""
+    by_design: str = ""
+    unsupported: str = ""
 
     @property
     def lines(self) -> str:
@@ -83,7 +83,7 @@ class Case:
 
 _KEYS = {
     "name", "with", "submit", "prepare", "prepare_waits", "then", "then_after_s", "watch",
-    "settle_s", "placement", "contiguous", "says", "ignore", "undo", "differs", "closed",
+    "settle_s", "placement", "contiguous", "says", "ignore", "undo", "by_design", "unsupported",
 }  # fmt: skip
 
 
@@ -165,8 +165,8 @@ def _case(topic: str, entry: dict[str, Any], at: str) -> Case:
     )  # fmt: skip
     if case.watch not in ("started", "ended"):
         raise CaseError(f"{at}: watch is started or ended, not {case.watch}")
-    if case.closed and case.closed not in CLOSED:
-        raise CaseError(f"{at}: '{case.closed}' is not on the closed list")
+    if case.unsupported and case.unsupported not in UNSUPPORTED:
+        raise CaseError(f"{at}: '{case.unsupported}' is not in UNSUPPORTED")
     return case
 
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two outcomes of a case, and what the bridge did worse.
+"""Compares the two outcomes of a case.
 
-What is compared: whether the submission is taken and what it says, whether each job starts and how
-soon, on how many nodes and CPUs, with what memory and devices, on which nodes where that is
-determined, why it waits, how it ended. Tasks of an array that run or wait are alike: which of them
-got which nodes is not compared. Times are compared coarsely; whoever runs the cases asks
-again where two outcomes differ, so that a slow moment is not taken for a fault.
+Compared are whether the submission is accepted and what it prints, whether and when each job
+starts, its number of nodes and CPUs, its memory and devices, its nodes where only one choice is
+right, its pending reason and its exit state. Running and pending tasks of an array are
+interchangeable. Times are compared coarsely, and a case that differs is run again, so that a slow
+machine is not reported as a defect.
 """
 
 import re
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 LATE_S = 3.0
-"""How much later than in stock a job may be seen started."""
+"""How much later than in stock Slurm a job may start."""
 
 
 class Kind(StrEnum):
@@ -34,14 +34,14 @@ class Kind(StrEnum):
     REASON = "reason"
 
 
-# Where Slurm says only these, the bridge says which resource, node or job it is.
+# For these reasons of Slurm the bridge names the resource, node or job.
 _FREE = {"None", "Resources", "Priority"}
-# It also tells how many nodes are up, where Slurm names all that are down, or says of drained ones
-# that they may be reserved for another job. Cases that name nodes say what must stand there.
+# Slurm's longer reasons list the nodes that are down; the bridge says how many are up. Cases that
+# name nodes give the text to expect in `says`.
 _WORD = re.compile(r"[A-Za-z]+|ReqNodeNotAvail, Reserved for maintenance")
 _WAITING = {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD"}
 _STARTED = {"RUNNING", "COMPLETED", "COMPLETING"}
-# What srun and salloc tell of a job on its way, which depends on the moment.
+# Progress messages of srun and salloc, which depend on timing.
 _PASSING = re.compile(
     r"queued and waiting|has been allocated|Pending job allocation|Granted job|Relinquishing"
     r"|has been revoked"
@@ -51,7 +51,7 @@ _PASSING = re.compile(
 
 @dataclass(frozen=True)
 class Job:
-    """What became of one job, in Slurm's words."""
+    """The outcome of one job, in Slurm's terms."""
 
     state: str
     reason: str = "None"
@@ -62,7 +62,7 @@ class Job:
     exit_code: str = ""
     started_s: float | None = None
     array: int | None = None
-    """Tasks with the same number here are of one array."""
+    """Tasks of one array have the same number."""
 
     @property
     def kind(self) -> str:
@@ -82,7 +82,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one cluster made of a case."""
+    """The outcome of a case on one cluster."""
 
     said: tuple[tuple[int | None, str], ...] = ()
     jobs: tuple[Job, ...] = ()
@@ -107,7 +107,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that differs."""
+    """One difference."""
 
     kind: Kind
     stock: str
@@ -118,7 +118,7 @@ class Finding:
 
 
 def words_of(said: str) -> str:
-    """What a submission said, without numbers of jobs, times, and what depends on the moment."""
+    """Returns the output of a submission without job ids, times and progress messages."""
     lines = [line.strip() for line in said.splitlines() if not _PASSING.search(line)]
     lines = ["N" if line.isdigit() else line for line in lines]  # a job id alone: --parsable
     text = " / ".join(sorted(filter(None, lines)))  # tasks print in any order
@@ -127,7 +127,7 @@ def words_of(said: str) -> str:
 
 
 def must_say(reason: str) -> bool:
-    """Is this a reason for which Slurm has a word that users look for?"""
+    """Tells whether this is a specific reason, which the bridge must give as well."""
     return reason not in _FREE and _WORD.fullmatch(reason) is not None
 
 
@@ -140,7 +140,7 @@ def compare(
     says: str = "",
     ignore: tuple[str, ...] = (),
 ) -> list[Finding]:
-    """All that differs; empty: the same. Stock was prepared: else there is nothing to compare."""
+    """Returns all differences. The preparation of the stock cluster must have succeeded."""
     found = [
         finding
         for finding in _findings(stock, bridge, placement=placement)
@@ -148,13 +148,13 @@ def compare(
     ]
     if contiguous:
         found += [
-            Finding(Kind.PLACEMENT, "nodes that follow each other", job.placement)
+            Finding(Kind.PLACEMENT, "contiguous nodes", job.placement)
             for job in bridge.jobs
             if "," in job.placement
         ]
     reasons = [job.reason for job in bridge.jobs if job.kind == "waiting"]
     found += [
-        Finding(Kind.REASON, f"must hold '{says}'", reason)
+        Finding(Kind.REASON, f"must contain '{says}'", reason)
         for reason in reasons
         if not re.search(says, reason)
     ]
@@ -176,7 +176,7 @@ def _findings(stock: Outcome, bridge: Outcome, *, placement: bool) -> Iterator[F
 
 
 def _pairs(stock: tuple[Job, ...], bridge: tuple[Job, ...]) -> list[tuple[Job, Job]]:
-    """Jobs by their order of submission; tasks of an array by what became of them, if they can."""
+    """Pairs jobs by order of submission, and tasks of an array by outcome where possible."""
     pairs = list(zip(stock, bridge, strict=True))
     for array in {job.array for job in stock} - {None}:
         at = [row for row, (theirs, _) in enumerate(pairs) if theirs.array == array]
@@ -234,13 +234,13 @@ def _told(said: tuple[int | None, str]) -> str:
 
 
 def verdict(
-    findings: list[Finding], *, differs: str = "", closed: str = "", broken: str = ""
+    findings: list[Finding], *, by_design: str = "", unsupported: str = "", broken: str = ""
 ) -> str:
-    """The last word on a row: same, on purpose, closed list, worse or broken."""
+    """Returns the verdict on a case: same, by design, unsupported, worse or broken."""
     if broken:
         return "broken"
     if not findings:
         return "same"
-    if closed:
-        return "closed list"
-    return "on purpose" if differs else "worse"
+    if unsupported:
+        return "unsupported"
+    return "by design" if by_design else "worse"

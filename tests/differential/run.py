@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs one case on both clusters at the same time, and again if they differ."""
+"""Runs one case on both clusters at the same time, and again if the outcomes differ."""
 
 import re
 from collections import Counter
@@ -23,7 +23,7 @@ ENDED_S = 10.0
 
 @dataclass(frozen=True)
 class Row:
-    """A case and what became of it; two outcomes each if the first ones differed."""
+    """A case and its outcomes: one pair, or two if the first pair differed."""
 
     case: Case
     outcomes: tuple[tuple[Outcome, Outcome], ...]
@@ -32,9 +32,9 @@ class Row:
 
     @property
     def verdict(self) -> str:
-        """In a word."""
-        return verdict(list(self.findings), differs=self.case.differs, closed=self.case.closed,
-                       broken=self.broken)  # fmt: skip
+        """The verdict of `compare.verdict`."""
+        return verdict(list(self.findings), by_design=self.case.by_design,
+                       unsupported=self.case.unsupported, broken=self.broken)  # fmt: skip
 
     @property
     def stock(self) -> str:
@@ -55,7 +55,8 @@ class Row:
         return {
             "topic": self.case.topic, "name": self.case.name, "submit": self.case.lines,
             "prepare": self.case.prepare, "then": self.case.then, "verdict": self.verdict,
-            "differs": self.case.differs, "closed": self.case.closed, "broken": self.broken,
+            "by_design": self.case.by_design, "unsupported": self.case.unsupported,
+            "broken": self.broken,
             "stock": self.stock, "bridge": self.bridge, "told": self.differences(),
             "findings": [asdict(finding) for finding in self.findings],
             "runs": [[asdict(one) for one in pair] for pair in self.outcomes],
@@ -65,9 +66,9 @@ class Row:
 def run(
     case: Case, stock: Stand, bridge: Stand, pool: ThreadPoolExecutor, *, once: bool = False
 ) -> Row:
-    """Runs a case, twice if the outcomes differ; only what the second run shows counts then.
+    """Runs a case, twice if the outcomes differ; then the second run counts.
 
-    A slurmctld that the case has ended is started again, so that the next case finds one.
+    A slurmctld that the case has stopped is started again.
     """
     try:
         return _run(case, stock, bridge, pool, once)
@@ -115,7 +116,7 @@ def _both(
     bound_s = max(case.settle_s, least_s) * patience
     seen = list(pool.map(lambda a: _watch(case, *a, bound_s), zip(stands, ids, strict=True)))
     if seen[0]["settled"] != seen[1]["settled"]:
-        # One of them may only be slow; who starts what depends on both having had the same time.
+        # One of them may only be slow: both get the same time.
         bound_s = MORE_S * patience
         late = 0 if seen[1]["settled"] else 1
         again = _watch(case, stands[late], ids[late], bound_s)
@@ -125,7 +126,7 @@ def _both(
 
 
 def _begin(case: Case, stand: Stand, patience: float) -> int | str:
-    """Clears, prepares and submits; the last id before the case, or what failed."""
+    """Clears, prepares and submits; returns the last job id before the case, or an error."""
     cleared = stand.ask("clear")
     if "dirty" in cleared:
         raise StandError(f"{stand.name} cannot be cleared: {cleared['dirty']}")
@@ -200,9 +201,9 @@ def _job(
 
 
 def held(detail: str) -> str:
-    """Memory and devices of a job on all its nodes, without types: those come with the node.
+    """Returns a job's memory and devices on all its nodes, without device types.
 
-    Not AllocTRES, which leaves devices out where they are of a type here and of none there.
+    AllocTRES is no substitute: it omits devices that are typed on one node and untyped on another.
     """
     found: Counter[str] = Counter()
     for nodes, mib in re.findall(r"\bNodes=(\S+) CPU_IDs=\S+ Mem=(\d+)", detail):

@@ -10,47 +10,50 @@ from tests.ran import told
 Row = dict[str, Any]
 """What run.Row.as_dict makes."""
 
-_HEAD = """# Beside stock Slurm
+_HEAD = """# Comparison with stock Slurm
 
-The same jobs on two clusters of 16 nodes, from the same image and `slurm.conf`: one scheduled by
-the bridge (`slurm-like`), one by Slurm's own backfill, looking every second. Made by
-`scripts/test differential --table docs/results/differential.md`; the cases are in
-`tests/differential/cases`, the nodes and partitions in `tests/differential/site.py`.
+Each case submits the same jobs to two clusters of 16 nodes with the same image and `slurm.conf`.
+Slurm's backfill schedules one of them, once a second; the bridge schedules the other, with the
+policy `slurm-like`. `scripts/test differential --table docs/results/differential.md` writes this
+page. The cases are in `tests/differential/cases`, the nodes and partitions in
+`tests/differential/site.py`.
 
-Compared are what the submission says, whether and how soon each job starts, its nodes, CPUs, memory
-and devices, its nodes by name where they are determined, Slurm's word for a wait where it has
-one, and how the job ended. A case that differs is run a second time, with more patience, and that
-run counts (but with `--once`).
+A case compares the output of the submission, whether and when each job starts, its number of nodes,
+CPUs, memory and devices, and its exit state. Node names are compared where only one choice is
+right, and pending reasons where Slurm has a specific one. If the outcomes differ, the case is run
+again with longer time limits and the second run counts (unless `--once` is given).
+
+In the tables, `=` means the same text as stock; *why* explains a difference.
 
 """
 _MEANING = {
-    "same": "as stock",
-    "on purpose": "differs, and the last column says why",
-    "closed list": "what the bridge does without (see ADMIN.md)",
-    "worse": "to be mended",
-    "broken": "the case itself failed",
+    "same": "no difference that matters",
+    "by design": "an intended difference",
+    "unsupported": "a feature that the bridge does not support (see ADMIN.md)",
+    "worse": "a defect of the bridge",
+    "broken": "the case could not be run",
 }
 
 
 def counts(rows: Sequence[Row]) -> dict[str, int]:
-    """How many rows of each verdict."""
+    """Counts the rows by verdict."""
     found = Counter(row["verdict"] for row in rows)
     return {verdict: found[verdict] for verdict in _MEANING if found[verdict]} | {
-        "in all": len(rows)
+        "total": len(rows)
     }
 
 
 def markdown(rows: Sequence[Row], *, wanting: int = 0) -> str:
-    """The whole page; `wanting`: how many of the cases have not been run."""
-    lines = ["| verdict | kinds | meaning |", "| --- | ---: | --- |"]
+    """Returns the page; `wanting` is the number of cases that have not been run."""
+    lines = ["| verdict | cases | meaning |", "| --- | ---: | --- |"]
     found = counts(rows)
     lines += [f"| {name} | {found.get(name, 0)} | {text} |" for name, text in _MEANING.items()]
-    lines.append(f"| in all | {len(rows)} | |")
+    lines.append(f"| total | {len(rows)} | |")
     once = sum(row["verdict"] == "worse" and len(row["runs"]) == 1 for row in rows)
     if once:
-        lines += ["", f"{once} of those that are worse were run once only."]
+        lines += ["", f"{once} of the worse cases were run only once."]
     if wanting:
-        lines += ["", f"{wanting} of the cases are not in this table: not run yet."]
+        lines += ["", f"{wanting} cases have not been run yet."]
     lines += ["", told(rows, "cases")]
     for topic in dict.fromkeys(row["topic"] for row in rows):
         lines += ["", f"## {topic[:1].upper()}{topic[1:]}", "",
@@ -61,7 +64,7 @@ def markdown(rows: Sequence[Row], *, wanting: int = 0) -> str:
 
 
 def differences(rows: Sequence[Row]) -> str:
-    """Everything that is to be mended, as text: case, submission, both outcomes."""
+    """Returns the defects as text: case, submission, both outcomes."""
     parts = []
     for row in rows:
         if row["verdict"] in ("worse", "broken"):
@@ -78,7 +81,7 @@ def differences(rows: Sequence[Row]) -> str:
 
 def _line(row: Row) -> str:
     submitted = row["submit"].replace(" --wrap 'sleep 300'", "")
-    why = row["closed"] or row["differs"]
+    why = row["unsupported"] or row["by_design"]
     if row["verdict"] in ("worse", "broken"):
         why = "; ".join(dict.fromkeys(row["told"]))
     alike = row["stock"] == row["bridge"]

@@ -11,8 +11,8 @@ cluster alone fails is run once more on both (test1.2.again.txt).
   --keep --only ...               the clusters stay, so that the next run begins at once
   --json FILE --add --rest        goes on where the file ends; --again: those that differ
 
-Ends with exit code 1 if a test fails with the bridge only and is not about something on the closed
-list of docs/ADMIN.md.
+Exits with 1 if a test fails with the bridge only and does not test an unsupported feature
+(docs/ADMIN.md).
 """
 
 import argparse

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from tests.differential.cases import CLOSED
+from tests.differential.cases import UNSUPPORTED
 from tests.slurm_suite.site import Layout
 
 FILE = Path(__file__).with_name("chosen.yaml")
@@ -28,10 +28,10 @@ class Test:
     number: str
     what: str
     limit_s: int
-    closed: str = ""
-    """The entry of the closed list in docs/ADMIN.md that it is about."""
-    closed_parts: str = ""
-    """A pattern of those of its parts that are; empty: all."""
+    unsupported: str = ""
+    """The unsupported feature (docs/ADMIN.md) that it tests."""
+    unsupported_parts: str = ""
+    """A pattern of those of its parts that do; empty: all."""
     layout: Layout = Layout.STANDING
     """What it finds; a seed, if it is one in Python."""
 
@@ -99,14 +99,14 @@ def _test(suite: str, topic: str, name: str, given: Any) -> Test:
         raise ValueError(f"{topic}: '{name}' is no test in {suite}")
     number = match[1]
     more = given if isinstance(given, dict) else {"what": given}
-    if more.get("closed", CLOSED[0]) not in CLOSED:
-        raise ValueError(f"{topic}: {number}: '{more['closed']}' is not on the closed list")
-    if set(more) - {"what", "limit_s", "closed", "parts", "layout"}:
+    if more.get("unsupported", UNSUPPORTED[0]) not in UNSUPPORTED:
+        raise ValueError(f"{topic}: {number}: '{more['unsupported']}' is not in UNSUPPORTED")
+    if set(more) - {"what", "limit_s", "unsupported", "parts", "layout"}:
         raise ValueError(
-            f"{topic}: {number}: only what, limit_s, closed, parts and layout can be said"
+            f"{topic}: {number}: only what, limit_s, unsupported, parts and layout can be said"
         )
     return Test(suite, topic, number, more["what"], more.get("limit_s", LIMIT_S[suite]),
-                more.get("closed", ""), more.get("parts", ""),
+                more.get("unsupported", ""), more.get("parts", ""),
                 Layout(more.get("layout", "standing")))  # fmt: skip
 
 

@@ -69,27 +69,27 @@ class Result:
 
 
 class Verdict(StrEnum):
-    """The last word on a test."""
+    """How the two clusters compare on a test."""
 
     SAME = "same"
     STOCK_ONLY = "stock only"
-    CLOSED = "closed list"
+    UNSUPPORTED = "unsupported"
     BRIDGE_ONLY = "bridge only"
 
 
 DIFFER = (Verdict.STOCK_ONLY, Verdict.BRIDGE_ONLY)
-"""What is worth a second run."""
+"""Verdicts that call for a second run."""
 
 _RANK = {Status.PASSED: 0, Status.SKIPPED: 1, Status.FAILED: 2, Status.HUNG: 3}
 
 
-def compare(stock: Result, bridge: Result, *, closed: str = "", parts: str = "") -> Verdict:
+def compare(stock: Result, bridge: Result, *, unsupported: str = "", parts: str = "") -> Verdict:
     """Who fails alone, if somebody does.
 
     Args:
         stock: there.
         bridge: here.
-        closed: the entry of the closed list that the test is about.
+        unsupported: the unsupported feature that the test is about.
         parts: a pattern of those parts of it that are; else all.
     """
     ours, theirs = _RANK[bridge.status], _RANK[stock.status]
@@ -100,8 +100,9 @@ def compare(stock: Result, bridge: Result, *, closed: str = "", parts: str = "")
         worse = bool(bridge.skipped - stock.skipped)
     if worse:
         alone = bridge.bad - stock.bad
-        about = closed and (not parts or (alone and all(re.search(parts, one) for one in alone)))
-        return Verdict.CLOSED if about else Verdict.BRIDGE_ONLY
+        matched = not parts or (alone and all(re.search(parts, one) for one in alone))
+        about = unsupported and matched
+        return Verdict.UNSUPPORTED if about else Verdict.BRIDGE_ONLY
     return Verdict.STOCK_ONLY if better else Verdict.SAME
 
 
@@ -115,14 +116,17 @@ class Row:
     @property
     def verdict(self) -> Verdict:
         """That of the last run."""
-        return compare(*self.results[-1], closed=self.test.closed, parts=self.test.closed_parts)
+        test = self.test
+        return compare(
+            *self.results[-1], unsupported=test.unsupported, parts=test.unsupported_parts
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """For a file."""
         stock, bridge = self.results[-1]
         return {
             "suite": self.test.suite, "topic": self.test.topic, "name": self.test.name,
-            "what": self.test.what, "closed": self.test.closed, "verdict": self.verdict,
+            "what": self.test.what, "unsupported": self.test.unsupported, "verdict": self.verdict,
             "stock": asdict(stock), "bridge": asdict(bridge), "runs": len(self.results),
         }  # fmt: skip
 

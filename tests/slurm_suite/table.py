@@ -15,38 +15,39 @@ Row = dict[str, Any]
 
 _HEAD = """# Slurm's own test suite
 
-The tests on scheduling in the test suite of the very Slurm (folder `testsuite` of its source
-package), each on two clusters of the same image and configuration: one scheduled by Slurm's own
-backfill, looking every second, one by the bridge (`slurm-like`). Made by
-`scripts/test slurm-suite --table docs/results/slurm-suite.md`; which tests, and why not the others,
-is in `tests/slurm_suite/chosen.yaml`, the clusters are in `tests/slurm_suite/site.py`.
+The scheduling tests of Slurm's own test suite (folder `testsuite` of the source package of the same
+version), run on two clusters with the same image and configuration. Slurm's backfill schedules one
+of them, once a second; the bridge schedules the other, with the policy `slurm-like`.
+`scripts/test slurm-suite --table docs/results/slurm-suite.md` writes this page.
+`tests/slurm_suite/chosen.yaml` lists the tests, and those left out with the reason;
+`tests/slurm_suite/site.py` describes the clusters.
 
-A test that one of them alone fails is run a second time on both, and that run counts. *skipped*:
-the test finds that it cannot be run here; *hung*: it was ended by its time limit.
+A test that fails on one cluster only is run again on both, and the second run counts. *skipped*:
+the test found that it cannot run here; *hung*: it reached its time limit.
 
-Some tests cannot be run on a cluster with accounting and are run on one without (`layout: bare` in
-chosen.yaml). These changes are made to the suite, on both clusters alike:
+Tests that cannot run on a cluster with accounting are run on one without (`layout: bare` in
+chosen.yaml). The suite is changed as follows, on both clusters alike:
 
 """
 _MEANING = {
-    Verdict.SAME: "the same with both, be it a failure",
-    Verdict.STOCK_ONLY: "passes with the bridge, not with stock Slurm",
-    Verdict.CLOSED: "what the bridge does without (see [ADMIN.md](../ADMIN.md))",
-    Verdict.BRIDGE_ONLY: "to be mended",
+    Verdict.SAME: "the same result on both, pass or fail",
+    Verdict.STOCK_ONLY: "fails with stock Slurm only",
+    Verdict.UNSUPPORTED: "a feature that the bridge does not support (see [ADMIN.md](../ADMIN.md))",
+    Verdict.BRIDGE_ONLY: "a defect of the bridge",
 }
 
 
 def counts(rows: Sequence[Row]) -> dict[str, int]:
-    """How many tests of each verdict."""
+    """Counts the tests by verdict."""
     found = Counter(row["verdict"] for row in rows)
     return {verdict: found[verdict] for verdict in _MEANING if found[verdict]} | {
-        "in all": len(rows)
+        "total": len(rows)
     }
 
 
 def markdown(rows: Sequence[Row], choice: Choice) -> str:
-    """The whole page."""
-    lines = ["| | " + " | ".join(Status) + " | in all |", "| --- " + "| ---: " * 5 + "|"]
+    """Returns the page."""
+    lines = ["| | " + " | ".join(Status) + " | total |", "| --- " + "| ---: " * 5 + "|"]
     for who in ("stock", "bridge"):
         found = Counter(row[who]["status"] for row in rows)
         lines.append(f"| {who} | " + " | ".join(str(found[one]) for one in Status)
@@ -56,7 +57,7 @@ def markdown(rows: Sequence[Row], choice: Choice) -> str:
     lines += [f"| {name} | {of.get(name, 0)} | {text} |" for name, text in _MEANING.items()]
     wanting = len(choice.tests) - len(rows)
     if wanting:
-        lines += ["", f"{wanting} of the tests chosen are not in this table: not run yet."]
+        lines += ["", f"{wanting} tests have not been run yet."]
     lines += ["", ran.told(rows, "tests")]
     for suite in SUITES:
         chosen = [row for row in rows if row["suite"] == suite]
@@ -73,8 +74,8 @@ def markdown(rows: Sequence[Row], choice: Choice) -> str:
 
 def _line(row: Row) -> str:
     why = ""
-    if row["verdict"] == Verdict.CLOSED:
-        why = f"closed list: {row['closed']}"
+    if row["verdict"] == Verdict.UNSUPPORTED:
+        why = row["unsupported"]
     elif row["verdict"] == Verdict.STOCK_ONLY:
         why = f"stock: {row['stock']['why']}"
     elif row["bridge"]["status"] != Status.PASSED:

@@ -3,7 +3,7 @@
 
 import pytest
 
-from tests.differential.cases import CLOSED, CaseError, choose, load, read
+from tests.differential.cases import UNSUPPORTED, CaseError, choose, load, read
 
 ONE = """
 topic: sizes
@@ -55,7 +55,7 @@ def test_the_words_choose():
         ("{name: a, submit: [{line: sbatch, at: 1}]}", "unknown key at of a submission"),
         ("{name: a, submit: sbatch, watch: long}", "started or ended"),
         ("{name: '{p}', submit: sbatch, with: {p: [yes]}}", "put it in quotes"),
-        ("{name: a, submit: sbatch, closed: laziness}", "not on the closed list"),
+        ("{name: a, submit: sbatch, unsupported: laziness}", "not in UNSUPPORTED"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(entry, told):
@@ -73,5 +73,5 @@ def test_a_name_is_given_once(tmp_path):
 
 def test_the_cases_of_the_project():
     cases = load()
-    assert all(case.closed in ("", *CLOSED) for case in cases)
+    assert all(case.unsupported in ("", *UNSUPPORTED) for case in cases)
     assert not [case.name for case in cases if "{" in case.name]

@@ -128,23 +128,23 @@ def test_the_verdict_and_the_table():
     found = tuple(compare(*pair))
     rows = [
         Row(case, (pair,), found),
-        Row(replace(case, differs="by design"), (pair,), found),
-        Row(replace(case, closed="srun -I"), (pair,), found),
+        Row(replace(case, by_design="fewer nodes"), (pair,), found),
+        Row(replace(case, unsupported="srun -I"), (pair,), found),
         Row(case, (pair,), ()),
         Row(case, (), (), "no cluster"),
     ]
     assert [row.verdict for row in rows] == [
-        "worse", "on purpose", "closed list", "same", "broken"
+        "worse", "by design", "unsupported", "same", "broken"
     ]  # fmt: skip
-    assert verdict([], differs="by design") == "same"
+    assert verdict([], by_design="fewer nodes") == "same"
     told = [row.as_dict() for row in rows]
-    assert counts(told)["in all"] == 5
+    assert counts(told)["total"] == 5
     told[0]["run"] = "2026-01-02 at commit abc"
     page = markdown(told, wanting=7)
     assert differences(told).count("[worse]") == 1
     assert "a \\| b" in page
     assert "| by design |" in page
-    assert "7 of the cases are not in this table" in page
+    assert "7 cases have not been run yet" in page
     assert "Run: 1 cases 2026-01-02 at commit abc; 4 cases at a time not kept." in page
 
 

@@ -10,7 +10,7 @@ expect:
   - topic: sizes
     tests:
       test1.2: many tasks
-      test1.20: {what: many nodes, limit_s: 60, closed: srun -I}
+      test1.20: {what: many nodes, limit_s: 60, unsupported: srun -I}
 python:
   - topic: arrays
     tests:
@@ -37,7 +37,7 @@ def test_tests_and_what_is_left_out(read):
     choice = read(ONE)
     assert [test.name for test in choice.tests] == ["test1.2", "test1.20", "test_122_1"]
     assert choice.tests[1].limit_s == 60
-    assert choice.tests[1].closed == "srun -I"
+    assert choice.tests[1].unsupported == "srun -I"
     assert choice.tests[0].limit_s != choice.tests[2].limit_s
     assert [group.numbers for group in choice.left_out] == [
         ("1.3", "1.4", "1.5", "9.1"), ("101_1", "101_2")
@@ -64,8 +64,8 @@ def test_names_choose_one_and_words_many(read):
         ("1.3-5", "1.2-5", "named twice: expect 1.2"),
         ("test1.2:", "1.2:", "'1.2' is no test in expect"),
         ("test_122_1", "test1.3", "'test1.3' is no test in python"),
-        ("srun -I", "laziness", "not on the closed list"),
-        ("limit_s", "limit", "only what, limit_s, closed, parts and layout"),
+        ("srun -I", "laziness", "not in UNSUPPORTED"),
+        ("limit_s", "limit", "only what, limit_s, unsupported, parts and layout"),
         ("9.1", "nine", "'nine' is no number"),
     ],
 )

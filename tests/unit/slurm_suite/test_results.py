@@ -86,8 +86,8 @@ def test_a_report_of_nothing_but_skips():
 )
 def test_verdicts(stock, bridge, verdict):
     assert compare(stock, bridge) is verdict
-    closed = Verdict.CLOSED if verdict is Verdict.BRIDGE_ONLY else verdict
-    assert compare(stock, bridge, closed="preemption") is closed
+    expected = Verdict.UNSUPPORTED if verdict is Verdict.BRIDGE_ONLY else verdict
+    assert compare(stock, bridge, unsupported="preemption") is expected
 
 
 def test_both_fail_but_not_in_the_same_part():
@@ -102,21 +102,21 @@ def test_both_fail_but_not_in_the_same_part():
 @pytest.mark.parametrize(
     ("bad", "verdict"),
     [
-        (("filter_het[1]",), Verdict.CLOSED),
+        (("filter_het[1]",), Verdict.UNSUPPORTED),
         (("filter_het[1]", "filter[1]"), Verdict.BRIDGE_ONLY),
         ((), Verdict.BRIDGE_ONLY),
     ],
 )
-def test_only_some_parts_are_about_the_closed_list(bad, verdict):
+def test_only_some_parts_are_unsupported(bad, verdict):
     bridge = Result(Status.FAILED, "", dict.fromkeys(bad, Status.FAILED))
-    assert compare(PASSED, bridge, closed="heterogeneous jobs", parts="_het") is verdict
+    assert compare(PASSED, bridge, unsupported="heterogeneous jobs", parts="_het") is verdict
 
 
 def test_the_page_counts_and_says_why():
     test = Test("expect", "Sizes", "1.2", "many | tasks", 60)
     rows = [Row(test, ((PASSED, FAILED),)).as_dict(), Row(test, ((PASSED, PASSED),)).as_dict()]
     rows[0]["run"] = "2026-01-02 at commit abc"
-    assert counts(rows) == {"same": 1, "bridge only": 1, "in all": 2}
+    assert counts(rows) == {"same": 1, "bridge only": 1, "total": 2}
     page = markdown(rows, load())
     assert "| `test1.2` | many \\| tasks | passed | failed | bridge only | too late |" in page
     assert "| bridge | 1 | 1 | 0 | 0 | 2 |" in page
