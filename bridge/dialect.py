@@ -11,12 +11,18 @@ What does not need the port, because it has one form inside whatever the resourc
     sets of nodes   lists in brackets, `n[01-16]` (`bridge.model.hostlist`)
     amounts, times  seconds, MiB, Unix time
 The adapter in front of the controller writes these on the wire; for Slurm it is `bridge/shim`.
+What it states of tasks, CPUs and memory has one form, too (`StatedRequest`), but how those combine
+to what a job takes of a node is the dialect's matter.
+
+Where no controller is known (a simulated system, a file checked by hand), the default dialect reads
+files: `dialect_named("")`.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -24,6 +30,7 @@ from numpy.typing import NDArray
 
 from bridge.errors import ConfigError
 from bridge.model.resources import Chunk, ChunkRequest
+from bridge.model.topology import Topology
 
 if TYPE_CHECKING:
     from bridge.model.snapshot import Snapshot
@@ -42,6 +49,8 @@ class Words:
     Attributes:
         partition: what users call a partition.
         time_option: the submit option for the time limit.
+        nodes_option, chunks_option, place_option, switches_option: the submit options for a list of
+            nodes, for chunks and their place, and for few leaf switches.
         time_step_s: time limits are stated in multiples of this, s.
         release_command: makes a held job eligible.
         begin_command: changes the begin time of a job.
@@ -50,6 +59,10 @@ class Words:
 
     partition: str
     time_option: str
+    nodes_option: str
+    chunks_option: str
+    place_option: str
+    switches_option: str
     time_step_s: int
     release_command: str
     begin_command: str
@@ -58,7 +71,7 @@ class Words:
 
 @dataclass(frozen=True)
 class ControllerRequest:
-    """A request for chunks in the terms in which the controller holds it.
+    """A request in the terms in which the controller holds it.
 
     Memory and amounts that are 0 or empty are not stated.
     """
@@ -67,6 +80,7 @@ class ControllerRequest:
     max_nodes: int
     tasks: int
     cpus_per_task: int
+    tasks_per_node: int = 0
     memory_per_node_mib: int = 0
     memory_per_cpu_mib: int = 0
     all_memory: bool = False
@@ -77,6 +91,63 @@ class ControllerRequest:
     node: str = ""
     licences: str = ""
     exclusive: bool = False
+
+
+class StatedRequest(Protocol):
+    """What the adapter states of a job's tasks, CPUs and memory: fields of the wire's `Request`.
+
+    Zero: not stated. The wire's definition says what each means.
+    """
+
+    min_nodes: int
+    max_nodes: int
+    tasks: int
+    cpus_per_task: int
+    tasks_per_node: int
+    min_cpus: int
+    min_cpus_per_node: int
+    memory_per_node_mib: int
+    memory_per_cpu_mib: int
+
+
+@dataclass(frozen=True, slots=True)
+class Accounting:
+    """How the controller gives out the CPUs and the memory of the nodes that a job may use.
+
+    Attributes:
+        core_cpus: CPUs of a core where jobs hold whole cores, those of the largest; otherwise 1.
+        cores_differ: some of the nodes have smaller cores.
+        memory_consumable: jobs use memory up; otherwise a node only has to be large enough.
+        memory_optional: a job that states no memory uses none.
+    """
+
+    core_cpus: int = 1
+    cores_differ: bool = False
+    memory_consumable: bool = True
+    memory_optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDemand:
+    """What a job takes of its nodes, whichever they are; as columns of `bridge.model.job.JobTable`.
+
+    Attributes:
+        max_nodes: most nodes.
+        cpus_per_node, memory_per_node_mib: needed once on every node.
+        tasks: units that may be split over the nodes; 0: none.
+        cpus_per_task, memory_per_task_mib: needed for each of them.
+        max_tasks_per_node: most of them on a node; 0: no bound.
+        exact: the controller takes just that on every node; otherwise less on some.
+    """
+
+    max_nodes: int
+    cpus_per_node: int = 0
+    tasks: int = 0
+    cpus_per_task: int = 0
+    max_tasks_per_node: int = 0
+    memory_per_node_mib: int = 0
+    memory_per_task_mib: int = 0
+    exact: bool = True
 
 
 @dataclass(frozen=True)
@@ -125,6 +196,37 @@ class Dialect(Protocol):
     def are_array_tasks(self, job_ids: Sequence[str]) -> NDArray[np.bool_]:
         """Tells which ids are those of array tasks, (len(job_ids),) bool."""
 
+    def least_nodes(self, stated: StatedRequest) -> int:
+        """Returns the fewest nodes that the tasks of a request fit on; 0: any number."""
+
+    def node_demand(
+        self, stated: StatedRequest, min_nodes: int, max_nodes: int, accounting: Accounting
+    ) -> NodeDemand:
+        """Returns what a job without chunks takes.
+
+        Args:
+            stated: the request.
+            min_nodes: lower bound of its width, in place of the request's.
+            max_nodes: upper bound, likewise; 0: none.
+            accounting: of the nodes it may use.
+
+        Raises:
+            BadRequest: it contradicts itself, or nothing could be so large.
+        """
+
+    def state_demand(self, asked: NodeDemand, min_nodes: int) -> ControllerRequest | None:
+        """Returns a request of which `node_demand` is the demand; None: there is none."""
+
+    def takes_all_memory(self, accounting: Accounting, *, memory_stated: bool) -> bool:
+        """Tells whether a job is given all memory of its nodes because it states none."""
+
+    def check_chunks(self, request: ChunkRequest, stated: StatedRequest) -> None:
+        """Compares chunks with the request that the controller holds in their place.
+
+        Raises:
+            BadRequest: they mean something else.
+        """
+
     def controller_request(
         self, request: ChunkRequest, generic: frozenset[str]
     ) -> ControllerRequest:
@@ -151,6 +253,24 @@ class Dialect(Protocol):
         """Returns the memory that the controller holds for a chunk that gets so many CPUs.
 
         Only for requests that state memory.
+        """
+
+    def read_topology(self, path: Path, nodes: Sequence[str] | None = None) -> Topology:
+        """Reads the file in which the controller's administrator describes the switches.
+
+        Args:
+            path: the file.
+            nodes: names of the cluster's nodes; None: those that the file names, in its order.
+
+        Raises:
+            ConfigError: it cannot be read, or says something impossible.
+        """
+
+    def topology_nodes(self, path: Path) -> list[str]:
+        """Returns the nodes that such a file names, in its order.
+
+        Raises:
+            ConfigError: it cannot be read, or is none.
         """
 
     def submit_options(self, change: RequestChange) -> str:

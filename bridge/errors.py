@@ -6,6 +6,7 @@
     ├ TraceError(path, line)     a workload trace is malformed
     ├ RecordingError(path, field)  a recorded cycle is malformed
     ├ RequestError(text, position)   a user's option cannot be parsed
+    ├ BadRequest                 a job's request contradicts itself, or nothing could satisfy it
     ├ SnapshotError(field)       the controller's report is inconsistent: ask for a full one
     ├ PolicyError(policy)        the cycle falls back to conservative backfill and reports it
     │  └ InvalidPlan(violations)
@@ -62,6 +63,10 @@ class RequestError(BridgeError):
         shown = self.text[begin : begin + 70]
         shown = "".join(char if char.isprintable() else "?" for char in shown)
         return f"{self.problem}\n  {shown}\n  {' ' * (self.position - begin)}^"
+
+
+class BadRequest(BridgeError):
+    """A job's request contradicts itself, or nothing could satisfy it."""
 
 
 class SnapshotError(BridgeError):

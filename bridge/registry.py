@@ -89,11 +89,14 @@ def _preset(
     return PolicySpec(name, *stages)
 
 
+DEFAULT: Final = "slurm-like"
+"""The preset of a service whose configuration names no policy."""
+
 PRESETS: Final[Mapping[str, PolicySpec]] = MappingProxyType(
     {
         preset.name: preset
         for preset in (
-            _preset("slurm-like", "slurm", "conservative", "best-fit"),
+            _preset(DEFAULT, "slurm", "conservative", "best-fit"),
             _preset("easy", "fcfs", "easy", "sequential"),
             _preset("conservative", "fcfs", "conservative", "sequential"),
             _preset("openccs", "slurm", "openccs", "weighted"),
@@ -152,7 +155,7 @@ def parse_policy(value: str | Mapping[str, object]) -> PolicySpec:
             raise ConfigError(
                 f"policy.{key!s:.60}", f"unknown key; there are {', '.join(sorted(known))}"
             )
-    preset = value.get("preset", "slurm-like")
+    preset = value.get("preset", DEFAULT)
     if not isinstance(preset, str) or preset not in PRESETS:
         raise ConfigError(
             "policy.preset", f"no preset {preset!r:.60}; there are {', '.join(PRESETS)}"

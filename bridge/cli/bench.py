@@ -35,10 +35,10 @@ from bridge.core import (
     plan_counts,
     plan_nodes,
 )
+from bridge.dialect import dialect_named
 from bridge.errors import ConfigError
 from bridge.model.hop_tree import Metric
 from bridge.sim.system import read_system
-from bridge.slurm.topology_conf import read_topology
 
 app = typer.Typer(add_completion=False, help="Time the planning kernels.", no_args_is_help=True)
 
@@ -257,7 +257,7 @@ def placement(
     chosen = bench_placement.parse_placers(placers)
     windows = list(bench_placement.read_instances(instances or bench_placement.SAMPLE))
     hop_tree = bench_placement.hop_tree_for(
-        metric, None if topology is None else read_topology(topology), windows
+        metric, None if topology is None else dialect_named("").read_topology(topology), windows
     )
     shown = track(windows, "placing", console=Console(stderr=True), disable=as_json, transient=True)
     result = bench_placement.measure(hop_tree, shown, chosen, seed=seed, bound=bound)

@@ -10,9 +10,9 @@ import typer
 import yaml
 
 from bridge.cli.asking import JsonOption
+from bridge.dialect import dialect_named
 from bridge.errors import ConfigError
 from bridge.service.config import ConfigProblems, load, to_mapping
-from bridge.slurm.topology_conf import read_topology
 
 
 def check_config(
@@ -38,7 +38,7 @@ def check_config(
         raise typer.Exit(1) from None
     if config.topology.file is not None:
         try:
-            read_topology(config.topology.file)
+            dialect_named("").read_topology(config.topology.file)
         except ConfigError as error:
             print(
                 f"warning: {error}; without it jobs are placed as if there were no switches",

@@ -21,6 +21,7 @@ import numpy as np
 import typer
 
 from bridge.cli.asking import ConfigOption, JsonOption, SocketOption, ask, console, shown, when
+from bridge.dialect import dialect_named
 from bridge.errors import ConfigError, RequestError
 from bridge.model.topology import Topology
 from bridge.recording.recordings import read_recording
@@ -31,7 +32,6 @@ from bridge.rpc.pb import operator_pb2 as pb
 from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.service.config import OperatorSection
 from bridge.sim.system import read_system
-from bridge.slurm.topology_conf import named_nodes, read_topology
 
 app = typer.Typer(
     add_completion=False, help="The switches, and the jobs on them.", no_args_is_help=True
@@ -139,9 +139,9 @@ def check(
     """
     if live and source is not None:
         raise ConfigError("--live", "compare with one of --live and --nodes")
-    named = named_nodes(file)
+    named = dialect_named("").topology_nodes(file)
     cluster = _names(source, config, socket) if live or source is not None else tuple(named)
-    topology = read_topology(file, cluster)
+    topology = dialect_named("").read_topology(file, cluster)
     occupancy = Occupancy.of(topology, cluster)
     on_none = [cluster[i] for i in np.flatnonzero(topology.leaf_of_node < 0)]
     known = set(cluster)
@@ -223,8 +223,9 @@ def _view(
 
 
 def _alone(file: Path) -> _View:
-    names = named_nodes(file)
-    return _View(str(file), Occupancy.of(read_topology(file, names), names))
+    dialect = dialect_named("")
+    names = dialect.topology_nodes(file)
+    return _View(str(file), Occupancy.of(dialect.read_topology(file, names), names))
 
 
 def _nobody_asked(config: Path | None, socket: Path | None) -> bool:
@@ -244,7 +245,7 @@ def _switches(
     file: Path | None, names: tuple[str, ...], own: Topology | None, where: str
 ) -> Topology:
     if file is not None:
-        return read_topology(file, names)
+        return dialect_named("").read_topology(file, names)
     if own is None:
         raise ConfigError("topology", "knows no switches: say --file topology.conf", file=where)
     return own

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Snapshots as wire messages: what the plugin does in C, for a simulated controller.
 
-The inverse of `bridge.rpc.reported.decode_request` where there is one. A job whose nodes need both
-a share of CPUs per node and CPUs per task, or generic resources per task, has no Slurm options that
-say so.
+The inverse of `bridge.rpc.reported.decode_request` where there is one. The wire states no generic
+resources per task, and what a job takes must be a request of the dialect
+(`bridge.dialect.Dialect.state_demand`).
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.dialect import dialect_of
+from bridge.dialect import NodeDemand, dialect_of
 from bridge.errors import SnapshotError
 from bridge.model.job import COLUMNS, RUNNING_COLUMNS, Hold, WidthRule
 from bridge.model.job_columns import Column, Source
@@ -108,31 +108,29 @@ class Messages:
             return self._chunks(snapshot, row, jobs.chunks[row])
         per_node, per_task = jobs.per_node[row].tolist(), jobs.per_task[row].tolist()
         tasks = int(jobs.tasks[row])
-        memory_per_cpu = 0
-        cpus = per_node[CPUS]
-        if tasks:
-            cpus = per_task[CPUS]
-            memory_per_cpu = per_task[MEMORY_MIB] // max(cpus, 1)
-            if (
-                per_node[CPUS]
-                or any(per_task[MEMORY_MIB + 1 :])
-                or memory_per_cpu * max(cpus, 1) != per_task[MEMORY_MIB]
-                or (memory_per_cpu and per_node[MEMORY_MIB])
-            ):
-                raise SnapshotError(
-                    f"jobs[{jobs.id[row]}]", "asks for more than the wire can state"
-                )
+        demand = NodeDemand(
+            max_nodes=int(jobs.max_nodes[row]),
+            cpus_per_node=per_node[CPUS],
+            tasks=tasks,
+            cpus_per_task=per_task[CPUS],
+            max_tasks_per_node=int(jobs.max_tasks_per_node[row]),
+            memory_per_node_mib=per_node[MEMORY_MIB],
+            memory_per_task_mib=per_task[MEMORY_MIB],
+        )
+        held = dialect_of(snapshot).state_demand(demand, int(jobs.min_nodes[row]))
+        if held is None or (tasks and any(per_task[MEMORY_MIB + 1 :])):
+            raise SnapshotError(f"jobs[{jobs.id[row]}]", "asks for more than the wire can state")
         reservation = int(jobs.reservation[row])
         rule = WidthRule(int(jobs.width_rule[row]))
         request = pb.Request(
             partitions=[snapshot.partitions[at].name for at in jobs.partitions[row]],
-            min_nodes=int(jobs.min_nodes[row]),
-            max_nodes=int(jobs.max_nodes[row]),
-            tasks=tasks,
-            cpus_per_task=cpus,
-            tasks_per_node=int(jobs.max_tasks_per_node[row]),
-            memory_per_node_mib=per_node[MEMORY_MIB],
-            memory_per_cpu_mib=memory_per_cpu,
+            min_nodes=held.min_nodes,
+            max_nodes=held.max_nodes,
+            tasks=held.tasks,
+            cpus_per_task=held.cpus_per_task,
+            tasks_per_node=held.tasks_per_node,
+            memory_per_node_mib=held.memory_per_node_mib,
+            memory_per_cpu_mib=held.memory_per_cpu_mib,
             gres_per_node=self._amounts(per_node),
             exclusive=bool(jobs.exclusive[row]),
             features=jobs.features[row],

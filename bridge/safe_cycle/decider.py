@@ -40,7 +40,7 @@ from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.site import NO_RULES, Site
 from bridge.model.snapshot import Snapshot
 from bridge.ports import Context, Environment, Policy, SolverRequest, State, Telemetry
-from bridge.registry import PRESETS, build
+from bridge.registry import DEFAULT, PRESETS, build
 from bridge.safe_cycle.culprit_search import CulpritSearch
 from bridge.safe_cycle.exclusion import RowKind, mark_of, name_of, nothing, whole, without
 from bridge.safe_cycle.watchdog import Overtime
@@ -215,7 +215,7 @@ class Decider:
         self.seed = seed
         self._clock = clock or (lambda: 0.0)
         self._guard = guard or nullcontext()
-        self._conservative = build(PRESETS["slurm-like"])
+        self._conservative = build(PRESETS[DEFAULT])
         self._site = site
         self._aside, self._net_aside = _Aside(), _Aside()
 

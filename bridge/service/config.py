@@ -27,7 +27,7 @@ from bridge import files, yaml_text
 from bridge.errors import ConfigError
 from bridge.model.policy import PolicySpec
 from bridge.planning.site_rules.rules_text import PlanningSection
-from bridge.registry import PRESETS, describe, for_living, parse_policy
+from bridge.registry import DEFAULT, PRESETS, describe, for_living, parse_policy
 
 MOST_USERS = 1000
 """Users or certificates in one list."""
@@ -203,7 +203,7 @@ class ServiceConfig(_Section):
     controller: ControllerSection = Field(default_factory=ControllerSection)
     operator: OperatorSection = Field(default_factory=OperatorSection)
     policy: Any = Field(
-        default="slurm-like",
+        default=DEFAULT,
         description=f"A preset ({', '.join(PRESETS)}) or a mapping of stages, see below.",
     )
     topology: TopologySection = Field(default_factory=TopologySection)

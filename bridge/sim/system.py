@@ -39,13 +39,13 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from bridge import files, yaml_text
+from bridge.dialect import dialect_named
 from bridge.errors import ConfigError
 from bridge.model import hostlist
 from bridge.model.node import NodeTable
 from bridge.model.snapshot import Partition
 from bridge.model.topology import Topology
 from bridge.sim.workload import SWF, Dialect, MemoryUnit
-from bridge.slurm.topology_conf import read_topology
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ def read_system(path: Path) -> System:
     if text.topology is None:
         return system
     above = _TopologyText(file=text.topology) if isinstance(text.topology, str) else text.topology
-    topology = read_topology(path.parent / above.file, system.nodes.names)
+    topology = dialect_named("").read_topology(path.parent / above.file, system.nodes.names)
     if (topology.leaf_of_node < 0).all():
         node = system.nodes.names[0]
         problem = f"{above.file} names none of the nodes ({node}, ...)"

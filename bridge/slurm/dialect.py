@@ -7,14 +7,25 @@ Source: sbatch(1) and scontrol(1) of Slurm 24.11.
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.dialect import ControllerRequest, RequestChange, ReservationText, Words
-from bridge.errors import RequestError
+from bridge.dialect import (
+    Accounting,
+    ControllerRequest,
+    NodeDemand,
+    RequestChange,
+    ReservationText,
+    StatedRequest,
+    Words,
+)
+from bridge.errors import BadRequest, RequestError
 from bridge.model.resources import Arrangement, Chunk, ChunkRequest, Place
+from bridge.model.topology import Topology
 from bridge.planning.requests.chunks import format_place, format_request
+from bridge.slurm import demand, topology_conf
 from bridge.slurm.request import GPU, features, memory_mib, slurm_request
 from bridge.units import DAY_S, format_instant
 
@@ -24,6 +35,10 @@ _TASK_MARK = "_"
 _WORDS = Words(
     partition="partition",
     time_option="--time",
+    nodes_option="--nodelist",
+    chunks_option="--chunks",
+    place_option="--place",
+    switches_option="--switches",
     time_step_s=60,
     release_command="scontrol release",
     begin_command="scontrol update JobId=... StartTime=...",
@@ -44,6 +59,33 @@ class SlurmDialect:
     def are_array_tasks(self, job_ids: Sequence[str]) -> NDArray[np.bool_]:
         """Returns (len(job_ids),) bool."""
         return np.array([_TASK_MARK in job_id for job_id in job_ids], dtype=bool)
+
+    def least_nodes(self, stated: StatedRequest) -> int:
+        """Returns what --ntasks over --ntasks-per-node come to."""
+        return demand.least_nodes(stated)
+
+    def node_demand(
+        self, stated: StatedRequest, min_nodes: int, max_nodes: int, accounting: Accounting
+    ) -> NodeDemand:
+        """Returns what select/cons_tres takes; see `bridge.slurm.demand`."""
+        return demand.node_demand(stated, min_nodes, max_nodes, accounting)
+
+    def state_demand(self, asked: NodeDemand, min_nodes: int) -> ControllerRequest | None:
+        """Returns options of sbatch; see `bridge.slurm.demand`."""
+        return demand.state_demand(asked, min_nodes)
+
+    def takes_all_memory(self, accounting: Accounting, *, memory_stated: bool) -> bool:
+        """Returns whether it is --mem=0, or DefMemPerNode is unset; see `bridge.slurm.demand`."""
+        return demand.takes_all_memory(accounting, memory_stated=memory_stated)
+
+    def check_chunks(self, request: ChunkRequest, stated: StatedRequest) -> None:
+        """Compares CPUs: `scontrol update` may have changed the tasks that stand for the chunks."""
+        held = stated.tasks * max(stated.cpus_per_task, 1)
+        if held != request.n_cpus:
+            raise BadRequest(
+                f"{_WORDS.chunks_option} mean {request.n_cpus} CPUs, Slurm holds {held} for the "
+                "job: submit it anew without changing its tasks or CPUs"
+            )
 
     def controller_request(
         self, request: ChunkRequest, generic: frozenset[str]
@@ -67,6 +109,14 @@ class SlurmDialect:
         if request.place.arrangement is Arrangement.SCATTER:
             return max(kind.mem_mib for kind in request.kinds)
         return chunk.mem_mib
+
+    def read_topology(self, path: Path, nodes: Sequence[str] | None = None) -> Topology:
+        """Reads a topology.conf; see `bridge.slurm.topology_conf`."""
+        return topology_conf.read_topology(path, nodes)
+
+    def topology_nodes(self, path: Path) -> list[str]:
+        """Returns the nodes that a topology.conf names."""
+        return topology_conf.named_nodes(path)
 
     def submit_options(self, change: RequestChange) -> str:
         """Returns options of sbatch."""

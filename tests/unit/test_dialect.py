@@ -15,6 +15,8 @@ from bridge.planning.explain.what_if import what_if
 from bridge.planning.requests.amounts import Amounts
 from bridge.registry import PRESETS, build
 from bridge.rpc.controller.cycles import Published
+from bridge.rpc.controller.switches import Switches
+from bridge.rpc.encode import Messages
 from bridge.rpc.operators.explain import explain
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.hostlist import NodeIndex
@@ -22,17 +24,15 @@ from bridge.rpc.reported.session import WIRE_VERSION, Session
 from bridge.safe_cycle.decider import Decider
 from tests.builders import a_job, a_partition, a_reservation, a_running_job, a_snapshot
 from tests.other_dialect import ARRAY
+from tests.unit.rpc import worlds
 
 BRIDGE = Path(__file__).parents[2] / "bridge"
 OWN = ("slurm/", "shim/", "sim/", "cli/", "rpc/pb/")
 """Folders that may know Slurm: its dialect, its plugin, its simulation, and the command line."""
 KNOWN = {
     "dialect.py": "names the folder",
-    "registry.py": "names of presets and of Slurm's priority order",
-    "safe_cycle/decider.py": "name of a preset",
-    "service/config.py": "names of presets; options of the plugins, in descriptions",
-    "rpc/reported/decode_request.py": "what the wire says of a request is in Slurm's terms",
-    "rpc/reported/session.py": "the same",
+    "registry.py": "names of a preset and of Slurm's priority order",
+    "service/config.py": "options of the plugins, in descriptions",
     "rpc/operators/reservations.py": "options of this package's commands",
     "training/placement.py": "options of this package's commands",
 }
@@ -59,6 +59,23 @@ def test_only_these_files_have_words_of_slurm():
         if not name.startswith(OWN) and any(map(WORDS.search, texts(path)))
     }
     assert found == set(KNOWN)
+
+
+def test_the_folder_of_a_dialect_is_reached_through_the_port_alone():
+    found = {
+        path.relative_to(BRIDGE).as_posix()
+        for path in BRIDGE.rglob("*.py")
+        if path.parent != BRIDGE / "slurm"
+        for node in ast.walk(ast.parse(path.read_text()))
+        for name in (
+            [each.name for each in node.names] if isinstance(node, ast.Import)
+            else [f"{node.module}.{each.name}" for each in node.names]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+        if f"{name}.".startswith("bridge.slurm.")
+    }  # fmt: skip
+    assert not found
 
 
 @pytest.fixture
@@ -117,3 +134,72 @@ def test_what_helps_is_told_as_options_of_the_resource_manager(other):
     plan = Decider(build(PRESETS["openccs"])).decide(snapshot)
     (change,) = what_if(snapshot, plan, 0)
     assert change.options == "-l walltime=7205"
+
+
+def decoded(name, switches=lambda *_: None, **request):
+    """The snapshot of a session whose controller holds whole cores of two CPUs, and one job."""
+    session = Session(switches=switches)
+    session.greet(worlds.a_hello(dialect=name, whole_cores=True, memory_optional=False))
+    nodes = worlds.some_nodes(threads_per_core=2)
+    job = worlds.a_job(request=worlds.a_request(**request))
+    assert session.apply(worlds.a_full([job], nodes))
+    return session.snapshot()[0]
+
+
+def demand(snapshot):
+    jobs = snapshot.jobs
+    return (
+        int(jobs.tasks[0]), jobs.per_node[0].tolist(), jobs.per_task[0].tolist(),
+        bool(jobs.exclusive[0]),
+    )  # fmt: skip
+
+
+def test_what_a_job_takes_of_a_node_is_decoded_by_the_rules_of_its_dialect(other):
+    asked = {"tasks": 3, "cpus_per_task": 1, "memory_per_node_mib": 100}
+    assert demand(decoded(other, **asked)) == (3, [0, 0], [1, 100], False)
+    assert demand(decoded("slurm", **asked)) == (2, [0, 100], [2, 0], False)
+
+
+def test_what_a_job_does_not_state_is_taken_by_the_rules_of_its_dialect(other):
+    asked = {"tasks": 3, "cpus_per_task": 1}
+    assert demand(decoded(other, **asked)) == (3, [0, 0], [1, 0], False)
+    assert demand(decoded("slurm", **asked)) == (2, [0, 0], [2, 0], True)
+
+
+def test_a_request_that_a_dialect_cannot_understand_holds_its_job(other):
+    asked = {"tasks": 3, "memory_per_cpu_mib": 10}
+    refused = decoded(other, **asked).jobs
+    assert refused.hold[0] == Hold.BAD_REQUEST
+    assert refused.hold_text[0] == "asks for memory per CPU, which this server does not know"
+    assert decoded("slurm", **asked).jobs.hold[0] == Hold.NONE
+
+
+def test_chunks_are_compared_with_what_the_controller_of_the_dialect_holds(other):
+    chunks = pb.Chunks(chunks="3:ncpus=2:mem=10mb")
+    asked = {"tasks": 3, "cpus_per_task": 1, "chunks": chunks}
+    assert decoded(other, **asked).jobs.hold[0] == Hold.NONE
+    assert decoded("slurm", **asked).jobs.hold_text[0].startswith("--chunks mean 6 CPUs, Slurm")
+    named = decoded(other, required_nodes="n1", **asked).jobs
+    assert named.hold_text[0] == "-l host beside -l select: say host= in the chunks"
+    nonsense = decoded(other, tasks=3, chunks=pb.Chunks(chunks="ncpus=")).jobs
+    assert nonsense.hold_text[0].startswith("-l select: ")
+
+
+def test_what_a_simulated_controller_states_is_decoded_to_the_same(other):
+    snapshot = decoded(other, tasks=3, cpus_per_task=1, memory_per_node_mib=100)
+    stated = Messages(snapshot).pending(snapshot, 0).request
+    fields = ("tasks", "cpus_per_task", "memory_per_node_mib", "memory_per_cpu_mib")
+    again = decoded(other, **{name: getattr(stated, name) for name in fields})
+    assert demand(again) == demand(snapshot)
+
+
+def test_switches_are_read_by_the_dialect_of_the_controller(other, tmp_path, caplog):
+    path = tmp_path / "switches"
+    path.write_text("a n0 n1\nb n2 n3\n")
+    switches = Switches(path)
+    switches.warn()
+    assert not caplog.records
+    topology = decoded(other, switches.above).topology
+    assert topology.leaf_of_node.tolist() == [0, 0, 1, 1]
+    assert decoded("slurm", Switches(path).above).topology is None
+    assert "is no Key=Value" in caplog.text

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cluster's topology.conf, read again when it changes or when nodes come and go."""
+"""The file that describes the switches, read again when it changes or when nodes come and go."""
 
 import logging
 from collections.abc import Sequence
 from pathlib import Path
 
+from bridge.dialect import DIALECTS, dialect_named
 from bridge.errors import ConfigError
 from bridge.model.topology import Topology
-from bridge.slurm.topology_conf import read_topology
 
 _log = logging.getLogger(__name__)
 
@@ -23,21 +23,31 @@ class Switches:
         """Nothing is read yet.
 
         Args:
-            path: a topology.conf.
+            path: a file that the controller's dialect reads; Slurm's is topology.conf.
         """
         self._path = path
         self._known: tuple[Sequence[str], int] | None = None
         self._topology: Topology | None = None
 
     def warn(self) -> None:
-        """Logs a warning if the file cannot be used; called before a controller connects."""
-        try:
-            read_topology(self._path)
-        except ConfigError as error:
-            _log.warning("%s; until that is mended jobs are placed without a topology", error)
+        """Logs a warning if no dialect can use the file; called before a controller connects."""
+        problem: ConfigError | None = None
+        for name in DIALECTS:
+            try:
+                dialect_named(name).read_topology(self._path)
+            except ConfigError as error:
+                problem = problem or error
+            else:
+                return
+        _log.warning("%s; until that is mended jobs are placed without a topology", problem)
 
-    def above(self, nodes: Sequence[str]) -> Topology | None:
-        """Returns the switches above these nodes; None: the file cannot be used."""
+    def above(self, nodes: Sequence[str], dialect: str = "") -> Topology | None:
+        """Returns the switches above these nodes; None: the file cannot be used.
+
+        Args:
+            nodes: their names.
+            dialect: of the controller (`bridge.dialect`).
+        """
         try:
             changed_ns = self._path.stat().st_mtime_ns
         except OSError:
@@ -45,12 +55,12 @@ class Switches:
         if self._known is None or self._known[0] is not nodes or self._known[1] != changed_ns:
             same = self._known is not None and self._known[0] is nodes
             self._known = (nodes, changed_ns)
-            self._topology = self._read(nodes, self._topology if same else None)
+            self._topology = self._read(nodes, dialect, self._topology if same else None)
         return self._topology
 
-    def _read(self, nodes: Sequence[str], before: Topology | None) -> Topology | None:
+    def _read(self, nodes: Sequence[str], dialect: str, before: Topology | None) -> Topology | None:
         try:
-            topology = read_topology(self._path, nodes)
+            topology = dialect_named(dialect).read_topology(self._path, nodes)
         except ConfigError as error:
             meanwhile = "jobs are placed without a topology" if before is None else "the last holds"
             _log.error("%s; %s", error, meanwhile)

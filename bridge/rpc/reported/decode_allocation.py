@@ -10,8 +10,9 @@ from bridge.errors import RequestError, SnapshotError
 from bridge.model.job_columns import LATEST_S, MAX_COUNT
 from bridge.model.node import CPUS, MEMORY_MIB
 from bridge.rpc.pb import scheduler_pb2 as pb
-from bridge.rpc.reported.decode_request import MAX_AMOUNT, Lowered, TableColumns
+from bridge.rpc.reported.decode_request import Lowered
 from bridge.rpc.reported.nodes import MAX_GRES_KINDS
+from bridge.rpc.reported.table_columns import MAX_AMOUNT, TableColumns
 from bridge.units import UNLIMITED_S
 
 MAX_ID = 256

@@ -11,8 +11,8 @@ from bridge.errors import SnapshotError
 from bridge.model.job_columns import MAX_COUNT
 from bridge.model.node import CPUS, MEMORY_MIB, NodeTable
 from bridge.rpc.pb import scheduler_pb2 as pb
-from bridge.rpc.reported.decode_request import MAX_AMOUNT
 from bridge.rpc.reported.hostlist import NodeIndex
+from bridge.rpc.reported.table_columns import MAX_AMOUNT
 
 MAX_NODES = 200_000
 MAX_GRES_KINDS = 256

@@ -33,7 +33,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.dialect import DIALECTS
+from bridge.dialect import DIALECTS, dialect_of
 from bridge.errors import RequestError, SnapshotError, UnsupportedVersion
 from bridge.model.job import NONE_ENDED, EndedTable, Ending, JobTable, RunningTable
 from bridge.model.resizes import Resizes, resized
@@ -42,7 +42,7 @@ from bridge.model.topology import Topology
 from bridge.planning.queue.implied_switches import imply
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.decode_allocation import check_id, read_allocation
-from bridge.rpc.reported.decode_request import MAX_NODE_LIST, Lowered, TableColumns, lower
+from bridge.rpc.reported.decode_request import MAX_NODE_LIST, Lowered, lower
 from bridge.rpc.reported.features import Feature
 from bridge.rpc.reported.fence import Fence
 from bridge.rpc.reported.hostlist import NodeIndex
@@ -56,6 +56,7 @@ from bridge.rpc.reported.jobs import (
 from bridge.rpc.reported.nodes import Nodes
 from bridge.rpc.reported.refusals import Refusals
 from bridge.rpc.reported.safe_text import printable
+from bridge.rpc.reported.table_columns import TableColumns
 from bridge.rpc.reported.tables import read_licences, read_partitions, read_reservations
 from bridge.state.accuracy import Began
 from bridge.units import UNLIMITED_S
@@ -107,7 +108,7 @@ class Session:
     def __init__(
         self,
         retry_s: int = 30,
-        switches: Callable[[Sequence[str]], Topology | None] = lambda _: None,
+        switches: Callable[[Sequence[str], str], Topology | None] = lambda *_: None,
         switches_wait_s: int = 0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -115,7 +116,7 @@ class Session:
 
         Args:
             retry_s: after this long a refused start is tried again.
-            switches: what is above nodes of these names.
+            switches: what is above nodes of these names, in a dialect.
             switches_wait_s: how long jobs that say nothing of leaf switches wait for few of them.
             clock: monotonic clock, s; shows which controllers are silent.
         """
@@ -560,14 +561,15 @@ class Session:
             licences=tuple(self._layout.licences),
             licence_total=self._licence_total,
             ended=self.ended,
-            topology=self._switches(nodes.names),
+            topology=self._switches(nodes.names, self.hello.dialect),
             dialect=self.hello.dialect,
         )
         if self._releases:
             snapshot = self._with_releases(snapshot)
         if snapshot.topology is None and not self._warned and jobs.switches.any():
             self._warned = True
-            _log.warning("a job asks for --switches: left to the controller: no switches known")
+            option = dialect_of(snapshot).words.switches_option
+            _log.warning("a job asks for %s: left to the controller: no switches known", option)
         return imply(snapshot, self._wait_s), serials
 
 

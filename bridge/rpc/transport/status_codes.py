@@ -6,6 +6,7 @@ from typing import Final
 import grpc
 
 from bridge.errors import (
+    BadRequest,
     BridgeError,
     ConfigError,
     ControllerError,
@@ -25,6 +26,7 @@ CODES: Final[dict[type[BridgeError], grpc.StatusCode]] = {
     ConfigError: grpc.StatusCode.INVALID_ARGUMENT,
     TraceError: grpc.StatusCode.INVALID_ARGUMENT,
     RecordingError: grpc.StatusCode.INVALID_ARGUMENT,
+    BadRequest: grpc.StatusCode.INVALID_ARGUMENT,
     RequestError: grpc.StatusCode.INVALID_ARGUMENT,
     SnapshotError: grpc.StatusCode.INVALID_ARGUMENT,
     PolicyError: grpc.StatusCode.INTERNAL,

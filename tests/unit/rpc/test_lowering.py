@@ -6,8 +6,9 @@ import pytest
 
 from bridge.model.job import Hold
 from bridge.rpc.pb import scheduler_pb2 as pb
-from bridge.rpc.reported.decode_request import TableColumns, lower
+from bridge.rpc.reported.decode_request import lower
 from bridge.rpc.reported.hostlist import NodeIndex
+from bridge.rpc.reported.table_columns import TableColumns
 
 NODES = NodeIndex([f"n{index}" for index in range(8)])
 

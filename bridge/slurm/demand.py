@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Slurm takes of the nodes of a job that asks for tasks, CPUs and memory.
+
+The rules follow select/cons_tres, so that what is planned on a node is what Slurm will allocate
+there once it is told the nodes.
+
+Words
+    unit    what the planner counts as one task: the smallest group of tasks that fills whole
+            cores and reaches --mincpus. Without hyper-threads and --mincpus: one task.
+
+Rules
+    1. One node only: all tasks share it; `per_node` holds their sum, `tasks` is 0.
+    2. The same on each node, `per_node`, `tasks` 0: -N alone (one task a node), as many tasks as
+       nodes, --ntasks-per-node.
+    3. More tasks than nodes: `tasks` units, `per_task` a unit's needs. Slurm may split them over
+       the nodes as it likes, at least one each.
+    4. CPUs wanted over all nodes beyond what (2) gives are counted as units of one core; beyond
+       what (3) gives they make its units thicker.
+    5. Where jobs hold whole cores, CPUs are rounded up to the largest number of threads of a
+       core in the job's partitions; where nodes differ in threads, for some of them that is too
+       much. Memory per CPU follows the rounded CPUs, as in Slurm.
+    6. Memory that is consumable and not stated is all memory of the node (--mem=0 and
+       DefMemPerNode unset): such a job cannot share its nodes.
+    7. Without an upper bound a job takes at most one node a unit, or just its lower bound.
+"""
+
+from math import gcd
+
+from bridge.dialect import Accounting, ControllerRequest, NodeDemand, StatedRequest
+from bridge.errors import BadRequest
+from bridge.model.job_columns import MAX_COUNT
+
+
+def least_nodes(stated: StatedRequest) -> int:
+    """Returns the fewest nodes for the tasks with --ntasks-per-node; 0: any number."""
+    if stated.tasks_per_node and stated.tasks:
+        return _ceil(stated.tasks, stated.tasks_per_node)
+    return 0
+
+
+def node_demand(stated: StatedRequest, low: int, high: int, accounting: Accounting) -> NodeDemand:
+    """Lowers tasks, CPUs and memory (rules 1 to 5, 7).
+
+    Args:
+        stated: the request.
+        low: lower bound of the width.
+        high: upper bound; 0: none.
+        accounting: of the nodes of its partitions.
+
+    Raises:
+        BadRequest: more CPUs than there could be, or memory both per node and per CPU.
+    """
+    most, cpus_node, units, cpus_unit, on_node = _shape(stated, low, high, accounting.core_cpus)
+    memory_node, memory_unit = stated.memory_per_node_mib, 0
+    if per_cpu := stated.memory_per_cpu_mib:
+        if memory_node:
+            raise BadRequest("asks for memory per node and per CPU")
+        memory_node, memory_unit = cpus_node * per_cpu, cpus_unit * per_cpu
+    return NodeDemand(
+        max_nodes=most,
+        cpus_per_node=cpus_node,
+        tasks=units,
+        cpus_per_task=cpus_unit,
+        max_tasks_per_node=on_node,
+        memory_per_node_mib=memory_node,
+        memory_per_task_mib=memory_unit,
+        exact=not accounting.cores_differ,
+    )
+
+
+def state_demand(asked: NodeDemand, min_nodes: int) -> ControllerRequest | None:
+    """Returns options that come to a demand on nodes without hyper-threads.
+
+    None where there are none: CPUs per node beside CPUs per task, or memory per node beside memory
+    per task.
+    """
+    cpus, per_cpu = asked.cpus_per_node, 0
+    if asked.tasks:
+        cpus = asked.cpus_per_task
+        per_cpu, rest = divmod(asked.memory_per_task_mib, max(cpus, 1))
+        if asked.cpus_per_node or rest or (per_cpu and asked.memory_per_node_mib):
+            return None
+    return ControllerRequest(
+        min_nodes=min_nodes,
+        max_nodes=asked.max_nodes,
+        tasks=asked.tasks,
+        cpus_per_task=cpus,
+        tasks_per_node=asked.max_tasks_per_node,
+        memory_per_node_mib=asked.memory_per_node_mib,
+        memory_per_cpu_mib=per_cpu,
+    )
+
+
+def takes_all_memory(accounting: Accounting, *, memory_stated: bool) -> bool:
+    """Tells whether Slurm gives a job all memory of its nodes (rule 6)."""
+    return accounting.memory_consumable and not (memory_stated or accounting.memory_optional)
+
+
+_Shape = tuple[int, int, int, int, int]
+"""Most nodes, CPUs on each, units, CPUs of each, most units on a node."""
+
+
+def _shape(stated: StatedRequest, low: int, high: int, threads: int) -> _Shape:
+    tasks, each, on_node = stated.tasks, max(stated.cpus_per_task, 1), stated.tasks_per_node
+    least, wanted = stated.min_cpus_per_node, stated.min_cpus
+    if max(tasks * each, on_node * each, least, wanted) > MAX_COUNT:
+        raise BadRequest("asks for more CPUs than there could ever be")
+    total = max(tasks * each, wanted)
+    alike = on_node if on_node and tasks in (0, low * on_node) else 1
+    share = _ceil(max(alike * each, least), threads) * threads
+    if low == 1 and (high == 1 or (high == 0 and total <= share)):
+        return 1, _ceil(max(total, share), threads) * threads, 0, 0, 0
+    if tasks <= low * alike:
+        if total <= share * low:
+            return high or low, share, 0, 0, 0
+        unit = _ceil(max(least, 1), threads) * threads
+        return _units(max(_ceil(total, unit), low), unit, low, high)
+    whole = threads // gcd(threads, each)  # tasks that fill whole cores
+    group = _ceil(max(_ceil(least, each), 1), whole) * whole
+    units, unit = max(_ceil(tasks, group), low), group * each
+    if wanted > units * unit:
+        unit = _ceil(_ceil(wanted, units), threads) * threads
+    return _units(units, unit, low, high, _ceil(on_node, group))
+
+
+def _units(units: int, unit: int, low: int, high: int, on_node: int = 0) -> _Shape:
+    return max(low, min(high or units, units)), 0, units, unit, on_node
+
+
+def _ceil(amount: int, size: int) -> int:
+    return -(-amount // size)
