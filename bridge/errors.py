@@ -7,6 +7,8 @@
     ├ RecordingError(path, field)  a recorded cycle is malformed
     ├ RequestError(text, position)   a user's option cannot be parsed
     ├ BadRequest                 a job's request contradicts itself, or nothing could satisfy it
+    ├ LineError(op, problem)     a peer of an elastic job sent a line that cannot be
+    │  └ UnknownOp               it names an op that this side does not know
     ├ SnapshotError(field)       the controller's report is inconsistent: ask for a full one
     ├ PolicyError(policy)        the cycle falls back to conservative backfill and reports it
     │  └ InvalidPlan(violations)
@@ -67,6 +69,18 @@ class RequestError(BridgeError):
 
 class BadRequest(BridgeError):
     """A job's request contradicts itself, or nothing could satisfy it."""
+
+
+class LineError(BridgeError):
+    """A line between agent, launcher and application is malformed; `op` is "" if it names none."""
+
+    def __init__(self, op: str, problem: str) -> None:
+        self.op, self.problem = op, problem
+        super().__init__(f"{op}: {problem}" if op else problem)
+
+
+class UnknownOp(LineError):
+    """A line names an op that this side does not know; the sender may be newer."""
 
 
 class SnapshotError(BridgeError):

@@ -110,6 +110,8 @@ def _up_options(up: argparse.ArgumentParser) -> None:
     add("--accounting", action="store_true", help="with slurmdbd and MariaDB")
     add("--cgroups", action="store_true", help="jobs in cgroups of their own (v1 hosts)")
     add("--scheduler", choices=SCHEDULERS, help="who schedules [bridge]")
+    add("--image", choices=sorted(images.TARGETS), default="",
+        help="another image than the cluster's own: mpi has compilers and three MPIs")  # fmt: skip
     add("--no-bridge", action="store_true", help="plain Slurm: no service, no plugins")
     add("--set", action="append", default=[], metavar="KEY=VALUE", dest="extra",
         help="one more line of slurm.conf; can be repeated")  # fmt: skip
@@ -130,7 +132,7 @@ def _up(given: argparse.Namespace) -> int:
         bridge=not given.no_bridge, accounting=given.accounting, cgroups=given.cgroups,
         topology=given.topology, topology_for=given.topology_for, extra=tuple(given.extra),
     )  # fmt: skip
-    life.up(site, given.service_config)
+    life.up(site, given.service_config, images.TARGETS.get(given.image, ""))
     return 0
 
 

@@ -25,9 +25,9 @@ from pathlib import Path
 from cluster.engine import ROOT, Trouble, call, say
 
 PLAIN, BUILD, CLUSTER = "schedbridge/plain", "schedbridge/build", "schedbridge/cluster"
-SUITE = "schedbridge/suite"
-TARGETS = {"plain": PLAIN, "build": BUILD, "cluster": CLUSTER, "suite": SUITE}
-WHOLE = ("cluster", "suite")
+SUITE, MPI = "schedbridge/suite", "schedbridge/mpi"
+TARGETS = {"plain": PLAIN, "build": BUILD, "cluster": CLUSTER, "suite": SUITE, "mpi": MPI}
+WHOLE = ("cluster", "suite", "mpi")
 """Those that hold the service and the plugins."""
 CACHE = ROOT / "docker" / "cache"
 LABEL = "schedbridge.image=yes"
@@ -35,6 +35,8 @@ PYTHON = "3.13"
 """Python of the base image's Debian."""
 ALWAYS = ("docker/Dockerfile", "docker/role")
 SOURCES = ("pyproject.toml", "CMakeLists.txt", "README.md", "LICENSES", "proto", "bridge")
+MPI_WHEELS = ("mpi4py>=4.1", "mpich>=5.0,<6", "numpy>=2.0.2")
+"""What the image `mpi` holds besides Debian's packages; its Python programs use numpy."""
 LEFT_OUT = {"__pycache__", ".mypy_cache", ".ruff_cache", "build"}
 STAMP_S = 1_577_836_800
 """Time of every file in the context (2020-01-01): older ones cannot be put into a wheel."""
@@ -72,9 +74,10 @@ def build(*targets: str) -> None:
     if whole and not (ROOT / "bridge" / "shim" / "Makefile").exists():
         raise Trouble("bridge/shim/Makefile is missing: this checkout is not complete")
     wheels = _wheels() if whole else None
+    mpi_wheels = _fetched("mpi-wheels", mpi=sorted(MPI_WHEELS)) if "mpi" in targets else None
     for number, target in enumerate(targets, 1):
         say(f"image {number} of {len(targets)}: {TARGETS[target]}")
-        context = _context(wheels if target in WHOLE else None)
+        context = _context(wheels if target in WHOLE else None, mpi_wheels)
         command = [
             "docker", "build", "--network", "host", "--file", "docker/Dockerfile",
             "--target", target, "--tag", TARGETS[target], "-",
@@ -111,7 +114,7 @@ def _followed(command: list[str], context: bytes, log: Path) -> int:
     return build.returncode
 
 
-def _context(wheels: Path | None) -> bytes:
+def _context(wheels: Path | None, mpi_wheels: Path | None) -> bytes:
     """A tar of what the Dockerfile copies."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
@@ -121,6 +124,8 @@ def _context(wheels: Path | None) -> bytes:
             for name in SOURCES:
                 tar.add(ROOT / name, name, filter=_plain)
             tar.add(wheels, "docker/cache/wheels", filter=_plain)
+        if mpi_wheels is not None:
+            tar.add(mpi_wheels, "docker/cache/mpi-wheels", filter=_plain)
     return buffer.getvalue()
 
 
@@ -145,11 +150,21 @@ def _wheels() -> Path:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     runtime = sorted(project["project"]["dependencies"])
     tools = sorted(project["build-system"]["requires"])
-    key = hashlib.sha256(repr((PYTHON, platform.machine(), runtime, tools)).encode()).hexdigest()
-    folder, stamp = CACHE / "wheels", CACHE / "wheels.key"
+    return _fetched("wheels", runtime=runtime, build=tools)
+
+
+def _fetched(name: str, **lists: list[str]) -> Path:
+    """A folder of the cache with the wheels of these lists, and each list as a file `<list>.txt`.
+
+    Raises:
+        Trouble: there is no pip, or it did not find them.
+    """
+    wanted = tuple(lists.values())
+    key = hashlib.sha256(repr((PYTHON, platform.machine(), *wanted)).encode()).hexdigest()
+    folder, stamp = CACHE / name, CACHE / f"{name}.key"
     if folder.is_dir() and stamp.exists() and stamp.read_text() == key:
         return folder
-    say("fetching wheels")
+    say(f"fetching wheels ({', '.join(lists)})")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     machine = platform.machine()
@@ -162,15 +177,15 @@ def _wheels() -> Path:
             *(word for abi in (f"cp{PYTHON.replace('.', '')}", "abi3", "none")
               for word in ("--abi", abi)),
             *(word for tag in [*tags, f"manylinux2014_{machine}"] for word in ("--platform", tag)),
-            *runtime, *tools,
+            *(requirement for requirements in wanted for requirement in requirements),
         ],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     if done.returncode != 0:
         errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR:")]
         raise Trouble(f"pip could not fetch the wheels: {(errors or ['no reason given'])[-1]}")
-    (folder / "runtime.txt").write_text("\n".join(runtime) + "\n")
-    (folder / "build.txt").write_text("\n".join(tools) + "\n")
+    for file, requirements in lists.items():
+        (folder / f"{file}.txt").write_text("\n".join(requirements) + "\n")
     stamp.write_text(key)
     return folder
 

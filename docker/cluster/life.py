@@ -72,7 +72,7 @@ def up(site: Site, service_config: Path = SERVICE_CONFIG, image: str = "") -> No
         _need_cgroups()
     image = image or (images.CLUSTER if site.bridge else images.PLAIN)
     if not images.exists(image):
-        images.build("cluster" if site.bridge else "plain")
+        images.build(*(target for target, known in images.TARGETS.items() if known == image))
     down(site.name)  # what a broken `up` may have left: networks, volumes
     _make(site, image)
     if site.accounting:
