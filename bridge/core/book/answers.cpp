@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a book says about its bookings: who is stranded, who stands in the way.
+// What a book reports about its bookings: which are stranded, and which block a request.
 #include "book/book.hpp"
 
 #include <algorithm>
@@ -18,8 +18,8 @@ std::vector<const Booking *> Book::in_order() const {
     return all;
 }
 
-// Bookings that can no longer be held on nodes: in order of start, then of booking, each that does
-// not fit beside those before it.
+// Bookings that no longer fit on their nodes: in order of start, then of booking, each one that
+// does not fit beside those before it.
 std::vector<int64_t> Book::stranded_on(const std::vector<int32_t> &positions) {
     const size_t columns = state_.nodes.columns();
     const auto short_of = [&](size_t p) {
@@ -81,7 +81,7 @@ std::vector<int64_t> Book::stranded_on(const std::vector<int32_t> &positions) {
     return jobs;
 }
 
-// Bookings that check a constraint and exceed it: what counts without checking is taken as given.
+// Bookings that check a constraint and exceed it. Bookings that count without checking are given.
 std::vector<int64_t> Book::stranded_under(int32_t id) {
     const CapacityConstraint &constraint = state_.constraints[static_cast<size_t>(id)];
     std::vector<int64_t> jobs;
@@ -136,8 +136,9 @@ std::vector<int64_t> Book::booked_on(const std::vector<bool> &positions, int64_t
     return jobs;
 }
 
-// In the way on a node is who uses, while the request would run, something of which too little is
-// left for one chunk more; under a constraint who counts on it, if it does not hold the amount.
+// Blocking on a node: jobs that use, while the request would run, a resource of which too little is
+// left for one more chunk. Blocking under a constraint: jobs that count on it, if it cannot hold
+// the amount.
 Book::Holders Book::holders(int32_t id, Terms terms, int64_t start, int64_t length) {
     Holders found;
     const int64_t end = end_of(start, length);

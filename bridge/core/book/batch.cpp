@@ -24,7 +24,7 @@ void MapColumns::add(const std::vector<Placed> &placed, const BookNodes &all) {
 
 namespace {
 
-// Whether so many chunks could ever be held by the nodes a predicate lets through.
+// Whether the nodes that satisfy a predicate could ever hold this many chunks.
 template <typename Open> bool holds_some_day(Book &book, const Group &sought, Open open) {
     int64_t missing = sought.count;
     for (const int32_t p : book.state().requests.shape(sought.shape).positions()) {
@@ -35,8 +35,8 @@ template <typename Open> bool holds_some_day(Book &book, const Group &sought, Op
     return missing == 0;
 }
 
-// Whether the nodes that are free at this second would hold a request, if only those counted that
-// stay open for so long; 0: closed times aside. Told group by group.
+// Whether the nodes that are free at this second would hold a request, counting only those that
+// stay open for this long; 0: ignoring closed times. Checked group by group.
 bool free_now(Book &book, const Request &request, int64_t open_for) {
     BookState &state = book.state();
     for (const Group &sought : request.sought) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many jobs of a book in one call. The meaning of every column stands in _core.pyi.
+// Many jobs of a book in one call. _core.pyi documents every column.
 #pragma once
 
 #include <cstddef>
@@ -47,11 +47,11 @@ struct BookPlan {
     std::vector<int32_t> blocked_constraint;
 };
 
-// For each job in order: find and book. While `depth` of them start later than now, others start
-// now or have no start.
+// Finds and books each job in order. While fewer than `depth` jobs start later than now, a job may
+// start later; after that it starts now or gets no start.
 BookPlan plan_many(Book &book, const BookJobs &jobs, int64_t depth, bool reasons);
 
-// Why a job for which `find` gave `start` does not start now; and the constraint, or -1.
+// Why a job does not start now, given the `start` that `find` returned; and the constraint, or -1.
 std::pair<Blocked, int32_t> why_not_now(Book &book, int32_t request, int64_t length, Terms terms,
                                         int64_t not_before, int64_t latest, int64_t start);
 

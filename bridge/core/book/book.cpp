@@ -6,7 +6,7 @@
 namespace bridge {
 namespace {
 
-// Lessons weakened by so many rises are hardly worth taking them in one by one.
+// After this many rises it is hardly worth applying them to a known result one by one.
 constexpr size_t MOST_RISES = size_t{1} << 18;
 
 } // namespace
@@ -87,7 +87,7 @@ void Book::put_capacity(size_t position, const int64_t *resources) {
     search_.touch();
     if (std::any_of(gain.begin(), gain.end(), [](int64_t g) { return g > 0; })) {
         state_.rises.push(static_cast<int32_t>(position), state_.now, NEVER);
-        search_.forget(); // a node may hold now what it never could
+        search_.forget(); // a node may now hold more than ever before
     }
 }
 

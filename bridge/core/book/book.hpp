@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is used when, on every node and in total. Its promises stand in _core.pyi (class Book).
+// The use of every node, and in total, over time. _core.pyi (class Book) documents the interface.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@
 
 namespace bridge {
 
-// That a booking could not start earlier, as of a search.
+// Known from a search: the booking could not start earlier.
 struct Searched {
-    int64_t from = NEVER; // no start in [from, its start) was possible; NEVER: nobody looked
-    size_t rises = 0;     // of nodes: how many were taken in, and in which epoch
+    int64_t from = NEVER; // no start in [from, its start) was possible; NEVER: not searched
+    size_t rises = 0;     // of the nodes: how many were applied, and in which epoch
     uint64_t epoch = 0;
-    uint64_t constraint_rises = 0; // of the constraints it checks, together
+    uint64_t constraint_rises = 0; // of the constraints that it checks, summed
 };
 
-// What a booking holds. A raw one (a job that was there before its request was known) has no
-// request: each of its `placed` is followed by its own amounts in `raw`, one per column.
+// What a booking holds. A raw one (of a job that ran before its request was known) has no request:
+// each of its `placed` is followed by its own amounts in `raw`, one per column.
 struct Booking {
     int64_t job;
     int64_t start;
@@ -35,8 +35,8 @@ struct Booking {
     Searched searched{};
 };
 
-// What rises may allow all jobs of one request and length: no start on a node that some rise was on
-// holds a chunk before `earliest`, as far as the rises from `since` up to `taken` are concerned.
+// The starts that rises may have made possible for all jobs with one request and length: on no node
+// with a rise can a chunk start before `earliest`, counting the rises from `since` to `taken`.
 struct Shadow {
     size_t since = 0;
     size_t taken = 0;
@@ -71,21 +71,21 @@ class Book {
     // --- bookings ---
     BookFound find(int32_t request, int64_t length, Terms terms, int64_t earliest, int64_t latest,
                    bool last);
-    // Whether nodes and constraints hold it there; each node once per group.
+    // Whether nodes and constraints can hold it there; each node once per group.
     bool holds(int32_t request, int64_t start, int64_t length, Terms terms,
                const std::vector<Placed> &placed);
     void book(Booking booking);
     Booking revoke(int64_t job);
     std::vector<int64_t> set_end(int64_t job, int64_t end);
     const Booking *booking(int64_t job) const;
-    // Revokes it and books it anew if it can start earlier; whether it could.
+    // Revokes it and books it again if it can start earlier; returns whether it could.
     bool replan(int64_t job, int64_t earliest);
-    // What is known of a booking that was searched from `earliest` on just now.
+    // What is known of a booking after a search from `earliest`.
     Searched searched(int64_t earliest, const std::vector<Term> &terms) const;
     // Whether more is booked at some second than a node has or a constraint allows.
     bool overbooked() const;
     size_t size() const { return slots_.size(); }
-    std::vector<const Booking *> in_order() const; // of start, then of booking
+    std::vector<const Booking *> in_order() const; // by start, then by booking
 
     // --- what stands in the way ---
     std::vector<int64_t> booked_on(const std::vector<bool> &positions, int64_t start,
@@ -132,7 +132,7 @@ class Book {
     std::vector<uint32_t> free_slots_;
     std::unordered_map<int64_t, uint32_t> slots_; // job -> index in bookings_
     uint64_t next_order_ = 0;
-    std::vector<size_t> marks_; // journal sizes
+    std::vector<size_t> marks_; // sizes of the journal
     std::vector<Entry> journal_;
     bool undoing_ = false;
     std::vector<int64_t> taken_;                            // (columns,) scratch

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A constraint: a step function of time, and the sum of amounts that counts against it.
+// A capacity constraint: a step function of time, and the sum of the amounts that count against it.
 #pragma once
 
 #include <cstddef>
@@ -10,31 +10,31 @@
 
 namespace bridge {
 
-constexpr int64_t UNBOUNDED = NEVER; // an amount that everything stays under
+constexpr int64_t UNBOUNDED = NEVER; // an amount that is never exceeded
 
 class CapacityConstraint {
   public:
-    // `amounts[i]` holds from `starts[i]` (ascending) to the next start, the last one for ever, the
-    // first one also before its start.
+    // `amounts[i]` holds from `starts[i]` (ascending) to the next start, the last one without end
+    // and the first one also before its start.
     CapacityConstraint(int64_t now, const std::vector<int64_t> &starts,
                        const std::vector<int64_t> &amounts);
 
-    // Replaces the step function; what is used stays.
+    // Replaces the step function and keeps the use.
     void set(const std::vector<int64_t> &starts, const std::vector<int64_t> &amounts);
 
     void add(int64_t start, int64_t end, int64_t amount);
 
-    // The earliest start in [from, latest] at which `amount` more stays under it for `length`, or
-    // NEVER; the latest one in [earliest, from], or -1.
+    // The earliest start in [from, latest] at which it can hold `amount` for `length`, or NEVER;
+    // the latest one in [earliest, from], or -1.
     int64_t next_fit(int64_t amount, int64_t from, int64_t length, int64_t latest) const;
     int64_t last_fit(int64_t amount, int64_t from, int64_t length, int64_t earliest) const;
 
-    // The most it ever leaves when nothing is used: from `now` on.
+    // The greatest amount from `now` on that it leaves when nothing is used.
     bool ever_holds(int64_t amount) const;
 
     void trim(int64_t now);
 
-    // Slots in which it is exceeded end the search: whether any slot within [start, end) is.
+    // Whether it is exceeded in any slot within [start, end); the search stops at the first.
     bool exceeded(int64_t start, int64_t end) const;
 
     struct Slot {

@@ -13,7 +13,7 @@ int64_t share(int64_t amount, int64_t of) {
     return of > 0 ? (amount << 20) / of : 0;
 }
 
-// The first second >= `time` at which somebody is on a node, or NEVER.
+// The first second >= `time` at which the node is in use, or NEVER.
 int64_t busy_from(const BookState &state, size_t position, int64_t time) {
     const NodeLines &lines = state.lines;
     const size_t occupancy = state.nodes.occupancy();

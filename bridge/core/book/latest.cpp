@@ -23,7 +23,7 @@ int64_t BookSearch::last_start(const Group &sought, const Shape &shape, size_t p
     return start < earliest ? -1 : start;
 }
 
-// The latest start of one sought group: as next_several, backwards, from nothing.
+// The latest start of one sought group: next_several, backwards, without known results.
 int64_t BookSearch::last_of(const Group &sought, int64_t length, int64_t from, int64_t earliest) {
     const Shape &shape = state_.requests.shape(sought.shape);
     for (int64_t start = from; start >= earliest;) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is free on each node of a book, from its present to the end of time.
+// The free amounts on each node of a book, from its present on.
 //
-// A node's line is `Segments`; what is booked may be taken back. The last column is *occupancy*: a
-// node has WHOLE of it, a shared chunk takes 1, an exclusive holder takes WHOLE. Amounts may be
-// negative where a node lost what was booked on it.
+// A node's line is `Segments`, and bookings can be revoked. The last column is *occupancy*: a node
+// has WHOLE of it, a shared chunk takes 1, an exclusive holder takes WHOLE. Amounts may be negative
+// where a node lost what was booked on it.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace bridge {
 
-// What is wanted at each second: `amounts[i]` of column `columns[i]`.
+// Amounts needed at each second: `amounts[i]` of column `columns[i]`.
 struct LineNeed {
     const int64_t *amounts;
     const uint32_t *columns;
@@ -30,11 +30,11 @@ struct LineNeed {
         }
         return true;
     }
-    // How many times the need is held, at most `most`.
+    // How many times the need fits, at most `most`.
     int64_t times_in(const int64_t *free, int64_t most) const;
 };
 
-// Times in which a need is not held at any second: [from, until).
+// A time in which the need fits at no second: [from, until).
 struct Lack {
     int64_t from = 0;
     int64_t until = 0;
@@ -42,7 +42,7 @@ struct Lack {
     // The earliest second >= `time` outside.
     int64_t after(int64_t time) const { return from <= time && time < until ? until : time; }
 
-    // Takes in other such times; if they do not touch, the longer ones stay.
+    // Merges in another such time; if they do not touch, the longer one is kept.
     void learn(int64_t since, int64_t till) {
         if (since <= until && from <= till) {
             from = from < since ? from : since;
@@ -68,32 +68,32 @@ class NodeLines {
 
     void open(size_t node, int64_t now, const int64_t *amounts);
 
-    // Adds `sign` times the amounts (one per column) within [start, end); what lies before the
-    // line's first second is gone already.
+    // Adds `sign` times the amounts (one per column) within [start, end). The part before the
+    // line's first second has been discarded.
     void add(size_t node, int64_t start, int64_t end, const int64_t *amounts, int64_t sign);
 
-    // The earliest start >= `from` at which the need is free for `length`; one after `latest` may
-    // be too early (NEVER is not).
+    // The earliest start >= `from` at which the need is free for `length`. A start after `latest`
+    // may be too early (NEVER is exact).
     int64_t next_fit(size_t node, LineNeed need, int64_t from, int64_t length,
                      int64_t latest) const {
         return next_fit(node, need, from, length, latest, need, nullptr);
     }
-    // The same; the times at first in which not even `rough` (at most the need) is held go into
+    // The same; the first times in which not even `rough` (at most the need) fits are stored in
     // `lack`, if given.
     int64_t next_fit(size_t node, LineNeed need, int64_t from, int64_t length, int64_t latest,
                      LineNeed rough, Lack *lack) const;
 
-    // The latest start in [earliest, from] at which it is, or -1.
+    // The latest such start in [earliest, from], or -1.
     int64_t last_fit(size_t node, LineNeed need, int64_t from, int64_t length,
                      int64_t earliest) const;
 
-    // The least that is free in [start, end), per column.
+    // The least free amount in [start, end), per column.
     void least(size_t node, int64_t start, int64_t end, int64_t *amounts) const {
         lines_[node].least(columns_, start, end, amounts);
     }
 
-    // How many times the need is free during [start, start + length), at most `most`; for starts
-    // before `same_until` it stays so, before `rise` it is not more.
+    // How many times the need is free during [start, start + length), at most `most`. The answer is
+    // the same for starts before `same_until`, and no greater for starts before `rise`.
     struct Room {
         int64_t times;
         int64_t same_until;
@@ -105,7 +105,7 @@ class NodeLines {
     int64_t change_after(size_t node, int64_t time) const;
     int64_t change_before(size_t node, int64_t time) const;
 
-    // Forgets what lies before `now`.
+    // Discards everything before `now`.
     void trim(size_t node, int64_t now);
 
     size_t segments(size_t node) const { return lines_[node].begin.size(); }
@@ -116,13 +116,13 @@ class NodeLines {
     const int64_t *free_at(size_t node, int64_t time) const {
         return free(node, lines_[node].at(time));
     }
-    // Brings what is free on these nodes around a time into the caches, many at once: searches in
-    // them one after the other would each wait for memory.
+    // Prefetches the lines of these nodes around a time, many at once: searches would otherwise
+    // wait for memory one after the other.
     void warm(const std::vector<int32_t> &nodes, int64_t time) const;
 
     size_t bytes() const;
 
-    // What is free in spans of time; from `summarize` on every change is taken in.
+    // A summary of the lines by spans of time; kept up to date from `summarize` on.
     const RangeSummary &range_summary() const { return range_summary_; }
     void summarize(int64_t now);
     void drop_spans() { range_summary_.drop(); }

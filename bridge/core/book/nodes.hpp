@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The nodes of a book: capacities, the order they are taken in, what is kept for whom, and classes.
+// The nodes of a book: capacities, order, protected resources and classes.
 //
 // Inside a book a node is its *position* in the order of rank, then index. A node's amounts have a
-// column per resource, a column per (protected resource, resource kept for it), and occupancy. A
-// chunk that does not want the protected resource also takes of the kept columns, which hold less:
-// so the rest stays for those that do.
+// column per resource, a column per (protected resource, resource reserved for it), and occupancy.
+// A chunk that does not use the protected resource also takes from the reserved columns, which have
+// less capacity; the difference stays for the chunks that do.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@
 
 namespace bridge {
 
-// So much of a resource on each node is only for chunks that want the protected resource.
+// The amount of a resource on each node that only chunks using the protected resource may take.
 struct Protection {
     size_t resource;
     std::vector<int64_t> keep; // n_nodes x n_res, by node index
@@ -34,7 +34,7 @@ class BookNodes {
     size_t columns() const { return n_res_ + protected_.size() + 1; }
     size_t occupancy() const { return columns() - 1; }
 
-    // Whether nodes of one rank go by how well they fit (Select::BEST_FIT), not by index.
+    // Whether nodes of one rank are ordered by best fit (Select::BEST_FIT), not by index.
     bool best_fit() const { return best_fit_; }
     void set_best_fit(bool best_fit) { best_fit_ = best_fit; }
 
@@ -42,7 +42,7 @@ class BookNodes {
     int32_t index(size_t position) const { return index_[position]; }
     int32_t position(size_t index) const { return position_[index]; }
 
-    // (columns,) what the node has; all zeros, also occupancy, for one without any resource.
+    // (columns,) the capacity of a node; all zeros, also occupancy, for one without resources.
     const int64_t *capacity(size_t position) const {
         return capacity_.data() + position * columns();
     }
@@ -53,13 +53,13 @@ class BookNodes {
     size_t n_types() const { return types_.size(); }
     const int64_t *type_capacity(size_t type) const { return types_[type]; }
 
-    // (columns,) what a chunk that wants these resources takes.
+    // (columns,) the amounts that a chunk with these needs takes.
     void extend(const int64_t *resources, int64_t *amounts) const;
 
-    // Whether a node keeps something from whoever takes these amounts: such a job cannot have the
+    // Whether a node reserves something that these amounts may not take: such a job cannot have the
     // node to itself.
     bool keeps_from(const int64_t *capacity, const int64_t *amounts) const;
-    // Which protected resources are among these amounts, as bits.
+    // The protected resources among these amounts, as bits.
     int64_t protected_in(const int64_t *amounts) const;
 
   private:
@@ -85,7 +85,7 @@ struct Interval {
     int64_t end;
 };
 
-// A set of eligible nodes with times in which they are closed.
+// A set of eligible nodes, with the times in which they are closed.
 class BookClass {
   public:
     BookClass(std::vector<int32_t> positions, size_t n_nodes);
@@ -94,11 +94,11 @@ class BookClass {
     bool has(size_t position) const { return member_[position]; }
     bool ever_closed() const { return !closed_.empty(); }
 
-    // Replaces all closed times: by position, in any order, overlapping or not.
+    // Replaces all closed times: by position, in any order, possibly overlapping.
     void set_closed(const std::vector<std::pair<int32_t, Interval>> &closed);
 
-    // The earliest start >= `start`, or the latest <= `start` (-1 at the least), at which the node
-    // is open for `length`.
+    // The earliest start >= `start`, or the latest <= `start` (at least -1), at which the node is
+    // open for `length`.
     int64_t next_open(size_t position, int64_t start, int64_t length) const;
     int64_t last_open(size_t position, int64_t start, int64_t length) const;
     // The earliest second > `time` at which it closes or opens; the latest one before `time`, or
@@ -109,7 +109,7 @@ class BookClass {
   private:
     std::vector<int32_t> positions_;
     std::vector<bool> member_;
-    std::vector<std::vector<Interval>> closed_; // by position, apart and ascending; empty: none
+    std::vector<std::vector<Interval>> closed_; // by position, disjoint and ascending; empty: none
 };
 
 } // namespace bridge

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes for several groups of chunks at a given start.
 //
-// SCATTER, one chunk on a node: a bipartite b-matching. Nodes are taken in order, each if the
-// matching can grow by it (a transversal matroid, so the nodes first in order are the ones used).
-// FREE: packing vectors. Greedy first; then every way, as a dynamic programme over the nodes whose
-// states are how many chunks of each group are placed, dominated states dropped: exact, and cheap
-// while groups are few.
+// SCATTER, one chunk on a node: a bipartite b-matching. Nodes are taken in order, each if it
+// augments the matching (a transversal matroid, so the first nodes in order are used). FREE: vector
+// packing. Greedy first; then exactly, by a dynamic program over the nodes whose states are the
+// chunks of each group placed so far. Dominated states are dropped, which is cheap while groups are
+// few.
 #include "book/choice.hpp"
 #include "book/search.hpp"
 
@@ -15,9 +15,9 @@
 namespace bridge {
 namespace {
 
-constexpr size_t MOST_STATES = 400'000; // of one packing; beyond, the start is given up
+constexpr size_t MOST_STATES = 400'000; // of one packing; beyond, the start is abandoned
 
-// One node as a packing sees it.
+// A node as a packing sees it.
 struct Site {
     int32_t position;
     std::vector<int64_t> free;  // per column
@@ -31,7 +31,7 @@ struct Packing {
     std::vector<Site> sites;
 };
 
-// How many chunks of a group fit into what is free.
+// How many chunks of a group fit into the free amounts.
 int64_t fitting(const Packing &packing, size_t group, const std::vector<int64_t> &free,
                 int64_t most) {
     const int64_t *want = packing.wants[group];
@@ -103,10 +103,10 @@ bool covers(const Counts &a, const Counts &b) {
     return true;
 }
 
-// Drops rows that another one covers.
+// Drops dominated rows.
 template <typename Row, typename Of> void keep_maximal(std::vector<Row> &rows, Of counts) {
     std::stable_sort(rows.begin(), rows.end(), [&](const Row &a, const Row &b) {
-        return counts(a) > counts(b); // lexicographically: nobody covers an earlier one
+        return counts(a) > counts(b); // lexicographically: a row is dominated only by earlier ones
     });
     std::vector<Row> kept;
     for (Row &row : rows) {
@@ -124,7 +124,7 @@ struct State {
     size_t site;
 };
 
-// Every way. False also when given up.
+// The exact search. Also false if abandoned.
 bool every_way(const Packing &packing, std::vector<Placed> &placed, bool &given_up) {
     const size_t groups = packing.counts.size();
     Counts wanted(packing.counts.begin(), packing.counts.end());
@@ -189,7 +189,7 @@ bool every_way(const Packing &packing, std::vector<Placed> &placed, bool &given_
     return false;
 }
 
-// One chunk on a node at most.
+// At most one chunk on a node.
 bool scatter(const Packing &packing, std::vector<Placed> &placed) {
     const size_t groups = packing.counts.size();
     std::vector<std::vector<size_t>> given(groups); // sites of each group
@@ -198,7 +198,7 @@ bool scatter(const Packing &packing, std::vector<Placed> &placed) {
     int64_t matched = 0;
     for (size_t s = 0; s < packing.sites.size() && matched < wanted; ++s) {
         // Breadth first over groups: from those this site can serve, through sites that could serve
-        // another one, to a group that lacks a chunk.
+        // another one, to a group that still needs a chunk.
         std::vector<int64_t> came_from(groups, -2);
         std::vector<size_t> through(groups, 0);
         std::vector<size_t> reached;
@@ -245,7 +245,7 @@ bool scatter(const Packing &packing, std::vector<Placed> &placed) {
     return true;
 }
 
-// By how well they fit, for groups whose chunks all want the same.
+// Best fit, for groups whose chunks all need the same.
 void sort_sites(const BookState &state, const Shape &shape, int64_t start, int64_t length,
                 std::vector<Site> &sites) {
     std::vector<Seat> seats;

@@ -9,7 +9,7 @@ namespace bridge {
 namespace {
 
 constexpr int64_t GRADES = 255;
-constexpr int64_t FARTHEST = int64_t{1} << 40; // s; what changes later is not told apart
+constexpr int64_t FARTHEST = int64_t{1} << 40; // s; later changes are not told apart
 constexpr size_t MOST_SPANS = 1024;
 constexpr size_t MOST_BYTES = size_t{24} << 20;
 
@@ -64,7 +64,7 @@ uint8_t RangeSummary::grade(size_t column, int64_t amount) const {
     if (amount <= 0) {
         return 0;
     }
-    if (column + 1 == columns_) { // nobody else, somebody, no one more
+    if (column + 1 == columns_) { // idle, in use, or exclusive
         return amount < WHOLE ? 1 : 2;
     }
     return static_cast<uint8_t>(std::min(GRADES, ((amount - 1) >> shifts_[column]) + 1));
@@ -130,7 +130,7 @@ size_t RangeSummary::mark(LineNeed need, int64_t length, int64_t from, int64_t u
     marks.assign(n_nodes_, 1);
     const size_t range = range_at(from);
     size_t left = narrow(need, most_, range, marks);
-    // Whenever it starts there, it is there throughout [until - 1, end).
+    // Whatever its start there, it runs throughout [until - 1, end).
     const int64_t end = std::min(end_, end_of(from, length));
     if (end <= until) {
         return left;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moving bookings to earlier starts, and knowing without a search that one cannot move.
+// Moves bookings to earlier starts, and tells without a search when one cannot move.
 //
-// What is free falls while jobs are booked. A booking that could not start earlier once can do so
-// now only if some node on which something was given back since (a rise) holds a chunk of it at
-// such a start; with none of its chunks there, the start was possible before, too. Jobs that ask
-// alike share what is known of rises (Shadow).
+// Free amounts fall while jobs are booked. A booking that could not start earlier when it was
+// searched can do so now only if some node on which something was given back since (a rise) holds a
+// chunk of it at such a start; otherwise the start was possible before, too. Jobs with equal
+// requests share what is known of rises (Shadow).
 #include "book/book.hpp"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ int64_t length_of(const Booking &booking) {
     return booking.end == NEVER ? NEVER : booking.end - booking.start;
 }
 
-// To look at one rise takes as long as a search takes for so many nodes.
+// Checking one rise takes as long as searching this many nodes.
 constexpr size_t NODES_PER_RISE = 4;
 constexpr size_t FEW_RISES = 16;
 constexpr size_t MOST_SHADOWS = size_t{1} << 16;
@@ -44,7 +44,7 @@ bool Book::may_move(const Booking &booking, int64_t earliest) {
         known.constraint_rises != constraint_rises(booking.terms)) {
         return true;
     }
-    for (const Placed &placed : booking.placed) { // what it holds itself is not in its way
+    for (const Placed &placed : booking.placed) { // a booking does not block itself
         if (state_.rises.since(placed.position) > known.rises) {
             return true;
         }
@@ -137,7 +137,7 @@ bool Book::replan(int64_t job, int64_t earliest) {
     booking.start = start;
     booking.end = end_of(start, length);
     booking.placed = std::move(placed);
-    booking.searched = searched(earliest, booking.terms); // what it gave up was open to it
+    booking.searched = searched(earliest, booking.terms); // its own place was open to it
     write(booking, booking.start, booking.end, 1);
     journal({Did::BOOK, job, {}, {}, {}});
     return true;

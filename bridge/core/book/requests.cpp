@@ -8,7 +8,7 @@ namespace {
 
 constexpr int64_t TOO_MUCH = int64_t{1} << 60;
 
-// The largest power of two that is not more.
+// The largest power of two that is not greater.
 int64_t rough(int64_t amount) {
     int64_t power = 1;
     while (power <= amount / 2) {
@@ -93,7 +93,7 @@ int32_t BookRequests::add(const std::vector<Asked> &groups, Arrangement arrangem
         const int32_t shape = intern_shape({asked.cls}, amounts, exclusive, nodes);
         request.groups.push_back({shape, asked.count, asked.most_per_node});
         for (size_t c = 0; c < together.size(); ++c) {
-            // More than any node has is too much, however much more.
+            // All amounts beyond the capacity of every node are equivalent.
             const int64_t all =
                 amounts[c] > TOO_MUCH / asked.count ? TOO_MUCH : asked.count * amounts[c];
             together[c] = std::min(TOO_MUCH, together[c] + all);
@@ -114,7 +114,8 @@ int32_t BookRequests::add(const std::vector<Asked> &groups, Arrangement arrangem
     }
     for (const Group &sought : request.sought) {
         const Shape &shape = this->shape(sought.shape);
-        // Who wants a node whole and nothing protected can have fewer nodes than who wants more.
+        // An exclusive request without protected resources may have fewer nodes than one that needs
+        // more.
         std::vector<int64_t> like{shape.exclusive ? nodes.protected_in(shape.want.data()) : -1,
                                   sought.most_per_node};
         like.insert(like.end(), shape.classes.begin(), shape.classes.end());

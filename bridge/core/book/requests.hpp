@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What jobs ask of a book, each distinct request once.
+// The requests of a book, each distinct one once.
 //
 // A *shape* is what one chunk needs of a node: which nodes, how much, shared or whole. A request is
-// *sought* as one or more (shape, how many, how many on a node at most): one per group of chunks,
-// or for PACK one for all groups together.
+// *sought* as one or more triples (shape, count, most per node): one per group of chunks, or for
+// PACK one for all groups together.
 #pragma once
 
 #include <cstddef>
@@ -21,14 +21,14 @@ enum class Arrangement : int { FREE = 0, PACK = 1, SCATTER = 2 };
 
 struct Shape {
     std::vector<int32_t> classes; // a node must be in all of them, and open in all of them
-    // Of the nodes in all of them, ascending; one list for all shapes of the same classes.
+    // The nodes in all of them, ascending; one list for all shapes with the same classes.
     std::shared_ptr<const std::vector<int32_t>> shared_positions;
-    std::vector<int64_t> want; // (columns,) taken by a chunk; occupancy 1
+    std::vector<int64_t> want; // (columns,) amounts that a chunk takes; occupancy 1
     bool exclusive;
-    std::vector<int64_t> need; // what a line must hold for one chunk; see need_columns
+    std::vector<int64_t> need; // amounts that a line must have for one chunk; see need_columns
     std::vector<uint32_t> need_columns;
-    std::vector<int64_t> rough; // at most `need`, in steps: the same for shapes that are near
-    int32_t lacks;              // where is kept what is learnt about `rough`
+    std::vector<int64_t> rough; // at most `need`, rounded: equal for similar shapes
+    int32_t lacks;              // index of what is known about `rough`
     std::vector<int64_t> most;  // by node type: chunks an empty node holds
 
     const std::vector<int32_t> &positions() const { return *shared_positions; }
@@ -49,9 +49,9 @@ struct Group {
 struct Request {
     Arrangement arrangement;
     bool exclusive;
-    std::vector<Group> groups;      // as asked
+    std::vector<Group> groups;      // as given
     std::vector<Group> sought;      // as searched
-    std::vector<int32_t> cache_ids; // for each sought, where what is learnt about its like is kept
+    std::vector<int32_t> cache_ids; // for each sought, the index of its search cache
 };
 
 class BookRequests {
@@ -80,7 +80,7 @@ class BookRequests {
     // Whether a node is in all classes of a shape.
     bool may_use(int32_t shape, int32_t position) const;
 
-    // How many chunks an empty node of this type holds; makes room for new types.
+    // How many chunks an empty node of this type holds; allocates entries for new types.
     int64_t most(int32_t shape, uint32_t type, const BookNodes &nodes);
 
     // The earliest start >= `start` (the latest <= it) at which a node is open for a shape.

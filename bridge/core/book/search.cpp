@@ -58,7 +58,7 @@ Lack *BookSearch::lacks_for(const Shape &shape) {
     return lacks_[id].at.data();
 }
 
-// Bounds node by node are kept from the second search on: many are made once only.
+// Bounds by node are kept from the second search on: many requests are searched only once.
 NodeBounds *BookSearch::bounds_for(int32_t shape, int64_t length) {
     const auto [at, is_new] = bounds_.try_emplace({shape, length});
     if (is_new) {
@@ -95,7 +95,8 @@ int64_t BookSearch::most(const Group &sought, size_t position) {
     return std::min(holds, sought.most_per_node);
 }
 
-// The earliest start of one chunk on one node; one after `latest` may be too early (NEVER is not).
+// The earliest start of one chunk on one node; one after `latest` may be too early (NEVER is
+// exact).
 int64_t BookSearch::next_start(const Group &sought, const Shape &shape, size_t position,
                                int64_t from, int64_t length, int64_t latest, Lack *lack) {
     int64_t start = lack == nullptr ? from : lack->after(from);
@@ -117,7 +118,7 @@ int64_t BookSearch::next_start(const Group &sought, const Shape &shape, size_t p
     return start;
 }
 
-// The same by what is known, and adding to it.
+// The same, using and extending what is known.
 int64_t BookSearch::next_start(const Group &sought, const Shape &shape, size_t position,
                                int64_t from, int64_t length, int64_t latest, Windows *known,
                                Lack *lack) {
@@ -138,7 +139,7 @@ int64_t BookSearch::next_start(const Group &sought, const Shape &shape, size_t p
     return start;
 }
 
-// The earliest start of one chunk anywhere, on the first node if there are several.
+// The earliest start of one chunk on any node, on the first one if there are several.
 int64_t BookSearch::next_single(const Group &sought, int64_t length, int64_t from, int64_t latest,
                                 const std::vector<int32_t> &positions, NodeBounds *bounds,
                                 Lack *lacks, Lifted lifted) {
@@ -200,11 +201,11 @@ int64_t BookSearch::next_single(const Group &sought, int64_t length, int64_t fro
     return best;
 }
 
-// Whether a search that knows nothing of each node is to go by summary. They are kept while such
-// searches are many: each booking costs more then.
+// Whether a search without results for each node should use the summary. It is kept while there are
+// many such searches, as every booking then costs more.
 bool BookSearch::keeps_summary(const Shape &shape, bool known) {
     constexpr size_t FEW_NODES = 64;
-    // Until jobs are as many as nodes, lines are short.
+    // With fewer jobs than nodes, lines are short.
     const auto worth_it = std::max<int64_t>(512, static_cast<int64_t>(shape.positions().size()));
     constexpr int64_t NOT_WORTH_IT = -512;
     if (known) {
@@ -227,7 +228,7 @@ bool BookSearch::keeps_summary(const Shape &shape, bool known) {
     return summary.kept();
 }
 
-// The same range by range, looking only at nodes on which it may start there.
+// The same, range by range, looking only at nodes on which it may start there.
 int64_t BookSearch::next_by_ranges(const Group &sought, int64_t length, int64_t from,
                                    int64_t latest, Lack *lacks, const SearchCache::Answer &answer) {
     const Shape &shape = state_.requests.shape(sought.shape);
@@ -292,7 +293,7 @@ int64_t BookSearch::next_of(const Group &sought, int32_t cache_id, int64_t lengt
         return NEVER;
     }
     NodeBounds *bounds = bounds_for(sought.shape, length);
-    // A replan passes few nodes over by them: less than they cost.
+    // A replan skips few nodes by them: less than they cost.
     Lack *lacks = lifted.placed == nullptr ? lacks_for(shape) : nullptr;
     if (sought.count == 1 && bounds != nullptr) {
         keeps_summary(shape, true);

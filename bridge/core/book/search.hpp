@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// When a request can start, and where: the search of a book.
+// When and where a request can start: the search of a book.
 //
 // Rules:
-// 1. Exact: a start is passed over only if no mapping exists there. Candidates are the first start
-//    allowed and the times at which something ends or opens (the last one allowed, and those from
-//    which the job ends as something begins, when the latest start is sought).
+// 1. Exact: a start is skipped only if no mapping exists there. Candidates are the first start
+//    allowed and the times at which something ends or opens (for the latest start: the last one
+//    allowed, and those from which the job ends as something begins).
 // 2. Nodes are taken in order of rank, then index; a node takes as many chunks as fit (FREE).
-// 3. Several groups on shared nodes are a packing problem: the chunks that are dearest (largest
-//    share of the system) first onto the first nodes; if that fails, every way (book_packing.cpp).
+// 3. Several groups on shared nodes are a packing problem: first greedily, with the most demanding
+//    chunks (largest share of the system) on the first nodes; if that fails, exactly
+//    (packing.cpp).
 #pragma once
 
 #include <cstddef>
@@ -39,14 +40,14 @@ struct Terms {
     const Term *end() const { return at + n; }
 };
 
-// Chunks of one group on one node; group RAW: amounts that no request describes.
+// Chunks of one group on one node; group RAW: amounts without a request.
 struct Placed {
     int32_t position;
     int32_t group;
     int32_t chunks;
 };
 
-// What the search reads. Whoever gives something back pushes a rise.
+// What the search reads. Code that gives something back must push a rise.
 struct BookState {
     int64_t now;
     BookNodes nodes;
@@ -57,15 +58,15 @@ struct BookState {
     Rises rises;
 };
 
-// Something given back for the time of one search.
+// Something given back for the duration of one search.
 struct Lifted {
     int64_t from = NEVER;
     int64_t until = NEVER;
     const std::vector<Placed> *placed = nullptr;
 };
 
-// From when on each part of a sweep may hold something. Few matter at a time, so in long sweeps the
-// least of each block of parts is kept, too.
+// The time from which each part of a sweep may fit something. Few parts matter at a time, so long
+// sweeps also keep the least time of each block of parts.
 class Due {
   public:
     void clear() {
@@ -79,7 +80,7 @@ class Due {
             least_[i / BLOCK] = least_of(i / BLOCK);
         }
     }
-    // The first part from `i` on that is due before `until`; their number if none is.
+    // The first part from `i` on that is due before `until`; the number of parts if none is.
     size_t next(size_t i, int64_t until) const {
         if (!least_.empty()) {
             return next_in_blocks(i, until);
@@ -89,7 +90,7 @@ class Due {
         }
         return i;
     }
-    // A time by which at least `n` are due; from then on blocks are kept.
+    // A time by which at least `n` are due; blocks are kept from then on.
     int64_t by_when(int64_t n);
 
   private:
@@ -111,7 +112,7 @@ class BookSearch {
                  Lifted lifted = {});
     int64_t last(int32_t request, int64_t length, Terms terms, int64_t from, int64_t earliest);
 
-    // The same, nodes alone.
+    // The same, without constraints.
     int64_t next_on_nodes(int32_t request, int64_t length, int64_t from, int64_t latest,
                           Lifted lifted = {});
 
@@ -127,19 +128,19 @@ class BookSearch {
     // On an empty node.
     int64_t most(const Group &sought, size_t position);
 
-    // Forgets what was learnt; to be called when nodes can do what they never could.
+    // Drops what is known; to be called when nodes gain capacity.
     void forget();
     // Something was booked or given back: the last mapping found is stale.
     void touch() { found_.start = -1; }
 
-    // Starts at which the search for a packing was given up as too large.
+    // Starts at which the packing was abandoned as too large.
     int64_t given_up() const { return given_up_; }
 
   private:
     BookState &state_;
     int64_t given_up_ = 0;
 
-    // What was learnt.
+    // What earlier searches found.
     struct BoundsKey {
         int32_t shape;
         int64_t length;
@@ -158,7 +159,7 @@ class BookSearch {
     std::vector<Lacks> lacks_; // by Shape::lacks
     size_t lacks_bytes_ = 0;
     std::vector<SearchCache> caches_;     // by Request::cache_ids
-    std::vector<SearchCache> of_request_; // by request: (length) alone, for those of several groups
+    std::vector<SearchCache> of_request_; // by request: (length) only, for those of several groups
 
     // One node's part in a sweep for several chunks.
     struct Part {
@@ -179,7 +180,7 @@ class BookSearch {
     std::vector<uint8_t> marks_;  // scratch, by position
     std::vector<int32_t> marked_; // scratch
 
-    // What the last search for one sought group found; its mapping is known then.
+    // The result of the last search for one sought group; its mapping is known.
     struct Found {
         int64_t start = -1;
         int64_t length = 0;

@@ -11,7 +11,7 @@ constexpr size_t MOST_OPEN = 64;    // windows; beyond, the last ones become one
 
 using Spans = std::vector<std::pair<int64_t, int64_t>>;
 
-// Adds [from, until) to spans that are apart and ascending.
+// Adds [from, until) to disjoint, ascending spans.
 void unite(Spans &spans, int64_t from, int64_t until) {
     const auto first =
         std::lower_bound(spans.begin(), spans.end(), from,
@@ -56,7 +56,7 @@ void SearchCache::look_up(const int64_t *want, int64_t count, int64_t length, co
     Entry *best = nullptr;
     for (Entry &entry : entries_) {
         if (std::min(entry.bound, enough) < answer.bound) {
-            break; // the rest says less still
+            break; // the rest implies less
         }
         if (best != nullptr && std::min(entry.bound, enough) == answer.bound &&
             entry.rises <= best->rises) {
@@ -105,7 +105,7 @@ void SearchCache::learn(const int64_t *want, int64_t count, int64_t length, int6
     drop_old(rises);
     const auto later = [](const Entry &a, int64_t value) { return a.bound > value; };
     const auto first = std::lower_bound(entries_.begin(), entries_.end(), bound, later);
-    const auto implied = [&](const Entry &entry) { // the new entry says it as well
+    const auto implied = [&](const Entry &entry) { // implied by the new entry
         if (entry.length < length || entry.count < count) {
             return false;
         }
@@ -137,7 +137,7 @@ void SearchCache::learn(const int64_t *want, int64_t count, int64_t length, int6
     entries_.insert(place, {bound, rises.count(), rises.count(), length, count, row, uses_++, {}});
 }
 
-// Forgets what so many rises have followed that reading them takes longer than a search.
+// Drops results followed by so many rises that reading them takes longer than a search.
 void SearchCache::drop_old(const Rises &rises) {
     if (rises.count() - oldest_ <= MOST_SINCE) {
         return;
@@ -162,7 +162,7 @@ void Windows::close(int64_t since, int64_t till) {
     while (i < MOST && until_[i] <= since) {
         ++i;
     }
-    if (i < MOST && from_[i] < since) { // what is before it stays
+    if (i < MOST && from_[i] < since) { // the part before it stays
         if (till < until_[i]) {
             if (from_[MOST - 1] != NEVER) {
                 return;
@@ -212,7 +212,7 @@ void Windows::open(int64_t since, int64_t till) {
         from[n] = from_[i];
         until[n] = until_[i];
     }
-    if (n > MOST) { // the two that are nearest become one
+    if (n > MOST) { // the two nearest become one
         size_t nearest = 1;
         for (size_t j = 2; j < n; ++j) {
             if (from[j] - until[j - 1] < from[nearest] - until[nearest - 1]) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What earlier searches of a book save later ones.
+// Results of earlier searches of a book that save later ones.
 //
-// While jobs are booked, what is free only falls: what did not fit before some time still does not.
-// Where something is given back within [from, ...) (a *rise*), a start can become possible only if
-// the job then reaches into it: starts up to `from - length` stay impossible. So answers outlive
+// While jobs are booked, free amounts only fall: what did not fit before some time still does not.
+// If something is given back within [from, ...) (a *rise*), a start can become possible only if the
+// job extends into it: starts up to `from - length` stay impossible. Results therefore survive
 // revokes, weakened by the rises since.
 #pragma once
 
@@ -38,13 +38,13 @@ class Rises {
         }
         last_[p] = log_.size();
     }
-    // How many there were when the last one of a node had come; 0: it had none.
+    // The number of rises when the last one of a node was pushed; 0: it had none.
     size_t since(int32_t position) const {
         const auto p = static_cast<size_t>(position);
         return p < last_.size() ? last_[p] : 0;
     }
 
-    // Forgets all; who holds answers of an earlier epoch must drop them.
+    // Drops all; holders of results of an earlier epoch must drop them.
     void clear() {
         log_.clear();
         last_.clear();
@@ -58,21 +58,21 @@ class Rises {
     uint64_t epoch_ = 0;
 };
 
-// What starts a rise of something at `from` may allow, for a job of this length.
+// The first start that a rise at `from` may make possible for a job of this length.
 inline int64_t first_reaching(int64_t from, int64_t length) {
     return from == NEVER ? NEVER : from - length + 1;
 }
 
-// "So many chunks of this want, for so long, cannot start before": about jobs that are alike but in
-// these amounts. A job that wants as much or more of everything is bound by it too.
+// "This many chunks, for this long, cannot start before": for jobs that differ only in these
+// amounts. A job that needs at least as much of everything has the same bound.
 class SearchCache {
   public:
     explicit SearchCache(size_t columns) : columns_(columns) {}
 
-    // What is known, as a time before which only starts within `open` may be possible.
+    // A bound: before this time only starts within `open` may be possible.
     struct Answer {
         int64_t bound;
-        std::vector<std::pair<int64_t, int64_t>> open; // [first, second), apart, ascending
+        std::vector<std::pair<int64_t, int64_t>> open; // [first, second), disjoint, ascending
 
         // The earliest start >= `time` that may be possible.
         int64_t next_open(int64_t time) const;
@@ -97,7 +97,7 @@ class SearchCache {
     static constexpr size_t KEPT = 2048;
     struct Entry {
         int64_t bound;
-        size_t rises; // when it was learnt
+        size_t rises; // when it was found
         size_t taken; // how many of them are in `open`
         int64_t length;
         int64_t count;
@@ -106,7 +106,7 @@ class SearchCache {
         std::vector<std::pair<int64_t, int64_t>> open; // as Answer::open, for all times
     };
     size_t columns_;
-    size_t oldest_ = 0; // no entry that is used has taken in fewer rises
+    size_t oldest_ = 0; // no entry in use has applied fewer rises
     uint64_t uses_ = 0;
     std::vector<Entry> entries_;   // latest bound first
     std::vector<int64_t> amounts_; // rows of (columns,)
@@ -115,11 +115,11 @@ class SearchCache {
     void drop_old(const Rises &rises);
 };
 
-// For shapes that are near and any length, by position: when a node does not hold even one chunk of
-// any of them. Most nodes of a full system are passed over by this alone.
+// For similar shapes and any length, by position: when a node cannot hold even one chunk of any of
+// them. Most nodes of a full system are skipped by this alone.
 struct Lacks {
     std::vector<Lack> at; // empty: not kept yet
-    size_t rises = 0;     // how many are taken in
+    size_t rises = 0;     // how many are applied
     bool sought = false;
 
     void take_in(const Rises &all) {
@@ -129,8 +129,8 @@ struct Lacks {
     }
 };
 
-// When a start may be possible: a few windows [from, until), apart and ascending. What does not fit
-// into so few is told less exactly: a window may be too wide.
+// When a start may be possible: a few windows [from, until), disjoint and ascending. What does not
+// fit into so few windows is approximated by a wider one.
 class Windows {
   public:
     explicit Windows(int64_t from = NEVER) {
@@ -148,7 +148,7 @@ class Windows {
         }
         return NEVER;
     }
-    // Until when it goes on.
+    // The end of the window that contains it.
     int64_t end(int64_t time) const {
         for (size_t i = 0; i < MOST; ++i) {
             if (time < until_[i]) {
@@ -164,14 +164,14 @@ class Windows {
 
   private:
     static constexpr size_t MOST = 4;
-    std::array<int64_t, MOST> from_; // NEVER: unused, as all that follow
+    std::array<int64_t, MOST> from_; // NEVER: unused, as are all after it
     std::array<int64_t, MOST> until_;
 };
 
 // For one shape and length, by position: when one chunk may start.
 struct NodeBounds {
     std::vector<Windows> at; // empty: not kept yet
-    size_t rises = 0;        // how many are taken in
+    size_t rises = 0;        // how many are applied
 };
 
 } // namespace bridge

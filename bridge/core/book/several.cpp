@@ -7,10 +7,10 @@
 namespace bridge {
 namespace {
 
-// After so many, those to come are worth finding fast the few parts that matter to each.
+// From this many on, it pays to find quickly the few parts that matter next.
 constexpr int MANY_SWEEPS = 8;
 
-// The smallest time by which gains add up to what is needed; what comes later is forgotten.
+// The smallest time by which gains add up to the amount needed; later gains are dropped.
 class Enough {
   public:
     Enough(std::vector<std::pair<int64_t, int64_t>> &heap, int64_t needed)
@@ -91,7 +91,7 @@ void BookSearch::look(Part &part, const Group &sought, int64_t start, int64_t le
     part.room = shape.exclusive ? part.most : room.times;
     part.same_until = room.same_until;
     part.rise = room.rise;
-    for (const int32_t c : shape.classes) { // until the next closed time comes into reach
+    for (const int32_t c : shape.classes) { // until the next closed time becomes relevant
         const int64_t closes = state_.requests.cls(c).change_after(p, end_of(start, length) - 1);
         if (closes != NEVER) {
             part.same_until = std::min(part.same_until, first_reaching(closes, length));
@@ -99,12 +99,12 @@ void BookSearch::look(Part &part, const Group &sought, int64_t start, int64_t le
     }
 }
 
-// The earliest start of several chunks: a sweep that jumps to the first time by which enough nodes
-// can have come to hold enough more.
+// The earliest start of several chunks: a sweep that jumps to the first time by which enough more
+// chunks can fit.
 int64_t BookSearch::next_several(const Group &sought, int64_t length, int64_t from, int64_t latest,
                                  const std::vector<int32_t> &positions, NodeBounds *bounds,
                                  Lack *lacks, Lifted lifted, const SearchCache::Answer &answer) {
-    touch(); // parts_ are about this search now
+    touch(); // parts_ now belong to this search
     parts_.clear();
     for (const int32_t p : positions) {
         const int64_t most = std::min(this->most(sought, static_cast<size_t>(p)), sought.count);
@@ -134,7 +134,7 @@ int64_t BookSearch::next_several(const Group &sought, int64_t length, int64_t fr
     for (int64_t start = from; start <= latest && start != NEVER;) {
         int64_t held = 0; // at the start
         Enough enough(gains_, sought.count);
-        // What comes to hold something later does not matter.
+        // Gains after that time do not matter.
         const int64_t bound =
             ++sweeps < MANY_SWEEPS ? NEVER : end_of(std::max(start, due_.by_when(sought.count)), 1);
         int64_t until = bound;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether somebody waits for an answer now.
+// Tells a kernel to return its best answer now.
 //
-// Kernels are bounded by steps that they count, so that the same question has the same answer on
-// any machine at any load. None of them looks at a clock. Who lives by one hands an alarm in, and
-// takes what there is when it rings.
+// Kernels are limited by steps that they count, so that the same problem has the same answer on any
+// machine under any load. None reads a clock. A caller with a deadline passes an alarm.
 #pragma once
 
 namespace bridge {
@@ -15,7 +14,7 @@ class Alarm {
     Alarm &operator=(const Alarm &) = delete;
     virtual ~Alarm() = default;
 
-    // Once it has rung it goes on ringing.
+    // Once true, it stays true.
     virtual bool rung() const = 0;
 };
 

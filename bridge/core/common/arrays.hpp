@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NumPy arrays as C++ reads them. A cycle on a short queue reads a hundred of them, most of a few
-// numbers: they are read by the buffer protocol, which takes half the time of nanobind's own views.
+// NumPy arrays as C++ reads them. A cycle with a short queue reads a hundred arrays, most of them
+// small; the buffer protocol takes half the time of nanobind's own views.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -14,11 +14,10 @@ namespace bridge {
 
 namespace nb = nanobind;
 
-// A C-contiguous array of T that somebody else holds; keeps it alive.
+// A C-contiguous array of T that somebody else owns; keeps it alive.
 template <typename T> class ArrayView {
   public:
-    // `convert`: an array of another type, or not contiguous, is copied. False: it is no such
-    // array.
+    // `convert`: an array of another type, or not contiguous, is copied. False: not such an array.
     bool read(nb::handle array, bool convert) {
         Py_buffer buffer;
         if (PyObject_CheckBuffer(array.ptr()) != 0 &&
@@ -91,7 +90,7 @@ template <typename T> class ArrayView {
     }
 };
 
-// An attribute by a name that is a literal, which is made a Python string once.
+// An attribute with a literal name, which becomes a Python string once.
 inline nb::object attribute(nb::handle of, const char *literal) {
     static auto *known = new std::unordered_map<const char *, PyObject *>();
     PyObject *&name = (*known)[literal];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes by how well they fit, among nodes of one rank.
+// Best fit among nodes of one rank.
 #pragma once
 
 #include <algorithm>
@@ -9,14 +9,14 @@
 
 namespace bridge {
 
-// A candidate and how well it fits; less is better, `second` decides where `first` is the same.
+// A candidate and how well it fits; less is better, ties are broken by `second`.
 template <typename Candidate> struct Scored {
     int64_t first;
     int64_t second;
     Candidate candidate;
 };
 
-// Sorts candidates that stand by rank; equals stay in their order.
+// Sorts candidates that are in order of rank; equal ones keep their order.
 template <typename Candidate, typename Rank>
 void sort_within_ranks(std::vector<Scored<Candidate>> &scored, Rank rank) {
     for (auto from = scored.begin(); from != scored.end();) {

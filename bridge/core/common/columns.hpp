@@ -19,7 +19,7 @@ namespace bridge {
 
 namespace nb = nanobind;
 
-// Amounts of a counted thing are held in 32 bits inside; sums of two must not overflow.
+// Amounts are kept in 32 bits; the sum of two must not overflow.
 constexpr int64_t MOST_COUNT = int64_t{1} << 30;
 
 [[noreturn]] inline void refuse(const std::string &what) {

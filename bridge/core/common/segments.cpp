@@ -5,7 +5,7 @@
 
 namespace bridge {
 
-// The segment that begins at `time`, made if need be.
+// The segment that begins at `time`, inserted if necessary.
 size_t Segments::cut(size_t columns, int64_t time) {
     const size_t i = at(time);
     if (begin[i] == time) {

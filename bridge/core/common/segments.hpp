@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Amounts over time: the structure behind the planners' timelines (Timelines) and the book's lines
+// Amounts over time: the data structure of the planners' timelines (Timelines) and the book's lines
 // (NodeLines).
 //
 // A sorted sequence of segments with one amount per column, from a first second to the end of time.
-// Neighbouring segments always differ, so equal bookings give equal segments whatever happened in
-// between. How many columns there are is known to the owner of many of these.
+// Neighbouring segments always differ, so equal bookings give equal segments whatever their
+// history. The owner knows the number of columns.
 #pragma once
 
 #include <algorithm>
@@ -16,13 +16,13 @@
 
 namespace bridge {
 
-constexpr int64_t WHOLE = int64_t{1} << 30; // occupancy of a node that nobody is on
+constexpr int64_t WHOLE = int64_t{1} << 30; // occupancy of an idle node
 
 struct Segments {
     std::vector<int64_t> begin;
     std::vector<int64_t> free; // begin.size() x columns
 
-    // The segment that holds at `time`; the first one for what lies before.
+    // The segment that contains `time`; the first one for earlier times.
     size_t at(int64_t time) const {
         const int64_t *begins = begin.data();
         size_t base = 0;
@@ -35,10 +35,10 @@ struct Segments {
     }
 
     // Adds `sign` times the amounts (one per column) within [start, end), which is not empty and
-    // begins with the first segment at the earliest.
+    // does not begin before the first segment.
     void add(size_t columns, int64_t start, int64_t end, const int64_t *amounts, int64_t sign);
 
-    // The least that is free in [start, end), per column.
+    // The least free amount in [start, end), per column.
     void least(size_t columns, int64_t start, int64_t end, int64_t *amounts) const;
 
   private:

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is free on each node, from now to the end of time.
+// The free amounts on each node, from now on.
 //
-// A node's timeline is `Segments`, from which bookings are not taken back. Column 0 is *occupancy*:
-// a node has WHOLE of it, a shared holder takes 1 and an exclusive one takes WHOLE, so "nobody else
-// is there" is an amount like any other and an exclusive holder need not take the resources
-// themselves. Columns 1 and up are the resources.
+// A node's timeline is `Segments` whose bookings are never revoked. Column 0 is *occupancy*: a node
+// has WHOLE of it, a shared holder takes 1 and an exclusive one takes WHOLE. So exclusivity is an
+// amount like any other, and an exclusive holder need not take the resources themselves. Columns 1
+// and up are the resources.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace bridge {
 
-// Amounts wanted at each second; only the first `columns` matter.
+// Amounts needed at each second; only the first `columns` matter.
 struct Need {
     const int64_t *amounts;
     size_t columns;
@@ -26,7 +26,7 @@ class Timelines {
   public:
     explicit Timelines(size_t columns) : columns_(columns) {}
 
-    // Makes room for so many nodes.
+    // Allocates timelines for this many nodes.
     void begin(size_t n_nodes) { nodes_.resize(n_nodes); }
 
     size_t columns() const { return columns_; }
@@ -43,26 +43,26 @@ class Timelines {
     // The earliest start in [from, latest] at which the need is free for `length`, or NEVER.
     int64_t next_fit(size_t node, Need need, int64_t from, int64_t length, int64_t latest) const;
 
-    // The least that is free in [start, end), per column.
+    // The least free amount in [start, end), per column.
     void least(size_t node, int64_t start, int64_t end, int64_t *amounts) const;
 
-    // The first second >= `time` at which somebody is there, or NEVER.
+    // The first second >= `time` at which the node is in use, or NEVER.
     int64_t busy_from(size_t node, int64_t time) const;
 
-    // Takes amounts, one per column, out of [start, end).
+    // Takes amounts, one per column, from [start, end).
     void book(size_t node, int64_t start, int64_t end, const int64_t *amounts);
 
-    // A node's timeline becomes that of a node of the same columns.
+    // Copies the timeline of a node with the same columns.
     void copy(const Timelines &other, size_t from, size_t to) { nodes_[to] = other.nodes_[from]; }
 
-    // Writes the timeline behind `numbers`; nodes of which the same is free write the same.
+    // Appends the timeline to `numbers`; equal timelines append the same.
     void append(size_t node, std::vector<int64_t> &numbers) const {
         const Segments &line = nodes_[node];
         numbers.insert(numbers.end(), line.begin.begin(), line.begin.end());
         numbers.insert(numbers.end(), line.free.begin(), line.free.end());
     }
 
-    // What is free at the timeline's first second.
+    // The free amounts at the timeline's first second.
     const int64_t *first(size_t node) const { return nodes_[node].free.data(); }
 
   private:

@@ -7,8 +7,8 @@
 namespace bridge {
 namespace {
 
-// The last i in [from, to) with values[i] < bound, or less than `from`. Eight at a time, so that it
-// vectorises.
+// The last i in [from, to) with values[i] < bound, or less than `from`. Blocks of eight, to
+// vectorise.
 inline int last_below_in(const int32_t *values, int from, int to, int32_t bound) {
     int i = to;
     for (; i - 8 >= from; i -= 8) {
@@ -87,7 +87,7 @@ inline int upper_bound(const int64_t *begins, int n, int64_t time) {
 
 std::unique_ptr<CountProfile::Block> CountProfile::new_block() {
     if (spare_.empty()) {
-        return std::unique_ptr<Block>(new Block); // left uninitialised on purpose
+        return std::unique_ptr<Block>(new Block); // deliberately uninitialised
     }
     std::unique_ptr<Block> block = std::move(spare_.back());
     spare_.pop_back();
@@ -158,9 +158,9 @@ BRIDGE_WIDE_VECTORS CountProfile::Fit CountProfile::earliest(int64_t from, int64
     if (start > latest || (latest == from && lacks(at, wanted))) {
         return {NEVER, at};
     }
-    // Everything in [at, done) is known to have enough. The window is searched from its end: the
-    // last slot that lacks something decides where the next window begins, so no slot is looked at
-    // twice and most are not looked at at all.
+    // All slots in [at, done) have enough. The window is searched from its end: the last slot with
+    // too little determines the next window, so no slot is visited twice and most are not visited
+    // at all.
     Position done = at;
     for (;;) {
         const Position stop = first_from(done, end_of(start, length));
@@ -191,7 +191,7 @@ BRIDGE_WIDE_VECTORS CountProfile::Fit CountProfile::earliest(int64_t from, int64
     }
 }
 
-// The first slot from `from` on with at least `wanted`; beyond the last block if there is none.
+// The first slot from `from` on with at least `wanted`; past the last block if there is none.
 CountProfile::Position CountProfile::first_with(Position from, int32_t wanted) const {
     for (Position at = from; at.block < blocks_.size(); at = {at.block + 1, 0}) {
         const Summary &summary = summaries_[at.block];
@@ -297,8 +297,8 @@ void CountProfile::drop_block(size_t block) {
     blocks_.erase(blocks_.begin() + at);
 }
 
-// Makes room so that the slot stands at `at`, whose block may be the end of it. `free` is a stored
-// value (with the block's `owed` still in it) that occurs in the block already.
+// Inserts the slot at `at`, whose block may be the end of it. `free` is a stored value (with the
+// block's `owed` included) that already occurs in the block.
 CountProfile::Position CountProfile::insert_slot(Position at, int64_t begin, int32_t free) {
     if (summaries_[at.block].slots == BLOCK) {
         split_block(at.block);
@@ -334,7 +334,7 @@ void CountProfile::remove_slot(Position at) {
     }
 }
 
-// The summaries stay as they are: they bound what is left, which is all that a search needs.
+// The summaries are not updated: they still bound what is left, which is enough for a search.
 void CountProfile::merge_with_previous(Position at) {
     Position previous = at;
     if (at.slot > 0) {
@@ -374,7 +374,7 @@ void CountProfile::book(const Fit &fit, int64_t end, int64_t count) {
         const int32_t value = blocks_[first.block]->free[first.slot];
         first = insert_slot({first.block, first.slot + 1}, start, value);
     }
-    // The slot in which the end lies; if it begins before the end, it is cut there.
+    // The slot that contains the end; it is split there if it begins earlier.
     Position last = first;
     while (block_end(last.block) < end) {
         ++last.block;

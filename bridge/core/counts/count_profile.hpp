@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is free of one counted thing, from now to the end of time.
+// The free amount of one counted resource, from now on.
 //
 // A sorted sequence of slots (begin, free), each lasting until the next one begins, kept in blocks
-// of up to 256 slots. A block knows the least and greatest free amount in it, and holds one amount
-// that is still to be subtracted from all its slots, so a search skips blocks and a booking touches
-// the slots of two blocks at most. Neighbours that came to be equal are merged.
+// of up to 256 slots. A block knows its least and greatest free amount, and holds one amount that
+// is still to be subtracted from all its slots; so a search skips blocks, and a booking changes the
+// slots of at most two. Equal neighbours are merged.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace bridge {
 
 class CountProfile {
   public:
-    // Where a slot is: valid until the profile changes.
+    // The place of a slot: valid until the profile changes.
     struct Position {
         size_t block;
         int slot;
@@ -32,10 +32,10 @@ class CountProfile {
         int64_t count;
     };
 
-    // Everything of `capacity` is free from `now` on.
+    // All of `capacity` is free from `now` on.
     void reset(int64_t now, int64_t capacity);
 
-    // As above, less holders that begin at or before `now`; sorted by ascending end. Ends that are
+    // As above, less holders that begin at or before `now`, sorted by ascending end. Ends that are
     // not in the future become now + 1. O(holders).
     void reset(int64_t now, int64_t capacity, const std::vector<Holder> &by_end);
 
@@ -43,16 +43,15 @@ class CountProfile {
     // there is none. `from` must not precede the profile's begin.
     Fit earliest(int64_t from, int64_t count, int64_t length, int64_t latest = NEVER - 1) const;
 
-    // Takes `count` out of [fit.start, end). `fit.place` must be the slot that holds fit.start.
+    // Takes `count` from [fit.start, end). `fit.place` must be the slot that contains fit.start.
     void book(const Fit &fit, int64_t end, int64_t count);
 
-    // Takes `count` out of [start, end).
+    // Takes `count` from [start, end).
     void book(int64_t start, int64_t end, int64_t count) {
         book({start, locate(start)}, end, count);
     }
 
-    // The least that is free at any second of [start, end); once that is no more than `enough`, the
-    // rest does not matter.
+    // The least free amount in [start, end); the search may stop at the first amount <= `enough`.
     int64_t least(int64_t start, int64_t end, int64_t enough = INT64_MIN) const;
 
     // The number of slots, for tests and tuning.
@@ -65,13 +64,13 @@ class CountProfile {
         int32_t free[BLOCK]; // less `owed` of the block's summary
     };
     struct Summary {
-        int32_t least;    // true value: `owed` is already taken off
+        int32_t least;    // true value, with `owed` subtracted
         int32_t greatest; // likewise
         int32_t owed;
         int32_t slots;
     };
 
-    // Parallel arrays, in time order: searches read `begins_` and `summaries_`, seldom the blocks.
+    // Parallel arrays in time order: searches read `begins_` and `summaries_`, rarely the blocks.
     std::vector<int64_t> begins_;
     std::vector<Summary> summaries_;
     std::vector<std::unique_ptr<Block>> blocks_;

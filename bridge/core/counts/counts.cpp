@@ -28,7 +28,7 @@ int64_t CountPlan::place(int64_t count, int64_t limit, int64_t not_before, bool 
     const int64_t from = std::max({now_, not_before, dominance_.bound(count, limit)});
     const CountProfile::Fit fit =
         from == NEVER ? CountProfile::Fit{NEVER, {}} : profile_.earliest(from, count, limit);
-    if (!held_back && fit.start > now_) { // a start now says nothing that now_ does not
+    if (!held_back && fit.start > now_) { // a start at now_ adds no bound
         dominance_.record(count, limit, fit.start);
     }
     if (fit.start != NEVER) {
@@ -55,7 +55,7 @@ void plan_counts(int64_t now, int64_t capacity, std::vector<CountProfile::Holder
 
 namespace {
 
-// The free nodes as a bitset that remembers below which word nothing is free.
+// The free nodes as a bitset, with the first word that may be nonzero.
 class FreeNodes {
   public:
     explicit FreeNodes(size_t n_nodes) : words_((n_nodes + 63) / 64, ~uint64_t{0}), n_(n_nodes) {
@@ -113,7 +113,7 @@ void map_counts(size_t n_nodes, size_t n_jobs, const int64_t *start, const int64
         }
     }
 
-    // Several running jobs may hold one node: it comes back with the last of them.
+    // Several running jobs may hold one node: it is free when the last of them ends.
     std::vector<int64_t> held_until(n_nodes, INT64_MIN);
     for (const NodeHolder &holder : running) {
         for (size_t i = 0; i < holder.n; ++i) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans jobs that want an amount of one interchangeable thing, and gives whole nodes to such plans.
+// Plans jobs that need an amount of one interchangeable resource, and assigns whole nodes to such
+// plans.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +12,7 @@
 
 namespace bridge {
 
-// One plan in the making: a profile, and what its bookings say about the starts of later jobs.
+// A plan under construction: a profile, and bounds on the starts of later jobs.
 class CountPlan {
   public:
     // The counts and time limits that will be placed.
@@ -25,11 +26,11 @@ class CountPlan {
         now_ = now;
     }
 
-    // Time passes without anything being freed that was not expected to be.
+    // Advances the time. Nothing was freed other than expected.
     void advance(int64_t now) { now_ = now; }
 
-    // Books the job: at its earliest start, or, unless it `may_wait`, now or not at all. Returns
-    // the start, UNPLANNED if it may not wait and cannot start now, or NEVER.
+    // Books the job at its earliest start, or, unless it `may_wait`, now or not at all. Returns the
+    // start, UNPLANNED if it may not wait and cannot start now, or NEVER.
     int64_t place(int64_t count, int64_t limit, int64_t not_before, bool may_wait);
 
   private:
@@ -50,7 +51,7 @@ struct CountJobs {
 void plan_counts(int64_t now, int64_t capacity, std::vector<CountProfile::Holder> running,
                  const CountJobs &jobs, int64_t depth, int64_t *start);
 
-// A holder of concrete nodes from the beginning of time to `end`.
+// A holder of particular nodes from the beginning of time to `end`.
 struct NodeHolder {
     int64_t end;
     const int32_t *nodes;
@@ -58,7 +59,7 @@ struct NodeHolder {
 };
 
 // Sweeps over time and writes the nodes of job j to into[j], ascending, for every job with a start.
-// Throws std::invalid_argument if the jobs want more nodes than there are.
+// Throws std::invalid_argument if the jobs need more nodes than exist.
 void map_counts(size_t n_nodes, size_t n_jobs, const int64_t *start, const int64_t *end,
                 const int64_t *count, const std::vector<NodeHolder> &running, int32_t *const *into);
 

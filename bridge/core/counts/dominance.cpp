@@ -6,9 +6,9 @@
 namespace bridge {
 namespace {
 
-// Marks per axis: more make the bound tighter, but each question costs log^2 cache misses. 100,000
-// jobs whose sizes and lengths all differ take the same time with 256 to 512 of them, longer with
-// fewer and with more.
+// Marks per axis: more make the bound tighter, but each query costs log^2 cache misses. 100,000
+// jobs with distinct sizes and lengths take equally long with 256 to 512, and longer with fewer or
+// more.
 constexpr size_t MOST_MARKS = 256;
 constexpr int64_t DIRECT_UP_TO = 1 << 14;
 constexpr size_t MOST_TOUCHED = 1 << 14;
@@ -26,7 +26,7 @@ Dominance::Axis::Axis(std::vector<int64_t> values) {
     if (distinct.size() <= MOST_MARKS) {
         marks_ = std::move(distinct);
     } else {
-        for (size_t i = 1; i <= MOST_MARKS; ++i) { // by frequency, the greatest value included
+        for (size_t i = 1; i <= MOST_MARKS; ++i) { // by frequency, including the greatest value
             const int64_t mark = values[i * values.size() / MOST_MARKS - 1];
             if (marks_.empty() || mark != marks_.back()) {
                 marks_.push_back(mark);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A lower bound for starts within one plan.
 //
-// While jobs are booked, what is free only falls. So a job can start no earlier than any job that
-// was placed before it, wanted no more and took no longer (and was held back by nothing else). The
-// latest such start is a prefix maximum over (count, length): a two-dimensional Fenwick tree. Its
-// axes are the values that occur; where there are too many of them, an even choice of those: what
-// is recorded is rounded up and what is asked is rounded down, so the bound stays a bound.
+// While jobs are booked, free amounts only fall. So a job can start no earlier than any job placed
+// before it that needed no more, took no longer, and was delayed by nothing else. The latest such
+// start is a prefix maximum over (count, length): a two-dimensional Fenwick tree. Its axes are the
+// values that occur, or an even selection if there are too many: recorded values are rounded up and
+// queries down, so the bound remains a bound.
 #pragma once
 
 #include <cstddef>
@@ -16,10 +16,10 @@ namespace bridge {
 
 class Dominance {
   public:
-    // The values that will be recorded and asked.
+    // The values that will be recorded and queried.
     Dominance(const int64_t *counts, const int64_t *lengths, size_t n);
 
-    // Forgets what was recorded. O(what was recorded).
+    // Drops all records. O(records).
     void clear();
 
     // A job of `count` and `length` was placed at `start`, which must be positive.
@@ -33,20 +33,20 @@ class Dominance {
       public:
         explicit Axis(std::vector<int64_t> values);
         size_t size() const { return marks_.size(); }
-        // How many marks are below `value`, and how many are not above it.
+        // The number of marks below `value`, or not above it.
         size_t below(int64_t value) const;
         size_t not_above(int64_t value) const;
 
       private:
         std::vector<int64_t> marks_;
-        std::vector<uint16_t> direct_; // not_above(v) for small v, where that is cheap to hold
+        std::vector<uint16_t> direct_; // not_above(v) for small v
     };
 
     Axis counts_;
     Axis lengths_;
     size_t stride_;
     std::vector<int64_t> best_;     // (counts_.size() + 1) x stride_, 1-based
-    std::vector<uint32_t> touched_; // cells to clear; overfull means all
+    std::vector<uint32_t> touched_; // cells to clear; full: all
 };
 
 } // namespace bridge

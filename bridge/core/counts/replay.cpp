@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every pass has the outcome of planning the queue from nothing with plan_counts. Three ways there:
+// Every pass has the outcome of planning the queue from scratch with plan_counts, in one of three
+// ways:
 //
 // * depth 0 or 1: the running jobs free more and more over time, and the head's reservation is the
-//   only dip. So two numbers decide about a later job: what is free now and, if it would still run
-//   at the head's start, what the head leaves free then.
+//   only dip. So two numbers decide about a later job: the nodes free now, and, if it would still
+//   run at the head's start, the nodes that the head leaves free then.
 // * depth >= all jobs: if the running jobs ended when expected and arrivals joined the end of the
 //   queue, planning again would find the same starts (earlier jobs see only bookings that never
-//   moved them), so the plan is kept and extended. After an early end it is made anew.
-// * otherwise: made anew at every event.
+//   moved them), so the plan is kept and extended. After an early end it is made again.
+// * otherwise: made again at every event.
 #include "counts/replay.hpp"
 
 #include <algorithm>
@@ -83,9 +84,9 @@ class ReplayLoop {
     int64_t now_ = 0;
     int64_t free_;
     std::vector<uint32_t> arrivals_; // that can ever run, by arrival
-    std::vector<uint32_t> rank_;     // a job's place among all, in queue order
+    std::vector<uint32_t> rank_;     // a job's position in queue order
     std::vector<Waiting> queue_;
-    std::vector<int64_t> planned_; // parallel to queue_ but for depth 0 and 1
+    std::vector<int64_t> planned_; // parallel to queue_ except for depth 0 and 1
     std::vector<Running> running_; // by expected end
     std::priority_queue<End, std::vector<End>, std::greater<>> ends_;
     CountPlan plan_;
@@ -153,7 +154,7 @@ class ReplayLoop {
         }
     }
 
-    // Starts what `may_start` says, in order, and closes the ranks.
+    // Starts the jobs for which `may_start` holds, in order, and removes them from the queue.
     template <typename MayStart> void start_where(size_t from, MayStart may_start) {
         size_t kept = from;
         for (size_t i = from; i < queue_.size(); ++i) {
@@ -180,7 +181,7 @@ class ReplayLoop {
             return;
         }
         int64_t shadow = NEVER; // when the head starts
-        int64_t extra = 0;      // what it leaves free then
+        int64_t extra = 0;      // nodes that it leaves free then
         if (depth_ == 1) {
             int64_t free_then = free_;
             size_t i = 0;
@@ -235,7 +236,7 @@ class ReplayLoop {
     }
 
     void pass_conservative() {
-        // A job that overruns is taken to end a second from now, in every pass anew.
+        // An overrunning job is assumed to end a second from now, at every pass.
         const bool overrun = !running_.empty() && running_.front().end <= now_;
         if (!plan_holds_ || overrun) {
             begin_plan();
@@ -251,7 +252,7 @@ class ReplayLoop {
         planned_.erase(std::remove(planned_.begin(), planned_.end(), now_), planned_.end());
     }
 
-    // Notes what the pass announced; no part of a decision, so it is not timed as one.
+    // Records the announcements; not part of a decision, so it is not timed as one.
     void listen() {
         if (depth_ > 1) {
             for (size_t i = 0; i < queue_.size(); ++i) {
@@ -262,8 +263,8 @@ class ReplayLoop {
         }
     }
 
-    // Jobs that were backfilled leave what the head needs at its start, so it is still the one that
-    // the pass reckoned with.
+    // Backfilled jobs leave what the head needs at its start, so the head is still the one for
+    // which the pass planned.
     int64_t head_start() const {
         int64_t free_then = free_;
         for (const Running &running : running_) {

@@ -17,7 +17,7 @@ struct Trace {
     const int64_t *order; // or null: first come, first served
 };
 
-// What a job was promised while it waited, as bridge.state.accuracy.PROMISE has it.
+// The promises made to a job while it waited, as in bridge.state.accuracy.PROMISE.
 struct Promise {
     int64_t first_start, first_said, last_start, last_said, changes, later, earlier;
 };

@@ -19,7 +19,8 @@ bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-// Where the number at the end of a name begins; the name's size if it has none that we fold.
+// The position of the number at the end of a name; the name's size if it has none that can be
+// folded.
 size_t number_begin(const std::string &name) {
     size_t begin = name.size();
     while (begin > 0 && is_digit(name[begin - 1])) {
@@ -42,7 +43,7 @@ void append_number(std::string &text, int64_t number, int padded_to) {
 
 HostlistFolder::HostlistFolder(const std::vector<std::string> &names) {
     std::unordered_set<std::string> seen;
-    // With n09 about, n10 is written with two digits on purpose.
+    // Beside n09, n10 is written with two digits.
     std::set<std::pair<std::string, size_t>> padded;
     for (const std::string &name : names) {
         if (name.empty() || name.find_first_of("[], \t\n") != std::string::npos) {
@@ -65,7 +66,7 @@ HostlistFolder::HostlistFolder(const std::vector<std::string> &names) {
         const size_t digits = name.size() - begin;
         std::string prefix = name.substr(0, begin);
         int64_t number = -1;
-        int padded_to = -1; // a family of its own
+        int padded_to = -1; // not folded with other names
         if (digits > 0) {
             std::from_chars(name.data() + begin, name.data() + name.size(), number);
             padded_to = padded.count({prefix, digits}) != 0 ? static_cast<int>(digits) : 0;
@@ -123,7 +124,7 @@ std::string HostlistFolder::fold(const int32_t *nodes, size_t n) const {
                 ++high;
             }
             if (low < 0) {
-                break; // the prefix is the name
+                break; // no number
             }
             if (!first_range) {
                 text += ',';

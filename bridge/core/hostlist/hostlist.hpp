@@ -20,15 +20,14 @@ class HostlistFolder {
     std::string fold(const int32_t *nodes, size_t n) const;
 
   private:
-    // Names that differ only in a number written in the same way: without padding, or all with the
-    // same number of digits.
+    // Names that differ only in a number with the same padding: none, or the same number of digits.
     struct Family {
         std::string prefix;
         int padded_to; // 0: no leading zeros
     };
     struct Entry {
         uint32_t family;
-        int64_t number; // -1: the prefix is the whole name
+        int64_t number; // -1: no number
     };
     std::vector<Family> families_;
     std::vector<Entry> entries_;  // in the order they are written

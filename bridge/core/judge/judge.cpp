@@ -15,7 +15,7 @@ constexpr int64_t LARGEST_SPAN_S = int64_t{1} << 40;
 // Seats of a node: an exclusive holder takes all of them, a shared one takes one.
 constexpr int64_t ALL_SEATS = int64_t{1} << 30;
 
-// Instants may be anything: sums wrap, as those of columns do.
+// Instants may have any value: sums wrap, as those of columns do.
 int64_t sum(int64_t a, int64_t b) {
     return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
 }
@@ -47,7 +47,7 @@ bool rule_allows(int8_t rule, int64_t width) {
     }
 }
 
-// Somebody uses something over [begin, end), counted from now; `row` -1: a running job.
+// A use of something over [begin, end), counted from now; `row` -1: a running job.
 struct Use {
     int64_t begin;
     int64_t end;
@@ -86,7 +86,7 @@ class Judge {
   private:
     const JudgedPlan &plan_;
     std::vector<Finding> found_;
-    std::vector<std::vector<bool>> members_; // by partition, once it is asked for
+    std::vector<std::vector<bool>> members_; // by partition, once requested
 
     void blame(size_t row, Fault fault, int64_t found = 0, int64_t allowed = 0) {
         found_.push_back({fault, static_cast<int64_t>(row), found, allowed});
@@ -154,14 +154,14 @@ class Judge {
             length = std::min(length, most);
         }
         const int64_t deadline = plan_.deadline_s[job];
-        if (deadline > 0) { // what would lie behind it is cut off, down to the least
+        if (deadline > 0) { // the part beyond it is cut off, down to the minimum
             const int64_t shortest = least > 0 ? std::min(least, length) : length;
             if (sum(start, shortest) > deadline) {
                 blame(row, Fault::AFTER_DEADLINE);
             }
             length = std::max(std::min(length, difference(deadline, start)), shortest);
         } else if (deadline == 0 && least > 0 && least <= lasts && lasts < length) {
-            length = lasts; // without a deadline any limit from the least on will do
+            length = lasts; // without a deadline any limit from the minimum on is valid
         }
         if (lasts != length) {
             blame(row, Fault::WRONG_LENGTH);
@@ -251,7 +251,7 @@ class Judge {
         }
     }
 
-    // Its nodes one by one: usable, distinct, and with tasks as it asked.
+    // Its nodes one by one: usable, distinct, and with tasks as requested.
     void tasks(size_t row) {
         const size_t job = job_of(row);
         const int64_t wanted = plan_.job_tasks[job];
@@ -294,7 +294,7 @@ class Judge {
                 static_cast<int64_t>(row),
                 0};
     }
-    // One that is expected to have ended ends within the next second.
+    // A job that is expected to have ended ends within the next second.
     Use present_use(size_t run) const {
         const int64_t end = std::max<int64_t>(difference(plan_.run_end[run], plan_.now), 1);
         return {0,       std::min(end, LARGEST_SPAN_S + 1),
@@ -310,7 +310,7 @@ class Judge {
         return plan_.per_node[at] + plan_.per_task[at] * use.tasks;
     }
 
-    // No node oversubscribed at any second. Only nodes that the plan uses are looked at.
+    // No node is oversubscribed at any second. Only nodes that the plan uses are checked.
     void node_usage() {
         std::vector<size_t> first(plan_.n_nodes + 2, 0); // shifted by two: see below
         for (size_t row = 0; row < plan_.n_rows; ++row) {
@@ -336,8 +336,8 @@ class Judge {
         for (size_t at = 2; at < first.size(); ++at) {
             first[at] += first[at - 1];
         }
-        // While they are written, first[node + 1] is where the node's next one goes: in the end it
-        // is where those of the next node begin.
+        // While entries are written, first[node + 1] is where the node's next one goes: in the end
+        // that is where those of the next node begin.
         std::vector<Use> uses(first.back());
         for (size_t run = 0; run < plan_.n_run; ++run) {
             Use use = present_use(run);
@@ -368,7 +368,7 @@ class Judge {
         for (size_t node = 0; node < plan_.n_nodes; ++node) {
             Use *from = uses.data() + first[node];
             Use *to = uses.data() + first[node + 1];
-            // Where nobody meets anybody else nothing is shared. That is how whole nodes are.
+            // A node whose jobs never overlap has nothing to share. Whole nodes are such.
             if (used[node] && !alone(from, to)) {
                 sweep(from, to, plan_.n_res, plan_.capacity + node * plan_.n_res,
                       Fault::NODE_OVERSUBSCRIBED);
@@ -406,8 +406,8 @@ class Judge {
               Fault::LICENCE_OVERSUBSCRIBED);
     }
 
-    // Blames the rows that begin where more is in use than there is. At one second: ends, then
-    // running jobs, then the plan. Who takes nothing of what is too much adds nothing to it.
+    // Blames the rows that begin where more is used than there is. At one second: ends, then
+    // running jobs, then the plan. A row that takes none of the exceeded resource is not to blame.
     void sweep(const Use *from, const Use *to, size_t n, const int64_t *there, Fault fault) {
         struct Event {
             int64_t when;

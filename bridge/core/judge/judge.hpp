@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is a plan legal? What bridge/check/legality.py asks of every row of every plan, told from
-// columns.
+// Checks that a plan is legal: what bridge/check/legality.py checks for every row of every plan,
+// computed on columns.
 //
-// Nothing here is shared with what plans: a fault of a planner must not be one of its judge.
+// It shares no code with the planners, so that a defect in one is not hidden by the other.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +11,10 @@
 
 namespace bridge {
 
-// In the order in which they are told. The first two are of a job, not of a row.
+// In the order of reporting. The first two concern a job, not a row.
 enum class Fault : int {
     NO_ROW,
-    TOO_MANY_STARTS, // and how many there are, and may be
+    TOO_MANY_STARTS, // with their number, and the number allowed
     NODES_WITHOUT_START,
     NO_REASON,
     IN_THE_PAST,
@@ -59,13 +59,13 @@ struct JudgedPartition {
     size_t n_nodes;
 };
 
-// A list of node indexes of each of some rows, most of them empty.
+// A list of node indexes for each row, mostly empty.
 struct NodeLists {
     std::vector<size_t> offsets{0};
     std::vector<int64_t> nodes;
 };
 
-// Views of columns; what fits to what has been looked after.
+// Views of columns; the caller has checked that they fit together.
 struct JudgedPlan {
     int64_t now;
 
@@ -113,15 +113,15 @@ struct JudgedPlan {
     const int64_t *indptr;
     const int32_t *nodes;
     const int32_t *tasks;
-    const int64_t *want; // by node of a row: what is taken; null: as the columns of the job say
+    const int64_t *want; // by node of a row: the amounts taken; null: as in the job's columns
 
     // By row.
-    std::vector<uint8_t> reasoned;   // it says why it waits
+    std::vector<uint8_t> reasoned;   // it gives a reason for waiting
     std::vector<uint8_t> named;      // its job named the partition
     std::vector<int32_t> constraint; // -1: none
     NodeLists required;
     NodeLists excluded;
-    // Of each constraint its alternatives, as masks of nodes.
+    // The alternatives of each constraint, as node masks.
     std::vector<std::vector<const bool *>> constraints;
 };
 

@@ -15,20 +15,20 @@ namespace {
 
 constexpr size_t BUCKETS = 48;
 constexpr size_t STEPS = 16;
-constexpr double WORK = 600e3;   // job-bucket pairs looked at, over all steps
-constexpr double CAUTION = 1e-9; // of the bound: sums are rounded
+constexpr double WORK = 600e3;   // job-bucket pairs visited, over all steps
+constexpr double CAUTION = 1e-9; // of the bound, for rounding
 
 // A job as one resource sees it; times from now.
 struct RelaxedJob {
     double weight;
     double due;
     double least;  // its earliest start
-    double length; // the shortest it may be
+    double length; // the shortest possible
     double amount; // the least it takes
     bool fixed;    // it starts at `least`
 };
 
-// Prices by bucket, [edge_[b], edge_[b + 1]); nothing costs anything after the last.
+// Prices by bucket, [edge_[b], edge_[b + 1]); 0 after the last.
 class LagrangianBound {
   public:
     LagrangianBound(std::vector<RelaxedJob> relaxed, std::vector<double> edges,
@@ -38,10 +38,10 @@ class LagrangianBound {
 
     void begin_with_fluid_prices();
 
-    // The bound at the present prices; notes what is used of each bucket at these.
+    // The bound at the present prices; records the use of each bucket at these.
     double bound();
 
-    // Moves the prices towards what is over- and away from what is undersubscribed.
+    // Raises the price of oversubscribed buckets and lowers that of undersubscribed ones.
     void step(double gap);
 
   private:
@@ -71,8 +71,8 @@ class LagrangianBound {
     void use(const RelaxedJob &job, double start);
 };
 
-// Fluid jobs are served one after the other with all there is; the price falls by a job's cost per
-// work while it is served, and is nothing once all are.
+// Fluid jobs are served one after the other with all capacity; the price falls by a job's cost per
+// work while it is served, and is zero once all are.
 void LagrangianBound::begin_with_fluid_prices() {
     struct Served {
         double ratio;
@@ -133,7 +133,7 @@ double LagrangianBound::best_start(const RelaxedJob &job, double *start) const {
     if (job.due > job.least) {
         offer(job.due);
     }
-    // Between bends of the price's sum, at either end of the job, its worth is a straight line.
+    // Between bends of the price's sum, at either end of the job, its worth is linear.
     const size_t n = edge_.size();
     size_t end = bucket_at(job.least + job.length);
     for (size_t b = bucket_at(job.least) + 1; b < n; ++b) {
@@ -203,7 +203,7 @@ void LagrangianBound::step(double gap) {
     }
 }
 
-// What the window's jobs take and find of each resource; the last column counts whole nodes.
+// The window's jobs and what they take of each resource; the last column counts whole nodes.
 class Resources {
   public:
     explicit Resources(const NodeProblem &problem) : problem_(problem) {
@@ -245,7 +245,7 @@ class Resources {
         return least;
     }
 
-    // What is free of a resource, as steps: from when on how much more. Times from now.
+    // The free amounts of a resource as steps: the increase at each instant. Times from now.
     std::vector<std::pair<double, double>> steps(size_t column) const {
         const bool whole = column == problem_.n_res;
         const size_t n_res = problem_.n_res;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What no order can go below.
+// A lower bound on the cost of every order.
 //
-// Of one resource at a time, summed over all nodes: a second of it has a price, and every job takes
-// the start that is cheapest for it alone, delay and resource together. Less what all there is
-// would fetch, that is no more than any plan costs, whatever the prices (Lagrangian relaxation of
-// the capacity). The prices begin as those of fluid jobs, which are served by cost per work, and
-// follow for a few steps what is over- and undersubscribed. The greatest bound over the resources
-// counts.
+// For one resource at a time, summed over all nodes: every second of it has a price, and each job
+// takes the start that is cheapest for it alone, counting delay and resource. Minus the price of
+// all there is, that is no more than the cost of any plan, whatever the prices (Lagrangian
+// relaxation of the capacity). The prices start as those of fluid jobs, served by cost per work,
+// and are then adjusted for a few steps to over- and undersubscription. The greatest bound over the
+// resources is used.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ namespace bridge {
 
 struct OrderJobs;
 
-// Args: least_start: by job, before which it cannot start; NEVER: it costs nothing. start: of a
-// good plan, whose cost is `cost`; the lead starts there in any case.
+// Args: least_start: by job, its earliest possible start; NEVER: it costs nothing. start: of a good
+// plan, whose cost is `cost`; the lead starts there in any case.
 double order_bound(const NodeProblem &problem, const OrderJobs &jobs,
                    const std::vector<int64_t> &least_start, const std::vector<int64_t> &start,
                    double cost);

@@ -51,7 +51,7 @@ class PlannerDecoder : public OrderDecoder {
         return start;
     }
 
-    // Which nodes a job gets may not be settled before the plan is complete.
+    // The nodes of a job may be settled only when the plan is complete.
     bool as_kept(size_t) const override { return false; }
     void keep(size_t) override {}
     void put_back(size_t job) override { booked_.push_back(job); }
@@ -69,7 +69,7 @@ class PlannerDecoder : public OrderDecoder {
     const NodeProblem &problem_;
     std::unique_ptr<Planner> planner_;
     std::vector<size_t> booked_;
-    size_t planned_ = 0; // so many of them by `planner_`
+    size_t planned_ = 0; // number of them placed by `planner_`
     int64_t of_a_planner_, of_a_plan_;
     int64_t steps_ = 0;
 };

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Books jobs one after the other, as NodePlanner would, and takes the last ones back.
+// Books jobs one after the other, as NodePlanner would, and revokes the last ones.
 //
-// Which decoder is exact depends on the jobs alone:
-//   LISTS   every whole-node job is planned as a count, or on nodes that no other job can count:
-//   the
-//           planner decides the same in any order. Bookings are undone one by one.
-//   PLANNER whole and shared nodes mix, or licences are asked for: the planner itself, run anew
-//   from
-//           the first job that changed.
+// The jobs determine which decoder is exact:
+//   LISTS   every whole-node job is planned as a count, or on nodes that no other job counts. The
+//           planner decides the same in any order; bookings are undone one by one.
+//   PLANNER whole and shared nodes mix, or jobs request licences: the planner itself, run again
+//           from the first job that changed.
 #pragma once
 
 #include <cstddef>
@@ -29,20 +27,20 @@ class OrderDecoder {
 
     virtual Decoding kind() const = 0;
 
-    // Books a job behind what is booked; its start, or NEVER: then it takes no place.
+    // Books a job after all that is booked; returns its start, or NEVER: then nothing is booked.
     virtual int64_t place(size_t job) = 0;
-    // The start that `place` would find for a job, if what is settled were all that is booked.
+    // The start that `place` would find for a job behind the settled bookings alone.
     virtual int64_t least(size_t job) = 0;
-    // Whether `place` put the job exactly where it was when it was kept last.
+    // Whether `place` put the job exactly where it was when it was last kept.
     virtual bool as_kept(size_t job) const = 0;
-    // What `place` did with the job is what `put_back` does from now on.
+    // Keeps the placement that `place` found: `put_back` books it from now on.
     virtual void keep(size_t job) = 0;
     virtual void put_back(size_t job) = 0;
-    // Takes the job booked last back.
+    // Revokes the last booking.
     virtual void undo() = 0;
-    // What was done so far, in steps of about a nanosecond: the same on every machine.
+    // Work done so far, in steps of about a nanosecond; the same on every machine.
     virtual int64_t steps() const = 0;
-    // What is booked stays: from now on no start comes before the one it has behind that.
+    // Settles what is booked: from now on no start precedes the one that a job has behind it.
     virtual void settle() = 0;
 };
 

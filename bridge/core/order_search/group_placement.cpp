@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of ListsDecoder that looks for nodes; node_search.cpp and node_choice.cpp by groups.
+// The part of ListsDecoder that chooses nodes; node_search.cpp and node_choice.cpp for groups.
 #include <algorithm>
 #include <tuple>
 
@@ -9,9 +9,10 @@
 namespace bridge {
 namespace {
 
-constexpr int64_t OF_A_GROUP = 50, OF_A_ROOM = 120; // steps: to look into it, to choose of it
+constexpr int64_t OF_A_GROUP = 50, OF_A_ROOM = 120; // steps: to visit it, to choose from it
 
-// How many of the roomiest nodes hold the tasks; -1: not even all. `rooms` in falling order.
+// The smallest number of nodes that hold the tasks; -1: all are too few. `rooms` in descending
+// order.
 template <typename Rooms, typename Count>
 int64_t fewest(const Rooms &rooms, int64_t tasks, const Count &count) {
     int64_t missing = tasks;
@@ -46,7 +47,7 @@ int64_t ListsDecoder::next_fit_in(const NodeDemand &demand, Need need, size_t gr
     }
 }
 
-// The groups whose nodes can take the job then, with their rooms.
+// The groups whose nodes can take the job then, with their capacities in tasks.
 void ListsDecoder::find_candidates(const NodeDemand &demand, int64_t start, int64_t length) {
     group_candidates_.clear();
     const NodeGroups &groups = *groups_;
@@ -257,7 +258,7 @@ void ListsDecoder::choose_candidates(const NodeDemand &demand, int64_t width, Pl
         int32_t room;
         int64_t nodes;
     };
-    static thread_local std::vector<Left> left; // candidates not looked at, by falling room
+    static thread_local std::vector<Left> left; // candidates not yet visited, by descending room
     left.clear();
     for (const GroupCandidate &one : group_candidates_) {
         left.push_back({one.room, groups[one.group].size()});
@@ -276,9 +277,9 @@ void ListsDecoder::choose_candidates(const NodeDemand &demand, int64_t width, Pl
 
     int64_t to_take = width;
     int64_t missing = demand.tasks;
-    int64_t spare = demand.tasks - width; // tasks beyond one on every node
+    int64_t spare = demand.tasks - width; // tasks beyond one on each node
     place.pieces.clear();
-    static thread_local std::vector<uint32_t> next; // of the run: the position to look at next
+    static thread_local std::vector<uint32_t> next; // of the run: the position to visit next
     for (size_t run = 0; to_take > 0 && run < group_candidates_.size();) {
         size_t after = run + 1; // a run: rooms that only the planner's order tells apart
         while (after < group_candidates_.size() &&

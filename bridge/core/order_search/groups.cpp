@@ -17,7 +17,7 @@ NodeGroups::NodeGroups(const NodeProblem &problem, const NodeClasses &classes,
     std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
         return problem.node_rank[a] < problem.node_rank[b];
     });
-    std::map<std::vector<int64_t>, std::vector<uint32_t>> alike; // places in the planner's order
+    std::map<std::vector<int64_t>, std::vector<uint32_t>> alike; // indexes in the planner's order
     std::vector<int64_t> key;
     for (size_t place = 0; place < order.size(); ++place) {
         const auto node = static_cast<size_t>(order[place]);

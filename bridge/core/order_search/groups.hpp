@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes of which the same is free at every second, planned together.
+// Nodes with equal timelines, planned together.
 //
-// A group is a range of positions; positions number the nodes so that those alike at first are
-// neighbours, in the planner's order among themselves. What is booked on part of a group splits it.
-// Splits and bookings are taken back in reverse order. Groups only save work: what is found does
-// not depend on where they are split.
+// A group is a range of positions; positions number the nodes so that nodes that are alike at first
+// are neighbours, in the planner's order within each group. A booking on part of a group splits it.
+// Splits and bookings are undone in reverse order. Groups only save work: results do not depend on
+// the splits.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ class NodeGroups {
         int32_t node;  // one of them
         uint32_t size() const { return end - begin; }
     };
-    // So many tasks on each of some nodes.
+    // A number of tasks on each of some nodes.
     struct Piece {
         uint32_t begin;
         uint32_t end;
@@ -42,26 +42,26 @@ class NodeGroups {
 
     size_t size() const { return groups_.size(); }
     const Group &operator[](size_t group) const { return groups_[group]; }
-    // Whether the class has the group's nodes.
+    // Whether the class contains the group's nodes.
     bool inside(size_t group, size_t cls) const {
         return inside_[groups_[group].kind * n_class_ + cls] != 0;
     }
-    // When what is free, by number of the group.
+    // The timelines, by number of the group.
     const Timelines &lines() const { return lines_; }
     // The place of a position in the planner's order of all nodes.
     uint32_t place(uint32_t position) const { return place_[position]; }
 
-    // Takes amounts out of [start, end) on the piece's nodes, splitting groups as needed.
+    // Takes amounts from [start, end) on the piece's nodes, splitting groups as needed.
     void book(const Piece &piece, int64_t start, int64_t end, const int64_t *amounts);
     // Gives them back.
     void unbook(const Piece &piece, int64_t start, int64_t end, int64_t *amounts);
-    // So many groups there are; `join` undoes all splits after that.
+    // The number of groups; `join` undoes all splits beyond such a number.
     void join(size_t groups);
 
   private:
     size_t n_class_;
     std::vector<Group> groups_;
-    std::vector<uint32_t> parent_; // by group: which it was split from
+    std::vector<uint32_t> parent_; // by group: the one it was split from
     std::vector<uint32_t> owner_;  // by position: its group
     std::vector<uint32_t> place_;  // by position
     std::vector<uint8_t> inside_;  // by kind and class

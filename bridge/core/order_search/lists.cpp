@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of ListsDecoder that does not care for single nodes.
+// The part of ListsDecoder that does not depend on individual nodes.
 #include "order_search/lists.hpp"
 
 #include <algorithm>
@@ -52,7 +52,7 @@ ListsDecoder::ListsDecoder(const NodeProblem &problem)
     find_shapes();
 }
 
-// Pools must be equal or apart, and apart from all nodes that are planned by name.
+// Pools must be equal or disjoint, and disjoint from all nodes planned individually.
 void ListsDecoder::find_pools() {
     std::map<const NodeDemand *, std::vector<int32_t>> nodes_of;
     std::map<std::vector<int32_t>, int32_t> pool_of_nodes;
@@ -130,7 +130,7 @@ void ListsDecoder::find_shapes() {
     bound_.assign(shapes_.size(), problem_.now);
 }
 
-// Whether wherever `b` fits, `a` fits, too.
+// Whether `a` fits wherever `b` fits.
 bool ListsDecoder::no_larger(const Shape &a, const Shape &b) {
     if (&a == &b) {
         return true;

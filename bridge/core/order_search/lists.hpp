@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The decoder that books on flat lists: a profile for each pool, timelines of groups of nodes
-// alike.
+// The decoder that books on flat lists: a profile for each pool, timelines of groups of equal
+// nodes.
 //
-// What it does with a job is what NodePlanner does, told for groups: where a node counts there, a
-// group counts here as often as it has nodes. What one job found bounds those behind it: a job that
-// wants no less for no shorter starts no earlier.
+// It decides as NodePlanner does, but for groups: a group counts as many times as it has nodes.
+// Each start found bounds later ones: a job that needs no less for no shorter starts no earlier.
 #pragma once
 
 #include <cstdint>
@@ -35,14 +34,14 @@ class ListsDecoder : public OrderDecoder, private NodePlanner {
     void settle() override;
 
   private:
-    // Alternatives that ask for the same.
+    // Alternatives with equal requests.
     struct Shape {
         size_t job;         // one that has it
         size_t alternative; // of that job
         int32_t pool;
-        int64_t width; // in a pool the only one that counts; else the smallest
+        int64_t width; // in a pool the only possible one; else the smallest
         int64_t length;
-        std::vector<uint32_t> smaller; // shapes that want no more for no longer; itself, too
+        std::vector<uint32_t> smaller; // shapes that need no more for no longer, including itself
     };
     struct Placement {
         int64_t start = NEVER;
@@ -53,15 +52,15 @@ class ListsDecoder : public OrderDecoder, private NodePlanner {
     };
     struct Booked {
         size_t job;
-        bool kept; // it lies where kept_ says, else where tried_ says
+        bool kept; // it is at kept_, else at tried_
         OrderProfile::Booking booking;
-        size_t groups;  // there were before
-        uint32_t shape; // whose bound was `bound` before
+        size_t groups;  // their number before
+        uint32_t shape; // the one whose bound was `bound` before
         int64_t bound;
     };
     struct GroupCandidate {
         uint32_t group;
-        int32_t room;          // on each of its nodes; 1 if no tasks are counted
+        int32_t room;          // tasks that fit on each of its nodes; 1 if tasks are not counted
         bool required = false; // these go first
         int32_t rank = 0;      // then by these
         int64_t first = 0;
@@ -74,8 +73,8 @@ class ListsDecoder : public OrderDecoder, private NodePlanner {
     std::vector<int32_t> pool_;                 // by alternative: FIXED is by name
     std::vector<uint32_t> shape_;               // by alternative
     std::vector<Shape> shapes_;
-    std::vector<int64_t> floor_; // by shape: no start comes before it
-    std::vector<int64_t> bound_; // by shape: as far as booked
+    std::vector<int64_t> floor_; // by shape: no start precedes it
+    std::vector<int64_t> bound_; // by shape: with what is booked
     std::unique_ptr<NodeGroups> groups_;
     std::vector<Placement> tried_; // by job
     std::vector<Placement> kept_;  // by job

@@ -35,12 +35,12 @@ Cost OrderSearch::cost_of(size_t job, int64_t start) const {
     return Cost{jobs_.weight[job]} * std::max<int64_t>(start - jobs_.due[job], 0);
 }
 
-// A job that has no start even behind the lead alone costs nothing, whatever becomes of it.
+// A job that has no start even directly behind the lead costs nothing.
 Cost OrderSearch::excess_of(size_t job, int64_t start) const {
     return least_start_[job] == NEVER ? 0 : cost_of(job, start) - least_cost_[job];
 }
 
-// SplitMix64, by multiplication into the range.
+// SplitMix64, reduced to the range by multiplication.
 uint64_t OrderSearch::below(uint64_t n) {
     uint64_t z = random_ += 0x9e3779b97f4a7c15ULL;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
@@ -85,7 +85,7 @@ void OrderSearch::find_alike() {
     }
 }
 
-// Books the lead for good, and finds what each other job costs at the least behind it.
+// Books the lead permanently, and finds the least cost of each other job behind it.
 void OrderSearch::take_lead() {
     for (size_t k = 0; k < jobs_.lead; ++k) {
         const int32_t unit = kept_[k];
@@ -113,7 +113,7 @@ void OrderSearch::take_lead() {
     }
 }
 
-// False if the excess is beyond the limit; what is booked then stays booked.
+// False if the excess is beyond the limit; the bookings then stay.
 bool OrderSearch::book_unit(int32_t unit, Cost &excess, Cost limit, bool &moved) {
     stack_.push_back({unit, 0});
     const auto first = static_cast<size_t>(jobs_.unit_indptr[unit]);
@@ -175,7 +175,7 @@ bool OrderSearch::decode(size_t from, size_t to, Cost limit) {
     return true;
 }
 
-// Takes over what was tried at the positions [from, to), all of which are booked.
+// Keeps the trial at the positions [from, to), all of which are booked.
 void OrderSearch::keep(size_t from, size_t to) {
     for (size_t k = from; k < to; ++k) {
         excess_[k + 1] = tried_excess_[k + 1];
@@ -189,7 +189,7 @@ void OrderSearch::keep(size_t from, size_t to) {
     same_ = to;
 }
 
-// One of the family: kept if it costs less.
+// One order of the family: kept if it costs less.
 bool OrderSearch::try_order(const int32_t *order) {
     const auto differs = std::mismatch(kept_.begin(), kept_.end(), order).first;
     if (differs == kept_.end()) {
@@ -261,14 +261,14 @@ Stopped OrderSearch::improve(double bound) {
     return out_of_budget_ ? Stopped::BUDGET : Stopped::PATIENCE;
 }
 
-// Every order of the units that are left, behind those of `path`.
+// Every order of the remaining units, behind those of `path`.
 void OrderSearch::exhaust(std::vector<int32_t> &path, uint64_t left, Cost excess) {
     if (left == 0) {
         best_path_ = path;
         best_excess_ = excess;
         return;
     }
-    uint64_t seen = 0; // by the first of those alike
+    uint64_t seen = 0; // by the first of those that are alike
     for (size_t k = 0; k < n() - jobs_.lead; ++k) {
         if ((left >> k & 1) == 0 || spent()) {
             continue;

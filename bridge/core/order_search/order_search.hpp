@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks for the order of jobs whose plan costs least.
+// Searches for the order of jobs whose plan costs least.
 //
-// Words: a *unit* is one job or several that stay together (tasks of an array); the *lead* are
-// units that go first in every order; to *decode* an order is to book its jobs one after the other,
-// each at its earliest start; the *least* start of a job is the one it has directly behind the
-// lead; its *excess* is what it costs beyond that.
+// Words: a *unit* is one job, or several that stay together (tasks of an array); the *lead* are
+// units that come first in every order; to *decode* an order is to book its jobs one after the
+// other, each at its earliest start; the *least* start of a job is the one directly behind the
+// lead; its *excess* is its cost beyond that.
 //
-// 1. The given order is decoded first, then a family of others, then, of few units, every order.
+// 1. The given order is decoded first, then a family of others, then, for few units, every order.
 //    Otherwise orders are changed at random, and a change that costs no more is kept.
-// 2. Of an order only what follows its first difference to the kept one is decoded; and no further
-//    than to where it costs too much, or where everything lies again as it did.
-// 3. The same problem, seed and budget give the same answer on every machine: costs are integers,
-//    and what is spent is counted. An alarm, where one is handed in, ends the search as well.
+// 2. Decoding begins at the first difference to the kept order. It ends when the cost is too high,
+// or
+//    when the rest is placed as before.
+// 3. The same problem, seed and budget give the same answer on every machine: costs are integers
+// and
+//    work is counted. An alarm, if given, also ends the search.
 #pragma once
 
 #include <cstddef>
@@ -24,12 +26,12 @@
 
 namespace bridge {
 
-// A second of delay of one job costs up to 2**32; a plan's sum needs more than 64 bits.
+// A second of delay of one job costs up to 2**32; the sum over a plan needs more than 64 bits.
 using Cost = __int128;
 
 struct OrderJobs {
     size_t n_units;
-    size_t lead;                // so many units go first, as given
+    size_t lead;                // number of units that come first, as given
     const int64_t *unit_indptr; // unit u is the problem's jobs [unit_indptr[u], unit_indptr[u + 1])
     const int64_t *weight;      // by job: what a second of delay costs
     const int64_t *due;         // by job: delay counts from here
@@ -38,9 +40,9 @@ struct OrderJobs {
 };
 
 struct OrderBudget {
-    int64_t effort;   // jobs booked at most; 0: no bound
-    int64_t steps;    // of the decoder at most, of about a nanosecond each; 0: no bound
-    int64_t patience; // changes in a row, per unit, that cost no less
+    int64_t effort;   // most jobs to book; 0: no bound
+    int64_t steps;    // most steps of the decoder, of about a nanosecond each; 0: no bound
+    int64_t patience; // consecutive changes without gain, per unit, that end the search
     uint64_t seed;
     const Alarm *alarm; // nullptr: none
 };
@@ -78,22 +80,22 @@ class OrderSearch {
 
     std::vector<int64_t> least_start_; // by job
     std::vector<Cost> least_cost_;     // by job
-    std::vector<uint32_t> alike_;      // by unit; units of the same number can be exchanged
+    std::vector<uint32_t> alike_;      // by unit; units with the same number are interchangeable
 
     // The kept order: its units, their jobs' starts, and the excess of each prefix.
     std::vector<int32_t> kept_;
     std::vector<int64_t> start_;
     std::vector<Cost> excess_;
 
-    // What is booked, the first `same_` units as kept.
+    // Bookings; those of the first `same_` units are as kept.
     struct BookedUnit {
         int32_t unit;
-        int32_t jobs; // so many of it
+        int32_t jobs; // how many of its jobs are booked
     };
     std::vector<BookedUnit> stack_;
     size_t same_ = 0;
 
-    // Of an exhaustive search.
+    // For the exhaustive search.
     std::vector<int32_t> first_order_;
     std::vector<int32_t> best_path_;
     Cost best_excess_ = 0;
@@ -103,7 +105,7 @@ class OrderSearch {
     std::vector<Cost> tried_excess_;
     int64_t decodes_ = 0;
     int64_t booked_ = 0;
-    int64_t looked_ = 0; // steps when the alarm was looked at last
+    int64_t looked_ = 0; // steps at the last look at the alarm
     bool out_of_budget_ = false;
     uint64_t random_;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many nodes of a pool are free, from now to the end of time: short, flat, and with an undo.
+// The number of free nodes of a pool, from now on: short, flat, and with undo.
 //
 // CountProfile is for queues of many thousand jobs that are planned once; this one is for a window
-// of some hundred that is planned thousands of times. Bookings must be taken back in reverse order.
+// of a few hundred that is planned thousands of times. Bookings must be undone in reverse order.
 #pragma once
 
 #include <algorithm>
@@ -17,14 +17,14 @@ namespace bridge {
 class OrderProfile {
   public:
     struct Booking {
-        uint32_t first; // slots [first, last) hold it
+        uint32_t first; // its slots are [first, last)
         uint32_t last;
         bool cut_first; // the slot was made for it
         bool cut_last;
         int64_t width;
     };
 
-    // `until` is when each member comes free, at most `now` for one that nobody holds.
+    // `until`: when each member becomes free, at most `now` for a free one.
     void reset(int64_t now, std::vector<int64_t> until) {
         std::sort(until.begin(), until.end());
         const auto total = static_cast<int64_t>(until.size());
@@ -44,10 +44,10 @@ class OrderProfile {
     }
 
     int64_t total() const { return total_; }
-    // Slots looked at so far.
+    // Slots visited so far.
     int64_t steps() const { return steps_; }
 
-    // The least that is free in [start, end).
+    // The least free amount in [start, end).
     int64_t least(int64_t start, int64_t end) const {
         const size_t first = slot_at(start);
         size_t i = first;
@@ -140,7 +140,7 @@ class OrderProfile {
         }
         return base;
     }
-    // A slot that begins at `time` and is like the one before it.
+    // Inserts a slot at `time`, equal to the one before it.
     void insert(size_t at, int64_t time) {
         begin_.insert(begin_.begin() + static_cast<std::ptrdiff_t>(at), time);
         const int64_t same = free_[at - 1];

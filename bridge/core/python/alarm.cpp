@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The alarm that services hand to kernels: the only clock in this library that an answer may
-// depend on.
+// The alarm that services pass to kernels: the only clock in this library on which a result may
+// depend.
 #include "python/module.hpp"
 
 #include <chrono>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// judge as Python sees it: reads the columns of a snapshot and a plan by their names, and sees to
-// it that they fit together.
+// Python binding of judge: reads the columns of a snapshot and a plan by name, and checks that they
+// fit together.
 #include "python/module.hpp"
 
 #include <optional>
@@ -40,7 +40,7 @@ nb::object judge_py(nb::object snapshot, nb::object plan, nb::callable matching,
     const nb::object nodes = attribute(snapshot, "nodes");
     const nb::object running = attribute(snapshot, "running");
 
-    // The plan: what does not even fit together is told in words.
+    // The plan: errors are text if the columns do not even fit together.
     const View<int32_t> job(plan, "job");
     const View<int64_t> start(plan, "start_s");
     const View<int64_t> end(plan, "end_s");
@@ -83,7 +83,7 @@ nb::object judge_py(nb::object snapshot, nb::object plan, nb::callable matching,
         return nb::str((text + std::to_string(now)).c_str());
     }
 
-    // The world.
+    // The snapshot.
     const View<int64_t> totals(snapshot, "licence_total");
     const size_t n_res = capacity.width();
     const size_t n_licences = totals.size();
@@ -129,7 +129,7 @@ nb::object judge_py(nb::object snapshot, nb::object plan, nb::callable matching,
                                      members.back().data(), members.back().size()});
     }
 
-    // What jobs ask for in lists and words.
+    // Requests in lists and words.
     const Objects named(jobs, "partitions", n_jobs);
     const Objects features(jobs, "features", n_jobs);
     const Objects required(jobs, "required", n_jobs);
@@ -163,7 +163,7 @@ nb::object judge_py(nb::object snapshot, nb::object plan, nb::callable matching,
         const auto at = static_cast<size_t>(job.data()[row]);
         PyObject *reason = PySequence_Fast_GET_ITEM(said.ptr(), static_cast<Py_ssize_t>(row));
         judged.reasoned[row] = reason != Py_None ? 1 : 0;
-        if (partition.data()[row] < 0) { // then nothing is asked of its nodes
+        if (partition.data()[row] < 0) { // then it requests no nodes
             judged.required.offsets.push_back(judged.required.nodes.size());
             judged.excluded.offsets.push_back(judged.excluded.nodes.size());
             continue;

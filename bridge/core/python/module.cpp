@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Python face of the kernels: checks columns, releases the interpreter, hands vectors over.
-// What each function promises stands in _core.pyi.
+// The Python module: checks columns, releases the interpreter, returns vectors. _core.pyi documents
+// every function.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -103,7 +103,7 @@ std::pair<nb::object, nb::object> map_counts_py(int64_t n_nodes, nb::handle star
     return {nb::cast(to_numpy(std::move(offsets))), nb::cast(to_numpy(std::move(mapped)))};
 }
 
-// Results as Python sees them: arrays made once, read as attributes.
+// Results: arrays made once, read as attributes.
 struct PyReplay {
     nb::object start;
     nb::object decision_ns;
@@ -169,7 +169,7 @@ std::vector<std::string> fold_many_py(const HostlistFolder &folder, nb::handle i
 } // namespace
 
 NB_MODULE(_core, m) {
-    // What Python still holds when it exits is nobody's loss, and no news for users.
+    // Objects that Python still holds at exit are no leak.
     nb::set_leak_warnings(false);
     m.doc() = "The C++ planning kernels; see _core.pyi.";
     m.attr("NEVER") = NEVER;

@@ -5,31 +5,31 @@
 
 namespace bridge {
 
-// Adds plan_nodes, what it returns, and its codes.
+// Defines plan_nodes, its result types and its codes.
 void define_plan_nodes(nanobind::module_ &m);
 
-// Adds Book, what it returns, and its codes.
+// Defines Book, its result types and its codes.
 void define_book(nanobind::module_ &m);
 
-// Adds Alarm and ClockAlarm; before whoever takes one.
+// Defines Alarm and ClockAlarm; must precede the functions that take one.
 void define_alarm(nanobind::module_ &m);
 
-// Adds search_orders, what it returns, and its codes.
+// Defines search_orders, its result types and its codes.
 void define_search_orders(nanobind::module_ &m);
 
-// Adds UsageVector.
+// Defines UsageVector.
 void define_usage(nanobind::module_ &m);
 
-// Adds Tree and HopMetric.
+// Defines Tree and HopMetric.
 void define_tree(nanobind::module_ &m);
 
-// Adds judge and its codes.
+// Defines judge and its codes.
 void define_judge(nanobind::module_ &m);
 
-// Adds RequestTable and what it returns.
+// Defines RequestTable and its result types.
 void define_requests(nanobind::module_ &m);
 
-// Adds RepairNetwork.
+// Defines RepairNetwork.
 void define_neural(nanobind::module_ &m);
 
 } // namespace bridge

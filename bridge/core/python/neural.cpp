@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Networks that put jobs back, as Python sees them.
+// Python binding of the networks.
 #include "python/module.hpp"
 
 #include <nanobind/stl/vector.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What plan_nodes found, as Python holds it: arrays are made of it once they are asked for.
+// The result of plan_nodes, as Python holds it: arrays are made on first access.
 #pragma once
 
 #include <nanobind/nanobind.h>

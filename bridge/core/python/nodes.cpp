@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// plan_nodes as Python sees it: checks about thirty columns, so that the planner need not.
+// Python binding of plan_nodes: checks about thirty columns, so that the planner need not.
 #include "python/module.hpp"
 
 #include <optional>
@@ -249,7 +249,7 @@ PyNodePlan plan_nodes_py(int64_t now, int64_t depth, int64_t select, nb::handle 
     return PyNodePlan(arguments.problem());
 }
 
-// A column of a plan as an array, which keeps the plan.
+// A column of a plan as an array that keeps the plan alive.
 template <typename Values>
 nb::object column(nb::handle_t<PyNodePlan> plan, Values NodePlanResult::*of) {
     Values &values = nb::cast<PyNodePlan &>(plan).found.*of;

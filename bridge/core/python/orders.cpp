@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// search_orders as Python sees it.
+// Python binding of search_orders.
 #include "python/module.hpp"
 
 #include <string>

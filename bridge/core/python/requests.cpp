@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RequestTable as Python sees it: reads the columns of the waiting jobs, asks what is new, and
-// hands columns over.
+// Python binding of RequestTable: reads the columns of the pending jobs, asks Python for what is
+// new, and returns columns.
 #include "python/module.hpp"
 
 #include <nanobind/stl/vector.h>
@@ -23,7 +23,7 @@
 namespace bridge {
 namespace {
 
-// The columns of waiting jobs that say what they ask for.
+// The columns of pending jobs that make up their requests.
 struct Asking {
     View<int8_t> hold;
     View<int64_t> array_tasks;
@@ -76,7 +76,7 @@ struct Asking {
         licences.rows(n);
     }
 
-    // Whether the controller would start it if there were room.
+    // Whether the controller would start it if resources were free.
     bool plannable(size_t job) const {
         const int8_t why = hold.data()[job];
         const bool free = why == 0 || why == 3 || why == 7; // none, begin time, reservation
@@ -93,7 +93,7 @@ template <typename T> nb::object handed_over(std::vector<T> values) {
     return nb::cast(to_numpy(std::move(values)));
 }
 
-// What plan_nodes is asked of the rows that can be planned, gathered from the columns of their
+// The arguments of plan_nodes for the rows that can be planned, gathered from the columns of their
 // jobs.
 struct Gathered {
     std::vector<int64_t> licences;
@@ -104,9 +104,9 @@ struct Gathered {
     Buffer<bool> exclusive;
     std::vector<int64_t> begin;
     std::vector<int8_t> width_rule;
-    std::vector<int64_t> latest;   // by alternative: any time will do
-    Buffer<bool> beside_depth;     // none is
-    std::vector<int32_t> required; // none has nodes that it must have
+    std::vector<int64_t> latest;   // by alternative: no bound
+    Buffer<bool> beside_depth;     // all false
+    std::vector<int32_t> required; // none has required nodes
 
     Gathered(const Asking &asking, const std::vector<int64_t> &job, size_t n_alternatives)
         : exclusive(job.size()), latest(n_alternatives, NEVER), beside_depth(job.size()),
@@ -132,7 +132,7 @@ struct Gathered {
     }
 };
 
-// Views of what was gathered, checked.
+// Checked views of these.
 void write(const Gathered &jobs, const LoweredRows &rows, NodeProblem &problem) {
     const size_t n_jobs = problem.n_jobs = rows.asked.size();
     if (jobs.per_node.size() != n_jobs * problem.n_res ||
@@ -209,7 +209,7 @@ class PyLowered {
         return false;
     }
 
-    // Plans the asked rows as they stand, by the running jobs and nodes of a snapshot.
+    // Plans the rows in their order, with the running jobs and nodes of a snapshot.
     PyNodePlan plan(nb::handle snapshot, int64_t depth, int64_t select, nb::handle rank,
                     nb::handle class_nodes, nb::handle nothing) const {
         const nb::object nodes = attribute(snapshot, "nodes");
@@ -241,7 +241,7 @@ class PyLowered {
         return PyNodePlan(problem);
     }
 
-    // The columns of a plan, of all rows, from those of the rows that were asked about.
+    // The columns of a plan for all rows, from those of the planned rows.
     nb::tuple planned(nb::handle start, nb::handle alternative, nb::handle indptr) const {
         const Column<int64_t> starts("start", start);
         const Column<int32_t> chosen("alternative", alternative);
@@ -287,7 +287,7 @@ class PyLowered {
                               handed_over(std::move(width)));
     }
 
-    // Where the columns hold an alternative of an asked row; its first if there is none.
+    // Where the columns hold an alternative of a planned row; its first if there is none.
     size_t chosen_at(size_t asked, int32_t alternative) const {
         const int64_t at = found_.indptr[asked] + std::max(alternative, 0);
         if (at >= found_.indptr[asked + 1]) {
@@ -346,8 +346,7 @@ class PyRequestTable {
 
     size_t n_reasons() const { return reasons_.size(); }
 
-    // Fills in why each asked row of a plan waits: `find` says it where it has not been said
-    // before.
+    // Fills in why each planned row waits; `find` is called for the reasons not known yet.
     void tell(const PyLowered &lowered, const PyNodePlan &plan, nb::handle order, nb::list reasons,
               nb::callable find) {
         const LoweredRows &rows = lowered.found_;
@@ -391,10 +390,10 @@ class PyRequestTable {
 
   private:
     RequestTable table_;
-    std::vector<int64_t> same_; // of each class the first with the same nodes
+    std::vector<int64_t> same_; // for each class the first with the same nodes
     std::unordered_map<std::vector<int64_t>, nb::object, HashWords> reasons_;
 
-    // What the words of a verdict depend on; false: on more than that.
+    // What the text of a verdict depends on; false: on more than that.
     bool write_key(std::vector<int64_t> &key, Blocked verdict, const LoweredRows &rows, size_t row,
                    size_t at, int32_t fit_now) {
         switch (verdict) {
@@ -417,7 +416,7 @@ class PyRequestTable {
             return false;
         }
     }
-    nb::dict words_; // of what is told by objects: the object to its number
+    nb::dict words_; // keys of reasons that depend on objects: the object to its number
 
     int64_t word(nb::handle object) {
         PyObject *known = PyDict_GetItemWithError(words_.ptr(), object.ptr());

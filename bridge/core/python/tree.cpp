@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trees of switches as Python sees them: checks arguments, maps counts per switch to nodes.
+// Python binding of trees of switches: checks arguments, maps counts per switch to nodes.
 #include "python/module.hpp"
 
 #include <nanobind/stl/vector.h>
@@ -46,7 +46,7 @@ std::vector<int32_t> idle_by_leaf(const Tree &tree, const std::vector<int32_t> &
     return counts;
 }
 
-// On each switch the first idle nodes, in the order given, job by job.
+// The first idle nodes on each switch, in the order given, job by job.
 nb::tuple as_nodes(const Tree &tree, const std::vector<int32_t> &idle,
                    const std::vector<LeafCounts> &held) {
     std::vector<std::vector<int32_t>> on(tree.n_switches());
@@ -152,7 +152,7 @@ nb::tuple compact_py(const Tree &tree, const HopMetric &metric, nb::handle idle,
         nb::gil_scoped_release release;
         std::vector<int32_t> ascending = nodes;
         std::sort(ascending.begin(), ascending.end());
-        // Half of it at most, so that something is left to search with.
+        // At most half of it, to leave some for the search.
         int64_t summed = 0;
         const std::vector<LeafCounts> initial =
             warm_start(tree, metric, ascending, wanted, steps / 2, summed);
@@ -205,7 +205,8 @@ double bound_py(const Tree &tree, const HopMetric &metric, nb::handle idle, nb::
     const std::vector<int32_t> nodes = idle_nodes(tree, idle);
     const std::vector<int32_t> wanted = job_sizes(sizes);
     scalar("rounds", rounds, 1, 1 << 20);
-    // cost = unit * factor * (sum of hop(top) n - hop(leaf) - gain / n): what no job can avoid.
+    // cost = unit * factor * (sum of hop(top) n - hop(leaf) - gain / n): the part that no job can
+    // avoid.
     const double factor = static_cast<double>(metric.unit) * (metric.ordered ? 1.0 : 0.5);
     double unavoidable = 0;
     for (const int32_t n : wanted) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// UsageVector as Python sees it: checks arguments, so that the vector need not.
+// Python binding of UsageVector: checks arguments, so that the vector need not.
 #include "python/module.hpp"
 
 #include <nanobind/stl/string.h>
@@ -21,7 +21,7 @@ void check_interval(const char *first, int64_t start, const char *second, int64_
     }
 }
 
-// Every slot of both, and what lies outside of them, may be added without overflow.
+// Every slot of both, and the time outside them, can be added without overflow.
 void check_sum(const UsageVector &a, const UsageVector &b) {
     int64_t most_a = a.maximum(), most_b = b.maximum();
     for (const auto &slot : a.slots()) {
@@ -82,7 +82,7 @@ void define_usage(nb::module_ &m) {
         .value("USED", Stores::USED)
         .value("FREE", Stores::FREE);
     nb::class_<UsageVector> type(m, "UsageVector");
-    type.attr("__hash__") = nb::none(); // it changes
+    type.attr("__hash__") = nb::none(); // mutable
     type.def(
             "__init__",
             [](UsageVector *self, int64_t maximum, int64_t stores, int64_t min_distance_s) {

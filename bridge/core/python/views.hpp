@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Columns of the tables of bridge.model, read by their names; every refusal names the column.
+// Columns of the tables of bridge.model, read by name; an error names the column.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -14,8 +14,8 @@ namespace bridge {
 
 namespace nb = nanobind;
 
-// A column of a table by its name. Unlike those that kernels are handed it may be of another type,
-// or not contiguous.
+// A column of a table by name. Unlike the arguments of kernels it may have another type or not be
+// contiguous.
 template <typename T> class View {
   public:
     View(nb::handle table, const char *name, size_t dimensions = 1) : name_(name) {

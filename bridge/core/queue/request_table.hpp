@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What waiting jobs ask for, numbered: jobs that ask alike have one number, in every cycle.
+// The requests of pending jobs, numbered: equal requests have one number, in every cycle.
 //
-// What was worked out for a number (where such a job may run, for how long, how wide) is kept, so
-// that a cycle works out only what is new in it. Numbers are never reused.
+// What was computed for a number (where such a job may run, for how long, on how many nodes) is
+// kept, so that a cycle computes only what is new. Numbers are never reused.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ struct HashWords {
 };
 
 struct RequestAlternative {
-    int64_t class_; // of the one who keeps the table
+    int64_t class_; // a class number of the table's owner
     int64_t partition;
     int64_t time_limit_s;
     int32_t min_nodes;
@@ -33,7 +33,7 @@ struct RequestAlternative {
 
 class RequestTable {
   public:
-    // The number of a request that is told by these words.
+    // The number of the request with this key.
     int64_t number(const std::vector<int64_t> &words) {
         const auto [at, is_new] =
             numbers_.try_emplace(words, static_cast<int64_t>(numbers_.size()));
@@ -45,9 +45,9 @@ class RequestTable {
 
     struct Answer {
         bool known = false;
-        int64_t tasks = 0;                            // that are asked for
-        int64_t features = 0;                         // the number of the constraint
-        std::vector<RequestAlternative> alternatives; // none: such jobs cannot run
+        int64_t tasks = 0;                            // requested tasks
+        int64_t features = 0;                         // the number of the feature constraint
+        std::vector<RequestAlternative> alternatives; // empty: such jobs cannot run
     };
     Answer &answer(int64_t number) { return answers_[static_cast<size_t>(number)]; }
     size_t size() const { return answers_.size(); }
@@ -57,26 +57,26 @@ class RequestTable {
     std::vector<Answer> answers_;
 };
 
-// The rows of one cycle that can be planned, and their alternatives, as columns.
+// The plannable rows of one cycle and their alternatives, as columns.
 struct LoweredRows {
-    std::vector<int64_t> number;    // by row; -1: the controller holds it back
-    std::vector<int64_t> held;      // rows that it holds back
+    std::vector<int64_t> number;    // by row; -1: held by the controller
+    std::vector<int64_t> held;      // rows held by the controller
     std::vector<int64_t> refused;   // rows that cannot run
-    std::vector<int64_t> asked;     // the others; what follows is of them
+    std::vector<int64_t> asked;     // rows to plan; the columns below are of these
     std::vector<int64_t> indptr{0}; // into the columns of alternatives
-    std::vector<int32_t> class_;    // of this cycle: numbered as the rows come upon them
+    std::vector<int32_t> class_;    // of this cycle, numbered by first occurrence
     std::vector<int64_t> partition;
     std::vector<int64_t> time_limit_s;
     std::vector<int32_t> min_nodes;
     std::vector<int32_t> max_nodes;
-    std::vector<int64_t> classes; // of the cycle's, those of the table
+    std::vector<int64_t> classes; // the table's class of each class of the cycle
 
-    // `same`: of each class of the table the first that has the same nodes now.
+    // `same`: for each class of the table, the first class with the same nodes now.
     void add(int64_t row, const std::vector<RequestAlternative> &alternatives,
              const std::vector<int64_t> &same);
 
   private:
-    std::vector<int32_t> local_; // by class of the table; -1: nobody came upon it
+    std::vector<int32_t> local_; // by class of the table; -1: not in this cycle
 };
 
 } // namespace bridge

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arguments of plan_nodes, checked: what a kernel that plans nodes is asked, from Python.
+// The arguments of plan_nodes, checked.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -13,11 +13,10 @@
 
 namespace bridge {
 
-// Large enough for a node's bytes in MiB, small enough for fixed-point shares of it.
+// Large enough for a node's memory in MiB, small enough for fixed-point shares of it.
 constexpr int64_t MOST_AMOUNT = int64_t{1} << 40;
 
-// What does not depend on the jobs to be planned, as given. Meanings and types stand in _core.pyi,
-// at plan_nodes.
+// The arguments that do not depend on the jobs to plan. _core.pyi documents them at plan_nodes.
 struct WorldHandles {
     int64_t now;
     int64_t depth;
@@ -59,11 +58,12 @@ struct NodeHandles {
     nanobind::handle beside_depth;
 };
 
-// Checks every column that the jobs leave alone; refuses with a ValueError that names the argument.
+// Checks every column that does not depend on the jobs; throws a ValueError that names the
+// argument.
 class NodeWorld {
   public:
-    // Writes its part of `problem`: views of the columns, which must outlive it. `gather`: columns
-    // that are not contiguous are copied, and the copies live as long as this.
+    // Fills in its part of `problem`: views of the columns, which must outlive it. `gather`:
+    // columns that are not contiguous are copied, and the copies live as long as this object.
     NodeWorld(const WorldHandles &given, NodeProblem &problem, bool gather = false);
 
   private:

@@ -10,7 +10,7 @@ namespace bridge {
 namespace {
 
 // The first candidates in order that can be completed to `width` nodes holding `tasks`: a candidate
-// is skipped if even the roomiest of those after it would not make up for it.
+// is skipped if even the later ones with the largest capacity could not make up for it.
 std::vector<Candidate> first_completable(const std::vector<Candidate> &candidates, size_t fixed,
                                          int64_t width, int64_t tasks) {
     std::vector<Candidate> taken(candidates.begin(),
@@ -19,7 +19,7 @@ std::vector<Candidate> first_completable(const std::vector<Candidate> &candidate
     for (const Candidate &candidate : taken) {
         missing -= candidate.room;
     }
-    std::map<int32_t, int64_t, std::greater<>> rooms_after; // room -> how many nodes
+    std::map<int32_t, int64_t, std::greater<>> rooms_after; // capacity in tasks -> number of nodes
     for (size_t i = fixed; i < candidates.size(); ++i) {
         ++rooms_after[candidates[i].room];
     }

@@ -13,7 +13,7 @@ namespace bridge {
 
 struct Candidate {
     int32_t node;
-    int32_t room; // tasks it holds; 1 if none are counted
+    int32_t room; // tasks that fit; 1 if tasks are not counted
 };
 
 struct Chosen {
@@ -21,8 +21,8 @@ struct Chosen {
     int32_t tasks;
 };
 
-// The number of nodes to take out of the candidates, or -1 if no allowed set exists. With tasks
-// the fewest; without, the most if `widest`, else the fewest.
+// The number of nodes to take from the candidates, or -1 if no allowed set exists: the fewest for a
+// job with tasks; without tasks the most if `widest`, else the fewest.
 int64_t width_to_take(const NodeDemand &demand, const Widths &widths,
                       const std::vector<Candidate> &candidates, bool widest);
 
@@ -31,8 +31,8 @@ class NodeChoice {
     NodeChoice(Select select, const NodeClasses &classes, const Timelines &timelines)
         : select_(select), classes_(classes), timelines_(timelines) {}
 
-    // As width_to_take; but with tasks nodes of higher rank are not taken to save
-    // some of lower rank. The candidates are in rank order.
+    // As width_to_take, but for tasks no node of higher rank is taken to save one of lower rank.
+    // The candidates are in rank order.
     int64_t width(const NodeDemand &demand, const Widths &widths,
                   const std::vector<Candidate> &candidates, bool widest) const;
 
@@ -41,8 +41,8 @@ class NodeChoice {
     std::vector<Chosen> choose(const NodeDemand &demand, int64_t width,
                                std::vector<Candidate> candidates, int64_t start, int64_t end) const;
 
-    // Hands the tasks to nodes that hold them: one each, then filling them in this order. Ascending
-    // by node.
+    // Distributes the tasks over nodes that can hold them: one each, then the rest in this order.
+    // Ascending by node.
     static std::vector<Chosen> spread(const NodeDemand &demand,
                                       const std::vector<Candidate> &taken);
 

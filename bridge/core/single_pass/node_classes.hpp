@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What never changes during a plan of nodes: the order of nodes, who has what, which nodes each
-// class has and when they are closed to it.
+// The constants of a plan of nodes: the order of nodes, their capacities, the nodes of each class,
+// and when these are closed to it.
 #pragma once
 
 #include <cstdint>
@@ -24,12 +24,12 @@ class NodeClasses {
     size_t n_types() const { return type_capacity_.size(); }
     uint32_t type(int32_t node) const { return node_type_[static_cast<size_t>(node)]; }
     const int64_t *type_capacity(size_t type) const { return type_capacity_[type]; }
-    // How many nodes of each type a class has.
+    // The number of nodes of each type in a class.
     const std::vector<int64_t> &type_count(size_t cls) const { return classes_[cls].type_count; }
 
     // Each resource as a share of the largest node's, in 2**-20, summed.
     int64_t size_score(int32_t node) const { return type_score_[type(node)]; }
-    // What is left of a node, each resource as a share of its capacity, in 2**-20, summed.
+    // The remaining amounts of a node, each as a share of its capacity, in 2**-20, summed.
     int64_t left_score(int32_t node, const int64_t *left) const;
 
     bool has_blackouts(size_t cls) const { return !classes_[cls].closed.empty(); }
@@ -41,7 +41,8 @@ class NodeClasses {
     struct Class {
         std::vector<int32_t> nodes;
         std::vector<int64_t> type_count;
-        std::vector<std::vector<Interval>> closed; // per node, apart and ascending; empty if none
+        std::vector<std::vector<Interval>>
+            closed; // per node, disjoint and ascending; empty if none
     };
     size_t n_res_;
     const int32_t *rank_; // by node

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What jobs want of a node, each distinct want once.
+// What jobs need of a node, each distinct demand once.
 //
-// Two alternatives have the same want if they differ at most in how many nodes they need and for
-// how long (with tasks: only in how long). What was learnt about one then bounds the other.
+// Two alternatives have the same demand if they differ at most in the number of nodes and the time
+// limit (with tasks: only in the time limit). Results for one then bound the other.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@
 
 namespace bridge {
 
-// What a node, or a want's nodes, are planned as: by the number of a pool, or one of these.
-constexpr int32_t FREE = -1;  // no job has asked yet
-constexpr int32_t FIXED = -2; // by name
+// How a node, or the nodes of a demand, are planned: the number of a pool, or one of these.
+constexpr int32_t FREE = -1;  // no job has asked for it yet
+constexpr int32_t FIXED = -2; // as individual nodes
 
 // Nodes, in rank order, that may still have something free at this second. It only shrinks.
 struct NowList {
@@ -30,9 +30,9 @@ struct NowList {
 struct NodeDemand {
     size_t cls;
     bool exclusive;
-    int64_t tasks;                 // 0: none are counted
-    int64_t max_tasks;             // on a node; at least 1
-    std::vector<int64_t> base;     // per column: occupancy, then what is wanted besides tasks
+    int64_t tasks;             // 0: not counted
+    int64_t max_tasks;         // on a node; at least 1
+    std::vector<int64_t> base; // per column: occupancy, then amounts that do not depend on tasks
     std::vector<int64_t> per_task; // per column; occupancy 0
     std::vector<int64_t> one;      // base and one task
     std::vector<int32_t> room; // by node type: tasks an empty node holds (1 if none are counted)
@@ -42,29 +42,29 @@ struct NodeDemand {
 
     bool required_in_class;
     bool required_large_enough;
-    int64_t large_enough; // how many nodes of the class hold the want at all
-    int32_t uniform_room; // what each of these has room for, or 0 if they differ
-    bool holds_tasks;     // the tasks fit onto an allowed number of these
+    int64_t large_enough; // nodes of the class that can hold the demand at all
+    int32_t uniform_room; // tasks that fit on each of these, or 0 if they differ
+    bool holds_tasks;     // whether the tasks fit on an allowed number of these
 
-    std::vector<size_t> alternatives;     // that have this want
-    int32_t pool = FREE;                  // what its nodes were planned as when last asked
-    NowList now;                          // of this want alone
+    std::vector<size_t> alternatives;     // that have this demand
+    int32_t pool = FREE;                  // how its nodes were planned when last asked
+    NowList now;                          // of this demand alone
     std::unique_ptr<Dominance> dominance; // made when first used
 
-    // Columns to look at: an exclusive holder needs the node to itself, nothing else.
+    // Columns to check: an exclusive holder needs the whole node, nothing else.
     Need need() const { return {one.data(), exclusive ? size_t{1} : one.size()}; }
 
-    // Whether it wants nothing but amounts on a number of nodes.
+    // Whether it needs nothing but amounts on a number of nodes.
     bool plain() const { return tasks == 0 && required == nullptr && !counters; }
 
     bool requires_node(int32_t node) const {
         return required != nullptr && (required[node / 64] >> (node % 64) & 1) != 0;
     }
 
-    // How many tasks fit beside what is there (1 or 0 if none are counted), by free amounts.
+    // How many tasks fit into these free amounts (1 or 0 if tasks are not counted).
     int32_t room_in(const int64_t *free, size_t type) const;
 
-    // What the job takes of a node that gets `tasks`.
+    // The amounts that the job takes of a node with `tasks`.
     void amounts(int64_t tasks_there, int64_t *taken) const;
 };
 
@@ -75,13 +75,13 @@ class NodeDemands {
     NodeDemand &of(size_t alternative) { return demands_[demand_of_[alternative]]; }
     const Widths &widths(size_t alternative) const { return widths_[alternative]; }
 
-    // The bound table of a want; jobs with tasks all count as one node.
+    // The bounds of a demand; jobs with tasks count as one node.
     Dominance &dominance(NodeDemand &demand);
     int64_t dominance_count(const NodeDemand &demand, size_t alternative) const {
         return demand.tasks > 0 ? 1 : widths_[alternative].smallest();
     }
 
-    // Whether the alternative could run on the emptied system: STARTS_NOW, or a NEVER_* code.
+    // Whether the alternative could run on the empty system: STARTS_NOW, or a NEVER_* code.
     Blocked verdict(size_t alternative, size_t job, int32_t *counter) const;
 
   private:

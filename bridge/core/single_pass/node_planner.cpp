@@ -42,7 +42,7 @@ void NodePlanner::take_running() {
     }
 }
 
-// Nodes that are only ever planned as numbers need no timelines.
+// Nodes that are only planned as counts need no timelines.
 void NodePlanner::open_timelines() {
     if (timelines_open_) {
         return;
@@ -184,7 +184,7 @@ size_t NodePlanner::first_in_time(size_t job, const std::vector<Option> &options
                                options.begin());
 }
 
-// The job has no start: because nothing ever ends, or because it would be too late.
+// The job has no start: nothing ever ends, or the start would be too late.
 void NodePlanner::miss(size_t job, const std::vector<Option> &options,
                        const std::vector<Look> &looks) {
     const int64_t first = std::max(problem_.now, problem_.not_before[job]);
@@ -210,7 +210,7 @@ void NodePlanner::start_now(size_t job, const Option &option, const Look &look) 
     commit(job, option, problem_.now, look.width, look.candidates);
 }
 
-// Looks for the earliest start over all options; false if there is none.
+// Searches for the earliest start over all options; false if there is none.
 bool NodePlanner::book_later(size_t job, const std::vector<Option> &options, size_t *reported) {
     const bool held_back = problem_.not_before[job] > problem_.now;
     const int64_t from = held_back ? problem_.not_before[job] : problem_.now + 1;
@@ -235,7 +235,7 @@ bool NodePlanner::book_later(size_t job, const std::vector<Option> &options, siz
         commit(job, option, best, pool_width(a), {});
         return true;
     }
-    // The first nodes in order will do, if order is all that matters.
+    // The first nodes in order are enough if only order matters.
     const bool first_will_do = demand.plain() && problem_.select == Select::SEQUENTIAL;
     const auto enough = static_cast<size_t>(demands_.widths(a).smallest());
     std::vector<Candidate> candidates =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plan of nodes in the making: one job after the other.
+// A plan of nodes under construction: one job after the other.
 #pragma once
 
 #include <cstdint>
@@ -24,23 +24,23 @@ class NodePlanner {
 
     NodePlanResult run();
 
-  protected: // for those that plan the same jobs in many orders
-    // What a look at an alternative's nodes at this second told.
+  protected: // for planners that plan the same jobs in many orders
+    // The state of an alternative's nodes at this second.
     struct Look {
-        int64_t fit = 0;    // eligible nodes from now for its whole length
-        int64_t width = -1; // to start now with; -1: it does not fit
+        int64_t fit = 0;    // eligible nodes that are free from now for its whole length
+        int64_t width = -1; // number of nodes to start with now; -1: it does not fit
         Blocked why = Blocked::STARTS_NOW;
         std::vector<Candidate> candidates; // the eligible nodes (not for a pool)
     };
     struct Option {
         size_t alternative;
-        int32_t pool; // FIXED: concrete nodes
+        int32_t pool; // FIXED: individual nodes
     };
 
     const NodeProblem &problem_;
     NodeClasses classes_;
     NodeDemands demands_;
-    Timelines timelines_; // of no node yet, until they are opened
+    Timelines timelines_; // empty until opened
     bool timelines_open_ = false;
     NodeChoice choice_;
     std::vector<CountProfile> counters_;
@@ -48,24 +48,25 @@ class NodePlanner {
     std::vector<std::vector<Chosen>> chosen_; // by job
     int64_t reserved_ = 0;
 
-    // What is free at this second: a dense copy of the timelines' first segments. Only falls.
+    // The free amounts at this second: a dense copy of the timelines' first segments. They only
+    // fall.
     std::vector<int64_t> free_now_;
-    std::vector<uint8_t> planned_later_; // by node: whether anything is booked from a later second
-    // Of each class, the nodes nobody holds whole now, and those nobody holds at all.
+    std::vector<uint8_t> planned_later_; // by node: whether anything is booked after this second
+    // For each class, the nodes not held exclusively now, and the idle ones.
     std::vector<NowList> open_;
     std::vector<NowList> idle_;
 
-    std::vector<RecentStarts> recent_; // by class, of jobs on nodes by name
+    std::vector<RecentStarts> recent_; // by class, of jobs planned on individual nodes
     std::vector<int64_t> first_start_; // of one search, by place in the class
 
-    std::vector<int64_t> held_until_;              // by node: when the last holder leaves
+    std::vector<int64_t> held_until_;              // by node: when its last holder ends
     std::vector<std::unique_ptr<NodePool>> pools_; // null: dissolved
     std::vector<int32_t> node_pool_;               // by node: its pool, FREE, or FIXED
     std::vector<int64_t> pool_widths_;
     std::vector<int64_t> pool_limits_;
 
     void take_running();
-    void open_timelines(); // before a job is planned on nodes by name
+    void open_timelines(); // before the first job on individual nodes
     void take_counters();
 
     void write_sets();

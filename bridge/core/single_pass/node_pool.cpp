@@ -46,7 +46,7 @@ void NodePool::map(const std::vector<int32_t *> &into) const {
     }
     map_counts(given_order_.size(), bookings_.size(), start.data(), end.data(), width.data(),
                running, into.data());
-    for (size_t b = 0; b < bookings_.size(); ++b) { // places so far
+    for (size_t b = 0; b < bookings_.size(); ++b) { // indexes so far
         for (int64_t i = 0; i < width[b]; ++i) {
             into[b][i] = given_order_[static_cast<size_t>(into[b][i])];
         }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of NodePlanner that decides which nodes may be planned as a count.
 //
-// 1. An alternative may be pooled if the job wants whole nodes, names none, no blackout concerns
-// its
-//    class, and every node that is large enough holds equally many of its tasks.
-// 2. Its nodes are then a pool, if no job before treated any of them differently: pools are equal
-//    or apart. A job is pooled on all its possible alternatives or on none.
+// 1. An alternative may be pooled if the job needs whole nodes, names none, no blackout closes
+// nodes
+//    of its class, and every node that is large enough holds the same number of its tasks.
+// 2. Its nodes are then a pool, if no job before distinguished between them: pools are equal or
+//    disjoint. A job is pooled on all its possible alternatives or on none.
 // 3. A job that is not pooled dissolves the pools it touches: their bookings get their nodes, and
-//    all these nodes are planned by name from then on. No start changes by this.
+// all
+//    these nodes are planned individually from then on. No start changes by this.
 #include <algorithm>
 
 #include "single_pass/node_planner.hpp"
@@ -40,7 +41,7 @@ int64_t NodePlanner::pool_width(size_t alternative) {
     return widths.smallest();
 }
 
-// The pool that is exactly these nodes, FREE if nobody has asked for any of them, else FIXED.
+// The pool that is exactly these nodes, FREE if no job has asked for any of them, else FIXED.
 int32_t NodePlanner::pool_of(const std::vector<int32_t> &nodes) const {
     const int32_t pool = node_pool_[static_cast<size_t>(nodes.front())];
     for (const int32_t node : nodes) {
@@ -69,7 +70,7 @@ int32_t NodePlanner::make_pool(std::vector<int32_t> nodes) {
     return pool;
 }
 
-// The options, if earlier jobs with the same wants settled them; else nothing.
+// The options, if earlier jobs with the same demands settled them; else none.
 std::vector<NodePlanner::Option> NodePlanner::pooled_before(const std::vector<size_t> &possible) {
     std::vector<Option> options;
     size_t fixed = 0;
@@ -100,7 +101,7 @@ std::vector<NodePlanner::Option> NodePlanner::options_of(const std::vector<size_
         pooled &= options.back().pool != FIXED;
     }
     for (size_t i = 0; pooled && i < options.size(); ++i) {
-        int32_t pool = pool_of(nodes[i]); // again: the option before may have made it
+        int32_t pool = pool_of(nodes[i]); // again: the previous option may have made it
         if (pool == FREE) {
             pool = make_pool(nodes[i]);
         }
@@ -148,7 +149,7 @@ void NodePlanner::dissolve(size_t index) {
     }
 }
 
-// Writes a pool's nodes where they belong in the result.
+// Writes the nodes of a pool's bookings to the result.
 void NodePlanner::write_pool(const NodePool &pool) {
     std::vector<int32_t *> into;
     for (const NodePool::Booking &booking : pool.bookings()) {

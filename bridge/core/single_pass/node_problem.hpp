@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What plan_nodes is asked and what it answers: views of columns, and vectors. The meaning of every
-// column stands in _core.pyi. Two-dimensional columns are row-major.
+// Arguments and result of plan_nodes: views of columns, and vectors. _core.pyi documents every
+// column. Two-dimensional columns are row-major.
 #pragma once
 
 #include <cstddef>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of NodePlanner that looks for starts.
+// The part of NodePlanner that searches for starts.
 //
-// The earliest start of a job on k concrete nodes: with f(i, t) the earliest start >= t at which
-// node i alone would do, no start before the k-th smallest f(., t) is possible, and t itself is one
-// if that k-th smallest is t. So t climbs from one k-th smallest to the next.
+// The earliest start of a job on k individual nodes: let f(i, t) be the earliest start >= t on node
+// i alone. No start before the k-th smallest f(., t) is possible, and t itself is one if it equals
+// that. So t climbs from one k-th smallest to the next.
 #include <algorithm>
 
 #include "single_pass/node_planner.hpp"
@@ -95,7 +95,7 @@ void NodePlanner::look_at_pool(const NodePool &pool, size_t alternative, Look &l
     }
 }
 
-// The want's own list if several alternatives share it, else one for all wants of the class.
+// The demand's own list if several alternatives share it, else one for the whole class.
 NowList &NodePlanner::list_now(NodeDemand &demand) {
     NowList &list = demand.alternatives.size() >= OWN_LIST_FROM ? demand.now
                     : demand.exclusive                          ? idle_[demand.cls]
@@ -115,12 +115,12 @@ void NodePlanner::look_at_nodes(size_t alternative, Look &look) {
     std::vector<int32_t> &nodes = list.nodes;
     const bool own = &list == &demand.now;
     std::vector<Candidate> free_now;
-    std::vector<Candidate> open_now; // and not closed by a blackout
+    std::vector<Candidate> open_now; // and not in a blackout
     size_t kept = 0;
     for (const int32_t node : nodes) {
         const int64_t *free = free_now_.data() + static_cast<size_t>(node) * columns;
         const int32_t room = demand.room_in(free, classes_.type(node));
-        if (own ? room > 0 : free[0] >= demand.one[0]) { // others go for good: it only falls
+        if (own ? room > 0 : free[0] >= demand.one[0]) { // else excluded for good
             nodes[kept++] = node;
         }
         if (room == 0) {
@@ -132,7 +132,7 @@ void NodePlanner::look_at_nodes(size_t alternative, Look &look) {
         }
         open_now.push_back({node, room});
         if (planned_later_[static_cast<size_t>(node)] == 0) {
-            look.candidates.push_back({node, room}); // what is free only grows there
+            look.candidates.push_back({node, room}); // free amounts only grow there
         } else if (demand.tasks > 0) {
             const int32_t room_throughout = room_in(demand, node, problem_.now, length);
             if (room_throughout > 0) {
@@ -211,7 +211,7 @@ int64_t NodePlanner::earliest(size_t job, const Option &option, int64_t from, in
         }
         agreed = start > latest || start == before;
     }
-    // Beyond `latest` we know only that; a start that something else put off tells nothing.
+    // Beyond `latest` only that is known; a start delayed by something else bounds nothing.
     const int64_t learnt = start > latest ? std::max<int64_t>(latest, 1) : start;
     if (!held_back && learnt > known && (pool == nullptr || !demand.counters)) {
         dominance.record(width, length, learnt);
@@ -223,8 +223,8 @@ int64_t NodePlanner::earliest(size_t job, const Option &option, int64_t from, in
 }
 
 // A lower bound > `from` for the earliest start >= `from` on the least number of nodes; `from`
-// itself if that is one; NEVER beyond `latest`. `first_start_` remembers what is known of each
-// node: it can take the job at no time from the search's begin to before that.
+// itself if that is one; NEVER beyond `latest`. `first_start_` holds for each node the time before
+// which it cannot take the job.
 int64_t NodePlanner::next_with_width(const NodeDemand &demand, size_t alternative, int64_t from,
                                      int64_t latest) {
     const int64_t length = problem_.alt_time_limit_s[alternative];
@@ -267,9 +267,9 @@ int64_t NodePlanner::next_with_width(const NodeDemand &demand, size_t alternativ
     return smallest.size() == width ? smallest.front() : NEVER;
 }
 
-// The same for a job with tasks. If the nodes at `from` do not hold them, some must come to hold
-// more; no start is possible before those that could, each gaining all it ever can, make up for
-// what is missing.
+// The same for a job with tasks. If the nodes at `from` cannot hold them, some must gain capacity;
+// no start is possible before those that could, each gaining the most it ever can, make up the
+// difference.
 int64_t NodePlanner::next_with_tasks(const NodeDemand &demand, size_t alternative, int64_t from,
                                      int64_t latest) {
     const int64_t length = problem_.alt_time_limit_s[alternative];
@@ -284,7 +284,7 @@ int64_t NodePlanner::next_with_tasks(const NodeDemand &demand, size_t alternativ
         missing -= candidate.room;
     }
     missing = std::max<int64_t>(missing, 1);
-    std::vector<std::pair<int64_t, int64_t>> gains; // when at the earliest, how much at most
+    std::vector<std::pair<int64_t, int64_t>> gains; // earliest time, greatest gain
     std::vector<int64_t> amounts(timelines_.columns());
     for (const int32_t node : classes_.nodes(demand.cls)) {
         const int32_t room = rooms[static_cast<size_t>(node)];

@@ -10,7 +10,7 @@
 
 namespace bridge {
 
-// The smallest width >= `width` that obeys the rule.
+// The smallest width >= `width` that satisfies the rule.
 inline int64_t next_width(int64_t width, WidthRule rule) {
     switch (rule) {
     case WidthRule::POWER_OF_TWO: {
@@ -63,9 +63,9 @@ struct Widths {
     }
 };
 
-// The smallest allowed width of a set that holds `tasks`, or -1: all the `fixed` nodes, which hold
-// `fixed_tasks` together, and the roomiest others; `others` holds what each can take (>= 1) and is
-// sorted in the process. No more nodes than tasks.
+// The smallest allowed width of a set that holds `tasks`, or -1: all the `fixed` nodes, which
+// together hold `fixed_tasks`, and the others with the largest capacity. `others` holds the
+// capacity of each (>= 1) and is sorted in place. No more nodes than tasks.
 inline int64_t width_for_tasks(const Widths &widths, int64_t tasks, int64_t fixed,
                                int64_t fixed_tasks, std::vector<int32_t> &others) {
     const int64_t most =
@@ -86,16 +86,16 @@ inline int64_t width_for_tasks(const Widths &widths, int64_t tasks, int64_t fixe
     return -1;
 }
 
-// Nodes of one rank on each of which so many tasks find room (>= 1).
+// Nodes of one rank that each hold this many tasks (>= 1).
 struct RankedCapacity {
     int32_t rank;
     int32_t room;
     int64_t nodes;
 };
 
-// The smallest allowed width of a set that has all nodes of the lower ranks, and of the last rank
-// it needs the roomiest; `fewest` (of any nodes) where the bounds allow no such set. `rooms` hold
-// the tasks together and are sorted in the process.
+// The smallest allowed width of a set that has all nodes of the lower ranks, and those of the last
+// rank with the largest capacity; `fewest` (of any nodes) if the bounds allow no such set. `rooms`
+// hold the tasks together and are sorted in place.
 inline int64_t width_by_rank(const Widths &widths, int64_t tasks, int64_t fewest,
                              std::vector<RankedCapacity> &rooms) {
     std::sort(rooms.begin(), rooms.end(), [](const RankedCapacity &a, const RankedCapacity &b) {

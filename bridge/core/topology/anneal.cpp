@@ -10,10 +10,10 @@
 namespace bridge {
 namespace {
 
-// What a job across two fabrics costs: more than anything else, and still a number.
+// The cost of a job across two fabrics: more than any other, and still finite.
 constexpr double APART = 1e12;
 
-// What a job pays for some positions, from counts below each switch, leaf by leaf.
+// The cost of a job on some positions, from counts below each switch, leaf by leaf.
 class RunCost {
   public:
     RunCost(const Tree &tree, const HopMetric &metric, const IdleSequence &sequence)
@@ -67,7 +67,7 @@ class RunCost {
     int64_t top_;
 };
 
-// The jobs of a window, where they are now, and which positions that leaves idle.
+// The jobs of a window, where they are now, and the idle positions.
 class Jobs {
   public:
     Jobs(RunCost &costs, size_t n_positions, ContiguousPlacement placed)
@@ -102,7 +102,7 @@ class Jobs {
         idle_.resize(n);
         return idle_;
     }
-    // As a run of what idle() gave, from its `first` on.
+    // As a run of idle(), starting at index `first`.
     void put_back(int32_t job, size_t first) {
         for (int32_t &position : now_[job]) {
             position = idle_[first];
@@ -112,7 +112,7 @@ class Jobs {
         paid_[job] = costs_.of(now_[job]);
         cost_ += paid_[job];
     }
-    // Where it was, once it is out again.
+    // Back where it was, once it is removed again.
     void restore(int32_t job, const std::vector<int32_t> &positions, double paid) {
         now_[job] = positions;
         paid_[job] = paid;

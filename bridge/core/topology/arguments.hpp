@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Python says to the placers on trees, checked; and what they answer, as columns.
+// Checked arguments of the placers on trees, and their results as columns.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ constexpr int32_t MOST_NODES = 1 << 24;
 
 std::vector<int32_t> as_vector(const Column<int32_t> &column);
 
-// Refuses a metric of fewer levels than the tree has.
+// Throws if a metric has fewer levels than the tree.
 void expect_levels(const Tree &tree, const HopMetric &metric);
 
 // Idle nodes on switches, each once, in the order given.
@@ -33,7 +33,7 @@ AnnealEffort anneal_effort(int64_t iterations, int64_t seed, bool restore, doubl
 // Sets of nodes by job, each ascending: offsets, nodes.
 nb::tuple as_csr(const std::vector<std::vector<int32_t>> &sets);
 
-// Sets of nodes; a run across two fabrics is no place.
+// Sets of nodes; a set across two fabrics is refused.
 nb::tuple from_positions(const Tree &tree, const IdleSequence &sequence,
                          const ContiguousPlacement &placed);
 

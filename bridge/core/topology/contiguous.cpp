@@ -13,17 +13,17 @@ namespace bridge {
 namespace {
 
 constexpr double INF = std::numeric_limits<double>::infinity();
-// What a job across two fabrics costs: more than anything else, and still a number.
+// The cost of a job across two fabrics: more than any other, and still finite.
 constexpr double APART = 1e12;
 
-// What jobs on consecutive nodes cost. Counts below the switches are kept while a window slides.
+// The cost of jobs on consecutive nodes. Counts below the switches are updated as a window slides.
 class Costs {
   public:
     Costs(const Tree &tree, const HopMetric &metric, const IdleSequence &sequence)
         : tree_(tree), metric_(metric), sequence_(sequence), weights_(switch_weights(tree, metric)),
           count_(tree.n_switches(), 0) {}
 
-    // Of the n nodes from each position of the sequence on, going on at its head.
+    // The n nodes from each position of the sequence on, cyclically.
     std::vector<double> windows(int32_t n) {
         const auto m = static_cast<int32_t>(sequence_.nodes.size());
         std::vector<double> costs(m, INF);
@@ -150,8 +150,8 @@ ContiguousPlacement contiguous_exact(const Tree &tree, const HopMetric &metric,
     int64_t done = 0;
     std::vector<std::vector<int32_t>> starts(n_kinds);
     for (int32_t cut = 0; cut < kinds.back(); ++cut) {
-        // What this cut can give at best: with cut > 0 some job covers the end and `cut` nodes of
-        // the head, or an earlier cut had the same answer.
+        // The best that this cut can give: with cut > 0 some job covers the end and `cut` nodes of
+        // the head, or an earlier cut had the same result.
         double promise = cut == 0 ? hoped : INF;
         for (int32_t k = 0; cut > 0 && k < n_kinds; ++k) {
             if (kinds[k] > cut) {

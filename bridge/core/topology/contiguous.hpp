@@ -9,26 +9,25 @@
 
 namespace bridge {
 
-// Idle nodes in the order of their numbers. A job takes consecutive ones, at the end of the
-// sequence it goes on at its head.
+// Idle nodes in the order of their numbers. A job takes consecutive ones; the sequence is cyclic.
 struct IdleSequence {
     std::vector<int32_t> nodes;
 };
 
-// Positions in the sequence, by job; empty: there is no such placement. Where runs across two
-// fabrics cannot be avoided they may be among them.
+// Positions in the sequence, by job; empty: there is no such placement. Runs across two fabrics may
+// be included where they cannot be avoided.
 using ContiguousPlacement = std::vector<std::vector<int32_t>>;
 
 // One job after the other takes the first nodes left.
 ContiguousPlacement contiguous_sequential(const IdleSequence &sequence,
                                           const std::vector<int32_t> &sizes);
 
-// The static strategy (SCAS), exactly: job starts on the sequence as it is, without overlap, of
-// least total cost. A dynamic programme over the sequence and the multiset of jobs placed so far;
-// at most one job goes on at the head, so the sequence is cut open at each place where one could.
-// Throws std::invalid_argument if the jobs' kinds make more than `most_states` multisets. `sums`:
-// of the programme at most, but for the first cut, and the answer is the best of the cuts that were
-// tried; 0: no bound. `summed`: where what was done is added.
+// The static strategy (SCAS), exactly: disjoint starts on the sequence with the least total cost. A
+// dynamic program over the sequence and the multiset of jobs placed so far. At most one job wraps
+// around, so the sequence is cut at each place where one could. Throws std::invalid_argument if the
+// jobs' kinds make more than `most_states` multisets. `sums`: the most sums of the program after
+// the first cut; the answer is the best of the cuts tried; 0: no bound. `summed`: the work done is
+// added to it.
 ContiguousPlacement contiguous_exact(const Tree &tree, const HopMetric &metric,
                                      const IdleSequence &sequence,
                                      const std::vector<int32_t> &sizes,

@@ -65,8 +65,8 @@ class NodeExchange {
     }
 
   private:
-    static constexpr double GAIN = 1e-9;           // less is rounding
-    static constexpr size_t MOST_PAIRS = 1U << 17; // looked at in one round of the descent
+    static constexpr double GAIN = 1e-9;           // smaller gains are rounding errors
+    static constexpr size_t MOST_PAIRS = 1U << 17; // visited in one round of the descent
     static constexpr int MOST_ROUNDS = 50;
 
     std::vector<Seat> seats_;
@@ -77,10 +77,10 @@ class NodeExchange {
     size_t n_switches_;
     std::vector<int64_t> count_; // nodes of each job below each switch
     std::vector<int64_t> size_;
-    std::vector<int32_t> leaves_; // leaf switches that each job sits on
+    std::vector<int32_t> leaves_; // number of leaf switches of each job
     std::vector<int32_t> most_;
     std::vector<std::vector<size_t>> of_kind_;
-    std::vector<size_t> wide_; // seats that jobs of two nodes or more hold at first
+    std::vector<size_t> wide_; // seats initially held by jobs of two nodes or more
     double heaviest_ = 1;
 
     uint64_t below(uint64_t n) { return random_() % n; }
@@ -119,8 +119,8 @@ class NodeExchange {
         hand_over(b, of_a);
     }
 
-    // What a job saves more with one node under leaf `to` in place of one under `from`; what it
-    // may not do is minus infinity.
+    // The gain of a job from one node under leaf `to` in place of one under `from`; minus infinity
+    // if that is not allowed.
     double gain(int32_t job, int32_t from, int32_t to) {
         if (job < 0) {
             return 0;
@@ -175,7 +175,7 @@ class NodeExchange {
                 continue;
             }
             swap(a, b);
-            // The job that sat on a now sits on b; if another wide one came to a, b is known, too.
+            // The job that held a now holds b; if another wide one came to a, b is known, too.
             if (seats_[a].holder < 0 || size_[seats_[a].holder] < 2) {
                 wide_[pick] = b;
             }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes that are alike change hands until nobody gains: placements under restrictions of any shape.
+// Exchanges equal nodes between jobs while that reduces the cost, for placements with any
+// restrictions.
 #pragma once
 
 #include <cstdint>
@@ -9,26 +10,25 @@
 
 namespace bridge {
 
-// A node in the hands of a job.
+// A node held by a job.
 struct Seat {
-    int32_t leaf = -1;   // the switch it hangs on
-    int32_t kind = -1;   // seats of one kind may change hands; -1: this one may not
-    int32_t holder = -1; // the job; -1: nobody
+    int32_t leaf = -1;   // its switch
+    int32_t kind = -1;   // seats of one kind are interchangeable; -1: fixed
+    int32_t holder = -1; // the job; -1: none
 };
 
 struct ExchangeEffort {
-    int64_t moves = 0; // tried at random
+    int64_t moves = 0; // random moves tried
     uint64_t seed = 0;
 };
 
-// Finds who should hold which seat: every job keeps as many seats of every kind as it has, so
-// whatever held of it (chunks, features, memory) holds still. By annealing over exchanges of two
-// seats, then by exchanges that gain until there are none. Never costs more than what is given.
+// Finds the best holders of the seats: every job keeps its number of seats of every kind, so its
+// constraints (chunks, features, memory) still hold. Annealing over exchanges of two seats, then
+// exchanges that gain until there are none. Never costs more than the input.
 //
-// most: leaf switches that a job may sit on, by job; 0: any number. One that sits on more stays
-// within as many as it has.
-// Returns the holders, by seat. O(moves * height), and at the end O(seats of a kind ^ 2) a round
-// where that is below a bound.
+// most: leaf switches that a job may use, by job; 0: any number. A job that already uses more keeps
+// at most that many. Returns the holders, by seat. O(moves * height), and at the end O(seats of a
+// kind ^ 2) a round where that is below a bound.
 std::vector<int32_t> exchange(const Tree &tree, const HopMetric &metric,
                               const std::vector<Seat> &seats, const std::vector<int32_t> &most,
                               const ExchangeEffort &effort);

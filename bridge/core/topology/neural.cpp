@@ -6,8 +6,8 @@
 #include <stdexcept>
 #include <string>
 
-// Loops over vectors are compiled for several machines, and the widest that is there runs. Without
-// fused multiplication (see CMakeLists.txt) all of them give the same numbers.
+// Vector loops are compiled for several machines, and the widest supported one runs. Without fused
+// multiplication (see CMakeLists.txt) all of them give the same numbers.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define BRIDGE_WIDE __attribute__((target_clones("avx2", "default")))
 #else
@@ -19,14 +19,14 @@ namespace {
 
 constexpr size_t LANES = 8, CHANNELS = 4;
 
-// Chances of states; then all are forgotten. 16 MiB.
+// Chances of states, all dropped when full. 16 MiB.
 constexpr size_t MOST_REMEMBERED = size_t{1} << 22;
 
 [[noreturn]] void misfit(size_t layer, const std::string &why) {
     throw std::invalid_argument("layers: layer " + std::to_string(layer) + " " + why);
 }
 
-// As many numbers as are computed side by side, on any machine; and their bits.
+// Lanes computed side by side on any machine, and their bits.
 typedef float Vector __attribute__((vector_size(LANES * sizeof(float))));
 typedef int32_t Bits __attribute__((vector_size(LANES * sizeof(float))));
 
@@ -111,7 +111,7 @@ BRIDGE_WIDE void add_rows(const float *x, const float *weights, size_t n, size_t
 }
 
 // A convolution over LANES of its outputs: sums[t][o] += x[t * step + i] * weights[i][o] over n
-// inputs i, for `length` places t, rounded up to fours. Rows of weights and sums are `row` long.
+// inputs i, for `length` places t, rounded up to fours. Rows of weights and sums have length `row`.
 BRIDGE_WIDE void convolve(const float *x, size_t step, const float *weights, size_t n, size_t row,
                           size_t length, float *sums) {
     for (size_t t = 0; t < length; t += 4) {
@@ -177,7 +177,7 @@ RepairNetwork::RepairNetwork(const std::vector<Layer> &layers, const std::vector
             layer.bias.size() != packed.out) {
             misfit(l, "lacks weights");
         }
-        // By place, then by channel as they stand in memory, `room` numbers for each place.
+        // By place, then by channel in memory order, `room` numbers for each place.
         packed.weights.assign(packed.width * room * packed.padded, 0.0f);
         for (size_t o = 0; o < packed.out; ++o) {
             for (size_t c = 0; c < packed.in; ++c) {
@@ -229,8 +229,8 @@ void RepairNetwork::split_first(Packed &layer) {
 void RepairNetwork::run(const View &view, float *scratch, float *out) const {
     float *from = scratch, *to = scratch + widest_;
     const Packed &first = convolutions_.empty() ? dense_[0] : convolutions_[0];
-    // By place the two numbers that differ from node to node; what is the same at all nodes is
-    // known as soon as one knows how many of the places there are.
+    // By place, the two numbers that differ between nodes; the common part depends only on the
+    // number of places.
     for (size_t i = 0; i < VIEW; ++i) {
         to[2 * i] = view.leaf[i];
         to[2 * i + 1] = view.pod[i];
@@ -321,7 +321,7 @@ size_t NeuralChooser::first(const Repair &repair, std::mt19937_64 &random) {
         (effort_.wander > 0 && chance(random) < effort_.wander)) {
         return random() % idle;
     }
-    // Views begin half a view after each other, so that all idle nodes are in the middle of one.
+    // Views begin half a view after each other, so that every idle node is near the middle of one.
     size_t offset = 0;
     if (effort_.rotate && idle > VIEW) {
         constexpr size_t half = VIEW / 2;
@@ -335,8 +335,8 @@ size_t NeuralChooser::first(const Repair &repair, std::mt19937_64 &random) {
 }
 
 const float *NeuralChooser::chances(const Repair &repair, size_t offset, size_t n) {
-    // Two jobs of the same sizes before the same idle nodes see the same; chance alone could give
-    // two others the same key.
+    // Two jobs of the same size with the same idle nodes have the same state; others collide only
+    // by chance.
     uint64_t key = repair.key;
     for (const uint64_t part :
          {static_cast<uint64_t>(repair.size), static_cast<uint64_t>(repair.others),

@@ -9,10 +9,10 @@ namespace bridge {
 namespace {
 
 constexpr double NONE = -std::numeric_limits<double>::infinity();
-// Steps: of a vertex, of a switch on the way to the root; and sums that are one step.
+// Steps: for a vertex, for a switch on the way to the root; and the number of sums in one step.
 constexpr int64_t OF_A_VERTEX = 30, OF_A_SWITCH = 4, SUMS = 3;
 
-// joined[k] = max over i + j = k of a[i] + b[j]; `joined` begins with NONE throughout.
+// joined[k] = max over i + j = k of a[i] + b[j]; `joined` is initially NONE throughout.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 __attribute__((target_clones("avx2", "default")))
 #endif

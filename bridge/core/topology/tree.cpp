@@ -61,7 +61,7 @@ Tree::Tree(std::vector<int32_t> parent, std::vector<int32_t> leaf_of_node)
         const int32_t v = order[i];
         root_[v] = parent_[v] < 0 ? v : root_[parent_[v]];
     }
-    for (size_t v = 0; v < n; ++v) { // in the order of their numbers, whatever the order upwards
+    for (size_t v = 0; v < n; ++v) { // in numeric order, whatever the order upwards
         if (parent_[v] >= 0) {
             children[parent_[v]].push_back(static_cast<int32_t>(v));
         }
@@ -82,7 +82,7 @@ Tree::Tree(std::vector<int32_t> parent, std::vector<int32_t> leaf_of_node)
         for (const int32_t child : children[v]) {
             parts.push_back(vertex_of_[child]);
         }
-        if (parts.size() == 1) { // a switch of its own above a single one: a vertex of its own, too
+        if (parts.size() == 1) { // a switch above a single one: a vertex of its own, too
             vertices_.push_back({-1, parts[0], -1, -1});
             parts[0] = static_cast<int32_t>(vertices_.size()) - 1;
             vertices_[vertices_.back().left].parent = parts[0];
@@ -99,7 +99,7 @@ Tree::Tree(std::vector<int32_t> parent, std::vector<int32_t> leaf_of_node)
     }
 }
 
-// Joins vertices two by two until one is left.
+// Joins vertices in pairs until one is left.
 int32_t Tree::join(std::vector<int32_t> parts) {
     while (parts.size() > 1) {
         std::vector<int32_t> joined;
@@ -121,7 +121,7 @@ double Tree::cost(const HopMetric &metric,
                   const std::vector<std::pair<int32_t, int32_t>> &held) const {
     const std::vector<int64_t> &hops = metric.hops;
     int64_t n = 0, saved = 0;
-    std::unordered_map<int32_t, int64_t> below; // nodes by switch of the level at hand
+    std::unordered_map<int32_t, int64_t> below; // nodes by switch of the current level
     int32_t root = -1;
     for (const auto &[leaf, count] : held) {
         if (root >= 0 && root_[leaf] != root) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Switches as a tree, and what it costs a job that its nodes talk across it.
+// Switches as a tree, and the communication cost of a job.
 #pragma once
 
 #include <cstddef>
@@ -9,20 +9,19 @@
 
 namespace bridge {
 
-// How many hops lie between two nodes whose lowest common switch is at a level, and what a job
-// pays.
+// Hops between two nodes by the level of their lowest common switch, and the cost of a job.
 struct HopMetric {
-    std::vector<int64_t> hops; // by level, 0: the switch the nodes hang on; ascending, > 0
+    std::vector<int64_t> hops; // by level, 0: the same leaf switch; ascending, > 0
     int64_t unit = 1000;       // the cost of one hop
     bool ordered = true;       // each pair counts twice
     bool floored = false;      // the cost of a job is rounded down
 };
 
-// A forest of switches. Nodes hang on leaf switches; a leaf is at level 0, any other switch one
-// above its highest child. Nodes of different trees cannot talk.
+// A forest of switches. Nodes are attached to leaf switches; a leaf is at level 0, any other switch
+// one above its highest child. Nodes of different trees cannot communicate.
 //
-// Searches work on a binary version: the children of every switch are joined two by two by vertices
-// that stand for nothing (`switch_of` -1), so that one changed leaf touches a logarithmic number of
+// Searches work on a binary version: the children of every switch are joined in pairs by vertices
+// without a switch (`switch_of` -1), so that a changed leaf affects a logarithmic number of
 // vertices. Vertices are numbered children first.
 class Tree {
   public:
@@ -31,9 +30,9 @@ class Tree {
         int32_t switch_of = -1;
     };
 
-    // parent: of each switch, -1 for a root. leaf_of_node: the switch each node hangs on, -1: none.
-    // Throws std::invalid_argument for cycles, for parents that do not exist, and for nodes that
-    // hang on a switch with children.
+    // parent: of each switch, -1 for a root. leaf_of_node: the switch of each node, -1: none.
+    // Throws std::invalid_argument for cycles, for parents that do not exist, and for nodes
+    // attached to a switch with children.
     Tree(std::vector<int32_t> parent, std::vector<int32_t> leaf_of_node);
 
     size_t n_switches() const { return parent_.size(); }
@@ -44,14 +43,14 @@ class Tree {
     // The root above each switch.
     const std::vector<int32_t> &root() const { return root_; }
     const std::vector<Vertex> &vertices() const { return vertices_; }
-    // The vertex that stands for a switch.
+    // The vertex of a switch.
     const std::vector<int32_t> &vertex_of() const { return vertex_of_; }
     // Vertices of the trees' roots.
     const std::vector<int32_t> &tops() const { return tops_; }
     int32_t highest_level() const { return highest_level_; }
 
-    // What a job pays that has so many nodes under each leaf switch: pairs (leaf, count > 0), each
-    // leaf once. All in one tree; costs of jobs across trees are infinite.
+    // The cost of a job with this many nodes under each leaf switch: pairs (leaf, count > 0), each
+    // leaf once. All in one tree; jobs across trees cost infinity.
     double cost(const HopMetric &metric,
                 const std::vector<std::pair<int32_t, int32_t>> &held) const;
 
@@ -65,8 +64,8 @@ class Tree {
 };
 
 // With c_v of a job's n nodes under switch v, its hops over ordered pairs are
-// hop(highest level) n^2 - hop(0) n - sum over v of weight(v) c_v^2: the sum is what it saves. A
-// root weighs what its tree is lower than the highest.
+// hop(highest level) n^2 - hop(0) n - sum over v of weight(v) c_v^2: the sum is what it saves. The
+// weight of a root includes the difference in height to the highest tree.
 std::vector<int64_t> switch_weights(const Tree &tree, const HopMetric &metric);
 
 } // namespace bridge

@@ -10,8 +10,8 @@
 namespace bridge {
 namespace {
 
-// Sums that the programme may take whatever the bound (nearly all cuts are skipped, so it
-// takes a small part of them), and for one cut at all.
+// Sums that the program may take whatever the bound (nearly all cuts are skipped, so it takes a
+// small part of them), and for one cut.
 constexpr int64_t SMALL = int64_t{1} << 25, OF_A_CUT = int64_t{1} << 19;
 
 using Sets = std::vector<std::vector<int32_t>>; // nodes by job
@@ -32,7 +32,7 @@ LeafCounts counted(const Tree &tree, const std::vector<int32_t> &nodes) {
     return counts;
 }
 
-// Counts of a placement and what it costs; infinite: a job is without a place, or in two trees.
+// Counts of a placement and its cost; infinite: a job is not placed, or in two trees.
 double judged(const Tree &tree, const HopMetric &metric, const Sets &sets,
               std::vector<LeafCounts> &held) {
     double cost = 0;
@@ -53,7 +53,7 @@ double judged(const Tree &tree, const HopMetric &metric, const Sets &sets,
     return cost;
 }
 
-// Sums of the programme for some sizes on m idle nodes, for one cut.
+// Sums of the program for some sizes on m idle nodes, for one cut.
 int64_t sums(std::vector<int32_t> sizes, int64_t m) {
     std::sort(sizes.begin(), sizes.end());
     int64_t states = 1, kinds = 0;
@@ -123,7 +123,7 @@ std::vector<LeafCounts> warm_start(const Tree &tree, const HopMetric &metric,
                                    const std::vector<int32_t> &sizes, int64_t sums,
                                    int64_t &summed) {
     if (sizes.size() < 2) {
-        return {}; // one job's best set is found exactly
+        return {}; // the best set of one job is found exactly
     }
     Sets sequential;
     for (const auto &positions : contiguous_sequential({idle}, sizes)) {

@@ -33,7 +33,7 @@ class Search {
         std::vector<int32_t> by_size = given;
         std::stable_sort(by_size.begin(), by_size.end(),
                          [&](int32_t a, int32_t b) { return sizes_[a] > sizes_[b]; });
-        double hoped = 0; // what the jobs would save each alone
+        double hoped = 0; // sum of the gains of the jobs, each alone
         for (const int32_t job : given) {
             const double alone = packing_.gain(sizes_[job]);
             hoped += alone < 0 ? UNPLACED * sizes_[job] : alone / sizes_[job];
@@ -56,12 +56,12 @@ class Search {
     const WindowEffort &effort_;
     std::mt19937_64 random_;
     Packing packing_;
-    std::vector<LeafCounts> now_; // where the jobs are at present
+    std::vector<LeafCounts> now_; // the current node sets
     std::vector<double> worth_;   // gain / nodes of each
     std::vector<int32_t> pods_;
     WindowPlacement found_;
 
-    // A job without a place counts less than any placement could make good.
+    // An unplaced job costs more than any placement could gain.
     static constexpr double UNPLACED = -1e12;
 
     bool spent() const { return effort_.steps > 0 && packing_.steps() >= effort_.steps; }
@@ -110,8 +110,8 @@ class Search {
         }
     }
 
-    // All orders of what is left, equal sizes once, cut off where even the best places that each
-    // job could have alone do not help.
+    // All orders of the rest, equal sizes once, pruned where even the best set of each job alone
+    // would not help.
     void deepen(std::vector<int32_t> &left, size_t depth, double gain) {
         if (depth == left.size()) {
             keep_if_better(gain);
@@ -222,7 +222,7 @@ WindowPlacement compact(const Tree &tree, const HopMetric &metric, const std::ve
 
 double compact_bound(const Tree &tree, const HopMetric &metric, const std::vector<int32_t> &idle,
                      const std::vector<int32_t> &sizes, int32_t rounds, double initial) {
-    // Jobs of one size have the same best answer under given prices.
+    // Jobs of one size have the same best set at given prices.
     std::vector<int32_t> distinct = sizes;
     std::sort(distinct.begin(), distinct.end());
     distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());

@@ -37,8 +37,8 @@ std::vector<UsageVector::Slot>::const_iterator UsageVector::first_ending_after(i
                             [](int64_t t, const Slot &slot) { return t < slot.end; });
 }
 
-// Appends a slot unless it is completely free; joins it with the one before if they are alike and
-// close. Half-open slots that touch are 0 s apart, closed ones of the paper 1 s.
+// Appends a slot unless it is completely free; merges it with the one before if they are equal and
+// close. Half-open slots that touch are 0 s apart, the paper's closed ones 1 s.
 void UsageVector::emit(std::vector<Slot> &out, Slot slot) const {
     if (slot.start >= slot.end || completely_free(slot.items)) {
         return;
@@ -51,7 +51,7 @@ void UsageVector::emit(std::vector<Slot> &out, Slot slot) const {
     }
 }
 
-// Refuses what could overflow, before anything has changed.
+// Throws before anything is changed if something could overflow.
 void UsageVector::make_room(int64_t items) {
     if (bound_ + items > MOST_ITEMS) {
         bound_ = std::llabs(outside());
@@ -68,10 +68,10 @@ void UsageVector::make_room(int64_t items) {
 void UsageVector::change(int64_t start, int64_t end, int64_t items) {
     make_room(std::llabs(items));
     const auto first = static_cast<size_t>(first_ending_after(start) - slots_.begin());
-    size_t last = first; // behind the last slot that is met
+    size_t last = first; // behind the last slot that overlaps
     std::vector<Slot> &fresh = fresh_;
     fresh.clear();
-    // The neighbours may be joined, so they are written anew.
+    // The neighbours may be merged, so they are written again.
     const size_t from = first > 0 ? first - 1 : first;
     if (from < first) {
         fresh.push_back(slots_[from]);
@@ -170,7 +170,7 @@ void UsageVector::merge(const UsageVector &a, const UsageVector &b, UsageVector 
         j += in_right && right_end == end;
         at = end;
     }
-    out.bound_ = MOST_ITEMS; // found out when it matters
+    out.bound_ = MOST_ITEMS; // computed when it matters
 }
 
 UsageVector UsageVector::plus(const UsageVector &other) const {
@@ -221,7 +221,7 @@ UsageVector UsageVector::intersect(const UsageVector &other) const {
 UsageVector UsageVector::free_slots(int64_t items, int64_t length, int64_t from,
                                     int64_t until) const {
     UsageVector found = like(maximum_, defect_, Stores::FREE);
-    std::vector<Slot> run; // pieces with enough free, so far
+    std::vector<Slot> run; // adjacent pieces with enough free items so far
     int64_t closed = 0;    // nothing is found from here to the begin of the run
     int64_t begin = from;
     const auto finish = [&](int64_t end) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many items of one resource are used, or free, over time: the RUSV of OpenCCS.
+// The used, or free, items of one resource over time: the RUSV of OpenCCS.
 //
 // A flat sequence of slots, sorted and disjoint. Seconds without a slot are completely free: no
-// item is used, `available` items are free. What that costs: a change touches the slots it meets
-// and moves those behind them, one memory move; a search walks once. A plan of weeks has hundreds
-// of slots, which fit in the nearest cache.
+// item is used, `available` items are free. A change visits the slots that it overlaps and moves
+// those behind them in one memory move; a search is one pass. A plan of weeks has hundreds of
+// slots, which fit in the L1 cache.
 #pragma once
 
 #include <cstddef>
@@ -45,14 +45,14 @@ class UsageVector {
     const std::vector<Slot> &slots() const { return slots_; }
     bool operator==(const UsageVector &other) const;
 
-    // Items are lost or returned; what is used stays used.
+    // Items are lost or returned; the used ones stay used.
     void set_defect(int64_t defect);
 
-    // Adds `items` (>= 0) to what is stored over [start, end); the second takes them off.
+    // Adds `items` (>= 0) over [start, end); the second function subtracts them.
     void increment(int64_t start, int64_t end, int64_t items) { change(start, end, items); }
     void decrement(int64_t start, int64_t end, int64_t items) { change(start, end, -items); }
 
-    // The same, whichever way it is stored.
+    // The same, whichever way items are stored.
     void book(int64_t start, int64_t end, int64_t items) { change(start, end, sign() * items); }
     void revoke(int64_t start, int64_t end, int64_t items) { change(start, end, -sign() * items); }
 
@@ -73,7 +73,8 @@ class UsageVector {
     // This vector as the template of one period: its slots lie in [0, period).
     UsageVector repeat(int64_t items, int64_t from, int64_t until, int64_t period) const;
 
-    // Where what is free changes in [from, until): (instants, free from there on), first at `from`.
+    // The changes of the free items in [from, until): (instant, free from there on), the first at
+    // `from`.
     void free_steps(int64_t from, int64_t until, std::vector<int64_t> &starts,
                     std::vector<int64_t> &free) const;
 
@@ -84,7 +85,7 @@ class UsageVector {
     Stores stores_;
     int64_t bound_ = 0; // no slot holds more than this, or less than its negative
     std::vector<Slot> slots_;
-    std::vector<Slot> fresh_; // kept between changes for its memory
+    std::vector<Slot> fresh_; // kept between changes to reuse its memory
 
     int64_t sign() const { return stores_ == Stores::USED ? 1 : -1; }
     int64_t outside() const { return stores_ == Stores::USED ? 0 : available(); }
