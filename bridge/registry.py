@@ -46,8 +46,8 @@ _ALGORITHMS: Final[Mapping[str, Mapping[str, tuple[str, Mapping[str, object]]]]]
         "hcp19": ("plan.hcp19:Hcp19", {}),
         "pcp20": ("plan.pcp20:Pcp20", {}),
         "search": ("plan.search:Search", {}),
-        "window": ("plan.window:Windows", {}),
-        "in-order": ("plan.window:Windows", {"period_s": 0, "pass_over": False}),
+        "window": ("plan.window:WindowPlanner", {}),
+        "in-order": ("plan.window:WindowPlanner", {"period_s": 0, "pass_over": False}),
     },
     "place": {
         "sequential": ("place.sequential:Sequential", {}),

@@ -57,7 +57,7 @@ class Counted:
         self.limit_s = np.where(kill_s > 0, kill_s, limit_s)
         self.running_end_s = np.maximum(snapshot.running.end_s, self.now_s + 1)
         self.columns = (*snapshot.resources, *snapshot.licences, JOBS, ARRAY_JOBS)
-        self.n_asked = len(self.columns) - 2  # of these, "*" is any
+        self.n_requested = len(self.columns) - 2  # of these, "*" is any
         self.blamed = np.zeros(len(rows), dtype=bool)
         self._windows: dict[Validity, Ints] = {}
         self._available: dict[int, Ints] = {}

@@ -233,7 +233,9 @@ def _limits_of(world: Counted, who: _Consumer, limits: Sequence[Limit], sums: li
     taken = world.taken[who.rows]
     for column in np.flatnonzero(taken.any(axis=0)).tolist():
         exact = [limit for limit in limits if world.column(limit.resource) == column]
-        others = [limit for limit in limits if limit.resource == EACH and column < world.n_asked]
+        others = [
+            limit for limit in limits if limit.resource == EACH and column < world.n_requested
+        ]
         in_force = [world.windows(limit.validity) for limit in exact]
         users = taken[:, column] > 0
         rows, amounts = who.rows[users], taken[users, column]

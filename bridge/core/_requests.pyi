@@ -22,14 +22,14 @@ class LoweredRows:
     def refused(self) -> list[int]:
         """Rows that cannot run, by their requests."""
     @property
-    def asked(self) -> NDArray[np.int64]:
-        """(n_asked,) the others."""
+    def plannable(self) -> NDArray[np.int64]:
+        """(n_plannable,) the others."""
     @property
     def classes(self) -> list[int]:
         """Classes in use, as `find` named them; those of `alternatives` are positions here."""
     @property
     def names_nodes(self) -> bool:
-        """Whether one of the asked rows must have certain nodes."""
+        """Whether one of the plannable rows must have certain nodes."""
     def alternatives(
         self,
     ) -> tuple[
@@ -40,7 +40,7 @@ class LoweredRows:
         NDArray[np.int64],
         NDArray[np.int64],
     ]:
-        """Of the asked rows: offsets, class, partition, time limit, fewest and most nodes."""
+        """Of the plannable rows: offsets, class, partition, time limit, fewest and most nodes."""
     def plan(
         self,
         *,
@@ -53,7 +53,7 @@ class LoweredRows:
             NDArray[np.int32], NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64]
         ],
     ) -> NodePlan:
-        """Plans the asked rows in their order, as ``plan_nodes`` does.
+        """Plans the plannable rows in their order, as ``plan_nodes`` does.
 
         No start is too late for any of them, none is planned beside the depth, and none must have
         certain nodes.
@@ -79,7 +79,7 @@ class LoweredRows:
         NDArray[np.int32],
         NDArray[np.int64],
     ]:
-        """The same of a plan of the asked rows in their order."""
+        """The same of a plan of the plannable rows in their order."""
     @overload
     def planned(
         self,
@@ -96,9 +96,9 @@ class LoweredRows:
         """The columns of a plan of all rows: job, start, end, partition and offsets.
 
         Args:
-            start: (n_asked,) s; NEVER and UNPLANNED are none.
-            alternative: (n_asked,) which of the row's own; -1: its first.
-            indptr: (n_asked + 1,) offsets of their nodes.
+            start: (n_plannable,) s; NEVER and UNPLANNED are none.
+            alternative: (n_plannable,) which of the row's own; -1: its first.
+            indptr: (n_plannable + 1,) offsets of their nodes.
         """
 
 class RequestTable:
@@ -131,10 +131,10 @@ class RequestTable:
 
         Args:
             lowered: by this table.
-            plan: of its asked rows.
-            order: (n_asked,) in which they were planned; None: as they stand.
+            plan: of its plannable rows.
+            order: (n_plannable,) in which they were planned; None: as they stand.
             reasons: (n_rows,) to be filled.
-            find: says it in words; called with a position among the asked rows, that of the
+            find: says it in words; called with a position among the plannable rows, that of the
                 alternative which was judged, the verdict, and how many nodes fit now.
         """
     def lower(

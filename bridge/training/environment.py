@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.policies.place.neural_weights import LARGEST, NUMBERS, Q
-from bridge.training.windows import MOST_JOBS, Window
+from bridge.training.windows import MOST_JOBS, TrainingWindow
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
@@ -64,7 +64,7 @@ class Step:
 class Boards:
     """Boards side by side; see the module."""
 
-    def __init__(self, windows: Sequence[Window], n: int, seed: int) -> None:
+    def __init__(self, windows: Sequence[TrainingWindow], n: int, seed: int) -> None:
         self._windows = windows
         self._rng = np.random.default_rng(seed)
         self._n = n

@@ -35,7 +35,7 @@ from bridge.policies.place.neural_weights import network_of, write_weights
 from bridge.training.curve import draw
 from bridge.training.environment import Boards
 from bridge.training.ppo import Learner, Settings
-from bridge.training.windows import Window, paper_hop_tree, stream
+from bridge.training.windows import TrainingWindow, paper_hop_tree, stream
 
 CHECKPOINT_S: Final = 60.0
 _HELD_OUT_SEED: Final = 1_000_000  # of streams that no training draws
@@ -79,7 +79,7 @@ class Progress:
     curve: list[dict[str, float]] = field(default_factory=list)
 
 
-def windows(course: Course) -> list[Window]:
+def windows(course: Course) -> list[TrainingWindow]:
     """What a course practises on."""
     made = []
     for metric in Metric:
@@ -93,7 +93,7 @@ class HeldOut:
     """Windows that nothing is learnt from."""
 
     def __init__(self) -> None:
-        self._cases: list[tuple[HopTree, Window]] = []
+        self._cases: list[tuple[HopTree, TrainingWindow]] = []
         for metric in Metric:
             hop_tree = paper_hop_tree(metric)
             some = list(stream(hop_tree, _HELD_OUT_SEED, 100))[10::2]
@@ -113,7 +113,7 @@ class HeldOut:
             / self._first
         )
 
-    def _total(self, place: Callable[[Window, HopTree], Any]) -> float:
+    def _total(self, place: Callable[[TrainingWindow, HopTree], Any]) -> float:
         return sum(
             float(hop_tree.costs(place(case, hop_tree)).sum()) for hop_tree, case in self._cases
         )

@@ -32,7 +32,7 @@ PODS = {Metric.PAPER: 100, Metric.CODE: 40}
 
 
 @dataclass(frozen=True)
-class Window:
+class TrainingWindow:
     """What is to be placed, and where there is room.
 
     Attributes:
@@ -53,7 +53,7 @@ def paper_hop_tree(metric: Metric) -> HopTree:
     return HopTree.of(regular(NODES, SWITCH, PODS[metric]), metric)
 
 
-def stream(hop_tree: HopTree, seed: int, periods: int) -> Iterator[Window]:
+def stream(hop_tree: HopTree, seed: int, periods: int) -> Iterator[TrainingWindow]:
     """The windows of one stream, from an empty system on.
 
     Args:
@@ -89,7 +89,7 @@ def stream(hop_tree: HopTree, seed: int, periods: int) -> Iterator[Window]:
             continue
         sizes = np.array([job[1] for job in chosen], dtype=np.int32)
         leaf = hop_tree.topology.leaf_of_node[idle]
-        yield Window(leaf, hop_tree.topology.parent[leaf], sizes, idle)
+        yield TrainingWindow(leaf, hop_tree.topology.parent[leaf], sizes, idle)
         indptr, nodes_of = _placed(hop_tree, idle, sizes, rng)
         for row, job in enumerate(chosen):
             until_s[nodes_of[indptr[row] : indptr[row + 1]]] = now_s + job[2]

@@ -90,7 +90,7 @@ def test_an_order_stands_for_a_schedule_whatever_was_decoded_before(seed):
         assert fresh.schedule(other).start_s.tolist() == starts
         plan = fresh.plan("fresh")
         assert check(snapshot, plan) == ()
-        assert plan.start_s[fresh.rows.asked].tolist() == starts
+        assert plan.start_s[fresh.rows.plannable].tolist() == starts
         one.schedule(other)
         same = one.plan("same")
         assert same.nodes.tolist() == plan.nodes.tolist()

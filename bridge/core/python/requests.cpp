@@ -134,7 +134,7 @@ struct Gathered {
 
 // Checked views of these.
 void write(const Gathered &jobs, const LoweredRows &rows, NodeProblem &problem) {
-    const size_t n_jobs = problem.n_jobs = rows.asked.size();
+    const size_t n_jobs = problem.n_jobs = rows.plannable.size();
     if (jobs.per_node.size() != n_jobs * problem.n_res ||
         jobs.per_task.size() != n_jobs * problem.n_res) {
         refuse("per_node, per_task: not as many columns as the nodes' capacity");
@@ -191,7 +191,7 @@ class PyLowered {
     nb::object number() const { return handed_over(found_.number); }
     nb::object held() const { return nb::cast(found_.held); }
     nb::object refused() const { return nb::cast(found_.refused); }
-    nb::object asked() const { return handed_over(found_.asked); }
+    nb::object plannable() const { return handed_over(found_.plannable); }
     nb::object classes() const { return nb::cast(found_.classes); }
     nb::tuple alternatives() const {
         return nb::make_tuple(handed_over(found_.indptr), widened(found_.class_),
@@ -200,7 +200,7 @@ class PyLowered {
     }
 
     bool names_nodes() const {
-        for (const int64_t row : found_.asked) {
+        for (const int64_t row : found_.plannable) {
             const auto job = static_cast<size_t>(rows_[static_cast<size_t>(row)]);
             if (nb::len(columns_.required[job]) > 0) {
                 return true;
@@ -232,8 +232,8 @@ class PyLowered {
                                none[0], none[1], none[2], none[3], licences},
                               problem, true);
         std::vector<int64_t> jobs;
-        jobs.reserve(found_.asked.size());
-        for (const int64_t row : found_.asked) {
+        jobs.reserve(found_.plannable.size());
+        for (const int64_t row : found_.plannable) {
             jobs.push_back(rows_[static_cast<size_t>(row)]);
         }
         const Gathered gathered(columns_, jobs, found_.class_.size());
@@ -246,29 +246,29 @@ class PyLowered {
         const Column<int64_t> starts("start", start);
         const Column<int32_t> chosen("alternative", alternative);
         const Column<int64_t> offsets("indptr", indptr);
-        const size_t n_asked = found_.asked.size();
-        starts.expect_rows(n_asked, "like asked");
-        chosen.expect_rows(n_asked, "like asked");
-        offsets.expect_rows(n_asked + 1, "one more than asked");
+        const size_t n_plannable = found_.plannable.size();
+        starts.expect_rows(n_plannable, "like plannable");
+        chosen.expect_rows(n_plannable, "like plannable");
+        offsets.expect_rows(n_plannable + 1, "one more than plannable");
         return planned(starts.data(), chosen.data(), offsets.data());
     }
-    nb::tuple planned_as_asked(const PyNodePlan &plan) const {
+    nb::tuple planned_in_order(const PyNodePlan &plan) const {
         const NodePlanResult &found = plan.found;
-        if (found.start.size() != found_.asked.size()) {
+        if (found.start.size() != found_.plannable.size()) {
             refuse("plan: it is of other rows");
         }
         return planned(found.start.data(), found.alternative.data(), found.indptr.data());
     }
     nb::tuple planned(const int64_t *starts, const int32_t *chosen, const int64_t *offsets) const {
-        const size_t n_asked = found_.asked.size();
+        const size_t n_plannable = found_.plannable.size();
         const size_t n = rows_.size();
         std::vector<int32_t> job(rows_.begin(), rows_.end());
         std::vector<int64_t> start_s(n, -1);
         std::vector<int64_t> end_s(n, 0);
         std::vector<int32_t> partition(n, -1);
         std::vector<int64_t> width(n + 1, 0);
-        for (size_t i = 0; i < n_asked; ++i) {
-            const auto row = static_cast<size_t>(found_.asked[i]);
+        for (size_t i = 0; i < n_plannable; ++i) {
+            const auto row = static_cast<size_t>(found_.plannable[i]);
             start_s[row] = starts[i];
             width[row + 1] = offsets[i + 1] - offsets[i];
             if (starts[i] == -1 || starts[i] == std::numeric_limits<int64_t>::max()) {
@@ -351,24 +351,24 @@ class PyRequestTable {
               nb::callable find) {
         const LoweredRows &rows = lowered.found_;
         const NodePlanResult &found = plan.found;
-        const size_t n_asked = rows.asked.size();
+        const size_t n_plannable = rows.plannable.size();
         std::optional<Column<int64_t>> positions;
         if (!order.is_none()) {
             positions.emplace("order", order)
-                .expect_rows(n_asked, "like asked")
-                .within(0, static_cast<int64_t>(n_asked) - 1);
+                .expect_rows(n_plannable, "like plannable")
+                .within(0, static_cast<int64_t>(n_plannable) - 1);
         }
-        if (found.blocked_by.size() != n_asked || reasons.size() != lowered.rows_.size()) {
+        if (found.blocked_by.size() != n_plannable || reasons.size() != lowered.rows_.size()) {
             refuse("tell: the plan is of other rows");
         }
         std::vector<int64_t> key;
-        for (size_t i = 0; i < n_asked; ++i) {
+        for (size_t i = 0; i < n_plannable; ++i) {
             const int8_t verdict = found.blocked_by[i];
             if (verdict == 0) { // it starts now
                 continue;
             }
             const size_t asked = positions ? static_cast<size_t>((*positions)[i]) : i;
-            const auto row = static_cast<size_t>(rows.asked[asked]);
+            const auto row = static_cast<size_t>(rows.plannable[asked]);
             const size_t at = lowered.chosen_at(asked, found.alternative[i]);
             const auto ask = [&] {
                 return find(asked, at, static_cast<int>(verdict), found.fit_now[i]);
@@ -472,7 +472,7 @@ void define_requests(nb::module_ &m) {
         .def_prop_ro("number", &PyLowered::number)
         .def_prop_ro("held", &PyLowered::held)
         .def_prop_ro("refused", &PyLowered::refused)
-        .def_prop_ro("asked", &PyLowered::asked)
+        .def_prop_ro("plannable", &PyLowered::plannable)
         .def_prop_ro("classes", &PyLowered::classes)
         .def_prop_ro("names_nodes", &PyLowered::names_nodes)
         .def("alternatives", &PyLowered::alternatives)
@@ -481,7 +481,7 @@ void define_requests(nb::module_ &m) {
         .def("planned",
              nb::overload_cast<nb::handle, nb::handle, nb::handle>(&PyLowered::planned, nb::const_),
              "start"_a, "alternative"_a, "indptr"_a)
-        .def("planned", &PyLowered::planned_as_asked, "plan"_a);
+        .def("planned", &PyLowered::planned_in_order, "plan"_a);
     nb::class_<PyRequestTable>(m, "RequestTable")
         .def(nb::init<>())
         .def("__len__", &PyRequestTable::size)

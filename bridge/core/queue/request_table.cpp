@@ -9,7 +9,7 @@ void LoweredRows::add(int64_t row, const std::vector<RequestAlternative> &altern
         refused.push_back(row);
         return;
     }
-    asked.push_back(row);
+    plannable.push_back(row);
     for (const RequestAlternative &one : alternatives) {
         const int64_t class_now = same[static_cast<size_t>(one.class_)];
         const auto at = static_cast<size_t>(class_now);

@@ -62,7 +62,7 @@ struct LoweredRows {
     std::vector<int64_t> number;    // by row; -1: held by the controller
     std::vector<int64_t> held;      // rows held by the controller
     std::vector<int64_t> refused;   // rows that cannot run
-    std::vector<int64_t> asked;     // rows to plan; the columns below are of these
+    std::vector<int64_t> plannable; // rows to plan; the columns below are of these
     std::vector<int64_t> indptr{0}; // into the columns of alternatives
     std::vector<int32_t> class_;    // of this cycle, numbered by first occurrence
     std::vector<int64_t> partition;

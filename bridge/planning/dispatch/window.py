@@ -42,11 +42,11 @@ SEAT = "seat"
 
 
 @dataclass(frozen=True)
-class Window:
+class DispatchWindow:
     """An instance, and how it is told to the core.
 
     Attributes:
-        rows: (J,) positions in `Rows.asked` of its jobs.
+        rows: (J,) positions in `Rows.plannable` of its jobs.
         fixed: rows that keep their greedy placements; all others are planned around the window.
         exact: whatever its jobs may do, the instance says it.
         settled: each of its jobs starts as early as it may, whatever the others do.
@@ -94,7 +94,7 @@ def choose(
     most_units: int,
     startable: bool = False,
     without: Collection[int] = (),
-) -> Window | None:
+) -> DispatchWindow | None:
     """Takes the first rows of a cycle that is planned greedily.
 
     Args:
@@ -110,7 +110,7 @@ def choose(
     """
     rows: list[int] = []
     fixed: list[int] = []
-    everyone = np.flatnonzero(booking.has_start(np.arange(len(booking.rows.asked))))
+    everyone = np.flatnonzero(booking.has_start(np.arange(len(booking.rows.plannable))))
     possible = set(_expressible(booking, everyone)) - set(without)
     present = Present(booking) if startable else None
     n_units = 0
@@ -133,7 +133,7 @@ def choose(
             break
     if not rows:
         return None
-    bound = booking.rows.snapshot.jobs.fixed[booking.rows.job[booking.rows.asked]]
+    bound = booking.rows.snapshot.jobs.fixed[booking.rows.job[booking.rows.plannable]]
     fixed = [row for row in fixed if row < rows[-1] or bound[row]]
     placements = list(booking.placements_of(np.array(rows, dtype=np.intp)))
     return _Builder(booking, rank, rows, placements, fixed).window()
@@ -194,7 +194,7 @@ class Present:
 def _expressible(booking: Booking, asked: NDArray[np.intp]) -> list[int]:
     """Rows that no column of their jobs keeps out (rule 2)."""
     jobs = booking.rows.snapshot.jobs
-    job = booking.rows.job[booking.rows.asked[asked]]
+    job = booking.rows.job[booking.rows.plannable[asked]]
     able = ~jobs.licences[job].any(axis=1) if jobs.licences.shape[1] else np.ones(len(job), bool)
     able &= ~booking.bound(asked)
     able &= (jobs.reservation[job] < 0) & (jobs.deadline_s[job] == 0) & ~jobs.fixed[job]
@@ -265,7 +265,7 @@ class _Builder:
         if not all(shares) or not len(self.real):
             self.seats = 1 + sum(n for n, share in zip(units, shares, strict=True) if share)
 
-    def window(self) -> Window:
+    def window(self) -> DispatchWindow:
         snapshot = self.snapshot
         capacity = snapshot.nodes.capacity[self.nodes][:, self.real]
         taken = self._taken()
@@ -293,7 +293,7 @@ class _Builder:
             jobs, tuple(names), capacity, tuple(used), self.rank[self.nodes].astype(np.int64)
         )
         now_s, placed = self.snapshot.now_s, list(zip(self.rows, self.kept, strict=True))
-        return Window(
+        return DispatchWindow(
             instance,
             tuple(self.rows),
             tuple(self.fixed),
@@ -382,7 +382,7 @@ class _Builder:
     def _job(self, row: int, placement: Placement, scale: NDArray[np.int64]) -> WindowJob:
         booking, now_s = self.booking, self.snapshot.now_s
         layout = placement.layout
-        job = int(booking.rows.job[booking.rows.asked[row]])
+        job = int(booking.rows.job[booking.rows.plannable[row]])
         where = _unit_nodes(placement, np.searchsorted(self.nodes, placement.nodes))
         units, chosen = [], []
         if layout.arrangement is Arrangement.PACK:

@@ -90,7 +90,7 @@ class Eligibility:
         self._pending = pending(snapshot)
         self._wishes = bool(self._pending.any())
         self._until = announced_until_s(snapshot) if self._wishes else None
-        self._asked: dict[tuple[object, ...], SwitchRequest] = {}
+        self._requests: dict[tuple[object, ...], SwitchRequest] = {}
         self._unions: dict[tuple[object, ...], list[int]] = {}
 
     def alternatives(self, rows: NDArray[np.int64]) -> list[tuple[Alternative, ...] | Reason]:
@@ -253,9 +253,9 @@ class Eligibility:
         key = (class_, most, required, length_s if closed else 0, needs)
         found = self._unions.get(key)
         if found is None:
-            asked = self._asked.get(needs)
+            asked = self._requests.get(needs)
             if asked is None:
-                asked = self._asked[needs] = self._load.asked(row, least)
+                asked = self._requests[needs] = self._load.request(row, least)
             masks = unions(
                 leaves, nodes, asked, most=most, required=required, load=self._load,
                 now_s=snapshot.now_s, length_s=length_s, closed=closed,

@@ -40,7 +40,7 @@ _Starts = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ControllerChoice:
     """A job, and where the controller may start it now.
 
     Attributes:
@@ -67,7 +67,7 @@ class Chooser:
     def __init__(self, snapshot: Snapshot, site: Site, plan: Plan) -> None:
         self._snapshot, self._site, self._plan = snapshot, site, plan
 
-    def choices(self, jobs: Iterable[int]) -> Iterator[Choice]:
+    def choices(self, jobs: Iterable[int]) -> Iterator[ControllerChoice]:
         """Yields for each job the first of its partitions that has nodes enough."""
         if self._site.rules.free_pools or self._site.protect:
             return
@@ -76,7 +76,7 @@ class Chooser:
             if found is not None:
                 yield found
 
-    def _choice(self, job: int) -> Choice | None:
+    def _choice(self, job: int) -> ControllerChoice | None:
         snapshot, jobs = self._snapshot, self._snapshot.jobs
         if jobs.chunks[job] is not None or jobs.width_rule[job] != WidthRule.ANY or jobs.fixed[job]:
             return None
@@ -98,7 +98,7 @@ class Chooser:
             named = free[list(jobs.required[job])]
             there = named.all() or (self._beyond[job] and named.any())
             if free.sum() >= max(int(jobs.min_nodes[job]), 1) and there:
-                return Choice(job, partition, np.flatnonzero(free).astype(np.int32))
+                return ControllerChoice(job, partition, np.flatnonzero(free).astype(np.int32))
         return None
 
     def _end_s(self, job: int, partition: int) -> int:

@@ -200,7 +200,7 @@ class Load:
         self.release_s = np.full(len(nodes), snapshot.now_s, dtype=np.int64)
         np.maximum.at(self.release_s, running.nodes, ends)
 
-    def asked(self, job: int, min_nodes: int) -> SwitchRequest:
+    def request(self, job: int, min_nodes: int) -> SwitchRequest:
         """What a job needs, and what of it nodes can give.
 
         Args:

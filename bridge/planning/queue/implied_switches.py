@@ -74,7 +74,7 @@ class _Least:
     def _on(self, row: int, alternative: Alternative) -> int:
         """The least number for one alternative, over all fabrics; 0: there is none."""
         leaves = self._leaves
-        asked = self._load.asked(row, alternative.min_nodes)
+        asked = self._load.request(row, alternative.min_nodes)
         mask = self._eligibility.class_mask(alternative.class_) & (leaves.of_node >= 0)
         holding = np.flatnonzero(mask & (asked.on_idle > 0))
         on, size = leaves.of_node[holding], len(leaves.fabric)

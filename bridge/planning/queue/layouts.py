@@ -185,7 +185,7 @@ def layouts(
 
 @dataclass(frozen=True)
 class CandidateLayouts:
-    """The layouts of every alternative of the asked rows; equal requests share them.
+    """The layouts of every alternative of the plannable rows; equal requests share them.
 
     Attributes:
         options: each once.
@@ -203,7 +203,7 @@ class CandidateLayouts:
 
 
 def layouts_of(rows: Rows, job: NDArray[np.int64]) -> CandidateLayouts:
-    """Returns the layouts of every alternative of the asked rows.
+    """Returns the layouts of every alternative of the plannable rows.
 
     Args:
         rows: of the cycle.
@@ -250,7 +250,7 @@ def _distinct(rows: Rows, job: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDA
         return everyone, everyone  # the number of a request does not identify its chunks
     indptr = rows.alternatives.indptr
     counts = np.diff(indptr)
-    number = np.repeat(rows.lowered.number[rows.asked], counts)
+    number = np.repeat(rows.lowered.number[rows.plannable], counts)
     ordinal = everyone - np.repeat(indptr[:-1], counts)
     return by_appearance(packed(number, ordinal))
 

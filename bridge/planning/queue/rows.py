@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rows of one cycle: which jobs and array tasks are planned, and the result for each.
 
-A plan policy asks its kernel about the rows that can be planned (`Rows.asked`) and gives the
-answer to `Rows.plan`, which puts it beside the rows that were not asked about.
+A plan policy asks its kernel about the rows that can be planned (`Rows.plannable`) and gives the
+answer to `Rows.plan`, which puts it beside the other rows.
 """
 
 from dataclasses import dataclass
@@ -67,9 +67,9 @@ class Rows:
 
     Attributes:
         job: (n_rows,) row of `Snapshot.jobs`.
-        asked: (n_asked,) rows that can be planned.
+        plannable: (n_plannable,) rows that can be planned.
         kept, lowered: the kept requests, and those of the rows among them; None: none are kept.
-        reasons: why a row does not start now; filled for the rows that were not asked about.
+        reasons: why a row does not start now; filled for the other rows.
     """
 
     def __init__(self, snapshot: Snapshot, job: NDArray[np.int64]) -> None:
@@ -96,7 +96,7 @@ class Rows:
             number = lowered.number
             for row in refused:
                 self.reasons[row] = kept.refused[int(number[row])]
-        self.asked = lowered.asked
+        self.plannable = lowered.plannable
 
     def _find(self) -> None:
         """Sets the rows from their requests in this cycle."""
@@ -114,12 +114,12 @@ class Rows:
             else:
                 asked.append(row)
                 given.append(answer)
-        self.asked = np.array(asked, dtype=np.int64)
+        self.plannable = np.array(asked, dtype=np.int64)
         self.alternatives = alternative_columns(given)
 
     @cached_property
     def eligibility(self) -> Eligibility:
-        """Classes and closed times of all asked rows."""
+        """Classes and closed times of all plannable rows."""
         found = Eligibility(self.snapshot)
         if self.kept is not None and self.lowered is not None:
             found.begin_with(self.kept.classes(self.lowered.classes))
@@ -131,13 +131,13 @@ class Rows:
 
     @cached_property
     def alternatives(self) -> "AlternativeColumns":
-        """Those of the asked rows."""
+        """Those of the plannable rows."""
         assert self.lowered is not None  # else they are set already
         return AlternativeColumns(*self.lowered.alternatives())
 
     @cached_property
     def plain(self) -> bool:
-        """Whether only begin times bound the starts of asked rows, and no row requires nodes."""
+        """Whether only begin times bound the starts, and no row requires nodes."""
         jobs = self.snapshot.jobs
         return self.lowered is not None and not (
             self.snapshot.reservations
@@ -149,8 +149,8 @@ class Rows:
         )
 
     def not_before_s(self) -> NDArray[np.int64]:
-        """(n_asked,) the earliest start each asked row allows; 0: any."""
-        jobs, take = self.snapshot.jobs, self.job[self.asked]
+        """(n_plannable,) the earliest start each asked row allows; 0: any."""
+        jobs, take = self.snapshot.jobs, self.job[self.plannable]
         bound = (jobs.hold[take] == Hold.BEGIN_TIME) | jobs.fixed[take]
         return np.where(bound, jobs.begin_s[take], 0)
 
@@ -165,7 +165,7 @@ class Rows:
         bound = jobs.deadline_s.any() or jobs.fixed.any() or jobs.no_place.any()
         if not (snapshot.reservations or bound):
             return np.full(len(alternatives.class_), NEVER, dtype=np.int64)
-        job = np.repeat(self.job[self.asked], np.diff(alternatives.indptr))
+        job = np.repeat(self.job[self.plannable], np.diff(alternatives.indptr))
         latest = latest_start_s(snapshot.jobs, job, alternatives.time_limit_s, snapshot.now_s)
         if snapshot.reservations:
             last = np.array([r.end_s - 1 for r in snapshot.reservations] + [NEVER], dtype=np.int64)
@@ -190,7 +190,7 @@ class Rows:
         Returns:
             None: nothing bounds its start.
         """
-        jobs, job = self.snapshot.jobs, int(self.job[self.asked[at]])
+        jobs, job = self.snapshot.jobs, int(self.job[self.plannable[at]])
         own = int(jobs.reservation[job])
         if own >= 0 and self.snapshot.reservations[own].end_s <= start_s < NEVER:
             name = self.snapshot.reservations[own].name
@@ -209,13 +209,13 @@ class Rows:
         tasks: NDArray[np.int32],
         groups: NDArray[np.int32] | None = None,
     ) -> Plan:
-        """Combines a kernel's result with the rows that were not asked about.
+        """Combines a kernel's result with the other rows.
 
         Args:
             policy: name of the plan policy.
-            start: (n_asked,) s; NEVER and UNPLANNED have no nodes.
-            alternative: (n_asked,) which of the row's own alternatives; -1: none.
-            indptr: (n_asked + 1,) offsets into `nodes` and `tasks`.
+            start: (n_plannable,) s; NEVER and UNPLANNED have no nodes.
+            alternative: (n_plannable,) which of the row's own alternatives; -1: none.
+            indptr: (n_plannable + 1,) offsets into `nodes` and `tasks`.
             nodes: ascending within a row.
             tasks: on each of `nodes`.
             groups: see `Plan.groups`.
@@ -226,8 +226,8 @@ class Rows:
             columns = self._planned(start, alternative, indptr)
         return self._plan(policy, columns, alternative, nodes=nodes, tasks=tasks, groups=groups)
 
-    def plan_as_asked(self, policy: str, found: NodePlan) -> Plan:
-        """The same, for the result of `plan_nodes` for the asked rows in their order."""
+    def plan_in_order(self, policy: str, found: NodePlan) -> Plan:
+        """The same, for the result of `plan_nodes` for the plannable rows in their order."""
         if self.lowered is None:
             columns = self._planned(found.start, found.alternative, found.indptr)
         else:
@@ -265,7 +265,7 @@ class Rows:
         self, start: NDArray[np.int64], alternative: NDArray[np.int32], indptr: NDArray[np.int64]
     ) -> _PlanColumns:
         """Job, start, end, partition and offsets of all rows."""
-        n_rows, asked, alternatives = len(self.job), self.asked, self.alternatives
+        n_rows, asked, alternatives = len(self.job), self.plannable, self.alternatives
         start_s = np.full(n_rows, UNPLANNED, dtype=np.int64)
         end_s = np.zeros(n_rows, dtype=np.int64)
         partition = np.full(n_rows, -1, dtype=np.int32)
@@ -293,8 +293,8 @@ class Rows:
         until, wishes = waits_until_s(self.snapshot.jobs), self.snapshot.jobs.switches
         told, alternatives = list(self.reasons), self.alternatives
         chosen = alternatives.chosen(alternative)
-        for at in np.flatnonzero(waits[self.job[self.asked]]).tolist():
-            row = int(self.asked[at])
+        for at in np.flatnonzero(waits[self.job[self.plannable]]).tolist():
+            row = int(self.plannable[at])
             reason = told[row]
             if start_s[row] == self.snapshot.now_s or reason is None:
                 continue

@@ -48,7 +48,7 @@ class Amounts:
 
     Attributes:
         names: of the columns.
-        n_asked: columns that a job may ask for; "jobs" and "arrayjobs" follow.
+        n_requested: columns that a job may ask for; "jobs" and "arrayjobs" follow.
         available: (n_columns,) int64; NEVER for "jobs" and "arrayjobs".
     """
 
@@ -56,7 +56,7 @@ class Amounts:
         self._snapshot = snapshot
         nodes = snapshot.nodes
         self.names = (*snapshot.resources, *snapshot.licences, *COUNTED)
-        self.n_asked = len(self.names) - len(COUNTED)
+        self.n_requested = len(self.names) - len(COUNTED)
         everywhere = nodes.capacity[nodes.usable].sum(axis=0)
         self.available = self._columns(everywhere)
         self._in_partition: list[NDArray[np.int64]] = []

@@ -14,7 +14,7 @@ from bridge.units import NEVER
 
 
 class BookedRows:
-    """The state of the asked rows of a cycle, as columns of length n_asked.
+    """The state of the plannable rows of a cycle, as columns of length n_plannable.
 
     Attributes:
         start_s: the booked start; NEVER: not booked.
@@ -26,15 +26,15 @@ class BookedRows:
         late: booked at the latest start.
     """
 
-    def __init__(self, n_asked: int) -> None:
+    def __init__(self, n_plannable: int) -> None:
         """No row is planned."""
-        self.start_s = np.full(n_asked, NEVER, dtype=np.int64)
-        self.alternative = np.zeros(n_asked, dtype=np.int32)
-        self.position = np.zeros(n_asked, dtype=np.int32)
-        self.blocked = np.full(n_asked, Blocked.NEVER_NODES, dtype=np.int8)
-        self.constraint = np.full(n_asked, -1, dtype=np.int32)
-        self.passed_over = np.zeros(n_asked, dtype=bool)
-        self.late = np.zeros(n_asked, dtype=bool)
+        self.start_s = np.full(n_plannable, NEVER, dtype=np.int64)
+        self.alternative = np.zeros(n_plannable, dtype=np.int32)
+        self.position = np.zeros(n_plannable, dtype=np.int32)
+        self.blocked = np.full(n_plannable, Blocked.NEVER_NODES, dtype=np.int8)
+        self.constraint = np.full(n_plannable, -1, dtype=np.int32)
+        self.passed_over = np.zeros(n_plannable, dtype=bool)
+        self.late = np.zeros(n_plannable, dtype=bool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class WaitingRows:
     """Rows that do not start now, and why, as columns of length n.
 
     Attributes:
-        asked: positions in `Rows.asked`.
+        index: positions in `Rows.plannable`.
         candidate: index among all alternatives: the one the verdict is about.
         start_s: its start in the plan; NEVER: none.
         blocked: why it does not start now.
@@ -53,7 +53,7 @@ class WaitingRows:
         passed_over: beyond the depth: only a start now was tried.
     """
 
-    asked: NDArray[np.intp]
+    index: NDArray[np.intp]
     candidate: NDArray[np.int64]
     start_s: NDArray[np.int64]
     blocked: NDArray[np.int8]
@@ -64,7 +64,7 @@ class WaitingRows:
     passed_over: NDArray[np.bool_]
 
     def __len__(self) -> int:
-        return len(self.asked)
+        return len(self.index)
 
 
 @dataclass(frozen=True, slots=True)

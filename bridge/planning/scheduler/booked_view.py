@@ -20,7 +20,7 @@ from bridge.units import NEVER, UNPLANNED
 
 
 class BookedView:
-    """The asked rows of a cycle as booked so far; `Booking` does the booking.
+    """The plannable rows of a cycle as booked so far; `Booking` does the booking.
 
     Attributes:
         rows: of the cycle.
@@ -32,8 +32,8 @@ class BookedView:
         self.rows, self.cluster, self._candidates = rows, cluster, candidates
         self._search = RowSearch(candidates)
         self._now_s = rows.snapshot.now_s
-        self._booked = BookedRows(len(rows.asked))
-        self._number = np.arange(len(rows.asked), dtype=np.int64)  # under which rows are booked
+        self._booked = BookedRows(len(rows.plannable))
+        self._number = np.arange(len(rows.plannable), dtype=np.int64)  # under which rows are booked
 
     @property
     def _book(self) -> Book:
@@ -45,7 +45,7 @@ class BookedView:
         return self._candidates.layouts
 
     def chosen(self, *, beyond: bool = False) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """(n_asked,) starts, and which of the row's own alternatives (-1: none).
+        """(n_plannable,) starts, and which of the row's own alternatives (-1: none).
 
         Args:
             beyond: rows without a start are beyond the horizon: they are UNPLANNED, not NEVER,
@@ -62,11 +62,11 @@ class BookedView:
 
     @property
     def late(self) -> NDArray[np.bool_]:
-        """(n_asked,) rows that are booked at their latest start; may be written to."""
+        """(n_plannable,) rows that are booked at their latest start; may be written to."""
         return self._booked.late
 
     def has_start(self, asked: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Which of these asked rows are booked."""
+        """Which of these plannable rows are booked."""
         booked: NDArray[np.bool_] = self._booked.start_s[asked] != NEVER
         return booked
 
@@ -92,7 +92,7 @@ class BookedView:
         return int(self._candidates.not_before_s[asked])
 
     def start_s(self, asked: NDArray[np.intp]) -> NDArray[np.int64]:
-        """The booked starts of asked rows, s; NEVER: not booked."""
+        """The booked starts of plannable rows, s; NEVER: not booked."""
         found: NDArray[np.int64] = self._booked.start_s[asked]
         return found
 
@@ -117,7 +117,7 @@ class BookedView:
         ]
 
     def later(self) -> NDArray[np.bool_]:
-        """(n_asked,) which rows are booked at a later start than now."""
+        """(n_plannable,) which rows are booked at a later start than now."""
         start_s = self._booked.start_s
         later: NDArray[np.bool_] = (start_s != NEVER) & (start_s > self._now_s)
         return later
@@ -135,13 +135,13 @@ class BookedView:
         return found.start_s, int(self._candidates.length_s[found.choice.candidate])
 
     def waiting(self) -> WaitingRows:
-        """The asked rows that do not start now, and where they stand."""
+        """The plannable rows that do not start now, and where they stand."""
         booked, refused = self._booked, self._candidates.refused
         asked = np.flatnonzero(booked.start_s != self._now_s)
         candidate = self._of(asked)
         nodes = self._candidates.nodes_asked(candidate)
         return WaitingRows(
-            asked=asked,
+            index=asked,
             candidate=candidate,
             start_s=booked.start_s[asked],
             blocked=booked.blocked[asked],
@@ -202,7 +202,7 @@ class BookedView:
         choices = self._candidates.choices
         layout = choices.which[self._of(booked)] + self._booked.position[booked]
         placed = BookPlacements(choices.layouts, layout, found)
-        width = np.zeros(len(self.rows.asked), dtype=np.int64)
+        width = np.zeros(len(self.rows.plannable), dtype=np.int64)
         width[booked] = placed.width
         start, alternative = self.chosen(beyond=beyond)
         return self.rows.plan(

@@ -83,7 +83,7 @@ class Booking(BookedView):
         else:
             self.cluster.undo(self._mark)
         self._mark = self.cluster.mark()
-        self._booked = BookedRows(len(self.rows.asked))
+        self._booked = BookedRows(len(self.rows.plannable))
 
     def plan(
         self,
@@ -97,7 +97,7 @@ class Booking(BookedView):
         """Books rows at their earliest starts, in the order given.
 
         Args:
-            asked: positions in `Rows.asked`, none of them booked.
+            asked: positions in `Rows.plannable`, none of them booked.
             not_before: (n,) s; None: what the jobs say.
             latest: (n,) the latest start, s.
             late: (n,) rows with a deadline to be booked at their latest starts; None: none.
@@ -213,14 +213,14 @@ class Booking(BookedView):
         fit first: if all rows fit with those others first, they are booked in that order.
 
         Args:
-            asked: positions in `Rows.asked`, none of them booked.
+            asked: positions in `Rows.plannable`, none of them booked.
             former: placements.
             row: (n,) which of them each has.
             start_s: (n,) when.
         """
         matching = FormerPlacements(self._candidates, former)
         kept = matching.match(asked, row, start_s)
-        self._booked.late[kept.asked] = former.late[kept.row]
+        self._booked.late[kept.index] = former.late[kept.row]
         if self._former is not None and self._keep_book(self._former, kept, former):
             self._take_kept(kept, former)
             return
@@ -243,7 +243,7 @@ class Booking(BookedView):
             if done < len(part):
                 # It gives way only to rows before it, by moving to other nodes if necessary.
                 when = part.start_s[done : done + 1]
-                self.plan(part.asked[done : done + 1], not_before=when, latest=when)
+                self.plan(part.index[done : done + 1], not_before=when, latest=when)
                 done += 1
             kept = kept.take(slice(done, None))
 
@@ -254,7 +254,7 @@ class Booking(BookedView):
         self._former = None
         self.cluster = self._empty_book()
         self._candidates.move_to(self.cluster)
-        self._number = np.arange(len(self.rows.asked), dtype=np.int64)
+        self._number = np.arange(len(self.rows.plannable), dtype=np.int64)
 
     def _keep_book(self, book: KeptBook, kept: KeptRows, former: PlacementColumns) -> bool:
         """Makes the book of the cycle before hold only these rows; returns False if it cannot.
@@ -266,7 +266,7 @@ class Booking(BookedView):
         if (kept.position < 0).any() or (terms.mode == Mode.CHECK).any():
             return False
         now = self._candidates.record(
-            self._number[kept.asked], kept.candidate, kept.position, kept.start_s
+            self._number[kept.index], kept.candidate, kept.position, kept.start_s
         )
         same = book.rows.same(kept.row, now)
         stays = np.zeros(len(book.rows.number), dtype=bool)
@@ -274,7 +274,7 @@ class Booking(BookedView):
         for number in (*book.others.tolist(), *book.rows.number[~stays].tolist()):
             self._book.revoke(number)
         self._number += book.next_number
-        self._number[kept.asked[same]] = book.rows.number[kept.row[same]]
+        self._number[kept.index[same]] = book.rows.number[kept.row[same]]
         changed = kept.take(np.flatnonzero(~same))
         if self._book_kept(changed, former) < len(changed) or self._book.overbooked():
             return False
@@ -306,7 +306,7 @@ class Booking(BookedView):
         all_ = self._candidates
         indptr, take = gather(former.indptr, kept.row)
         done = self._book.book_many(
-            job=self._number[kept.asked],
+            job=self._number[kept.index],
             request=all_.requests(kept.candidate, kept.position),
             start=kept.start_s,
             length=all_.length_s[kept.candidate],
@@ -321,7 +321,7 @@ class Booking(BookedView):
 
     def _take_kept(self, kept: KeptRows, former: PlacementColumns) -> None:
         """Records the rows that were booked unchanged."""
-        booked, asked, number = self._booked, kept.asked, self.cluster.constraint_of_key
+        booked, asked, number = self._booked, kept.index, self.cluster.constraint_of_key
         known = np.array([number.get(key, -1) for key in former.constraint_keys], dtype=np.int32)
         constraint = known[former.constraint[kept.row]]
         verdict = former.blocked[kept.row]

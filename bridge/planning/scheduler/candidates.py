@@ -24,30 +24,30 @@ from bridge.planning.site_rules.lowered_rules import LoweredRules
 
 
 class Candidates:
-    """All candidates of the asked rows, their terms, and their requests in the book.
+    """All candidates of the plannable rows, their terms, and their requests in the book.
 
     Attributes:
         rows: of the cycle.
         cluster: the book in which requests are numbered.
-        first: (n_asked + 1,) row i has the candidates first[i]:first[i + 1].
-        job: (n_asked,) row of `snapshot.jobs`.
+        first: (n_plannable + 1,) row i has the candidates first[i]:first[i + 1].
+        job: (n_plannable,) row of `snapshot.jobs`.
         layouts: (n_candidates,) `LayoutOptions`, before the rules of the site.
         choices: the same under the rules of the site.
         length_s: (n_candidates,) how long each would be booked.
-        not_before_s: (n_asked,) the earliest start that a row allows; 0: any.
+        not_before_s: (n_plannable,) the earliest start that a row allows; 0: any.
         latest_s: (n_candidates,) the latest start.
-        simple, refused: (n_asked,) which rows are simple, and which can never run.
+        simple, refused: (n_plannable,) which rows are simple, and which can never run.
     """
 
     def __init__(self, rows: Rows, cluster: ClusterBook, lowered: LoweredRules) -> None:
         """Lowers all of them."""
         self.rows, self.cluster = rows, cluster
         snapshot, alternatives = rows.snapshot, rows.alternatives
-        n_asked = len(rows.asked)
-        self.job = rows.job[rows.asked]
+        n_plannable = len(rows.plannable)
+        self.job = rows.job[rows.plannable]
         self.first = alternatives.indptr
         counts = np.diff(self.first)
-        owner = np.repeat(np.arange(n_asked), counts)
+        owner = np.repeat(np.arange(n_plannable), counts)
         job = self.job[owner]
         self.layouts = layouts_of(rows, job)
         self.choices = LayoutChoices(
@@ -69,7 +69,7 @@ class Candidates:
         self.length_s = alternatives.time_limit_s
         self.not_before_s = rows.not_before_s()
         self.latest_s = rows.latest_s()
-        self.refused = np.ones(n_asked, dtype=bool)
+        self.refused = np.ones(n_plannable, dtype=bool)
         self.refused[owner[~self.choices.refused]] = False
         self.simple = counts == 1
         self.simple[owner[~self.choices.simple | self.choices.refused]] = False

@@ -24,26 +24,26 @@ class KeptRows:
     """Rows with their former placements, as columns of length n.
 
     Attributes:
-        asked: positions in `Rows.asked`.
+        index: positions in `Rows.plannable`.
         row: of `PlacementColumns`.
         candidate: the present one with the placement.
         position: of the layout among the candidate's; -1: the placement is no longer valid.
         start_s: start of the placement.
     """
 
-    asked: NDArray[np.intp]
+    index: NDArray[np.intp]
     row: NDArray[np.intp]
     candidate: NDArray[np.int64]
     position: NDArray[np.int32]
     start_s: NDArray[np.int64]
 
     def __len__(self) -> int:
-        return len(self.asked)
+        return len(self.index)
 
     def take(self, which: NDArray[np.intp] | slice) -> "KeptRows":
         """Some of them."""
         return KeptRows(
-            self.asked[which],
+            self.index[which],
             self.row[which],
             self.candidate[which],
             self.position[which],
@@ -82,7 +82,7 @@ class FormerPlacements:
         """The rows that can be booked again, on the same nodes or on others.
 
         Args:
-            asked: positions in `Rows.asked`.
+            asked: positions in `Rows.plannable`.
             row: the placement of each.
             start_s: when each is to start now.
         """

@@ -71,7 +71,9 @@ class Schedule:
         at = np.flatnonzero((self.start_s != NEVER) & (self.start_s != UNPLANNED))
         chosen = rows.alternatives.chosen(self.alternative)[at]
         limit_s = rows.alternatives.time_limit_s[chosen]
-        end_s[at] = ends(rows.snapshot.jobs, rows.job[rows.asked[at]], self.start_s[at], limit_s)
+        end_s[at] = ends(
+            rows.snapshot.jobs, rows.job[rows.plannable[at]], self.start_s[at], limit_s
+        )
         return end_s
 
 
@@ -79,7 +81,7 @@ class ListScheduler:
     """One cycle's rows, to be planned in any order, any number of times.
 
     Attributes:
-        rows: of the cycle; `rows.asked` are those with a position.
+        rows: of the cycle; `rows.plannable` are those with a position.
         by_book: whether the book plans them, not `plan_nodes`.
     """
 
@@ -108,7 +110,7 @@ class ListScheduler:
         """
         self.rows = Rows(snapshot, expand_arrays(snapshot.jobs, order, array_depth))
         self._preference, self._conditions = preference, conditions
-        self._fixed = snapshot.jobs.fixed[self.rows.job[self.rows.asked]]
+        self._fixed = snapshot.jobs.fixed[self.rows.job[self.rows.plannable]]
         site = conditions.site
         bound = bool(site.rules.limits or site.rules.free_pools)
         self.by_book = bool(
@@ -126,7 +128,7 @@ class ListScheduler:
 
     def __len__(self) -> int:
         """How many rows can be planned."""
-        return len(self.rows.asked)
+        return len(self.rows.plannable)
 
     def schedule(
         self, order: NDArray[np.int64] | None = None, *, depth: int | None = None
@@ -175,7 +177,7 @@ class ListScheduler:
             policy: name of the plan policy.
         """
         if self._planned:
-            for row in self.rows.asked.tolist():
+            for row in self.rows.plannable.tolist():
                 self.rows.reasons[row] = None  # of an order decoded before
         self._planned = True
         if self._booking is None:
@@ -224,7 +226,7 @@ def _several_kinds(rows: Rows) -> bool:
     several = [
         job for job in np.flatnonzero(chunks.astype(bool)) if len(chunks[job].request.kinds) > 1
     ]
-    return bool(several) and bool(np.isin(rows.job[rows.asked], several).any())
+    return bool(several) and bool(np.isin(rows.job[rows.plannable], several).any())
 
 
 def _reserved_licences(rows: Rows) -> bool:
@@ -232,7 +234,7 @@ def _reserved_licences(rows: Rows) -> bool:
     kept = [r.licences > 0 for r in rows.snapshot.reservations if len(r.licences)]
     if not kept:
         return False
-    wanted = rows.snapshot.jobs.licences[rows.job[rows.asked]].any(axis=0)
+    wanted = rows.snapshot.jobs.licences[rows.job[rows.plannable]].any(axis=0)
     return bool((wanted & np.any(kept, axis=0)).any())
 
 
@@ -242,7 +244,7 @@ def _binds(lowered: LoweredRules, rows: Rows) -> bool:
         return False
     alternatives = rows.alternatives
     jobs = rows.snapshot.jobs
-    job = np.repeat(rows.job[rows.asked], np.diff(alternatives.indptr))
+    job = np.repeat(rows.job[rows.plannable], np.diff(alternatives.indptr))
     limit_s = asked_limit_s(jobs, job, alternatives.time_limit_s)
     # Amounts grow with the nodes: if neither the fewest nor the most are bound, no number is.
     least = alternatives.min_nodes

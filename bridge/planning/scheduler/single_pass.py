@@ -39,14 +39,14 @@ class NodesPlan:
     def solve(
         self, order: NDArray[np.int64] | None, depth: int | None
     ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Plans asked rows from scratch.
+        """Plans plannable rows from scratch.
 
         Args:
-            order: all positions in `Rows.asked`, first planned first; None: in that order.
+            order: all positions in `Rows.plannable`, first planned first; None: in that order.
             depth: how many of them may hold a planned start; None: all.
 
         Returns:
-            (n_asked,) starts, and indexes among each row's own alternatives (-1: none), by
+            (n_plannable,) starts, and indexes among each row's own alternatives (-1: none), by
             position.
         """
         self.decode(order, depth)
@@ -87,7 +87,7 @@ class NodesPlan:
         else:
             self._explain(found)
         if self._order is None:
-            return self._rows.plan_as_asked(policy, found)
+            return self._rows.plan_in_order(policy, found)
         back = np.argsort(self._order)
         indptr, take = gather(found.indptr, back)
         return self._rows.plan(
@@ -100,7 +100,7 @@ class NodesPlan:
         )
 
     def columns(self, order: NDArray[np.int64] | None) -> dict[str, Any]:
-        """The arguments of `plan_nodes` for some positions in `Rows.asked`, in this order.
+        """The arguments of `plan_nodes` for some positions in `Rows.plannable`, in this order.
 
         None: for all, in that order.
         """
@@ -138,20 +138,20 @@ class NodesPlan:
 
     @cached_property
     def _required(self) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
-        jobs, take = self._rows.snapshot.jobs, self._rows.job[self._rows.asked]
+        jobs, take = self._rows.snapshot.jobs, self._rows.job[self._rows.plannable]
         return _required(jobs, take, len(self._rows.snapshot.nodes))
 
     @cached_property
     def _bounds(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
         """Earliest starts, latest starts by alternative, and which rows hold a fixed start."""
         rows = self._rows
-        fixed = rows.snapshot.jobs.fixed[rows.job[rows.asked]]
+        fixed = rows.snapshot.jobs.fixed[rows.job[rows.plannable]]
         return rows.not_before_s(), rows.latest_s(), fixed
 
     def _jobs(self, order: NDArray[np.int64] | None) -> dict[str, Any]:
         """The other arguments, for rows in this order."""
         rows, alternatives = self._rows, self._rows.alternatives
-        jobs, take = rows.snapshot.jobs, rows.job[rows.asked]
+        jobs, take = rows.snapshot.jobs, rows.job[rows.plannable]
         not_before, latest, fixed = self._bounds
         required = self._required[0]
         indptr = alternatives.indptr
@@ -187,10 +187,10 @@ class NodesPlan:
         rows.kept.table.tell(rows.lowered, found, self._order, rows.reasons, self._verdict)
 
     def _verdict(self, one: int, at: int, code: int, fit_now: int) -> Reason:
-        """Why one of the asked rows waits; `at`: the alternative that the verdict is about."""
+        """Why one of the plannable rows waits; `at`: the alternative that the verdict is about."""
         rows, alternatives = self._rows, self._rows.alternatives
         return self._explainer.blocked(
-            int(rows.job[rows.asked[one]]),
+            int(rows.job[rows.plannable[one]]),
             partition=int(alternatives.partition[at]),
             min_nodes=int(alternatives.min_nodes[at]),
             blocked=Blocked(code),
@@ -211,11 +211,11 @@ class NodesPlan:
         columns = (
             alternatives.partition[at], alternatives.min_nodes[at],
             found.blocked_by[blocked], found.fit_now[blocked], found.blocked_counter[blocked],
-            rows.snapshot.jobs.tasks[rows.job[rows.asked[position]]],
+            rows.snapshot.jobs.tasks[rows.job[rows.plannable[position]]],
         )  # fmt: skip
         known: dict[tuple[object, ...], Reason] = {}
         explainer = self._explainer
-        jobs = rows.job[rows.asked[position]]
+        jobs = rows.job[rows.plannable[position]]
         verdicts = zip(*(c.tolist() for c in columns), strict=True)
         told = zip(position.tolist(), jobs.tolist(), verdicts, explainer.alike(jobs), strict=True)
         for n, (one, job, verdict, alike) in enumerate(told):
@@ -242,7 +242,7 @@ class NodesPlan:
                     )
                 if code not in _JUDGED_ALONE:
                     known[key] = reason
-            rows.reasons[rows.asked[one]] = reason
+            rows.reasons[rows.plannable[one]] = reason
 
 
 @cache

@@ -42,7 +42,7 @@ class _Waiting:
         self._rows, self._snapshot = booking.rows, booking.rows.snapshot
         self._explainer = Explainer(self._snapshot, self._rows.matching)
         self._waiting = booking.waiting()
-        self._row = self._rows.asked[self._waiting.asked]
+        self._row = self._rows.plannable[self._waiting.index]
         self._job = self._rows.job[self._row]
         self._alone = np.isin(self._waiting.blocked, JUDGED_ALONE)
 
@@ -73,7 +73,7 @@ class _Waiting:
 
     def _single(self, at: int, *, bounded: bool) -> Reason | None:
         """The reason of a row that needs one of its own; None: it may share that of others."""
-        asked, waiting = int(self._waiting.asked[at]), self._waiting
+        asked, waiting = int(self._waiting.index[at]), self._waiting
         if waiting.refused[at]:
             return self._booking.refusal(int(waiting.candidate[at]))
         if waiting.start_s[at] == NEVER and (pools := self._booking.kept_out(asked)):

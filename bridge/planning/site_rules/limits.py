@@ -101,7 +101,9 @@ def _shapes(
     found = []
     for column in range(len(amounts.names)):
         own = [limit for limit in limits if amounts.column(limit.resource) == column]
-        rest = [limit for limit in limits if limit.resource == EACH and column < amounts.n_asked]
+        rest = [
+            limit for limit in limits if limit.resource == EACH and column < amounts.n_requested
+        ]
         held = [*own, *rest]
         if not held:
             continue

@@ -41,7 +41,7 @@ from bridge.model.snapshot import Snapshot
 from bridge.planning.dispatch.cp_sat import InProcess
 from bridge.planning.dispatch.instance import Instance
 from bridge.planning.dispatch.objective import Objective
-from bridge.planning.dispatch.window import Window, choose
+from bridge.planning.dispatch.window import DispatchWindow, choose
 from bridge.planning.dispatch.window_model import whole_weights
 from bridge.planning.scheduler.booked import PlacementColumns
 from bridge.planning.scheduler.booking import Booking
@@ -247,7 +247,7 @@ class _Solved:
         exact: a bound of the model is one of whatever the window's jobs may do.
     """
 
-    window: Window
+    window: DispatchWindow
     weights: list[int]
     schedule: WindowSchedule | None
     answer: Answer
@@ -281,8 +281,8 @@ class _Decision:
             lowered=lower(site.rules, self.snapshot, site.cron_s),
             protect=site.protect,
         )
-        everyone = np.arange(len(self.rows.asked))
-        fixed = self.snapshot.jobs.fixed[self.rows.job[self.rows.asked]]
+        everyone = np.arange(len(self.rows.plannable))
+        fixed = self.snapshot.jobs.fixed[self.rows.job[self.rows.plannable]]
         for some in (everyone[fixed], everyone[~fixed]):
             self._book(some)
 
@@ -329,7 +329,7 @@ class _Decision:
                 return None
             instance = window.instance
             rows = np.array(window.rows)
-            job = self.rows.job[self.rows.asked[rows]]
+            job = self.rows.job[self.rows.plannable[rows]]
             length_s = np.array([j.length_s for j in instance.jobs], dtype=np.int64)
             weights = whole_weights(self.goal.weights(self.snapshot, job, length_s))
             due_s = self.goal.due_s(self.snapshot, job, length_s)
@@ -353,10 +353,10 @@ class _Decision:
         cost = float((np.array(solved.weights, dtype=np.float64) * start_s).sum())
         return max(0.0, (cost - solved.answer.bound) / cost) if cost > 0 else 0.0
 
-    def _decode(self, window: Window, schedule: WindowSchedule) -> None:
+    def _decode(self, window: DispatchWindow, schedule: WindowSchedule) -> None:
         """Rule 3."""
         booking, now_s = self.booking, self.snapshot.now_s
-        everyone = np.arange(len(self.rows.asked))
+        everyone = np.arange(len(self.rows.plannable))
         had = booking.has_start(everyone)
         keeps = np.zeros(len(everyone), dtype=bool)
         keeps[list(window.fixed)] = True
@@ -383,8 +383,8 @@ class _Decision:
         """The booked plan; who would have started now is told why it does not."""
         explain(self.booking)
         reasons, greedy = self.rows.reasons, self.greedy
-        for at in self.booking.waiting().asked.tolist():
-            row = int(self.rows.asked[at])
+        for at in self.booking.waiting().index.tolist():
+            row = int(self.rows.plannable[at])
             if greedy.start_s[row] == greedy.now_s:
                 reasons[row] = _OTHERS_FIRST
         return self.booking.result(self.dispatcher.name)

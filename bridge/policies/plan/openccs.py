@@ -98,7 +98,7 @@ class OpenCcs(QueuePlanner):
         site, promises = context.site, context.state.promised_by(self.name)
         rows = Rows(snapshot, expand_arrays(snapshot.jobs, order, self.array_depth))
         lowered = lower(site.rules, snapshot, site.cron_s)
-        jobs, asked = snapshot.jobs, rows.job[rows.asked]
+        jobs, asked = snapshot.jobs, rows.job[rows.plannable]
         late = (jobs.deadline_s[asked] > 0) & (self.deadline == "late")
         latest = NEVER - 1 if self.horizon_s is None else snapshot.now_s + self.horizon_s
         last = promises.kept_plan
@@ -139,7 +139,7 @@ class OpenCcs(QueuePlanner):
         last = promises.kept_plan
         booking.late[promised] = late[promised]  # assumed, unless the kept plan says otherwise
         if isinstance(last, KeptPlan) and last.names == rows.snapshot.nodes.names:
-            ids = rows.snapshot.jobs.id[rows.job[rows.asked[promised]]].tolist()
+            ids = rows.snapshot.jobs.id[rows.job[rows.plannable[promised]]].tolist()
             row = last.by_id.row
             former = np.array([row.get(job_id, -1) for job_id in ids], dtype=np.intp)
             has = former >= 0
@@ -150,12 +150,12 @@ class OpenCcs(QueuePlanner):
         booking.plan(promised[order], not_before=start[order], latest=start[order])
 
     def _kept(self, rows: Rows, promises: Promises) -> NDArray[np.int64]:
-        """Returns the starts announced last, (n_asked,); 0: none, or in the past."""
-        kept = np.zeros(len(rows.asked), dtype=np.int64)
+        """Returns the starts announced last, (n_plannable,); 0: none, or in the past."""
+        kept = np.zeros(len(rows.plannable), dtype=np.int64)
         if not self.keep_plan or not promises.start_s:
             return kept
         snapshot, known = rows.snapshot, promises.start_s
-        job = rows.job[rows.asked]
+        job = rows.job[rows.plannable]
         announced = [known.get(job_id, 0) for job_id in snapshot.jobs.id[job].tolist()]
         start_s = np.array(announced, dtype=np.int64).reshape(len(kept))
         single = (snapshot.jobs.array_tasks[job] == 0) & (start_s != 0)
@@ -172,15 +172,15 @@ class OpenCcs(QueuePlanner):
         """
         rows = booking.rows
         snapshot = rows.snapshot
-        asked = np.arange(len(rows.asked))
-        single = snapshot.jobs.array_tasks[rows.job[rows.asked]] == 0
+        asked = np.arange(len(rows.plannable))
+        single = snapshot.jobs.array_tasks[rows.job[rows.plannable]] == 0
         kept = single & booking.later()
         if self.keep_plan and before.start_s:
             starting = np.flatnonzero(single & booking.has_start(asked) & ~booking.later())
-            ids = snapshot.jobs.id[rows.job[rows.asked[starting]]].tolist()
+            ids = snapshot.jobs.id[rows.job[rows.plannable[starting]]].tolist()
             kept[starting] = [job_id in before.start_s for job_id in ids]
         lasting = asked[kept]
-        ids = snapshot.jobs.id[rows.job[rows.asked[lasting]]].tolist()
+        ids = snapshot.jobs.id[rows.job[rows.plannable[lasting]]].tolist()
         placements = booking.placements_of(lasting)
         start_s = dict(zip(ids, placements.start_s.tolist(), strict=True))
         by_id, book = PlacementsById(ids, placements), booking.hand_over(lasting)

@@ -129,7 +129,7 @@ class _Cycle:
         self._clock = clock
         self._settings, self._snapshot, self._scheduler = settings, snapshot, scheduler
         self._goal = Objective(settings.objective, settings.ageing_s)
-        self._job = rows.job[rows.asked]
+        self._job = rows.job[rows.plannable]
         self._length_s = rows.alternatives.time_limit_s[rows.alternatives.indptr[:-1]]
         self._given, self._lead = self._overdue_first()
 

@@ -64,7 +64,7 @@ class _Selection:
 
 
 @dataclass(frozen=True)
-class Windows(QueuePlanner):
+class WindowPlanner(QueuePlanner):
     """Plans a window of jobs every `period_s`.
 
     Attributes:

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.snapshot import Snapshot
-from bridge.planning.eligibility.controller_choice import Choice, Chooser, beyond_model
+from bridge.planning.eligibility.controller_choice import Chooser, ControllerChoice, beyond_model
 from bridge.planning.eligibility.leaf_switches import next_change_s
 from bridge.rpc.controller.chunk_allocation import chunk_uses
 from bridge.rpc.pb import scheduler_pb2 as pb
@@ -197,7 +197,9 @@ class Announcements:
             )
         return messages, {"start": len(messages)}
 
-    def offer(self, snapshot: Snapshot, choice: Choice, nodes: NodeIndex) -> pb.Decision | None:
+    def offer(
+        self, snapshot: Snapshot, choice: ControllerChoice, nodes: NodeIndex
+    ) -> pb.Decision | None:
         """Returns a start for which the controller chooses nodes; None: one is open already."""
         key = snapshot.jobs.id[choice.job], int(snapshot.jobs.version[choice.job])
         if any((start.job_id, start.version) == key for start in self._open.values()):
@@ -205,7 +207,7 @@ class Announcements:
         return self._choice(snapshot, choice, nodes, is_choice=True)
 
     def _choice(
-        self, snapshot: Snapshot, choice: Choice, nodes: NodeIndex, *, is_choice: bool
+        self, snapshot: Snapshot, choice: ControllerChoice, nodes: NodeIndex, *, is_choice: bool
     ) -> pb.Decision:
         jobs, partition = snapshot.jobs, snapshot.partitions[choice.partition].name
         job_id, version = jobs.id[choice.job], int(jobs.version[choice.job])

@@ -338,7 +338,7 @@ class TestWindow:
         order, preference = policy.order.order(snapshot), policy.place.preference(snapshot)
         scheduler = ListScheduler(snapshot, order, preference, policy.plan.conditions(NO_RULES))
         booking = Booking(scheduler.rows, preference, lowered=scheduler._lowered)
-        everyone = np.arange(len(scheduler.rows.asked))
+        everyone = np.arange(len(scheduler.rows.plannable))
         booking.plan(everyone, not_before=None, latest=np.full(len(everyone), NEVER - 1))
         return choose(booking, preference.rank, **{"most_jobs": 10, "most_units": 50} | bounds)
 

@@ -28,7 +28,7 @@ def booked(snapshot: Snapshot, rules: Rules) -> Plan:
     preference = Preference(Selection.SEQUENTIAL, np.zeros(len(snapshot.nodes), dtype=np.int32))
     rows = Rows(snapshot, np.arange(len(snapshot.jobs)))
     booking = Booking(rows, preference, lowered=lower(rules, snapshot, DAY_S))
-    everyone = np.arange(len(rows.asked))
+    everyone = np.arange(len(rows.plannable))
     booking.plan(everyone, not_before=None, latest=np.full(len(everyone), NEVER - 1))
     explain(booking)
     plan = booking.result("test")
