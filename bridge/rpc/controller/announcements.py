@@ -11,9 +11,11 @@ Rules
     2. An announcement is sent again when the job's version, the start, the nodes, the partition or
        the reason's code has changed. A change of the reason's text alone is sent once in `WORDS_S`:
        texts contain node counts, which change for all jobs whenever a job ends.
-    3. One event can move every later start. An announcement whose start has only moved is sent at
-       most once a second. Beyond the first `PROMPT` such jobs in the plan's order, the interval is
-       a hundredth of the time until the start, at most `CALM_S`.
+    3. One event can move every later start. An announcement that has only moved is sent at most
+       once in each interval of a second. Beyond the first `PROMPT` such jobs in the plan's order,
+       the interval is a hundredth of the time until the start, at most `CALM_S`. Intervals of
+       different jobs begin in different seconds, so that a busy queue renews a share of them in
+       each reply, not all in one.
     4. A start is not repeated for the same version while it is open, for at most `OPEN_S`.
     5. Starts come first, then announcements in the plan's order; at most `most` decisions in one
        reply. The rest is sent with the next reply.
@@ -135,7 +137,7 @@ class Announcements:
         differs &= facts["kind"] != _NOTHING
         jobs = np.flatnonzero(differs)
         jobs = jobs[np.argsort(row_of[jobs], kind="stable")]
-        wait_s = _waits(now_s, facts, said, jobs)
+        wait_s = _waits(now_s, facts, said, serials, jobs)
         again_s = int(wait_s[wait_s > 0].min(initial=CALM_S)) if wait_s.any() else 0
         jobs = jobs[wait_s == 0]
         room = max(self._most - n_starts, 0)
@@ -335,16 +337,23 @@ def _waits(
     now_s: int,
     facts: dict[str, NDArray[np.int64]],
     said: dict[str, NDArray[np.int64]],
+    serials: NDArray[np.int64],
     jobs: NDArray[np.intp],
 ) -> NDArray[np.int64]:
-    """For each job whose announcement changed, seconds until it may be told (rule 3)."""
+    """For each job whose announcement changed, seconds until it may be told (rule 3).
+
+    Intervals of length n begin at the instants t for which t plus the job's serial is a multiple
+    of n.
+    """
     moved = (facts["version"][jobs] == said["version"][jobs]) & (
         facts["kind"][jobs] == said["kind"][jobs]
     )
     lead_s = np.minimum(facts["start_s"][jobs], said["start_s"][jobs]) - now_s
     pause_s = np.where(np.cumsum(moved) > PROMPT, np.clip(lead_s // 100, 1, CALM_S), 1)
-    passed_s = now_s - said["said_s"][jobs]  # less than 0: the clock was set back
-    return np.where(moved & (passed_s >= 0), np.maximum(pause_s - passed_s, 0), 0)
+    said_s = said["said_s"][jobs]
+    left_s = pause_s - (now_s + serials[jobs]) % pause_s
+    told = (said_s <= now_s) & (now_s + left_s - said_s <= pause_s)  # else the clock was set back
+    return np.where(moved & told, left_s, 0)
 
 
 def _announced_rows(plan: Plan, n_jobs: int) -> NDArray[np.int64]:

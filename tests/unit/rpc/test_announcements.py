@@ -284,11 +284,33 @@ def test_when_very_many_move_far_starts_are_told_less_often():
         return [(job, 300 + job + shift_s, [0]) for job in range(many)]
 
     assert len(told(world(0), *rows(0))) == many
-    assert len(told(world(1), *rows(1))) == PROMPT  # the others start in 8 s / 100 or more
-    assert told.last.again_s >= 1
-    told(world(1 + CALM_S), *rows(1))
+    first = len(told(world(1), *rows(1)))
+    assert PROMPT < first < PROMPT + 100 // 4  # the others wait for their turn, of 7 or 8 s
+    assert told.last.again_s == 1
+    assert len(told(world(2), *rows(1))) == many - first  # now they are the first
     assert told.last.again_s == 0
     assert told(world(2 + CALM_S), *rows(1)) == []
+
+
+def test_after_a_quiet_while_all_that_moved_is_told_at_once():
+    many = PROMPT + 100
+    told = Told(most=10**6)
+    for now_s, shift_s in ((0, 0), (CALM_S, 1)):
+        world = a_snapshot(jobs=[a_job() for _ in range(many)], now_s=now_s)()
+        assert len(told(world, *((job, 9_000 + job + shift_s, [0]) for job in range(many)))) == many
+        assert told.last.again_s == 0
+
+
+def test_far_starts_that_move_all_the_time_are_told_once_in_their_interval():
+    many, seconds = PROMPT + 100, 4 * CALM_S
+    told = Told(most=10**6)
+    said_s = {}
+    for now_s in range(seconds):
+        world = a_snapshot(jobs=[a_job() for _ in range(many)], now_s=now_s)()
+        for said in told(world, *((job, 9_000 + job + now_s, [0]) for job in range(many))):
+            said_s.setdefault(said[1], []).append(now_s)
+    far = [np.diff(said_s[str(job + 1)][1:]) for job in range(PROMPT, many)]
+    assert all((gaps == CALM_S).all() and len(gaps) >= 2 for gaps in far)
 
 
 def test_counts_and_promises():
