@@ -310,78 +310,117 @@ class Judge {
         return plan_.per_node[at] + plan_.per_task[at] * use.tasks;
     }
 
-    // No node is oversubscribed at any second. Only nodes that the plan uses are checked.
+    // No node is oversubscribed at any second. A node whose jobs never overlap has nothing to
+    // share. Whole nodes are such, so uses are listed only for nodes on which some overlap.
     void node_usage() {
+        const std::vector<size_t> by_begin = rows_with_start_by_begin();
+        const std::vector<bool> shared = nodes_with_overlaps(by_begin);
         std::vector<size_t> first(plan_.n_nodes + 2, 0); // shifted by two: see below
-        for (size_t row = 0; row < plan_.n_rows; ++row) {
-            for (int64_t i = plan_.indptr[row]; has_start(row) && i < plan_.indptr[row + 1]; ++i) {
-                ++first[static_cast<size_t>(plan_.nodes[i]) + 2];
-            }
-        }
-        std::vector<bool> used(plan_.n_nodes);
-        for (size_t node = 0; node < plan_.n_nodes; ++node) {
-            used[node] = first[node + 2] > 0;
-        }
-        const auto entries_of = [&](size_t run, auto visit) {
-            for (int64_t i = plan_.run_indptr[run]; i < plan_.run_indptr[run + 1]; ++i) {
-                const auto node = static_cast<size_t>(plan_.run_nodes[i]);
-                if (used[node]) {
-                    visit(node, static_cast<size_t>(i));
-                }
-            }
-        };
-        for (size_t run = 0; run < plan_.n_run; ++run) {
-            entries_of(run, [&](size_t node, size_t) { ++first[node + 2]; });
-        }
+        each_use(by_begin, shared, [&](size_t node, const Use &) { ++first[node + 2]; });
         for (size_t at = 2; at < first.size(); ++at) {
             first[at] += first[at - 1];
         }
         // While entries are written, first[node + 1] is where the node's next one goes: in the end
         // that is where those of the next node begin.
         std::vector<Use> uses(first.back());
-        for (size_t run = 0; run < plan_.n_run; ++run) {
-            Use use = present_use(run);
-            entries_of(run, [&](size_t node, size_t i) {
-                use.amounts = plan_.run_use + i * plan_.n_res;
-                uses[first[node + 1]++] = use;
-            });
-        }
-        for (size_t row = 0; row < plan_.n_rows; ++row) {
-            if (!has_start(row)) {
-                continue;
-            }
-            Use use = planned_use(row);
-            for (int64_t i = plan_.indptr[row]; i < plan_.indptr[row + 1]; ++i) {
-                const auto node = static_cast<size_t>(plan_.nodes[i]);
-                use.tasks = plan_.tasks[i];
-                if (plan_.want != nullptr) {
-                    use.amounts = plan_.want + static_cast<size_t>(i) * plan_.n_res;
-                }
-                for (size_t r = 0; r < plan_.n_res; ++r) {
-                    if (amount(use, r) > plan_.capacity[node * plan_.n_res + r]) {
-                        blame(row, Fault::TOO_LARGE);
-                    }
-                }
-                uses[first[node + 1]++] = use;
-            }
-        }
+        each_use(by_begin, shared,
+                 [&](size_t node, const Use &use) { uses[first[node + 1]++] = use; });
         for (size_t node = 0; node < plan_.n_nodes; ++node) {
-            Use *from = uses.data() + first[node];
-            Use *to = uses.data() + first[node + 1];
-            // A node whose jobs never overlap has nothing to share. Whole nodes are such.
-            if (used[node] && !alone(from, to)) {
-                sweep(from, to, plan_.n_res, plan_.capacity + node * plan_.n_res,
-                      Fault::NODE_OVERSUBSCRIBED);
+            if (shared[node]) {
+                sweep(uses.data() + first[node], uses.data() + first[node + 1], plan_.n_res,
+                      plan_.capacity + node * plan_.n_res, Fault::NODE_OVERSUBSCRIBED);
             }
         }
     }
 
-    static bool alone(Use *from, Use *to) {
-        std::sort(from, to, [](const Use &a, const Use &b) {
-            return std::tie(a.begin, a.row) < std::tie(b.begin, b.row);
-        });
-        return std::adjacent_find(from, to,
-                                  [](const Use &a, const Use &b) { return b.begin < a.end; }) == to;
+    std::vector<size_t> rows_with_start_by_begin() const {
+        std::vector<std::pair<int64_t, size_t>> begins;
+        begins.reserve(plan_.n_rows);
+        for (size_t row = 0; row < plan_.n_rows; ++row) {
+            if (has_start(row)) {
+                begins.emplace_back(planned_use(row).begin, row);
+            }
+        }
+        std::sort(begins.begin(), begins.end());
+        std::vector<size_t> rows(begins.size());
+        std::transform(begins.begin(), begins.end(), rows.begin(),
+                       [](const auto &one) { return one.second; });
+        return rows;
+    }
+
+    // Only nodes that the plan uses are checked. Blames rows that want more than a node has, too.
+    std::vector<bool> nodes_with_overlaps(const std::vector<size_t> &by_begin) {
+        std::vector<int64_t> until(plan_.n_nodes, 0);
+        std::vector<bool> shared(plan_.n_nodes, false);
+        std::vector<bool> used(plan_.n_nodes, false);
+        const auto hold = [&](size_t node, int64_t begin, int64_t end) {
+            if (begin < until[node]) {
+                shared[node] = true;
+            }
+            until[node] = std::max(until[node], end);
+        };
+        for (size_t run = 0; run < plan_.n_run; ++run) {
+            const int64_t end = present_use(run).end;
+            for (int64_t i = plan_.run_indptr[run]; i < plan_.run_indptr[run + 1]; ++i) {
+                hold(static_cast<size_t>(plan_.run_nodes[i]), 0, end);
+            }
+        }
+        for (const size_t row : by_begin) {
+            Use use = planned_use(row);
+            bool too_large = false;
+            for (int64_t i = plan_.indptr[row]; i < plan_.indptr[row + 1]; ++i) {
+                const auto node = static_cast<size_t>(plan_.nodes[i]);
+                on_node(use, static_cast<size_t>(i));
+                for (size_t r = 0; r < plan_.n_res; ++r) {
+                    too_large |= amount(use, r) > plan_.capacity[node * plan_.n_res + r];
+                }
+                used[node] = true;
+                hold(node, use.begin, use.end);
+            }
+            if (too_large) {
+                blame(row, Fault::TOO_LARGE);
+            }
+        }
+        for (size_t node = 0; node < plan_.n_nodes; ++node) {
+            shared[node] = shared[node] && used[node];
+        }
+        return shared;
+    }
+
+    // Every use of one of these nodes: of running jobs, then of the plan.
+    template <typename Visit>
+    void each_use(const std::vector<size_t> &rows, const std::vector<bool> &of, Visit visit) const {
+        if (std::find(of.begin(), of.end(), true) == of.end()) {
+            return;
+        }
+        for (size_t run = 0; run < plan_.n_run; ++run) {
+            Use use = present_use(run);
+            for (int64_t i = plan_.run_indptr[run]; i < plan_.run_indptr[run + 1]; ++i) {
+                const auto node = static_cast<size_t>(plan_.run_nodes[i]);
+                if (of[node]) {
+                    use.amounts = plan_.run_use + static_cast<size_t>(i) * plan_.n_res;
+                    visit(node, use);
+                }
+            }
+        }
+        for (const size_t row : rows) {
+            Use use = planned_use(row);
+            for (int64_t i = plan_.indptr[row]; i < plan_.indptr[row + 1]; ++i) {
+                const auto node = static_cast<size_t>(plan_.nodes[i]);
+                if (of[node]) {
+                    on_node(use, static_cast<size_t>(i));
+                    visit(node, use);
+                }
+            }
+        }
+    }
+
+    // The same row's use of the node at this place of the columns.
+    void on_node(Use &use, size_t at) const {
+        use.tasks = plan_.tasks[at];
+        if (plan_.want != nullptr) {
+            use.amounts = plan_.want + at * plan_.n_res;
+        }
     }
 
     void licence_usage() {
