@@ -22,6 +22,9 @@ namespace nb = nanobind;
 // Amounts are kept in 32 bits; the sum of two must not overflow.
 constexpr int64_t MOST_COUNT = int64_t{1} << 30;
 
+// Large enough for a node's memory in MiB, small enough for fixed-point shares of it.
+constexpr int64_t MOST_AMOUNT = int64_t{1} << 40;
+
 [[noreturn]] inline void refuse(const std::string &what) {
     throw nb::value_error(what.c_str());
 }

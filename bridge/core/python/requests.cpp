@@ -15,10 +15,10 @@
 
 #include "common/columns.hpp"
 #include "common/times.hpp"
+#include "python/node_arguments.hpp"
 #include "python/node_plan.hpp"
 #include "python/views.hpp"
 #include "queue/request_table.hpp"
-#include "single_pass/node_arguments.hpp"
 
 namespace bridge {
 namespace {

@@ -13,9 +13,6 @@
 
 namespace bridge {
 
-// Large enough for a node's memory in MiB, small enough for fixed-point shares of it.
-constexpr int64_t MOST_AMOUNT = int64_t{1} << 40;
-
 // The arguments that do not depend on the jobs to plan. _core.pyi documents them at plan_nodes.
 struct WorldHandles {
     int64_t now;
@@ -83,7 +80,7 @@ class NodeWorld {
     Column<uint64_t> closed_nodes_;
 };
 
-// Checks every column.
+// Checks every column of the world and of the jobs.
 class NodeArguments {
   public:
     explicit NodeArguments(const NodeHandles &given);
@@ -96,6 +93,10 @@ class NodeArguments {
     NodeWorld world_;
     std::vector<int64_t> any_time_;
     Buffer<bool> within_depth_;
+
+    void read_jobs(const NodeHandles &given);
+    // After the jobs: their number must be known.
+    void read_alternatives(const NodeHandles &given);
 };
 
 } // namespace bridge

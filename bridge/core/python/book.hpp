@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Python binding of Book: checks arguments, turns node indices into positions and back. _book.pyi
+// documents its methods.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdint>
+#include <memory>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "book/batch.hpp"
+#include "book/book.hpp"
+#include "common/columns.hpp"
+
+namespace bridge {
+
+template <typename T> nb::object out(std::vector<T> values) {
+    return nb::cast(to_numpy(std::move(values)));
+}
+
+struct PyBookPlan {
+    nb::object start;
+    nb::object indptr;
+    nb::object nodes;
+    nb::object groups;
+    nb::object chunks;
+    nb::object blocked_by;
+    nb::object blocked_constraint;
+};
+
+struct PyBookings {
+    nb::object job;
+    nb::object request;
+    nb::object start;
+    nb::object end;
+    nb::object indptr;
+    nb::object nodes;
+    nb::object groups;
+    nb::object chunks;
+};
+
+// The terms of many jobs: offsets and three columns, each entry checked.
+class TermArguments {
+  public:
+    TermArguments(const Book &book, nb::handle indptr, nb::handle constraint, nb::handle amount,
+                  nb::handle mode, size_t jobs);
+    TermColumns columns() const {
+        return {indptr_.data(), constraint_.data(), amount_.data(), mode_.data()};
+    }
+
+  private:
+    Column<int32_t> constraint_;
+    Column<int64_t> amount_;
+    Column<int8_t> mode_;
+    Column<int64_t> indptr_;
+};
+
+class PyBook {
+  public:
+    // The world: nodes, classes of them, constraints, what jobs may ask for (book_world.cpp).
+    PyBook(int64_t now, nb::handle capacity, nb::handle node_rank,
+           const std::vector<std::pair<int64_t, nb::object>> &protections, int64_t select);
+    void advance(int64_t now);
+    int32_t add_class(nb::handle nodes) { return book_->add_class(positions_of("nodes", nodes)); }
+    int32_t close(int32_t cls, int64_t start, int64_t end, nb::handle nodes);
+    void reopen(int64_t closure);
+    nb::object set_capacity(int64_t node, nb::handle amounts);
+    int32_t add_constraint(nb::handle starts, nb::handle amounts);
+    nb::object set_constraint(int64_t constraint, nb::handle starts, nb::handle amounts);
+    int32_t add_request(nb::handle count, nb::handle want, nb::handle cls, int64_t arrangement,
+                        bool exclusive, nb::handle most_per_node);
+
+    // Jobs: searched, booked, planned (book_jobs.cpp).
+    nb::object find(int64_t request, int64_t length, nb::handle terms, nb::handle earliest,
+                    int64_t latest, bool last);
+    nb::object why(int64_t request, int64_t length, nb::handle terms, nb::handle earliest,
+                   int64_t latest);
+    bool book(int64_t job, int64_t request, int64_t start, int64_t length, nb::handle terms,
+              nb::handle nodes, nb::handle groups, nb::handle chunks);
+    void revoke(int64_t job);
+    nb::object set_end(int64_t job, int64_t end);
+    nb::object book_many(nb::handle job, nb::handle request, nb::handle start, nb::handle length,
+                         nb::handle indptr, nb::handle nodes, nb::handle groups, nb::handle chunks,
+                         nb::handle term_indptr, nb::handle term_constraint, nb::handle term_amount,
+                         nb::handle term_mode, bool forced, bool stop);
+    void book_running(nb::handle job, nb::handle run_indptr, nb::handle run_nodes,
+                      nb::handle run_use, nb::handle run_end, nb::handle run_exclusive,
+                      nb::handle term_indptr, nb::handle term_constraint, nb::handle term_amount,
+                      nb::handle term_mode);
+    PyBookPlan plan_many(nb::handle job, nb::handle request, nb::handle length,
+                         nb::handle not_before, nb::handle latest, nb::handle last,
+                         nb::handle term_indptr, nb::handle term_constraint, nb::handle term_amount,
+                         nb::handle term_mode, bool reasons, int64_t depth);
+    // Starts of the jobs after replanning; the caller sees by them who moved.
+    nb::object replan_many(nb::handle job, nb::handle not_before);
+
+    // What is in it (book_answers.cpp).
+    int64_t now() const { return book_->state().now; }
+    size_t n_nodes() const { return book_->state().nodes.size(); }
+    size_t size() const { return book_->size(); }
+    int64_t given_up() const { return book_->search().given_up(); }
+    bool overbooked() const { return book_->overbooked(); }
+    std::tuple<nb::object, nb::object, nb::object> constraint_use(int64_t constraint) const;
+    PyBookings bookings(nb::handle job) const;
+    nb::object free_at(int64_t time) const;
+    nb::object booked_on(nb::handle nodes, int64_t start, int64_t end) const;
+    std::pair<nb::object, nb::object> holders(int64_t request, nb::handle terms, int64_t start,
+                                              int64_t length);
+
+    // Attempts that can be taken back.
+    int64_t mark() { return book_->mark(); }
+    void undo(int64_t mark) {
+        expect_mark(mark);
+        book_->undo(mark);
+    }
+    void keep(int64_t mark) {
+        expect_mark(mark);
+        book_->keep(mark);
+    }
+
+  private:
+    std::unique_ptr<Book> book_;
+    int64_t closures_ = 0;
+
+    bool book_one(int64_t job, int32_t request, int64_t start, int64_t length,
+                  std::vector<Term> terms, const int32_t *nodes, const int32_t *groups,
+                  const int32_t *chunks, size_t n, bool forced);
+
+    // Arguments, checked (book_arguments.cpp); each refuses with a ValueError.
+    int32_t last_request() const {
+        return static_cast<int32_t>(book_->state().requests.size()) - 1;
+    }
+    void expect_class(const char *name, int64_t cls) const {
+        scalar(name, cls, 0, static_cast<int64_t>(book_->state().requests.n_classes()) - 1);
+    }
+    void expect_request(int64_t request) const { scalar("request", request, 0, last_request()); }
+    void expect_constraint(int64_t constraint) const;
+    void expect_new(int64_t job) const;
+    void expect_all_new(const Column<int64_t> &jobs) const;
+    void expect_booked(int64_t job) const;
+    void expect_mark(int64_t mark) const;
+    void expect_placement(int32_t request, int32_t node, int32_t group, int32_t chunks) const;
+    std::vector<int32_t> positions_of(const char *name, nb::handle nodes) const;
+    std::pair<std::vector<int64_t>, std::vector<int64_t>> steps(nb::handle starts,
+                                                                nb::handle amounts) const;
+    std::vector<Term> terms_of(nb::handle terms) const;
+};
+
+} // namespace bridge

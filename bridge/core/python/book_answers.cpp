@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Python binding of Book: bookings, free amounts, use of constraints, who holds what.
+#include "python/book.hpp"
+
+#include <algorithm>
+
+namespace bridge {
+
+std::tuple<nb::object, nb::object, nb::object> PyBook::constraint_use(int64_t constraint) const {
+    expect_constraint(constraint);
+    std::vector<int64_t> begin;
+    std::vector<int64_t> amount;
+    std::vector<int64_t> used;
+    for (const CapacityConstraint::Slot &slot :
+         book_->state().constraints[static_cast<size_t>(constraint)].slots()) {
+        begin.push_back(slot.begin);
+        amount.push_back(slot.amount);
+        used.push_back(slot.used);
+    }
+    return {out(std::move(begin)), out(std::move(amount)), out(std::move(used))};
+}
+
+PyBookings PyBook::bookings(nb::handle job) const {
+    std::vector<const Booking *> all;
+    if (job.is_none()) {
+        all = book_->in_order();
+    } else {
+        const Column<int64_t> jobs("job", job);
+        for (size_t j = 0; j < jobs.rows(); ++j) {
+            expect_booked(jobs[j]);
+            all.push_back(book_->booking(jobs[j]));
+        }
+    }
+    std::vector<int64_t> jobs;
+    std::vector<int32_t> requests;
+    std::vector<int64_t> starts;
+    std::vector<int64_t> ends;
+    MapColumns map;
+    for (const Booking *booking : all) {
+        jobs.push_back(booking->job);
+        requests.push_back(booking->request);
+        starts.push_back(booking->start);
+        ends.push_back(booking->end);
+        map.add(booking->placed, book_->state().nodes);
+    }
+    return {out(std::move(jobs)),       out(std::move(requests)),   out(std::move(starts)),
+            out(std::move(ends)),       out(std::move(map.indptr)), out(std::move(map.nodes)),
+            out(std::move(map.groups)), out(std::move(map.chunks))};
+}
+
+nb::object PyBook::free_at(int64_t time) const {
+    scalar("time", time, now());
+    const BookNodes &nodes = book_->state().nodes;
+    const size_t n_res = nodes.n_res();
+    auto *kept = new std::vector<int64_t>(nodes.size() * n_res, 0);
+    nb::capsule owner(kept,
+                      [](void *p) noexcept { delete static_cast<std::vector<int64_t> *>(p); });
+    for (size_t p = 0; p < nodes.size(); ++p) {
+        const int64_t *free = book_->state().lines.free_at(p, time);
+        if (free[nodes.occupancy()] > 0) {
+            std::copy_n(free, n_res,
+                        kept->begin() + static_cast<std::ptrdiff_t>(
+                                            static_cast<size_t>(nodes.index(p)) * n_res));
+        }
+    }
+    return nb::cast(
+        nb::ndarray<nb::numpy, int64_t, nb::ndim<2>>(kept->data(), {nodes.size(), n_res}, owner));
+}
+
+nb::object PyBook::booked_on(nb::handle nodes, int64_t start, int64_t end) const {
+    std::vector<bool> member(n_nodes(), false);
+    for (const int32_t p : positions_of("nodes", nodes)) {
+        member[static_cast<size_t>(p)] = true;
+    }
+    return out(book_->booked_on(member, start, end));
+}
+
+std::pair<nb::object, nb::object> PyBook::holders(int64_t request, nb::handle terms, int64_t start,
+                                                  int64_t length) {
+    expect_request(request);
+    scalar("start", start, now(), NEVER - 1);
+    scalar("length", length, 1);
+    const std::vector<Term> held = terms_of(terms);
+    Book::Holders found =
+        book_->holders(static_cast<int32_t>(request), {held.data(), held.size()}, start, length);
+    return {out(std::move(found.jobs)), out(std::move(found.constraints))};
+}
+
+} // namespace bridge

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// Python binding of Book: earliest starts and why not now; booking and planning, of many jobs too.
+#include "python/book.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace bridge {
+
+nb::object PyBook::find(int64_t request, int64_t length, nb::handle terms, nb::handle earliest,
+                        int64_t latest, bool last) {
+    expect_request(request);
+    scalar("length", length, 1);
+    const std::vector<Term> held = terms_of(terms);
+    const int64_t from = earliest.is_none() ? now() : nb::cast<int64_t>(earliest);
+    BookFound found{NEVER, {}};
+    {
+        nb::gil_scoped_release release;
+        found = book_->find(static_cast<int32_t>(request), length, {held.data(), held.size()}, from,
+                            latest, last);
+    }
+    if (found.start == NEVER) {
+        return nb::none();
+    }
+    MapColumns map;
+    map.add(found.placed, book_->state().nodes);
+    return nb::make_tuple(found.start, out(std::move(map.nodes)), out(std::move(map.groups)),
+                          out(std::move(map.chunks)));
+}
+
+nb::object PyBook::why(int64_t request, int64_t length, nb::handle terms, nb::handle earliest,
+                       int64_t latest) {
+    expect_request(request);
+    scalar("length", length, 1);
+    const std::vector<Term> held = terms_of(terms);
+    const Terms given{held.data(), held.size()};
+    const int64_t from = earliest.is_none() ? now() : nb::cast<int64_t>(earliest);
+    const auto id = static_cast<int32_t>(request);
+    const BookFound found = book_->find(id, length, given, from, latest, false);
+    const auto [blocked, constraint] =
+        why_not_now(*book_, id, length, given, from, latest, found.start);
+    return nb::make_tuple(blocked, constraint);
+}
+
+bool PyBook::book(int64_t job, int64_t request, int64_t start, int64_t length, nb::handle terms,
+                  nb::handle nodes, nb::handle groups, nb::handle chunks) {
+    expect_new(job);
+    expect_request(request);
+    scalar("start", start, now(), NEVER - 1);
+    scalar("length", length, 1);
+    const Column<int32_t> where("nodes", nodes);
+    const Column<int32_t> which("groups", groups);
+    const Column<int32_t> many("chunks", chunks);
+    which.expect_rows(where.rows(), "like nodes");
+    many.expect_rows(where.rows(), "like nodes");
+    return book_one(job, static_cast<int32_t>(request), start, length, terms_of(terms),
+                    where.data(), which.data(), many.data(), where.rows(), false);
+}
+
+void PyBook::revoke(int64_t job) {
+    expect_booked(job);
+    book_->revoke(job);
+}
+
+nb::object PyBook::set_end(int64_t job, int64_t end) {
+    expect_booked(job);
+    scalar("end", end, book_->booking(job)->start + 1);
+    return out(book_->set_end(job, end));
+}
+
+nb::object PyBook::book_many(nb::handle job, nb::handle request, nb::handle start,
+                             nb::handle length, nb::handle indptr, nb::handle nodes,
+                             nb::handle groups, nb::handle chunks, nb::handle term_indptr,
+                             nb::handle term_constraint, nb::handle term_amount,
+                             nb::handle term_mode, bool forced, bool stop) {
+    const Column<int64_t> jobs("job", job);
+    const size_t n = jobs.rows();
+    const Column<int32_t> requests("request", request);
+    requests.expect_rows(n, "like job").within(0, last_request());
+    const Column<int64_t> starts("start", start);
+    starts.expect_rows(n, "like job").within(0, NEVER - 1);
+    const Column<int64_t> lengths("length", length);
+    lengths.expect_rows(n, "like job").at_least(1);
+    const Column<int32_t> where("nodes", nodes);
+    const Column<int32_t> which("groups", groups);
+    const Column<int32_t> many("chunks", chunks);
+    which.expect_rows(where.rows(), "like nodes");
+    many.expect_rows(where.rows(), "like nodes");
+    const Column<int64_t> offsets("indptr", indptr);
+    offsets.expect_rows(n + 1, "one more than job").expect_offsets(where.rows(), "nodes");
+    const TermArguments terms(*book_, term_indptr, term_constraint, term_amount, term_mode, n);
+    expect_all_new(jobs);
+    for (size_t j = 0; j < n; ++j) {
+        if (!forced && starts[j] < now()) {
+            refuse("start: job " + std::to_string(jobs[j]) + " starts before now");
+        }
+        for (auto i = static_cast<size_t>(offsets[j]); i < static_cast<size_t>(offsets[j + 1]);
+             ++i) {
+            expect_placement(requests[j], where[i], which[i], many[i]);
+        }
+    }
+    Buffer<bool> booked(n);
+    {
+        nb::gil_scoped_release release;
+        for (size_t j = 0; j < n && !(stop && j > 0 && !booked[j - 1]); ++j) {
+            const auto first = static_cast<size_t>(offsets[j]);
+            booked[j] = book_one(jobs[j], requests[j], starts[j], lengths[j], terms.columns().of(j),
+                                 where.data() + first, which.data() + first, many.data() + first,
+                                 static_cast<size_t>(offsets[j + 1]) - first, forced);
+        }
+    }
+    return nb::cast(to_numpy(std::move(booked)));
+}
+
+void PyBook::book_running(nb::handle job, nb::handle run_indptr, nb::handle run_nodes,
+                          nb::handle run_use, nb::handle run_end, nb::handle run_exclusive,
+                          nb::handle term_indptr, nb::handle term_constraint,
+                          nb::handle term_amount, nb::handle term_mode) {
+    const Column<int64_t> jobs("job", job);
+    const size_t n = jobs.rows();
+    const Column<int32_t> nodes("run_nodes", run_nodes);
+    nodes.within(0, static_cast<int32_t>(n_nodes()) - 1);
+    const Column<int64_t> indptr("run_indptr", run_indptr);
+    indptr.expect_rows(n + 1, "one more than job").expect_offsets(nodes.rows(), "run_nodes");
+    const size_t n_res = book_->state().nodes.n_res();
+    const Column<int64_t> uses("run_use", run_use, 2);
+    uses.expect_rows(nodes.rows(), "like run_nodes")
+        .expect_columns(n_res, "one per resource")
+        .within(0, MOST_AMOUNT);
+    const Column<int64_t> ends("run_end", run_end);
+    ends.expect_rows(n, "like job");
+    const Column<bool> whole("run_exclusive", run_exclusive);
+    whole.expect_rows(n, "like job");
+    const TermArguments terms(*book_, term_indptr, term_constraint, term_amount, term_mode, n);
+    expect_all_new(jobs);
+    const BookNodes &all = book_->state().nodes;
+    const size_t columns = all.columns();
+    for (size_t j = 0; j < n; ++j) {
+        Booking booking{jobs[j],  now(), std::max(ends[j], now() + 1), -1,
+                        whole[j], 0,     terms.columns().of(j),        {},
+                        {},       {}};
+        for (auto i = static_cast<size_t>(indptr[j]); i < static_cast<size_t>(indptr[j + 1]); ++i) {
+            booking.placed.push_back({all.position(static_cast<size_t>(nodes[i])), -1, 1});
+            std::vector<int64_t> amounts(columns, 0);
+            all.extend(uses.data() + i * n_res, amounts.data());
+            if (whole[j]) {
+                std::fill(amounts.begin(), amounts.end(), 0);
+                amounts.back() = WHOLE;
+            }
+            booking.raw.insert(booking.raw.end(), amounts.begin(), amounts.end());
+        }
+        book_->book(std::move(booking));
+    }
+}
+
+PyBookPlan PyBook::plan_many(nb::handle job, nb::handle request, nb::handle length,
+                             nb::handle not_before, nb::handle latest, nb::handle last,
+                             nb::handle term_indptr, nb::handle term_constraint,
+                             nb::handle term_amount, nb::handle term_mode, bool reasons,
+                             int64_t depth) {
+    scalar("depth", depth, 0);
+    const Column<int64_t> jobs("job", job);
+    const size_t n = jobs.rows();
+    const Column<int32_t> requests("request", request);
+    requests.expect_rows(n, "like job").within(0, last_request());
+    const Column<int64_t> lengths("length", length);
+    lengths.expect_rows(n, "like job").at_least(1);
+    const Column<int64_t> begins("not_before", not_before);
+    begins.expect_rows(n, "like job");
+    const Column<int64_t> limits("latest", latest);
+    limits.expect_rows(n, "like job");
+    const Column<bool> lasts("last", last);
+    lasts.expect_rows(n, "like job");
+    const TermArguments terms(*book_, term_indptr, term_constraint, term_amount, term_mode, n);
+    expect_all_new(jobs);
+    BookPlan plan;
+    {
+        nb::gil_scoped_release release;
+        plan = bridge::plan_many(*book_,
+                                 {n, jobs.data(), requests.data(), lengths.data(), begins.data(),
+                                  limits.data(), lasts.data(), terms.columns()},
+                                 depth, reasons);
+    }
+    return {out(std::move(plan.start)),
+            out(std::move(plan.map.indptr)),
+            out(std::move(plan.map.nodes)),
+            out(std::move(plan.map.groups)),
+            out(std::move(plan.map.chunks)),
+            out(std::move(plan.blocked_by)),
+            out(std::move(plan.blocked_constraint))};
+}
+
+nb::object PyBook::replan_many(nb::handle job, nb::handle not_before) {
+    const Column<int64_t> jobs("job", job);
+    const size_t n = jobs.rows();
+    const Column<int64_t> begins("not_before", not_before);
+    begins.expect_rows(n, "like job");
+    for (size_t j = 0; j < n; ++j) {
+        expect_booked(jobs[j]);
+    }
+    std::vector<int64_t> starts(n);
+    {
+        nb::gil_scoped_release release;
+        for (size_t j = 0; j < n; ++j) {
+            book_->replan(jobs[j], begins[j]);
+            starts[j] = book_->booking(jobs[j])->start;
+        }
+    }
+    return out(std::move(starts));
+}
+
+bool PyBook::book_one(int64_t job, int32_t request, int64_t start, int64_t length,
+                      std::vector<Term> terms, const int32_t *nodes, const int32_t *groups,
+                      const int32_t *chunks, size_t n, bool forced) {
+    std::vector<Placed> placed;
+    placed.reserve(n);
+    for (size_t i = 0; i < n; ++i) {
+        expect_placement(request, nodes[i], groups[i], chunks[i]);
+        placed.push_back(
+            {book_->state().nodes.position(static_cast<size_t>(nodes[i])), groups[i], chunks[i]});
+    }
+    const auto order = [](const Placed &a, const Placed &b) {
+        return a.position != b.position ? a.position < b.position : a.group < b.group;
+    };
+    if (!std::is_sorted(placed.begin(), placed.end(), order)) {
+        std::sort(placed.begin(), placed.end(), order);
+    }
+    for (size_t i = 1; i < placed.size(); ++i) {
+        if (!order(placed[i - 1], placed[i])) {
+            refuse("nodes: node " +
+                   std::to_string(
+                       book_->state().nodes.index(static_cast<size_t>(placed[i].position))) +
+                   " occurs twice for one group of job " + std::to_string(job));
+        }
+    }
+    if (!forced && !book_->holds(request, start, length, {terms.data(), terms.size()}, placed)) {
+        return false;
+    }
+    const bool exclusive = book_->state().requests[request].exclusive;
+    book_->book({job,
+                 start,
+                 end_of(start, length),
+                 request,
+                 exclusive,
+                 0,
+                 std::move(terms),
+                 std::move(placed),
+                 {},
+                 {}});
+    return true;
+}
+
+} // namespace bridge

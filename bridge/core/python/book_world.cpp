@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Python binding of Book: nodes, classes of them and when they are closed, constraints, requests.
+#include "python/book.hpp"
+
+namespace bridge {
+
+PyBook::PyBook(int64_t now, nb::handle capacity, nb::handle node_rank,
+               const std::vector<std::pair<int64_t, nb::object>> &protections, int64_t select) {
+    scalar("now", now, 0, NEVER - 1);
+    scalar("select", select, 0, 1);
+    const Column<int64_t> capacities("capacity", capacity, 2);
+    capacities.within(0, MOST_AMOUNT);
+    const Column<int32_t> ranks("node_rank", node_rank);
+    ranks.expect_rows(capacities.rows(), "like capacity");
+    const auto n_res = static_cast<int64_t>(capacities.columns());
+    std::vector<Protection> kept;
+    for (const auto &[resource, keep] : protections) {
+        scalar("protections", resource, 0, n_res - 1);
+        const Column<int64_t> amounts("protections", keep, 2);
+        amounts.expect_rows(capacities.rows(), "like capacity")
+            .expect_columns(capacities.columns(), "like capacity")
+            .within(0, MOST_AMOUNT);
+        kept.push_back(
+            {static_cast<size_t>(resource),
+             {amounts.data(), amounts.data() + capacities.rows() * capacities.columns()}});
+    }
+    book_ = std::make_unique<Book>(now, BookNodes(capacities.rows(), capacities.columns(),
+                                                  capacities.data(), ranks.data(), kept));
+    book_->state().nodes.set_best_fit(select == static_cast<int64_t>(Select::BEST_FIT));
+}
+
+void PyBook::advance(int64_t now) {
+    scalar("now", now, this->now(), NEVER - 1);
+    if (book_->marked()) {
+        refuse("now: time cannot advance while a mark is set");
+    }
+    book_->advance(now);
+}
+
+int32_t PyBook::close(int32_t cls, int64_t start, int64_t end, nb::handle nodes) {
+    expect_class("cls", cls);
+    scalar("start", start, 0, NEVER - 1);
+    scalar("end", end, start + 1);
+    const int32_t id = book_->close(cls, start, end, positions_of("nodes", nodes));
+    ++closures_;
+    return id;
+}
+
+void PyBook::reopen(int64_t closure) {
+    scalar("closure", closure, 0, closures_ - 1);
+    book_->reopen(static_cast<int32_t>(closure));
+}
+
+nb::object PyBook::set_capacity(int64_t node, nb::handle amounts) {
+    scalar("node", node, 0, static_cast<int64_t>(n_nodes()) - 1);
+    const Column<int64_t> row("amounts", amounts);
+    row.expect_rows(book_->state().nodes.n_res(), "one per resource").within(0, MOST_AMOUNT);
+    const auto position = book_->state().nodes.position(static_cast<size_t>(node));
+    return out(book_->set_capacity(static_cast<size_t>(position), row.data()));
+}
+
+int32_t PyBook::add_constraint(nb::handle starts, nb::handle amounts) {
+    const auto [at, what] = steps(starts, amounts);
+    return book_->add_constraint(at, what);
+}
+
+nb::object PyBook::set_constraint(int64_t constraint, nb::handle starts, nb::handle amounts) {
+    expect_constraint(constraint);
+    const auto [at, what] = steps(starts, amounts);
+    return out(book_->set_constraint(static_cast<int32_t>(constraint), at, what));
+}
+
+int32_t PyBook::add_request(nb::handle count, nb::handle want, nb::handle cls, int64_t arrangement,
+                            bool exclusive, nb::handle most_per_node) {
+    const Column<int64_t> counts("count", count);
+    const Column<int64_t> wants("want", want, 2);
+    const Column<int32_t> classes("cls", cls);
+    const size_t n_res = book_->state().nodes.n_res();
+    counts.within(1, BookRequests::NO_LIMIT);
+    wants.expect_rows(counts.rows(), "like count")
+        .expect_columns(n_res, "one per resource")
+        .within(0, MOST_AMOUNT);
+    classes.expect_rows(counts.rows(), "like count")
+        .within(0, static_cast<int32_t>(book_->state().requests.n_classes()) - 1);
+    scalar("arrangement", arrangement, 0, 2);
+    scalar("count", static_cast<int64_t>(counts.rows()), 1, 64);
+    std::vector<BookRequests::Asked> groups;
+    for (size_t g = 0; g < counts.rows(); ++g) {
+        groups.push_back({classes[g],
+                          counts[g],
+                          BookRequests::NO_LIMIT,
+                          {wants.data() + g * n_res, wants.data() + (g + 1) * n_res}});
+    }
+    if (!most_per_node.is_none()) {
+        const Column<int64_t> most("most_per_node", most_per_node);
+        most.expect_rows(counts.rows(), "like count").within(0, BookRequests::NO_LIMIT);
+        for (size_t g = 0; g < counts.rows(); ++g) {
+            groups[g].most_per_node = most[g] == 0 ? BookRequests::NO_LIMIT : most[g];
+        }
+    }
+    return book_->state().requests.add(groups, static_cast<Arrangement>(arrangement), exclusive,
+                                       book_->state().nodes);
+}
+
+} // namespace bridge
