@@ -11,10 +11,13 @@ from bridge.units import NEVER, UNPLANNED
 
 
 def malleable(snapshot, rng):
-    """The world with some running jobs malleable, a few of them adapting."""
-    n = len(snapshot.running)
-    widths = np.diff(snapshot.running.indptr)
+    """The world with some running jobs malleable, a few of them adapting, on heads anywhere."""
+    running, n = snapshot.running, len(snapshot.running)
+    widths = np.diff(running.indptr)
     some = rng.random(n) < 0.8
+    dice = np.random.default_rng(len(running.nodes))
+    heads = [int(dice.choice(running.nodes[a:b])) if a < b and dice.random() < 0.5 else -1
+             for a, b in zip(running.indptr, running.indptr[1:], strict=False)]  # fmt: skip
     return replace(
         snapshot,
         running=replace(
@@ -24,6 +27,7 @@ def malleable(snapshot, rng):
             max_nodes=np.where(some, np.maximum(widths, rng.integers(1, 10, n)), 0),
             width_rule=np.where(rng.random(n) < 0.3, WidthRule.POF2, WidthRule.ANY).astype(np.int8),
             adapting=some & (rng.random(n) < 0.1),
+            head=np.array(heads, dtype=np.int64),
         ),
     )
 
@@ -58,7 +62,9 @@ def random_resizes(snapshot, rng, *, wild=False):
             if not width or running.adapting[job] or running.releasing[job] or rng.random() < 0.3:
                 continue
             if (w := int(rng.choice(width))) < len(held):
-                after = {held[0], *rng.permutation(held[1:])[: w - 1].tolist()}
+                head = running.head_of(job)
+                others = [node for node in held if node != head]
+                after = {head, *rng.permutation(others)[: w - 1].tolist()}
             else:
                 new = rng.permutation(free)[: w - len(held)].tolist()
                 idle -= set(new)
@@ -104,8 +110,9 @@ def naive_problem(snapshot, plan):
         after = resizes.nodes_of(row).tolist()
         if running.max_nodes[job] == 0 or running.adapting[job]:
             return "cannot be resized"
-        if bool(set(after) - set(held)) == bool(set(held) - set(after)) or held[0] not in after:
-            return "mixed, or nothing, or without its first node"
+        head = running.head[job] if running.head[job] >= 0 else held[0]
+        if bool(set(after) - set(held)) == bool(set(held) - set(after)) or head not in after:
+            return "mixed, or nothing, or without its head"
         if not running.min_nodes[job] <= len(after) <= running.max_nodes[job]:
             return "width"
         if not WidthRule(int(running.width_rule[job])).allows(len(after)):

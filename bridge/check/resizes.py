@@ -3,7 +3,7 @@
 
 Rules
     1. Only malleable jobs are resized, each at most once, and none that is adapting.
-    2. Nodes are either added or removed, never both, and at least one. The first node stays, as
+    2. Nodes are either added or removed, never both, and at least one. The job's head stays, as
        the batch script runs there.
     3. The new number of nodes lies within the job's own bounds and the partition's largest, and
        follows the job's width rule.
@@ -87,8 +87,8 @@ def _problems(snapshot: Snapshot, resizes: Resizes, row: int, job: int) -> Itera
         yield "is given nodes and deprived of others at once"
     if not len(added) and not len(removed):
         yield "is resized to the nodes it has"
-    if not len(before) or before[0] not in after:
-        yield "loses its first node"
+    if running.head_of(job) not in after:
+        yield "loses the node of its batch script"
     rule = WidthRule(int(running.width_rule[job]))
     if not least <= len(after) <= most or not rule.allows(len(after)):
         yield f"is resized to {len(after)} nodes, which it does not allow"

@@ -254,6 +254,8 @@ class RunningTable:
     """Constraint expression that nodes added to a malleable job must match; empty: none."""
     reservation: Annotated[Ints, Column(ALLOCATION, Unit.RESERVATION)] = LEFT_OUT
     """Of malleable jobs."""
+    head: Annotated[Ints, Column(ALLOCATION, Unit.NODE)] = LEFT_OUT
+    """The node that a malleable job keeps, as its batch script runs there; -1: its first one."""
     mtct: Annotated[NDArray[np.float64], Column(SERVICE, Unit.RATIO)] = LEFT_OUT
     """Time in MPI calls over computing time since the last change of width; -1: unknown."""
     adapting: Annotated[Flags, Column(ALLOCATION, Unit.FLAG)] = LEFT_OUT
@@ -266,6 +268,13 @@ class RunningTable:
 
     def __len__(self) -> int:
         return len(self.id)
+
+    def head_of(self, job: int) -> int:
+        """The node that a job keeps, whatever its width; -1: it holds none."""
+        if self.head[job] >= 0:
+            return int(self.head[job])
+        first, end = int(self.indptr[job]), int(self.indptr[job + 1])
+        return int(self.nodes[first]) if first < end else -1
 
     @classmethod
     def of_columns(cls, columns: Mapping[str, NDArray[Any]]) -> "RunningTable":

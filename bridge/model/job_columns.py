@@ -64,6 +64,8 @@ class Unit(Enum):
     """Index into `Snapshot.partitions`; -1: none."""
     RESERVATION = auto()
     """Index into `Snapshot.reservations`; -1: none."""
+    NODE = auto()
+    """Index into `Snapshot.nodes`; -1: none."""
     TEXT = auto()
     PARTITIONS = auto()
     """Tuple of indexes into `Snapshot.partitions`."""
@@ -90,8 +92,8 @@ ELEMENT: Final = MappingProxyType(
 """Unit of a column of objects to the type of its elements."""
 
 _NEUTRAL: Final = {
-    Unit.VERSION: 1, Unit.PARTITION: -1, Unit.RESERVATION: -1, Unit.TEXT: "", Unit.PARTITIONS: (),
-    Unit.NODES: (), Unit.CHUNKS: None, Unit.RATIO: -1.0,
+    Unit.VERSION: 1, Unit.PARTITION: -1, Unit.RESERVATION: -1, Unit.NODE: -1, Unit.TEXT: "",
+    Unit.PARTITIONS: (), Unit.NODES: (), Unit.CHUNKS: None, Unit.RATIO: -1.0,
 }  # fmt: skip
 _MOST: Final = {
     Unit.NUMBER: (1 << 63) - 1, Unit.COUNT: MAX_COUNT, Unit.SECONDS: UNLIMITED_S,

@@ -159,7 +159,7 @@ class Messages:
         running = snapshot.running
         held = slice(int(running.indptr[row]), int(running.indptr[row + 1]))
         nodes, use = running.nodes[held], running.use[held]
-        partition = int(running.partition[row])
+        partition, head = int(running.partition[row]), int(running.head[row])
         message = pb.Job(
             **({"version": 1} | _plain_fields(running, row, _RUNNING)),
             state=pb.JOB_STATE_RUNNING,
@@ -171,6 +171,7 @@ class Messages:
                 exclusive=bool(running.exclusive[row]),
                 licences=_licences(snapshot, running.licences[row]),
                 adapting=bool(running.adapting[row]),
+                head=snapshot.nodes.names[head] if head >= 0 else "",
             ),
         )
         for other in releases:

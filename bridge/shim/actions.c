@@ -2,7 +2,9 @@
 #include "actions.h"
 
 #include "announce.h"
+#include "progress.h"
 #include "reserve.h"
+#include "resize.h"
 
 #define MOST_ACTIONS 16
 
@@ -26,6 +28,20 @@ static verdict_t carry_out_pending(job_record_t *job, sent_job_t *entry,
     return announce_pending(job, entry, decision->pending);
 }
 
+static verdict_t carry_out_resize(job_record_t *job, sent_job_t *entry,
+                                  const pb_decision_t *decision)
+{
+    (void)entry;
+    return resize_job(job, decision->resize);
+}
+
+static verdict_t carry_out_progress(job_record_t *job, sent_job_t *entry,
+                                    const pb_decision_t *decision)
+{
+    (void)entry;
+    return show_progress(job, decision->progress);
+}
+
 static verdict_t carry_out_reserve(job_record_t *job, sent_job_t *entry,
                                    const pb_decision_t *decision)
 {
@@ -46,6 +62,8 @@ static const action_t actions[MOST_ACTIONS] = {
     ACTION(START) = {"start", PENDING_JOB, carry_out_start},
     ACTION(PLANNED_START) = {"planned_start", PENDING_JOB, carry_out_planned_start},
     ACTION(PENDING) = {"pending_reason", PENDING_JOB, carry_out_pending},
+    ACTION(RESIZE) = {"resize", RUNNING_JOB, carry_out_resize},
+    ACTION(PROGRESS) = {"progress", RUNNING_JOB, carry_out_progress},
     ACTION(RESERVE) = {"reserve", NO_JOB, carry_out_reserve},
     ACTION(UNRESERVE) = {"reserve", NO_JOB, carry_out_unreserve},
 };
@@ -59,13 +77,15 @@ const action_t *action_of(const pb_decision_t *decision)
     return which < MOST_ACTIONS && actions[which].carry_out ? &actions[which] : NULL;
 }
 
-char **action_features(size_t *count)
+char **action_features(bool resizes, size_t *count)
 {
     static char *features[MOST_ACTIONS + sizeof(details) / sizeof(details[0])];
     *count = 0;
     for (size_t i = 0; i < MOST_ACTIONS; i++) {
         const char *feature = actions[i].feature;
-        if (feature && !(*count && !strcmp(features[*count - 1], feature)))
+        bool known = *count && feature && !strcmp(features[*count - 1], feature);
+        bool barred = !resizes && i == PB(DECISION__ACTION_RESIZE);
+        if (feature && !known && !barred)
             features[(*count)++] = (char *)feature;
     }
     for (size_t i = 0; i < sizeof(details) / sizeof(details[0]); i++)

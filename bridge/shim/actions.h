@@ -25,7 +25,8 @@ typedef struct {
 // The row of a decision's action; NULL: this plugin does not know it.
 const action_t *action_of(const pb_decision_t *decision);
 
-// All features of the hello; their number is put into *count.
-char **action_features(size_t *count);
+// All features of the hello, with those of resizes if slurm.conf permits these; their number is put
+// into *count.
+char **action_features(bool resizes, size_t *count);
 
 #endif

@@ -120,6 +120,21 @@ static void set_uses(arena_t *arena, pb_allocation_t *allocation, const job_reco
     allocation->n_uses = messages.count;
 }
 
+bitoff_t allocation_head(const job_record_t *job)
+{
+    const node_record_t *host = job->batch_host ? find_node_record(job->batch_host) : NULL;
+    // Not always the first one: nodes before it may have been added since.
+    return host && bit_test(job->node_bitmap, host->index) ? host->index
+                                                           : compat_next_bit(job->node_bitmap, 0);
+}
+
+static void set_head(arena_t *arena, pb_allocation_t *allocation, const job_record_t *job)
+{
+    bitoff_t head = job->node_bitmap ? allocation_head(job) : -1;
+    if (head >= 0 && head != compat_next_bit(job->node_bitmap, 0))
+        allocation->head = arena_text(arena, compat_node((int)head)->name);
+}
+
 pb_allocation_t *allocation_message(arena_t *arena, const job_record_t *job)
 {
     pb_allocation_t *allocation = PB_NEW(arena, pb_allocation_t, allocation);
@@ -131,8 +146,10 @@ pb_allocation_t *allocation_message(arena_t *arena, const job_record_t *job)
     // Slurm starts nothing on a node that is being cleaned up.
     allocation->exclusive =
         completing || (held && (held->whole_node & WHOLE_NODE_REQUIRED) && !has_given_cores(job));
-    if (!completing)
+    if (!completing) {
         allocation->licences = licence_uses(arena, job->license_list, &allocation->n_licences);
+        set_head(arena, allocation, job);
+    }
     if (held && held->node_bitmap && (!completing || job->node_bitmap_cg)) {
         set_uses(arena, allocation, job, completing ? job->node_bitmap_cg : NULL);
     } else if (completing && job->node_bitmap_cg) {

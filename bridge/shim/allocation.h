@@ -9,6 +9,9 @@
 
 pb_allocation_t *allocation_message(arena_t *arena, const job_record_t *job);
 
+// The node of a running job that it cannot give back: where its batch script runs, else the first.
+bitoff_t allocation_head(const job_record_t *job);
+
 // A hostlist of the nodes.
 char *nodes_text(arena_t *arena, bitstr_t *nodes);
 

@@ -52,6 +52,8 @@ static void count(applied_t *applied, const pb_decision_t *decision, const verdi
               plain(job, sizeof(job), decision->job_id), plain(text, sizeof(text), said->text));
     } else if (decision->action_case == PB(DECISION__ACTION_START)) {
         applied->starts++;
+    } else if (decision->action_case == PB(DECISION__ACTION_RESIZE)) {
+        applied->resizes++;
     } else {
         applied->announcements++;
     }
@@ -114,7 +116,7 @@ bool apply_reply(const pb_cycle_reply_t *reply, sent_state_t *sent_state, lock_s
     if (!good)
         return false;
     lock_scope_give(locks);
-    if (applied->starts) {
+    if (applied->starts || applied->resizes) {
         schedule_node_save(); // have locks of their own
         schedule_job_save();
     }

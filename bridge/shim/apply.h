@@ -11,7 +11,7 @@
 #include "pb.h"
 
 typedef struct {
-    unsigned starts, announcements, refused;
+    unsigned starts, resizes, announcements, refused;
     unsigned repeated; // of the refused: those with a number that was used before
 } applied_t;
 

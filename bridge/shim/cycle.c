@@ -174,7 +174,7 @@ static bool hello(cycle_t *cycle)
     request.controller = controller;
     request.epoch = cycle->epoch;
     request.cluster = cluster ? cluster : "";
-    request.features = action_features(&request.n_features);
+    request.features = action_features(cycle->settings.resizes, &request.n_features);
     int64_t began_ms = clock_ms();
     pb_hello_reply_t *reply = (pb_hello_reply_t *)call(cycle, "Hello", &request.base, true);
     xfree(cluster);
@@ -261,10 +261,10 @@ static void heed(cycle_t *cycle, const pb_cycle_reply_t *reply)
         return;
     }
     if (reply->n_decisions)
-        debug("bridge: %zu decisions: %u starts, %u announcements, %u not carried out; round trip "
-              "%.1f ms",
-              reply->n_decisions, applied.starts, applied.announcements, applied.refused,
-              cycle->round_trip_ms);
+        debug("bridge: %zu decisions: %u starts, %u resizes, %u announcements, %u not carried out; "
+              "round trip %.1f ms",
+              reply->n_decisions, applied.starts, applied.resizes, applied.announcements,
+              applied.refused, cycle->round_trip_ms);
 }
 
 // ---------------------------------------------------------------- when

@@ -8,6 +8,7 @@
 #include "chunks.h"
 #include "gres.h"
 #include "hash.h"
+#include "resize.h"
 #include "unmodelled.h"
 
 bool job_is_array_head(const job_record_t *job)
@@ -15,9 +16,15 @@ bool job_is_array_head(const job_record_t *job)
     return job->array_recs && job->array_recs->task_id_bitmap && job->array_task_id == NO_VAL;
 }
 
+// A helper of a resize, unless nodes that were not merged are cleaned up after it.
+static bool is_nobodys(const job_record_t *job)
+{
+    return resize_is_helper(job) && !(IS_JOB_COMPLETING(job) && job->details->min_nodes);
+}
+
 Schedbridge__V1__JobState job_wire_state(const job_record_t *job)
 {
-    if (!job->details || IS_JOB_REVOKED(job))
+    if (!job->details || IS_JOB_REVOKED(job) || is_nobodys(job))
         return PB(JOB_STATE__JOB_STATE_UNSPECIFIED);
     if (IS_JOB_COMPLETING(job))
         return PB(JOB_STATE__JOB_STATE_COMPLETING);
@@ -95,6 +102,8 @@ static void hash_malleable(bridge_hash_t *hash, const job_record_t *job)
     hash_number(hash, (uint64_t)malleable.min_nodes << 32 | malleable.max_nodes);
     hash_number(hash, (uint64_t)malleable.min_power_w << 32 | malleable.max_power_w);
     hash_text(hash, malleable.constraint);
+    if (malleable.max_nodes && job_wire_state(job) == PB(JOB_STATE__JOB_STATE_RUNNING))
+        hash_text(hash, job->nodes);
     hash_text(hash, job_option(job, "chunks"));
     hash_text(hash, job_option(job, "place"));
     hash_number(hash, job_option(job, "fixed-start") != NULL);

@@ -16,7 +16,8 @@
 // The state to report; JOB_STATE_UNSPECIFIED: the service need not know of the job.
 Schedbridge__V1__JobState job_wire_state(const job_record_t *job);
 
-// Hash of what the job asks for. Never 0; the same in every life of slurmctld.
+// Hash of what the job asks for, and of the nodes of a malleable job that runs. Never 0; the same
+// in every life of slurmctld.
 uint64_t job_version(const job_record_t *job);
 
 // Hash of all that is reported of the job.

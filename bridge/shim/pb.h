@@ -30,6 +30,8 @@ typedef Schedbridge__V1__Decision pb_decision_t;
 typedef Schedbridge__V1__Start pb_start_t;
 typedef Schedbridge__V1__PlannedStart pb_planned_start_t;
 typedef Schedbridge__V1__Pending pb_pending_t;
+typedef Schedbridge__V1__Resize pb_resize_t;
+typedef Schedbridge__V1__Progress pb_progress_t;
 typedef Schedbridge__V1__Reserve pb_reserve_t;
 typedef Schedbridge__V1__Unreserve pb_unreserve_t;
 typedef Schedbridge__V1__EndedJob pb_ended_job_t;

@@ -11,6 +11,7 @@
 
 #include "cycle.h"
 #include "epoch.h"
+#include "resize.h"
 #include "slurm_compat.h"
 
 #define FINI_S 5
@@ -98,9 +99,11 @@ static bool configure(cycle_t *cycle)
     char *state = xstrdup(slurm_conf.state_save_location);
     char *preempt = xstrdup(slurm_conf.preempt_type);
     uid_t slurm_user = slurm_conf.slurm_user_id;
+    bool resizes = resize_is_permitted();
     lock_scope_give(&cycle->locks);
     settings_read(&cycle->settings, parameters, complain);
     cycle->settings.slurm_user = slurm_user;
+    cycle->settings.resizes = resizes;
     bool defer = xstrcasestr(parameters, "defer") != NULL;
     if (!cycle->epoch)
         begin_epoch(cycle, state);
@@ -114,6 +117,9 @@ static bool configure(cycle_t *cycle)
     if (!defer)
         error("bridge: SchedulerParameters lacks \"defer\": srun and salloc will start jobs on "
               "their own, past the service");
+    if (!resizes)
+        info("bridge: SchedulerParameters lacks \"permit_job_expansion\", or has "
+             "\"disable_job_shrink\": running jobs keep the nodes they have");
     info("bridge: service at %s, silence %u s, tick %u s, batches of %u ms, poll every %u ms",
          settings->address[0] ? settings->address : settings->socket, settings->silence_s,
          settings->tick_s, settings->batch_ms, settings->poll_ms);

@@ -22,6 +22,7 @@ typedef struct {
     char address[256]; // empty: use the socket
     char tls_dir[512];
     uid_t slurm_user;   // SlurmUser; not one of the words
+    bool resizes;       // jobs may grow and shrink while they run; not one of the words
     bool service_named; // bridge_service_user is set, to this:
     uid_t service_user;
     unsigned silence_s;

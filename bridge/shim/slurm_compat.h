@@ -224,6 +224,27 @@ static inline uint16_t **compat_tasks_on_nodes(job_details_t *details)
 }
 #endif
 
+// ---------------------------------------------------------------- changing jobs
+// Names the job that update_job() is to change.
+static inline void compat_update_of(job_desc_msg_t *asked, uint32_t job_id)
+{
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 5, 0)
+    asked->step_id.job_id = job_id;
+#else
+    asked->job_id = job_id;
+#endif
+}
+
+// Whose groups a job runs with, where slurmctld knows that.
+static inline void compat_copy_identity(job_desc_msg_t *asked, const job_record_t *job)
+{
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 11, 0)
+    asked->id = job->id ? copy_identity(job->id) : NULL;
+#else
+    (void)asked, (void)job;
+#endif
+}
+
 // A bitmap of exactly the named nodes; false if one is unknown.
 static inline bool compat_nodes(char *names, bitstr_t **bitmap)
 {

@@ -7,6 +7,7 @@
 #include "hash.h"
 #include "jobs.h"
 #include "nodes.h"
+#include "resize.h"
 #include "slurm_compat.h"
 
 // Job numbers found in one pass, and those that Slurm has to be asked about.
@@ -19,6 +20,7 @@ typedef struct {
     snapshot_t *snapshot;
     sent_state_t *sent_state;
     numbers_t *numbers;
+    bool strays;
 } scan_t;
 
 static void numbers_add(numbers_t *numbers, uint32_t id)
@@ -48,8 +50,9 @@ static void note_end(const scan_t *scan, const job_record_t *job)
 
 static int collect(void *record, void *context)
 {
-    const scan_t *scan = context;
+    scan_t *scan = context;
     const job_record_t *job = record;
+    scan->strays |= resize_is_stray(job);
     if (job_wire_state(job) != PB(JOB_STATE__JOB_STATE_UNSPECIFIED))
         numbers_add(scan->numbers, compat_job_id(job));
     note_end(scan, job);
@@ -186,6 +189,10 @@ static bool take_jobs(snapshot_t *snapshot, sent_state_t *sent_state, lock_scope
         good = read_jobs(snapshot, sent_state, locks, &numbers, &doubtful);
         if (good)
             lock_scope_give(locks);
+    }
+    if (good && scan.strays && lock_scope_take(locks, LOCK_SCOPE_APPLY)) {
+        resize_clear_strays();
+        lock_scope_give(locks);
     }
     good = good && examine_jobs(snapshot, sent_state, locks, &doubtful);
     if (good)

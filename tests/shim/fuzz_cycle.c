@@ -12,6 +12,7 @@
 #include "mock_wire.h"
 #include "nodes.h"
 #include "random.h"
+#include "resize.h"
 #include "slurm_mock.h"
 
 #define NODES 8
@@ -306,6 +307,8 @@ static pb_pending_t reasons[MOST_DECISIONS];
 static pb_node_use_t uses[MOST_DECISIONS], *use_list[MOST_DECISIONS];
 static pb_reserve_t reserve;
 static pb_unreserve_t unreserve;
+static pb_resize_t resizes[MOST_DECISIONS];
+static pb_progress_t progress;
 static char texts[MOST_DECISIONS][4][64];
 
 static const char *some_nodes(char *text, size_t bytes) {
@@ -365,6 +368,16 @@ static void decide(size_t n) {
             unreserve.name = one_in(3) ? "unknown" : "r1";
             decision->action_case = PB(DECISION__ACTION_UNRESERVE);
             decision->unreserve = &unreserve;
+        } else if (one_in(4)) {
+            schedbridge__v1__progress__init(&progress);
+            progress.text = one_in(2) ? "odd \n; schedbridge: \x1b[31m" : "";
+            decision->action_case = PB(DECISION__ACTION_PROGRESS);
+            decision->progress = &progress;
+        } else if (one_in(2)) {
+            schedbridge__v1__resize__init(&resizes[n]);
+            resizes[n].nodes = (char *)some_nodes(texts[n][1], 64);
+            decision->action_case = PB(DECISION__ACTION_RESIZE);
+            decision->resize = &resizes[n];
         }
         break;
     default:
@@ -440,6 +453,8 @@ static bool names_job(const pb_decision_t *decision, const job_record_t *job) {
 // Called by select_nodes() before it changes the record.
 static void judge_start(job_record_t *job) {
     bitstr_t *nodes = NULL;
+    if (resize_is_helper(job))
+        return;
     bool allowed = false;
     EXPECT(arrived && arrived->service_epoch == cycle.service_epoch && !arrived->need_full);
     EXPECT(arrived->generation == cycle.generation);

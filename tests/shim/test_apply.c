@@ -540,10 +540,10 @@ static void unknown_actions_are_invalid(void) {
     begin();
     pb_decision_t *decision = decide(waiting(1));
     decision->action_case = PB(DECISION__ACTION__NOT_SET);
-    Schedbridge__V1__Resize resize = SCHEDBRIDGE__V1__RESIZE__INIT;
+    Schedbridge__V1__Quota quota = SCHEDBRIDGE__V1__QUOTA__INIT;
     decision = decide(waiting(2));
-    decision->action_case = PB(DECISION__ACTION_RESIZE);
-    decision->resize = &resize;
+    decision->action_case = PB(DECISION__ACTION_QUOTA);
+    decision->quota = &quota;
     EXPECT(apply());
     expect_result(0, INVALID, "does not know that action");
     expect_result(1, INVALID, "does not know that action");

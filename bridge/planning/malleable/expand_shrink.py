@@ -14,7 +14,7 @@ Rules
     3. Afterwards jobs are grown in the order given, each to the largest allowed width that the idle
        nodes reach, but not those that shrink, and not onto nodes that the first waiting job will
        have.
-    4. The first node of a job never changes. Nodes that the first waiting job could use are
+    4. A job keeps its head. Nodes that the first waiting job could use are
        released first, from the last one on.
     5. Shrinking and growing jobs adapt at the same time, each in one direction.
 """
@@ -171,7 +171,7 @@ def _shrinks(
         if job not in may:
             continue
         nodes = malleables.nodes(job)
-        free = nodes[1:][usable[nodes[1:]]]
+        free = nodes[usable[nodes] & (nodes != snapshot.running.head_of(job))]
         width = shrunk_width(allowed_widths(snapshot, job), len(nodes), min(needed, len(free)))
         released = free[len(free) - (len(nodes) - width) :] if width < len(nodes) else free[:0]
         if not 0 < len(nodes) - width <= len(free):

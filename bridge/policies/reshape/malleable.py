@@ -159,7 +159,7 @@ class _Widths:
                 return []
             _, job, width = min(found)
             after = self._after[job]
-            free = after[1:][usable[after[1:]]]
+            free = after[usable[after] & (after != snapshot.running.head_of(job))]
             released = free[len(free) - (len(after) - width) :]
             self._after[job] = np.setdiff1d(after, released)
             needed -= len(released)
@@ -170,7 +170,8 @@ class _Widths:
     ) -> tuple[float, int, int] | None:
         """Seconds lost for each needed node by the next smaller width, the job, and that width."""
         after = self._after[job]
-        now, free = len(after), int(usable[after[1:]].sum())
+        others = after[after != self._snapshot.running.head_of(job)]
+        now, free = len(after), int(usable[others].sum())
         width = next((w for w in reversed(self._allowed[job]) if now - free <= w < now), None)
         if width is None:
             return None

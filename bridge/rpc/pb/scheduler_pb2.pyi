@@ -370,7 +370,7 @@ class LicenceUse(_message.Message):
     def __init__(self, name: _Optional[str] = ..., count: _Optional[int] = ...) -> None: ...
 
 class Allocation(_message.Message):
-    __slots__ = ("start_s", "end_s", "partition", "uses", "exclusive", "licences", "adapting")
+    __slots__ = ("start_s", "end_s", "partition", "uses", "exclusive", "licences", "adapting", "head")
     START_S_FIELD_NUMBER: _ClassVar[int]
     END_S_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
@@ -378,6 +378,7 @@ class Allocation(_message.Message):
     EXCLUSIVE_FIELD_NUMBER: _ClassVar[int]
     LICENCES_FIELD_NUMBER: _ClassVar[int]
     ADAPTING_FIELD_NUMBER: _ClassVar[int]
+    HEAD_FIELD_NUMBER: _ClassVar[int]
     start_s: int
     end_s: int
     partition: str
@@ -385,7 +386,8 @@ class Allocation(_message.Message):
     exclusive: bool
     licences: _containers.RepeatedCompositeFieldContainer[LicenceUse]
     adapting: bool
-    def __init__(self, start_s: _Optional[int] = ..., end_s: _Optional[int] = ..., partition: _Optional[str] = ..., uses: _Optional[_Iterable[_Union[NodeUse, _Mapping]]] = ..., exclusive: bool = ..., licences: _Optional[_Iterable[_Union[LicenceUse, _Mapping]]] = ..., adapting: bool = ...) -> None: ...
+    head: str
+    def __init__(self, start_s: _Optional[int] = ..., end_s: _Optional[int] = ..., partition: _Optional[str] = ..., uses: _Optional[_Iterable[_Union[NodeUse, _Mapping]]] = ..., exclusive: bool = ..., licences: _Optional[_Iterable[_Union[LicenceUse, _Mapping]]] = ..., adapting: bool = ..., head: _Optional[str] = ...) -> None: ...
 
 class NodeUse(_message.Message):
     __slots__ = ("nodes", "cpus", "memory_mib", "gres", "until_s")
@@ -482,7 +484,7 @@ class ControllerStatus(_message.Message):
     def __init__(self, fallbacks: _Optional[int] = ..., fallback_s: _Optional[float] = ..., fallback_reason: _Optional[str] = ..., lock_ms_max: _Optional[float] = ..., round_trip_ms: _Optional[float] = ...) -> None: ...
 
 class Decision(_message.Message):
-    __slots__ = ("id", "job_id", "job_version", "start", "planned_start", "pending", "resize", "quota", "reserve", "unreserve")
+    __slots__ = ("id", "job_id", "job_version", "start", "planned_start", "pending", "resize", "quota", "reserve", "unreserve", "progress")
     ID_FIELD_NUMBER: _ClassVar[int]
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     JOB_VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -493,6 +495,7 @@ class Decision(_message.Message):
     QUOTA_FIELD_NUMBER: _ClassVar[int]
     RESERVE_FIELD_NUMBER: _ClassVar[int]
     UNRESERVE_FIELD_NUMBER: _ClassVar[int]
+    PROGRESS_FIELD_NUMBER: _ClassVar[int]
     id: int
     job_id: str
     job_version: int
@@ -503,7 +506,8 @@ class Decision(_message.Message):
     quota: Quota
     reserve: Reserve
     unreserve: Unreserve
-    def __init__(self, id: _Optional[int] = ..., job_id: _Optional[str] = ..., job_version: _Optional[int] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., planned_start: _Optional[_Union[PlannedStart, _Mapping]] = ..., pending: _Optional[_Union[Pending, _Mapping]] = ..., resize: _Optional[_Union[Resize, _Mapping]] = ..., quota: _Optional[_Union[Quota, _Mapping]] = ..., reserve: _Optional[_Union[Reserve, _Mapping]] = ..., unreserve: _Optional[_Union[Unreserve, _Mapping]] = ...) -> None: ...
+    progress: Progress
+    def __init__(self, id: _Optional[int] = ..., job_id: _Optional[str] = ..., job_version: _Optional[int] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., planned_start: _Optional[_Union[PlannedStart, _Mapping]] = ..., pending: _Optional[_Union[Pending, _Mapping]] = ..., resize: _Optional[_Union[Resize, _Mapping]] = ..., quota: _Optional[_Union[Quota, _Mapping]] = ..., reserve: _Optional[_Union[Reserve, _Mapping]] = ..., unreserve: _Optional[_Union[Unreserve, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ...) -> None: ...
 
 class Start(_message.Message):
     __slots__ = ("nodes", "partition", "tasks", "uses", "choice", "time_limit_s")
@@ -576,6 +580,12 @@ class Resize(_message.Message):
     by_s: int
     reason: str
     def __init__(self, nodes: _Optional[str] = ..., by_s: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class Progress(_message.Message):
+    __slots__ = ("text",)
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    text: str
+    def __init__(self, text: _Optional[str] = ...) -> None: ...
 
 class Quota(_message.Message):
     __slots__ = ("milli_cpus_per_node", "weight")

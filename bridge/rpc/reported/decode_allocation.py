@@ -26,6 +26,7 @@ class Allocated:
     Attributes:
         nodes: (n,) int32, ascending.
         use: (n, R) int64: what is held on each.
+        head: the node that it cannot give back; -1: its first one.
         kept: (k,) int32: those of the nodes that the job is not giving back; None: all.
         until_s: when the others are expected to be free.
     """
@@ -40,6 +41,7 @@ class Allocated:
     width_rule: int
     features: str
     reservation: int
+    head: int
     adapting: bool
     nodes: NDArray[np.int32]
     use: NDArray[np.int64]
@@ -98,12 +100,19 @@ def read_allocation(
         width_rule=malleable.width_rule,
         features=malleable.features,
         reservation=malleable.reservation,
+        head=_head(allocation, layout, nodes),
         adapting=allocation.adapting or kept is not None,
         nodes=nodes,
         use=used,
         kept=kept,
         until_s=until_s,
     )
+
+
+def _head(allocation: pb.Allocation, layout: TableColumns, nodes: NDArray[np.int32]) -> int:
+    """The node that the job keeps; -1: none is named, or none that it holds."""
+    at = layout.nodes.index.get(allocation.head, -1) if allocation.head else -1
+    return at if at in nodes else -1
 
 
 def _kept(allocation: pb.Allocation, layout: TableColumns) -> tuple[NDArray[np.int32] | None, int]:

@@ -13,6 +13,8 @@ class Feature(StrEnum):
     CHOICE = "choice"
     """Chooses a job's nodes itself, among those it is given."""
     RESIZE = "resize"
+    PROGRESS = "progress"
+    """Shows users where a job is that changes its width."""
     QUOTA = "quota"
     RESERVE = "reserve"
     RESERVE_LICENCES = "reserve_licences"

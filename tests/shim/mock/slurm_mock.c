@@ -360,6 +360,15 @@ part_record_t *find_part_record(char *name) {
     return NULL;
 }
 
+node_record_t *find_node_record(char *name) {
+    mock_needs("find_node_record", NO_LOCK, READ_LOCK);
+    for (int i = 0; i < node_record_count; i++) {
+        if (!xstrcmp(node_record_table_ptr[i]->name, name))
+            return node_record_table_ptr[i];
+    }
+    return NULL;
+}
+
 // Takes "n1,n[2-4,7]"; as Slurm's parser, it writes every name out.
 int node_name2bitmap(char *names, bool best_effort, bitstr_t **nodes, void *invalid) {
     (void)best_effort;

@@ -53,6 +53,7 @@ enum {
     ESLURM_INVALID_QOS,
     ESLURM_INVALID_TIME_LIMIT,
     ESLURM_JOB_HELD,
+    ESLURM_JOB_SUSPENDED,
     ESLURM_LICENSES_UNAVAILABLE,
     ESLURM_NODE_NOT_AVAIL,
     ESLURM_RESERVATION_BUSY,
@@ -339,6 +340,10 @@ typedef struct {
 } depend_spec_t;
 
 typedef struct {
+    uid_t uid;
+} identity_t;
+
+typedef struct {
     uint32_t task_cnt, max_run_tasks, tot_run_tasks;
     bitstr_t *task_id_bitmap;
 } job_array_struct_t;
@@ -378,7 +383,7 @@ typedef struct {
     uint16_t contiguous, core_spec, cpus_per_task, orig_cpus_per_task, ntasks_per_node;
     list_t *depend_list, *feature_list, *feature_list_use, *prefer_list;
     bitstr_t *exc_node_bitmap, *req_node_bitmap;
-    char *exc_nodes, *req_nodes, *features, *features_use, *prefer;
+    char *exc_nodes, *req_nodes, *features, *features_use, *prefer, *work_dir;
     uint32_t max_nodes, min_nodes, min_cpus, orig_max_cpus, orig_min_cpus, pn_min_cpus;
     uint32_t orig_pn_min_cpus, num_tasks, task_dist;
     uint64_t pn_min_memory, orig_pn_min_memory;
@@ -394,6 +399,9 @@ typedef struct {
     slurmdb_qos_rec_t *qos_ptr;
     char *account, *burst_buffer, *licenses, *name, *nodes, *partition, *resv_name, *sched_nodes;
     char *state_desc, *tres_per_node, *tres_per_job, *tres_per_socket, *tres_per_task, *user_name;
+    char *admin_comment, *alloc_node, *batch_host, *mcs_label, *system_comment, *wckey;
+    uint32_t group_id;
+    identity_t *id;
     uint16_t batch_flag, restart_cnt;
     bool best_switch, preempt_in_progress;
     uint64_t bit_flags, *tres_req_cnt;
@@ -407,7 +415,7 @@ typedef struct {
     struct {
         uint16_t qos;
     } limit_set;
-    bitstr_t *node_bitmap_cg;
+    bitstr_t *node_bitmap, *node_bitmap_cg;
     part_record_t *part_ptr;
     // of the mock: what Slurm's tests say of this job
     struct {
@@ -430,6 +438,22 @@ typedef struct {
 typedef struct {
     job_record_t *job_ptr;
 } job_node_select_t;
+
+typedef struct {
+    char *account, *admin_comment, *alloc_node, *dependency, *features, *mcs_label, *name;
+    char *partition, *qos, *req_nodes, *reservation, *wckey, *work_dir;
+    uint32_t job_id, group_id, user_id, max_nodes, min_nodes, min_cpus, num_tasks;
+    uint16_t core_spec, cpus_per_task, ntasks_per_node, pn_min_cpus, shared;
+    uint64_t pn_min_memory;
+    identity_t *id;
+} job_desc_msg_t;
+
+typedef struct {
+    void *data;
+} slurm_msg_t;
+
+typedef struct will_run_response_msg will_run_response_msg_t;
+#define SLURM_PROTOCOL_VERSION 1
 
 typedef struct {
     job_record_t *job_ptr;
@@ -483,6 +507,7 @@ int schedule(bool full_queue);
 job_record_t *find_job_record(uint32_t id);
 job_record_t *find_job_array_rec(uint32_t array, uint32_t task);
 part_record_t *find_part_record(char *name);
+node_record_t *find_node_record(char *name);
 int node_name2bitmap(char *names, bool best_effort, bitstr_t **nodes, void *invalid);
 char *bitmap2node_name(bitstr_t *nodes);
 char *node_state_flag_string(uint32_t state);
@@ -527,6 +552,17 @@ int create_resv(resv_desc_msg_t *wanted, char **problem);
 int delete_resv(reservation_name_msg_t *wanted);
 void job_resv_append_magnetic(job_queue_req_t *asked);
 void job_resv_clear_magnetic_flag(job_record_t *job);
+bool permit_job_expansion(void);
+bool permit_job_shrink(void);
+identity_t *copy_identity(identity_t *id);
+void slurm_init_job_desc_msg(job_desc_msg_t *message);
+void slurm_free_job_desc_msg(job_desc_msg_t *message);
+void slurm_msg_t_init(slurm_msg_t *message);
+int job_allocate(job_desc_msg_t *asked, int immediate, int will_run, will_run_response_msg_t **resp,
+                 int allocate, uid_t user, bool cron, job_record_t **job, char **problem,
+                 uint16_t version);
+int job_signal(job_record_t *job, uint16_t signal, uint16_t flags, uid_t user, bool preempt);
+int update_job(slurm_msg_t *message, uid_t user, bool answer);
 
 // ---------------------------------------------------------------- of the mock
 
@@ -558,6 +594,12 @@ typedef struct {
     uint32_t group_reason; // 0: WAIT_ASSOC_GRP_NODE
     slurmdb_used_limits_t user_limits, account_limits;
     unsigned fed_locks;
+    // What becomes of a resize: codes of job_allocate() and update_job(); whether the update does
+    // nothing and says it is done; how many helpers were made and cancelled.
+    int allocate_code, update_code;
+    const char *allocate_words;
+    bool update_does_nothing, starts_at_once;
+    unsigned helpers, cancelled;
     uint32_t next_id;
     // Called when locks have been given in the midst of a batch, and on every start.
     void (*between)(void);

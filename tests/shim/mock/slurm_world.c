@@ -208,6 +208,7 @@ static job_details_t *copy_details(const job_details_t *from) {
     to->exc_nodes = xstrdup(from->exc_nodes);
     to->features = xstrdup(from->features);
     to->prefer = xstrdup(from->prefer);
+    to->work_dir = xstrdup(from->work_dir);
     to->features_use = to->prefer ? to->prefer : to->features; // set_job_features_use()
     to->depend_list = NULL;
     to->feature_list = to->feature_list_use = to->prefer_list = NULL;
@@ -242,7 +243,10 @@ job_record_t *job_array_split(job_record_t *job, bool list_add) {
     rest->gres_list_alloc = rest->gres_list_req = rest->license_list = rest->part_ptr_list = NULL;
     rest->step_list = rest->resv_list = NULL;
     rest->job_resrcs = NULL;
-    rest->node_bitmap_cg = NULL;
+    rest->node_bitmap = rest->node_bitmap_cg = NULL;
+    rest->admin_comment = rest->alloc_node = rest->batch_host = rest->mcs_label = NULL;
+    rest->system_comment = rest->wckey = NULL;
+    rest->id = NULL;
     if (job->part_ptr_list) {
         rest->part_ptr_list = mock_list();
         for (int i = 0; i < job->part_ptr_list->count; i++)
@@ -357,6 +361,8 @@ int select_nodes(job_node_select_t *select, bool test_only, bool defer, uint32_t
     job->job_resrcs->node_bitmap = given;
     job->job_resrcs->nhosts = job->node_cnt;
     job->job_resrcs->cpus = calloc(job->node_cnt, sizeof(uint16_t));
+    FREE_NULL_BITMAP(job->node_bitmap);
+    job->node_bitmap = bit_copy(given);
     return SLURM_SUCCESS;
 }
 
@@ -523,6 +529,7 @@ static void free_details(job_details_t *details) {
     free(details->exc_nodes);
     free(details->features);
     free(details->prefer);
+    free(details->work_dir);
     free(details);
 }
 
@@ -533,12 +540,15 @@ void mock_forget(job_record_t *job) {
         FREE_NULL_BITMAP(job->array_recs->task_id_bitmap);
     free(job->array_recs);
     char *const texts[] = {
-        job->account,         job->burst_buffer, job->licenses,      job->name,
-        job->nodes,           job->partition,    job->resv_name,     job->sched_nodes,
-        job->state_desc,      job->user_name,    job->tres_per_node, job->tres_per_job,
-        job->tres_per_socket, job->tres_per_task};
+        job->account,         job->burst_buffer,  job->licenses,       job->name,
+        job->nodes,           job->partition,     job->resv_name,      job->sched_nodes,
+        job->state_desc,      job->user_name,     job->tres_per_node,  job->tres_per_job,
+        job->tres_per_socket, job->tres_per_task, job->admin_comment,  job->alloc_node,
+        job->batch_host,      job->mcs_label,     job->system_comment, job->wckey};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         free(texts[i]);
+    free(job->id);
+    FREE_NULL_BITMAP(job->node_bitmap);
     free(job->tres_req_cnt);
     for (uint32_t i = 0; job->spank_job_env && i < job->spank_job_env_size; i++)
         free(job->spank_job_env[i]);
@@ -647,6 +657,8 @@ void mock_run(job_record_t *job, int node, uint16_t cpus) {
     job->job_resrcs = calloc(1, sizeof(*job->job_resrcs));
     job->job_resrcs->node_bitmap = bit_alloc(node_record_count);
     bit_set(job->job_resrcs->node_bitmap, node);
+    FREE_NULL_BITMAP(job->node_bitmap);
+    job->node_bitmap = bit_copy(job->job_resrcs->node_bitmap);
     job->job_resrcs->nhosts = 1;
     job->job_resrcs->cpus = calloc(1, sizeof(uint16_t));
     job->job_resrcs->cpus[0] = cpus;

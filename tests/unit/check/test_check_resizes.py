@@ -52,7 +52,7 @@ def test_more_or_fewer_nodes_within_its_bounds_are_allowed(nodes):
         ((0, 1, 2, 3, 4, 5, 7), 20, "to 7 nodes, which it does not allow"),
         ((1, 2, 4), 20, "is given nodes and deprived of others at once"),
         ((1, 2, 3), 20, "is resized to the nodes it has"),
-        ((2, 3), 20, "loses its first node"),
+        ((2, 3), 20, "loses the node of its batch script"),
         ((1, 2), NOW_S, "gives nodes back at once"),
         ((1, 2, 3, 6), 20, "is given nodes, but oversubscribes a node"),
         ((1, 1, 2), 20, "is given a node twice or out of order"),
@@ -68,6 +68,14 @@ def test_jobs_that_are_not_malleable_or_adapting_are_left_alone():
     assert said(a_world(adapting=True), (0, (1, 2), 20)) == [
         "job m: is resized while it is adapting"
     ]
+
+
+def test_the_batch_host_stays_even_where_it_is_not_the_first_node():
+    world = a_world()
+    world = replace(world, running=replace(world.running, head=np.array([2, -1])))
+    assert said(world, (0, (2, 3), 20)) == []
+    (text,) = said(world, (0, (1, 3), 20))
+    assert text == "job m: loses the node of its batch script"
 
 
 def test_the_width_rule_holds():

@@ -54,6 +54,25 @@ def test_a_job_of_eight_even_nodes_shrinks_to_two_where_six_are_needed():
     assert set(plan.nodes_of(0).tolist()) == {2, 3, 4, 5, 6, 7}
 
 
+@pytest.mark.parametrize("preset", ["malleable-performance", "fpsma"])
+def test_a_job_whose_batch_host_is_not_its_first_node_keeps_it(preset):
+    world = a_world(
+        malleable(range(8), rule=WidthRule.EVEN, least=2, id="m"),
+        a_running_job(tuple(range(8, 16))),
+        jobs=[a_job(nodes=2)],
+    )
+    heads = dataclasses.replace(world.running, head=np.array([7, -1]))
+    found, _ = resized(dataclasses.replace(world, running=heads), preset)
+    assert found == {"m": [0, 1, 2, 3, 4, 7]}
+
+
+def test_without_a_reshape_policy_nobody_is_resized():
+    waiting = a_job(nodes=6)
+    world = a_world(malleable(range(8)), a_running_job(tuple(range(8, 16))), jobs=[waiting])
+    assert resized(world, "slurm-like")[0] == {}
+    assert resized(a_world(malleable(range(8))), "slurm-like")[0] == {}
+
+
 def test_the_highest_ratio_shrinks_first_and_the_lowest_grows_first():
     running = [
         malleable(range(4), id="a"),

@@ -52,6 +52,15 @@ def test_widths_and_rule_are_columns_of_the_running_table():
     assert running.reservation.tolist() == [-1, -1]
 
 
+def test_the_node_of_the_batch_script_is_known_if_the_job_holds_it():
+    jobs = [malleable(), malleable("8", "n[5-6]"), malleable("9", "n7"), malleable("10", "n4")]
+    for job, head in zip(jobs, ("n2", "n1", "elsewhere", ""), strict=True):
+        job.allocation.head = head
+    running = reported(*jobs)[0].snapshot()[0].running
+    assert running.head.tolist() == [2, -1, -1, -1]
+    assert [running.head_of(job) for job in range(4)] == [2, 5, 7, 4]
+
+
 def test_for_a_controller_that_cannot_resize_no_job_is_malleable():
     session, _ = reported(malleable(), features=("start",))
     assert session.snapshot()[0].running.max_nodes.tolist() == [0]

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The real service, and decisions about running jobs that a test writes down.
+
+Usage: told_service.py ORDERS_FILE RESULTS_FILE -- ARGUMENTS of schedbridge
+
+Rules
+    1. Each line of ORDERS_FILE is a JSON object: key, job, and either nodes (a resize) or progress
+       (a text). With "stale" true the decision names another version of the job. It is sent with
+       the next reply after the job was reported as running.
+    2. RESULTS_FILE gets a JSON line for each result (key, outcome, code, text, and lock_ms, the
+       longest hold of Slurm's locks since the call before), and one for each report of a running
+       job: job, version, nodes, head, end_s.
+    3. All decisions of the real service are still sent, under other numbers. The controller is
+       asked to call every second.
+"""
+
+import itertools
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from bridge.cli.main import main
+from bridge.model.hostlist import expand
+from bridge.rpc.controller.cycles import Cycles
+from bridge.rpc.pb import scheduler_pb2 as pb
+
+FIRST_ID = 1 << 62
+OUTCOMES = {value.number: value.name for value in pb.Outcome.DESCRIPTOR.values}
+
+Unaltered = Callable[..., pb.CycleReply]
+
+
+class Told:
+    """Mixes the decisions of a test into the replies of the real service."""
+
+    def __init__(self, orders: Path, results: Path) -> None:
+        self._orders, self._results = orders, results
+        self._read = 0
+        self._waiting: list[dict[str, object]] = []
+        self._versions: dict[str, int] = {}
+        self._keys: dict[int, str] = {}
+        self._own_id: dict[int, int] = {}
+        self._ids = itertools.count(FIRST_ID)
+
+    def run(self, unaltered: Unaltered, request: pb.CycleRequest) -> pb.CycleReply:
+        self._note(request)
+        reply = unaltered()
+        for decision in reply.decisions:
+            number = next(self._ids)
+            self._own_id[number] = decision.id
+            decision.id = number
+        reply.wake_after_s = 1
+        if not reply.need_full:
+            self._tell(reply)
+        return reply
+
+    def _tell(self, reply: pb.CycleReply) -> None:
+        lines = self._orders.read_text().splitlines() if self._orders.exists() else []
+        self._waiting += [json.loads(line) for line in lines[self._read :]]
+        self._read = len(lines)
+        ready = [order for order in self._waiting if order["job"] in self._versions]
+        self._waiting = [order for order in self._waiting if order not in ready]
+        for order in ready:
+            job = str(order["job"])
+            decision = reply.decisions.add(id=next(self._ids), job_id=job)
+            decision.job_version = self._versions[job] ^ bool(order.get("stale"))
+            if "nodes" in order:
+                decision.resize.nodes = str(order["nodes"])
+            else:
+                decision.progress.text = str(order["progress"])
+            self._keys[decision.id] = str(order["key"])
+
+    def _note(self, request: pb.CycleRequest) -> None:
+        found: list[dict[str, object]] = []
+        for job in request.jobs:
+            if job.state != pb.JOB_STATE_RUNNING:
+                self._versions.pop(job.id, None)
+                continue
+            self._versions[job.id] = job.version
+            nodes = sorted(name for use in job.allocation.uses for name in expand(use.nodes))
+            found.append(
+                {
+                    "job": job.id, "version": job.version, "nodes": nodes,
+                    "head": job.allocation.head, "end_s": job.allocation.end_s,
+                }
+            )  # fmt: skip
+        for result in request.fates:
+            key = self._keys.pop(result.decision_id, None)
+            result.decision_id = self._own_id.pop(result.decision_id, result.decision_id)
+            if key is not None:
+                found.append(
+                    {
+                        "key": key, "outcome": OUTCOMES[result.outcome], "code": result.code,
+                        "text": result.text, "lock_ms": request.status.lock_ms_max,
+                    }
+                )  # fmt: skip
+        with self._results.open("a", encoding="utf-8") as file:
+            file.writelines(json.dumps(entry) + "\n" for entry in found)
+
+
+def alter(orders: Path, results: Path) -> None:
+    """Puts a `Told` between the cycles and the wire."""
+    unaltered, told = Cycles.run, Told(orders, results)
+
+    def altered(self: Cycles, request: pb.CycleRequest, *rest: object) -> pb.CycleReply:
+        return told.run(lambda: unaltered(self, request, *rest), request)  # type: ignore[arg-type]
+
+    Cycles.run = altered  # type: ignore[method-assign,assignment]
+
+
+if __name__ == "__main__":
+    first, second, dashes, *words = sys.argv[1:]
+    assert dashes == "--"
+    alter(Path(first), Path(second))
+    main(words)

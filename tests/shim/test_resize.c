@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Resizes against the mock of slurmctld: only malleable jobs are resized, within their own bounds,
+// and whatever fails leaves the job with its nodes and no helper job behind.
+#include "actions.h"
+#include "applying.h"
+#include "resize.h"
+
+static Schedbridge__V1__Resize resizes[MOST];
+static Schedbridge__V1__Progress said_so[MOST];
+
+// A job that runs on the second node and may have one to eight.
+static job_record_t *running_with(uint32_t id, const char *option) {
+    job_record_t *job = waiting(id);
+    mock_run(job, 1, 4);
+    job->batch_host = xstrdup("n2");
+    job->details->whole_node = WHOLE_NODE_REQUIRED;
+    bit_clear(idle_node_bitmap, 1);
+    job->spank_job_env_size = option ? 1 : 0;
+    job->spank_job_env = calloc(1, sizeof(char *));
+    job->spank_job_env[0] = xstrdup(option);
+    slurm_conf.sched_params = "defer,permit_job_expansion";
+    return job;
+}
+
+static job_record_t *running(uint32_t id) {
+    return running_with(id, "_SLURM_SPANK_OPTION_schedbridge_malleable=1-8");
+}
+
+static void resize(const job_record_t *job, const char *nodes) {
+    schedbridge__v1__resize__init(&resizes[count]);
+    resizes[count].nodes = (char *)nodes;
+    Schedbridge__V1__Resize *message = &resizes[count];
+    pb_decision_t *decision = decide(job);
+    decision->action_case = PB(DECISION__ACTION_RESIZE);
+    decision->resize = message;
+}
+
+static void expect_resize(job_record_t *job, const char *nodes, pb_outcome_t outcome,
+                          const char *words) {
+    resize(job, nodes);
+    EXPECT(apply());
+    expect_result(0, outcome, words);
+}
+
+// Refused, and neither the job nor anything else has changed.
+static void expect_none(job_record_t *job, const char *nodes, pb_outcome_t outcome,
+                        const char *words) {
+    char before[100];
+    unsigned helpers = mock.helpers;
+    snprintf(before, sizeof(before), "%s", job->nodes);
+    expect_resize(job, nodes, outcome, words);
+    EXPECT_TEXT(job->nodes, before);
+    EXPECT_NUMBER(mock.helpers, helpers);
+    EXPECT_NUMBER(applied.resizes, 0);
+}
+
+static void a_job_grows_and_shrinks(void) {
+    begin();
+    job_record_t *job = running(1);
+    job->id = calloc(1, sizeof(*job->id));
+    uint64_t version = job_version(job);
+    time_t end_time = job->end_time;
+    expect_resize(job, "n[2-4]", APPLIED, "");
+    EXPECT_NUMBER(applied.resizes, 1);
+    EXPECT_NUMBER(mock.saves, 2);
+    EXPECT_TEXT(job->nodes, "n2,n3,n4");
+    EXPECT_TEXT(mock.select_names, "n3,n4");
+    EXPECT_NUMBER(mock.select_time_limit, 10); // 590 s are left
+    EXPECT_NUMBER(job->end_time, end_time);
+    EXPECT(job_version(job) != version);
+    expect_resize(job, "n2,n4", APPLIED, "");
+    EXPECT_TEXT(job->nodes, "n2,n4");
+    expect_resize(job, "n2", APPLIED, "");
+    EXPECT(job_version(job) == version);
+    EXPECT_NUMBER(mock.helpers, 1);
+    EXPECT_NUMBER(mock.cancelled, 0);
+    end();
+}
+
+static void the_same_nodes_again_are_no_change(void) {
+    begin();
+    job_record_t *job = running(1);
+    expect_resize(job, "n[2-4]", APPLIED, "");
+    expect_resize(job, "n4,n[2-3]", APPLIED, "");
+    EXPECT_NUMBER(mock.helpers, 1);
+    end();
+}
+
+static void a_helper_is_of_the_jobs_kind(void) {
+    begin();
+    job_record_t *job = running(1);
+    job->user_id = 1001;
+    job->resv_name = xstrdup("course");
+    job->part_ptr = part_list->items[1];
+    job->details->whole_node = 0;
+    bit_clear(idle_node_bitmap, 0); // in use, which Slurm judges where nodes are shared
+    expect_resize(job, "n[1-2]", APPLIED, "");
+    job_record_t *helper = job_list->items[job_list->count - 1];
+    EXPECT(helper && resize_is_helper(helper) && !resize_is_stray(helper));
+    EXPECT_NUMBER(helper->user_id, 1001);
+    EXPECT_NUMBER(helper->batch_flag, 0);
+    EXPECT_NUMBER(helper->details->cpus_per_task, 4);
+    EXPECT_TEXT(helper->resv_name, "course");
+    EXPECT(helper->part_ptr == job->part_ptr);
+    EXPECT_NUMBER(job_wire_state(helper), PB(JOB_STATE__JOB_STATE_UNSPECIFIED));
+    end();
+}
+
+static void the_batch_host_is_the_head_wherever_it_is(void) {
+    begin();
+    job_record_t *job = running(1);
+    expect_resize(job, "n[1-3]", APPLIED, "");
+    expect_none(job, "n[1,3]", INVALID, "n2 is the head of the job");
+    expect_none(job, "n1", INVALID, "n2 is the head of the job");
+    expect_resize(job, "n2", APPLIED, "");
+    end();
+}
+
+static void the_users_own_list_is_spelled_otherwise(void) {
+    begin();
+    job_record_t *job = running(1);
+    job->details->req_nodes = xstrdup("n2,n3");
+    expect_resize(job, "n[2-4]", APPLIED, "");
+    expect_resize(job, "n[2-3]", APPLIED, "");
+    EXPECT_TEXT(job->nodes, "n2,n3");
+    end();
+}
+
+static void what_slurm_says_is_compared_with_what_the_job_holds(void) {
+    begin();
+    job_record_t *job = running(1);
+    mock.update_does_nothing = true;
+    expect_resize(job, "n[2-3]", REFUSED, "the job holds 1 nodes, not 2");
+    EXPECT_NUMBER(mock.cancelled, 1);
+    EXPECT_TEXT(job->nodes, "n2");
+    end();
+}
+
+static void a_helper_that_fails_is_cancelled(void) {
+    const struct {
+        int code;
+        pb_outcome_t outcome;
+    } refusals[] = {{ESLURM_NODES_BUSY, BUSY},
+                    {ESLURM_ACCOUNTING_POLICY, LIMITED},
+                    {ESLURM_RESERVATION_BUSY, REFUSED}};
+    for (size_t i = 0; i < 3; i++) {
+        begin();
+        job_record_t *job = running(1);
+        mock.select_code = refusals[i].code;
+        mock.select_reason = WAIT_QOS_MAX_NODE_PER_USER;
+        expect_resize(job, "n[2-3]", refusals[i].outcome, slurm_strerror(refusals[i].code));
+        EXPECT_NUMBER(mock.helpers, 1);
+        EXPECT_NUMBER(mock.cancelled, 1);
+        EXPECT_TEXT(job->nodes, "n2");
+        end();
+    }
+    begin();
+    job_record_t *job = running(1);
+    mock.update_code = ESLURM_NOT_SUPPORTED;
+    expect_resize(job, "n[2-3]", REFUSED, "not merged");
+    EXPECT_NUMBER(mock.cancelled, 1);
+    // Its nodes are cleaned up: that is to be reported, as of any job that ends.
+    job_record_t *helper = job_list->items[job_list->count - 1];
+    EXPECT_NUMBER(job_wire_state(helper), PB(JOB_STATE__JOB_STATE_COMPLETING));
+    end();
+}
+
+static void a_helper_that_slurm_does_not_make_is_refused(void) {
+    begin();
+    job_record_t *job = running(1);
+    mock.allocate_code = ESLURM_ACCOUNTING_POLICY;
+    mock.allocate_words = "QOSMaxNodePerUserLimit";
+    expect_none(job, "n[2-3]", LIMITED, "QOSMaxNodePerUserLimit");
+    mock.allocate_code = ESLURM_INVALID_ACCOUNT;
+    mock.allocate_words = NULL;
+    expect_none(job, "n[2-3]", REFUSED, slurm_strerror(ESLURM_INVALID_ACCOUNT));
+    end();
+}
+
+static void without_defer_slurm_may_start_the_helper_itself(void) {
+    begin();
+    job_record_t *job = running(1);
+    mock.starts_at_once = true;
+    expect_resize(job, "n2,n3", REFUSED, "gave other nodes: n2");
+    EXPECT_NUMBER(mock.cancelled, 1);
+    EXPECT_NUMBER(mock.selects, 0);
+    end();
+}
+
+static void only_malleable_jobs_within_their_bounds(void) {
+    const struct {
+        const char *option, *nodes, *words;
+    } cases[] = {
+        {NULL, "n[2-3]", "not malleable"},
+        {"_SLURM_SPANK_OPTION_schedbridge_min_power=5", "n[2-3]", "not malleable"},
+        {"_SLURM_SPANK_OPTION_schedbridge_malleable=many", "n[2-3]", ""},
+        {"_SLURM_SPANK_OPTION_schedbridge_malleable=1-2", "n[2-4]", "allows 1 to 2"},
+        {"_SLURM_SPANK_OPTION_schedbridge_malleable=1-8", "n[2-9]", "unknown nodes"},
+        {"_SLURM_SPANK_OPTION_schedbridge_malleable=1-8", "", "unknown nodes"},
+        {"_SLURM_SPANK_OPTION_schedbridge_malleable=1-8", "n3", "added and removed at once"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        begin();
+        job_record_t *job = running_with(1, cases[i].option);
+        expect_none(job, cases[i].nodes, INVALID, cases[i].words);
+        end();
+    }
+}
+
+static void a_width_rule_binds_but_not_the_way_back(void) {
+    begin();
+    job_record_t *job = running(1);
+    expect_resize(job, "n[2-4]", APPLIED, "");
+    job->spank_job_env_size = 2;
+    job->spank_job_env = realloc(job->spank_job_env, 2 * sizeof(char *));
+    job->spank_job_env[1] = xstrdup("_SLURM_SPANK_OPTION_schedbridge_node_constraints=pof2");
+    expect_none(job, "n[2-6]", INVALID, "which is not pof2"); // five nodes
+    expect_resize(job, "n[2-5]", APPLIED, "");
+    expect_none(job, "n2,n4,n5", INVALID, "which is not pof2");
+    expect_resize(job, "n[2-4]", APPLIED, ""); // as before it grew
+    end();
+}
+
+static void jobs_in_odd_states_are_left_alone(void) {
+    begin();
+    job_record_t *job = running(1);
+    job->job_state = JOB_SUSPENDED;
+    expect_none(job, "n[2-3]", REFUSED, "suspended");
+    job->job_state = JOB_RUNNING | JOB_CONFIGURING;
+    expect_none(job, "n[2-3]", BUSY, "being prepared");
+    job->job_state = JOB_RUNNING | JOB_REQUEUE;
+    expect_none(job, "n[2-3]", REFUSED, "does not run");
+    job->job_state = JOB_RUNNING | JOB_COMPLETING;
+    expect_none(job, "n[2-3]", STALE, "does not run");
+    job->job_state = JOB_PENDING;
+    expect_none(job, "n[2-3]", STALE, "does not run");
+    job->job_state = JOB_RUNNING;
+    job->het_job_id = 1;
+    expect_none(job, "n[2-3]", REFUSED, "heterogeneous");
+    job->het_job_id = 0;
+    resize(job, "n[2-3]");
+    decisions[0].job_version++;
+    EXPECT(apply());
+    expect_result(0, STALE, "has changed");
+    end();
+}
+
+static void nodes_that_cannot_be_had(void) {
+    begin();
+    job_record_t *job = running(1);
+    job->part_ptr = part_list->items[1]; // n1 to n4
+    expect_none(job, "n2,n5", INVALID, "not all nodes are in partition half");
+    bit_clear(idle_node_bitmap, 2);
+    expect_none(job, "n[2-3]", BUSY, "in use");
+    bit_set(idle_node_bitmap, 2);
+    bit_set(cg_node_bitmap, 2);
+    expect_none(job, "n[2-3]", BUSY, "in use");
+    bit_clear(cg_node_bitmap, 2);
+    node_record_table_ptr[2]->node_state |= NODE_STATE_POWERED_DOWN;
+    expect_none(job, "n[2-3]", REFUSED, "switched off");
+    node_record_table_ptr[2]->node_state = NODE_STATE_IDLE;
+    job->details->exc_node_bitmap = bit_alloc(8);
+    bit_set(job->details->exc_node_bitmap, 2);
+    expect_none(job, "n[2-3]", INVALID, "excludes");
+    bit_clear(job->details->exc_node_bitmap, 2);
+    job->end_time = time(NULL) + 59;
+    expect_none(job, "n[2-3]", REFUSED, "ends within a minute");
+    job->end_time = time(NULL) + 600;
+    slurm_conf.sched_params = "defer";
+    EXPECT(!resize_is_permitted());
+    expect_none(job, "n[2-3]", REFUSED, "permit_job_expansion");
+    slurm_conf.sched_params = "permit_job_expansion,disable_job_shrink";
+    EXPECT(!resize_is_permitted());
+    job->gres_list_req = mock_list();
+    expect_none(job, "n[2-3]", REFUSED, "generic resources");
+    end();
+}
+
+static void a_stray_helper_is_cancelled(void) {
+    begin();
+    job_record_t *job = running(1), *stray = waiting(2), *other = waiting(3);
+    xfree(stray->name);
+    stray->name = xstrdup("schedbridge-resize");
+    stray->admin_comment = xstrdup("schedbridge: nodes for job 1");
+    xfree(other->name);
+    other->name = xstrdup("schedbridge-resize"); // a user's job of that name
+    EXPECT(resize_is_stray(stray) && !resize_is_stray(other) && !resize_is_stray(job));
+    EXPECT(lock_scope_take(&locks, LOCK_SCOPE_APPLY));
+    resize_clear_strays();
+    lock_scope_give(&locks);
+    EXPECT_NUMBER(stray->job_state, JOB_CANCELLED);
+    EXPECT_NUMBER(mock.cancelled, 1);
+    EXPECT(IS_JOB_PENDING(other) && IS_JOB_RUNNING(job));
+    end();
+}
+
+// ---------------------------------------------------------------- progress
+
+static void say(const job_record_t *job, const char *text) {
+    schedbridge__v1__progress__init(&said_so[count]);
+    said_so[count].text = (char *)text;
+    Schedbridge__V1__Progress *message = &said_so[count];
+    pb_decision_t *decision = decide(job);
+    decision->action_case = PB(DECISION__ACTION_PROGRESS);
+    decision->progress = message;
+}
+
+static void expect_comment(job_record_t *job, const char *text, const char *comment) {
+    say(job, text);
+    EXPECT(apply());
+    expect_result(0, APPLIED, "");
+    EXPECT_TEXT(job->system_comment ? job->system_comment : "(none)", comment);
+}
+
+static void progress_is_shown_beside_what_others_wrote(void) {
+    char endless[2000];
+    begin();
+    job_record_t *job = running_with(1, NULL); // any job that runs
+    expect_comment(job, "", "(none)");
+    expect_comment(job, "grows to 4 nodes", "schedbridge: grows to 4 nodes");
+    expect_comment(job, "a;\n\033b", "schedbridge: a,??b");
+    expect_comment(job, "", "(none)");
+    job->system_comment = xstrdup("from a site; and another");
+    expect_comment(job, "joins", "from a site; and another; schedbridge: joins");
+    xfree(job->system_comment);
+    job->system_comment = xstrdup("first; schedbridge: joins; last");
+    expect_comment(job, "done", "first; last; schedbridge: done");
+    expect_comment(job, "", "first; last");
+    memset(endless, 'x', sizeof(endless) - 1);
+    endless[sizeof(endless) - 1] = 0;
+    say(job, endless);
+    EXPECT(apply());
+    EXPECT_NUMBER(strlen(job->system_comment), strlen("first; last; schedbridge: ") + 160);
+    end();
+}
+
+// ---------------------------------------------------------------- the hello
+
+static bool offers(bool resizes, const char *feature) {
+    size_t n;
+    char **features = action_features(resizes, &n);
+    for (size_t i = 0; i < n; i++) {
+        if (!strcmp(features[i], feature))
+            return true;
+    }
+    return false;
+}
+
+static void resizes_are_offered_where_slurm_permits_them(void) {
+    EXPECT(offers(true, "resize") && !offers(false, "resize"));
+    EXPECT(offers(true, "progress") && offers(false, "progress"));
+    EXPECT(offers(true, "reserve") && offers(false, "reserve"));
+}
+
+int main(void) {
+    a_job_grows_and_shrinks();
+    the_same_nodes_again_are_no_change();
+    a_helper_is_of_the_jobs_kind();
+    the_batch_host_is_the_head_wherever_it_is();
+    the_users_own_list_is_spelled_otherwise();
+    what_slurm_says_is_compared_with_what_the_job_holds();
+    a_helper_that_fails_is_cancelled();
+    a_helper_that_slurm_does_not_make_is_refused();
+    without_defer_slurm_may_start_the_helper_itself();
+    only_malleable_jobs_within_their_bounds();
+    a_width_rule_binds_but_not_the_way_back();
+    jobs_in_odd_states_are_left_alone();
+    nodes_that_cannot_be_had();
+    a_stray_helper_is_cancelled();
+    progress_is_shown_beside_what_others_wrote();
+    resizes_are_offered_where_slurm_permits_them();
+    DONE();
+}
