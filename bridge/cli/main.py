@@ -31,6 +31,7 @@ COMMANDS: Final = {
     "policy": ("policy", "app", "Show or change the policy."),
     "reserve": ("reserve", "reserve", "Make an advance reservation (administrators)."),
     "unreserve": ("reserve", "unreserve", "Remove a reservation (administrators)."),
+    "run": ("run", "app", "Run a program in a job that can grow and shrink."),
     "simulate": ("simulate", "simulate", "Replay a trace under one or several policies."),
     "record": ("record", "record", "Record cycles, from the service or from a simulation."),
     "replay": ("replay", "replay", "Plan recorded cycles again, and compare."),

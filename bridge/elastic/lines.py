@@ -13,7 +13,7 @@ docs/design/0009-elastic-jobs.md.
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import Any, ClassVar, Final, TypeVar
 
 from bridge.errors import LineError, UnknownOp
@@ -281,7 +281,7 @@ def _parse(kinds: Mapping[str, type[Message]], said: object) -> Any:
     values = {}
     for field in fields(kind):
         if field.name not in said:
-            if field.name == "pending":
+            if field.default is not MISSING:
                 continue
             raise LineError(op, f"{field.name} is missing")
         try:
@@ -336,6 +336,13 @@ def one_of(words: tuple[str, ...]) -> Check:
     return check
 
 
+def truth(key: str, value: object) -> bool:
+    """True or false."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{key} must be true or false")
+    return value
+
+
 def _nodes(key: str, value: object) -> Nodes:
     if not isinstance(value, list | tuple) or not 1 <= len(value) <= MAX_NODES:
         raise ValueError(f"{key} must be a list of 1 to {MAX_NODES} names of nodes")
@@ -382,6 +389,13 @@ CHECKS: Final[Mapping[str, Check]] = {
     "max": whole(1, 1_000_000),
     "within_s": _seconds,
     "pending": _pending,
+    # between launcher and application
+    "size": whole(0, 100_000_000),
+    "left": whole(0, 100_000_000),
+    "port": text(4096, least=0),
+    "token": text(256, least=0),
+    "again": truth,
+    "joined": truth,
 }
 """Each key has one meaning in all messages."""
 

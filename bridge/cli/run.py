@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`schedbridge run`: runs a program in a batch job so that the job can grow and shrink."""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bridge.elastic.launcher.options import AGENT, Options
+from bridge.elastic.launcher.supervisor import supervise
+from bridge.elastic.lines import ENGINES
+from bridge.errors import ConfigError
+
+MPIS = ("pmi2", "pmix")
+"""What is tried, in this order; the library finds out which of them fits."""
+LONGEST = 60
+"""Of a directory in which sockets can be made: their paths may have 107 characters."""
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command(
+    "run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
+)
+def run(  # noqa: PLR0917 - options, by name
+    program: Annotated[
+        list[str], typer.Argument(metavar="PROGRAM [ARGUMENTS]...", help="What srun would start.")
+    ],
+    tasks: Annotated[
+        int, typer.Option("--tasks-per-node", min=0, help="Default: as the job was submitted.")
+    ] = 0,
+    mpi: Annotated[
+        str, typer.Option(help="As of srun. Default: whichever of pmi2 and pmix fits.")
+    ] = "",
+    engine: Annotated[
+        str, typer.Option(help="join, relaunch or program. Default: a self-test chooses.")
+    ] = "",
+    worker: Annotated[
+        str, typer.Option(help="Programs without MPI: a shell command to run on every node.")
+    ] = "",
+    park: Annotated[
+        Path, typer.Option(help="Where data stays in memory during a relaunch.")
+    ] = Path("/dev/shm"),
+    agent: Annotated[
+        str, typer.Option(envvar="SCHEDBRIDGE_AGENT", help="Socket of the node's agent.")
+    ] = AGENT,
+) -> None:
+    """Run a program on the nodes of this batch job, and on others while it runs.
+
+    For use in batch scripts, in the place of srun. Without an agent the program runs as it would
+    under srun. The exit code is the program's.
+    """
+    job = os.environ.get("SLURM_JOB_ID", "")
+    if not job:
+        raise ConfigError(
+            "schedbridge run", "belongs into a batch script: there is no SLURM_JOB_ID"
+        )
+    if engine and engine not in ENGINES:
+        raise ConfigError("--engine", f"must be one of {', '.join(ENGINES)}, not '{engine}'")
+    if worker and engine not in ("", "program"):
+        raise ConfigError("--worker", "is for programs without MPI (--engine program)")
+    engine = "program" if worker else engine
+    options = Options(
+        program=tuple(program), job=job, nodes=_nodes(), engine=engine, worker=worker,
+        mpis=("none",) if engine == "program" else (mpi,) if mpi else _mpis(),
+        tasks=1 if engine == "program" else tasks or _tasks(),
+        cpus=int(os.environ.get("SLURM_CPUS_PER_TASK") or 0), agent=agent, park=str(park),
+    )  # fmt: skip
+    base = tempfile.gettempdir()
+    sys.exit(supervise(options, Path(base if len(base) <= LONGEST else "/tmp")))
+
+
+def _nodes() -> tuple[str, ...]:
+    """The job's nodes, this one first."""
+    listed = _said("scontrol", "show", "hostnames", os.environ.get("SLURM_JOB_NODELIST", ""))
+    names = listed.split()
+    first = os.environ.get("SLURMD_NODENAME", "")
+    if first not in names:
+        raise ConfigError("schedbridge run", f"this node, '{first}', is none of the job's")
+    names.remove(first)
+    return (first, *names)
+
+
+def _mpis() -> tuple[str, ...]:
+    """Those of MPIS that srun has."""
+    listed = _said("srun", "--mpi=list").split()
+    found = tuple(name for name in MPIS if name in listed)
+    if not found:
+        raise ConfigError("--mpi", f"must be given: srun has neither {' nor '.join(MPIS)}")
+    return found
+
+
+def _tasks() -> int:
+    said = os.environ.get("SLURM_NTASKS_PER_NODE") or os.environ.get("SLURM_TASKS_PER_NODE", "1")
+    found = re.match(r"\d+", said)
+    return int(found[0]) if found else 1
+
+
+def _said(*command: str) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ConfigError("schedbridge run", f"{command[0]} cannot be asked: {error}") from None
+    return done.stdout + done.stderr

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The launcher as a process: sockets and steps around a `Machine`.
+
+After each event the record is written first, and acted on then. A line that cannot be read ends its
+connection; the program finds its way back at its next probe.
+"""
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from bridge.elastic.launcher.machine import Machine
+from bridge.elastic.launcher.options import Folder, Options
+from bridge.elastic.launcher.peers import Agent, peer_is_us
+from bridge.elastic.launcher.record import (
+    FROM_APPLICATION,
+    Action,
+    Event,
+    Finish,
+    Hello,
+    Leaving,
+    Left,
+    Ready,
+    Record,
+    Say,
+    Start,
+    Stop,
+    TellAgent,
+    TellApp,
+    Tested,
+    Tick,
+    load,
+    save,
+)
+from bridge.elastic.launcher.steps import Steps
+from bridge.elastic.lines import Attach, Lines, parse
+from bridge.errors import LineError
+
+WAIT_S: Final = 1.0
+SOON_S: Final = 0.02
+FORWARDED: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2)
+
+
+@dataclass
+class Peer:
+    """A process of the program that is connected."""
+
+    stream: socket.socket
+    local: bool
+    lines: Lines = field(default_factory=Lines)
+    leaving: str | None = None
+    """The change with which it leaves."""
+
+
+class Loop:
+    """One life of a launcher."""
+
+    def __init__(self, folder: Folder, listeners: list[socket.socket]) -> None:
+        """Takes up a run.
+
+        Args:
+            folder: the run's directory.
+            listeners: the socket for rank 0, and that for processes on other nodes.
+        """
+        self.folder, self.options = folder, folder.read()
+        self.steps = Steps(folder, self.options)
+        known = load(folder.state)
+        self.machine = Machine(
+            known or _first(self.options), self.options.tasks,
+            f"{self.options.park}/schedbridge-{os.getuid()}-{self.options.job}",
+        )  # fmt: skip
+        self.resumed = known is not None
+        self.agent = Agent(self.options.agent)
+        self.listeners, self.peers = listeners, dict[int, Peer]()
+        self.app: Peer | None = None
+        self.signals: list[int] = []
+        self.finished = False
+
+    def run(self) -> None:
+        """Runs until the job is over."""
+        wake, woken = socket.socketpair()
+        for end in (wake, woken):
+            end.setblocking(False)
+        signal.set_wakeup_fd(woken.fileno(), warn_on_full_buffer=False)
+        for number in FORWARDED:
+            signal.signal(number, lambda got, _: self.signals.append(got))
+        now_s = time.monotonic()
+        self._carry_out(self.machine.resume(now_s) if self.resumed else self.machine.begin(now_s))
+        while not self.finished:
+            self._wait(wake)
+            for event in self._events():
+                self._carry_out(self.machine.handle(event, time.monotonic()))
+        self.agent.close()
+
+    # ------------------------------------------------------------------ what happens
+
+    def _wait(self, wake: socket.socket) -> None:
+        timeout_s = SOON_S if self.steps.waiting() else WAIT_S
+        if self.machine.record.deadline_s is not None:
+            left_s = self.machine.record.deadline_s - time.monotonic()
+            timeout_s = min(timeout_s, max(left_s, 0.0))
+        with selectors.DefaultSelector() as selector:
+            for one in [wake, *self.listeners, *(peer.stream for peer in self.peers.values())]:
+                selector.register(one, selectors.EVENT_READ)
+            for fd in [*self.steps.pidfds(), *self.agent.fds()]:
+                selector.register(fd, selectors.EVENT_READ)
+            selector.select(timeout_s)
+        with contextlib.suppress(BlockingIOError):
+            wake.recv(4096)
+
+    def _events(self) -> Iterator[Event]:
+        while self.signals:
+            number = self.signals.pop(0)
+            for step in self.machine.record.live():
+                self.steps.signal(step.name, number)
+        # Steps before sockets, sockets first to be heard: what a program said before it ended is
+        # in its socket by the time that its end is seen.
+        ended = list(self.steps.ended())
+        self._accept()
+        for number in list(self.peers):
+            yield from self._read(number)
+        yield from ended
+        first = self.machine.attach()
+        yield from self.agent.events(first)
+        yield Tick()
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+
+    def _accept(self) -> None:
+        for listener in self.listeners:
+            with contextlib.suppress(BlockingIOError, ConnectionError):
+                while True:
+                    stream, _ = listener.accept()
+                    local = stream.family == socket.AF_UNIX
+                    if local and not peer_is_us(stream):
+                        stream.close()
+                        continue
+                    stream.setblocking(False)
+                    self.peers[stream.fileno()] = Peer(stream, local)
+
+    def _read(self, number: int) -> Iterator[Event]:
+        peer = self.peers[number]
+        data: bytes | None = None
+        with contextlib.suppress(BlockingIOError):
+            try:
+                data = peer.stream.recv(65536)
+            except ConnectionError:
+                data = b""
+            try:
+                for line in peer.lines.feed(data):
+                    yield from self._line(peer, line)
+            except LineError as error:
+                _say(f"a line of the program cannot be read: {error}")
+                data = b""
+        if data == b"":
+            peer.stream.close()
+            del self.peers[number]
+            if self.app is peer:
+                self.app = None
+            if peer.leaving is not None:
+                yield Left(peer.leaving)
+
+    def _line(self, peer: Peer, line: bytes) -> Iterator[Event]:
+        event = parse(FROM_APPLICATION, line)
+        if isinstance(event, Ready | Leaving):
+            if event.token != self.options.token:
+                raise LineError(event.op, "not a process of this job")
+            if isinstance(event, Leaving):
+                peer.leaving = event.id
+                return
+            yield event
+            with contextlib.suppress(OSError):  # written down: it need not say it again
+                peer.stream.sendall(b'{"op":"ok"}\n')
+            return
+        if not peer.local:
+            raise LineError(event.op, "only from the first node")
+        if isinstance(event, Hello):
+            self.app = peer
+        elif self.app is not peer and not isinstance(event, Tested):
+            raise LineError(event.op, "hello must come first")
+        yield event
+
+    # ------------------------------------------------------------------ what is done about it
+
+    def _carry_out(self, actions: list[Action]) -> None:
+        if not actions:
+            return
+        save(self.machine.record, self.folder.state)
+        self._show_nodes()
+        for action in actions:
+            match action:
+                case Start():
+                    self.steps.start(action)
+                case Stop():
+                    self.steps.stop(action)
+                case TellApp():
+                    self._tell_app(dict(action.said))
+                case TellAgent():
+                    self.agent.tell(action.message)
+                case Say():
+                    _say(action.text)
+                case Finish():
+                    self.folder.code.write_text(str(action.code))
+                    self.finished = True
+
+    def _show_nodes(self) -> None:
+        text = "".join(f"{node}\n" for node in self.machine.record.nodes)
+        with contextlib.suppress(FileNotFoundError):
+            if self.folder.nodes.read_text() == text:
+                return
+        beside = self.folder.nodes.with_suffix(".new")
+        beside.write_text(text)
+        beside.replace(self.folder.nodes)
+
+    def _tell_app(self, said: dict[str, object]) -> None:
+        if self.app is None:
+            return
+        line = json.dumps(said, separators=(",", ":")).encode() + b"\n"
+        try:
+            self.app.stream.setblocking(True)
+            self.app.stream.settimeout(5.0)
+            self.app.stream.sendall(line)
+            self.app.stream.setblocking(False)
+        except OSError:
+            with contextlib.suppress(OSError):
+                self.app.stream.shutdown(socket.SHUT_RDWR)  # it says hello again
+
+
+def _first(options: Options) -> Record:
+    return Record(
+        job=options.job, nodes=options.nodes, mpi=options.mpis[0], other_mpis=options.mpis[1:],
+        engine=options.engine, test_engine=not options.engine,
+    )  # fmt: skip
+
+
+def _say(text: str) -> None:
+    with contextlib.suppress(OSError):
+        print(f"schedbridge run: {text}", file=sys.stderr, flush=True)
+
+
+__all__ = ["Attach", "Loop"]

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `schedbridge run` was asked for, and where its files are."""
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+AGENT: Final = "/run/schedbridge-agent/launcher.sock"
+PREFIX: Final = "SCHEDBRIDGE_ELASTIC"
+
+
+@dataclass(frozen=True)
+class Options:
+    """One run."""
+
+    program: tuple[str, ...]
+    job: str
+    nodes: tuple[str, ...]
+    mpis: tuple[str, ...] = ("pmi2", "pmix")
+    """To be tried, in this order."""
+    engine: str = ""
+    """join, relaunch or program; empty: the self-test chooses."""
+    tasks: int = 1
+    """Processes per node."""
+    cpus: int = 0
+    """Per process; 0: as Slurm has it."""
+    worker: str = ""
+    """Programs without MPI: a shell command that runs on every node."""
+    agent: str = AGENT
+    park: str = "/dev/shm"
+    token: str = ""
+    tcp: str = ""
+    """HOST:PORT of the launcher for processes on other nodes."""
+
+
+@dataclass(frozen=True)
+class Folder:
+    """The run's directory on the first node, which only its user can enter."""
+
+    path: Path
+
+    @property
+    def socket(self) -> Path:
+        """Where rank 0 finds the launcher."""
+        return self.path / "launcher.sock"
+
+    @property
+    def state(self) -> Path:
+        """The launcher's memory."""
+        return self.path / "state.json"
+
+    @property
+    def steps(self) -> Path:
+        """A directory per step that was started."""
+        return self.path / "steps"
+
+    @property
+    def code(self) -> Path:
+        """The exit code, once the run is over."""
+        return self.path / "code"
+
+    @property
+    def nodes(self) -> Path:
+        """The nodes in use, one per line, for programs without MPI."""
+        return self.path / "nodes"
+
+    def write(self, options: Options) -> None:
+        """Keeps the options for launchers that are started again."""
+        (self.path / "options.json").write_text(json.dumps(asdict(options)))
+
+    def read(self) -> Options:
+        """The options that `write` kept."""
+        said = json.loads((self.path / "options.json").read_text())
+        for name in ("program", "nodes", "mpis"):
+            said[name] = tuple(said[name])
+        return Options(**said)
+
+
+def clean_environment() -> dict[str, str]:
+    """The environment without what Slurm said of the batch script: it is stale after a resize."""
+    stale = ("SLURM_", "SLURMD_", "SBATCH_", "SRUN_", "PMI", "PMIX", PREFIX)
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(stale) or name == "SLURM_CONF"
+    }

@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a launcher remembers, what happens to it, and what it does about it.
+
+The record is all of its memory. It is written to a file before anything is done about an event, so
+that a launcher that is killed goes on where it was (`Machine.resume`). Times are seconds of the
+host's monotonic clock, which a restarted process shares.
+"""
+
+import enum
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from bridge.elastic.lines import Bounds, Change, Message, Nodes, Result, as_json, change_of
+
+
+class Stage(enum.Enum):
+    """What the launcher waits for."""
+
+    BOOT = "boot"
+    """The program to introduce itself; it may never do so, and is rigid then."""
+    TESTING = "testing"
+    """The self-test, which chooses the engine."""
+    RUNNING = "running"
+    """A change to be asked for."""
+    STARTING = "starting"
+    """Join, grow: the new processes to be ready. The program computes."""
+    ASKED = "asked"
+    """The program to come to its next probe."""
+    GOING = "going"
+    """The program to have done it, or to have called it off. It cannot be called off from here."""
+    LEAVING = "leaving"
+    """Shrink: the processes that leave to be gone."""
+    UNDOING = "undoing"
+    """Join, grow given up: the new processes to be gone."""
+    PARKED = "parked"
+    """Relaunch: all processes to end, whose data lies in memory."""
+    RESTARTING = "restarting"
+    """Relaunch: the program to be back, with its data, at its new width."""
+    CLEARING = "clearing"
+    """Relaunch given up: what was started to be gone, before it is started once more."""
+    FINISHING = "finishing"
+    """The last processes to end."""
+    OVER = "over"
+
+
+@dataclass
+class Step:
+    """One srun, or what stands for it."""
+
+    name: str
+    role: str
+    """main, joiner, test, worker; or clean, which removes what was left in memory."""
+    nodes: Nodes
+    code: int | None = None
+    """Exit code, once it has ended."""
+    counts: bool = True
+    """Is its exit code the job's?"""
+    stopped: bool = False
+
+
+@dataclass
+class Record:
+    """The launcher's memory."""
+
+    job: str
+    nodes: Nodes
+    """Where its processes run."""
+    mpi: str
+    """Of the steps that are started: a name that `srun --mpi` knows."""
+    other_mpis: tuple[str, ...] = ()
+    """To be tried if processes do not see each other."""
+    engine: str = ""
+    """join, relaunch or program; empty until it is chosen."""
+    test_engine: bool = True
+    stage: Stage = Stage.BOOT
+    deadline_s: float | None = None
+    steps: list[Step] = field(default_factory=list)
+    serial: int = 0
+    """The number that the program knows the change by."""
+    change: Change | None = None
+    target: Nodes = ()
+    port: str = ""
+    why: str = ""
+    """Why a change is being undone."""
+    retried: bool = False
+    left: int = 0
+    """Processes that leave and have not been seen to end."""
+    results: dict[str, Result] = field(default_factory=dict)
+    joiner: str = ""
+    """The step that this change has started, if it has one."""
+    tries: int = 0
+    """Steps that this change has started."""
+    code: int = 0
+    """Exit code of the job, where it is not that of a step."""
+    bye: bool = False
+    connected: bool = False
+    """Has the main step that was started last introduced itself?"""
+
+    def live(self, *roles: str) -> list[Step]:
+        """The steps of these roles (of all, if none is given) that have not ended."""
+        return [
+            step for step in self.steps if step.code is None and (not roles or step.role in roles)
+        ]
+
+    def step(self, name: str) -> Step:
+        """The step of this name."""
+        return next(step for step in self.steps if step.name == name)
+
+
+# ------------------------------------------------------------------ events
+
+
+@dataclass(frozen=True)
+class Hello(Message):
+    """Rank 0 introduces the program; `again`: to a launcher that was restarted."""
+
+    op: ClassVar[str] = "hello"
+    size: int
+    port: str = ""
+    again: bool = False
+
+
+@dataclass(frozen=True)
+class Tested(Message):
+    """The self-test's second process: did its tasks see each other, did it reach the first?"""
+
+    op: ClassVar[str] = "tested"
+    size: int
+    joined: bool
+
+
+@dataclass(frozen=True)
+class Begin(Message):
+    """The program stands at a probe and asks whether to begin."""
+
+    op: ClassVar[str] = "begin"
+    id: str
+
+
+@dataclass(frozen=True)
+class Done(Message):
+    """The program has adapted; `left` processes are about to end."""
+
+    op: ClassVar[str] = "done"
+    id: str
+    left: int = 0
+
+
+@dataclass(frozen=True)
+class Cancelled(Message):
+    """The program could not adapt, and goes on as before."""
+
+    op: ClassVar[str] = "cancelled"
+    id: str
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Parked(Message):
+    """All data lies in memory, and the processes end."""
+
+    op: ClassVar[str] = "parked"
+    id: str
+
+
+@dataclass(frozen=True)
+class Ready(Message):
+    """The new processes are there, and connect as soon as the running ones accept."""
+
+    op: ClassVar[str] = "ready"
+    id: str
+    token: str = ""
+
+
+@dataclass(frozen=True)
+class Leaving(Message):
+    """A process leaves; its connection ends with it."""
+
+    op: ClassVar[str] = "leaving"
+    id: str
+    token: str = ""
+
+
+@dataclass(frozen=True)
+class Bye(Message):
+    """The program ends."""
+
+    op: ClassVar[str] = "bye"
+
+
+FROM_APPLICATION: Final[dict[str, type[Message]]] = {
+    kind.op: kind
+    for kind in (Hello, Tested, Begin, Done, Cancelled, Parked, Ready, Leaving, Bye, Bounds)
+}
+
+
+@dataclass(frozen=True)
+class Left:
+    """A process that said it leaves is gone."""
+
+    id: str
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A step has ended."""
+
+    name: str
+    code: int
+
+
+@dataclass(frozen=True)
+class Tick:
+    """Time has passed."""
+
+
+Event = Message | Left | Ended | Tick
+
+# ------------------------------------------------------------------ actions
+
+
+@dataclass(frozen=True)
+class Start:
+    """Starts a step, unless that has been done: names are never used twice."""
+
+    name: str
+    role: str
+    nodes: Nodes
+    mpi: str
+    env: tuple[tuple[str, str], ...] = ()
+    """Names without SCHEDBRIDGE_ELASTIC_, and values."""
+    pause_s: float = 0.0
+    """Before it starts."""
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Ends a step; `hard`: at once."""
+
+    name: str
+    hard: bool = False
+
+
+@dataclass(frozen=True)
+class TellApp:
+    """Says this to rank 0, if it is connected."""
+
+    said: tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class TellAgent:
+    """Says this to the agent, if it is connected."""
+
+    message: Message
+
+
+@dataclass(frozen=True)
+class Say:
+    """Logs a line."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Finish:
+    """The job is over, with this exit code."""
+
+    code: int
+
+
+Action = Start | Stop | TellApp | TellAgent | Say | Finish
+
+# ------------------------------------------------------------------ the file
+
+VERSION: Final = 1
+
+
+def to_text(record: Record) -> str:
+    """The record as a state file holds it."""
+    said = asdict(record)
+    said["version"], said["stage"] = VERSION, record.stage.value
+    said["change"] = as_json(record.change)
+    said["results"] = {name: asdict(result) for name, result in record.results.items()}
+    return json.dumps(said)
+
+
+def from_text(text: str) -> Record:
+    """The record that `to_text` wrote."""
+    said: dict[str, Any] = json.loads(text)
+    said.pop("version")
+    said["stage"] = Stage(said["stage"])
+    said["change"] = change_of(said["change"])
+    said["steps"] = [Step(**{**step, "nodes": tuple(step["nodes"])}) for step in said["steps"]]
+    said["results"] = {
+        name: Result(**{**result, "nodes": tuple(result["nodes"])})
+        for name, result in said["results"].items()
+    }
+    for name in ("nodes", "target", "other_mpis"):
+        said[name] = tuple(said[name])
+    return Record(**said)
+
+
+def save(record: Record, path: Path) -> None:
+    """Replaces the state file; a reader finds the old one or the new one, whole."""
+    beside = path.with_suffix(".new")
+    beside.write_text(to_text(record))
+    beside.replace(path)
+
+
+def load(path: Path) -> Record | None:
+    """The record of a launcher that was killed, or none if there was none before this one."""
+    try:
+        return from_text(path.read_text())
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The job steps of a run: started once by name, watched, ended.
+
+Each is an srun below a shell, which writes down its process and its exit code. Both outlive the
+launcher: a restarted one finds in the step's directory whether it runs and how it ended.
+
+Source: measured settings of srun are in docs/design/0009-elastic-jobs.md.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from bridge.elastic.launcher.options import PREFIX, Folder, Options, clean_environment
+from bridge.elastic.launcher.record import Ended, Start, Stop
+
+SHELL: Final = """
+step=$1 pause=$2; shift 2
+mkdir "$step" 2>/dev/null || exit 0
+trap : TERM INT HUP QUIT USR1 USR2
+echo $$ >"$step/pid.new" && mv "$step/pid.new" "$step/pid"
+sleep "$pause"
+"$@"
+echo $? >"$step/code.new" && mv "$step/code.new" "$step/code"
+"""
+NO_PID_S: Final = 10.0
+"""A step that has a directory and no process after this time was killed at its very start."""
+
+
+class Steps:
+    """All steps of a run."""
+
+    def __init__(self, folder: Folder, options: Options) -> None:
+        self.folder, self.options = folder, options
+        self._pidfds: dict[str, int] = {}
+        self._awaited: dict[str, float] = {}
+        self._hard: set[str] = set()
+
+    # ------------------------------------------------------------------ start and end
+
+    def start(self, action: Start) -> None:
+        """Starts a step, unless one of this name was started before."""
+        directory = self.folder.steps / action.name
+        self._awaited.setdefault(action.name, time.monotonic())
+        if directory.exists():
+            return
+        hosts = self.folder.path / f"{action.name}.hosts"
+        env = clean_environment()
+        env.setdefault("MPIR_CVAR_CH4_NETMOD", "ofi")  # the one in which MPICH connects processes
+        env[PREFIX] = str(self.folder.socket)
+        env[f"{PREFIX}_NODES"] = str(self.folder.nodes)
+        env[f"{PREFIX}_TCP"], env[f"{PREFIX}_TOKEN"] = self.options.tcp, self.options.token
+        said = dict(action.env)
+        for name, value in said.items():
+            env[f"{PREFIX}_{name}"] = value
+        command = self._command(action, said)
+        if "-m" in command:
+            each = int(said["SIZE"]) // len(action.nodes)
+            hosts.write_text("".join(f"{node}\n" * each for node in action.nodes))
+            env["SLURM_HOSTFILE"] = str(hosts)
+        self.folder.steps.mkdir(exist_ok=True)
+        subprocess.Popen(
+            ["/bin/sh", "-c", SHELL, "sh", str(directory), str(action.pause_s), *command],
+            env=env, stdin=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+
+    def _command(self, action: Start, said: dict[str, str]) -> list[str]:
+        """The srun of a step: nothing of it depends on the script's own environment."""
+        srun = ["srun", f"--jobid={self.options.job}", "--overlap", "-Q", "-J", action.name]
+        if action.role in ("worker", "clean") or action.mpi == "none":
+            count = str(len(action.nodes))
+            srun += ["-N", count, "-n", count, "-w", ",".join(action.nodes), "--mpi=none"]
+            if action.role == "clean":
+                return [*srun, "rm", "-rf", "--", said["PARKED"]]
+            if action.role == "worker":
+                return [*srun, "/bin/sh", "-c", self.options.worker]
+            return [*srun, *self.options.program]
+        srun += ["-n", said["SIZE"], "-m", "arbitrary", f"--mpi={action.mpi}"]
+        # A process that fails ends its step at once; one that leaves ends nothing.
+        srun += ["--kill-on-bad-exit=1", "--wait=0"]
+        if action.role == "test":
+            srun += ["--overcommit"]  # two tasks, whatever the job has
+        elif self.options.cpus:
+            srun += ["-c", str(self.options.cpus)]
+        return [*srun, *self.options.program]
+
+    def stop(self, action: Stop) -> None:
+        """Ends a step: by SIGTERM, which srun passes on; hard: by force."""
+        if not action.hard:
+            self.signal(action.name, signal.SIGTERM)
+        elif action.name not in self._hard:
+            self._hard.add(action.name)
+            self.signal(action.name, signal.SIGQUIT)  # srun kills the step and waits for it
+        else:
+            with contextlib.suppress(OSError, subprocess.SubprocessError):
+                self._cancel(action.name)
+            self.signal(action.name, signal.SIGKILL)
+
+    def _cancel(self, name: str) -> None:
+        """Has Slurm kill a step whose srun does not."""
+        listed = subprocess.run(
+            ["squeue", "-h", "-s", "-j", self.options.job, "-o", "%i %j"],
+            capture_output=True, text=True, check=False, timeout=20, env=clean_environment(),
+        ).stdout  # fmt: skip
+        for line in listed.splitlines():
+            step, _, called = line.partition(" ")
+            if called.strip() == name:
+                subprocess.run(
+                    ["scancel", "--signal=KILL", step],
+                    check=False, timeout=20, env=clean_environment(),
+                )  # fmt: skip
+
+    def signal(self, name: str, number: int) -> None:
+        """Sends a signal to the srun of a step."""
+        pid = self._pid(name)
+        if pid is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(pid, number)
+
+    # ------------------------------------------------------------------ watch
+
+    def waiting(self) -> bool:
+        """Is a step known of which there is no process yet? Then `ended` is to be asked soon."""
+        return bool(self._awaited)
+
+    def pidfds(self) -> list[int]:
+        """File descriptors that become readable when a step ends."""
+        return list(self._pidfds.values())
+
+    def ended(self) -> Iterator[Ended]:
+        """The steps that have ended since the last call."""
+        for name, since_s in list(self._awaited.items()):
+            pid = self._pid(name)
+            if pid is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    self._pidfds[name] = os.pidfd_open(pid)
+            elif not (self._path(name) / "code").exists() and (
+                not (self._path(name) / "pid").exists() and time.monotonic() - since_s < NO_PID_S
+            ):
+                continue
+            del self._awaited[name]
+            if name not in self._pidfds:
+                yield Ended(name, self._code(name))
+        for name, pidfd in list(self._pidfds.items()):
+            if not _gone(pidfd):
+                continue
+            os.close(pidfd)
+            del self._pidfds[name]
+            yield Ended(name, self._code(name))
+
+    def _path(self, name: str) -> Path:
+        return self.folder.steps / name
+
+    def _pid(self, name: str) -> int | None:
+        """The step's shell; none if it has not begun or has ended (numbers are given out again)."""
+        path = self._path(name)
+        try:
+            pid = int((path / "pid").read_text())
+            command = Path(f"/proc/{pid}/cmdline").read_bytes()
+        except (OSError, ValueError):
+            return None
+        return pid if os.fsencode(str(path)) in command.split(b"\0") else None
+
+    def _code(self, name: str) -> int:
+        try:
+            return int((self._path(name) / "code").read_text())
+        except (OSError, ValueError):
+            return 137  # its shell was killed
+
+
+def _gone(pidfd: int) -> bool:
+    import select  # noqa: PLC0415 - the only use
+
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    return bool(poll.poll(0))
