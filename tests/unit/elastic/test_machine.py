@@ -24,6 +24,7 @@ class Process:
     env: dict[str, str]
     alive: bool = True
     asked_to_end: bool = False
+    code: int = 0
 
 
 @dataclass
@@ -42,12 +43,14 @@ class World:
     outcome: object = None  # what it said last
     leaving: list[str] = field(default_factory=list)
     returning: bool = False
+    seen: bool = False  # has it introduced itself?
     told: list[object] = field(default_factory=list)  # by the launcher to the agent
     asked: dict[str, object] = field(default_factory=dict)
     granted: dict[str, set] = field(default_factory=dict)
     finished: int | None = None
     crashed: bool = False
-    deaf: bool = False  # between the death of a launcher and the next
+    killed: tuple[int, str] = (0, "")  # at the event of this number, before or after it was heard
+    events: int = 0
 
     def __post_init__(self):
         self.machine = Machine(Record("7", ("n1",), "pmi2"), self.tasks, "/dev/shm/x")
@@ -58,6 +61,7 @@ class World:
         self.steps["test-2"].alive = False
         self.event(r.Ended("test-2", 0))
         assert self.machine.record.stage is Stage.RUNNING
+        self.events = 0
 
     # -------------------------------------------------------------- the launcher
 
@@ -65,6 +69,9 @@ class World:
         """Tells the launcher; it may die before it has heard, or before it has acted."""
         if self.finished is not None:
             return
+        self.events += not isinstance(event, r.Tick)
+        if self.events == self.killed[0] and not isinstance(event, r.Tick):
+            dies = self.killed[1]
         actions = [] if dies == "before" else self.machine.handle(event, self.now_s)
         if dies:
             self.restart()
@@ -78,6 +85,9 @@ class World:
         self.machine = Machine(from_text(written), self.tasks, "/dev/shm/x")
         assert to_text(self.machine.record) == written
         self.carry_out(self.machine.resume(self.now_s))
+        for name, step in self.steps.items():  # the code is in its directory
+            if not step.alive and self.machine.record.step(name).code is None:
+                self.event(r.Ended(name, step.code))
         attach = self.machine.attach()
         if attach is not None and attach.pending is None:
             for change in self.asked.values():
@@ -103,7 +113,7 @@ class World:
     def start(self, action):
         self.steps[action.name] = Process(action.role, action.nodes, dict(action.env))
         if action.role == "main":
-            self.main, self.connected = action.name, False
+            self.main, self.connected, self.seen = action.name, False, False
             self.returning = bool(dict(action.env)["PARKED"])
             self.ranks = action.nodes
             self.inbox, self.wanted, self.outcome, self.waiting = [], None, None, False
@@ -114,8 +124,8 @@ class World:
         """The program connects: at its start, or again."""
         if not self.steps[self.main].alive or self.connected:
             return
-        self.connected = True
-        self.event(r.Hello(self.tasks * len(self.ranks), "port", self.outcome is not None))
+        self.connected, self.seen = True, True
+        self.event(r.Hello(self.tasks * len(self.ranks), "port", self.seen))
         if self.outcome is not None:
             self.event(self.outcome)
 
@@ -191,7 +201,8 @@ class World:
                 self.connected = False
             if not self.steps[name].asked_to_end:
                 self.crashed = True
-            self.event(r.Ended(name, 0 if self.steps[name].asked_to_end else code))
+            self.steps[name].code = 0 if self.steps[name].asked_to_end else code
+            self.event(r.Ended(name, self.steps[name].code))
 
     # -------------------------------------------------------------- the agent
 
@@ -201,22 +212,22 @@ class World:
     def open(self):
         return [change for change in self.asked.values() if change.id not in self.results()]
 
-    def grow(self, count):
+    def grow(self, count, dies=""):
         held = self.machine.record.nodes
         free = [node for node in NODES if node not in held][:count]
         if free and self.finished is None and not self.open():
             change = Grow(f"g{len(self.asked)}", (*held, *free), tuple(free), 10.0)
             self.asked[change.id] = change
-            self.event(change)
+            self.event(change, dies=dies)
 
-    def shrink(self, count):
+    def shrink(self, count, dies=""):
         held = self.machine.record.nodes
         rest = held[: max(1, len(held) - count)]
         if rest != held and self.finished is None and not self.open():
             gone = tuple(node for node in held if node not in rest)
             change = Shrink(f"s{len(self.asked)}", rest, gone, 10.0)
             self.asked[change.id] = change
-            self.event(change)
+            self.event(change, dies=dies)
 
     def withdraw(self):
         for change in self.open():
@@ -242,9 +253,9 @@ class World:
         raise AssertionError(f"for ever in {self.machine.record.stage}: {self.open()}")
 
 
+DEATHS = st.sampled_from(["", "", "", "before", "after"])
 STEPS = st.one_of(
-    st.tuples(st.just("grow"), st.integers(1, 3)),
-    st.tuples(st.just("shrink"), st.integers(1, 3)),
+    st.tuples(st.sampled_from(["grow", "shrink"]), st.integers(1, 3), DEATHS),
     st.tuples(st.sampled_from(["withdraw", "hello", "leave", "restart"])),
     st.tuples(
         st.sampled_from(["probe", "ready"]), st.sampled_from(["", "", "", "before", "after"])
@@ -321,6 +332,23 @@ def test_a_program_that_never_probes_is_left_as_it_was():
     world.grow(1)
     world.settle()
     assert world.results()["g1"].outcome == "done"
+
+
+@pytest.mark.parametrize("at", range(1, 9))
+@pytest.mark.parametrize("dies", ["before", "after"])
+@pytest.mark.parametrize("engine", ["join", "relaunch"])
+def test_a_launcher_that_is_killed_at_any_step_still_does_it(engine, dies, at):
+    world = World(engine)
+    world.killed = (at, dies)
+    world.grow(2)
+    if at == 1:
+        world.restart()  # nobody has heard the order
+    world.settle()
+    result = world.results()["g0"]
+    assert (result.outcome, result.nodes) == ("done", ("n1", "n2", "n3"))
+    assert world.ranks == result.nodes
+    assert world.now_s < 10, "without waiting for a deadline"
+    assert sum(step.role == "joiner" for step in world.steps.values()) == (engine == "join")
 
 
 def test_withdrawn_while_the_program_asks_to_begin():
