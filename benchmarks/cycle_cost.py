@@ -55,11 +55,11 @@ LIMITS_S = (600, 1_800, 3_600, 7_200, 14_400, 28_800)
 class Cluster:
     """A stand-in for the controller: it runs jobs as it is told, and reports events one by one."""
 
-    def __init__(self, nodes: int, jobs: int, shape: str, seed: int) -> None:
+    def __init__(self, nodes: int, jobs: int, shape: str, seed: int, width: int = 64) -> None:
         self._rng = np.random.default_rng(seed)
         self._shape, self._jobs = shape, jobs
         self._names = [f"n{at:05d}" for at in range(nodes)]
-        self._width = min(64, nodes)
+        self._width = min(width, nodes)
         self._waiting: dict[str, pb.Job] = {}
         self._running: dict[str, pb.Job] = {}
         self._drained: list[int] = []

@@ -418,6 +418,19 @@ class PyRequestTable {
     }
     nb::dict words_; // keys of reasons that depend on objects: the object to its number
 
+    // The object that a column had last, and its number. Most jobs share these objects with the job
+    // before them, and a pointer is compared faster than a tuple is hashed.
+    struct LastWord {
+        PyObject *object = nullptr;
+        int64_t number = 0;
+    };
+
+    int64_t word(nb::handle object, LastWord &last) {
+        if (object.ptr() != last.object) {
+            last = {object.ptr(), word(object)};
+        }
+        return last.number;
+    }
     int64_t word(nb::handle object) {
         PyObject *known = PyDict_GetItemWithError(words_.ptr(), object.ptr());
         if (known != nullptr) {
@@ -436,6 +449,7 @@ class PyRequestTable {
         std::vector<int64_t> &numbers = lowered.found_.number;
         numbers.reserve(lowered.rows_.size());
         std::vector<int64_t> words;
+        LastWord partitions, features, required, excluded;
         for (size_t row = 0; row < lowered.rows_.size(); ++row) {
             if (row > 0 && lowered.rows_[row] == lowered.rows_[row - 1]) { // tasks of an array
                 numbers.push_back(numbers.back());
@@ -446,13 +460,14 @@ class PyRequestTable {
                 numbers.push_back(-1);
                 continue;
             }
-            words.assign({asking.limit.data()[job], asking.min_nodes.data()[job],
-                          asking.max_nodes.data()[job], asking.reservation.data()[job],
-                          asking.width_rule.data()[job], asking.tasks.data()[job],
-                          asking.most_tasks.data()[job], asking.exclusive.data()[job],
-                          word(asking.partitions[job]), word(asking.features[job]),
-                          word(asking.required[job]), word(asking.excluded[job]),
-                          asking.least.data()[job], asking.chunks[job].is_none() ? 0 : 1});
+            words.assign(
+                {asking.limit.data()[job], asking.min_nodes.data()[job],
+                 asking.max_nodes.data()[job], asking.reservation.data()[job],
+                 asking.width_rule.data()[job], asking.tasks.data()[job],
+                 asking.most_tasks.data()[job], asking.exclusive.data()[job],
+                 word(asking.partitions[job], partitions), word(asking.features[job], features),
+                 word(asking.required[job], required), word(asking.excluded[job], excluded),
+                 asking.least.data()[job], asking.chunks[job].is_none() ? 0 : 1});
             add_row(words, asking.per_node, job);
             add_row(words, asking.per_task, job);
             add_row(words, asking.licences, job);

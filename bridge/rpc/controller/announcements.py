@@ -22,7 +22,7 @@ Rules
     6. After `reset` everything is sent again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,7 +46,10 @@ PROMPT = 500
 CALM_S = 10
 
 _NOTHING, _PLANNED, _PENDING = 0, 1, 2
-_FACTS = ("version", "kind", "start_s", "partition", "nodes", "code")
+# The rows of a table of announcements, one column for each job. A change of one of the first
+# `_COMPARED` is told at once.
+_VERSION, _KIND, _START_S, _PARTITION, _NODES, _CODE, _WORDS, _SAID_S = range(8)
+_COMPARED, _FACTS = 6, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +74,14 @@ class Decisions:
     """The decisions of one reply.
 
     Attributes:
-        messages: the decisions.
+        messages: the decisions, in the reply that they were written into.
         by_kind: how many of each.
         again_s: seconds until announcements that were put off are due; 0: there are none.
         promised: job id to what was announced, of the planned starts among them.
         starting: jobs that start among them.
     """
 
-    messages: list[pb.Decision]
+    messages: Sequence[pb.Decision]
     by_kind: dict[str, int]
     again_s: int
     promised: dict[str, Announced]
@@ -93,14 +96,14 @@ class Announcements:
         self._next_id = 1
         self._open: dict[int, OpenStart] = {}
         self._serials: NDArray[np.int64] = np.empty(0, dtype=np.int64)
-        self._said: dict[str, NDArray[np.int64]] = _empty_facts()
+        self._said: NDArray[np.int64] = np.empty((_FACTS, 0), dtype=np.int64)
         self._mix: NDArray[np.int64] = np.empty(0, dtype=np.int64)
 
     def reset(self) -> None:
         """Drops all announcements, because the controller has lost them."""
         self._open.clear()
         self._serials = np.empty(0, dtype=np.int64)
-        self._said = _empty_facts()
+        self._said = np.empty((_FACTS, 0), dtype=np.int64)
 
     def close(self, decision_id: int) -> OpenStart | None:
         """Removes and returns the open start that a result is of; None: it is of none."""
@@ -113,6 +116,8 @@ class Announcements:
         plan: Plan,
         nodes: NodeIndex,
         chooser: Chooser | None = None,
+        *,
+        reply: pb.CycleReply | None = None,
     ) -> Decisions:
         """Compares a plan with what was announced. O(rows + nodes planned), in columns.
 
@@ -122,36 +127,32 @@ class Announcements:
             plan: for that snapshot.
             nodes: writes the hostlists.
             chooser: for starts whose nodes the controller chooses; None: it cannot.
+            reply: takes the decisions; None: a new one. Messages written in place cost half of
+                those that are made and copied.
         """
-        messages, counted = self._starts(snapshot, plan, nodes, chooser)
-        n_starts = len(messages)
-        row_of = _announced_rows(plan, len(snapshot.jobs))
+        messages = (pb.CycleReply() if reply is None else reply).decisions
+        starts, counted = self._starts(snapshot, plan, nodes, chooser)
+        messages.extend(starts)
+        row_of, in_order = _announced_rows(plan, len(snapshot.jobs))
         facts = self._facts(snapshot, plan, row_of)
         said = self._carried(serials)
         now_s = snapshot.now_s
-        differs = np.zeros(len(serials), dtype=bool)
-        for name in _FACTS:
-            differs |= facts[name] != said[name]
+        differs = (facts[:_COMPARED] != said[:_COMPARED]).any(axis=0)
         # Also backwards: the clock may have been set.
-        differs |= (facts["words"] != said["words"]) & (abs(now_s - said["said_s"]) >= WORDS_S)
-        differs &= facts["kind"] != _NOTHING
-        jobs = np.flatnonzero(differs)
-        jobs = jobs[np.argsort(row_of[jobs], kind="stable")]
+        differs |= (facts[_WORDS] != said[_WORDS]) & (abs(now_s - said[_SAID_S]) >= WORDS_S)
+        jobs = in_order[differs[in_order]]
         wait_s = _waits(now_s, facts, said, serials, jobs)
         again_s = int(wait_s[wait_s > 0].min(initial=CALM_S)) if wait_s.any() else 0
         jobs = jobs[wait_s == 0]
-        room = max(self._most - n_starts, 0)
+        room = max(self._most - len(starts), 0)
         if len(jobs) > room:
             again_s, jobs = 1, jobs[:room]
-        promised = self._announce(
-            snapshot, plan, nodes, jobs=jobs, row_of=row_of, messages=messages
-        )
+        promised = self._announce(snapshot, plan, nodes, jobs=jobs, row_of=row_of, add=messages.add)
         counted["planned_start"] = len(promised)
-        counted["pending"] = len(messages) - n_starts - len(promised)
-        for name, column in said.items():
-            column[jobs] = now_s if name == "said_s" else facts[name][jobs]
+        counted["pending"] = len(jobs) - len(promised)
+        said[:, jobs] = facts[:, jobs]
         self._serials, self._said = serials, said
-        starting = frozenset(message.job_id for message in messages[:n_starts])
+        starting = frozenset(start.job_id for start in starts)
         return Decisions(messages, counted, again_s, promised, starting)
 
     def _starts(
@@ -232,10 +233,12 @@ class Announcements:
         *,
         jobs: NDArray[np.intp],
         row_of: NDArray[np.int64],
-        messages: list[pb.Decision],
+        add: Callable[..., pb.Decision],
     ) -> dict[str, Announced]:
         """Writes the announcements of some jobs; returns the promised starts."""
         promised: dict[str, Announced] = {}
+        if not len(jobs):
+            return promised
         said: dict[int, pb.Pending] = {}  # by reason: rows that wait alike share one
         ids, versions = snapshot.jobs.id, snapshot.jobs.version[jobs].tolist()
         partitions = [partition.name for partition in snapshot.partitions]
@@ -250,7 +253,7 @@ class Announcements:
             reason = said.get(id(why))
             if reason is None:
                 reason = said[id(why)] = pending(why)
-            message = pb.Decision(id=self.take_id(), job_id=job_id, job_version=version)
+            message = add(id=self.take_id(), job_id=job_id, job_version=version)
             if start_s in (NEVER, UNPLANNED):
                 message.pending.CopyFrom(reason)
             else:
@@ -259,50 +262,49 @@ class Announcements:
                 planned.start_s, planned.nodes = start_s, hostlist
                 planned.partition = partitions[partition]
                 planned.reason.CopyFrom(reason)
-            messages.append(message)
         return promised
 
     def _facts(
         self, snapshot: Snapshot, plan: Plan, row_of: NDArray[np.int64]
-    ) -> dict[str, NDArray[np.int64]]:
-        """Returns the current announcement of each job, as columns that can be compared."""
+    ) -> NDArray[np.int64]:
+        """(_FACTS, n_jobs) the current announcement of each job."""
+        facts = np.zeros((_FACTS, len(row_of)), dtype=np.int64)
+        facts[_SAID_S] = snapshot.now_s
+        if len(plan) == 0:
+            return facts
         has = row_of >= 0
         row = np.where(has, row_of, 0)
-        if len(plan) == 0:
-            return {name: np.zeros(len(row_of), dtype=np.int64) for name in _empty_facts()}
         start_s = plan.start_s[row]
         planned = (start_s != NEVER) & (start_s != UNPLANNED)
         if len(self._mix) < len(snapshot.nodes):
             rng = np.random.default_rng(len(snapshot.nodes))
             self._mix = rng.integers(-(2**62), 2**62, len(snapshot.nodes), dtype=np.int64)
         # Random weights make the sum over a row's nodes a fingerprint of the set.
-        sums = np.concatenate(([0], np.cumsum(self._mix[plan.nodes])))
+        sums = np.zeros(len(plan.nodes) + 1, dtype=np.int64)
+        self._mix[plan.nodes].cumsum(out=sums[1:])
         prints = sums[plan.indptr[1:]] - sums[plan.indptr[:-1]]
         codes, words = _codes_and_words(plan.reasons)
-        return {
-            "version": snapshot.jobs.version.view(np.int64),
-            "kind": np.where(has, np.where(planned, _PLANNED, _PENDING), _NOTHING),
-            "start_s": np.where(planned, start_s, 0),
-            "partition": np.where(planned, plan.partition[row], -1),
-            "nodes": np.where(planned, prints[row], 0),
-            "code": codes[row],
-            "words": words[row],
-        }
+        facts[_VERSION] = snapshot.jobs.version.view(np.int64)
+        facts[_KIND] = np.where(has, np.where(planned, _PLANNED, _PENDING), _NOTHING)
+        facts[_START_S] = np.where(planned, start_s, 0)
+        facts[_PARTITION] = np.where(planned, plan.partition[row], -1)
+        facts[_NODES] = np.where(planned, prints[row], 0)
+        facts[_CODE] = codes[row]
+        facts[_WORDS] = words[row]
+        return facts
 
-    def _carried(self, serials: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
-        """Returns the last announcements, aligned with the present jobs; zeros for new ones."""
+    def _carried(self, serials: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The last announcements, aligned with the present jobs; zeros for new ones."""
         before = self._serials
         if len(before) == len(serials) and (before == serials).all():
             return self._said
-        at = np.searchsorted(before, serials)
-        at[at == len(before)] = 0
-        known = before[at] == serials if len(before) else np.zeros(len(serials), dtype=bool)
-        return {
-            name: np.where(known, column[at], 0)
-            if len(column)
-            else np.zeros(len(serials), dtype=np.int64)
-            for name, column in self._said.items()
-        }
+        said = np.zeros((_FACTS, len(serials)), dtype=np.int64)
+        if len(before):
+            at = before.searchsorted(serials)
+            at[at == len(before)] = 0
+            known = before[at] == serials
+            said[:, known] = self._said[:, at[known]]
+        return said
 
 
 def _codes_and_words(
@@ -329,14 +331,10 @@ def _cut_s(snapshot: Snapshot, plan: Plan, row: int) -> int:
     return lasts_s if lasts_s < (limit_s or NEVER) else 0
 
 
-def _empty_facts() -> dict[str, NDArray[np.int64]]:
-    return {name: np.empty(0, dtype=np.int64) for name in (*_FACTS, "words", "said_s")}
-
-
 def _waits(
     now_s: int,
-    facts: dict[str, NDArray[np.int64]],
-    said: dict[str, NDArray[np.int64]],
+    facts: NDArray[np.int64],
+    said: NDArray[np.int64],
     serials: NDArray[np.int64],
     jobs: NDArray[np.intp],
 ) -> NDArray[np.int64]:
@@ -345,19 +343,23 @@ def _waits(
     Intervals of length n begin at the instants t for which t plus the job's serial is a multiple
     of n.
     """
-    moved = (facts["version"][jobs] == said["version"][jobs]) & (
-        facts["kind"][jobs] == said["kind"][jobs]
-    )
-    lead_s = np.minimum(facts["start_s"][jobs], said["start_s"][jobs]) - now_s
-    pause_s = np.where(np.cumsum(moved) > PROMPT, np.clip(lead_s // 100, 1, CALM_S), 1)
-    said_s = said["said_s"][jobs]
+    if not len(jobs):
+        return np.empty(0, dtype=np.int64)
+    now, then = facts[:, jobs], said[:, jobs]
+    moved = (now[_VERSION] == then[_VERSION]) & (now[_KIND] == then[_KIND])
+    lead_s = np.minimum(now[_START_S], then[_START_S]) - now_s
+    pause_s = np.where(moved.cumsum() > PROMPT, (lead_s // 100).clip(1, CALM_S), 1)
+    said_s = then[_SAID_S]
     left_s = pause_s - (now_s + serials[jobs]) % pause_s
     told = (said_s <= now_s) & (now_s + left_s - said_s <= pause_s)  # else the clock was set back
     return np.where(moved & told, left_s, 0)
 
 
-def _announced_rows(plan: Plan, n_jobs: int) -> NDArray[np.int64]:
-    """For each job the plan's row that is announced (rule 1); -1 if all of it starts now."""
+def _announced_rows(plan: Plan, n_jobs: int) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+    """For each job the plan's row that is announced (rule 1); -1 if all of it starts now.
+
+    Second, the jobs that have one, in the order of these rows.
+    """
     rows = np.flatnonzero(plan.start_s != plan.now_s)
     job = plan.job[rows]
     if len(job) and np.bincount(job).max() > 1:
@@ -366,10 +368,11 @@ def _announced_rows(plan: Plan, n_jobs: int) -> NDArray[np.int64]:
         order = np.lexsort((rows, key, job))
         rows, job = rows[order], job[order]
         first = np.concatenate(([True], job[1:] != job[:-1]))
-        rows, job = rows[first], job[first]
+        rows = np.sort(rows[first])
+        job = plan.job[rows]
     row_of = np.full(n_jobs, -1, dtype=np.int64)
     row_of[job] = rows
-    return row_of
+    return row_of, job.astype(np.intp)
 
 
 def _rows_of(plan: Plan, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:

@@ -251,10 +251,12 @@ class Cycles:
         chooser = None
         if Feature.CHOICE in features:
             chooser = Chooser(snapshot, self._site(), plan)
-        decisions = self._announcements.decide(snapshot, serials, plan, session.nodes, chooser)
+        decisions = self._announcements.decide(
+            snapshot, serials, plan, session.nodes, chooser, reply=reply
+        )
         # Orders first: the controller then refuses starts on nodes that it has just reserved.
-        reply.decisions.extend(self.orders.take(self._announcements.take_id))
-        reply.decisions.extend(decisions.messages)
+        for at, order in enumerate(self.orders.take(self._announcements.take_id)):
+            reply.decisions.insert(at, order)
         changes = self._adjustments.decide(snapshot, plan, session.nodes, features)
         decisions.by_kind.update(Counter(change.WhichOneof("action") or "" for change in changes))
         reply.decisions.extend(changes)

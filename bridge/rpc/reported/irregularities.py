@@ -33,14 +33,14 @@ def irregularities(
     now_s: int, resources: tuple[str, ...], nodes: NodeTable, running: RunningTable
 ) -> Iterator[tuple[str, str]]:
     """Yields the field and what is odd about it. O(nodes held), in columns."""
-    for at in np.flatnonzero(nodes.usable & (nodes.capacity[:, CPUS] == 0)).tolist():
+    for at in _rows(nodes.usable & (nodes.capacity[:, CPUS] == 0)):
         yield f"nodes[{nodes.names[at]}].cpus", "is usable and has none"
-    for at in np.flatnonzero(running.start_s > now_s + SKEW_S).tolist():
+    for at in _rows(running.start_s > now_s + SKEW_S):
         yield f"jobs[{running.id[at]}].allocation.start_s", "is in the future of a running job"
     ends = (running.end_s > 0) & (running.end_s < running.start_s)
-    for at in np.flatnonzero(ends).tolist():
+    for at in _rows(ends):
         yield f"jobs[{running.id[at]}].allocation.end_s", "is before its start"
-    for at in np.flatnonzero(running.partition < 0).tolist():
+    for at in _rows(running.partition < 0):
         yield f"jobs[{running.id[at]}].allocation.partition", "is unknown"
     yield from _overfull(resources, nodes, running)
 
@@ -50,7 +50,8 @@ def _overfull(
 ) -> Iterator[tuple[str, str]]:
     held = np.zeros(nodes.capacity.shape, dtype=np.int64)
     np.add.at(held, running.nodes, running.use)
-    for node, column in np.argwhere(held > nodes.capacity).tolist():
+    over = (held > nodes.capacity).nonzero()
+    for node, column in zip(*(each.tolist() for each in over), strict=True):
         yield (
             f"nodes[{nodes.names[node]}]",
             f"jobs hold {held[node, column]} of {nodes.capacity[node, column]} "
@@ -58,7 +59,12 @@ def _overfull(
         )
     # Of a job that is completing, end_s is 0: several may do so on one node.
     alone: NDArray[np.bool_] = running.exclusive & (running.end_s > 0)
-    holds = np.repeat(alone, np.diff(running.indptr))
+    holds = alone.repeat(running.indptr[1:] - running.indptr[:-1])
     exclusive = np.bincount(running.nodes[holds], minlength=len(nodes))
-    for node in np.flatnonzero(exclusive > 1).tolist():
+    for node in _rows(exclusive > 1):
         yield f"nodes[{nodes.names[node]}]", f"{exclusive[node]} exclusive jobs hold it"
+
+
+def _rows(mask: NDArray[np.bool_]) -> list[int]:
+    found: list[int] = mask.nonzero()[0].tolist()
+    return found
