@@ -30,7 +30,8 @@ from bridge.rpc.controller.server import SCHEDULER, Server, add_scheduler
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.pb import scheduler_pb2_grpc
 from bridge.rpc.reported.session import Session
-from bridge.rpc.transport.gate import Gate, Peers
+from bridge.rpc.transport.callers import Peers
+from bridge.rpc.transport.gate import Gate
 from bridge.rpc.transport.listening import UnixListener
 from bridge.units import UNPLANNED
 

@@ -22,39 +22,33 @@ Rules
        none of it, stay within what a node does not keep for others. They never hold a node whole
        that keeps anything.
     6. Licences held by a reservation are not available to other jobs during its time.
-    7. If several rows break a rule together, the last ones in the plan are blamed.
+    7. If several rows break a rule together, the last ones in the plan are blamed
+       (`bridge.check.sums`).
 
-A sweep over all sums finds those that are exceeded; the rows to blame are then searched in each of
-these. Validities are expanded by `bridge.planning.site_rules.validity`, which defines their
+Validities are expanded by `bridge.planning.site_rules.validity`, which defines their
 meaning.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bridge.check.amounts import Counted, Ints
-from bridge.model.job import WidthRule
+from bridge.check.kept_nodes import kept_nodes
+from bridge.check.sums import OPEN, Found, Sum, meets, overrun
 from bridge.model.limits import (
     EACH,
-    Bound,
     ConsumerKind,
     FreePool,
     Limit,
-    NodeSet,
 )
 from bridge.model.plan import Plan
 from bridge.model.resources import Arrangement
 from bridge.model.site import Protection, Site
 from bridge.model.snapshot import Snapshot
-from bridge.planning.requests.features import parse_features
 from bridge.units import NEVER, UNPLANNED
-
-_Found = Iterator[tuple[int, str]]
-_OPEN = 1 << 56  # more than all amounts together
-_LAST_S = 1 << 40  # latest time that is distinguished, from the snapshot's clock on
 
 
 def broken_rules(snapshot: Snapshot, site: Site, plan: Plan) -> list[tuple[int, str]]:
@@ -81,119 +75,19 @@ def broken_rules(snapshot: Snapshot, site: Site, plan: Plan) -> list[tuple[int, 
     found = [
         *_limits(world, rules.limits),
         *_pools(world, [pool for pool in rules.free_pools if pool.nodes is None]),
-        *_kept_nodes(world, [pool for pool in rules.free_pools if pool.nodes is not None]),
+        *kept_nodes(world, [pool for pool in rules.free_pools if pool.nodes is not None]),
         *_protections(world, site.protect),
         *_reserved_licences(world),
     ]
     return list(dict.fromkeys(found))
 
 
-# ---------------------------------------------------------------------- sums over time
-
-
-@dataclass(frozen=True)
-class _Sum:
-    """Amounts to be summed over time against one bound.
-
-    Attributes:
-        rows: (k,) positions among the checked rows; the last ones are blamed first.
-        amounts: (k,) of these rows.
-        running: (m,) running jobs that count, and their amounts.
-        bounds: (w, 3) windows [start, end), and the most that may be in use in them.
-        text: the violation of a row that exceeds the bound.
-    """
-
-    rows: NDArray[np.intp]
-    amounts: Ints
-    running: NDArray[np.intp]
-    held: Ints
-    bounds: Ints
-    text: str
-
-
-def _overrun(world: Counted, sums: Sequence[_Sum]) -> _Found:
-    """The rows that exceed these sums: one sweep over all, and a closer look at those exceeded."""
-    if not sums:
-        return
-    key, begin, end, amount, judged = [], [], [], [], []
-    for at, one in enumerate(sums):
-        sizes = len(one.rows), len(one.running), len(one.bounds)
-        key.append(np.full(sum(sizes), at))
-        begin += [world.start_s[one.rows], np.full(sizes[1], world.now_s), one.bounds[:, 0]]
-        end += [world.end_s[one.rows], world.running_end_s[one.running], one.bounds[:, 1]]
-        # A bound is added as a holder of all but that much of an unbounded sum.
-        amount += [one.amounts, one.held, np.maximum(_OPEN - one.bounds[:, 2], 0)]
-        judged.append(np.arange(sum(sizes)) < sizes[0])
-    exceeded = _exceeded(
-        np.concatenate(key),
-        _span(world, np.concatenate(begin)),
-        _span(world, np.concatenate(end)),
-        np.concatenate(amount),
-        np.concatenate(judged),
-    )
-    for at in exceeded.tolist():
-        for row in _latecomers(world, sums[at]):
-            world.blamed[row] = True
-            yield int(world.rows[row]), sums[at].text
-
-
-def _span(world: Counted, instant: Ints) -> Ints:
-    return np.clip(instant - world.now_s, 0, _LAST_S)
-
-
-def _exceeded(key: Ints, begin: Ints, end: Ints, amount: Ints, judged: NDArray[np.bool_]) -> Ints:
-    """The keys for which, at some second, too much is in use and a checked row is present."""
-    keys = np.concatenate((key, key))
-    when = np.concatenate((begin, end))
-    order = np.argsort((keys << 41) | when)
-    keys, when = keys[order], when[order]
-    used: Ints = np.cumsum(np.concatenate((amount, -amount))[order])
-    there: Ints = np.cumsum(np.concatenate((judged, -judged.astype(np.int64)))[order])
-    # What holds from an instant on is known after all that begins and ends at it.
-    last = np.append((keys[1:] != keys[:-1]) | (when[1:] != when[:-1]), True)
-    found: Ints = keys[last & (used > _OPEN) & (there > 0)]
-    return np.unique(found)
-
-
-def _latecomers(world: Counted, one: _Sum) -> list[int]:
-    """The rows that no longer fit beside those before them (rule 7)."""
-    fresh = ~world.blamed[one.rows]
-    rows, amounts = one.rows[fresh], one.amounts[fresh]
-    spans = [
-        (_span(world, begin), _span(world, end), amount)
-        for begin, end, amount in (
-            (world.start_s[rows], world.end_s[rows], amounts),
-            (np.full(len(one.running), world.now_s), world.running_end_s[one.running], one.held),
-            (one.bounds[:, 0], one.bounds[:, 1], np.maximum(_OPEN - one.bounds[:, 2], 0)),
-        )
-    ]
-    instants = np.unique(np.concatenate([edge for begin, end, _ in spans for edge in (begin, end)]))
-    change = np.zeros(len(instants), dtype=np.int64)
-    for begin, end, amount in spans:
-        np.add.at(change, np.searchsorted(instants, begin), amount)
-        np.add.at(change, np.searchsorted(instants, end), -amount)
-    used = np.cumsum(change)  # from each instant to the next, by all of them
-    over = np.concatenate(([0], np.cumsum(used > _OPEN)))
-    first, last = (np.searchsorted(instants, edge) for edge in spans[0][:2])
-    suspects = np.flatnonzero(over[last] > over[first])
-    for at in suspects.tolist():
-        used[first[at] : last[at]] -= amounts[at]
-    late = []
-    for at in suspects.tolist():
-        own = slice(first[at], last[at])
-        if (used[own] + amounts[at] > _OPEN).any():
-            late.append(int(rows[at]))
-        else:
-            used[own] += amounts[at]
-    return late
-
-
 # ---------------------------------------------------------------------- limits
 
 
-def _limits(world: Counted, limits: Sequence[Limit]) -> _Found:
+def _limits(world: Counted, limits: Sequence[Limit]) -> Found:
     """Rule 2."""
-    sums: list[_Sum] = []
+    sums: list[Sum] = []
     for kind in ConsumerKind:
         by_name: dict[str, list[Limit]] = {}
         for limit in limits:
@@ -210,7 +104,7 @@ def _limits(world: Counted, limits: Sequence[Limit]) -> _Found:
             if own and len(rows_of[number]):
                 who = _Consumer(kind, name, number, rows_of[number], running_of[number])
                 yield from _limits_of(world, who, own, sums)
-    yield from _overrun(world, sums)
+    yield from overrun(world, sums)
 
 
 def _members(of: Ints, count: int) -> list[NDArray[np.intp]]:
@@ -228,7 +122,7 @@ class _Consumer:
     running: NDArray[np.intp]
 
 
-def _limits_of(world: Counted, who: _Consumer, limits: Sequence[Limit], sums: list[_Sum]) -> _Found:
+def _limits_of(world: Counted, who: _Consumer, limits: Sequence[Limit], sums: list[Sum]) -> Found:
     """Checks the bounds of single rows; adds the sums to those that are checked together."""
     taken = world.taken[who.rows]
     for column in np.flatnonzero(taken.any(axis=0)).tolist():
@@ -247,19 +141,19 @@ def _limits_of(world: Counted, who: _Consumer, limits: Sequence[Limit], sums: li
             what = f"{who.kind} {who.name} on {world.columns[column]}"
             if limit.items is not None:
                 there = world.available(who.number if who.kind is ConsumerKind.PARTITION else -1)
-                most = min(limit.items.of(int(there[column])), _OPEN)
+                most = min(limit.items.of(int(there[column])), OPEN)
                 bounds.append(np.column_stack((times, np.full(len(times), most))))
             over = np.zeros(len(rows), dtype=bool)
             if limit.duration_s is not None:
                 over |= world.limit_s[rows] > limit.duration_s
             if limit.area is not None:
                 over |= amounts > limit.area // np.maximum(world.limit_s[rows], 1)
-            for row in rows[over & _meets(world, rows, times)].tolist():
+            for row in rows[over & meets(world, rows, times)].tolist():
                 yield int(world.rows[row]), f"is longer than the limit of {what} lets one job be"
         for each in bounds:
             text = f"is more than the limit of {what} leaves"
             held = world.running[who.running, column]
-            sums.append(_Sum(rows, amounts, who.running, held, each, text))
+            sums.append(Sum(rows, amounts, who.running, held, each, text))
 
 
 def _without(times: Ints, others: Sequence[Ints]) -> Ints:
@@ -280,20 +174,10 @@ def _without(times: Ints, others: Sequence[Ints]) -> Ints:
     return times
 
 
-def _meets(world: Counted, rows: NDArray[np.intp], times: Ints) -> NDArray[np.bool_]:
-    """Which rows have a second in some windows; those are ascending and apart."""
-    if not len(times):
-        return np.zeros(len(rows), dtype=bool)
-    following = np.searchsorted(times[:, 1], world.start_s[rows], side="right")
-    begins = np.append(times[:, 0], NEVER)[following]
-    found: NDArray[np.bool_] = begins < world.end_s[rows]
-    return found
-
-
 # ---------------------------------------------------------------------- FreePools
 
 
-def _pools(world: Counted, pools: Sequence[FreePool]) -> _Found:
+def _pools(world: Counted, pools: Sequence[FreePool]) -> Found:
     """Rule 3."""
     sums = []
     for pool in pools:
@@ -308,7 +192,7 @@ def _pools(world: Counted, pools: Sequence[FreePool]) -> _Found:
         rows = np.flatnonzero(outside)
         running = np.flatnonzero(world.running[:, column])
         sums.append(
-            _Sum(
+            Sum(
                 rows,
                 world.taken[rows, column],
                 running,
@@ -317,102 +201,13 @@ def _pools(world: Counted, pools: Sequence[FreePool]) -> _Found:
                 f"takes {world.columns[column]} that FreePool {pool.name} keeps free",
             )
         )
-    yield from _overrun(world, sums)
-
-
-def _kept_nodes(world: Counted, pools: Sequence[FreePool]) -> _Found:
-    """Rule 4."""
-    for pool in pools:
-        times = world.windows(pool.validity)
-        kept = _nodes_meant(world, pool.nodes or NodeSet())
-        outside = _meets(world, np.arange(len(world.rows)), times)
-        for access in pool.access:
-            if not access.chunk:
-                outside &= ~world.lets_in(access)
-        there = kept[world.node] & outside[world.entry_row]
-        if not there.any():
-            continue
-        by_chunk = [(access.chunk, world.lets_in(access)) for access in pool.access if access.chunk]
-        text = f"uses nodes that FreePool {pool.name} keeps free"
-        known: dict[tuple[object, ...], bool] = {}
-        for at in np.flatnonzero(there).tolist():
-            row = int(world.entry_row[at])
-            conditions = [bounds for bounds, meets in by_chunk if meets[row]]
-            chunks = _chunks_there(world, at) if conditions else ()
-            alike = (tuple(conditions), chunks)
-            if alike not in known:
-                known[alike] = bool(conditions) and all(
-                    any(_chunk_meets(world, bounds, chunk) for bounds in conditions)
-                    for chunk in chunks
-                )
-            if not known[alike]:
-                yield int(world.rows[row]), text
-
-
-def _chunk_meets(world: Counted, bounds: Sequence[Bound], chunk: tuple[int, ...]) -> bool:
-    """Whether a chunk meets all bounds; it requests nothing of resources that are not on nodes."""
-    for bound in bounds:
-        column = world.column(bound.what)
-        amount = chunk[column] if 0 <= column < len(chunk) else 0
-        if not bound.least <= amount <= bound.most:
-            return False
-    return True
-
-
-def _chunks_there(world: Counted, at: int) -> tuple[tuple[int, ...], ...]:
-    """The units of a row on a node: its chunks there, a task, or all that it has there.
-
-    Amounts per node are part of each chunk there. Packed chunks are one unit.
-    """
-    row = int(world.entry_row[at])
-    jobs, job = world.snapshot.jobs, int(world.job[row])
-    asked = jobs.chunks[job]
-    if asked is not None:
-        wants = np.array(asked.wants, dtype=np.int64) + np.array(asked.per_node, dtype=np.int64)
-        kinds = asked.request.kinds
-        if asked.request.place.arrangement is Arrangement.PACK or kinds[0].host:
-            counts = np.array([kind.count for kind in kinds], dtype=np.int64)
-            return (tuple((counts @ wants).tolist()),)
-        groups = world.plan.groups
-        there = [0] if groups is None else np.flatnonzero(groups[world.entry[at]]).tolist() or [0]
-        return tuple(tuple(wants[kind].tolist()) for kind in there)
-    tasks = int(jobs.tasks[job])
-    partition = world.snapshot.partitions[int(world.partition[row])]
-    spread = (
-        jobs.per_node[job].any()
-        or jobs.required[job]
-        or jobs.width_rule[job] != WidthRule.ANY
-        or max(int(jobs.min_nodes[job]), partition.min_nodes) > 1
-        or min(int(jobs.max_nodes[job]), partition.max_nodes or NEVER) < tasks
-    )
-    if tasks and not spread:
-        return (tuple(jobs.per_task[job].tolist()),)
-    return (tuple(world.want[at].tolist()),)
-
-
-def _nodes_meant(world: Counted, nodes: NodeSet) -> NDArray[np.bool_]:
-    """(n_nodes,) which nodes meet all that is stated."""
-    table = world.snapshot.nodes
-    meant = np.ones(len(table), dtype=bool)
-    if nodes.names:
-        wanted = set(nodes.names)
-        meant &= np.array([name in wanted for name in table.names], dtype=bool)
-    if nodes.features:
-        alternatives = parse_features(nodes.features)
-        meant &= np.array(
-            [any(matches(each) for matches in alternatives) for each in table.features], dtype=bool
-        )
-    if nodes.having:
-        column = world.column(nodes.having)
-        has = 0 <= column < len(world.snapshot.resources)
-        meant &= (table.capacity[:, column] > 0) if has else False
-    return meant
+    yield from overrun(world, sums)
 
 
 # ---------------------------------------------------------------------- protections
 
 
-def _protections(world: Counted, protect: Protection) -> _Found:
+def _protections(world: Counted, protect: Protection) -> Found:
     """Rule 5."""
     resources, capacity = world.snapshot.resources, world.snapshot.nodes.capacity
     running = world.snapshot.running
@@ -442,7 +237,7 @@ def _protections(world: Counted, protect: Protection) -> _Found:
                 own, beside = entries[of_node[node]], held[held_of[node]]
                 most = int(capacity[node, column] - keep[node])
                 sums.append(
-                    _Sum(
+                    Sum(
                         world.entry_row[own],
                         outside[own, column],
                         holder[beside],
@@ -451,7 +246,7 @@ def _protections(world: Counted, protect: Protection) -> _Found:
                         text,
                     )
                 )
-            yield from _overrun(world, sums)
+            yield from overrun(world, sums)
         alone = keeps[world.node] & (world.want[:, mine] == 0) & world.whole[world.entry_row]
         for row in np.unique(world.entry_row[alone]).tolist():
             yield int(world.rows[row]), f"takes a node whole that keeps some for {protected}"
@@ -474,7 +269,7 @@ def _unprotected(world: Counted, at: int, protected: int) -> Ints:
 # ---------------------------------------------------------------------- licences
 
 
-def _reserved_licences(world: Counted) -> _Found:
+def _reserved_licences(world: Counted) -> Found:
     """Rule 6: jobs outside a reservation must leave what it holds; its own jobs need not."""
     snapshot, sums = world.snapshot, []
     reservation = snapshot.jobs.reservation[world.job]
@@ -503,5 +298,5 @@ def _reserved_licences(world: Counted) -> _Found:
                 text = f"takes {name} that a reservation keeps"
                 held = world.running[running, column]
                 amounts = world.asked[rows, column]
-                sums.append(_Sum(rows, amounts, running, held, bounds.astype(np.int64), text))
-    yield from _overrun(world, sums)
+                sums.append(Sum(rows, amounts, running, held, bounds.astype(np.int64), text))
+    yield from overrun(world, sums)

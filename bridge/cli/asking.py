@@ -13,7 +13,7 @@ from google.protobuf.message import Message
 from rich.console import Console
 
 from bridge.errors import ConfigError
-from bridge.rpc.client import OperatorClient
+from bridge.rpc.clients.operator_client import OperatorClient
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.service.config import OperatorSection, load
 from bridge.units import format_duration, format_instant

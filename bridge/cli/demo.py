@@ -34,7 +34,7 @@ from bridge.errors import ControllerError, Unreachable
 from bridge.ports import Decide
 from bridge.registry import PRESETS, build
 from bridge.report.columns import milliseconds
-from bridge.rpc.client import RemoteDecider
+from bridge.rpc.clients.remote_decider import RemoteDecider
 from bridge.safe_cycle.decider import Decider
 from bridge.sim.engine import Outcome
 from bridge.sim.engine import Progress as Point

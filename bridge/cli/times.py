@@ -11,7 +11,7 @@ import re
 from datetime import datetime, timedelta
 
 from bridge.errors import RequestError
-from bridge.planning.site_rules.rules_text import duration
+from bridge.planning.site_rules.values_text import duration
 from bridge.units import DAY_S, local_time
 
 _UNITS_S = {"": 1, "second": 1, "minute": 60, "hour": 3600, "day": DAY_S, "week": 7 * DAY_S}

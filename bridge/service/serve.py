@@ -23,42 +23,35 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import NoReturn
 
 from bridge.errors import BridgeError
 from bridge.model.plan import Plan
 from bridge.model.policy import PolicySpec
 from bridge.model.snapshot import Snapshot
-from bridge.planning.scheduler.kept_plan import KeptPlan
 from bridge.ports import Environment
 from bridge.recording.recorder import Recorder, Tap
 from bridge.recording.recordings import encode
 from bridge.registry import build
 from bridge.rpc.controller.announcements import Announcements
-from bridge.rpc.controller.cycles import CycleReport, Cycles, Observer
+from bridge.rpc.controller.cycles import Cycles, Observer
 from bridge.rpc.controller.policy_switch import PolicySwitch
 from bridge.rpc.controller.server import SCHEDULER, Server, add_scheduler
 from bridge.rpc.controller.switches import Switches
 from bridge.rpc.operators.process import Answers, Desk, OperatorProcess, Settings
-from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.session import Session
+from bridge.rpc.transport.callers import Peers, Policy
+from bridge.rpc.transport.descriptors import affordable, raise_descriptor_limit
 from bridge.rpc.transport.directories import prepare_directory
-from bridge.rpc.transport.gate import (
-    Bounds,
-    Gate,
-    Peers,
-    Policy,
-    affordable,
-    raise_descriptor_limit,
-)
+from bridge.rpc.transport.gate import Bounds, Gate
 from bridge.rpc.transport.listening import UnixListener, listen_tcp
 from bridge.rpc.transport.tls import Certificates, RefusingServer
 from bridge.rpc.transport.users import default_controllers, user_ids
 from bridge.safe_cycle.decider import Decider
 from bridge.safe_cycle.watchdog import Watchdog
 from bridge.service.config import ServiceConfig
+from bridge.service.observers import Keeper, Meter, Reader
 from bridge.service.signals import Ended, Signals, leave
 from bridge.service.telemetry import Metrics
 from bridge.solver_process import ChildSolver
@@ -249,10 +242,10 @@ class Service:
             changed=self._metrics.policy,
             planning=config.planning.plain(),
         )
-        self._reader = _Reader(self._switch)
+        self._reader = Reader(self._switch)
         observers: tuple[Observer, ...] = (
-            _Meter(self._metrics, self._decider),
-            _Keeper(self._store),
+            Meter(self._metrics, self._decider),
+            Keeper(self._store),
             self._reader,
         )
         recorder = Recorder(
@@ -387,113 +380,6 @@ class Service:
             self._reader.read(self.cycles.published.snapshot)
         if config.model_copy(update={"planning": self._config.planning}) != self._config:
             _log.warning("other settings have changed, too: they need a restart")
-
-
-_OF_SNAPSHOT: Final[dict[str, Callable[[Snapshot], float]]] = {
-    "jobs_pending": lambda snapshot: len(snapshot.jobs),
-    "jobs_running": lambda snapshot: len(snapshot.running),
-    "nodes": lambda snapshot: len(snapshot.nodes),
-    "nodes_usable": lambda snapshot: int(snapshot.nodes.usable.sum()),
-}
-_OF_STATUS: Final[dict[str, Callable[[pb.ControllerStatus], float]]] = {
-    "controller_fallbacks": lambda status: status.fallbacks,
-    "controller_fallback_seconds": lambda status: status.fallback_s,
-    "controller_lock_ms": lambda status: status.lock_ms_max,
-    "controller_round_trip_ms": lambda status: status.round_trip_ms,
-}
-
-
-class _Meter:
-    """Puts cycles into metrics."""
-
-    def __init__(self, metrics: Metrics, decider: Decider) -> None:
-        self._metrics = metrics
-        self._decider = decider
-        self._snapshot: Snapshot | None = None
-        self._status: pb.ControllerStatus | None = None
-        # Looked at when somebody asks for the page, not in every cycle.
-        for name, of_snapshot in _OF_SNAPSHOT.items():
-            metrics.watch(name, partial(self._of_snapshot, of_snapshot))
-        for name, of_status in _OF_STATUS.items():
-            metrics.watch(name, partial(self._of_status, of_status))
-
-    def _of_snapshot(self, value: Callable[[Snapshot], float]) -> float:
-        return 0.0 if self._snapshot is None else float(value(self._snapshot))
-
-    def _of_status(self, value: Callable[[pb.ControllerStatus], float]) -> float:
-        return 0.0 if self._status is None else float(value(self._status))
-
-    def cycle(self, report: CycleReport) -> None:
-        metrics = self._metrics
-        for (outcome, code), count in report.outcomes.items():
-            metrics.decision_result(outcome, code, count)
-        if report.status is not None:
-            self._status = report.status
-        if report.published is None or report.decisions is None:
-            metrics.need_full()
-            return
-        metrics.cycle(wall_s=report.wall_s, plan_s=report.plan_s, failures=self._decider.failures)
-        for kind, count in report.decisions.by_kind.items():
-            metrics.decided(kind, count)
-        self._snapshot = report.published.snapshot
-        metrics.set("jobs_set_aside", report.telemetry.set_aside)
-        if (dispatched := report.telemetry.dispatched) is not None:
-            metrics.dispatched(dispatched)
-        if (savings := report.telemetry.placement) is not None:
-            metrics.placement_improved(savings.before, savings.after)
-        for predictor, learnt in self._decider.state.learnt.items():
-            metrics.run_times(
-                predictor, (learnt.judged, learnt.under, learnt.off_s, learnt.accuracy)
-            )
-
-
-class _Keeper:
-    """Puts promises and starts into the store."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        saved = store.state().promises.kept_plan
-        self._saved = saved if isinstance(saved, KeptPlan) else None
-
-    def cycle(self, report: CycleReport) -> None:
-        if self._saved is not None and report.published is not None:
-            if self._saved.names != report.published.snapshot.nodes.names:
-                _log.warning(
-                    "the saved plan is not used: it is of other nodes; announced starts are kept"
-                )
-            self._saved = None
-        if report.happened is not None:
-            self._store.took(report.happened)
-
-
-class _Reader:
-    """Says which resources in limits and FreePools the cluster does not have, once per change."""
-
-    def __init__(self, switch: PolicySwitch) -> None:
-        self._switch = switch
-        self._told: tuple[str, ...] = ()
-        self._read: tuple[object, ...] | None = None
-
-    def cycle(self, report: CycleReport) -> None:
-        if report.published is None:
-            return
-        snapshot = report.published.snapshot
-        now = (self._switch.changes, snapshot.resources, snapshot.licences)
-        if now != self._read:
-            self._read = now
-            self.read(snapshot)
-
-    def read(self, snapshot: Snapshot) -> None:
-        """Compares the rules in force with what there is."""
-        unknown = self._switch.unknown(snapshot)
-        if unknown == self._told:
-            return
-        self._told = unknown
-        if unknown:
-            names = ", ".join(unknown)
-            _log.warning("limits and FreePools name resources the cluster does not have: %s", names)
-        else:
-            _log.info("limits and FreePools name only resources the cluster has")
 
 
 def notify(state: str) -> None:

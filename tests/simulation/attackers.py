@@ -75,9 +75,9 @@ def attack(code, *arguments, uid=ATTACKER):
 
 _ASK = """
 import os, sys
-import bridge.rpc.client, grpc
+import bridge.rpc.clients.operator_client, grpc
 from bridge.errors import BridgeError
-from bridge.rpc.client import OperatorClient
+from bridge.rpc.clients.operator_client import OperatorClient
 from encodings import idna
 grpc.insecure_channel("unix:/nowhere").close()  # loads what it needs
 os.setgroups([])

@@ -9,7 +9,8 @@ import grpc
 import pytest
 
 from bridge.cli.main import main
-from bridge.rpc.client import OperatorClient, RemoteDecider
+from bridge.rpc.clients.operator_client import OperatorClient
+from bridge.rpc.clients.remote_decider import RemoteDecider
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.pb import scheduler_pb2_grpc
 from bridge.sim.engine import simulate

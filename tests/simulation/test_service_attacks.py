@@ -20,7 +20,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from bridge.rpc.client import OperatorClient
+from bridge.rpc.clients.operator_client import OperatorClient
 from bridge.rpc.pb import operator_pb2, operator_pb2_grpc, scheduler_pb2_grpc
 from tests.simulation import services
 from tests.simulation.attackers import ATTACKER, an_asker, attack

@@ -5,7 +5,7 @@ import psutil
 import pytest
 
 from bridge.registry import PRESETS, build
-from bridge.rpc.client import RemoteDecider
+from bridge.rpc.clients.remote_decider import RemoteDecider
 from bridge.safe_cycle.decider import Decider
 from bridge.sim.engine import simulate
 from bridge.sim.system import pool_of

@@ -12,7 +12,8 @@ import pytest
 
 from bridge.errors import ControllerError, StaleSnapshot, Unreachable
 from bridge.registry import PRESETS, build, parse_policy
-from bridge.rpc.client import OperatorClient, RemoteDecider
+from bridge.rpc.clients.operator_client import OperatorClient
+from bridge.rpc.clients.remote_decider import RemoteDecider
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.pb import scheduler_pb2_grpc
 from bridge.safe_cycle.decider import Decider

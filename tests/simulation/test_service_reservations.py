@@ -6,7 +6,8 @@ import threading
 import pytest
 
 from bridge.errors import ControllerError
-from bridge.rpc.client import OperatorClient, RemoteDecider
+from bridge.rpc.clients.operator_client import OperatorClient
+from bridge.rpc.clients.remote_decider import RemoteDecider
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.sim.controller import Controller
 from bridge.sim.system import pool_of

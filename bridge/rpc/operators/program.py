@@ -18,14 +18,9 @@ from typing import Any
 
 from bridge.rpc.operators.metrics_page import MetricsPage
 from bridge.rpc.operators.server import OperatorService, serve
-from bridge.rpc.transport.gate import (
-    Badges,
-    Bounds,
-    Gate,
-    Peers,
-    affordable,
-    raise_descriptor_limit,
-)
+from bridge.rpc.transport.callers import Badges, Peers
+from bridge.rpc.transport.descriptors import affordable, raise_descriptor_limit
+from bridge.rpc.transport.gate import Bounds, Gate
 from bridge.rpc.transport.private_channel import Asker, Channel, MessageKind
 from bridge.rpc.transport.relay import Allowance
 from bridge.service.telemetry import start_logging

@@ -22,39 +22,22 @@ import errno
 import logging
 import math
 import os
-import resource
-import secrets
 import selectors
 import socket
-import struct
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Protocol
 
+from bridge.rpc.transport.callers import Handshake, Known, Policy
+from bridge.rpc.transport.complaints import Complaints, Refused, nobody
 from bridge.rpc.transport.relay import READ, Allowance, Link
 
 _log = logging.getLogger(__name__)
-
-_CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
 _SWEEP_S = 1.0
-_TOLD_S = 60.0
-_MOST_OWNERS_TOLD = 16
 _AT_ONCE = 32
 """Connections accepted before those that are there get their turn."""
-
-Route = Callable[[int], str | None]
-"""User id to the private socket that serves it; None: may not enter."""
-
-Refused = Callable[[str, str], None]
-"""Told of everything turned away: the gate's key, and "user", "connections", "descriptors",
-"greeting", "stalled" or "age"."""
-
-
-def _nobody(_key: str, _reason: str) -> None:
-    """Tells nobody."""
 
 
 @dataclass(frozen=True)
@@ -75,100 +58,6 @@ class Bounds:
     age_s: float = math.inf
 
 
-@dataclass
-class Known:
-    """A caller, once it is known who it is.
-
-    Attributes:
-        owner: whom connections are counted for.
-        target: the private socket; None: may not enter.
-        allowance: of bytes; None: no bound.
-        badge: address to connect from; None: any.
-        unwelcome: may not enter, but there is somebody behind the target who tells him so.
-    """
-
-    owner: Hashable
-    target: str | None
-    allowance: Allowance | None = None
-    badge: str | None = None
-    unwelcome: bool = False
-
-
-class Badges:
-    """Addresses that tell a server behind a gate which user a connection is of.
-
-    They are names in the kernel's abstract namespace that nobody can guess beforehand. Only the
-    gate can connect to the private socket, so only it can show one.
-    """
-
-    def __init__(self) -> None:
-        self._secret = secrets.token_hex(8)
-        self._count = 0
-
-    def of(self, uid: int) -> str:
-        """A new address for a connection of a user."""
-        self._count += 1
-        return f"\0schedbridge-{self._secret}-{uid}-{self._count}"
-
-    def read(self, peer: str) -> int | None:
-        """The user, from what gRPC calls its peer; None: it was not connected by the gate."""
-        head, _, rest = peer.partition(f"unix-abstract:schedbridge-{self._secret}-")
-        uid, _, _ = rest.partition("-")
-        return int(uid) if not head and uid.isdigit() else None
-
-
-class Policy(Protocol):
-    """How a gate finds out who calls."""
-
-    def introduce(self, client: socket.socket) -> "Known | Handshake":
-        """Looks at a new connection; may raise OSError."""
-
-
-class Handshake(Protocol):
-    """An introduction that takes several messages.
-
-    Attributes:
-        client: the socket, as it is to be used afterwards.
-        owner: whom it is counted for meanwhile.
-    """
-
-    client: socket.socket
-    owner: Hashable
-
-    def step(self) -> "Known | int":
-        """Goes on: who it is, or what is waited for. OSError: it has failed."""
-
-
-class Peers:
-    """Asks the kernel who is at the other end of a Unix socket."""
-
-    def __init__(
-        self,
-        route: Route,
-        *,
-        badges: Badges | None = None,
-        allowance: Callable[[int], Allowance | None] = lambda _uid: None,
-    ) -> None:
-        """Routes users.
-
-        Args:
-            route: to which private socket.
-            badges: makes the addresses from which they are connected; None: any.
-            allowance: of bytes for a user, made anew when his first connection comes.
-        """
-        self._route = route
-        self._badges = badges
-        self._allowance = allowance
-
-    def introduce(self, client: socket.socket) -> Known:
-        """Reads the credentials."""
-        raw = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-        _, uid, _ = _CREDENTIALS.unpack(raw)
-        target = self._route(uid)
-        badge = self._badges.of(uid) if self._badges is not None and target is not None else None
-        return Known(uid, target, self._allowance(uid) if target is not None else None, badge)
-
-
 class Gate:
     """Listens at a socket and lets in whom its policy knows."""
 
@@ -179,7 +68,7 @@ class Gate:
         policy: Policy,
         *,
         bounds: Bounds | None = None,
-        refused: Refused = _nobody,
+        refused: Refused = nobody,
     ) -> None:
         """Prepares a gate.
 
@@ -348,7 +237,7 @@ class Gate:
         self._greeting[found] = now
         self._greet(found, now)
 
-    def _greet(self, handshake: "Handshake", now: float) -> None:
+    def _greet(self, handshake: Handshake, now: float) -> None:
         try:
             found = handshake.step()
         except OSError:
@@ -441,7 +330,7 @@ class Gate:
             self._links.discard(link)
             self._less(link.owner)
 
-    def _drop(self, handshake: "Handshake") -> None:
+    def _drop(self, handshake: Handshake) -> None:
         self._forget(handshake.client)
         handshake.client.close()
         if self._greeting.pop(handshake, None) is not None:
@@ -475,73 +364,3 @@ class Gate:
                 if allowance.left >= allowance.burst:  # nothing is owed: may be forgotten
                     del self._allowances[owner]
         self._tell.sum_up(now)
-
-
-class Complaints:
-    """Tells log and metrics of what was turned away; the log not more than it can take."""
-
-    def __init__(self, key: str, refused: Refused) -> None:
-        self._key = key
-        self._refused = refused
-        self._told: set[tuple[str, Hashable]] = set()
-        self._more: Counter[tuple[str, Hashable]] = Counter()
-        self._summed = -math.inf
-
-    @property
-    def owes(self) -> bool:
-        """There is something to be summed up."""
-        return bool(self._told)
-
-    def complain(self, reason: str, owner: Hashable, now: float, why: str = "") -> None:
-        """Notes one."""
-        self._refused(self._key, reason)
-        if not self._told:
-            self._summed = now
-        about = (reason, owner)
-        if about in self._told or len(self._told) >= _MOST_OWNERS_TOLD:
-            self._more[about if about in self._told else (reason, "others")] += 1
-            return
-        self._told.add(about)
-        _log.warning("%s: refused %s (%s)", self._key, _shown(owner), why or reason)
-
-    def sum_up(self, now: float) -> None:
-        """Tells what was not told, once a minute."""
-        if not self._told or now - self._summed < _TOLD_S:
-            return
-        for (reason, owner), count in self._more.items():
-            _log.warning(
-                "%s: refused %s %d times more within a minute (%s)",
-                self._key, _shown(owner), count, reason,
-            )  # fmt: skip
-        self._told = set(self._more) if self._more else set()
-        self._more.clear()
-        self._summed = now
-
-
-def _shown(owner: Hashable) -> str:
-    if owner is None:
-        return "a connection"
-    return f"user {owner}" if isinstance(owner, int) else str(owner)
-
-
-def affordable(most: int, kept: int, gates: int = 1) -> int:
-    """How many connections there are descriptors for.
-
-    Each takes three: the client's, the server's, and the one by which gRPC has it.
-
-    Args:
-        most: at most so many.
-        kept: descriptors for everything else.
-        gates: that share the rest.
-    """
-    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return max(2, min(most, (limit - kept) // (3 * gates)))
-
-
-def raise_descriptor_limit() -> int:
-    """Asks for as many descriptors as this process may have; returns how many those are."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with contextlib.suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        return hard
-    return soft

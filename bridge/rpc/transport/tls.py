@@ -21,7 +21,7 @@ import grpc
 
 from bridge import files
 from bridge.errors import ConfigError
-from bridge.rpc.transport.gate import Known
+from bridge.rpc.transport.callers import Known
 from bridge.rpc.transport.relay import READ, WRITE, Allowance
 from bridge.service.config import TlsSection
 
@@ -32,7 +32,7 @@ _STRANGERS_RATE, _STRANGERS_BURST = 64 << 10, 512 << 10
 
 
 class Certificates:
-    """Lets in only certificates whose name is configured; a `bridge.rpc.transport.gate.Policy`."""
+    """Lets in certificates whose name is configured; a `bridge.rpc.transport.callers.Policy`."""
 
     def __init__(self, tls: TlsSection, target: str, strangers: str) -> None:
         """Reads keys and certificates.
@@ -69,7 +69,7 @@ class Certificates:
 
 
 class _TlsHandshake:
-    """One handshake; a `bridge.rpc.transport.gate.Handshake`."""
+    """One handshake; a `bridge.rpc.transport.callers.Handshake`."""
 
     client: socket.socket
     owner: Hashable

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from bridge.errors import ConfigError
-from bridge.rpc.transport.gate import Badges, Bounds, Complaints, Gate, Known, Peers
+from bridge.rpc.transport.callers import Badges, Known, Peers
+from bridge.rpc.transport.complaints import Complaints
+from bridge.rpc.transport.gate import Bounds, Gate
 from bridge.rpc.transport.listening import UnixListener, answers
 from bridge.rpc.transport.relay import Allowance
 
@@ -322,7 +324,8 @@ def test_without_descriptors_callers_are_turned_away_and_come_in_later(tmp_path)
 _WITHOUT_DESCRIPTORS = """
 import os, resource, socket, sys
 from pathlib import Path
-from bridge.rpc.transport.gate import Gate, Peers
+from bridge.rpc.transport.callers import Peers
+from bridge.rpc.transport.gate import Gate
 from bridge.rpc.transport.listening import UnixListener
 home = Path(sys.argv[1])
 inner = socket.socket(socket.AF_UNIX)

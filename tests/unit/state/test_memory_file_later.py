@@ -6,6 +6,7 @@ import signal
 import threading
 
 from bridge.state import memory_file
+from bridge.state import scribe as scribe_module
 from bridge.state import store as store_module
 from bridge.units import DAY_S
 from tests.memory_files import (
@@ -75,7 +76,7 @@ def test_what_policies_do_with_a_file_that_comes_late(path):
 
 
 def test_what_waits_for_a_file_is_bounded(path, monkeypatch, caplog):
-    monkeypatch.setattr(store_module, "MOST_MISSED", 50)
+    monkeypatch.setattr(scribe_module, "MOST_MISSED", 50)
     path.mkdir()
     store = Store(path)
     for now_s in range(1, 40):

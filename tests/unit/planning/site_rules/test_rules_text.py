@@ -22,7 +22,7 @@ from bridge.model.limits import (
     Validity,
 )
 from bridge.planning.site_rules.lowered_rules import lower
-from bridge.planning.site_rules.rules_text import bounds, duration, items
+from bridge.planning.site_rules.values_text import bounds, duration, items
 from bridge.service.config import ConfigProblems, parse, to_mapping
 from bridge.units import DAY_S, NEVER
 from tests.builders import a_job, a_snapshot

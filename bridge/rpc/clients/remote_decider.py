@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The service from outside: a controller that asks it to decide, and an operator that asks it why.
+"""A controller that asks a running service to decide.
 
 `RemoteDecider` speaks exactly as the plugin does: a hello, then deltas with the results of earlier
 decisions, everything if it is asked for; it keeps the announcements it was given.
@@ -15,29 +15,21 @@ import grpc
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.errors import BridgeError, ControllerError
-from bridge.model.job import COLUMNS
-from bridge.model.job_columns import Source
+from bridge.errors import ControllerError
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.resizes import Resizes
 from bridge.model.snapshot import Reservation, Snapshot
-from bridge.planning.queue.time_windows import end_s
+from bridge.rpc.clients.changes import changed_nodes, holders, pending_prints
+from bridge.rpc.clients.options import OPTIONS
+from bridge.rpc.clients.plan_rows import NO_NODES, PlanRows
 from bridge.rpc.encode import Messages, ended_jobs
-from bridge.rpc.pb import operator_pb2, operator_pb2_grpc, scheduler_pb2_grpc
 from bridge.rpc.pb import scheduler_pb2 as pb
+from bridge.rpc.pb import scheduler_pb2_grpc
 from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.rpc.reported.session import WIRE_VERSION
 from bridge.rpc.transport.status_codes import error_of
-from bridge.units import NEVER, UNLIMITED_S, UNPLANNED
-
-_OPTIONS = [
-    ("grpc.max_receive_message_length", -1),
-    ("grpc.max_send_message_length", -1),
-    ("grpc.initial_reconnect_backoff_ms", 50),  # a service that restarts is back soon
-    ("grpc.max_reconnect_backoff_ms", 1000),
-]
-_NO_NODES: NDArray[np.int32] = np.empty(0, dtype=np.int32)
+from bridge.units import NEVER, UNPLANNED
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +96,7 @@ class RemoteDecider:
         self._address = address
         self._timeout_s = timeout_s
         self._controller = controller
-        self._channel = grpc.insecure_channel(address, options=_OPTIONS)
+        self._channel = grpc.insecure_channel(address, options=OPTIONS)
         self._stub = scheduler_pb2_grpc.SchedulerStub(self._channel)
         self._epoch = time.time_ns() // 1000
         self._service_epoch = 0
@@ -210,7 +202,7 @@ class RemoteDecider:
             now_s=snapshot.now_s,
         )
         if last is None or last.nodes is not snapshot.nodes:
-            rows = range(len(snapshot.nodes)) if last is None else _changed_nodes(last, snapshot)
+            rows = range(len(snapshot.nodes)) if last is None else changed_nodes(last, snapshot)
             request.nodes.extend(messages.node(snapshot.nodes, row) for row in rows)
         if last is None or last.partitions is not snapshot.partitions:
             request.partitions.CopyFrom(messages.partitions(snapshot))
@@ -230,8 +222,8 @@ class RemoteDecider:
         self, snapshot: Snapshot, messages: Messages, request: pb.CycleRequest
     ) -> None:
         jobs = snapshot.jobs
-        pending = dict(zip(jobs.id.tolist(), _pending_prints(snapshot).tolist(), strict=True))
-        holding, released = _holders(snapshot)
+        pending = dict(zip(jobs.id.tolist(), pending_prints(snapshot).tolist(), strict=True))
+        holding, released = holders(snapshot)
         known = self._pending
         request.jobs.extend(
             messages.pending(snapshot, row)
@@ -321,7 +313,7 @@ class RemoteDecider:
                 case "pending":
                     why = _reason(decision.pending)
                     start_s = UNPLANNED if why.can_ever_run else NEVER
-                    self._announced[job_id] = _Announced(start_s, "", _NO_NODES, why)
+                    self._announced[job_id] = _Announced(start_s, "", NO_NODES, why)
 
     def _obey(self, decision: pb.Decision, nodes: NodeIndex) -> None:
         """Has a reservation made or removed."""
@@ -345,7 +337,7 @@ class RemoteDecider:
         now_s, jobs = snapshot.now_s, snapshot.jobs
         row_of = {job_id: row for row, job_id in enumerate(jobs.id.tolist())}
         partition_of = {partition.name: at for at, partition in enumerate(snapshot.partitions)}
-        rows = _Rows(snapshot)
+        rows = PlanRows(snapshot)
         for start in self._starts:
             row = row_of[start.job_id]
             tasks = start.tasks if len(start.tasks) else None
@@ -356,7 +348,7 @@ class RemoteDecider:
             if said is None or (said.start_s <= now_s and said.start_s != UNPLANNED):
                 if job_id not in started:
                     why = said.reason if said is not None else _UNKNOWN
-                    rows.add(row, UNPLANNED, -1, _NO_NODES, reason=why)
+                    rows.add(row, UNPLANNED, -1, NO_NODES, reason=why)
             elif job_id not in started or (
                 jobs.array_tasks[row] > 1 and said.start_s not in (NEVER, UNPLANNED)
             ):
@@ -384,230 +376,6 @@ class RemoteDecider:
 _UNKNOWN = Reason(ReasonCode.OTHER, "the service has not said yet")
 
 
-class _Rows:
-    """Collects the rows of a plan."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
-        self._scalars: list[tuple[int, int, int, int]] = []  # job, start, end, partition
-        self._nodes: list[NDArray[np.int32]] = []
-        self._tasks: list[NDArray[np.int32]] = []
-        self._reasons: list[Reason | None] = []
-
-    def add(
-        self,
-        job: int,
-        start_s: int,
-        partition: int,
-        nodes: NDArray[np.int32],
-        *,
-        tasks: NDArray[np.int32] | None = None,
-        reason: Reason | None = None,
-    ) -> None:
-        """Adds a row; without `tasks` the job's tasks are spread evenly."""
-        end_at_s = 0
-        if start_s not in (NEVER, UNPLANNED):
-            end_at_s = self._end_s(job, partition, start_s)
-        if tasks is None or len(tasks) != len(nodes):
-            tasks = _even(int(self._snapshot.jobs.tasks[job]), len(nodes))
-        self._scalars.append((job, start_s, end_at_s, partition))
-        self._nodes.append(nodes)
-        self._tasks.append(tasks)
-        self._reasons.append(reason)
-
-    def _end_s(self, job: int, partition: int, start_s: int) -> int:
-        part, jobs = self._snapshot.partitions[partition], self._snapshot.jobs
-        stated = int(jobs.time_limit_s[job])
-        limit_s = stated or part.default_time_s or part.max_time_s or UNLIMITED_S
-        if not jobs.deadline_s[job]:
-            return start_s + limit_s
-        columns = (np.array([value], dtype=np.int64) for value in (job, start_s, limit_s))
-        return int(end_s(jobs, *columns)[0])
-
-    def plan(self) -> Plan:
-        """The rows as a plan."""
-        table = np.array(self._scalars, dtype=np.int64).reshape(-1, 4)
-        widths = [len(nodes) for nodes in self._nodes]
-        return Plan(
-            now_s=self._snapshot.now_s,
-            policy="the service's",
-            job=table[:, 0].astype(np.int32),
-            start_s=table[:, 1].copy(),
-            end_s=table[:, 2].copy(),
-            partition=table[:, 3].astype(np.int32),
-            indptr=np.concatenate(([0], np.cumsum(widths))).astype(np.int64),
-            nodes=np.concatenate([*self._nodes, _NO_NODES]),
-            tasks=np.concatenate([*self._tasks, _NO_NODES]),
-            reasons=tuple(self._reasons),
-        )
-
-
-def _even(tasks: int, nodes: int) -> NDArray[np.int32]:
-    if tasks == 0:
-        return np.zeros(nodes, dtype=np.int32)
-    share = np.full(nodes, tasks // nodes if nodes else 0, dtype=np.int32)
-    share[: tasks % nodes if nodes else 0] += 1
-    return share
-
-
 def _reason(message: pb.Pending) -> Reason:
     known = message.code in ReasonCode._value2member_map_
     return Reason(ReasonCode(message.code) if known else ReasonCode.OTHER, message.text)
-
-
-_PRINTED = tuple(
-    each for each in COLUMNS if each.is_number and each.source in (Source.MESSAGE, Source.REQUEST)
-)
-
-
-def _pending_prints(snapshot: Snapshot) -> NDArray[np.int64]:
-    """For each waiting job a number that changes with what is reported of it."""
-    jobs = snapshot.jobs
-    mark = np.zeros(len(jobs), dtype=np.int64)
-    for each in _PRINTED:
-        column = getattr(jobs, each.name)
-        same_size = column.dtype == np.uint64
-        mark = (mark ^ (column.view(np.int64) if same_size else column)) * 1_000_003
-    return mark
-
-
-def _running_prints(snapshot: Snapshot) -> NDArray[np.int64]:
-    """For each running job a number that changes with what is reported of it."""
-    running = snapshot.running
-    sums = np.concatenate(([0], np.cumsum(running.nodes.astype(np.int64) * running.nodes + 1)))
-    held = sums[running.indptr[1:]] - sums[running.indptr[:-1]]
-    mark: NDArray[np.int64] = (running.start_s * 1_000_003 ^ running.end_s) * 1_000_003 ^ held
-    return mark * 2 + running.adapting
-
-
-def _holders(snapshot: Snapshot) -> tuple[dict[str, int], dict[str, list[int]]]:
-    """Running jobs in the order of the table with their prints, and the rows they are releasing."""
-    running, prints = snapshot.running, _running_prints(snapshot).tolist()
-    holding: dict[str, int] = {}
-    released: dict[str, list[int]] = {}
-    for row, (job_id, releasing) in enumerate(
-        zip(running.id.tolist(), running.releasing.tolist(), strict=True)
-    ):
-        if releasing:
-            holding[job_id] = holding[job_id] * 31 + prints[row]
-            released.setdefault(job_id, []).append(row)
-        else:
-            holding[job_id] = prints[row]
-    return holding, released
-
-
-def _changed_nodes(last: Snapshot, snapshot: Snapshot) -> list[int]:
-    """Rows of the nodes that are other than before; names and resources are the same."""
-    before, now = last.nodes, snapshot.nodes
-    differs = (before.capacity != now.capacity).any(axis=1)
-    differs |= (before.usable != now.usable) | (before.weight != now.weight)
-    words = (before.features, before.state) != (now.features, now.state)
-    if words:
-        differs |= np.fromiter(
-            (
-                before.features[row] != now.features[row] or before.state[row] != now.state[row]
-                for row in range(len(now))
-            ),
-            dtype=bool,
-            count=len(now),
-        )
-    rows: list[int] = np.flatnonzero(differs).tolist()
-    return rows
-
-
-_ORDER_S = 60.0
-"""What the controller has to carry out takes until its next call, at least."""
-
-
-class OperatorClient:
-    """Asks a running service what operators ask."""
-
-    def __init__(self, address: str, *, timeout_s: float = 10.0) -> None:
-        self._address = address
-        self._timeout_s = timeout_s
-        self._channel = grpc.insecure_channel(address, options=_OPTIONS)
-        self._stub = operator_pb2_grpc.OperatorStub(self._channel)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._channel.close()
-
-    def _call(
-        self, method: Callable[..., Any], request: Any, timeout_s: float | None = None
-    ) -> Any:
-        try:
-            return method(request, timeout=timeout_s or self._timeout_s)
-        except grpc.RpcError as error:
-            found: BridgeError = error_of(error, self._address)
-            raise found from None
-
-    def status(self) -> operator_pb2.StatusReply:
-        """How the service fares."""
-        reply: operator_pb2.StatusReply = self._call(
-            self._stub.Status, operator_pb2.StatusRequest()
-        )
-        return reply
-
-    def plan(self, limit: int = 0) -> operator_pb2.PlanReply:
-        """The plan of the last cycle; at most `limit` jobs, 0: all."""
-        reply: operator_pb2.PlanReply = self._call(
-            self._stub.Plan, operator_pb2.PlanRequest(limit=limit)
-        )
-        return reply
-
-    def explain(self, job_id: str) -> operator_pb2.ExplainReply:
-        """Why a job waits."""
-        reply: operator_pb2.ExplainReply = self._call(
-            self._stub.Explain, operator_pb2.ExplainRequest(job_id=job_id)
-        )
-        return reply
-
-    def topology(self) -> operator_pb2.TopologyReply:
-        """The switches, and who is on them."""
-        reply: operator_pb2.TopologyReply = self._call(
-            self._stub.Topology, operator_pb2.TopologyRequest()
-        )
-        return reply
-
-    def policy(self, replacement: str = "") -> operator_pb2.PolicyReply:
-        """The policy; with a replacement (preset or YAML) it is exchanged first."""
-        reply: operator_pb2.PolicyReply = self._call(
-            self._stub.Policy, operator_pb2.PolicyRequest(set=replacement)
-        )
-        return reply
-
-    def reserve(self, request: operator_pb2.ReserveRequest) -> operator_pb2.ReserveReply:
-        """Has a reservation made; waits for the controller."""
-        reply: operator_pb2.ReserveReply = self._call(
-            self._stub.Reserve, request, timeout_s=_ORDER_S
-        )
-        return reply
-
-    def unreserve(self, name: str) -> None:
-        """Has a reservation removed; waits for the controller."""
-        self._call(
-            self._stub.Unreserve, operator_pb2.UnreserveRequest(name=name), timeout_s=_ORDER_S
-        )
-
-    def record(self, min_queue: int = 0, wait_s: int = 10) -> operator_pb2.RecordReply:
-        """Waits for a cycle and gives it whole; without one the reply is empty."""
-        reply: operator_pb2.RecordReply = self._call(
-            self._stub.Record,
-            operator_pb2.RecordRequest(min_queue=min_queue, wait_s=wait_s),
-            timeout_s=wait_s + self._timeout_s,
-        )
-        return reply
-
-    def accuracy(self, partition: str = "") -> operator_pb2.AccuracyReply:
-        """How announced starts came true; of one partition, or of each and all together."""
-        reply: operator_pb2.AccuracyReply = self._call(
-            self._stub.Accuracy, operator_pb2.AccuracyRequest(partition=partition)
-        )
-        return reply

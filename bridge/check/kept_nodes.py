@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes that a FreePool keeps: rule 4 of `bridge.check.site_rules`."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.check.amounts import Counted
+from bridge.check.sums import Found, meets
+from bridge.model.job import WidthRule
+from bridge.model.limits import (
+    Bound,
+    FreePool,
+    NodeSet,
+)
+from bridge.model.resources import Arrangement
+from bridge.planning.requests.features import parse_features
+from bridge.units import NEVER
+
+
+def kept_nodes(world: Counted, pools: Sequence[FreePool]) -> Found:
+    """Rule 4."""
+    for pool in pools:
+        times = world.windows(pool.validity)
+        kept = _nodes_meant(world, pool.nodes or NodeSet())
+        outside = meets(world, np.arange(len(world.rows)), times)
+        for access in pool.access:
+            if not access.chunk:
+                outside &= ~world.lets_in(access)
+        there = kept[world.node] & outside[world.entry_row]
+        if not there.any():
+            continue
+        by_chunk = [(access.chunk, world.lets_in(access)) for access in pool.access if access.chunk]
+        text = f"uses nodes that FreePool {pool.name} keeps free"
+        known: dict[tuple[object, ...], bool] = {}
+        for at in np.flatnonzero(there).tolist():
+            row = int(world.entry_row[at])
+            conditions = [bounds for bounds, meets in by_chunk if meets[row]]
+            chunks = _chunks_there(world, at) if conditions else ()
+            alike = (tuple(conditions), chunks)
+            if alike not in known:
+                known[alike] = bool(conditions) and all(
+                    any(_chunkmeets(world, bounds, chunk) for bounds in conditions)
+                    for chunk in chunks
+                )
+            if not known[alike]:
+                yield int(world.rows[row]), text
+
+
+def _chunkmeets(world: Counted, bounds: Sequence[Bound], chunk: tuple[int, ...]) -> bool:
+    """Whether a chunk meets all bounds; it requests nothing of resources that are not on nodes."""
+    for bound in bounds:
+        column = world.column(bound.what)
+        amount = chunk[column] if 0 <= column < len(chunk) else 0
+        if not bound.least <= amount <= bound.most:
+            return False
+    return True
+
+
+def _chunks_there(world: Counted, at: int) -> tuple[tuple[int, ...], ...]:
+    """The units of a row on a node: its chunks there, a task, or all that it has there.
+
+    Amounts per node are part of each chunk there. Packed chunks are one unit.
+    """
+    row = int(world.entry_row[at])
+    jobs, job = world.snapshot.jobs, int(world.job[row])
+    asked = jobs.chunks[job]
+    if asked is not None:
+        wants = np.array(asked.wants, dtype=np.int64) + np.array(asked.per_node, dtype=np.int64)
+        kinds = asked.request.kinds
+        if asked.request.place.arrangement is Arrangement.PACK or kinds[0].host:
+            counts = np.array([kind.count for kind in kinds], dtype=np.int64)
+            return (tuple((counts @ wants).tolist()),)
+        groups = world.plan.groups
+        there = [0] if groups is None else np.flatnonzero(groups[world.entry[at]]).tolist() or [0]
+        return tuple(tuple(wants[kind].tolist()) for kind in there)
+    tasks = int(jobs.tasks[job])
+    partition = world.snapshot.partitions[int(world.partition[row])]
+    spread = (
+        jobs.per_node[job].any()
+        or jobs.required[job]
+        or jobs.width_rule[job] != WidthRule.ANY
+        or max(int(jobs.min_nodes[job]), partition.min_nodes) > 1
+        or min(int(jobs.max_nodes[job]), partition.max_nodes or NEVER) < tasks
+    )
+    if tasks and not spread:
+        return (tuple(jobs.per_task[job].tolist()),)
+    return (tuple(world.want[at].tolist()),)
+
+
+def _nodes_meant(world: Counted, nodes: NodeSet) -> NDArray[np.bool_]:
+    """(n_nodes,) which nodes meet all that is stated."""
+    table = world.snapshot.nodes
+    meant = np.ones(len(table), dtype=bool)
+    if nodes.names:
+        wanted = set(nodes.names)
+        meant &= np.array([name in wanted for name in table.names], dtype=bool)
+    if nodes.features:
+        alternatives = parse_features(nodes.features)
+        meant &= np.array(
+            [any(matches(each) for matches in alternatives) for each in table.features], dtype=bool
+        )
+    if nodes.having:
+        column = world.column(nodes.having)
+        has = 0 <= column < len(world.snapshot.resources)
+        meant &= (table.capacity[:, column] > 0) if has else False
+    return meant

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An operator who asks a running service."""
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self
+
+import grpc
+
+from bridge.errors import BridgeError
+from bridge.rpc.clients.options import OPTIONS
+from bridge.rpc.pb import operator_pb2, operator_pb2_grpc
+from bridge.rpc.transport.status_codes import error_of
+
+_ORDER_S = 60.0
+"""What the controller has to carry out takes until its next call, at least."""
+
+
+class OperatorClient:
+    """Asks a running service what operators ask."""
+
+    def __init__(self, address: str, *, timeout_s: float = 10.0) -> None:
+        self._address = address
+        self._timeout_s = timeout_s
+        self._channel = grpc.insecure_channel(address, options=OPTIONS)
+        self._stub = operator_pb2_grpc.OperatorStub(self._channel)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._channel.close()
+
+    def _call(
+        self, method: Callable[..., Any], request: Any, timeout_s: float | None = None
+    ) -> Any:
+        try:
+            return method(request, timeout=timeout_s or self._timeout_s)
+        except grpc.RpcError as error:
+            found: BridgeError = error_of(error, self._address)
+            raise found from None
+
+    def status(self) -> operator_pb2.StatusReply:
+        """How the service fares."""
+        reply: operator_pb2.StatusReply = self._call(
+            self._stub.Status, operator_pb2.StatusRequest()
+        )
+        return reply
+
+    def plan(self, limit: int = 0) -> operator_pb2.PlanReply:
+        """The plan of the last cycle; at most `limit` jobs, 0: all."""
+        reply: operator_pb2.PlanReply = self._call(
+            self._stub.Plan, operator_pb2.PlanRequest(limit=limit)
+        )
+        return reply
+
+    def explain(self, job_id: str) -> operator_pb2.ExplainReply:
+        """Why a job waits."""
+        reply: operator_pb2.ExplainReply = self._call(
+            self._stub.Explain, operator_pb2.ExplainRequest(job_id=job_id)
+        )
+        return reply
+
+    def topology(self) -> operator_pb2.TopologyReply:
+        """The switches, and who is on them."""
+        reply: operator_pb2.TopologyReply = self._call(
+            self._stub.Topology, operator_pb2.TopologyRequest()
+        )
+        return reply
+
+    def policy(self, replacement: str = "") -> operator_pb2.PolicyReply:
+        """The policy; with a replacement (preset or YAML) it is exchanged first."""
+        reply: operator_pb2.PolicyReply = self._call(
+            self._stub.Policy, operator_pb2.PolicyRequest(set=replacement)
+        )
+        return reply
+
+    def reserve(self, request: operator_pb2.ReserveRequest) -> operator_pb2.ReserveReply:
+        """Has a reservation made; waits for the controller."""
+        reply: operator_pb2.ReserveReply = self._call(
+            self._stub.Reserve, request, timeout_s=_ORDER_S
+        )
+        return reply
+
+    def unreserve(self, name: str) -> None:
+        """Has a reservation removed; waits for the controller."""
+        self._call(
+            self._stub.Unreserve, operator_pb2.UnreserveRequest(name=name), timeout_s=_ORDER_S
+        )
+
+    def record(self, min_queue: int = 0, wait_s: int = 10) -> operator_pb2.RecordReply:
+        """Waits for a cycle and gives it whole; without one the reply is empty."""
+        reply: operator_pb2.RecordReply = self._call(
+            self._stub.Record,
+            operator_pb2.RecordRequest(min_queue=min_queue, wait_s=wait_s),
+            timeout_s=wait_s + self._timeout_s,
+        )
+        return reply
+
+    def accuracy(self, partition: str = "") -> operator_pb2.AccuracyReply:
+        """How announced starts came true; of one partition, or of each and all together."""
+        reply: operator_pb2.AccuracyReply = self._call(
+            self._stub.Accuracy, operator_pb2.AccuracyRequest(partition=partition)
+        )
+        return reply

@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options of the connections to a service."""
+
+OPTIONS = [
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.max_send_message_length", -1),
+    ("grpc.initial_reconnect_backoff_ms", 50),  # a service that restarts is back soon
+    ("grpc.max_reconnect_backoff_ms", 1000),
+]

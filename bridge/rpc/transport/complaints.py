@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a gate turns away, in log and metrics."""
+
+import logging
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable
+
+_log = logging.getLogger(__name__)
+
+
+_TOLD_S = 60.0
+
+_MOST_OWNERS_TOLD = 16
+
+Refused = Callable[[str, str], None]
+"""Told of everything turned away: the gate's key, and "user", "connections", "descriptors",
+"greeting", "stalled" or "age"."""
+
+
+def nobody(_key: str, _reason: str) -> None:
+    """Tells nobody."""
+
+
+class Complaints:
+    """Tells log and metrics of what was turned away; the log not more than it can take."""
+
+    def __init__(self, key: str, refused: Refused) -> None:
+        self._key = key
+        self._refused = refused
+        self._told: set[tuple[str, Hashable]] = set()
+        self._more: Counter[tuple[str, Hashable]] = Counter()
+        self._summed = -math.inf
+
+    @property
+    def owes(self) -> bool:
+        """There is something to be summed up."""
+        return bool(self._told)
+
+    def complain(self, reason: str, owner: Hashable, now: float, why: str = "") -> None:
+        """Notes one."""
+        self._refused(self._key, reason)
+        if not self._told:
+            self._summed = now
+        about = (reason, owner)
+        if about in self._told or len(self._told) >= _MOST_OWNERS_TOLD:
+            self._more[about if about in self._told else (reason, "others")] += 1
+            return
+        self._told.add(about)
+        _log.warning("%s: refused %s (%s)", self._key, _shown(owner), why or reason)
+
+    def sum_up(self, now: float) -> None:
+        """Tells what was not told, once a minute."""
+        if not self._told or now - self._summed < _TOLD_S:
+            return
+        for (reason, owner), count in self._more.items():
+            _log.warning(
+                "%s: refused %s %d times more within a minute (%s)",
+                self._key, _shown(owner), count, reason,
+            )  # fmt: skip
+        self._told = set(self._more) if self._more else set()
+        self._more.clear()
+        self._summed = now
+
+
+def _shown(owner: Hashable) -> str:
+    if owner is None:
+        return "a connection"
+    return f"user {owner}" if isinstance(owner, int) else str(owner)

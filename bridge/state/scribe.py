@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Follows promises, and keeps the tables of the file up to date.
+
+One thread uses a scribe: that of `bridge.state.store`, whose docstring has the rules.
+"""
+
+import json
+import logging
+import sqlite3
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from bridge.model.layers import Layers
+from bridge.model.learnt import Learnt
+from bridge.planning.scheduler.kept_plan import KeptPlan, from_bytes, to_bytes
+from bridge.ports import Promises, State
+from bridge.state.accuracy import Announced, Changes, Happened, Record, Waiting
+from bridge.state.announced_starts import (
+    MOST_S,
+    StartRecords,
+    is_known,
+    keep_promises,
+    keep_records,
+    kept_promises,
+    latest_s,
+    prune,
+    summarise,
+)
+from bridge.state.memory_file import (
+    NotOpened,
+    identity,
+    is_damage,
+    open_file,
+    said,
+    set_aside,
+    transaction,
+)
+from bridge.state.predictor_store import (
+    PredictorRecords,
+    read_predictor_records,
+    write_predictor_records,
+)
+
+_log = logging.getLogger(__name__)
+
+
+MOST_OWED = 1_000_000
+
+MOST_MISSED = 200_000
+"""Facts that wait for a file to be opened; see `Scribe.missed`."""
+
+PRUNE_EVERY_S = 3600.0
+
+SHARE = 20
+
+CHEAP_S = 0.05
+"""A summary that took more work than this is told again for `SHARE` times as long. Plans are saved
+at most that often, too."""
+
+
+class Scribe:
+    """Follows promises, and keeps the tables up to date; used by one thread.
+
+    Attributes:
+        file: which file the database is in; None: in none.
+        missed: what happened, for a file that is opened later; None: there is one.
+    """
+
+    def __init__(
+        self, database: sqlite3.Connection, keep_days: int, file: tuple[int, int] | None = None
+    ) -> None:
+        self.database = database
+        self.file = file
+        self.missed: list[Happened] | None = [] if file is None else None
+        self._missed = 0
+        self._keep_days = keep_days
+        self._waiting = Waiting()
+        self._waiting.restore(kept_promises(database))
+        self._touched: set[str] = set()
+        self._started: dict[tuple[str, int], Record] = {}
+        self._gone: list[Record] = []
+        self._now_s = 0
+        self._since_s = _whole_number(_value(database, "since_s")) or latest_s(database)
+        self._since_written = self._since_s
+        self._pruned = float("-inf")
+        self._kept: StartRecords | None = None
+        self._fresh_until = float("-inf")
+        self.memory = _value(database, "policies").decode(errors="replace")
+        self._learnt = read_predictor_records(database)
+        self.predictor_records: PredictorRecords = {}
+        self._stored_records: PredictorRecords = {}
+        self._written = self.memory
+        self.plan: KeptPlan | None = None
+        self.plan_bytes = _value(database, "plan")
+        self._plan_written = self.plan_bytes
+        self._encode_after = float("-inf")
+
+    def remembered(self) -> State:
+        """What policies remembered when the file was written; once."""
+        promises = _read_promises(self.memory)
+        learnt, self._learnt = self._learnt, {}
+        return State(
+            replace(promises, kept_plan=_read_plan(self.plan_bytes)),
+            {predictor: Learnt(Layers(known)) for predictor, known in learnt.items()},
+        )
+
+    def take_over(self, before: "Scribe") -> None:
+        """What happened while there was no file happens to what this one holds."""
+        for event in before.missed or ():
+            self.follow(event)
+        self._now_s = max(self._now_s, before._now_s)
+        self.predictor_records = before._stored_records | before.predictor_records
+        if before.memory:  # policies have planned since
+            self.memory, self.plan, self.plan_bytes = before.memory, before.plan, before.plan_bytes
+
+    def owe_everything(self, database: sqlite3.Connection) -> None:
+        """Another file has to get all that is known here."""
+        self._touched.update(job_id for job_id, _, _ in kept_promises(database))
+        self._touched.update(self._waiting)
+        self._written, self._plan_written, self._since_written = "", b"", 0
+        self._kept = None
+
+    def encode_plan(self, *, last: bool) -> None:
+        """Puts the plan into bytes, if it is time: a large one is work, and changes every cycle."""
+        if self.plan is None or (time.monotonic() < self._encode_after and not last):
+            return
+        began = time.thread_time()
+        self.plan_bytes = to_bytes(self.plan) if self.plan.placements else b""
+        self.plan = None
+        self._encode_after = time.monotonic() + SHARE * (time.thread_time() - began)
+
+    def follow(self, event: Happened) -> Changes:
+        """Takes in what happened."""
+        self._now_s = event.now_s
+        if not self._since_s or event.now_s < self._since_s:  # a clock that was ahead is right now
+            self._since_s = event.now_s
+        if self.missed is not None:
+            self._miss(event)
+        if event.waiting is not None:
+            event = replace(event, started=[at for at in event.started if self._is_new(*at[:2])])
+        changes = self._waiting.happen(event)
+        self._touched |= changes.touched
+        for record in changes.started:
+            self._started.setdefault(record[:2], record)
+        self._gone += changes.gone
+        if len(self._started) + len(self._gone) > MOST_OWED:
+            self._started.clear()
+            self._gone.clear()
+            _log.error("nothing can be written: %d records are forgotten", MOST_OWED)
+        return changes
+
+    def _miss(self, event: Happened) -> None:
+        """Keeps an event for later; when there are too many, what they came to for waiting jobs."""
+        assert self.missed is not None
+        if event.waiting is not None:
+            event = replace(event, waiting=tuple(event.waiting))
+        self._missed += len(event.started) + len(event.gone) + len(event.promised)
+        self._missed += len(event.waiting) if isinstance(event.waiting, tuple) else 0
+        if self._missed > MOST_MISSED and self.missed:
+            _log.error("memory: no file for long: starts so far are forgotten")
+            promised = {
+                job_id: Announced(promise.last_start_s, partition)
+                for job_id in self._waiting
+                for partition, promise in [self._waiting[job_id]]
+            }
+            self.missed[:] = [Happened(event.now_s, promised=promised)]
+            self._missed = len(promised)
+        self.missed.append(event)
+
+    def _is_new(self, job_id: str, start_s: int) -> bool:
+        if start_s < self._since_s or (job_id, start_s) in self._started:
+            return False
+        try:
+            return not is_known(self.database, job_id, start_s)
+        except (sqlite3.Error, UnicodeDecodeError):  # a row that is there is not written again
+            return True
+
+    def write(self) -> bool:
+        """Writes what changed, in one transaction; False: nothing did.
+
+        Raises:
+            sqlite3.Error: nothing was written; it is all still to be.
+        """
+        waiting = self._waiting
+        prunes = self._now_s and time.monotonic() - self._pruned >= PRUNE_EVERY_S
+        if not (
+            self._touched or self._started or self._gone or self.predictor_records or prunes
+        ) and ((self.memory, self.plan_bytes) == (self._written, self._plan_written)):
+            return False
+        database = self.database
+        with transaction(database):
+            if self._touched:
+                still = [job_id for job_id in self._touched if job_id in waiting]
+                keep_promises(
+                    database,
+                    [(job_id, *waiting[job_id]) for job_id in still],
+                    self._touched.difference(still),
+                )
+            keep_records(database, self._started.values(), self._gone)
+            if self.memory != self._written:
+                _keep(database, "policies", self.memory)
+            if self.plan_bytes != self._plan_written:
+                _keep(database, "plan", self.plan_bytes)
+            write_predictor_records(database, self.predictor_records)
+            if prunes or self._since_s != self._since_written:
+                _keep(database, "since_s", str(self._since_s))
+            if prunes:
+                prune(database, self._now_s, self._keep_days)
+        self._touched.clear()
+        self._started.clear()
+        self._gone.clear()
+        if self.missed is not None:
+            self._stored_records |= self.predictor_records
+        self.predictor_records = {}
+        self._written, self._plan_written = self.memory, self.plan_bytes
+        self._since_written = self._since_s
+        self._pruned = time.monotonic() if prunes else self._pruned
+        return True
+
+    def kept(self) -> StartRecords:
+        """Judges the records, or tells again what was found a moment ago."""
+        if self._kept is None or time.monotonic() > self._fresh_until:
+            began = time.thread_time()
+            self._kept = summarise(self.database, self._now_s, self._keep_days, len(self._waiting))
+            spent_s = time.thread_time() - began
+            self._fresh_until = time.monotonic() + (SHARE * spent_s if spent_s > CHEAP_S else 0)
+        return self._kept
+
+
+def read_scribe(path: Path, keep_days: int) -> Scribe:
+    """Opens a file and reads what it holds.
+
+    Raises:
+        NotOpened: it cannot be used at present.
+    """
+    for _ in range(2):
+        database = open_file(path)
+        try:
+            return Scribe(database, keep_days, identity(path))
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            if not is_damage(error):
+                database.close()
+                raise NotOpened(f"cannot use {path}: {said(error)}") from error
+            set_aside(path, str(error))
+            database.close()
+    raise NotOpened(f"cannot use {path}: damaged again at once")
+
+
+def _value(database: sqlite3.Connection, key: str) -> bytes:
+    query = "SELECT CAST(value AS BLOB) FROM memory WHERE key = ?"
+    row = database.execute(query, (key,)).fetchone()
+    return b"" if row is None or row[0] is None else bytes(row[0])
+
+
+def _whole_number(value: bytes) -> int:
+    return int(value) if value.isdigit() and len(value) < 18 else 0
+
+
+def _keep(database: sqlite3.Connection, key: str, value: str | bytes) -> None:
+    database.execute("INSERT OR REPLACE INTO memory VALUES (?, ?)", (key, value))
+
+
+def _read_promises(text: str) -> Promises:
+    """Who announced which starts; files of versions before do not say who."""
+    if not text:
+        return Promises()
+    try:
+        saved = json.loads(text)
+        planned = saved["planned_start_s"]
+        found = {str(job_id): int(start_s) for job_id, start_s in planned.items()}
+        if not all(0 <= start_s <= MOST_S for start_s in found.values()):
+            raise ValueError("no instants")
+        return Promises(str(saved.get("by", "")), found)
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
+        _log.warning("what policies remembered cannot be read; they begin anew")
+        return Promises()
+
+
+def _read_plan(value: bytes) -> KeptPlan | None:
+    if not value:
+        return None
+    try:
+        return from_bytes(value)
+    except ValueError as error:
+        _log.warning(
+            "the saved plan is not used: %s; announced starts are kept, their nodes are not", error
+        )
+        return None
