@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schedules shown to people: tables, plots, Gantt charts, one HTML page; and to programs, as files.
+"""Reports of schedules: tables, plots, Gantt charts, an HTML page for people; files for programs.
 
-Everything here is given `Run`s and decides nothing.
+All functions take `Run`s; nothing is decided here.
 """

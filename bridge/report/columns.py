@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tables show of a run, in which words and in which order; for terminal and page alike."""
+"""The columns of tables about runs, for terminal and page alike."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from bridge.units import format_duration
 
 @dataclass(frozen=True)
 class Column:
-    """One measure in a table.
+    """One column of a table.
 
     Attributes:
         heading: what it is called.
@@ -27,7 +27,7 @@ class Column:
     better: int = -1
 
     def best(self, runs: Sequence[Run]) -> float | None:
-        """The best value among runs that differ; None if it makes no sense to speak of one."""
+        """The best value among runs that differ; None if the column has no better side."""
         values = [self.value(run.measures) for run in runs]
         values = [value for value in values if not isnan(value)]
         if not self.better or not values or min(values) == max(values):
@@ -35,13 +35,13 @@ class Column:
         return max(values) if self.better > 0 else min(values)
 
     def show(self, run: Run) -> str:
-        """The value as people read it."""
+        """The formatted value."""
         value = self.value(run.measures)
         return "not measured" if isnan(value) else self.write(value)
 
 
 def milliseconds(value_ms: float) -> str:
-    """A decision time as people read it: `2.31 ms`, `0.41 µs`."""
+    """A formatted decision time: `2.31 ms`, `0.41 µs`."""
     return f"{value_ms:.3g} ms" if value_ms >= 0.1 else f"{value_ms * 1e3:.2g} µs"
 
 
@@ -54,7 +54,7 @@ def _starts(take: Callable[[StartAccuracy], float]) -> Callable[[Measures], floa
 
 
 def _promised(take: Callable[[StartAccuracy], float]) -> Callable[[Measures], float]:
-    """A measure that makes sense only if any start was promised."""
+    """A measure that needs announced starts."""
     return lambda m: nan if m.starts is None or not m.starts.promised else take(m.starts)
 
 
@@ -101,5 +101,5 @@ COLUMNS = (
 
 
 def columns_of(runs: Sequence[Run]) -> list[Column]:
-    """The columns that any of the runs has a value for."""
+    """The columns for which any of the runs has a value."""
     return [c for c in COLUMNS if not all(isnan(c.value(run.measures)) for run in runs)]

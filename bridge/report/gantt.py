@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a Gantt chart shows: rectangles of adjacent nodes over time, coloured by wait.
+"""Computes a Gantt chart: rectangles of adjacent nodes over time, coloured by wait.
 
-A chart of very many jobs shows the most crowded stretch of them, and says so.
+A chart of very many jobs shows the most crowded part of them, and says so.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ WAIT_CLASSES = (
 """Name and upper bound, s."""
 
 WAIT_COLOURS = ("#c9d6e3", "#88b0c9", "#f3d36b", "#e08a3c", "#8c2d19")
-"""From pale blue over yellow to dark red: told apart by lightness alone, too."""
+"""From pale blue over yellow to dark red: distinguishable by lightness alone."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Bars:
 
 
 def bars_of(run: Run, most_jobs: int) -> Bars:
-    """Works out the rectangles of a run whose placement is known."""
+    """Computes the rectangles of a run whose placement is known."""
     held = np.flatnonzero(run.schedule.finished & (np.diff(run.indptr) > 0))
     held = held[np.argsort(run.schedule.start_s[held], kind="stable")]
     waits = np.where(run.schedule.finished, wait_s(run.schedule), 0)

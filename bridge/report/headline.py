@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first screen of a report that compares two policies: what is gained, and what it costs.
+"""The first screen of a report that compares two policies: gains and costs.
 
 Plain HTML without scripts, readable at any width: figures side by side, and for each span of time
 the share of jobs that started within it.
@@ -69,7 +69,7 @@ def headline(run: Run, other: Run) -> str:
 
 
 def change(run: float, other: float, times: str) -> str:
-    """By how much a figure differs from another one: `22 % less`, `8.1 times as many`."""
+    """The difference between two figures as text: `22 % less`, `8.1 times as many`."""
     if run == other:
         return "the same"
     if other <= 0 or run >= 2 * other:
@@ -111,7 +111,7 @@ def _started_within(runs: Sequence[Run]) -> str:
 
 
 def started_within(run: Run, spans_s: Sequence[int]) -> list[float]:
-    """The share of all jobs that waited no longer than each span, 1."""
+    """The share of all jobs that waited no longer than each span."""
     waits = wait_s(run.schedule)[run.schedule.finished]
     total = max(len(run.schedule), 1)
     return [float(np.count_nonzero(waits <= span_s)) / total for span_s in spans_s]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report as one HTML page that needs nothing else: tables, linked charts over time, Gantt.
+"""The report as one self-contained HTML page: tables, linked charts over time, Gantt.
 
 The page is `page.html`; this module fills in tables (readable without JavaScript) and data.
 """

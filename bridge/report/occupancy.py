@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is on which switch: a topology with its nodes, and the jobs on them.
+"""The jobs on each switch: a topology with its nodes and their jobs.
 
 Words
-    down    no job may start there now: the controller says so. A job that is still there is shown.
+    down    the controller says that no job may start there. A job still running there is shown.
     hops    between two nodes of a job, mean over its pairs: 2 below one leaf switch, 4 below one
             switch above it, and so on (metric `paper` of `bridge.model.hop_tree`).
 """
@@ -42,7 +42,7 @@ class Placed:
 
 @dataclass(frozen=True)
 class Count:
-    """Nodes by what may be done with them."""
+    """Numbers of idle, busy and down nodes."""
 
     idle: int
     busy: int
@@ -50,7 +50,7 @@ class Count:
 
     @property
     def text(self) -> str:
-        """For people; what there is none of is left out."""
+        """As text, without zeros."""
         parts = [f"{self.idle:,} idle"] * bool(self.idle) + [f"{self.busy:,} busy"] * bool(
             self.busy
         )
@@ -59,7 +59,7 @@ class Count:
 
 @dataclass(frozen=True)
 class Compactness:
-    """How near to each other a job's nodes are.
+    """How close to each other a job's nodes are.
 
     Attributes:
         leaf_switches: that it has nodes on.
@@ -75,7 +75,7 @@ class Compactness:
 
 @dataclass(frozen=True)
 class Occupancy:
-    """A tree and what is on it.
+    """A tree with its nodes and jobs.
 
     Attributes:
         names: (n_nodes,) names of the nodes.
@@ -102,14 +102,14 @@ class Occupancy:
         jobs: Iterable[Placed] = (),
         now_s: int | None = None,
     ) -> "Occupancy":
-        """Puts jobs on a tree, in the order in which they are shown.
+        """Places jobs on a tree; they keep this order.
 
         Raises:
-            ValueError: the switches are no trees.
+            ValueError: the switches do not form trees.
         """
         named = tuple(names)
         count = len(named)
-        Tree(topology.parent, topology.leaf_of_node)  # refuses what is no tree
+        Tree(topology.parent, topology.leaf_of_node)  # raises unless the switches form trees
         return Occupancy(
             topology,
             named,
@@ -121,7 +121,7 @@ class Occupancy:
 
     @staticmethod
     def of_cycle(snapshot: Snapshot, plan: Plan | None, topology: Topology) -> "Occupancy":
-        """What runs in a snapshot, and what its plan starts now."""
+        """The running jobs of a snapshot, and those that its plan starts now."""
         running = snapshot.running
         jobs = [
             Placed(
@@ -171,7 +171,7 @@ class Occupancy:
         return found
 
     def count(self, nodes: Iterable[int]) -> Count:
-        """Counts some nodes; one with a job on it is busy, whatever else it is."""
+        """Counts nodes by state; a node with a job is busy, even if it is down."""
         idle = busy = down = 0
         for node in nodes:
             if self.on_node[node]:
@@ -190,7 +190,7 @@ class Occupancy:
 
     @cached_property
     def below(self) -> dict[int, list[int]]:
-        """Switches right below each switch, in the order of the file; -1: the roots."""
+        """The switches directly below each switch, in file order; -1: the roots."""
         found: dict[int, list[int]] = {}
         for switch, parent in enumerate(self.topology.parent.tolist()):
             found.setdefault(parent, []).append(switch)
@@ -209,12 +209,12 @@ class Occupancy:
 
     @cached_property
     def tree(self) -> Tree:
-        """The core's."""
+        """The tree of the core."""
         return Tree(self.topology.parent, self.topology.leaf_of_node)
 
     @cached_property
     def levels(self) -> int:
-        """Levels of switches; one: leaf switches only."""
+        """Number of levels; 1: leaf switches only."""
         return int(self.tree.level.max(initial=0)) + 1
 
     @cached_property
@@ -223,7 +223,7 @@ class Occupancy:
 
     @cached_property
     def compactness(self) -> tuple[Compactness, ...]:
-        """Of each job."""
+        """The compactness of each job."""
         return tuple(self._compactness(job.nodes) for job in self.jobs)
 
     def _compactness(self, nodes: NDArray[np.int32]) -> Compactness:
@@ -240,7 +240,7 @@ class Occupancy:
     # ------------------------------------------------------------ as JSON
 
     def plain(self) -> dict[str, Any]:
-        """All of it as JSON has it; an infinite number is the text `across fabrics`."""
+        """The occupancy as JSON; infinite hops become the text `across fabrics`."""
         names, level = self.topology.names, self.tree.level.tolist()
         switches = [
             {
@@ -295,7 +295,7 @@ def _finite(value: float | None) -> float | str | None:
 
 
 def hops_text(how: Compactness) -> str:
-    """A job's mean hops, for people."""
+    """A job's mean hops as text."""
     if how.hops is None:
         return "?"
     return "apart" if np.isinf(how.hops) else f"{how.hops:.2f}" if how.hops else "-"

@@ -37,7 +37,7 @@ def file_word(text: str) -> str:
 
 
 def save_plots(directory: Path, runs: Sequence[Run]) -> list[Path]:
-    """Draws everything that is known about the runs; returns the files written."""
+    """Draws every plot that the runs have data for; returns the files written."""
     span_s = time_span_s(*(run.schedule for run in runs))
     scale_s, unit = _time_unit(span_s)
     written = [
@@ -73,7 +73,7 @@ def _axes(height: float) -> tuple[Figure, Axes]:
 
 
 def _time_unit(span_s: tuple[int, int]) -> tuple[int, str]:
-    """What a time axis counts in: days for long spans, hours or seconds for short ones."""
+    """Picks the unit of a time axis: days, hours or seconds."""
     length_s = span_s[1] - span_s[0]
     if length_s > 2 * DAY_S:
         return DAY_S, "days"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How announced starts came true, as a plot: by share of jobs, and over time."""
+"""Plots the accuracy of announced starts: by share of jobs, and over time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Track:
-    """Absolute start errors over time, by the last promise; one value for each span with starts."""
+    """Absolute start errors over time, against the last promise; one value per span with starts."""
 
     from_s: Sequence[int]
     p50_s: Sequence[float]
@@ -47,7 +47,7 @@ class Track:
 
 
 def draw_accuracy(path: Path, title: str, curves: Sequence[Curve], track: Track) -> None:
-    """Draws both into one file.
+    """Draws both plots into one file.
 
     Args:
         path: .png, .svg or .pdf.

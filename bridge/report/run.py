@@ -49,12 +49,12 @@ class Run:
 
     @property
     def placed(self) -> bool:
-        """Whether it is known which nodes the jobs held."""
+        """Tells whether the nodes of the jobs are known."""
         return len(self.nodes) > 0
 
 
 def figures(run: Run) -> dict[str, object]:
-    """The run's entry in `results`: the stable keys first, then everything else that is known."""
+    """The run's entry in `results`: the stable keys first, then the rest."""
     m = run.measures
     return {
         "policy": run.policy,
@@ -99,7 +99,7 @@ _CSV_COLUMNS = (
 
 
 def write_jobs_csv(path: Path, run: Run) -> None:
-    """Writes one line a job; empty fields for what did not happen or is not known."""
+    """Writes one line a job; unknown values and events that did not happen are empty."""
     schedule = run.schedule
     finished = schedule.finished
     waits, turnarounds = wait_s(schedule), turnaround_s(schedule)

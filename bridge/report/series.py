@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How busy the machine was and how long the queue, over time, in as many points as a plot shows."""
+"""Utilisation and queue length over time, in as many points as a plot shows."""
 
 from dataclasses import dataclass
 
@@ -34,7 +34,7 @@ def time_span_s(*schedules: ExecutedSchedule) -> tuple[int, int]:
 
 
 def busy_share(schedule: ExecutedSchedule, span_s: tuple[int, int], points: int) -> Series:
-    """Share of the machine's processors in use, 1."""
+    """Share of the machine's processors in use."""
     done = schedule.finished
     at_s, used = steps(schedule.start_s[done], schedule.end_s[done], schedule.processors[done])
     series = _means(at_s, used, span_s, points)

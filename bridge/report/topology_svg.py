@@ -21,12 +21,12 @@ from xml.sax.saxutils import escape, quoteattr
 from bridge.report.occupancy import Compactness, Occupancy, hops_text
 
 _SIZES: Final = ((150, 26.0), (600, 16.0), (3000, 11.0), (1 << 62, 7.0))
-"""Nodes of a leaf switch's row are so large in trees of fewer than so many nodes."""
+"""Trees with fewer nodes than this get cells of this size."""
 _MOST_IN_ROW: Final = 48
 _GAP, _PAD, _LINE = 12.0, 9.0, 15.0
 _LEGEND: Final = 24
 _COLUMN: Final = 450
-"""Jobs in the legend, and how wide one of its two columns is."""
+"""Jobs in the legend, and the width of each of its two columns."""
 _STRIPES: Final = 6
 _STYLE: Final = """
 text { font: 12px system-ui, "Segoe UI", "DejaVu Sans", sans-serif; fill: #24292f; }
@@ -47,7 +47,7 @@ text { font: 12px system-ui, "Segoe UI", "DejaVu Sans", sans-serif; fill: #24292
 
 @dataclass(frozen=True)
 class _Box:
-    """Something with a size that knows how to draw itself at a place, as wide as there is room."""
+    """A drawable with a size, as wide as the space allows."""
 
     width: float
     height: float
@@ -145,7 +145,7 @@ class _Sheet:
 
 
 def _flow(boxes: list[_Box], wide: float) -> _Box:
-    """Boxes in columns of about one height: small ones below each other, until it is wide enough.
+    """Arranges boxes in columns of similar height.
 
     Leaf switches of one parent make one column unless there are very many.
     """
@@ -188,7 +188,7 @@ def _flow(boxes: list[_Box], wide: float) -> _Box:
 
 
 def colour(job: int) -> str:
-    """A job's colour, by its position: neighbours in the list differ most."""
+    """A job's colour by its position: neighbours in the list differ most."""
     hue = (0.55 + job * 0.61803398875) % 1.0
     light = (0.72, 0.62, 0.80)[job % 3]
     strong = (0.62, 0.55, 0.75)[job // 3 % 3]
@@ -285,7 +285,7 @@ def _short(name: str, most: int) -> str:
 
 
 def _clean(text: str) -> str:
-    """Without what XML cannot hold."""
+    """Removes characters that XML cannot represent."""
     return "".join(c if c == "\n" or c.isprintable() else "?" for c in text)
 
 

@@ -39,11 +39,11 @@ _COLOURS: Final = (
 _MOST_LABEL = 24
 
 Cells = tuple[tuple[str, int], ...]
-"""What is drawn for each node, and its job's position; -1: none, or several."""
+"""The character for each node, and its job's position; -1: none, or several."""
 
 
 def letter(job: int) -> str:
-    """What stands for a job, by its position."""
+    """The character of a job, by its position."""
     return LETTERS[job] if job < len(LETTERS) else OTHER
 
 
@@ -73,7 +73,7 @@ class _Page:
     lines: list[Text] = field(default_factory=list)
 
     def switches(self, switches: list[int], depth: int) -> None:
-        """Draws switches that hang under one, and all below them."""
+        """Draws the switches below one, and everything below them."""
         occupancy = self.occupancy
         for inner, run in itertools.groupby(switches, lambda at: at in occupancy.below):
             if not inner:
@@ -93,7 +93,7 @@ class _Page:
 def _leaves(
     occupancy: Occupancy, leaves: list[int], joined: bool
 ) -> Iterator[tuple[str, int, Cells]]:
-    """Label, how many leaf switches it is, and the cells of one."""
+    """Label and cells of each leaf switch, or of several that look the same."""
     names = occupancy.topology.names
     drawn = [_cells(occupancy, occupancy.nodes_of_leaf.get(leaf, [])) for leaf in leaves]
 

@@ -33,14 +33,14 @@ from bridge.dialect import dialect_named
 from bridge.measures import StartAccuracy, start_accuracy
 
 OPEN_S: Final = 10
-"""How long after a decision to start tasks of an array their starts may be reported."""
+"""How long after a decision the starts of an array's tasks may be reported."""
 
 FIELDS: Final = (
     "first_start_s", "first_said_s", "last_start_s", "last_said_s", "changes", "later_s",
     "earlier_s",
 )  # fmt: skip
 PROMISE: Final = np.dtype([(name, np.int64) for name in FIELDS])
-"""What is kept of a job's promises; `first_start_s` 0: nothing was promised."""
+"""The record of a job's promises; `first_start_s` 0: no promise."""
 
 _FIRST, _LAST = FIELDS.index("first_start_s"), FIELDS.index("last_start_s")
 _NONE: Final = np.zeros((), dtype=PROMISE)
@@ -48,7 +48,7 @@ _SPARE = 1024
 
 
 class Promise(NamedTuple):
-    """One `PROMISE`, as plain numbers."""
+    """One `PROMISE` as plain numbers."""
 
     first_start_s: int
     first_said_s: int
@@ -71,26 +71,26 @@ class Promises:
         self._hold(np.zeros((rows, len(FIELDS)), dtype=np.int64))
 
     def _hold(self, numbers: NDArray[np.int64]) -> None:
-        self._numbers = numbers  # the same as `held`: plain numbers are gathered faster
+        self._numbers = numbers  # as `held`, as plain numbers, which are gathered faster
         self.held = numbers.view(PROMISE)[:, 0]
 
     def announce(
         self, rows: NDArray[np.intp], start_s: NDArray[np.int64], now_s: int
     ) -> NDArray[np.int64]:
-        """Notes what is promised now; O(rows).
+        """Records the current promises; O(rows).
 
         Args:
             rows: (n,) distinct.
             start_s: (n,) announced starts, >= 1.
-            now_s: when.
+            now_s: current time.
 
         Returns:
-            (n,) shifts; 0 where it is the first promise, or the same again.
+            (n,) shifts; 0 for a first or repeated promise.
         """
         held, known = self.held, self._numbers.take(rows, axis=0)
         first = known[:, _FIRST] == 0
         if np.array_equal(known[:, _LAST], start_s) and not np.count_nonzero(first):
-            return np.zeros(len(rows), dtype=np.int64)  # as mostly: nothing has changed
+            return np.zeros(len(rows), dtype=np.int64)  # the common case: no change
         shift: NDArray[np.int64] = np.where(first, 0, start_s - known[:, _LAST])
         begun, said = rows[first], first | (shift != 0)
         held["first_start_s"][begun] = start_s[first]
@@ -104,13 +104,13 @@ class Promises:
         return shift
 
     def take(self, rows: NDArray[np.intp]) -> NDArray[np.void]:
-        """Hands the promises of some rows over; nothing is promised there any more."""
+        """Removes and returns the promises of some rows."""
         taken = self._numbers.take(rows, axis=0)
         self._numbers[rows] = 0
         return taken.view(PROMISE)[:, 0]
 
     def reserve(self, rows: int) -> None:
-        """Makes room for so many rows."""
+        """Makes space for this many rows."""
         if rows > len(self.held):
             numbers = np.zeros((max(rows, 2 * len(self.held)), len(FIELDS)), dtype=np.int64)
             numbers[: len(self.held)] = self._numbers
@@ -119,7 +119,7 @@ class Promises:
 
 @dataclass(frozen=True)
 class Starts:
-    """Starts beside what was promised; columns of length n_starts.
+    """Starts with their promises; columns of length n_starts.
 
     Attributes:
         start_s: int64: actual.
@@ -135,7 +135,7 @@ class Starts:
         """Judges them; see `bridge.measures`."""
         start_s, promise = self.start_s, self.promise
         said = promise["first_start_s"] != 0
-        # Who was promised nothing has nothing but zeros to add to the sums.
+        # Jobs without a promise contribute zeros.
         return start_accuracy(
             (start_s - promise["first_start_s"])[said],
             (start_s - promise["last_start_s"])[said],
@@ -149,7 +149,7 @@ class Starts:
 
 
 class Began(NamedTuple):
-    """A start as the controller reports it."""
+    """A start as reported by the controller."""
 
     job_id: str
     start_s: int
@@ -157,7 +157,7 @@ class Began(NamedTuple):
 
 
 class Announced(NamedTuple):
-    """A planned start as the controller is told it."""
+    """A planned start as announced to the controller."""
 
     start_s: int
     partition: str
@@ -165,15 +165,15 @@ class Announced(NamedTuple):
 
 @dataclass(frozen=True)
 class Happened:
-    """One report of the controller and the plan that answered it.
+    """One report of the controller and the resulting plan.
 
     Attributes:
         now_s: the controller's clock.
-        started: jobs that began since the last report.
+        started: jobs that started since the last report.
         gone: waiting jobs that left without having started.
-        waiting: all waiting jobs, if the report was a whole one; who is not there is gone.
+        waiting: all waiting jobs if this was a whole report; jobs not listed are gone.
         starting: jobs that the plan starts now.
-        promised: job id to what was announced.
+        promised: announced start by job id.
         dialect: of the controller (`bridge.dialect`).
     """
 
@@ -187,7 +187,7 @@ class Happened:
 
 
 class Record(NamedTuple):
-    """The end of a job's wait: it started at `at_s`, or was gone then."""
+    """The end of a job's wait at `at_s`: it started, or left."""
 
     job_id: str
     at_s: int
@@ -197,12 +197,12 @@ class Record(NamedTuple):
 
 @dataclass
 class Changes:
-    """What a report and its plan came to.
+    """The effect of a report and its plan.
 
     Attributes:
         started, gone: records, in the order of the report.
-        touched: jobs whose promise is another one now, or gone.
-        later, earlier: how many announced starts moved which way.
+        touched: jobs whose promise changed or ended.
+        later, earlier: number of announced starts that moved either way.
     """
 
     started: list[Record] = field(default_factory=list)
@@ -236,14 +236,14 @@ class Waiting:
         return self._partition[job_id], self._promise(self._row[job_id])
 
     def restore(self, kept: Iterable[tuple[str, str, Promise]]) -> None:
-        """Takes back what `__getitem__` gave of each job, with its id before it."""
+        """Restores promises from the plain numbers that `__getitem__` returned, with job ids."""
         for job_id, partition, promise in kept:
             row = self._rows([job_id])[0]
             self._promises.held[row] = tuple(promise)
             self._partition[job_id] = partition
 
     def happen(self, event: Happened) -> Changes:
-        """Follows one report and its plan. O(jobs named in it)."""
+        """Applies one report and its plan. O(jobs named in it)."""
         changes = Changes()
         shared: dict[str, Promise | None] = {}
         dialect = dialect_named(event.dialect)
@@ -309,7 +309,7 @@ class Waiting:
         self._partition.update((job_id, said.partition) for job_id, said in promised.items())
 
     def _rows(self, job_ids: Collection[str]) -> NDArray[np.intp]:
-        """Rows of some jobs; those that have none get one."""
+        """The rows of some jobs; jobs without one get a new row."""
         row_of = self._row
         for job_id in job_ids:
             if job_id not in row_of:

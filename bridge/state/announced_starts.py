@@ -34,7 +34,7 @@ MOST_S: Final = 2**40
 """No instant is later."""
 
 MOST_ROWS: Final = 2_000_000
-"""Most starts that are kept: about 250 MB on disk, and four seconds to judge them."""
+"""Most starts kept: about 250 MB on disk, and four seconds of evaluation."""
 
 LEAVING: Final = 50
 LEAST_LEAVING: Final = 10
@@ -81,7 +81,7 @@ _NO_PROMISE: Final = (None,) * len(FIELDS)
 
 @dataclass(frozen=True)
 class Line:
-    """How the announced starts of one partition came true in one period.
+    """Accuracy of the announced starts of one partition in one period.
 
     Attributes:
         period: a key of `PERIODS`.
@@ -99,7 +99,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Point:
-    """Promised starts within one span of time, by the last promise."""
+    """Promised starts within one span of time, against the last promise."""
 
     from_s: int
     partition: str
@@ -110,15 +110,15 @@ class Point:
 
 @dataclass(frozen=True)
 class StartRecords:
-    """All that is told of the records: sums, and no job by name.
+    """Summary of the records; no job is named.
 
     Attributes:
-        now_s: the controller's clock; 0: nothing was ever reported.
-        since_s: the earliest start that is kept.
-        keep_days: for how long starts are kept.
-        waiting_promised: waiting jobs that are promised a start.
+        now_s: the controller's clock; 0: no report yet.
+        since_s: the earliest start kept.
+        keep_days: how long starts are kept.
+        waiting_promised: waiting jobs with a promise.
         lines: by period, all partitions first.
-        series: over all that is kept, in spans of `step_s`.
+        series: of all starts kept, in spans of `step_s`.
     """
 
     now_s: int = 0
@@ -131,7 +131,7 @@ class StartRecords:
 
 
 def upgrade(database: sqlite3.Connection) -> None:
-    """Brings tables of the first version, which knew no churn and no partition, to the present."""
+    """Adds the columns that tables of older versions lack."""
     for table in ("promise", "started"):
         for column in ("partition TEXT NOT NULL DEFAULT ''", "changes INTEGER DEFAULT 0",
                        "later_s INTEGER DEFAULT 0", "earlier_s INTEGER DEFAULT 0"):  # fmt: skip
@@ -139,7 +139,7 @@ def upgrade(database: sqlite3.Connection) -> None:
 
 
 def kept_promises(database: sqlite3.Connection) -> list[tuple[str, str, Promise]]:
-    """Job id, partition and promise of every waiting job that has one; what is none is left out."""
+    """Job id, partition and promise of every waiting job with one; unreadable rows are left out."""
     rows = database.execute(
         f"SELECT CAST(job_id AS BLOB), CAST(partition AS BLOB), {_COLUMNS} FROM promise"
         f" WHERE {_NUMBERS} AND min({_COLUMNS}) >= 0 AND max({_COLUMNS}) <= {MOST_S}"
@@ -156,7 +156,7 @@ def keep_promises(
     promises: Iterable[tuple[str, str, Promise]],
     dropped: Iterable[str],
 ) -> None:
-    """Writes the promises that changed, and removes those of jobs that do not wait any more."""
+    """Writes changed promises, and removes those of jobs that no longer wait."""
     database.executemany("DELETE FROM promise WHERE job_id = ?", ((job_id,) for job_id in dropped))
     database.executemany(
         f"INSERT OR REPLACE INTO promise (job_id, partition, {_COLUMNS}) VALUES (?, ?, {_MARKS})",
@@ -188,16 +188,16 @@ def is_known(database: sqlite3.Connection, job_id: str, start_s: int) -> bool:
 
 
 def latest_s(database: sqlite3.Connection) -> int:
-    """The latest start recorded; 0: none."""
+    """The latest recorded start; 0: none."""
     found = database.execute("SELECT max(start_s) FROM started WHERE typeof(start_s) = 'integer'")
     return int(found.fetchone()[0] or 0)
 
 
 def prune(database: sqlite3.Connection, now_s: int, keep_days: int) -> None:
-    """Removes what is older than so many days, and the oldest rows beyond `MOST_ROWS`.
+    """Removes starts older than this many days, and the oldest beyond `MOST_ROWS`.
 
-    A part at a time, the oldest first: of a clock that leapt ahead the tables lose `LEAST_LEAVING`
-    rows or one in `LEAVING` an hour, not all.
+    Oldest first, in parts: if a clock leaps ahead, a table loses `LEAST_LEAVING` rows or one in
+    `LEAVING` per hour, not all.
     """
     before_s = min(now_s, int(time.time())) - keep_days * DAY_S
     for table, at in (("started", "start_s"), ("gone", "gone_s")):
@@ -219,7 +219,7 @@ def prune(database: sqlite3.Connection, now_s: int, keep_days: int) -> None:
 def summarise(
     database: sqlite3.Connection, now_s: int, keep_days: int, waiting_promised: int
 ) -> StartRecords:
-    """Judges all that is kept. O(starts): a million take two seconds."""
+    """Evaluates all records. O(starts): a million take two seconds."""
     now_s = now_s or latest_s(database)
     names, rows = _read(database)
     since_s = int(rows["start_s"][0]) if len(rows) else now_s
@@ -239,9 +239,9 @@ def summarise(
 
 
 def _read(database: sqlite3.Connection) -> tuple[list[str], NDArray[np.void]]:
-    """Names of the partitions, and all starts by time, with the partition's place among them.
+    """The partition names, and all starts by time with the index of their partition.
 
-    SQLite lets go of Python's lock at every row, so other threads hardly notice.
+    SQLite releases Python's lock at every row, so other threads are hardly delayed.
     """
     codes: dict[bytes | None, int] = {}
     found = database.execute(

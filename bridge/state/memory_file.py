@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opens the store's SQLite file, and deals with missing, unsafe and damaged ones.
+"""Opens the store's SQLite file, and handles missing, unsafe and damaged ones.
 
-| found | done |
+| found | action |
 |---|---|
-| nothing | made, mode 0600; its directory, if that is missing, 0700 |
-| a file that others can read | closed to them, with its logs |
-| SQLITE_CORRUPT, SQLITE_NOTADB, a failed integrity check | moved aside with its logs, begun anew |
-| anything else | `NotOpened`; nothing is changed, it may be tried again |
+| no file | created with mode 0600; its directory, if missing, with 0700 |
+| a file that others can read | permissions of the file and its logs are restricted |
+| SQLITE_CORRUPT, SQLITE_NOTADB, a failed integrity check | moved aside with its logs; new file |
+| anything else | `NotOpened`; nothing is changed, and it may be retried |
 
 Anything else: full disk, lock, permission, another owner, newer format, network file system.
 
 Rules
     1. Nothing is deleted. -wal and -shm are moved with their file. A log without its file is moved
        aside, too, because SQLite would delete it.
-    2. A readable file is opened even if it is not writable at present: its contents are useful, and
-       the writer tries again.
+    2. A readable file is opened even if it cannot be written at present: its contents are useful,
+       and the writer retries.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ from bridge.state.predictor_store import SCHEMA as LESSONS
 _log = logging.getLogger(__name__)
 
 BUSY_S = 5.0
-"""How long a lock of another process is waited for."""
+"""How long to wait for another process's lock."""
 
 _VERSION: Final = 2
 _MEMORY: Final = "CREATE TABLE IF NOT EXISTS memory (key TEXT PRIMARY KEY, value TEXT NOT NULL);"
@@ -54,31 +54,31 @@ _NETWORK: Final = frozenset(
         "fuse.glusterfs", "fuse.beegfs",
     )
 )  # fmt: skip
-"""File systems on which SQLite's log and locks cannot be relied on."""
+"""File systems whose locks and shared memory SQLite cannot rely on."""
 
 
 class NotOpened(BridgeError):
-    """The file cannot be used at present; it is as it was."""
+    """The file cannot be used at present; it was not changed."""
 
 
 class _Damaged(Exception):
-    """It was, and has been moved aside."""
+    """The file was damaged, and has been moved aside."""
 
 
 def open_nothing() -> sqlite3.Connection:
-    """An empty memory that ends with the process."""
+    """An empty store that ends with the process."""
     database = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
     _make_tables(database, 0)
     return database
 
 
 def open_file(path: Path) -> sqlite3.Connection:
-    """Opens a memory; a damaged one is moved aside, and begun anew.
+    """Opens a store; a damaged one is moved aside and replaced by an empty one.
 
     The connection is in autocommit mode; see `transaction`.
 
     Raises:
-        NotOpened: it cannot be used at present; with the reason.
+        NotOpened: it cannot be used at present; the message says why.
     """
     try:
         _refuse_network(path)
@@ -98,20 +98,20 @@ def open_file(path: Path) -> sqlite3.Connection:
 
 
 def is_damage(error: Exception) -> bool:
-    """Tells whether SQLite found the file itself to be wrong, and not what it lies on."""
-    if isinstance(error, UnicodeDecodeError):  # it names a table that is no text
+    """Tells whether SQLite found the file itself damaged, not its storage."""
+    if isinstance(error, UnicodeDecodeError):  # the name of a table is not text
         return True
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE
 
 
 def is_passing(error: Exception) -> bool:
-    """Tells whether the open file can be written again when others let go or tidy up."""
+    """Tells whether writing may succeed later, once a lock or a full disk is gone."""
     passing = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL)
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in passing
 
 
 def said(error: Exception) -> str:
-    """SQLite's words for an error, with its name where that says more."""
+    """SQLite's error message, or a plainer one."""
     words = {
         sqlite3.SQLITE_BUSY: "another process has locked it",
         sqlite3.SQLITE_FULL: "the disk is full",
@@ -124,7 +124,7 @@ def said(error: Exception) -> str:
 
 
 def identity(path: Path) -> tuple[int, int] | None:
-    """Which file is there; None: there is none, or nobody can tell."""
+    """Identifies the file; None: it does not exist or cannot be examined."""
     try:
         found = path.stat()
     except OSError:
@@ -134,7 +134,7 @@ def identity(path: Path) -> tuple[int, int] | None:
 
 @contextlib.contextmanager
 def transaction(database: sqlite3.Connection) -> Iterator[None]:
-    """All that is written within is written, or nothing."""
+    """A transaction: everything is written, or nothing."""
     database.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -146,10 +146,10 @@ def transaction(database: sqlite3.Connection) -> Iterator[None]:
 
 
 def set_aside(path: Path, why: str) -> None:
-    """Moves a file with its logs out of the way, and says so.
+    """Moves a file and its logs aside, and logs that.
 
-    A connection to it is closed afterwards, not before: closing would write the log into the
-    damaged file, and delete the log. SQLite does neither to a file that has moved.
+    Its connection is closed afterwards: closing it first would write the log into the damaged
+    file, and delete the log. SQLite does neither to a file that has moved.
 
     Raises:
         OSError: it cannot be moved.
@@ -188,13 +188,13 @@ def file_system(path: Path, mounts: str) -> str:
             continue
         at = re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), words[4])
         inside = wanted == at or wanted.startswith(at.rstrip("/") + "/")
-        if inside and len(at) >= len(best):  # a later mount covers an earlier one
+        if inside and len(at) >= len(best):  # a later mount hides an earlier one
             best, kind = at, after.split(" ")[0]
     return kind
 
 
 def _make_private(path: Path) -> None:
-    """Makes the file if it is missing, and closes it to others."""
+    """Creates the file if it is missing, and denies access to others."""
     try:
         path.parent.mkdir(mode=0o700)
     except FileNotFoundError:
@@ -283,7 +283,7 @@ def _prepare(path: Path) -> sqlite3.Connection:
 
 
 def _keep_log(database: sqlite3.Connection) -> None:
-    """Asks for a write-ahead log; a file that has one already needs no writing for it."""
+    """Requests a write-ahead log; a file that already has one is not written."""
     if database.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
         with contextlib.suppress(sqlite3.OperationalError):
             database.execute("PRAGMA journal_mode = WAL")
@@ -299,7 +299,7 @@ def _make_tables(database: sqlite3.Connection, version: int) -> None:
 
 
 def _look(database: sqlite3.Connection, path: Path) -> None:
-    """Refuses a file whose tables are not those of its version."""
+    """Raises unless the tables are those of the file's version."""
     fresh = open_nothing()
     try:
         for (table,) in fresh.execute("SELECT name FROM sqlite_master WHERE type = 'table'"):

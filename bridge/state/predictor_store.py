@@ -3,9 +3,9 @@
 
 | table | a row is |
 |---|---|
-| learnt | what a predictor knows under a key; what changed last has the largest rowid |
+| learnt | a predictor's value for a key; the last change has the largest rowid |
 
-Only what changed is written; what a predictor forgot is deleted.
+Only changes are written; what a predictor dropped is deleted.
 """
 
 import json
@@ -21,17 +21,17 @@ from bridge.ports import State
 _log = logging.getLogger(__name__)
 
 PredictorRecords = dict[tuple[str, str], list[int] | None]
-"""Predictor and key, and what is known under it; None: nothing any more."""
+"""Predictor and key, and the value; None: dropped."""
 
 _MOST = 2**53
-"""What is beyond is no number of seconds, nor of jobs."""
+"""Larger values are neither seconds nor counts of jobs."""
 
 SCHEMA = """CREATE TABLE IF NOT EXISTS learnt (predictor TEXT NOT NULL, key TEXT NOT NULL,
     value TEXT NOT NULL, PRIMARY KEY (predictor, key));"""
 
 
 def fresh(state: State, saved: State) -> PredictorRecords:
-    """What is known otherwise than it was saved."""
+    """The changes since the last save."""
     return {
         (predictor, key): value
         for predictor, learnt in state.learnt.items()
@@ -40,12 +40,12 @@ def fresh(state: State, saved: State) -> PredictorRecords:
 
 
 def everything(state: State) -> PredictorRecords:
-    """All that is known."""
+    """All values."""
     return fresh(state, State())
 
 
 def join(learnt: Mapping[str, Learnt], late: Mapping[str, Learnt]) -> dict[str, Learnt]:
-    """What is known, with what a file knew that was opened late; what was learnt since is newer."""
+    """All values, merged into those of a file opened late; values learnt since are newer."""
     found = {**late, **learnt}
     for predictor in late.keys() & learnt.keys():
         own = learnt[predictor]
@@ -57,7 +57,7 @@ def join(learnt: Mapping[str, Learnt], late: Mapping[str, Learnt]) -> dict[str, 
 def write_predictor_records(
     database: sqlite3.Connection, predictor_records: PredictorRecords
 ) -> None:
-    """Writes what changed."""
+    """Writes the changes."""
     database.executemany(
         "DELETE FROM learnt WHERE predictor = ? AND key = ?",
         [which for which, value in predictor_records.items() if value is None],
@@ -73,7 +73,7 @@ def write_predictor_records(
 
 
 def read_predictor_records(database: sqlite3.Connection) -> dict[str, dict[str, list[int]]]:
-    """All that is known, what changed last at the end; what cannot be read is left out."""
+    """Reads all values, last changed last; unreadable ones are left out."""
     found: dict[str, dict[str, list[int]]] = {}
     damaged = 0
     for predictor, key, text in database.execute(

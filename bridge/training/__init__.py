@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training of the networks that put jobs back (`schedbridge train`). Only this package needs torch.
+"""Training of the placement networks (`schedbridge train`). Only this package needs torch.
 
-Its modules import torch themselves or not at all: `windows` and `environment` do without.
+`windows` and `environment` work without it.
 """

@@ -1,26 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Annealing of many windows at once, where jobs taken out wait to be put back: the practice ground.
+"""The training environment: annealing of many windows at once.
 
 Words
-    board      one window being annealed: the row of its nodes, who holds them, a temperature.
-    episode    what one move of the annealing does: one or two jobs out, and back in, largest first.
-    view       the nodes that the network sees: up to Q of those idle, from an offset on, going on
-               at the head of the row.
-    state      (4, Q): by node its switch and pod, then nodes wanted by this job and by the other
-               one still out, as parts of `LARGEST`; 0 behind the view's end.
+    board      one window being annealed: the sequence of its nodes, their jobs, a temperature.
+    episode    one move of the annealing: one or two jobs are removed and put back, largest first.
+    view       the nodes that the network sees: up to Q idle ones from an offset on, cyclically.
+    state      (4, Q): for each node its switch and pod, then the nodes needed by this job and by
+               the other one still to be put back, relative to `LARGEST`; 0 beyond the view.
 
 Rules
-    1. Switches and pods are numbered from 0 in the order in which the view comes to them (a new
-       number wherever the row goes on under another switch), and divided by `NUMBERS`.
-    2. Where more than Q nodes are idle the offset is drawn at random.
-    3. A move is kept or undone by the Metropolis rule at the board's temperature, so that states
-       are those that annealing meets. A board gets another window after some moves.
-    4. The reward of an episode is what its jobs cost less than before they were taken out, per
-       thousand; all of it at the end. What they cost before is known before anything is chosen,
-       so it changes no optimum of the paper's reward (minus what they cost): it only quietens it.
+    1. Switches and pods are numbered from 0 in order of appearance in the view (a switch that
+       appears again gets a new number), and divided by `NUMBERS`.
+    2. If more than Q nodes are idle, the offset is random.
+    3. A move is kept or undone by the Metropolis rule at the board's temperature, so that training
+       sees the states that annealing meets. A board gets another window after some moves.
+    4. The reward of an episode is the reduction of its jobs' cost, per thousand, given at the end.
+       The former cost does not depend on the choices, so the optimum is that of the paper's reward
+       (minus the new cost), with less variance.
 
-Costs are those of the metric `code` without rounding. Those of `paper` are the same but for a
-factor and a constant; which nodes form a pod differs, so boards of both trees are mixed.
+Costs are those of the metric `code` without rounding. Those of `paper` differ by a factor and a
+constant; the nodes of a pod differ, so boards of both trees are mixed.
 """
 
 from collections.abc import Sequence
@@ -36,9 +35,9 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
 
 LONGEST = 256
-"""Nodes of a row at most: of longer ones a stretch of so many is taken."""
+"""Most nodes of a sequence; longer ones are cut to a stretch of this length."""
 MOVES = 100
-"""After so many moves, on average, a board gets another window."""
+"""Mean number of moves before a board gets another window."""
 HOTTEST, COLDEST = 2500.0, 2.5
 _UNIT = 1000.0
 _NOBODY, _OUTSIDE = -1, -2
@@ -62,7 +61,7 @@ class Step:
 
 
 class Boards:
-    """Boards side by side; see the module."""
+    """The boards; see the module."""
 
     def __init__(self, windows: Sequence[TrainingWindow], n: int, seed: int) -> None:
         self._windows = windows
@@ -74,14 +73,14 @@ class Boards:
         self._sizes = np.zeros((n, MOST_JOBS), dtype=np.int64)
         self._paid = np.zeros((n, MOST_JOBS))
         self._heat = np.zeros(n)
-        self._out = np.full((n, 2), -1, dtype=np.int64)  # jobs taken out, the larger first
+        self._out = np.full((n, 2), -1, dtype=np.int64)  # jobs removed, the larger first
         self._offset = np.zeros(n, dtype=np.int64)
-        self._row = np.zeros((n, LONGEST), dtype=np.int64)  # positions of what is idle, first
+        self._row = np.zeros((n, LONGEST), dtype=np.int64)  # idle positions come first
         self._idle = np.zeros(n, dtype=np.int64)
         self._deal(np.arange(n))
 
     def _deal(self, boards: Ints) -> None:
-        """New windows, placed one after the other, for some boards."""
+        """New windows for some boards, with jobs placed in order on the first nodes."""
         for b in boards.tolist():
             window = self._windows[int(self._rng.integers(len(self._windows)))]
             leaf, pod = window.leaf, window.pod
@@ -104,7 +103,7 @@ class Boards:
             self._paid[boards, job] = self._costs(boards, holds, self._sizes[boards, job])
 
     def _costs(self, boards: Ints, holds: NDArray[np.bool_], sizes: Ints) -> NDArray[np.float64]:
-        """What a job of each board pays for the positions it holds."""
+        """The cost of a job of each board at its positions."""
         saved = np.zeros(len(boards))
         at, position = np.nonzero(holds)
         for numbers in (self._leaf, self._pod):
@@ -116,7 +115,7 @@ class Boards:
         return cost
 
     def begin(self) -> None:
-        """Takes one or two jobs out of every board."""
+        """Removes one or two jobs from every board."""
         self._deal(np.flatnonzero(self._rng.random(self._n) < 1 / MOVES))
         present = self._sizes > 0
         order = np.argsort(self._rng.random(present.shape) + ~present, axis=1)[:, :2]
@@ -134,7 +133,7 @@ class Boards:
         return np.where(job >= 0, self._sizes[np.arange(self._n), job], 0)
 
     def look(self, which: int) -> Step:
-        """What there is to decide for the first (0) or the second (1) job out of each board."""
+        """The decisions about the first (0) or the second (1) removed job of each board."""
         boards = np.flatnonzero(self._out[:, which] >= 0)
         busy = self._owner[boards] != _NOBODY
         row = np.argsort(busy, axis=1, kind="stable")
@@ -156,7 +155,7 @@ class Boards:
         return Step(state, legal, boards, last)
 
     def prices(self, step: Step, which: int) -> Floats:
-        """What the job of each board of a step would pay from each place of its view on.
+        """The cost of each board's job at each place of its view.
 
         Returns:
             (n, Q) per thousand; infinite where there is no node.
@@ -174,7 +173,7 @@ class Boards:
             at, k = np.nonzero(np.arange(switch.shape[1]) < sizes[:, None])
             np.add.at(counts, (at, switch[at, k]), 1)
             now = (counts**2).sum(axis=1)
-            for first in range(Q):  # a window that slides: one node leaves it, one comes
+            for first in range(Q):  # a sliding window: one node leaves, one enters
                 saved[:, first] += now
                 leaves, comes = switch[:, first], switch[each, first + sizes]
                 counts[each, leaves] -= 1
@@ -186,7 +185,7 @@ class Boards:
         return prices.astype(np.float32)
 
     def put(self, step: Step, which: int, chosen: Ints) -> None:
-        """Puts a job of each board of a step back, from the chosen place of its view on."""
+        """Puts a job of each board back at the chosen place of its view."""
         boards = step.boards
         job, sizes = self._out[boards, which], self._size_of(which)[boards]
         reach = np.arange(int(sizes.max(initial=0)))
@@ -198,7 +197,7 @@ class Boards:
         self._paid[boards, job] = self._costs(boards, holds, sizes)
 
     def end(self) -> Floats:
-        """Ends the moves: rewards of all boards, and moves undone that are not accepted."""
+        """Ends the moves: returns the rewards of all boards and undoes rejected moves."""
         before, after = self._paid_before.sum(axis=1), self._paid.sum(axis=1)
         gain: NDArray[np.float64] = before - after
         keep = self._rng.random(self._n) < np.exp(np.minimum(gain / self._heat, 0.0))
@@ -209,5 +208,5 @@ class Boards:
 
 
 def _numbered(switches: NDArray[np.int32]) -> Ints:
-    """Numbers from 0, one for each switch that occurs."""
+    """Numbers the distinct switches from 0."""
     return np.unique(switches, return_inverse=True)[1].astype(np.int64)

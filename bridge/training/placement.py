@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A whole training of a network that puts jobs back: rounds, held-out windows, checkpoints.
+"""Trains a placement network: rounds, held-out windows, checkpoints.
 
 Words
-    step       one decision that was learnt from.
+    step       one decision used for training.
     round      as in `bridge.training.ppo`.
-    lessons    the first part of the steps: the network is told what every choice would have cost
+    lessons    the first part of the steps: supervised training with the cost of every choice
                (`Learner.lesson`). The rest is proximal policy optimisation.
-    held out   windows that nothing is learnt from; what annealing by the network makes of them,
-               against one job after the other, is the `cost` of the learning curve.
+    held out   windows not used for training. The cost that annealing with the network reaches on
+               them, relative to sequential placement, is the `cost` of the learning curve.
 
 Rules
-    1. The out-directory holds `checkpoint.pt` (all that is needed to go on), `weights.npz` (what
-       inference reads), `curve.json` and `curve.svg`. They are written anew every minute, and at
-       the end, each in one move.
-    2. A training that was stopped goes on where its last checkpoint was, on other windows of the
-       same stream.
+    1. The output directory holds `checkpoint.pt` (all that resuming needs), `weights.npz` (for
+       inference), `curve.json` and `curve.svg`. They are replaced atomically every minute and at
+       the end.
+    2. A resumed training continues from its last checkpoint, with other windows of the same
+       stream.
 
-Deviates: the paper trains by proximal policy optimisation alone (part 0 of lessons).
+Deviates: the paper trains by proximal policy optimisation alone (`lessons` 0).
 """
 
 import json
@@ -45,15 +45,15 @@ _ROUNDS_BETWEEN: Final = 20
 
 @dataclass(frozen=True)
 class Course:
-    """What is to be done.
+    """What to train.
 
     Attributes:
-        network: of table II.
-        steps: decisions to learn from.
-        lessons: part of them that are lessons.
-        boards: windows practised on at once.
-        streams: of either tree, a hundred minutes each, at most: one for every 50,000 steps.
-        seed: of all chance.
+        network: name in table II.
+        steps: decisions to train on.
+        lessons: share of them that are lessons.
+        boards: windows trained on at once.
+        streams: most streams of either tree, of a hundred minutes each; one is used per 50,000 steps.
+        seed: of all random choices.
     """
 
     network: str = "cnn-3"
@@ -66,12 +66,12 @@ class Course:
 
 @dataclass
 class Progress:
-    """How far a training is.
+    """The progress of a training.
 
     Attributes:
         steps: done.
         spent_s: seconds spent on them.
-        curve: rows of steps, reward, entropy, divergence, and now and then cost.
+        curve: rows of steps, reward, entropy and divergence, some with cost.
     """
 
     steps: int = 0
@@ -80,7 +80,7 @@ class Progress:
 
 
 def windows(course: Course) -> list[TrainingWindow]:
-    """What a course practises on."""
+    """The training windows of a course."""
     made = []
     for metric in Metric:
         hop_tree = paper_hop_tree(metric)
@@ -90,7 +90,7 @@ def windows(course: Course) -> list[TrainingWindow]:
 
 
 class HeldOut:
-    """Windows that nothing is learnt from."""
+    """Held-out windows."""
 
     def __init__(self) -> None:
         self._cases: list[tuple[HopTree, TrainingWindow]] = []
@@ -103,7 +103,7 @@ class HeldOut:
         )
 
     def cost(self, network: RepairNetwork) -> float:
-        """What annealing by a network costs, against one job after the other."""
+        """The cost that annealing with a network reaches, relative to sequential placement."""
         return (
             self._total(
                 lambda one, hop_tree: network.anneal(
@@ -130,16 +130,16 @@ def train(
     """Trains a network.
 
     Args:
-        course: what is to be done.
-        out: directory for what comes of it.
-        resume: go on with the training that is in it.
-        settings: how to learn.
+        course: what to train.
+        out: output directory.
+        resume: continue the training in it.
+        settings: training parameters.
         tell: called after every round.
 
     Raises:
-        ConfigError: the directory holds another training, or none to go on with, or cannot be
+        ConfigError: the directory holds another training, holds none to resume, or cannot be
             written.
-        KeyboardInterrupt: somebody wants it to end; what was learnt is kept, to be gone on with.
+        KeyboardInterrupt: the training was interrupted; a checkpoint to resume from is written.
     """
     settings = settings or Settings()
     learner = Learner(course.network, settings, course.seed)
@@ -176,7 +176,7 @@ def _learn(
     *,
     tell: Callable[[Progress], None],
 ) -> None:
-    """Round by round, with a checkpoint every minute and at the end."""
+    """Runs the rounds, with a checkpoint every minute and at the end."""
     held_out = HeldOut()
     began = time.monotonic() - progress.spent_s
     saved = time.monotonic()
@@ -200,7 +200,7 @@ def _learn(
 
 
 def _save(out: Path, learner: Learner, course: Course, progress: Progress) -> None:
-    """Writes all files, each in one move."""
+    """Replaces all files atomically."""
 
     def moved(name: str, write: Callable[[Path], object]) -> None:
         part = out / f"{name}.part"
@@ -224,7 +224,7 @@ def _save(out: Path, learner: Learner, course: Course, progress: Progress) -> No
 
 
 def _restore(checkpoint: Path, learner: Learner, course: Course) -> Progress:
-    """Puts a learner where a checkpoint was.
+    """Restores a learner from a checkpoint.
 
     Raises:
         ConfigError: there is none, or it is of another network.
@@ -241,6 +241,6 @@ def _restore(checkpoint: Path, learner: Learner, course: Course) -> Progress:
         raise ConfigError("--resume", f"there is no {checkpoint} to go on with") from None
     except ConfigError:
         raise
-    except Exception as error:  # whatever unpickling of a file that is none may raise
-        why = type(error).__name__  # PyTorch's words tell how to run what is in the file
+    except Exception as error:
+        why = type(error).__name__  # PyTorch's message explains how to execute the file's content
         raise ConfigError("--resume", f"{checkpoint} is no checkpoint ({why})") from None

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Proximal policy optimisation with masked actions, for networks that put jobs back.
+"""Proximal policy optimisation with masked actions, for placement networks.
 
 Rules
-    1. A round plays some moves on all boards with the networks as they are, and remembers every
-       decision, its chance, and the reward at the end of its episode. Rewards are not discounted:
-       an episode has two decisions at most, and all of the reward comes with the last.
-    2. The advantage of a decision is the reward less what the critic expected; over a round these
-       are brought to mean 0 and deviation 1.
-    3. Each round is gone through a few times in small batches. The actor follows the clipped
-       objective (Schulman et al. 2017, equation 7) plus a bonus for entropy; the critic the squares
-       of what it missed. The round ends early when the policy has moved too far.
+    1. A round plays some moves on all boards with the current networks and records every decision,
+       its probability, and the reward of its episode. Rewards are not discounted: an episode has
+       at most two decisions, and the last one gets the whole reward.
+    2. The advantage of a decision is the reward minus the critic's estimate, normalised over the
+       round to mean 0 and deviation 1.
+    3. Each round is used for a few passes in small batches. The actor follows the clipped objective
+       (Schulman et al. 2017, equation 7) plus an entropy bonus; the critic minimises its squared
+       error. The round ends early when the policy has moved too far.
     4. Nodes that do not exist get minus infinity before the softmax, so they are never chosen
        (Huang and Ontañón, "A Closer Look at Invalid Action Masking").
 """
@@ -29,18 +29,18 @@ _FORBIDDEN = torch.finfo(torch.float32).min
 
 @dataclass(frozen=True)
 class Settings:
-    """How to learn.
+    """Training parameters.
 
     Attributes:
         moves: of every board in a round.
         passes: over each round.
-        batch: decisions at once.
-        clip: how far a chance may move in a round, as a part of itself.
-        rate: of learning, at first; it falls to a tenth in the course of the training.
+        batch: decisions in a batch.
+        clip: relative change of a probability allowed in a round.
+        rate: initial learning rate; it falls to a tenth during the training.
         critic_rate: the critic's.
-        entropy: weight of the bonus, at first; it falls to a tenth, too.
+        entropy: initial weight of the entropy bonus; it falls to a tenth, too.
         too_far: Kullback-Leibler divergence that ends a round.
-        warmth: what lessons divide prices by, thousands.
+        warmth: temperature of lessons, thousands.
         lesson_passes: over each round of lessons.
     """
 
@@ -57,7 +57,7 @@ class Settings:
 
 
 def make(network: str, outputs: int) -> nn.Sequential:
-    """A network of table II, as untrained."""
+    """An untrained network of table II."""
     shape = NETWORKS[network]
     layers: list[nn.Module] = []
     channels = CHANNELS
@@ -76,14 +76,14 @@ def make(network: str, outputs: int) -> nn.Sequential:
 
 @dataclass
 class Round:
-    """What a round was like.
+    """Statistics of a round.
 
     Attributes:
         reward: mean of its episodes.
-        cost: what the jobs put back cost on average, per thousand, against what they cost before.
+        cost: mean cost of the jobs put back, per thousand of their cost before.
         entropy: of the choices, nats.
         divergence: how far the policy moved.
-        decisions: how many.
+        decisions: their number.
     """
 
     reward: float
@@ -93,7 +93,7 @@ class Round:
 
 
 class Learner:
-    """Actor, critic, and what makes them better."""
+    """Actor and critic with their optimisers."""
 
     def __init__(self, network: str, settings: Settings, seed: int) -> None:
         torch.manual_seed(seed)
@@ -109,11 +109,11 @@ class Learner:
         self._chance = torch.Generator().manual_seed(seed)
 
     def weights(self) -> Weights:
-        """Of the actor, as a file holds them."""
+        """The actor's weights, as stored."""
         return [np.array(each.detach().numpy()) for each in self.actor.parameters()]
 
     def state(self) -> dict[str, object]:
-        """All that is needed to go on."""
+        """The state that resuming needs."""
         return {
             "actor": self.actor.state_dict(),
             "critic": self.critic.state_dict(),
@@ -122,7 +122,7 @@ class Learner:
         }
 
     def resume(self, state: dict[str, object]) -> None:
-        """Goes on from what `state` gave."""
+        """Restores what `state` returned."""
         self.actor.load_state_dict(cast("dict[str, Tensor]", state["actor"]))
         self.critic.load_state_dict(cast("dict[str, Tensor]", state["critic"]))
         self._optimiser.load_state_dict(cast("dict[str, object]", state["optimiser"]))
@@ -136,10 +136,10 @@ class Learner:
         return cast("Tensor", self.actor(state)).masked_fill(~legal, _FORBIDDEN)
 
     def play(self, boards: Boards) -> tuple[list[Tensor], float]:
-        """One round.
+        """Plays one round.
 
         Returns:
-            (state, legal, choice, log of its chance, reward) of all decisions; the mean reward.
+            (state, legal, choice, log probability, reward) of all decisions; the mean reward.
         """
         kept: list[list[Tensor]] = []
         rewards = []
@@ -161,15 +161,15 @@ class Learner:
         return [torch.cat(column) for column in zip(*kept, strict=True)], float(np.mean(rewards))
 
     def lesson(self, boards: Boards, done: float) -> Round:
-        """Plays a round and learns what every choice would have cost at once.
+        """Plays a round and learns from the cost of every choice.
 
-        What a job pays from each place on is known, so the actor is drawn towards chances
-        proportional to exp(-price / `warmth`). The job that comes after it is not looked at: that
-        is left to `learn`.
+        The cost of a job at each place is known, so the actor is trained towards probabilities
+        proportional to exp(-cost / `warmth`). The effect on the next job is ignored; `learn`
+        accounts for it.
 
         Args:
             boards: to play on.
-            done: part of the training that is over, 0 to 1.
+            done: share of the training that is done, 0 to 1.
         """
         settings = self._settings
         self._optimiser.param_groups[0]["lr"] = settings.rate * (1 - 0.9 * done)
@@ -217,7 +217,7 @@ class Learner:
 
         Args:
             boards: to play on.
-            done: part of the training that is over, 0 to 1; rates fall with it.
+            done: share of the training that is done, 0 to 1; rates fall with it.
         """
         settings = self._settings
         fall = 1 - 0.9 * done

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Windows to practise on: what the TJAP paper's stream leaves to place, period by period.
+"""Training windows: the jobs and idle nodes of the TJAP paper's stream, period by period.
 
 Rules
-    1. Jobs want U[1, 40] nodes for U[10, 1800] s and come U[5, 30] s apart, all whole numbers.
-    2. Every 60 s those of most waiting periods go first, then those of fewer nodes; as many are
-       taken, one after the other, as fit into what is idle, five of more than one node at most.
-       Jobs of one node take the first idle node, as in the public code, and are no part of it.
-    3. The window is placed at random by one of three placers, so that what is idle later looks as
-       it does behind a good placer, a fair one and a poor one.
-    4. A system starts empty; its first windows show long idle stretches, the later ones holes.
+    1. Jobs need U[1, 40] nodes for U[10, 1800] s and arrive U[5, 30] s apart, all integers.
+    2. Every 60 s jobs are sorted by waiting periods (most first), then nodes (fewest first), and
+       taken in that order while they fit on the idle nodes, at most five of more than one node.
+       Jobs of one node take the first idle node, as in the public code, and are not in the window.
+    3. The window is placed by one of three placers chosen at random, so that later idle nodes look
+       as they do after a good, a fair and a poor placer.
+    4. A system starts empty: its first windows have long idle stretches, later ones holes.
 
 Source: Lan et al., section VI-A, and the generator of its public code (intervals between arrivals
 are not in the paper).
@@ -33,13 +33,13 @@ PODS = {Metric.PAPER: 100, Metric.CODE: 40}
 
 @dataclass(frozen=True)
 class TrainingWindow:
-    """What is to be placed, and where there is room.
+    """The jobs to place and the idle nodes.
 
     Attributes:
         leaf: (n_idle,) int32: the switch of each idle node, by ascending node.
         pod: (n_idle,) int32: the switch above that.
-        sizes: (n_jobs,) int32: nodes wanted.
-        idle: (n_idle,) int32: the nodes themselves.
+        sizes: (n_jobs,) int32: nodes requested.
+        idle: (n_idle,) int32: the nodes.
     """
 
     leaf: NDArray[np.int32]
@@ -49,20 +49,20 @@ class TrainingWindow:
 
 
 def paper_hop_tree(metric: Metric) -> HopTree:
-    """The thousand nodes of the paper: switches of ten, pods as the metric's source has them."""
+    """The thousand nodes of the paper: switches of ten, pods as in the metric's source."""
     return HopTree.of(regular(NODES, SWITCH, PODS[metric]), metric)
 
 
 def stream(hop_tree: HopTree, seed: int, periods: int) -> Iterator[TrainingWindow]:
-    """The windows of one stream, from an empty system on.
+    """The windows of one stream, starting with an empty system.
 
     Args:
         hop_tree: of a thousand nodes.
-        seed: of all chance.
-        periods: how many periods pass; some bring no window.
+        seed: of all random choices.
+        periods: number of periods; some have no window.
     """
     rng = np.random.default_rng(seed)
-    until_s = np.zeros(NODES, dtype=np.int64)  # when each node falls idle
+    until_s = np.zeros(NODES, dtype=np.int64)  # when each node becomes idle
     queue: list[list[int]] = []  # [minus periods waited, nodes, run time in s]
     arrival_s = int(rng.integers(5, 31))
     for period in range(1, periods + 1):
@@ -98,7 +98,7 @@ def stream(hop_tree: HopTree, seed: int, periods: int) -> Iterator[TrainingWindo
 def _placed(
     hop_tree: HopTree, idle: NDArray[np.int32], sizes: NDArray[np.int32], rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Sets by a placer drawn at random."""
+    """Places the jobs with a random placer."""
     draw = rng.random()
     if draw < 0.2:
         return hop_tree.tree.sequential(idle, sizes)

@@ -176,7 +176,7 @@ class VariantSearch:
         return found
 
     def _whole_nodes(self, row: int, alternative: Alternative) -> WholeNodes | None:
-        """What the job takes of nodes, where it has them whole and a rule speaks of that."""
+        """The capacities of whole nodes, if a rule counts them and the job takes whole nodes."""
         one = np.array([row]), np.array([alternative.partition])
         weighs = self._lowered.weighs_nodes and bool(self._lowered.takes_whole(*one)[0])
         return self._nodes if weighs else None

@@ -250,12 +250,12 @@ class Session:
         return True
 
     def follows(self, request: pb.CycleRequest) -> bool:
-        """Tells whether a report is everything, or what changed since the one taken last."""
+        """Tells whether a report is a full one, or a delta to the last one applied."""
         base = request.base_generation
         return request.epoch == self.epoch and (not base or base == self.generation)
 
     def prepare(self, request: pb.CycleRequest) -> None:
-        """Reads what is long in a report; needs no turn, changes nothing but what is remembered."""
+        """Parses the long node lists of a report into the cache; safe beside a running cycle."""
         if request.ByteSize() < SHORT_REPORT:
             return
         nodes = self._nodes.index
@@ -263,7 +263,7 @@ class Session:
             asked = job.request
             for text, unknown_ok in ((asked.required_nodes, False), (asked.excluded_nodes, True)):
                 if LONG <= len(text) <= MAX_NODE_LIST:
-                    with contextlib.suppress(RequestError):  # it is told of when the job is taken
+                    with contextlib.suppress(RequestError):  # reported when the job is read
                         nodes.parse(text, unknown_ok=unknown_ok)
 
     def _ask(self) -> bool:
@@ -285,7 +285,7 @@ class Session:
             if not full or now_s - first_s < STAYS_S:
                 raise SnapshotError("now_s", f"leaps from {before_s} to {now_s}")
             _log.warning("the controller's clock stays at %d: at %d it was wrong", now_s, before_s)
-            before_s = now_s + LEAP_S  # nothing that is remembered is of this clock
+            before_s = now_s + LEAP_S  # no recorded instant is by this clock
         else:
             self._leapt_s = (0, 0)
         if now_s < before_s - SKEW_S:
