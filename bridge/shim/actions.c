@@ -68,7 +68,7 @@ static const action_t actions[MOST_ACTIONS] = {
     ACTION(UNRESERVE) = {"reserve", NO_JOB, carry_out_unreserve},
 };
 
-// What actions of the table can say beyond their first form.
+// Features beyond the original form of the table's actions.
 static const char *const details[] = {"reserve_licences", "choice"};
 
 const action_t *action_of(const pb_decision_t *decision)

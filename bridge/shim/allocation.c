@@ -65,7 +65,8 @@ static bool same_gres(const use_t *a, pb_gres_t **gres, size_t count)
 
 static use_t *use_like(arena_t *arena, arena_list_t *uses, const use_t *wanted)
 {
-    for (size_t i = uses->count; i > 0; i--) { // neighbours are alike: look at the last one first
+    for (size_t i = uses->count; i > 0;
+         i--) { // equal neighbours are common: check the last one first
         use_t *use = uses->items[i - 1];
         if (use->cpus == wanted->cpus && use->memory_mib == wanted->memory_mib &&
             same_gres(use, wanted->gres, wanted->n_gres))
@@ -78,14 +79,14 @@ static use_t *use_like(arena_t *arena, arena_list_t *uses, const use_t *wanted)
     return use;
 }
 
-// Suspended until somebody resumes it (gang scheduling keeps the priority): Slurm gives its cores
-// to others, and keeps memory and devices for it.
+// Suspended until resumed by hand (gang scheduling keeps the priority): Slurm gives its cores to
+// others, and keeps memory and devices for it.
 static bool has_given_cores(const job_record_t *job)
 {
     return IS_JOB_SUSPENDED(job) && job->priority == 0;
 }
 
-// Groups the job's nodes by what is held on them; `only` leaves out nodes that are not in it.
+// Groups the job's nodes by equal allocations; `only` restricts the nodes.
 static void set_uses(arena_t *arena, pb_allocation_t *allocation, const job_record_t *job,
                      bitstr_t *only)
 {
@@ -143,7 +144,7 @@ pb_allocation_t *allocation_message(arena_t *arena, const job_record_t *job)
     allocation->end_s = completing ? 0 : job->end_time;
     allocation->partition = arena_text(arena, job->part_ptr ? job->part_ptr->name : NULL);
     const struct job_resources *held = job->job_resrcs;
-    // Slurm starts nothing on a node that is being cleaned up.
+    // Slurm starts nothing on a node that is still completing.
     allocation->exclusive =
         completing || (held && (held->whole_node & WHOLE_NODE_REQUIRED) && !has_given_cores(job));
     if (!completing) {
@@ -153,7 +154,7 @@ pb_allocation_t *allocation_message(arena_t *arena, const job_record_t *job)
     if (held && held->node_bitmap && (!completing || job->node_bitmap_cg)) {
         set_uses(arena, allocation, job, completing ? job->node_bitmap_cg : NULL);
     } else if (completing && job->node_bitmap_cg) {
-        // What it held is forgotten already.
+        // Its allocation is no longer recorded.
         pb_node_use_t *use = PB_NEW(arena, pb_node_use_t, node_use);
         pb_node_use_t **uses = arena_take(arena, sizeof(*uses));
         use->nodes = nodes_text(arena, job->node_bitmap_cg);

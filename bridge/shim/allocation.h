@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// What running and completing jobs hold.
+// The allocations of running and completing jobs.
 #ifndef BRIDGE_ALLOCATION_H
 #define BRIDGE_ALLOCATION_H
 

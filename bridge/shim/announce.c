@@ -6,7 +6,7 @@
 #include "throttle.h"
 
 #define MAX_TEXT 160
-// Nothing is planned further ahead: a later start is a fault of the planner.
+// A start further ahead is a defect of the planner.
 #define FURTHEST_S ((int64_t)10 * 366 * 24 * 3600)
 
 static uint32_t slurm_reason(pb_reason_t code, const job_record_t *job)
@@ -35,13 +35,13 @@ static uint32_t slurm_reason(pb_reason_t code, const job_record_t *job)
     case PB(REASON_CODE__REASON_OTHER):
         return WAIT_NO_REASON;
     default:
-        // A limit of the service, too: Slurm's reasons for limits are about its own ones, and it
-        // takes them away whenever it finds those kept.
+        // Also for a limit of the service: Slurm's limit reasons are about its own limits, and it
+        // clears them when it finds those satisfied.
         return WAIT_RESOURCES;
     }
 }
 
-// Where Slurm itself holds the job back it has said why, in words its own code goes by.
+// Whether Slurm itself holds the job and has set a reason that its own code depends on.
 static bool slurm_knows_better(const job_record_t *job, const sent_job_t *entry, pb_reason_t code)
 {
     if (job->priority == 0 || code == PB(REASON_CODE__REASON_HELD) ||
@@ -53,14 +53,14 @@ static bool slurm_knows_better(const job_record_t *job, const sent_job_t *entry,
            job->state_reason != WAIT_RESOURCES && job->state_reason != WAIT_PRIORITY;
 }
 
-// What goes to users' terminals is short and printable.
+// Text for users' terminals is short and printable.
 static char *clean(const char *text)
 {
     char line[MAX_TEXT + 1];
     return plain(line, sizeof(line), text)[0] ? xstrdup(line) : NULL;
 }
 
-// The nodes a job names that are not available, as Slurm writes them; NULL: all are.
+// The unavailable nodes among those that the job names, as Slurm writes them; NULL: none.
 static char *unavailable(const job_record_t *job)
 {
     bitstr_t *named = job->details->req_node_bitmap;
@@ -76,8 +76,8 @@ static char *unavailable(const job_record_t *job)
     return names;
 }
 
-// What stands beside Slurm's word: nothing where that says all, its own sentence where it has one,
-// the service's words where they say more.
+// The description beside Slurm's reason: none if the reason says all, Slurm's sentence if it has
+// one, the service's text if that says more.
 static char *sentence(uint32_t reason, const pb_pending_t *pending, const job_record_t *job)
 {
     char *names, *text;
@@ -119,7 +119,7 @@ static void show(job_record_t *job, uint32_t reason, char *text)
 static void set_reason(job_record_t *job, const sent_job_t *entry, const pb_pending_t *pending)
 {
     if (pending->code == PB(REASON_CODE__REASON_REFUSED) && entry->word != WAIT_NO_REASON) {
-        // Beside another word than this one stands a sentence of Slurm's, or none.
+        // With another reason, Slurm's sentence or none is shown.
         if (job->state_reason != entry->word || entry->word == WAIT_RESOURCES)
             show(job, entry->word, NULL);
         return;
@@ -154,7 +154,7 @@ static bool known_nodes(const char *names)
 verdict_t announce_start(job_record_t *job, sent_job_t *entry, const pb_planned_start_t *planned)
 {
     time_t now = time(NULL);
-    // The plan is a little older than now: a start that was to come in the meantime is no error.
+    // The plan is slightly older than now: a start in the meantime is no error.
     if (planned->start_s < now - slurm_conf.msg_timeout)
         return invalid("the planned start lies in the past");
     if (planned->start_s > now + FURTHEST_S)
@@ -176,7 +176,7 @@ verdict_t announce_start(job_record_t *job, sent_job_t *entry, const pb_planned_
     return (verdict_t){.outcome = PB(OUTCOME__OUTCOME_APPLIED)};
 }
 
-// Whether a job that waits for its begin time will not start then: what it is told is about later.
+// Whether a job that waits for its begin time will not start then: the announcement is about later.
 static bool misses_begin(const job_record_t *job, const sent_job_t *entry, pb_reason_t code)
 {
     if (entry->hold != PB(HOLD__HOLD_BEGIN_TIME) || job->details->begin_time <= time(NULL))
@@ -195,7 +195,7 @@ static bool misses_begin(const job_record_t *job, const sent_job_t *entry, pb_re
 verdict_t announce_pending(job_record_t *job, sent_job_t *entry, const pb_pending_t *pending)
 {
     bool misses = misses_begin(job, entry, pending->code);
-    // Of a job without a start Slurm shows the begin time as its start; NO_VAL it shows as "None".
+    // For a job without a start Slurm shows the begin time as its start; NO_VAL is shown as "None".
     time_t start = misses ? (time_t)NO_VAL : 0;
     if (job->start_time != start || job->sched_nodes) {
         job->start_time = start;
@@ -203,7 +203,7 @@ verdict_t announce_pending(job_record_t *job, sent_job_t *entry, const pb_pendin
         last_job_update = time(NULL);
     }
     entry->announced = misses;
-    // Until then its reason is Slurm's, BeginTime; of fixed starts Slurm knows nothing.
+    // Until then its reason is Slurm's BeginTime; Slurm does not know fixed starts.
     if (misses ? job_option(job, "fixed-start") != NULL
                : !slurm_knows_better(job, entry, pending->code))
         set_reason(job, entry, pending);

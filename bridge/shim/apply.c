@@ -14,7 +14,7 @@ static verdict_t verdict(pb_outcome_t outcome, const char *text)
     return said;
 }
 
-// Rows of a job that is gone, changed or in another state answer STALE: the service will be told.
+// If the job is gone, changed or in another state, the result is STALE: the next report shows it.
 static verdict_t apply_one(const pb_decision_t *decision, sent_state_t *sent_state)
 {
     const action_t *action = action_of(decision);
@@ -28,8 +28,8 @@ static verdict_t apply_one(const pb_decision_t *decision, sent_state_t *sent_sta
     sent_job_t *entry = sent_state_find(sent_state, compat_job_id(job));
     if (!entry)
         return verdict(PB(OUTCOME__OUTCOME_STALE), "the job was not reported");
-    // An array's last unstarted task has the array's number: until the service is told its new
-    // name, the old one means it; afterwards no more.
+    // An array's last unstarted task has the array's number: the old name refers to it until its
+    // new name has been reported.
     bool by_task = strchr(decision->job_id, '_') != NULL;
     if (entry->array_job_id && by_task != (entry->array_task_id != NO_VAL))
         return verdict(PB(OUTCOME__OUTCOME_STALE), "the job is gone");
@@ -79,7 +79,7 @@ static uint64_t *numbers_of(const pb_cycle_reply_t *reply)
     return numbers;
 }
 
-// True for a number that was said before, or is said twice in this reply: then it names nothing.
+// True for a number that was used before, or occurs twice in this reply: it identifies nothing.
 static bool is_used(const uint64_t *numbers, size_t count, uint64_t number, uint64_t decided)
 {
     if (number <= decided)

@@ -12,12 +12,12 @@
 
 typedef struct {
     unsigned starts, resizes, announcements, refused;
-    unsigned repeated; // of the refused: those with a number that was used before
+    unsigned repeated; // of the refused: repeated decision numbers
 } applied_t;
 
-// Adds a result for each decision. *decided: the greatest number of a decision that the service has
-// made so far; such numbers grow from reply to reply, and what has an old one is not carried out
-// again. False: slurmctld is shutting down; the rest is left undone.
+// Adds a result for each decision. *decided: the greatest decision number so far. Numbers grow from
+// reply to reply, and a decision with an old number is not carried out again. False: slurmctld is
+// shutting down, and the rest is left undone.
 bool apply_reply(const pb_cycle_reply_t *reply, sent_state_t *sent_state, lock_scope_t *locks,
                  decision_results_t *results, uint64_t *decided, applied_t *applied);
 

@@ -34,7 +34,7 @@ void *arena_take(arena_t *arena, size_t bytes)
     return piece;
 }
 
-// The length of the character of UTF-8 that begins here; 0: none does.
+// The length of the UTF-8 character that begins here; 0: none does.
 static size_t character(const unsigned char *at)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -67,7 +67,7 @@ static char *readable(char *text)
 char *arena_text(arena_t *arena, const char *text)
 {
     if (!text || !*text)
-        return (char *)""; // protobuf-c knows the default value by its content, not its address
+        return (char *)""; // protobuf-c recognises the default value by content, not by address
     size_t bytes = strlen(text) + 1;
     return readable(memcpy(arena_take(arena, bytes), text, bytes));
 }

@@ -13,26 +13,25 @@ typedef struct {
     size_t size;
 } arena_t;
 
-// Zeroed memory, aligned for any type; lives until arena_reset(). Ends the process when the
-// machine has no memory left, as everything in slurmctld does.
+// Zeroed memory, aligned for any type; valid until arena_reset(). Ends the process if memory is
+// exhausted, as everything in slurmctld does.
 void *arena_take(arena_t *arena, size_t bytes);
 
-// Texts in here are valid UTF-8, else no peer could read the message they are part of: each byte
-// that is not becomes '?'.
+// Text in an arena is valid UTF-8, or no peer could read its message: invalid bytes become '?'.
 
-// A copy of text; of "" for NULL.
+// A copy of text; "" for NULL.
 char *arena_text(arena_t *arena, const char *text);
 
-// The same, cut to so many bytes.
+// The same, cut to this many bytes.
 char *arena_cut(arena_t *arena, const char *text, size_t most);
 
 // Formats into the arena.
 char *arena_format(arena_t *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-// Gives everything back.
+// Frees everything.
 void arena_reset(arena_t *arena);
 
-// An array of pointers that grows in an arena.
+// A growing array of pointers in an arena.
 typedef struct {
     void **items;
     size_t count;

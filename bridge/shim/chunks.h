@@ -14,13 +14,13 @@
 #define CHUNKS_MAX_NUMBER (1u << 20)
 #define CHUNKS_MAX_OPTIONS 12
 
-// A part of the text that was read; the text must stay.
+// A part of the text that was read, which must outlive it.
 typedef struct {
     const char *at;
     size_t bytes;
 } chunks_span_t;
 
-// A resource with a number, or with a word (empty: "true").
+// A resource with a number or a word (empty: "true").
 typedef struct {
     chunks_span_t name, word;
     bool counted;
@@ -47,7 +47,7 @@ typedef struct {
     chunks_span_t group;
 } chunks_t;
 
-// What is wrong: at which character of which text (NULL: of none), and how to mend it.
+// An error: the character and the text (NULL: none) where it is, and how to correct it.
 typedef struct {
     const char *text;
     size_t position;
@@ -57,12 +57,12 @@ typedef struct {
 // Reads a request. `place` may be NULL.
 bool chunks_read(chunks_t *chunks, const char *text, const char *place, chunks_problem_t *problem);
 
-// Writes a problem as a terminal shows it: the words, the text, and a caret under the character.
+// Formats an error for a terminal: the message, the text, and a caret under the character.
 void chunks_point(const chunks_problem_t *problem, char *lines, size_t bytes);
 
 typedef struct {
     const char *name;
-    char *value; // NULL: the option has none
+    char *value; // NULL: the option takes none
 } chunks_option_t;
 
 typedef struct {
@@ -70,14 +70,14 @@ typedef struct {
     size_t count;
 } chunks_options_t;
 
-// Options of sbatch without the two dashes. `generic` names the cluster's generic resources,
-// separated by commas; NULL: there are none.
+// Options of sbatch without the two dashes. `generic`: the cluster's generic resources, separated
+// by commas; NULL: there are none.
 bool chunks_lower(const chunks_t *chunks, const char *generic, chunks_options_t *options,
                   chunks_problem_t *problem);
 
 void chunks_options_free(chunks_options_t *options);
 
-// Threads of each process, where all chunks say the same; 0: not stated.
+// Threads of each process if all chunks agree; 0: not stated.
 uint32_t chunks_threads(const chunks_t *chunks);
 
 #endif

@@ -43,7 +43,7 @@ void chunks_options_free(chunks_options_t *options)
     options->count = 0;
 }
 
-// Words in ascending order, each once.
+// Words in ascending order, without duplicates.
 typedef struct {
     char *items[CHUNKS_MAX_GROUPS * 2];
     size_t count;
@@ -143,7 +143,7 @@ static void features_of(const chunks_group_t *group, const char *generic, words_
     }
 }
 
-// What all chunks ask for.
+// Features that all chunks request.
 static void common_features(const chunks_t *chunks, const char *generic, words_t *common)
 {
     features_of(&chunks->groups[0], generic, common);
@@ -232,7 +232,7 @@ static bool lower_amounts(const chunks_t *chunks, const char *generic, uint64_t 
     return good;
 }
 
-// ---------------------------------------------------------------- the whole
+// ---------------------------------------------------------------- the whole request
 
 static bool spans_equal(chunks_span_t one, chunks_span_t other)
 {

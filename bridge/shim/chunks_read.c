@@ -42,7 +42,7 @@ static const char *const reserved[] = {"ncpus",    "mem",        "vmem",  "ngpus
                                        "mpiprocs", "ompthreads", "host",  "cores",
                                        "select",   "rset",       "place", NULL};
 
-// ---------------------------------------------------------------- problems
+// ---------------------------------------------------------------- errors
 
 __attribute__((format(printf, 3, 4))) static bool fail(reader_t *reader, const char *at,
                                                        const char *format, ...)
@@ -149,7 +149,7 @@ static bool bounded(reader_t *reader, chunks_span_t digits, uint64_t least, uint
     return true;
 }
 
-// A number as people write it, without leading zeros.
+// A decimal number without leading zeros.
 static bool is_number(chunks_span_t word)
 {
     return word.bytes <= MAX_DIGITS && strspn(word.at, DIGITS) >= word.bytes &&
@@ -235,7 +235,7 @@ static bool read_extra(reader_t *reader, chunks_group_t *group, chunks_span_t na
     return true;
 }
 
-// The built-in resources that a group has named, a bit for each.
+// The built-in resources that a group has named, one bit each.
 enum { NCPUS = 1, MEM = 2, VMEM = 4, MPIPROCS = 8, OMPTHREADS = 16, HOST = 32, NGPUS = 64 };
 
 static unsigned built_in(chunks_span_t name)
@@ -307,7 +307,7 @@ static bool read_group(reader_t *reader, chunks_group_t *group)
     return true;
 }
 
-// ---------------------------------------------------------------- what is for the whole job
+// ---------------------------------------------------------------- job-wide items
 
 static bool not_reserved(reader_t *reader, chunks_span_t name)
 {
@@ -388,7 +388,7 @@ static bool read_place(reader_t *reader, chunks_t *chunks)
     return true;
 }
 
-// ---------------------------------------------------------------- the whole
+// ---------------------------------------------------------------- the whole request
 
 static bool read_chunks(reader_t *reader, chunks_t *chunks, const char **place_at)
 {

@@ -20,7 +20,7 @@ typedef struct {
     bool (*typed)(void *opt, int option);
 } client_t;
 
-// What the chunks say, or make no sense beside them.
+// Options that the chunks set, or that make no sense beside them.
 static const char *const instead[] = {"nodes",
                                       "ntasks",
                                       "cpus-per-task",
@@ -40,7 +40,7 @@ static const char *const instead[] = {"nodes",
                                       "overcommit",
                                       "nodelist"};
 
-// What was set here, and how the client writes it.
+// The options set here, as the client writes them.
 static struct {
     const char *name;
     char *written;
@@ -100,7 +100,7 @@ static bool set_one(const client_t *client, const struct option *table,
                  option->name, option->value ? option->value : "", option->name);
         return false;
     }
-    // Values from SBATCH_... variables give way, as to an option that is typed.
+    // Values from SBATCH_... variables are overridden, as by a typed option.
     if (client->process(client->opt, entry->val, option->value, false, false) != 0) {
         snprintf(problem, bytes, "--chunks: Slurm refuses --%s=%.100s, which they mean",
                  option->name, option->value ? option->value : "");
@@ -147,7 +147,7 @@ bool client_kept(char *problem, size_t bytes)
         return true;
     for (size_t i = 0; i < n_ours; i++) {
         char *now = current(&client, ours[i].name);
-        // Slurm itself adds the CPUs of a task to what a task needs.
+        // Slurm itself adds the CPUs of a task to the task's needs.
         bool same = !strcmp(ours[i].name, "tres-per-task") ? strstr(now, ours[i].written) != NULL
                                                            : !strcmp(now, ours[i].written);
         if (!same && now[0])
@@ -171,7 +171,7 @@ bool client_kept(char *problem, size_t bytes)
     return true;
 }
 
-// What --fixed-start has set, as the client writes it; NULL: nothing.
+// The begin time that --fixed-start has set, as the client writes it; NULL: none.
 static char *begin_written;
 
 bool client_begin(const char *when, char *problem, size_t bytes)

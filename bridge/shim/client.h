@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Tells the client that has loaded the SPANK plugin (sbatch, srun, salloc) further options, as if
-// the user had typed them: SPANK itself has no way to. They go through the client's own reading of
-// options, found by name, so that no layout of its data is relied on.
+// Sets further options in the client that has loaded the SPANK plugin (sbatch, srun, salloc), as if
+// the user had typed them; SPANK itself cannot. They go through the client's own option parser,
+// which is found by name, so that no data layout of the client is assumed.
 #ifndef BRIDGE_CLIENT_H
 #define BRIDGE_CLIENT_H
 
@@ -13,21 +13,21 @@
 // True in a program whose options can be set.
 bool client_found(void);
 
-// Sets options in place of those that were set here before. On a refusal, or where the user has
-// set one of them to something else, writes one line and returns false.
+// Replaces the options set here before. If an option is refused, or the user has set it to another
+// value, prints one line and returns false.
 bool client_set(const chunks_options_t *options, char *problem, size_t bytes);
 
-// True while all options that were set here have the values they were given.
+// True while all options set here have their values.
 bool client_kept(char *problem, size_t bytes);
 
-// Sets the begin time, as --fixed-start gives it; on a refusal, or where the user has set it too,
-// writes one line and returns false.
+// Sets the begin time, as --fixed-start gives it. If it is refused, or the user has set it too,
+// prints one line and returns false.
 bool client_begin(const char *when, char *problem, size_t bytes);
 
-// True while the begin time is the one set here, or none was.
+// True while the begin time is the one set here, or none was set.
 bool client_begin_kept(char *problem, size_t bytes);
 
-// Names of the cluster's generic resources, separated by commas; NULL: there are none.
+// The cluster's generic resources, separated by commas; NULL: there are none.
 const char *client_generic(void);
 
 #endif

@@ -13,27 +13,27 @@
 #define SHIM_VERSION "0.1.0"
 #define RETRY_MS 250
 #define FALLBACK_RETRY_MS 1000
-// Who was told that a newer controller has taken over asks again, in case that one is gone.
+// A controller that was told that a newer one has taken over retries, in case that one is gone.
 #define FENCED_RETRY_MS 5000
-// Lines a minute of what a service or an impostor can cause.
+// Most log messages per minute that a service or an impostor can cause.
 #define MOST_LINES 3
-// After a scan that took so long, this many times as long nothing is scanned: at most a fifth of
-// one processor goes there, however many jobs come and go.
+// After a scan there is a pause of this many times its duration, so that scans use at most a fifth
+// of one processor, whatever the rate of jobs.
 #define REST_FACTOR 4
-// A stream of events is answered in bundles: after so many calls at once, one each PACE_MS. People
-// never notice; thousands of short jobs cost a cycle for many of them instead of one each. Where
-// calls take long (a busy machine, a long queue) they come more seldom, so that they take a
-// fiftieth of the time, but one each LONGEST_PACE_MS.
+// Calls are batched under load: after this many immediate calls, one every PACE_MS. Users do not
+// notice, and thousands of short jobs share cycles. Where calls take long (a busy machine, a long
+// queue) they are spaced so that they take a fiftieth of the time, but at most LONGEST_PACE_MS
+// apart.
 #define BURST 5
 #define PACE_MS 200
 #define PACE_FACTOR 50
 #define LONGEST_PACE_MS 500
-// Jobs that have begun to run, or that hold their nodes for the last moments, are told together
-// with what comes, so long after the first of them at the latest.
+// Jobs that started, or that only hold their nodes for the last moments, are reported with the next
+// change, at most this long after the first of them.
 #define WAIT_MS 500
-// While updates of the present second may be hidden behind each other: look again so soon, or after
-// so many times what a look costs. So, too, once a second, while a limit of an association or QOS
-// keeps back a job: sacctmgr leaves no trace.
+// Updates within the present second may hide each other: scan again after this time, or after this
+// many times the duration of a scan. Scan also once a second while a limit of an association or QOS
+// holds a job: sacctmgr causes no event.
 #define RECHECK_MS 50
 #define RECHECK_FACTOR 50
 #define SECOND_MS 1000
@@ -62,9 +62,9 @@ static void note_round_trip(cycle_t *cycle, int64_t began_us)
 // ---------------------------------------------------------------- silence
 
 typedef enum {
-    ABSENT,  // nobody answers, or not in time
+    ABSENT,  // no answer, or not in time
     FENCED,  // a newer controller has taken over
-    REFUSED, // what answers is not to be trusted, or makes no sense
+    REFUSED, // the peer is not trusted, or its answer is invalid
 } silence_t;
 
 static void note_silence(cycle_t *cycle, int64_t began_ms, silence_t kind, const char *what,
@@ -85,7 +85,7 @@ static void note_silence(cycle_t *cycle, int64_t began_ms, silence_t kind, const
     }
     if (!cycle->silent_since_ms)
         cycle->silent_since_ms = began_ms;
-    cycle_forget(cycle); // who knows what of it arrived
+    cycle_forget(cycle); // unknown how much of it arrived
     cycle->retry_ms = now_ms + (kind == FENCED           ? FENCED_RETRY_MS
                                 : cycle->fallback.active ? FALLBACK_RETRY_MS
                                                          : RETRY_MS);
@@ -101,7 +101,7 @@ static void note_answer(cycle_t *cycle)
     fallback_leave(&cycle->fallback);
 }
 
-// A call may take what is left of the time of silence.
+// A call may take the rest of the silence time.
 static unsigned timeout_ms(const cycle_t *cycle)
 {
     int64_t most = (int64_t)cycle->settings.silence_s * 1000;
@@ -113,8 +113,7 @@ static unsigned timeout_ms(const cycle_t *cycle)
 
 // ---------------------------------------------------------------- calls
 
-// Packs, calls and unpacks. The reply is still to be freed by its kind; NULL: the silence was
-// noted.
+// Packs, calls and unpacks. The caller frees the reply by its type; NULL: the silence was recorded.
 static ProtobufCMessage *call(cycle_t *cycle, const char *method, const ProtobufCMessage *request,
                               bool greeting)
 {
@@ -186,7 +185,8 @@ static bool hello(cycle_t *cycle)
     } else {
         if (cycle->service_epoch != reply->service_epoch) {
             greet(cycle, reply);
-            decision_results_clear(&cycle->results); // of decisions that nobody remembers
+            decision_results_clear(
+                &cycle->results); // results of decisions that no service remembers
         }
         cycle->service_epoch = reply->service_epoch;
         cycle->decided = 0;
@@ -228,7 +228,7 @@ static void heed(cycle_t *cycle, const pb_cycle_reply_t *reply)
     applied_t applied;
     bool known = reply->service_epoch == cycle->service_epoch;
     bool good = known && !reply->need_full && reply->generation == cycle->generation;
-    if (!good && cycle->full) { // who was told everything has nothing to ask for
+    if (!good && cycle->full) { // after a full report there is nothing to ask for
         note_silence(cycle, clock_ms(), REFUSED, "Cycle",
                      "the service does not take a full report");
         cycle->greeted = known;
@@ -241,7 +241,7 @@ static void heed(cycle_t *cycle, const pb_cycle_reply_t *reply)
         return;
     }
     if (!good) {
-        debug("bridge: the service asks for everything");
+        debug("bridge: the service requests a full report");
         sent_state_clear(&cycle->sent_state);
         cycle->full = true;
         cycle->again = true;
@@ -256,7 +256,7 @@ static void heed(cycle_t *cycle, const pb_cycle_reply_t *reply)
                      &applied))
         return;
     if (reply->n_decisions && applied.repeated == reply->n_decisions) {
-        // A hello makes the numbers begin anew: one that was far too great locks nobody out.
+        // A hello restarts the numbering, so that one excessive number locks nothing out.
         note_silence(cycle, clock_ms(), REFUSED, "Cycle", "the service repeats its decisions");
         return;
     }
@@ -267,7 +267,7 @@ static void heed(cycle_t *cycle, const pb_cycle_reply_t *reply)
               applied.refused, cycle->round_trip_ms);
 }
 
-// ---------------------------------------------------------------- when
+// ---------------------------------------------------------------- timing
 
 int64_t cycle_rests_ms(const cycle_t *cycle)
 {
@@ -290,7 +290,7 @@ bool cycle_due(cycle_t *cycle)
            (cycle->next_s && now >= cycle->next_s) || events_print() != cycle->seen;
 }
 
-// Reads Slurm's tables; from an empty sent state if everything is to be said.
+// Reads Slurm's tables; into an empty sent state for a full report.
 static bool scan(cycle_t *cycle, snapshot_t *snapshot)
 {
     if (!snapshot_take(snapshot, &cycle->sent_state, &cycle->locks))
@@ -304,7 +304,7 @@ static bool scan(cycle_t *cycle, snapshot_t *snapshot)
     return true;
 }
 
-// Whether to call now with what a scan found. What can wait is left to be found by the next scan.
+// Whether to send what a scan found now. Changes that can wait are found again by the next scan.
 static bool is_to_be_told(cycle_t *cycle, const snapshot_t *snapshot, bool tick)
 {
     if (cycle->full || tick || cycle->results.urgent)

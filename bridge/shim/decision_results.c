@@ -15,7 +15,7 @@ void decision_results_add(decision_results_t *results, const pb_decision_t *deci
     arena_append(&results->arena, &results->list, result);
     if (outcome != PB(OUTCOME__OUTCOME_APPLIED) ||
         decision->action_case == PB(DECISION__ACTION_RESERVE) ||
-        decision->action_case == PB(DECISION__ACTION_UNRESERVE)) // somebody waits for it
+        decision->action_case == PB(DECISION__ACTION_UNRESERVE)) // a caller waits for it
         results->urgent = true;
 }
 

@@ -13,7 +13,7 @@
 typedef struct {
     arena_t arena;
     arena_list_t list; // of pb_decision_result_t
-    bool urgent;       // something the service must know at once, not with the next change
+    bool urgent;       // something the service must know immediately, not with the next change
 } decision_results_t;
 
 void decision_results_add(decision_results_t *results, const pb_decision_t *decision,

@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #define NAME "schedbridge_epoch"
-// The year 2200, in microseconds: no clock says that, so no number is as great.
+// The year 2200, in microseconds: beyond any valid clock.
 #define BEYOND_US UINT64_C(7258118400000000)
 
-// The last number; 0: none is there. False: there is something else.
+// The last number; 0: none is stored. False: the content is invalid.
 static bool read_last(const char *path, uint64_t *last)
 {
     char text[32];
@@ -48,7 +48,7 @@ static bool write_all(int file, const char *text, size_t bytes)
     return written >= 0 && (size_t)written == bytes && fsync(file) == 0;
 }
 
-// Puts a new file in the old one's place: whenever the machine stops, one of the two is there.
+// Replaces the old file atomically: after a crash one of the two exists.
 static bool write_next(const char *path, uint64_t next)
 {
     char fresh[4096 + 64], text[32];

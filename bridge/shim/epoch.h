@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Unix time in microseconds, or one more than the last number if that is greater. What cannot be
-// read or written is said in `problem` (else empty), and the clock alone counts.
+// Unix time in microseconds, or one more than the last number if that is greater. Read and write
+// errors are described in `problem` (else empty); then the clock alone is used.
 uint64_t epoch_begin(const char *directory, uint64_t now_us, char *problem, size_t problem_bytes);
 
 #endif

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <time.h>
 
-// Another value after nearly every change. Takes the node lock for reading, for microseconds.
+// Changes with nearly every event. Takes the node lock for reading, for microseconds.
 uint64_t events_print(void);
 
 // The moment of the latest update of jobs, nodes, partitions, reservations or licences.

@@ -4,10 +4,10 @@
 #include "lock_scope.h"
 #include "jobs.h"
 
-// Limits of associations and QOS depend on all other jobs: they are looked at this often, and in
-// any case when a job starts.
+// Limits of associations and QOS depend on all other jobs: they are checked this often, and always
+// when a job starts.
 #define LIMITS_MS 1000
-// Tasks of an array that wait for corresponding tasks of another get records of their own, so many
+// Tasks of an array that wait for corresponding tasks of another get their own records, this many
 // at a time (Slurm's correspond_after_task_cnt).
 #define CORRESPONDING_TASKS 10
 
@@ -60,7 +60,7 @@ static void set_reason(job_record_t *job, uint32_t reason)
     last_job_update = time(NULL);
 }
 
-// What Slurm's scheduler does for every pending job when it builds its queue.
+// Slurm's scheduler does this for every pending job when it builds its queue.
 static void keep_records(job_record_t *job)
 {
     job->bit_flags &= ~BACKFILL_SCHED;
@@ -103,7 +103,7 @@ bool examine_split(job_record_t *job)
     return split;
 }
 
-// Why job_independent() said no.
+// Why job_independent() returned false.
 static void hold_dependent(job_record_t *job, sent_job_t *entry)
 {
     switch (job->state_reason) {
@@ -161,10 +161,10 @@ uint32_t examine_partition(job_record_t *job, part_record_t *part)
 {
     part_record_t *present = job->part_ptr;
     job->part_ptr = part;
-    // As backfill, which cuts time limits (--time-min): the least has to fit.
+    // As in backfill, which cuts time limits (--time-min), the minimum must fit.
     uint32_t reason = (uint32_t)job_limits_check(&job, true);
     job->part_ptr = present;
-    // The check adjusts the request to the partition: adjust it back.
+    // The check adjusts the request to the partition: undo that.
     if (present != part)
         (void)job_limits_check(&job, false);
     return reason;
@@ -210,9 +210,9 @@ static void add_nodes_of_qos(bitstr_t *all, const job_record_t *job, slurmdb_qos
                            ->node_bitmap);
 }
 
-// Nodes that count already for the limit that it has reached, and on which it could run beside what
-// runs there: at most so many, as Slurm's test leaves all of them out of account where they are
-// more than the job needs.
+// The nodes that already count for the limit that it has reached, and on which it could run beside
+// the running jobs. At most as many as the job needs, as Slurm's test ignores all of them if there
+// are more.
 static bitstr_t *shared_nodes(const job_record_t *job, uint32_t most)
 {
     bitstr_t *found = bit_copy(job->part_ptr->node_bitmap);
@@ -236,8 +236,8 @@ static bitstr_t *shared_nodes(const job_record_t *job, uint32_t most)
     return found;
 }
 
-// Whether the job is within the limits if it takes nodes that its groups have already: these count
-// once. Which nodes it will take is not known yet.
+// Whether the job is within its limits on nodes that its groups already use, which count once. Its
+// nodes are not known yet.
 static bool fits_beside_its_group(job_record_t *job, uint32_t nodes, uint64_t *tres)
 {
     job_details_t *details = job->details;
@@ -302,14 +302,14 @@ bool examine(job_record_t *job, sent_job_t *entry, int64_t now_ms)
 {
     char problem[sizeof(entry->hold_text)];
     malleable_t malleable;
-    // Otherwise its reason is what the service announced, or it is to announce one.
+    // Otherwise its reason is the announced one, or will be.
     bool was_held = entry->hold != PB(HOLD__HOLD_NONE);
     bool refusal_shown = entry->word != WAIT_NO_REASON && job->state_reason == entry->word;
     entry->tested_ms = now_ms;
     hold(entry, PB(HOLD__HOLD_NONE), NULL);
     keep_records(job);
     if (!entry->announced && (job->start_time || job->sched_nodes) && !job->burst_buffer) {
-        job->start_time = 0; // somebody else's announcement: of backfill, or of a former life
+        job->start_time = 0; // announced by backfill, or before a restart
         xfree(job->sched_nodes);
         last_job_update = time(NULL);
     }
@@ -363,8 +363,8 @@ bool examine(job_record_t *job, sent_job_t *entry, int64_t now_ms)
         hold_as_slurm_says(entry, PB(HOLD__HOLD_LIMIT), job);
         return true;
     }
-    // Slurm takes its word for a limit away where it finds the limit kept. It was asked about the
-    // fewest nodes just now; what it refused was a start on those that were chosen.
+    // Slurm clears its limit reason when it finds the limit satisfied. That was tested with the
+    // fewest nodes; it refused a start on those that were chosen.
     if (refusal_shown && job->state_reason == WAIT_NO_REASON)
         set_reason(job, entry->word);
     (void)burst_buffer_ready(job, entry);

@@ -6,8 +6,8 @@
 
 #include "slurm_compat.h"
 
-// A run of backfill that was under way when it was sent to sleep ends within this time
-// (bf_max_time is 30 s, unless a site has set it).
+// A backfill pass that was running when it was stopped ends within this time (bf_max_time is 30 s
+// by default).
 #define TIDY_FOR_MS 60000
 #define TIDY_EVERY_MS 1000
 
@@ -46,7 +46,7 @@ static bool call_backfill(const fallback_t *fallback, const char *name)
     *(void **)&entry = fallback->backfill ? dlsym(fallback->backfill, name) : NULL;
     if (!entry)
         return false;
-    (void)entry(); // fini() returns nothing: what it leaves in the register is not looked at
+    (void)entry(); // fini() returns nothing: the register is ignored
     return true;
 }
 
@@ -65,7 +65,7 @@ void fallback_enter(fallback_t *fallback, const char *reason)
     if (!fallback->backfill) {
         fallback->backfill = open_backfill();
         if (!call_backfill(fallback, "init"))
-            error("bridge: sched_backfill.so is not to be had from %s: only Slurm's main scheduler "
+            error("bridge: cannot load sched_backfill.so from %s: only Slurm's main scheduler "
                   "is left",
                   slurm_conf.plugindir);
     }

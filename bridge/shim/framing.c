@@ -38,7 +38,7 @@ static int hex(unsigned char c)
     return isxdigit(c) ? tolower(c) - 'a' + 10 : -1;
 }
 
-// Undoes percent-encoding; what cannot be printed becomes '?', for it goes to a log.
+// Undoes percent-encoding; unprintable bytes become '?', as the text is logged.
 static void decode(char *to, size_t room, const char *from, size_t bytes)
 {
     size_t n = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// gRPC's frame around one message: a byte that says whether it is compressed, four bytes of length
-// (big endian), the message. And the two trailers that say how a call ended.
+// gRPC's frame around one message: a byte for compression, four bytes of length (big endian), the
+// message. And the two trailers with the status of a call.
 #ifndef BRIDGE_FRAMING_H
 #define BRIDGE_FRAMING_H
 
@@ -8,22 +8,22 @@
 #include <stdint.h>
 
 #define FRAME_BYTES 5
-// Longer replies are refused: no reply of the service needs more.
+// Longer replies are refused; the service never needs them.
 #define FRAME_MAX_REPLY ((size_t)64 * 1024 * 1024)
 
-// Writes the frame's head in front of a message of so many bytes.
+// Writes the frame header in front of a message of this many bytes.
 void frame_head(unsigned char head[FRAME_BYTES], uint32_t bytes);
 
-// Finds the one message in a reply. Returns NULL, or what is wrong with the reply.
+// Finds the only message in a reply. Returns NULL, or what is wrong with the reply.
 const char *frame_open(const unsigned char *reply, size_t bytes, const unsigned char **message,
                        size_t *message_bytes);
 
 typedef struct {
-    int status; // gRPC's code; -1: none came
+    int status; // gRPC status code; -1: none received
     char message[256];
 } trailers_t;
 
-// Reads one header or trailer line; others than grpc-status and grpc-message are passed over.
+// Reads one header or trailer line; ignores all but grpc-status and grpc-message.
 void trailers_take(trailers_t *trailers, const char *line, size_t bytes);
 
 #endif

@@ -45,7 +45,7 @@ static uint64_t share(uint64_t total, uint64_t parts)
     return (total + parts - 1) / parts;
 }
 
-// The most of a resource, or of one type of it, that any node has.
+// The largest amount of a resource, or of one of its types, on any node.
 static uint64_t most_on_a_node(const gres_state_t *wanted)
 {
     const char *type = ((const gres_job_state_t *)wanted->gres_data)->type_name;

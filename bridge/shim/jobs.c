@@ -58,7 +58,7 @@ job_record_t *job_by_wire_id(const char *id)
     if (*end || task >= NO_VAL)
         return NULL;
     job_record_t *found = find_job_array_rec((uint32_t)job, (uint32_t)task);
-    // Slurm answers with the array's record for a task that is not split off yet.
+    // For a task that has no record yet, Slurm returns the array's record.
     return found && found->array_task_id == task ? found : NULL;
 }
 
@@ -109,7 +109,7 @@ static void hash_malleable(bridge_hash_t *hash, const job_record_t *job)
     hash_number(hash, job_option(job, "fixed-start") != NULL);
 }
 
-// Until when the job must have ended; 0: there is no deadline.
+// The deadline by which the job must have ended; 0: none.
 static int64_t deadline_s(const job_record_t *job)
 {
     return job->deadline == (time_t)NO_VAL ? 0 : (int64_t)job->deadline;
@@ -125,19 +125,19 @@ static int64_t least_time_s(const job_record_t *job)
     return job->time_limit == NO_VAL || job->time_limit == INFINITE ? 60 : 0;
 }
 
-// On how many leaf switches the job wants to be at most (--switches); 0: on any number.
+// The most leaf switches that the job wants (--switches); 0: any number.
 static uint32_t switches(const job_record_t *job)
 {
     return job->req_switch == NO_VAL ? 0 : job->req_switch;
 }
 
-// How long it waits for that, as Slurm has bounded it (max_switch_wait).
+// How long it waits for them, bounded by Slurm (max_switch_wait).
 static uint32_t switches_wait_s(const job_record_t *job)
 {
     return switches(job) && job->wait4switch != NO_VAL ? job->wait4switch : 0;
 }
 
-// Whether Slurm's backfill would keep no place for it, either.
+// Whether Slurm's backfill would make no reservation for it, either.
 static bool has_no_place(const job_record_t *job)
 {
     return job->qos_ptr && (job->qos_ptr->flags & QOS_FLAG_NO_RESERVE);
@@ -212,9 +212,9 @@ uint64_t job_print(const job_record_t *job, const sent_job_t *entry, time_t now)
     return hash_end(hash);
 }
 
-// ---------------------------------------------------------------- words
+// ---------------------------------------------------------------- messages
 
-// Seconds the job may run; 0: unlimited.
+// Time limit, s; 0: unlimited.
 static int64_t time_limit_s(const job_record_t *job)
 {
     uint32_t minutes = job->time_limit;
@@ -226,12 +226,12 @@ static int64_t time_limit_s(const job_record_t *job)
     return minutes == INFINITE || minutes == NO_VAL ? 0 : (int64_t)minutes * 60;
 }
 
-// Texts that users choose may be as long as a script. Of a name the service keeps less than this,
-// and what it cannot read for being cut holds its own job, not everybody's.
+// Text chosen by users can be as long as a script. The service accepts shorter names than this; one
+// that is invalid because it was cut holds its own job only.
 #define MAX_NAME 256
 #define MAX_EXPRESSION 16384
 
-// The nodes that a user wrote down. A long list is said anew, each node once.
+// The nodes that a user named. A long list is normalised, each node once.
 static char *node_list(arena_t *arena, const char *text, bitstr_t *nodes)
 {
     if (text && nodes && strnlen(text, MAX_EXPRESSION) == MAX_EXPRESSION)
@@ -272,7 +272,7 @@ static void set_malleable(arena_t *arena, pb_request_t *request, const job_recor
     request->malleable = message;
 }
 
-// Whether the job runs and may do so on other numbers of nodes than it has.
+// Whether the job runs and may change its number of nodes.
 static bool can_be_resized(const job_record_t *job)
 {
     malleable_t wanted;
@@ -281,7 +281,7 @@ static bool can_be_resized(const job_record_t *job)
            job_malleable(job, &wanted, problem, sizeof(problem)) && wanted.max_nodes;
 }
 
-// A client may have sent anything: too long a text is cut and odd signs are replaced so that the
+// A client may have sent anything: long text is cut and invalid bytes are replaced so that the
 // service refuses both.
 static char *printable(arena_t *arena, const char *text)
 {
@@ -326,7 +326,7 @@ static pb_request_t *request_message(arena_t *arena, const job_record_t *job)
                          !xstrcmp(slurm_conf.select_type, "select/linear");
     request->features = arena_cut(arena, details->features, MAX_EXPRESSION);
     if (details->req_nodes && !details->req_node_bitmap && details->exc_node_bitmap) {
-        // More names than it needs nodes: Slurm has made them an exclusion of all others.
+        // With more names than nodes needed, Slurm has turned them into an exclusion of all others.
         request->excluded_nodes = nodes_text(arena, details->exc_node_bitmap);
     } else {
         request->required_nodes = node_list(arena, details->req_nodes, details->req_node_bitmap);

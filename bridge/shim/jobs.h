@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// From Slurm's job records to the messages of the wire. All need the job lock, at least for
-// reading.
+// Converts Slurm's job records to messages of the wire. All functions need the job lock, at least
+// for reading.
 #ifndef BRIDGE_JOBS_H
 #define BRIDGE_JOBS_H
 
@@ -13,11 +13,11 @@
 #include "pb.h"
 #include "slurm_compat.h"
 
-// The state to report; JOB_STATE_UNSPECIFIED: the service need not know of the job.
+// The state to report; JOB_STATE_UNSPECIFIED: the job is not reported.
 Schedbridge__V1__JobState job_wire_state(const job_record_t *job);
 
-// Hash of what the job asks for, and of the nodes of a malleable job that runs. Never 0; the same
-// in every life of slurmctld.
+// Hash of the job's request, and of the nodes of a running malleable job. Never 0; the same after a
+// restart of slurmctld.
 uint64_t job_version(const job_record_t *job);
 
 // Hash of all that is reported of the job.
@@ -25,7 +25,7 @@ uint64_t job_print(const job_record_t *job, const sent_job_t *entry, time_t now)
 
 pb_job_t *job_message(arena_t *arena, const job_record_t *job, const sent_job_t *entry, time_t now);
 
-// True for a job that ran and has ended for good, whether its nodes are cleaned up or not.
+// True for a job that has ended for good, whether its nodes are cleaned up or not.
 bool job_has_ended(const job_record_t *job);
 
 pb_ended_job_t *job_ended_message(arena_t *arena, const job_record_t *job);
@@ -33,16 +33,16 @@ pb_ended_job_t *job_ended_message(arena_t *arena, const job_record_t *job);
 // "1234", for a task of an array "1234_5".
 char *job_wire_id(arena_t *arena, uint32_t job_id, uint32_t array_job_id, uint32_t array_task_id);
 
-// The record that such an id names; NULL: none.
+// The record with this id; NULL: none.
 job_record_t *job_by_wire_id(const char *id);
 
 // True for the record of an array's unstarted tasks.
 bool job_is_array_head(const job_record_t *job);
 
-// The job's malleable options. False with a line if a client got wrong ones past submission.
+// The job's malleable options. False, with a message, if a client submitted invalid ones.
 bool job_malleable(const job_record_t *job, malleable_t *malleable, char *problem, size_t bytes);
 
-// What the user wrote for an option of the SPANK plugin; NULL: nothing.
+// The value that the user gave to an option of the SPANK plugin; NULL: none.
 const char *job_option(const job_record_t *job, const char *option);
 
 #endif

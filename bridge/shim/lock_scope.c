@@ -5,7 +5,7 @@
 
 #include "slurm_compat.h"
 
-// How long others have the locks to themselves between two batches.
+// How long the locks are released between two batches.
 #define BREATH_US 500
 
 static const slurmctld_lock_t levels[] = {

@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 typedef enum {
-    LOCK_SCOPE_READ,  // everything for reading
-    LOCK_SCOPE_APPLY, // jobs and nodes for writing: what Slurm's own scheduler takes
+    LOCK_SCOPE_READ,  // everything, for reading
+    LOCK_SCOPE_APPLY, // jobs and nodes for writing, as in Slurm's own scheduler
 } lock_kind_t;
 
 typedef struct {
@@ -25,15 +25,15 @@ static inline int64_t clock_ms(void)
     return clock_us() / 1000;
 }
 
-// Takes the locks. False, and nothing is held, if slurmctld is shutting down.
+// Takes the locks. False, without locks, if slurmctld is shutting down.
 bool lock_scope_take(lock_scope_t *locks, lock_kind_t kind);
 void lock_scope_give(lock_scope_t *locks);
 
-// If the locks have been held for the time of a batch: gives them, lets others in, takes them
-// again. Sets *interrupted if they were given in between. False as lock_scope_take().
+// If the locks have been held for the time of a batch: releases them, yields, takes them again, and
+// sets *interrupted. False as in lock_scope_take().
 bool lock_scope_breathe(lock_scope_t *locks, bool *interrupted);
 
-// The longest time the locks were held since the last call of this.
+// The longest time that the locks were held since the last call of this function.
 double lock_scope_longest_ms(lock_scope_t *locks);
 
 #endif

@@ -19,7 +19,7 @@ const char *const malleable_names[MALLEABLE_OPTIONS] = {
 
 static const char *const constraints[] = {"pof2", "even", "odd", "cubic"};
 
-// A whole number from 1 to most that ends exactly at `end`; 0: it is none.
+// A decimal number from 1 to most that ends exactly at `end`; 0: it is not.
 static uint32_t number(const char *text, const char *end, uint32_t most)
 {
     uint64_t value = 0;
@@ -186,7 +186,7 @@ bool malleable_settle(malleable_t *malleable, char *problem, size_t bytes)
     return true;
 }
 
-// Compares an option's name with the form it has in an environment variable.
+// Compares an option's name with its form in an environment variable.
 static bool same_name(const char *option, const char *variable, size_t bytes)
 {
     if (strlen(option) != bytes)

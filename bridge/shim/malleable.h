@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The options of malleable jobs: how they are written and what they may say. The SPANK plugin reads
-// them at submission; the scheduler plugin, which must trust no client, reads them again.
+// Syntax and checks of the options of malleable jobs. The SPANK plugin reads them at submission;
+// the scheduler plugin, which must not trust clients, reads them again.
 #ifndef BRIDGE_MALLEABLE_H
 #define BRIDGE_MALLEABLE_H
 
@@ -31,26 +31,26 @@ typedef struct {
     uint32_t min_power_w, max_power_w;         // 0: not stated
 } malleable_t;
 
-// Takes one option's value in. On a wrong value writes one line for the user and returns false.
+// Reads one option's value. If it is invalid, prints one line for the user and returns false.
 bool malleable_take(malleable_t *malleable, malleable_option_t option, const char *value,
                     char *problem, size_t problem_bytes);
 
-// Judges the options together and settles the range in min_nodes and max_nodes. On a contradiction
-// writes one line for the user and returns false.
+// Checks the options together and stores the range in min_nodes and max_nodes. If they contradict
+// each other, prints one line for the user and returns false.
 bool malleable_settle(malleable_t *malleable, char *problem, size_t problem_bytes);
 
-// True if a job under this constraint may hold so many nodes.
+// True if a job under this constraint may have this many nodes.
 bool malleable_allows(const malleable_t *malleable, uint32_t nodes);
 
 #define MALLEABLE_PLUGIN "schedbridge"
 
 // Reads "_SLURM_SPANK_OPTION_schedbridge_min_nodes_invasic=4" as SPANK leaves it in a job's
 // environment (with or without a leading "SPANK_"). Sets *ours if the entry is one of ours; returns
-// false with a line on a wrong value.
+// false, with a message, if its value is invalid.
 bool malleable_take_entry(malleable_t *malleable, const char *entry, bool *ours, char *problem,
                           size_t problem_bytes);
 
-// The value of an option of this plugin in such an entry; NULL: the entry is another.
+// The value of an option of this plugin in such an entry; NULL: another entry.
 const char *malleable_entry_value(const char *entry, const char *option);
 
 #endif

@@ -21,7 +21,7 @@ static bool take_number(const char **at, uint64_t *number)
     return *at > begin;
 }
 
-// Reads "1-3,7]"; the bracket before it has been read.
+// Reads "1-3,7]", after the opening bracket.
 static bool take_ranges(const char **at, size_t most, size_t *count)
 {
     *count = 0;

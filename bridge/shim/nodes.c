@@ -6,7 +6,7 @@
 #include "hash.h"
 #include "names.h"
 
-// Slurm's own judgement, but for nodes that are switched off with nobody to switch them on.
+// As Slurm decides, except for nodes that are powered off without a way to power them on.
 static bool usable(const node_record_t *node)
 {
     if (!bit_test(avail_node_bitmap, node->index))
@@ -25,7 +25,7 @@ static uint32_t weight(const node_record_t *node)
     return node->config_ptr ? node->config_ptr->weight : node->weight;
 }
 
-// The state without what follows from the jobs: every start would change it.
+// The state without the parts that follow from jobs, as every start would change them.
 static uint32_t steady_state(const node_record_t *node)
 {
     uint32_t flags = node->node_state & NODE_STATE_FLAGS & ~(uint32_t)NODE_STATE_COMPLETING;
@@ -156,7 +156,7 @@ pb_reservations_t *reservations_message(arena_t *arena, time_t now, time_t *next
     list_itr_t *at = list_iterator_create(resv_list);
     *next_s = 0;
     for (slurmctld_resv_t *resv; (resv = list_next(at));) {
-        // A floating reservation always lies the same time ahead: nothing can be planned on it.
+        // A floating reservation is always the same time ahead: planning around it is impossible.
         if (resv->end_time <= now || (resv->flags & RESERVE_FLAG_TIME_FLOAT))
             continue;
         note_moment(resv->start_time, now, next_s);

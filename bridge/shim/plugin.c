@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// sched/bridge: Slurm's scheduler is a service beside slurmctld. Entry points and the one thread.
+// sched/bridge: Slurm's scheduler is a service beside slurmctld. Entry points and the only thread.
 //
-// The thread looks for changes, tells the service and carries out its decisions. While the service
-// is silent, Slurm's own schedulers decide. As long as slurmctld is the backup, Slurm does not load
-// this plugin; should a version do so, the thread finds no tables and stays idle.
+// The thread detects changes, reports them to the service and carries out its decisions. While the
+// service is silent, Slurm's own schedulers decide. A backup slurmctld does not load this plugin;
+// if some version did, the thread would find no tables and stay idle.
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
@@ -34,7 +34,7 @@ static void complain(const char *line)
     error("bridge: %s", line);
 }
 
-// Sleeps until it is time to look again. False: the plugin is being unloaded.
+// Sleeps until the next check is due. False: the plugin is being unloaded.
 static bool look_again(unsigned poll_ms)
 {
     struct timespec until;
@@ -50,7 +50,7 @@ static bool look_again(unsigned poll_ms)
     return go_on;
 }
 
-// Puts a new wire in the old one's place.
+// Replaces the wire.
 static void open_wire(cycle_t *cycle)
 {
     char problem[200];
@@ -77,7 +77,7 @@ static void begin_epoch(cycle_t *cycle, const char *directory)
               problem);
 }
 
-// The service names free nodes only; where Slurm chooses, its own rules hold.
+// The service names free nodes only; where Slurm chooses nodes, its own preemption rules apply.
 static void complain_of_preemption(const char *type)
 {
     if (type && type[0] && xstrcmp(type, "preempt/none"))
@@ -87,8 +87,7 @@ static void complain_of_preemption(const char *type)
             type);
 }
 
-// Reads the settings; opens the wire if they are others than before. False: slurmctld is shutting
-// down.
+// Reads the settings; reopens the wire if they have changed. False: slurmctld is shutting down.
 static bool configure(cycle_t *cycle)
 {
     settings_t former = cycle->settings;
@@ -116,7 +115,7 @@ static bool configure(cycle_t *cycle)
         return true;
     if (!defer)
         error("bridge: SchedulerParameters lacks \"defer\": srun and salloc will start jobs on "
-              "their own, past the service");
+              "their own, bypassing the service");
     if (!resizes)
         info("bridge: SchedulerParameters lacks \"permit_job_expansion\", or has "
              "\"disable_job_shrink\": running jobs keep the nodes they have");
@@ -137,7 +136,7 @@ static bool take_reread(void)
     return wanted;
 }
 
-// Until there may be something to do; not for long, as Slurm's own schedulers are kept asleep.
+// Until a check may be due; not long, as Slurm's own schedulers must be kept stopped.
 static unsigned nap_ms(const cycle_t *cycle)
 {
     int64_t rests_ms = MIN(cycle_rests_ms(cycle), LONGEST_NAP_MS);
@@ -150,7 +149,7 @@ static void *run(void *unused)
     bool configured = false;
     (void)unused;
     pthread_setname_np(pthread_self(), "bridge");
-    // Slurm's tables are not there yet when init() is called.
+    // Slurm's tables do not exist yet when init() is called.
     while (look_again(configured ? nap_ms(cycle) : 10)) {
         if (take_reread() || !configured) {
             configured = configure(cycle);

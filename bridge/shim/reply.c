@@ -10,22 +10,22 @@
 
 #define MIB ((size_t)1024 * 1024)
 #define HELLO_BYTES ((size_t)64 * 1024)
-// Decisions about no job, beside those about jobs.
+// Most decisions without a job, beside those about jobs.
 #define ORDERS 1024
-// Of one text, and of everything in a decision that does not grow with the cluster.
+// Largest size of a text, and of the parts of a decision that do not grow with the cluster.
 #define TEXT_BYTES NAMES_MAX_BYTES
 #define DECISION_BYTES (2 * TEXT_BYTES)
-// No message of the wire has as many fields, or lies as deep.
+// No message of the wire has more fields, or is nested deeper.
 #define MOST_FIELDS 64
 #define MOST_DEPTH 8
-// A newer service may say what this plugin does not know: so much for each message.
+// Most fields of a newer service that this plugin does not know, per message.
 #define UNKNOWN_FIELDS 2
 
 enum { VARINT, FIXED64, BYTES, FIXED32 = 5 };
 
 typedef struct {
     size_t decisions, decision_bytes;
-    size_t places;   // node uses and task counts: each stands for a CPU at least
+    size_t places;   // node uses and task counts: each represents at least one CPU
     size_t messages; // in all
     // counted
     size_t n_decisions, n_places, n_messages, n_unknown;
@@ -33,7 +33,7 @@ typedef struct {
     size_t problem_bytes;
 } walk_t;
 
-// Adds within the range of size_t: the scale comes from Slurm's tables, which hold anything.
+// Saturating addition: the scale comes from Slurm's tables, which may hold any number.
 static size_t plus(size_t a, size_t b)
 {
     return a > SIZE_MAX - b ? SIZE_MAX : a + b;
@@ -121,7 +121,7 @@ static bool take_part(const uint8_t **at, const uint8_t *end, part_t *part)
         part->bytes = (size_t)length;
         *at += part->bytes;
         return true;
-    default: // groups are of an older time
+    default: // groups are obsolete
         return false;
     }
 }
@@ -165,7 +165,7 @@ static bool walk_message(walk_t *walk, const ProtobufCMessageDescriptor *kind, c
 {
     const uint8_t *end = at + bytes;
     unsigned fields = 0;
-    uint64_t seen = 0; // single messages, by where they go: what comes twice would be merged
+    uint64_t seen = 0; // single messages by target: protobuf-c would merge repetitions
     if (depth > MOST_DEPTH)
         return not_understood(walk);
     if (!count_message(walk, kind, bytes))

@@ -11,7 +11,7 @@ static bool is_magnetic_now(const slurmctld_resv_t *resv, time_t now)
     return (resv->flags & RESERVE_FLAG_MAGNETIC) && resv->start_time <= now && now < resv->end_time;
 }
 
-// Whether any reservation draws in jobs; asked for every job, looked up once a second.
+// Whether there is any magnetic reservation; needed for every job, checked once a second.
 static bool any_is_magnetic(time_t now)
 {
     static time_t looked, updated;
@@ -28,7 +28,7 @@ static bool any_is_magnetic(time_t now)
     return found;
 }
 
-// Slurm's own judgement walks the tree of associations: it is left for the start.
+// Slurm's own check walks the tree of associations: it is left for the start.
 static bool may_draw(const slurmctld_resv_t *resv, const job_record_t *job)
 {
     if (!resv->user_cnt || resv->account_cnt || (resv->ctld_flags & RESV_CTLD_USER_NOT) ||
@@ -81,7 +81,7 @@ static int select_in(job_record_t *job, slurmctld_resv_t *resv, bool magnetic)
     return code;
 }
 
-// Those that would have the job, as Slurm puts them into its scheduler's queue.
+// Those open to the job, as Slurm puts them into its scheduler's queue.
 static list_t *magnetic_ones(job_record_t *job)
 {
     list_t *queue = list_create(NULL);

@@ -21,7 +21,7 @@ __attribute__((format(printf, 3, 4))) static verdict_t verdict(pb_outcome_t outc
 
 #define INVALID(...) verdict(PB(OUTCOME__OUTCOME_INVALID), 0, __VA_ARGS__)
 
-// Only what Slurm's own tools would let through: these texts are written to its state files.
+// Only text that Slurm's own tools would accept: it is written to slurmctld's state files.
 static bool is_clean(const char *text, size_t most, const char *more)
 {
     size_t length = strnlen(text, most + 1);
@@ -57,13 +57,13 @@ verdict_t reserve(const pb_reserve_t *wanted)
     bitstr_t *nodes = NULL;
     char *problem = NULL;
     if (!is_name(wanted->name))
-        return INVALID("'%.64s' is no name for a reservation", wanted->name);
+        return INVALID("'%.64s' is not a valid reservation name", wanted->name);
     if (!is_clean(wanted->users, MAX_WORDS, "_.-,@") ||
         !is_clean(wanted->accounts, MAX_WORDS, "_.-,@") ||
         (!wanted->users[0] && !wanted->accounts[0]))
-        return INVALID("no users or accounts, or odd signs in them");
+        return INVALID("no users or accounts, or invalid characters in them");
     if (!is_clean(wanted->licences, MAX_WORDS, "_.-,:@"))
-        return INVALID("odd signs in the licences");
+        return INVALID("invalid characters in the licences");
     if (wanted->start_s <= 0 || wanted->end_s <= wanted->start_s)
         return INVALID("the reservation does not end after it begins");
     if (wanted->partition[0] && !find_part_record(wanted->partition))
@@ -92,7 +92,7 @@ verdict_t reserve(const pb_reserve_t *wanted)
 verdict_t unreserve(const pb_unreserve_t *wanted)
 {
     if (!is_name(wanted->name))
-        return INVALID("'%.64s' is no name for a reservation", wanted->name);
+        return INVALID("'%.64s' is not a valid reservation name", wanted->name);
     char *name = xstrdup(wanted->name);
     reservation_name_msg_t asked = {.name = name};
     int code = delete_resv(&asked);

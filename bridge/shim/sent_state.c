@@ -88,7 +88,7 @@ void sent_state_sweep(sent_state_t *sent_state, sent_state_gone_t gone, void *co
     }
     if (left == sent_state->count)
         return;
-    // Holes would break the search for what lies behind them: the table is written anew.
+    // Holes would end probe sequences: the table is rebuilt.
     sent_job_t *old = sent_state->jobs;
     size_t old_room = sent_state->room;
     size_t room = LEAST_ROOM;

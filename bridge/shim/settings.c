@@ -76,7 +76,7 @@ static void take_path(char *to, size_t size, const char *name, const char *value
         memcpy(to, value, strlen(value) + 1);
 }
 
-// A name or a number. Who is not known is not trusted.
+// A name or a number. Unknown users are not trusted.
 static void take_user(settings_t *settings, const char *value, settings_complain_t complain)
 {
     char *end = NULL, room[16384];
@@ -102,7 +102,7 @@ static bool valid_address(const char *address)
     const char *colon = strrchr(address, ':');
     if (!colon || colon == address || !isdigit((unsigned char)colon[1]) || strlen(colon) > 6)
         return false;
-    // The address becomes part of a URL: nothing may escape from its place there.
+    // The address becomes part of a URL and must not change its structure.
     if (strspn(address, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_[]:") !=
         strlen(address))
         return false;

@@ -31,11 +31,11 @@ typedef struct {
     unsigned poll_ms;
 } settings_t;
 
-// Told of every setting that is wrong, one line each.
+// Called for every invalid setting, with one line.
 typedef void (*settings_complain_t)(const char *line);
 
-// Reads the words that begin with "bridge_"; what is wrong or absent has its default. Asks the
-// system for the user's number, which may take its time: call it without locks.
+// Reads the words that begin with "bridge_"; invalid and absent ones get their defaults. Looks up
+// the user, which may take long: call it without locks.
 void settings_read(settings_t *settings, const char *parameters, settings_complain_t complain);
 
 #endif

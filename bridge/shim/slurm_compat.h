@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Slurm's own headers, and what differs between its versions: this plugin is written for 24.11; the
-// names below carry it to 22.05 and 26.05. A plugin must be compiled against exactly the version it
-// is loaded into.
+// Slurm's headers, and the differences between its versions: this plugin is written for 24.11, and
+// the names below adapt it to 22.05 up to 26.05. A plugin must be compiled against exactly the
+// version that loads it.
 #ifndef BRIDGE_SLURM_COMPAT_H
 #define BRIDGE_SLURM_COMPAT_H
 
@@ -124,7 +124,7 @@ static inline uint32_t compat_used_elsewhere(const licenses_t *licence)
 }
 
 #if SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(23, 2, 0)
-#define ESLURM_LICENSES_UNAVAILABLE -2 // not known yet: equal to none
+#define ESLURM_LICENSES_UNAVAILABLE -2 // not defined in this version: never returned
 #endif
 
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 5, 0)
@@ -153,7 +153,7 @@ static inline uint32_t compat_used_elsewhere(const licenses_t *licence)
 #endif
 #if SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(23, 2, 0)
 #define FAIL_CONSTRAINTS FAIL_BAD_CONSTRAINTS
-#define WAIT_RESV_INVALID 0x7ffffffe // not known yet: equal to none
+#define WAIT_RESV_INVALID 0x7ffffffe // not defined in this version: never set
 #endif
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 5, 0)
 #define compat_reason_is_part(reason) job_state_reason_check(reason, JSR_PART)
@@ -187,7 +187,7 @@ static inline bool compat_limits_sockets(const part_record_t *part)
 }
 
 // ---------------------------------------------------------------- requests
-// The numbers of nodes that the job may have, where they are not all of a range (-N 2,4); or NULL.
+// The allowed numbers of nodes if they are not a full range (-N 2,4); or NULL.
 static inline const bitstr_t *compat_node_counts(const job_details_t *details)
 {
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 2, 0)
@@ -209,13 +209,13 @@ static inline int compat_select_nodes(job_record_t *job)
 #endif
 }
 
-// Tasks to give on each of the job's nodes, in the order of the node table, as distribution
-// "arbitrary" has them.
+// Tasks on each of the job's nodes, in the order of the node table, as distribution "arbitrary" has
+// them.
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 11, 0)
 #define COMPAT_TASKS_ON_NODES true
 #define compat_tasks_on_nodes(details) (&(details)->arbitrary_tpn)
 #else
-#define COMPAT_TASKS_ON_NODES false // Slurm divides the tasks as it likes
+#define COMPAT_TASKS_ON_NODES false // Slurm distributes the tasks itself
 static inline uint16_t **compat_tasks_on_nodes(job_details_t *details)
 {
     static uint16_t *none;

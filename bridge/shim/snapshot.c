@@ -10,7 +10,7 @@
 #include "resize.h"
 #include "slurm_compat.h"
 
-// Job numbers found in one pass, and those that Slurm has to be asked about.
+// Job numbers found in one pass, and those that need an examination.
 typedef struct {
     uint32_t *ids;
     size_t count, room;
@@ -34,8 +34,8 @@ static void numbers_add(numbers_t *numbers, uint32_t id)
     numbers->ids[numbers->count++] = id;
 }
 
-// Tells once that a job has ended that the service knew. Slurm forgets ended jobs after MinJobAge;
-// those that come and go between two scans are not told.
+// Reports once that a known job has ended. Slurm purges ended jobs after MinJobAge; jobs that come
+// and go between two scans are not reported.
 static void note_end(const scan_t *scan, const job_record_t *job)
 {
     if (!job_has_ended(job))
@@ -67,7 +67,7 @@ static void remove_job(snapshot_t *snapshot, const sent_job_t *entry)
                                  entry->array_task_id));
 }
 
-// The entry of a job; a job that goes by another name now (the last task of an array) is another.
+// The entry of a job; a job with a new name (the last task of an array) gets a new one.
 static sent_job_t *entry_of(snapshot_t *snapshot, sent_state_t *sent_state, const job_record_t *job)
 {
     bool made;
@@ -105,7 +105,7 @@ static void report(snapshot_t *snapshot, const job_record_t *job, sent_job_t *en
     int state = job_wire_state(job);
     if (entry->told)
         entry->state = entry->found;
-    // A job that runs now or has ended now frees nothing yet; one that still does has changed.
+    // A job that started or has just ended frees nothing yet; one that ended earlier has changed.
     snapshot->pressing |=
         !entry->sent || state == PB(JOB_STATE__JOB_STATE_PENDING) || state == entry->state;
     entry->print = print;
@@ -116,7 +116,7 @@ static void report(snapshot_t *snapshot, const job_record_t *job, sent_job_t *en
                  job_message(&snapshot->arena, job, entry, snapshot->now));
 }
 
-// First pass, under read locks: reports what needs no examination, collects the rest.
+// First pass, under read locks: reports jobs that need no examination and collects the rest.
 static bool read_jobs(snapshot_t *snapshot, sent_state_t *sent_state, lock_scope_t *locks,
                       const numbers_t *numbers, numbers_t *doubtful)
 {
@@ -141,7 +141,7 @@ static bool read_jobs(snapshot_t *snapshot, sent_state_t *sent_state, lock_scope
     return true;
 }
 
-// Second pass, under Slurm's own scheduler's locks: examines, then reports.
+// Second pass, under the locks of Slurm's own scheduler: examines, then reports.
 static bool examine_jobs(snapshot_t *snapshot, sent_state_t *sent_state, lock_scope_t *locks,
                          const numbers_t *doubtful)
 {
@@ -160,7 +160,7 @@ static bool examine_jobs(snapshot_t *snapshot, sent_state_t *sent_state, lock_sc
             continue;
         }
         if (examine_split(job)) {
-            snapshot->again = true; // its records are others now
+            snapshot->again = true; // its records have changed
             continue;
         }
         sent_job_t *entry = entry_of(snapshot, sent_state, job);
@@ -212,7 +212,7 @@ static uint64_t names_print(void)
     return hash_end(hash);
 }
 
-// Nodes come and go with the configuration (and by `scontrol create node`).
+// Nodes are added and removed by configuration (and by `scontrol create node`).
 static void renumber_nodes(snapshot_t *snapshot, sent_state_t *sent_state)
 {
     uint64_t names = names_print();
@@ -245,7 +245,7 @@ static void take_nodes(snapshot_t *snapshot, sent_state_t *sent_state)
     }
 }
 
-// True if the list is another than the service was told last.
+// True if the list has changed since it was last sent.
 static bool changed(arena_t *arena, const ProtobufCMessage *message, uint64_t *known)
 {
     size_t bytes = protobuf_c_message_get_packed_size(message);

@@ -2,9 +2,9 @@
 // Options of sbatch, srun and salloc for malleable jobs, power, fixed starts and chunks. In
 // plugstack.conf:
 //   required spank_bridge.so
-// "required" makes a wrong value refuse the job. The values travel in the job's SPANK environment
-// to slurmctld, where sched/bridge reads and judges them again. Chunks are at once said to the
-// client as ordinary options, so that Slurm holds a request of its own that means the same.
+// With "required" an invalid value refuses the job. The values travel in the job's SPANK
+// environment to slurmctld, where sched/bridge checks them again. Chunks are also set in the client
+// as ordinary options, so that Slurm holds an equivalent request.
 #include <errno.h>
 #include <slurm/spank.h>
 #include <stdbool.h>
@@ -21,7 +21,7 @@ int slurm_spank_init(spank_t spank, int argc, char **argv);
 int slurm_spank_init_post_opt(spank_t spank, int argc, char **argv);
 #pragma GCC visibility pop
 
-// Slurm takes only negative values for a refusal; its own ESPANK_* are positive.
+// Slurm treats only negative values as a refusal; its own ESPANK_* are positive.
 #define REFUSE (-1)
 
 enum { CHUNKS = MALLEABLE_OPTIONS, PLACE, FIXED_START };
@@ -33,7 +33,7 @@ static char *chunks_text, *place_text;
 static int take(int option, const char *value, int remote)
 {
     char problem[512];
-    if (remote) // judged at submission
+    if (remote) // checked at submission
         return ESPANK_SUCCESS;
     stated = true;
     if (malleable_take(&wanted, (malleable_option_t)option, value, problem, sizeof(problem)))
@@ -50,7 +50,7 @@ static int refuse_pointed(const char *option, const chunks_problem_t *problem)
     return REFUSE;
 }
 
-// Says the chunks known so far to the client; a place may still follow, and changes them.
+// Sets the options for the chunks known so far; a later place changes them.
 static int apply_chunks(const char *option)
 {
     chunks_options_t options = {.count = 0};
@@ -63,7 +63,7 @@ static int apply_chunks(const char *option)
     if (!chunks_read(chunks, chunks_text ? chunks_text : "ncpus=1", place_text, &problem)) {
         outcome = refuse_pointed(problem.text == place_text ? "place" : "chunks", &problem);
     } else if (!chunks_text) {
-        // Only a place so far: judged, and carried out with the chunks.
+        // Only a place so far: it is checked now, and used with the chunks.
     } else if (!chunks_lower(chunks, client_generic(), &options, &problem)) {
         outcome = refuse_pointed(option, &problem);
     } else if (!client_set(&options, line, sizeof(line))) {
@@ -132,7 +132,7 @@ static const struct spank_option options[] = {
      FIXED_START, take_fixed_start},
 };
 
-// A job's shape is not for the steps and jobs that are started from inside it.
+// A job's shape does not apply to steps and jobs started from inside it.
 static void disinherit(void)
 {
     static const char *const names[] = {"chunks", "place", "fixed-start", "fixed_start"};

@@ -23,7 +23,7 @@ __attribute__((format(printf, 3, 4))) static verdict_t verdict(pb_outcome_t outc
 #define INVALID(...) verdict(PB(OUTCOME__OUTCOME_INVALID), 0, __VA_ARGS__)
 #define REFUSED(code, ...) verdict(PB(OUTCOME__OUTCOME_REFUSED), code, __VA_ARGS__)
 
-// ---------------------------------------------------------------- may it start at all?
+// ---------------------------------------------------------------- preconditions
 
 static const char *words_for(const job_record_t *job)
 {
@@ -79,7 +79,7 @@ static verdict_t judge_job(job_record_t *job, part_record_t *part)
     return APPLIED;
 }
 
-// Does the number of nodes fit the request? A malleable job may have said other bounds than -N.
+// Checks the number of nodes. A malleable job may have bounds other than -N.
 static verdict_t judge_count(const job_record_t *job, uint32_t nodes)
 {
     malleable_t malleable;
@@ -99,8 +99,8 @@ static verdict_t judge_count(const job_record_t *job, uint32_t nodes)
     return APPLIED;
 }
 
-// The CPUs the job shall have on each of its nodes, as Slurm's tasks there; *tasks (to be freed)
-// NULL: as Slurm likes.
+// The CPUs of the job on each node, as numbers of Slurm's tasks; *tasks (to be freed) NULL: Slurm
+// distributes them.
 static verdict_t judge_uses(const job_record_t *job, const pb_start_t *start, bitstr_t *nodes,
                             uint16_t **tasks)
 {
@@ -136,8 +136,7 @@ static verdict_t judge_uses(const job_record_t *job, const pb_start_t *start, bi
     return APPLIED;
 }
 
-// The time limit to start the job with, in minutes: cut as the service says, and to what the
-// partition allows.
+// The time limit to start the job with, in minutes: as the service says, cut to the partition's.
 static verdict_t judge_limit(const job_record_t *job, const part_record_t *part,
                              const pb_start_t *start, uint32_t *minutes)
 {
@@ -155,8 +154,7 @@ static verdict_t judge_limit(const job_record_t *job, const part_record_t *part,
     return APPLIED;
 }
 
-// ---------------------------------------------------------------- the request, narrowed and
-// restored
+// ---------------------------------------------------------------- the narrowed request
 
 typedef struct {
     bitstr_t *required, *excluded;
@@ -168,7 +166,7 @@ typedef struct {
     list_t *feature_list_use;
 } kept_t;
 
-// Exactly the nodes; or any of them, by all that the user asked for.
+// Exactly these nodes; or any of them that satisfy the request.
 typedef enum { EXACTLY, AMONG } scope_t;
 
 static void narrow(job_record_t *job, part_record_t *part, bitstr_t *nodes, scope_t scope,
@@ -190,7 +188,7 @@ static void narrow(job_record_t *job, part_record_t *part, bitstr_t *nodes, scop
                      .feature_list_use = details->feature_list_use};
     bitstr_t *required = scope == EXACTLY ? nodes : kept->required;
     details->req_node_bitmap = required ? bit_copy(required) : NULL;
-    // Of more names than the job may have nodes some will do.
+    // With more names than the job may have nodes, some of them suffice.
     if (scope == AMONG && required && kept->max_nodes &&
         (uint32_t)bit_set_count(required) > kept->max_nodes)
         bit_and(details->req_node_bitmap, nodes);
@@ -206,8 +204,8 @@ static void narrow(job_record_t *job, part_record_t *part, bitstr_t *nodes, scop
         details->task_dist = (details->task_dist & ~SLURM_DIST_STATE_BASE) | SLURM_DIST_ARBITRARY;
         *compat_tasks_on_nodes(details) = tasks;
     }
-    // The service has counted leaf switches, and how long the job waited for few: Slurm, which
-    // would begin to count with this very start, is not to refuse the nodes.
+    // The service has already counted leaf switches and the job's wait for few of them. Slurm,
+    // which would only start counting now, must not refuse the nodes.
     if (scope == EXACTLY) {
         job->req_switch = 0;
         job->best_switch = true;
@@ -224,8 +222,8 @@ static void narrow(job_record_t *job, part_record_t *part, bitstr_t *nodes, scop
     job->part_ptr = part;
 }
 
-// Puts copies of the request's own values back into the record of an array's remaining tasks, which
-// was made from the narrowed record.
+// Restores the original values in the record of an array's remaining tasks, which was copied from
+// the narrowed record.
 static void restore_rest(job_record_t *rest, const kept_t *kept)
 {
     job_details_t *details = rest->details;
@@ -271,8 +269,8 @@ static void restore(job_record_t *job, kept_t *kept, bool started)
     }
 }
 
-// Slurm's own word for a refusal, where it is about the job. For most refusals Slurm's reason is
-// about the narrowed request and no news for the user.
+// Slurm's reason for a refusal, if it is about the job. Most reasons are about the narrowed request
+// and mean nothing to the user.
 static uint32_t word_for(const job_record_t *job, int code)
 {
     switch (code) {
@@ -285,14 +283,13 @@ static uint32_t word_for(const job_record_t *job, int code)
     case ESLURM_RESERVATION_NOT_USABLE:
         return job->state_reason;
     case ESLURM_NODE_NOT_AVAIL:
-        // The nodes that are down were chosen for it; what is reserved for others is its own
-        // matter.
+        // The down nodes were chosen for it; reservations of others are a reason of their own.
         return job->state_reason == WAIT_NODE_NOT_AVAIL &&
                        !xstrcasestr(job->state_desc, "UnavailableNodes")
                    ? job->state_reason
                    : WAIT_NO_REASON;
     case ESLURM_REQUESTED_PART_CONFIG_UNAVAILABLE:
-        // Of QOS, groups and numbers of nodes it says more, of accounts nothing.
+        // It is specific about QOS, groups and numbers of nodes, but not about accounts.
         return job->state_reason == WAIT_QOS || job->state_reason == WAIT_ACCOUNT ||
                        job->state_reason == WAIT_PART_NODE_LIMIT
                    ? job->state_reason
@@ -344,8 +341,7 @@ static void launch(job_record_t *job)
     rebuild_job_part_list(job);
 }
 
-// As Slurm's scheduler, which has one entry in its queue with the preferred features and one
-// without.
+// As in Slurm's scheduler, whose queue has one entry with the preferred features and one without.
 static int select_preferred(job_record_t *job)
 {
     job_details_t *details = job->details;

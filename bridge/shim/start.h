@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Starts a pending job on exactly the nodes it was given, if Slurm's own rules allow it now.
+// Starts a pending job on exactly the given nodes, if Slurm's own rules allow it now.
 #ifndef BRIDGE_START_H
 #define BRIDGE_START_H
 
@@ -10,11 +10,11 @@ typedef struct {
     pb_outcome_t outcome;
     int code; // Slurm's error number
     char text[160];
-    uint32_t word; // Slurm's reason for a refusal (state_reason); WAIT_NO_REASON: it has none
+    uint32_t word; // Slurm's reason for a refusal (state_reason); WAIT_NO_REASON: none
 } verdict_t;
 
-// Needs LOCK_SCOPE_APPLY. The job is pending and of the right version. Unless it starts, it is left
-// as it was, with Slurm's reason where that says more.
+// Needs LOCK_SCOPE_APPLY. The job is pending and of the right version. If it does not start, it is
+// unchanged, except for Slurm's reason where that is more specific.
 verdict_t start_job(job_record_t *job, const pb_start_t *start);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Keeps slurmctld's log readable: messages that others can cause are limited to a number a minute,
-// and counted beyond. Texts of others are made printable, so that they cannot forge lines.
+// Limits log messages that others can cause to a number per minute, and counts the rest. Text from
+// others is made printable, so that it cannot forge log lines.
 #ifndef BRIDGE_THROTTLE_H
 #define BRIDGE_THROTTLE_H
 
@@ -9,15 +9,15 @@
 #include <stdint.h>
 
 typedef struct {
-    int64_t until_ms; // end of the present minute; 0: none has begun
+    int64_t until_ms; // end of the current minute; 0: none yet
     unsigned said, hidden;
 } throttle_t;
 
-// True if a line may be written now, at most `most` in a minute. *hidden: lines that were not
-// written since the last minute in which some were.
+// True if a message may be logged now, at most `most` per minute. *hidden: messages suppressed
+// since the last minute with messages.
 bool throttle_allows(throttle_t *throttle, unsigned most, int64_t now_ms, unsigned *hidden);
 
-// Copies printable ASCII; all else becomes '?', and what has no room is left out. Returns `to`.
+// Copies printable ASCII; other bytes become '?', and text beyond the space is cut. Returns `to`.
 char *plain(char *to, size_t room, const char *from);
 
 #endif

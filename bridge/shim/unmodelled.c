@@ -9,7 +9,7 @@ static bool is_said(uint16_t number)
     return number && number != NO_VAL16 && number != INFINITE16;
 }
 
-// Sockets, cores or threads of the nodes, or tasks on each of them.
+// Constraints on sockets, cores or threads, or tasks on each of them.
 static bool has_shape(const job_details_t *details)
 {
     const multi_core_data_t *shape = details->mc_ptr;
@@ -52,8 +52,8 @@ static bool is_malleable(const job_record_t *job)
            malleable.max_nodes;
 }
 
-// How many nodes tasks, or devices for the whole job, get between the bounds of -N depends on what
-// is free: Slurm gives as many as it can.
+// The number of nodes for tasks, or for devices of the whole job, within the bounds of -N depends
+// on the free resources: Slurm takes as many as it can.
 static bool has_open_width(const job_record_t *job)
 {
     const job_details_t *details = job->details;

@@ -5,7 +5,7 @@
 
 #include "slurm_compat.h"
 
-// True if only Slurm knows which nodes do for a pending job.
+// True if only Slurm can tell which nodes are suitable for a pending job.
 bool job_is_unmodelled(const job_record_t *job);
 
 #endif

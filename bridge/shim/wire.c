@@ -16,7 +16,7 @@
 #include "framing.h"
 
 #define SERVICE "schedbridge.v1.Scheduler"
-// gRPC's number for a call of a controller that another one has replaced.
+// gRPC status of a call by a controller that has been replaced.
 #define ABORTED 10
 // A buffer that a long reply needed is not kept for short ones.
 #define KEPT_BYTES ((size_t)1024 * 1024)
@@ -35,9 +35,9 @@ struct wire {
     int64_t until_ms;
     int connect_error;
     wire_failure_t failure;
-    uid_t listener;       // who is not trusted
+    uid_t listener;       // the untrusted listener
     int file;             // the last socket
-    bool connects_itself; // libcurl does, though told that it need not
+    bool connects_itself; // libcurl connects although told not to
     bool overflow;
     trailers_t trailers;
     char curl_problem[CURL_ERROR_SIZE];
@@ -91,8 +91,7 @@ static bool is_trusted(const settings_t *settings, uid_t user)
            (settings->service_named && user == settings->service_user);
 }
 
-// Connects without blocking; while the listener's queue is full, tries again. 0, or an error
-// number.
+// Connects without blocking; retries while the listener's queue is full. Returns 0 or an errno.
 static int connect_in_time(const wire_t *wire, int file, const struct sockaddr *address,
                            socklen_t bytes)
 {
@@ -106,7 +105,7 @@ static int connect_in_time(const wire_t *wire, int file, const struct sockaddr *
     return 0;
 }
 
-// Asks the kernel who called listen() at the other end.
+// Asks the kernel which user called listen() at the other end.
 static bool judge_peer(wire_t *wire)
 {
     struct ucred peer;
@@ -122,8 +121,8 @@ static bool judge_peer(wire_t *wire)
     return false;
 }
 
-// libcurl asks for every socket here: it gets one that is connected, and to whom is known, before
-// it can write a byte.
+// libcurl's socket callback: returns a socket that is connected, with a known peer, before libcurl
+// can write.
 static curl_socket_t open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *address)
 {
     wire_t *wire = context;
@@ -150,7 +149,7 @@ static int is_connected(void *context, curl_socket_t file, curlsocktype purpose)
 }
 
 #if LIBCURL_VERSION_NUM >= 0x075000
-// libcurl 7.88 connects in any case, but writes nothing before it has asked here.
+// libcurl 7.88 connects in any case, but writes nothing before this callback.
 static int may_write(void *context, char *there, char *here, int port_there, int port_here)
 {
     (void)there;
@@ -200,7 +199,7 @@ wire_t *wire_open(const settings_t *settings, char *problem, size_t problem_byte
     wire->easy = curl_easy_init();
     wire->multi = curl_multi_init();
     if (!wire->easy || !wire->multi) {
-        snprintf(problem, problem_bytes, "libcurl gives no handle");
+        snprintf(problem, problem_bytes, "libcurl returned no handle");
         wire_close(wire);
         return NULL;
     }
@@ -354,7 +353,7 @@ static bool judge(wire_t *wire, CURLcode result, unsigned timeout_ms, const unsi
     if (http != 200)
         return fail(problem, bytes, "HTTP status %ld instead of 200", http);
     if (wire->trailers.status < 0)
-        return fail(problem, bytes, "the reply carries no grpc-status");
+        return fail(problem, bytes, "the reply has no grpc-status");
     if (wire->trailers.status == ABORTED)
         wire->failure = WIRE_FENCED;
     if (wire->trailers.status > 0)
@@ -388,7 +387,7 @@ bool wire_call(wire_t *wire, const char *method, unsigned char *framed, size_t m
         set_call(wire, method, framed, message_bytes + FRAME_BYTES, timeout_ms);
     CURLcode result = transfer(wire);
     bool good = judge(wire, result, timeout_ms, reply, reply_bytes, problem, problem_bytes);
-    curl_easy_reset(wire->easy); // nothing of this frame may be referred to any more
+    curl_easy_reset(wire->easy); // nothing may refer to this frame any more
     curl_slist_free_all(headers);
     return good;
 }
