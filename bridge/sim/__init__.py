@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The simulator: a trace, a simulated controller, and whatever decides, driven by events.
+"""The simulator: a trace, a simulated controller and a decider, driven by events.
 
-* `swf`: the Standard Workload Format, in and out.
-* `workload`: a trace turned into jobs, by stated rules.
-* `system`: the machine they run on.
+* `swf`: the Standard Workload Format, read and written.
+* `workload`: a trace as jobs, by stated rules.
+* `system`: the machine.
 * `controller`: the authority on queue and nodes; it checks every plan.
 * `engine`: the events, second by second.
-* `faults`: what goes wrong, from a seed.
-* `streams`: jobs made up from a seed, for systems whose logs are not to be had.
-* `recordings`, `recorder`: one cycle kept whole; `rerun`, `judging`: planned again, and judged.
-* `anonymous`: recordings without the names of people.
-* `replay`: the same answers for counts on a pool, from the C++ kernel in one call.
+* `faults`: injected faults, from a seed.
+* `streams`: synthetic jobs from a seed, for systems whose logs are not public.
+* `rerun`, `judging`: plan recorded cycles again, and evaluate the plans.
+* `anonymous`: removes the names of people from recordings.
+* `replay`: the same results for counts on a pool, from the C++ kernel in one call.
 """

@@ -44,12 +44,12 @@ class Allocation:
     adaptation: Adaptation | None = None
 
     def grown(self, new: NDArray[np.int32], capacity: NDArray[np.int64], by_s: int) -> "Allocation":
-        """With further nodes, on which it holds what it holds on its first one, or all.
+        """The allocation with additional nodes; on each it holds as much as on its first, or all.
 
         Args:
             new: (k,) none of its own.
             capacity: (n_nodes, R) of all nodes.
-            by_s: when it computes on them.
+            by_s: when it starts to compute on them.
         """
         use = capacity[new] if self.exclusive else np.repeat(self.use[:1], len(new), axis=0)
         nodes = np.concatenate((self.nodes, new))
@@ -59,7 +59,7 @@ class Allocation:
         return replace(self, nodes=nodes[order], use=use, adaptation=adaptation)
 
     def shrunk(self, after: NDArray[np.int32], by_s: int) -> "Allocation":
-        """With these of its nodes alone, the others to be given back by then."""
+        """The allocation without the other nodes, which are released by then."""
         stays = np.isin(self.nodes, after)
         adaptation = Adaptation(self.nodes[~stays], self.use[~stays], by_s)
         return replace(self, nodes=self.nodes[stays], use=self.use[stays], adaptation=adaptation)

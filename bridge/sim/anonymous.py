@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Takes the names of people and their jobs out of recordings.
+"""Removes the names of people and their jobs from recordings.
 
 Rules
     1. Users, accounts and jobs get numbers in order of appearance. One object gives a name the same
-       number in every recording it sees; nothing leads from a number back to the name.
-    2. Reservations and pools of rules get numbers, too: they are often called after people.
-    3. What predictors have learnt of whom goes, and so does a kept plan; announced starts and what
-       was predicted of this cycle's jobs stay.
-    4. Free text goes: a node's state in words, why the controller holds a job, why a job waits (the
-       reason's code stays), notes, and where the recording was made.
-    5. Job ids, times, amounts, and names of nodes, partitions, features and licences stay: without
-       them nothing could be planned again.
+       number in every recording; the number does not reveal the name.
+    2. Reservations and pools of rules get numbers, too, as they are often named after people.
+    3. What predictors learnt about users is removed, and so is a kept plan; announced starts and
+       predictions for this cycle's jobs stay.
+    4. Free text is removed: descriptions of node states, why the controller holds a job, why a job
+       waits (the reason's code stays), notes, and where the recording was made.
+    5. Job ids, times, amounts, and names of nodes, partitions, features and licences stay: a replay
+       needs them.
 """
 
 from dataclasses import fields, is_dataclass, replace
@@ -29,7 +29,7 @@ _SAID = ("trace", "acknowledge", "computer", "installation", "system", "stream",
 
 
 class Pseudonyms:
-    """Names and the numbers they got."""
+    """Names and their numbers."""
 
     def __init__(self) -> None:
         self._known: dict[str, dict[str, str]] = {}
@@ -84,7 +84,7 @@ class Pseudonyms:
         return replace(table, **columns)
 
     def _rules(self, rules: dict[str, object]) -> dict[str, object]:
-        """Limits and FreePools name users and accounts."""
+        """Replaces the users and accounts in limits and FreePools."""
         return {key: self._rule(key, value) for key, value in rules.items()}
 
     def _rule(self, key: str, value: object) -> object:

@@ -236,8 +236,6 @@ class Controller:
         self._queue = None
         insort(self.waiting, job)
 
-    # ------------------------------------------------------------ what is
-
     def snapshot(self, now_s: int) -> Snapshot:
         """The present state. The rows of its job table are `waiting`, in that order."""
         self._generation += 1
@@ -360,8 +358,6 @@ class Controller:
             "adapting": changing,
             "releasing": last,
         }
-
-    # ------------------------------------------------------------ what shall be
 
     def _broken(self, plan: Plan, now_s: int) -> str | None:
         """Why a plan is refused as a whole; None if it is valid. Checked once."""

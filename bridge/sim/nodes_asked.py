@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The nodes a job asked for, as PBS and Torque write them: `2:ppn=8:x86_64:^node7#excl`.
+"""Node specifications of PBS and Torque: `2:ppn=8:x86_64:^node7#excl`.
 
 Words
-    part        nodes that are asked for alike; parts are joined by `+`.
+    part        nodes with equal requests; parts are joined by `+`.
     property    a word that a node must have: its name, or one of its features.
 
 Rules
-    1. A part begins with its number of nodes, 1 if it is left out. `ppn` is how many processors on
-       each of them, 1 if left out; a fraction counts as the whole number below it, at least 1.
-    2. `^property` keeps the job off the nodes that have it. `host=NAME` is the property NAME. What
-       follows the first dot of a property is a domain and is left away.
-    3. `#excl` behind all parts: whole nodes. Other words there are refused.
-    4. Other settings (`mem=2gb`) are left away: the trace has a column of its own for them.
+    1. A part begins with its number of nodes, 1 by default. `ppn` is the number of processors on
+       each of them, 1 by default; a fraction is rounded down, to at least 1.
+    2. `^property` excludes the nodes that have it. `host=NAME` is the property NAME. A property is
+       cut at its first dot, where a domain begins.
+    3. `#excl` after all parts: whole nodes. Other flags are refused.
+    4. Other settings (`mem=2gb`) are ignored: the trace has columns of its own for them.
 
-Several parts are asked for as one: as many nodes as all parts have, no more processors on any of
-them than the largest part has, every property on all of them. Whoever asked for one processor on
-one node and two on each of three may so get them spread otherwise.
+Several parts are merged into one: the sum of their nodes, the largest number of processors per
+node, and all properties on all nodes. A request for one processor on one node and two on each of
+three may therefore be distributed differently.
 """
 
 from dataclasses import dataclass
@@ -27,13 +27,13 @@ _MOST = 1 << 31
 
 @dataclass(frozen=True)
 class NodesAsked:
-    """What a job asked for by nodes.
+    """A job's node request.
 
     Attributes:
-        nodes: how many, >= 1.
-        processors: on all of them together, >= nodes.
-        most_per_node: processors on one node at most.
-        having, without: properties of all its nodes, and of none of them.
+        nodes: number, >= 1.
+        processors: total, >= nodes.
+        most_per_node: most processors on one node.
+        having, without: properties that all its nodes have, and that none has.
         exclusive: whole nodes.
     """
 
@@ -49,7 +49,7 @@ def parse_nodes_asked(text: str) -> NodesAsked:
     """Reads a node specification.
 
     Raises:
-        RequestError: it is none; says where.
+        RequestError: it is invalid; the message says where.
     """
     body, hash_, flags = text.partition("#")
     if hash_ and flags != "excl":
@@ -79,7 +79,7 @@ def parse_nodes_asked(text: str) -> NodesAsked:
 
 
 def _number(text: str, position: int, word: str) -> int:
-    """A whole number, or the one below a fraction."""
+    """An integer; fractions are rounded down."""
     whole, _, fraction = word.partition(".")
     if not whole.isdecimal() or not (fraction or "0").isdecimal() or int(whole) > _MOST:
         raise RequestError(text, position, f"'{word}' is not a number of nodes or processors")

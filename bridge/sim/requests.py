@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A workload's jobs as the requests that a system's controller has in its queue.
+"""A workload's jobs as requests in a system's queue.
 
 Rules
-    1. On a pool a job asks for as many whole nodes as it has processors.
-    2. On a described system it asks for a task for each processor, anywhere; or, where the trace
-       says which nodes were asked for (`Dialect.nodes_field`), for just so many nodes, with so many
-       tasks on each at most, of those features and names.
-    3. Priority falls with submission, as Slurm's priority/basic has it.
+    1. On a pool a job requests as many whole nodes as it has processors.
+    2. On a described system it requests a task for each processor, anywhere; or, if the trace has
+       node requests (`Dialect.nodes_field`), that number of nodes, with that many tasks on each at
+       most, with those features and names.
+    3. Priority falls with submission, as in Slurm's priority/basic.
 """
 
 import numpy as np
@@ -25,12 +25,11 @@ _FIELD = "trace.nodes_field"
 
 
 def requests(workload: Workload, system: System) -> JobTable:
-    """All jobs of a workload as pending jobs, one row each, in order of submission.
+    """Returns all jobs of a workload as pending jobs, one row each, in order of submission.
 
     Raises:
-        ConfigError: no partition takes some queue, or a job asked for nodes that cannot be
-            understood, that the trace's number of processors contradicts, or with a property that
-            no node is described with.
+        ConfigError: no partition takes some queue, or a node request is invalid, contradicts the
+            trace's number of processors, or has a property that no node has.
     """
     if workload.requests is not None:
         return workload.requests
@@ -79,11 +78,11 @@ def requests(workload: Workload, system: System) -> JobTable:
 
 
 class _NodeRequests:
-    """What the jobs asked for by nodes, as columns; without such a field, nothing.
+    """The node requests of the jobs, as columns; empty without such a field.
 
     Attributes:
-        known: whether the trace says it.
-        nodes, most_per_node: int64; 0 if it is not known.
+        known: whether the trace has them.
+        nodes, most_per_node: int64; 0: unknown.
         exclusive: bool.
         features, required, excluded: as in `JobTable`.
     """
@@ -121,7 +120,7 @@ _Lowered = tuple[NodesAsked, str, tuple[int, ...], tuple[int, ...]]
 
 
 class _Properties:
-    """Names and features of nodes, as jobs ask for them."""
+    """Names and features of nodes, as jobs request them."""
 
     def __init__(self, nodes: NodeTable) -> None:
         self._node = {name: index for index, name in enumerate(nodes.names)}
@@ -131,7 +130,7 @@ class _Properties:
                 self._having.setdefault(feature, []).append(index)
 
     def lower(self, text: str, job_id: str) -> _Lowered:
-        """What was asked for, with the constraint, and the nodes required and excluded."""
+        """A request, with its constraint and its required and excluded nodes."""
         try:
             asked = parse_nodes_asked(text)
         except RequestError as error:
@@ -174,7 +173,7 @@ def _partitions_of(workload: Workload, system: System) -> NDArray[np.object_]:
 
 
 def _exclusive(partitions: NDArray[np.object_], system: System) -> NDArray[np.bool_]:
-    """Jobs that share no node: all of a pool, and those any of whose partitions shares none."""
+    """Jobs that share no node: all of a pool, and those with a partition that does not share."""
     if system.pool or system.whole_nodes:
         return np.ones(len(partitions), dtype=bool)
     alone = {position for position, part in enumerate(system.partitions) if part.exclusive}

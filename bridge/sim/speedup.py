@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much faster a job runs on more nodes.
+"""The speed-up of jobs on more nodes.
 
 | model | text | source |
 |---|---|---|
@@ -24,7 +24,7 @@ class Speedup(ABC):
 
     @abstractmethod
     def at(self, nodes: int) -> float:
-        """The speed-up on so many nodes, > 0."""
+        """The speed-up on this many nodes, > 0."""
 
     def mtct(self, nodes: int) -> float:
         """Time in MPI calls over computing time, >= 0."""

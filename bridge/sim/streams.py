@@ -1,27 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Streams of jobs made up from a seed, for systems whose logs are not to be had.
+"""Synthetic job streams from a seed, for systems whose logs are not public.
 
 Words
-    mix         what kinds of jobs come, how long they run, and what they ask for.
-    unit        what a job needs together on one node; it has one or several alike.
-    session     one user submits so many jobs of one application at once, or nearly so.
-    load        processor-seconds that arrive a second, as a share of the machine's processors.
+    mix         the kinds of jobs, their run times and requests.
+    unit        what a job takes together from one node; it has one or several equal ones.
+    session     a number of jobs of one application that a user submits almost at once.
+    load        processor-seconds that arrive per second, as a share of the machine's processors.
 
-Fitted to what the paper says of its two logs
-    Eurora      93.14 % of the jobs run for less than an hour; units ask for cores, memory, GPUs
-                and MICs; the same applications come again and again (predictors live on it).
+Fitted to the paper's statements about its two logs
+    Eurora      93.14 % of the jobs run for less than an hour; units request cores, memory, GPUs
+                and MICs; the same applications recur (predictors depend on that).
     KIT         66.26 % run for less than an hour; nothing is scarce on 98 % of the nodes.
 
-Guessed, because nobody says it
+Assumed, as it is not published
     The rest of the distribution (log-normal pieces of less than an hour, one to five hours, more),
-    shares of serial and accelerated jobs, numbers and sizes of units, memory, sessions, users, the
-    limits that users state, and the load. The load is set so that jobs queue; at the logs' own
-    rates (400,000 jobs in 17 months, 114,355 in 19) most decisions have next to nothing to decide.
+    shares of serial and accelerated jobs, numbers and sizes of units, memory, sessions, users, time
+    limits, and the load. The load is set so that jobs queue; at the logs' own rates (400,000 jobs
+    in 17 months, 114,355 in 19) most decisions are trivial.
 
 Rules
-    1. Same mix, number of jobs, load and seed: same stream.
-    2. An application has a length of its own; its runs scatter around it by a third. A time limit
-       is the next of the usual ones above a generous guess of the user's: none is too short.
+    1. The same mix, number of jobs, load and seed give the same stream.
+    2. An application has a typical length; its runs scatter around it by a third. A time limit is
+       the next common one above a generous estimate of the user: none is too short.
 
 Source: C. Galleguillos, Z. Kiziltan, R. Soto, A Constraint Programming-based Job Dispatcher for
 Modern HPC Systems and Applications, 2020, section 4.
@@ -42,7 +42,7 @@ from bridge.sim.system import System, read_system
 from bridge.sim.workload import Workload
 
 ORIGIN_S = 1_400_000_000
-"""When a stream begins; no more than a number that looks like a date."""
+"""Start time of a stream, arbitrary."""
 
 _LIMITS_S: Final = np.array(
     [300, 900, 1800, 3600, 7200, 14_400, 21_600, 43_200, 86_400, 172_800, 259_200]
@@ -54,7 +54,7 @@ _JITTER_S: Final = 120
 
 @dataclass(frozen=True)
 class ApplicationKind:
-    """Jobs that ask alike, more or less.
+    """A class of similar jobs.
 
     Attributes:
         share: of all applications.
@@ -73,12 +73,12 @@ class ApplicationKind:
 
 @dataclass(frozen=True)
 class Mix:
-    """What comes.
+    """A mix of jobs.
 
     Attributes:
         data: file of the system in `bridge/sim/data`.
         lengths: shares of jobs of less than an hour, one to five hours, and more.
-        users, applications: how many there are.
+        users, applications: their numbers.
         session: mean number of jobs of a session.
     """
 
@@ -135,17 +135,17 @@ def stream_system(name: str) -> System:
 
 
 def stream(name: str, system: System, n_jobs: int, *, load: float, seed: int) -> Workload:
-    """Makes up jobs.
+    """Generates jobs.
 
     Args:
         name: of the mix.
         system: of `stream_system`.
-        n_jobs: how many.
-        load: that they make.
-        seed: of all chance.
+        n_jobs: number of jobs.
+        load: of the jobs.
+        seed: of all random choices.
 
     Returns:
-        The jobs, with what they ask for in `Workload.requests`.
+        The jobs, with their requests in `Workload.requests`.
     """
     mix, dice = MIXES[name], np.random.default_rng((seed, n_jobs))
     made = _Applications(mix, system, dice)
@@ -191,13 +191,13 @@ def stream(name: str, system: System, n_jobs: int, *, load: float, seed: int) ->
 
 
 class _Applications:
-    """What each application asks for; columns of length n_applications.
+    """The requests of each application; columns of length n_applications.
 
     Attributes:
-        user: whose it is.
+        user: its owner.
         units: int64.
-        wants: (n, R) int64: what a unit takes.
-        length_s: float64: around which its runs scatter.
+        wants: (n, R) int64: amounts of a unit.
+        length_s: float64: typical run time.
     """
 
     def __init__(self, mix: Mix, system: System, dice: np.random.Generator) -> None:
@@ -216,7 +216,7 @@ class _Applications:
             self.wants[at, :2] = cores, min(mib, int(largest[1]))
             for resource, most in kind.extra:
                 self.wants[at, system.resources.index(resource)] = dice.integers(1, most + 1)
-        # Serial units without accelerators fit the ordinary node, too.
+        # Serial units without accelerators also fit the ordinary node.
         ordinary = np.median(system.nodes.capacity, axis=0).astype(np.int64)
         plain = (self.wants[:, 2:] == 0).all(axis=1)
         self.wants[plain, 1] = np.minimum(self.wants[plain, 1], ordinary[1])
@@ -225,7 +225,7 @@ class _Applications:
     def runtime_s(
         self, app: NDArray[np.int64], mix: Mix, dice: np.random.Generator
     ) -> NDArray[np.int64]:
-        """Run times of jobs, so that the shares of lengths are the mix's."""
+        """Run times of jobs; the shares of lengths are the mix's."""
         jobs_of = np.bincount(app, minlength=mix.applications)
         order = dice.permutation(mix.applications)
         reached = np.cumsum(jobs_of[order]) / max(len(app), 1)
@@ -249,8 +249,8 @@ def _power(dice: np.random.Generator, least: int, most: int) -> int:
 
 
 def _sessions(mix: Mix, n_jobs: int, dice: np.random.Generator) -> NDArray[np.int64]:
-    """The application of each job; jobs of a session stand together."""
-    liked = 1 / np.arange(1, mix.applications + 1) ** 0.8  # few applications run most of the time
+    """The application of each job; jobs of a session are adjacent."""
+    liked = 1 / np.arange(1, mix.applications + 1) ** 0.8  # few applications make most of the runs
     liked = dice.permutation(liked)
     sizes = dice.geometric(1 / mix.session, n_jobs)
     apps = dice.choice(mix.applications, n_jobs, p=liked / liked.sum())
@@ -260,7 +260,7 @@ def _sessions(mix: Mix, n_jobs: int, dice: np.random.Generator) -> NDArray[np.in
 def _arrivals(
     app: NDArray[np.int64], span_s: float, dice: np.random.Generator
 ) -> NDArray[np.int64]:
-    """When each job comes: sessions at random, more by day; the jobs of one within two minutes."""
+    """Submit times: sessions at random, more by day; the jobs of one within two minutes."""
     begins = np.flatnonzero(np.diff(app, prepend=-1))
     drawn = np.sort(dice.uniform(0, span_s, 2 * len(begins)))
     by_day = 1 + 0.6 * np.sin(2 * np.pi * drawn / 86_400)

@@ -36,10 +36,10 @@ from bridge.errors import TraceError
 
 N_FIELDS = 18
 MOST_BYTES = 2 << 30
-"""Of a trace: five times the longest log of the Parallel Workloads Archive."""
+"""Most jobs of a trace: five times the longest log of the Parallel Workloads Archive."""
 _GZIP_MAGIC = b"\x1f\x8b"
 LATEST_S = 1 << 38
-"""No time of a trace is larger: some 8,700 years."""
+"""Latest time in a trace: some 8,700 years."""
 
 _LARGEST = float(2**53)
 
@@ -76,15 +76,14 @@ _WHOLE = [field for field in Field if field not in _MAY_BE_FRACTIONS]
 
 @dataclass(frozen=True)
 class Trace:
-    """A trace as it stands in the file.
+    """The contents of a trace file.
 
     Attributes:
-        path: where it was read, for messages.
+        path: of the file, for messages.
         header: comment lines in order, without `;` and line ends.
         columns: (n_jobs, 18) float64, indexed by `Field`.
-        dropped: what a lenient reading left out, one message a line; empty when strict.
-        extension: for each job its fields beyond the 18th, as they are written; empty if the trace
-            has none.
+        dropped: a message for each line that a lenient reading dropped; empty when strict.
+        extension: for each job its fields beyond the 18th, as text; empty if the trace has none.
     """
 
     path: str
@@ -94,11 +93,11 @@ class Trace:
     extension: tuple[tuple[str, ...], ...] = ()
 
     def directive(self, name: str) -> str | None:
-        """Value of the first header line `name: value`; None where there is none."""
+        """Value of the first header line `name: value`; None: there is none."""
         for line in self.header:
             key, colon, value = line.partition(":")
             if colon and key.strip().lower() == name.lower():
-                # Old logs are not all UTF-8: what cannot be shown is shown as such.
+                # Old logs are not all UTF-8: invalid bytes are shown as escapes.
                 return value.strip().encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         return None
 
@@ -130,7 +129,7 @@ def read_swf(path: str | Path, *, lenient: bool = False) -> Trace:
 
     Args:
         path: an `.swf` file, plain or gzip.
-        lenient: drop what breaks the rules instead of refusing the file.
+        lenient: drop lines that break the rules instead of refusing the file.
 
     Raises:
         TraceError: the file cannot be opened, has no jobs, or (strict) breaks a rule.
@@ -155,7 +154,7 @@ def read_swf(path: str | Path, *, lenient: bool = False) -> Trace:
 
 
 def write_swf(path: Path, header: Iterable[str], columns: NDArray[np.float64]) -> None:
-    """Writes a trace that `read_swf` gives back unchanged; gzip if the name ends in `.gz`."""
+    """Writes a trace that `read_swf` reads back unchanged; gzip if the name ends in `.gz`."""
     text = "".join(f"; {line.strip()}\n" if line.strip() else ";\n" for line in header)
     body = BytesIO()
     np.savetxt(body, columns, fmt="%.15g")
@@ -165,7 +164,7 @@ def write_swf(path: Path, header: Iterable[str], columns: NDArray[np.float64]) -
 
 
 def _read_bytes(path: str | Path, shown: str) -> tuple[bytes, str | None]:
-    """The file's text, and how its gzip stream is broken, if it is."""
+    """The file's text, and what is wrong with its gzip stream, if anything."""
     try:
         raw = files.read_bytes(path, MOST_BYTES)
     except OSError as error:
@@ -202,7 +201,7 @@ def _split(lines: list[bytes]) -> tuple[tuple[str, ...], list[int], list[bytes]]
 
 
 def _parse_all(data: list[bytes]) -> NDArray[np.float64] | None:
-    """All lines at once; None if any of them breaks a rule, or there is none."""
+    """Reads all lines at once; None if any of them breaks a rule, or there is none."""
     if not data:
         return None
     width = len(data[0].split())
@@ -229,7 +228,7 @@ def _parse_all(data: list[bytes]) -> NDArray[np.float64] | None:
 
 
 def _extension(data: Sequence[bytes]) -> tuple[tuple[str, ...], ...]:
-    """What each line has beyond the 18th field; nothing if the first has nothing."""
+    """The fields of each line beyond the 18th; nothing if the first line has none."""
     if len(data[0].split()) <= N_FIELDS:
         return ()
     return tuple(
@@ -240,7 +239,7 @@ def _extension(data: Sequence[bytes]) -> tuple[tuple[str, ...], ...]:
 def _parse_each(
     shown: str, where: Sequence[int], data: Sequence[bytes], *, lenient: bool
 ) -> tuple[NDArray[np.float64], list[bytes], list[str]]:
-    """Line by line, to name the lines that are wrong; the good ones are given back, too."""
+    """Reads line by line, to name the wrong lines; returns the good ones, too."""
     width = max(N_FIELDS, len(data[0].split())) if data else N_FIELDS
     rows: list[list[float]] = []
     good: list[bytes] = []

@@ -50,16 +50,16 @@ from bridge.sim.workload import SWF, Dialect, MemoryUnit
 
 @dataclass(frozen=True)
 class System:
-    """Nodes, partitions, and how a trace's jobs are lowered to requests.
+    """Nodes, partitions, and how a trace's jobs become requests.
 
     Attributes:
         pool: identical one-processor nodes in one partition without bounds.
-        queues: for each partition the trace's queues it takes; empty: all that none names.
-        use_memory: jobs are held to the memory they asked for.
+        queues: for each partition the trace's queues it takes; empty: all that no partition names.
+        use_memory: the jobs' memory requests are enforced.
         whole_nodes: jobs never share a node.
         dialect: where the machine's log differs from the format.
-        topology: the switches above the nodes; None: nothing is known of them.
-        wait_s: how long jobs that say nothing of leaf switches wait for few of them.
+        topology: the switches above the nodes; None: unknown.
+        wait_s: how long jobs that do not request few leaf switches wait for them.
     """
 
     name: str
@@ -81,7 +81,7 @@ class System:
 
 
 LARGEST_POOL = 1 << 22
-"""Each processor of a pool is a node with a name: there is a bound to what fits into memory."""
+"""Each processor of a pool is a node with a name: memory limits their number."""
 
 
 def pool_of(processors: int) -> System:

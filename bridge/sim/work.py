@@ -22,7 +22,7 @@ class _Job:
 
 
 class Work:
-    """The progress of running malleable jobs; seconds of work are those at the nominal width."""
+    """The progress of running malleable jobs, in seconds of work at the nominal width."""
 
     def __init__(self, workload: Workload) -> None:
         self._workload = workload

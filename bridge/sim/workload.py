@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A trace turned into jobs, by the rules under which known results were obtained.
+"""A trace as jobs, by the rules under which known results were obtained.
 
-Rules, in this order; what is left out is counted by its reason
+Rules, in this order; omitted jobs are counted by reason
 1. Processors are the requested ones; where the trace has none (0 or -1), the allocated ones.
-2. A job with run time <= 0, or without processors, is left out: it never ran.
-3. A job larger than the machine is left out: it could never start.
+2. A job with run time <= 0, or without processors, is omitted: it never ran.
+3. A job larger than the machine is omitted: it could never start.
 4. A time limit <= 0 is replaced by the run time.
 5. The run time is capped at the time limit, because the job would be killed there.
 6. Jobs are sorted by submission; within a second they keep the trace's order.
 
-A log may differ from the format: a `Dialect` says how. What is then asked for by nodes is kept as
-text; `bridge.sim.system` lowers it.
+A `Dialect` describes how a log differs from the format. Node requests are kept as text, which
+`bridge.sim.requests` lowers.
 
 Instants are Unix seconds: submit time + `UnixStartTime` of the header (1 without one, because an
 instant of 0 means "unknown" elsewhere).
@@ -34,7 +34,7 @@ _LARGEST = float(2**53)
 
 
 class MemoryUnit(Enum):
-    """What a trace counts memory in; the format says KiB."""
+    """The unit of memory in a trace; the format says KiB."""
 
     BYTE = "B"
     KIB = "KiB"
@@ -46,13 +46,13 @@ _UNIT_BYTES = {MemoryUnit.BYTE: 1, MemoryUnit.KIB: 1 << 10, MemoryUnit.MIB: 1 <<
 
 @dataclass(frozen=True)
 class Dialect:
-    """Where a trace means something else than the format says.
+    """Where a trace differs from the format.
 
     Attributes:
         memory_unit: of the requested memory.
-        memory_per_node: requested memory is that on each node, not on each processor.
-        nodes_field: number of the field (19 or more) that says which nodes were asked for, in the
-            words of `bridge.sim.nodes_asked`; None: there is none, any nodes will do.
+        memory_per_node: requested memory is per node, not per processor.
+        nodes_field: number of the field (19 or more) with node requests (`bridge.sim.nodes_asked`);
+            None: there is none, any nodes will do.
     """
 
     memory_unit: MemoryUnit = MemoryUnit.KIB
@@ -66,14 +66,14 @@ SWF = Dialect()
 
 @dataclass(frozen=True)
 class Malleable:
-    """The widths that jobs can run on once they have started, as columns of length n_jobs.
+    """The widths that jobs can have while they run, as columns of length n_jobs.
 
     Attributes:
-        min_nodes, max_nodes: int64; max_nodes 0: the job keeps the nodes it started on.
+        min_nodes, max_nodes: int64; max_nodes 0: the job keeps its initial nodes.
         width_rule: int8 `bridge.model.job.WidthRule`.
-        nominal: int64: the width of which run time and time limit speak.
-        speedup: object (`bridge.sim.speedup.Speedup` or None): how fast it is at other widths;
-            None: as fast as at any.
+        nominal: int64: the width to which run time and time limit refer.
+        speedup: object (`bridge.sim.speedup.Speedup` or None): speed at other widths; None: the
+            same at any.
         adaptation_s: seconds that a change of width takes, by the larger of the two widths; None:
             as long as the plan expects.
     """
@@ -91,7 +91,7 @@ class Malleable:
         return -1.0 if speedup is None else float(speedup.mtct(nodes))
 
     def objection(self, job: int, nodes: int) -> str | None:
-        """Why a job cannot run on that many nodes; None if it can."""
+        """Why a job cannot run on this many nodes; None if it can."""
         least, most = int(self.min_nodes[job]), int(self.max_nodes[job])
         if not most:
             return "is resized but not malleable"

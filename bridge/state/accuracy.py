@@ -171,7 +171,7 @@ class Happened:
         now_s: the controller's clock.
         started: jobs that started since the last report.
         gone: waiting jobs that left without having started.
-        waiting: all waiting jobs if this was a whole report; jobs not listed are gone.
+        waiting: all waiting jobs if this was a full report; jobs not listed are gone.
         starting: jobs that the plan starts now.
         promised: announced start by job id.
         dialect: of the controller (`bridge.dialect`).

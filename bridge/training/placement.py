@@ -52,7 +52,7 @@ class Course:
         steps: decisions to train on.
         lessons: share of them that are lessons.
         boards: windows trained on at once.
-        streams: most streams of either tree, of a hundred minutes each; one is used per 50,000 steps.
+        streams: most streams of either tree, of a hundred minutes each; one per 50,000 steps.
         seed: of all random choices.
     """
 

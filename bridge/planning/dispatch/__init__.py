@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Windows of the queue as instances and models of constraint programming.
+"""Windows of the queue as constraint programming instances and models.
 
 Imports scheduler and what is below it. Start with `window.py`.
 """

@@ -17,7 +17,7 @@ from bridge.model.answer import INFEASIBLE, TIMEOUT, Answer
 from bridge.ports import SolverRequest
 
 Incumbent = Callable[[NDArray[np.int64], float, float], None]
-"""Told of each better solution: its values, its objective, the bound."""
+"""Called with each better solution: its values, its objective, the bound."""
 
 
 class InProcess:
@@ -66,15 +66,15 @@ def run(
     search: str = "",
     incumbent: Incumbent | None = None,
 ) -> Answer:
-    """Minimises.
+    """Minimises a model.
 
     Args:
         model: with an objective.
         effort: deterministic time; 0: no bound.
         budget_s: wall-clock time; 0: no bound.
-        seed: of its chance.
+        seed: random seed.
         search: further parameters of CP-SAT, in their text form.
-        incumbent: see there.
+        incumbent: see `Incumbent`.
     """
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1

@@ -68,7 +68,7 @@ class WindowJob:
 
     @property
     def slowdown_now(self) -> float:
-        """If it started now: the paper's static priority."""
+        """The slowdown if it started now: the paper's static priority."""
         return (self.length_s - self.submit_s) / self.length_s
 
     def wants(self) -> NDArray[np.int64]:
@@ -79,7 +79,7 @@ class WindowJob:
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """So much is not there over [start_s, end_s); NEVER: for ever."""
+    """An amount that is not available over [start_s, end_s); NEVER: permanently."""
 
     start_s: int
     end_s: int
@@ -111,27 +111,27 @@ class Instance:
 
     @cached_property
     def horizon_s(self) -> int:
-        """By when all jobs have ended, one after the other, after all that is known to end."""
+        """When all jobs have ended if they run one after the other after all known ends."""
         ends = [u.end_s for used in self.used for u in used if u.end_s < NEVER]
         free_s = max([0, *ends, *(job.release_s for job in self.jobs)])
         worst_s = free_s + sum(job.length_s for job in self.jobs)
         return max(worst_s, *(job.place_s + job.length_s for job in self.jobs))
 
     def pooled(self) -> tuple[NDArray[np.int64], tuple[Used, ...]]:
-        """The nodes as one: (K,) capacity, and what is used of it over time."""
+        """The nodes merged into one: (K,) capacity, and its use over time."""
         capacity: NDArray[np.int64] = self.capacity.sum(axis=0)
         spans = Counter((u.start_s, u.end_s, u.amount) for used in self.used for u in used)
         each = [(a, b, tuple(n * x for x in amount)) for (a, b, amount), n in spans.items()]
         return capacity, summed(each, capacity.tolist())
 
     def without_spares(self, most: int) -> tuple["Instance", NDArray[np.int64]]:
-        """Leaves out nodes: first those that no solution needs, then those that are free last.
+        """Drops nodes: first those that no solution needs, then those that become free last.
 
-        Of nodes alike as many stay as there are units that could use them. Nodes are alike that
-        hold the same, serve the same units and are used at the same times.
+        Nodes are equal if they have the same capacity, suit the same units and are used at the same
+        times. As many of equal nodes are kept as there are units that could use them.
 
         Args:
-            most: nodes that stay, unless the greedy places need more.
+            most: nodes to keep, unless the greedy placement needs more.
 
         Returns:
             The smaller instance, and the positions of its nodes in this one.
@@ -155,7 +155,7 @@ class Instance:
         return self._only(keep), np.array(keep, dtype=np.int64)
 
     def served(self) -> list[tuple[tuple[int, int], ...]]:
-        """For each node the units that it can hold, as job and the first of those alike."""
+        """For each node the units that fit on it, as job and the first of equal ones."""
         members: list[list[tuple[int, int]]] = [[] for _ in self.used]
         for i, job in enumerate(self.jobs):
             for j, unit in enumerate(job.units):

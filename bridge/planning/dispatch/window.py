@@ -43,15 +43,15 @@ SEAT = "seat"
 
 @dataclass(frozen=True)
 class DispatchWindow:
-    """An instance, and how it is told to the core.
+    """An instance, and its relation to the book.
 
     Attributes:
         rows: (J,) positions in `Rows.plannable` of its jobs.
         fixed: rows that keep their greedy placements; all others are planned around the window.
-        exact: whatever its jobs may do, the instance says it.
-        settled: each of its jobs starts as early as it may, whatever the others do.
+        exact: the instance represents all options of its jobs.
+        settled: each of its jobs has its earliest possible start, whatever the others do.
         nodes: (N,) node indexes of its nodes.
-        kept: (J,) the jobs' greedy placements as the book has them.
+        kept: (J,) the jobs' greedy placements in the book.
     """
 
     instance: Instance
@@ -63,10 +63,10 @@ class DispatchWindow:
     kept: tuple[Placement, ...]
 
     def placement_of(self, i: int, nodes: Sequence[int]) -> Placement:
-        """The placement of a job on other nodes, as the book takes it.
+        """The placement of a job on other nodes, for the book.
 
         Args:
-            i: which of the instance's jobs.
+            i: index of the job in the instance.
             nodes: of each of its units, positions in the instance's nodes.
         """
         kept, units = self.kept[i], self.instance.jobs[i].units
@@ -95,10 +95,10 @@ def choose(
     startable: bool = False,
     without: Collection[int] = (),
 ) -> DispatchWindow | None:
-    """Takes the first rows of a cycle that is planned greedily.
+    """Makes the window of the first rows of a cycle that is planned greedily.
 
     Args:
-        booking: every row that has a placement is booked at it.
+        booking: every row with a placement is booked at it.
         rank: (n_nodes,) nodes of lower rank first.
         most_jobs: rule 1.
         most_units: rule 1.
@@ -106,7 +106,7 @@ def choose(
         without: rows that keep their placements.
 
     Returns:
-        None: no row can be said.
+        None: no row can be represented.
     """
     rows: list[int] = []
     fixed: list[int] = []
@@ -140,7 +140,7 @@ def choose(
 
 
 class Present:
-    """What is free now, beside what runs."""
+    """The amounts free now, beside running jobs."""
 
     def __init__(self, booking: Booking) -> None:
         self._booking, self._snapshot = booking, booking.rows.snapshot
@@ -160,7 +160,7 @@ class Present:
         self._known: dict[int, bool] = {}
 
     def fits(self, row: int, layout: Layout) -> bool:
-        """Whether a row could start now on such nodes, were it alone."""
+        """Whether a row could start now on such nodes if no other job waited."""
         if self._booking.not_before_s(row) > self._snapshot.now_s:
             return False
         known = self._known.get(id(layout))
@@ -192,7 +192,7 @@ class Present:
 
 
 def _expressible(booking: Booking, asked: NDArray[np.intp]) -> list[int]:
-    """Rows that no column of their jobs keeps out (rule 2)."""
+    """Rows that the models can represent, by their jobs' columns (rule 2)."""
     jobs = booking.rows.snapshot.jobs
     job = booking.rows.job[booking.rows.plannable[asked]]
     able = ~jobs.licences[job].any(axis=1) if jobs.licences.shape[1] else np.ones(len(job), bool)
@@ -203,7 +203,7 @@ def _expressible(booking: Booking, asked: NDArray[np.intp]) -> list[int]:
 
 
 def _sayable(booking: Booking, row: int, choice: int, layout: Layout) -> bool:
-    """Whether its layout can be said (rule 2)."""
+    """Whether the models can represent its layout (rule 2)."""
     options = booking.options(row)
     if options.wider or choice >= len(options.least):
         return False
@@ -212,7 +212,7 @@ def _sayable(booking: Booking, row: int, choice: int, layout: Layout) -> bool:
 
 
 def _exact(booking: Booking, row: int, layout: Layout) -> bool:
-    """Whether the row may lie in no other option than its layout says (rule 3)."""
+    """Whether its layout is the row's only option (rule 3)."""
     if not booking.simple(row):
         return False
     spread = layout.arrangement is Arrangement.SCATTER and any(
@@ -227,7 +227,7 @@ def _exact(booking: Booking, row: int, layout: Layout) -> bool:
 
 
 class _Builder:
-    """Gathers the numbers of one window."""
+    """Builds the numbers of one window."""
 
     def __init__(
         self,
@@ -260,7 +260,7 @@ class _Builder:
             else sum(group.count for group in placement.layout.groups)
             for placement in kept
         ]  # fmt: skip
-        # One seat more than all that share: what runs there shared takes one as well.
+        # One seat more than all shared units: running shared jobs take one, too.
         self.seats = 0
         if not all(shares) or not len(self.real):
             self.seats = 1 + sum(n for n, share in zip(units, shares, strict=True) if share)
@@ -355,12 +355,12 @@ class _Builder:
                     spans[at[node]].append((start_s, end_s, (*whole[node].tolist(), *seats)))
 
     def _amount(self, use: NDArray[np.int64], *, exclusive: bool) -> tuple[int, ...]:
-        if not self.seats:  # nobody in the window has nodes alone: all that is wanted is taken
+        if not self.seats:  # no job needs a whole node: all requests are used
             return (ALL,) * len(self.real) if exclusive else tuple(use[self.real].tolist())
         return (*use[self.real].tolist(), self.seats if exclusive else 1)
 
     def _scale(self, capacity: NDArray[np.int64], taken: list[list[Span]]) -> NDArray[np.int64]:
-        """(real,) what divides all amounts of a resource (rule 4)."""
+        """(real,) the divisor of all amounts of a resource (rule 4)."""
         scale = np.zeros(len(self.real), dtype=np.int64)
         for column in range(len(self.real)):
             amounts = set(np.unique(capacity[:, column]).tolist())
@@ -412,7 +412,7 @@ class _Builder:
         )
 
     def _opens_s(self, layout: Layout) -> int:
-        """From when on the nodes of a greedy placement are open to its job."""
+        """When the nodes of a greedy placement open for its job."""
         opens_s = self.booking.rows.eligibility.opens_s
         return max(self.snapshot.now_s, *(opens_s(group.class_) for group in layout.groups))
 
@@ -435,7 +435,7 @@ class _Builder:
 
 
 def _unit_nodes(placement: Placement, at: NDArray[np.intp]) -> list[list[int]]:
-    """For each group the node of every unit, as the book has them."""
+    """For each group the node of every unit, as in the book."""
     found: list[list[int]] = [[] for _ in placement.layout.groups]
     for node, group, chunks in zip(
         at.tolist(), placement.groups.tolist(), placement.chunks.tolist(), strict=True

@@ -42,7 +42,7 @@ class Started:
 
 
 def whole_weights(weights: NDArray[np.float64]) -> list[int]:
-    """Weights as the models count them; at least 1."""
+    """Integer weights; at least 1."""
     largest = float(weights.max()) if len(weights) else 1.0
     scaled = weights * (SCALE / largest if largest else 1.0)
     return [max(1, round(w)) for w in scaled.tolist()]
@@ -76,7 +76,7 @@ def started(
 
 
 def pool(made: Started, instance: Instance) -> None:
-    """No resource is used beyond what all nodes together have of it."""
+    """Adds: no resource is used beyond the total of all nodes."""
     capacity, used = instance.pooled()
     for r, most in enumerate(capacity.tolist()):
         intervals, demands = taken(made, used, r)
@@ -88,7 +88,7 @@ def pool(made: Started, instance: Instance) -> None:
 
 
 def taken(made: Started, used: Sequence[Used], r: int) -> tuple[list[IntervalVar], list[int]]:
-    """What is used of one resource, as intervals and their demands."""
+    """The use of one resource, as intervals and their demands."""
     intervals: list[IntervalVar] = []
     demands: list[int] = []
     for one in merged(used, r):
@@ -102,7 +102,7 @@ def taken(made: Started, used: Sequence[Used], r: int) -> tuple[list[IntervalVar
 
 
 def merged(used: Sequence[Used], r: int) -> list[Used]:
-    """One resource of what is used, pieces with the same amount put together."""
+    """One resource of the use, with pieces of the same amount merged."""
     pieces: list[Used] = []
     for one in used:
         amount = one.amount[r]

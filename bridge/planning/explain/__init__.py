@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why a job waits and what would let it start earlier.
+"""Why a job waits, and what would let it start earlier.
 
-Imports all other rooms but dispatch. Start with `what_if.py`.
+Imports all other parts of planning except dispatch. Start with `what_if.py`.
 """

@@ -30,7 +30,7 @@ from bridge.units import NEVER, UNPLANNED
 
 
 class LinkKind(Enum):
-    """What ends."""
+    """The kind of a link."""
 
     RUNNING = "running job"
     WAITING = "waiting job"
@@ -69,7 +69,7 @@ class BlockingChains:
         self._plan_owner = np.repeat(np.arange(len(plan)), np.diff(plan.indptr))
 
     def of(self, row: int, longest: int = 10) -> tuple[Link, ...]:
-        """What a row of the plan waits for, nearest first; at most `longest` links.
+        """The chain of a row of the plan, nearest first; at most `longest` links.
 
         Empty for a row that starts now or has no planned start.
         """
@@ -112,7 +112,8 @@ class BlockingChains:
                 return Link(LinkKind.RESERVATION, index, start_s)
         if int(snapshot.jobs.begin_s[job]) == start_s:
             return Link(LinkKind.BEGIN_TIME, -1, start_s)
-        # Other nodes were chosen than those that became free: any end in its partition explains it.
+        # It got nodes other than those that became free: any end in its partition explains the
+        # start.
         mine[snapshot.partitions[int(plan.partition[row])].nodes] = True
         link = self._holder(mine, start_s, row)
         return replace(link, shared_nodes=0) if link is not None else None
@@ -120,7 +121,7 @@ class BlockingChains:
     def _holder(
         self, nodes: NDArray[np.bool_], at_s: int, row: int, consumer: str = ""
     ) -> Link | None:
-        """Who holds most of these nodes until exactly `at_s`.
+        """The job that holds most of these nodes until exactly `at_s`.
 
         Args:
             nodes: (n_nodes,).
@@ -150,7 +151,7 @@ class BlockingChains:
         return None
 
     def _keeps(self, index: int, job: int) -> bool:
-        """Whether a reservation keeps a licence that a job wants from it."""
+        """Whether a reservation keeps a licence that a job requests."""
         kept, wanted = self._snapshot.reservations[index].licences, self._snapshot.jobs.licences
         outside = self._snapshot.jobs.reservation[job] != index
         return bool(outside and len(kept) and (kept[wanted[job] > 0] > 0).any())

@@ -32,17 +32,17 @@ from bridge.planning.site_rules.freepools import Closure
 from bridge.units import format_duration
 
 MOST_SIZES = 1024
-"""Sizes that are looked at; of more, evenly spread ones."""
+"""Most sizes to try; of more, evenly spaced ones."""
 MOST_CHUNK_SIZES = 128
 """The same for chunks, which take longer to write."""
 MOST_PARTITIONS = 64
-"""Other partitions that are looked at."""
+"""Most other partitions to try."""
 SHORTEST_S = 1
-"""The time limit of rows whose limit is searched for: every partition lets it in."""
+"""The time limit of rows whose limit is searched for: every partition accepts it."""
 
 
 class SizeKind(Enum):
-    """What a job can have fewer of."""
+    """The unit of a size."""
 
     NODES = "nodes"
     TASKS = "tasks"
@@ -51,17 +51,17 @@ class SizeKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of a job, and the start that it brings.
+    """A change of a job, and the resulting start.
 
     Attributes:
-        start_s: beside everything that has a place now.
-        time_limit_s: the new one; 0: as it is.
-        size: the new one; 0: as it is.
-        size_kind: what `size` counts.
-        partition: index into `Snapshot.partitions`; -1: as it is.
+        start_s: with all other placements unchanged.
+        time_limit_s: the new one; 0: unchanged.
+        size: the new one; 0: unchanged.
+        size_kind: unit of `size`.
+        partition: index into `Snapshot.partitions`; -1: unchanged.
         options: of the submit command.
         text: for people, without the start.
-        free_pools: that would have to let it in; empty: no pool is in its way.
+        free_pools: that would have to give access; empty: no pool blocks it.
     """
 
     start_s: int
@@ -93,7 +93,7 @@ class Sizes:
 class Variants:
     """A job's variants, appended to a snapshot's queue.
 
-    Each stands there twice: with the job's own time limit, and with `SHORTEST_S`.
+    Each occurs twice: with the job's own time limit, and with `SHORTEST_S`.
 
     Attributes:
         snapshot: with the variants.
@@ -114,7 +114,7 @@ class Variants:
         self.snapshot = dataclasses.replace(snapshot, jobs=self._table(snapshot.jobs))
 
     def plain(self, *, short: bool = False) -> int:
-        """The row of the job as it is."""
+        """The row of the unchanged job."""
         return self._first + self._count * short
 
     def in_partition(self, which: int, *, short: bool = False) -> int:
@@ -203,10 +203,10 @@ def _can_hold(dialect: Dialect, request: ChunkRequest, generic: frozenset[str]) 
 
 
 def _spread(first: int, end: int, most: int) -> NDArray[np.int64]:
-    """At most so many of the numbers from `first` on before `end`, ascending.
+    """At most this many of the numbers from `first` up to, not including, `end`, ascending.
 
-    The largest and (nearly) the smallest are among them. What is left out is never written down:
-    a job may ask for a thousand million tasks.
+    The largest and (nearly) the smallest are among them. The others are never generated: a job may
+    request a billion tasks.
     """
     step = max(-(-(end - first) // most), 1)
     return np.arange(end - 1, first - 1, -step, dtype=np.int64)[::-1].copy()
@@ -226,17 +226,17 @@ def describe(
     size: int = 0,
     partition: int = -1,
 ) -> Change:
-    """Puts a change of a job into words.
+    """Describes a change of a job.
 
     Args:
         snapshot: the cluster.
         row: of `snapshot.jobs`.
-        start_s: that it brings.
-        time_limit_s: new; 0: as it is.
-        before_s: the time limit that it has.
+        start_s: the resulting start.
+        time_limit_s: new; 0: unchanged.
+        before_s: its present time limit.
         sizes: with `size`.
-        size: new; 0: as it is.
-        partition: new; -1: as it is.
+        size: new; 0: unchanged.
+        partition: new; -1: unchanged.
     """
     dialect, words = dialect_of(snapshot), []
     asked = RequestChange(time_limit_s=time_limit_s)
@@ -258,7 +258,7 @@ def describe(
 
 
 def let_in(start_s: int, closures: Sequence[Closure]) -> Change:
-    """Puts access to FreePools into words."""
+    """Describes access to FreePools."""
     names = tuple(closure.name for closure in closures)
     words = [f"{closure.name} (lets in: {closure.access or 'nobody'})" for closure in closures]
     text = f"with access to FreePool{'s' if len(names) > 1 else ''} {' and '.join(words)}"
@@ -268,7 +268,7 @@ def let_in(start_s: int, closures: Sequence[Closure]) -> Change:
 def _smaller(
     asked: RequestChange, jobs: JobTable, row: int, sizes: Sizes, size: int
 ) -> tuple[RequestChange, str]:
-    """Adds a smaller size to a change, and puts it into words."""
+    """Adds a smaller size to a change, and describes it."""
     if sizes.kind is SizeKind.CHUNKS:
         request = fewer_chunks(jobs.chunks[row], size).request
         return dataclasses.replace(asked, chunks=request), _fewer(size, sizes.own, "chunk")
@@ -276,7 +276,7 @@ def _smaller(
         cpus = int(jobs.per_task[row][CPUS])
         if cpus <= 1:
             return dataclasses.replace(asked, tasks=size), _fewer(size, sizes.own, "task")
-        # One unit may be several tasks that share cores; the number of CPUs is right either way.
+        # One unit may be several tasks that share cores; the number of CPUs is correct either way.
         return (
             dataclasses.replace(asked, tasks=size, cpus=size * cpus),
             f"with tasks for {size * cpus} CPUs in place of {sizes.own * cpus}",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a job's variants could start, beside everything else that has a place in a plan."""
+"""Finds where a job's variants could start, with all other placements of a plan unchanged."""
 
 from dataclasses import dataclass
 
@@ -24,17 +24,17 @@ from bridge.ports import Conditions
 from bridge.units import NEVER, UNPLANNED
 
 MOST_POOLS = 16
-"""FreePools of nodes that are tried one by one."""
+"""Most FreePools of nodes tried one by one."""
 
 
 @dataclass(frozen=True, slots=True)
 class VariantPlacement:
-    """Where a variant could be placed.
+    """A possible placement of a variant.
 
     Attributes:
         start_s, length_s: when.
         alternative, layout: how.
-        nodes, groups, chunks: as the book has them.
+        nodes, groups, chunks: as in the book.
     """
 
     start_s: int
@@ -47,12 +47,12 @@ class VariantPlacement:
 
 
 class VariantSearch:
-    """One job's variants against a book of everything else.
+    """One job's variants against a book of all other jobs.
 
     Attributes:
         snapshot: the cluster, without the variants.
         job: row of its jobs.
-        variants: what could be asked instead.
+        variants: the alternative requests.
     """
 
     def __init__(self, snapshot: Snapshot, plan: Plan, job: int, conditions: Conditions) -> None:
@@ -87,7 +87,7 @@ class VariantSearch:
         self._nodes = WholeNodes(self._with, self._eligibility)
 
     def present_s(self, planned_s: int) -> int:
-        """What is to be beaten (rule 4).
+        """The start that a change must improve on (rule 4).
 
         Args:
             planned_s: the job's start in the plan.
@@ -97,13 +97,13 @@ class VariantSearch:
         return min(planned_s, self.start_s(self.variants.plain(), planned_s))
 
     def _window(self, period_s: int) -> tuple[int, int]:
-        """The earliest and the latest start in the next window: what is open now has passed by."""
+        """The earliest and the latest start in the next window; the present one has passed."""
         now_s = self.snapshot.now_s
         at_s = (now_s // period_s + 1) * period_s if period_s else now_s
         return max(self.begin_s, at_s), min(self.latest_s, at_s)
 
     def limit_s(self) -> int:
-        """The time limit that the job has, by its own words or its partitions'."""
+        """The job's time limit, its own or that of its partitions."""
         own = int(self.snapshot.jobs.time_limit_s[self.job])
         found = self._alternatives(self.variants.plain())
         if own or isinstance(found, Reason):
@@ -116,14 +116,14 @@ class VariantSearch:
         return NEVER if found is None else found.start_s
 
     def pools(self, below_s: int) -> tuple[int, tuple[Closure, ...]]:
-        """The FreePools of nodes that keep the job from an earlier start as it is.
+        """The FreePools of nodes that keep the unchanged job from an earlier start.
 
         Args:
-            below_s: what is to be beaten.
+            below_s: the start to improve on.
 
         Returns:
-            The start it would have if they let it in, and as few pools as that takes. NEVER and
-            none, if that brings no earlier start.
+            The start with access, and as few pools as that takes. NEVER and none, if access
+            brings no earlier start.
         """
         closures, row = self._lowered.closures, self.variants.plain()
         needed = frozenset(range(len(closures)))
@@ -139,13 +139,13 @@ class VariantSearch:
     def place(
         self, row: int, below_s: int, limit_s: int = 0, *, without: frozenset[int] = frozenset()
     ) -> VariantPlacement | None:
-        """Where a variant starts earliest.
+        """The earliest placement of a variant.
 
         Args:
             row: of a variant; with `limit_s` a short one.
-            below_s: from then on is too late.
-            limit_s: its time limit; 0: as it stands there.
-            without: closures that let it in.
+            below_s: starts from then on are too late.
+            limit_s: its time limit; 0: as in the row.
+            without: closures to ignore.
         """
         alternatives = self._alternatives(row)
         if isinstance(alternatives, Reason):

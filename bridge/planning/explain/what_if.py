@@ -1,30 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What would let a waiting job start earlier: asked of a book that holds everything but this job.
+"""Finds changes that would let a waiting job start earlier, with a book of all other jobs.
 
     for change in what_if(snapshot, plan, row, conditions):
         change.start_s, change.options, change.text
 
 Words
-    present     the start that the job has in the plan, or could have as it is. Earlier than that
-                is what helps.
+    present     the start that the job has in the plan, or could have unchanged. A change must
+                improve on it.
     change      a shorter time limit, a smaller size, another partition; see
                 `bridge.planning.explain.changes`.
 
 Rules
-    1. All other rows of the plan stay where they are. A change that is told holds at that second
-       on nodes and under licences, limits and FreePools.
-    2. Told are the longest time limit and the largest size that bring an earlier start, the
+    1. All other rows of the plan keep their placements. A reported change is feasible at that
+       second on nodes and under licences, limits and FreePools.
+    2. Reported are the longest time limit and the largest size that bring an earlier start, the
        longest and the largest that bring a start now, and each other partition that brings an
        earlier start. Time limits are whole steps (minutes).
-    3. Two changes together are looked for only if no single one helps.
-    4. Only what the policy keeps is told. A job beyond the reservation depth, or without any place,
-       gets none that is kept by a change: only a start now is told, for that is taken at once.
-       Where jobs start at the ends of periods, only a start in the next window is told, and none
-       where a window turns away who would fit.
-    5. Of an array all tasks change alike; what is told is the start of its first one.
-    6. A job that is held is not looked at.
-    7. FreePools of nodes that keep the job from an earlier start come last: their access is not the
-       user's to change.
+    3. Combinations of two changes are tried only if no single one helps.
+    4. Only starts that the policy keeps are reported. For a job beyond the reservation depth, or
+       without any placement, that is a start now. Where jobs start at the ends of periods, it is a
+       start in the next window, and none if a window may reject jobs that fit.
+    5. All tasks of an array change alike; the start is that of the first one.
+    6. A held job has no changes.
+    7. FreePools of nodes that keep the job from an earlier start come last, as users cannot change
+       their access.
 
 Best first: the earliest start; of equal ones another partition, then the time limit, then the size.
 """

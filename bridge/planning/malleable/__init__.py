@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running jobs that can change their width: which widths they allow, and which nodes change hands.
+"""Running jobs that can change their width: allowed widths, and nodes to add or release.
 
 Imports eligibility. Start with `expand_shrink.py`.
 """

@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes room for the first waiting job by shrinking others, and gives idle nodes to running ones.
+"""Frees nodes for the first waiting job by shrinking others, and gives idle nodes to running ones.
 
 Words
     first waiting job   the first one in the plan's order that waits for nodes.
-    needed nodes        what it wants beyond the idle nodes that it could use.
+    needed nodes        the nodes it needs beyond the idle ones that it could use.
 
 Rules
     1. While any job is adapting, nothing is decided. Jobs that end soon (`LEAST_LEFT`) keep their
        nodes.
-    2. Jobs are shrunk in the order given, each to the next allowed width that frees what is still
-       needed, or as far as it allows. Nothing is shrunk unless all of it together frees enough, and
-       the first waiting job then starts on what is freed.
+    2. Jobs are shrunk in the order given, each to the next allowed width that frees the rest of the
+       needed nodes, or as far as it allows. Nothing is shrunk unless all together free enough; the
+       first waiting job then starts on the freed nodes.
     3. Afterwards jobs are grown in the order given, each to the largest allowed width that the idle
-       nodes reach, but not those that shrink, and not onto nodes that the first waiting job will
-       have.
-    4. A job keeps its head. Nodes that the first waiting job could use are
-       released first, from the last one on.
+       nodes permit, but not those that shrink, and not onto nodes for the first waiting job.
+    4. A job keeps its head. Nodes that the first waiting job could use are released first, starting
+       with the last one.
     5. Shrinking and growing jobs adapt at the same time, each in one direction.
 """
 
@@ -35,7 +34,7 @@ from bridge.ports import Planned, Replan
 _WAITS_FOR_NODES = (ReasonCode.RESOURCES, ReasonCode.PRIORITY)
 
 LEAST_LEFT = 2
-"""A job that ends within so many times the duration of a change is left alone."""
+"""A job that ends within this multiple of the duration of a change is left alone."""
 
 Resize = tuple[int, int, NDArray[np.int32], str]
 """Row of `Snapshot.running`, when it is complete, the nodes afterwards, and why."""
@@ -57,8 +56,8 @@ class Malleables:
         """Finds them.
 
         Args:
-            snapshot: the world.
-            adaptation_s: how long a change of width is expected to take.
+            snapshot: the cluster.
+            adaptation_s: expected duration of a change of width.
         """
         running = snapshot.running
         free = (running.max_nodes > 0) & ~running.releasing & (np.diff(running.indptr) > 0)
@@ -68,7 +67,7 @@ class Malleables:
         return Malleables(snapshot, np.flatnonzero(free))
 
     def nodes(self, job: int) -> NDArray[np.int32]:
-        """What a job holds."""
+        """The allocation of a job."""
         running = self.snapshot.running
         return running.nodes[running.indptr[job] : running.indptr[job + 1]]
 

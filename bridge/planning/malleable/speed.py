@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast a running job would be at another width, judged by what it communicates now.
+"""Estimates the speed of a running job at another width from its present communication.
 
 A job that spends `mtct` seconds in MPI calls for each second of computing on `width` nodes has, if
-it follows Amdahl's law, a serial fraction of mtct / (width - 1): its speed-up S makes
+it follows Amdahl's law, a serial fraction of mtct / (width - 1): its speed-up S satisfies
 width / S = 1 + mtct.
 """
 
 from bridge.model.snapshot import Snapshot
 
 UNKNOWN_SERIAL = 0.05
-"""Serial fraction of jobs of which nothing is known: those on one node, or never measured."""
+"""Serial fraction of unknown jobs: those on one node, or never measured."""
 
 
 def serial_fraction(mtct: float, width: int) -> float:
@@ -30,13 +30,13 @@ def speed(serial: float, width: int) -> float:
 
 
 def left_s(snapshot: Snapshot, job: int, before: int, after: int) -> float:
-    """How long a running job takes at most from now on at another width.
+    """Upper bound on the remaining time of a running job at another width.
 
     Args:
-        snapshot: the world.
+        snapshot: the cluster.
         job: row of `snapshot.running`.
-        before: the nodes it has.
-        after: the nodes it would have.
+        before: its present number of nodes.
+        after: the new number.
     """
     running = snapshot.running
     serial = serial_fraction(float(running.mtct[job]), before)

@@ -24,7 +24,7 @@ def allowed_widths(snapshot: Snapshot, job: int) -> list[int]:
 
 
 def shrunk_width(allowed: Sequence[int], width: int, needed: int) -> int:
-    """The width to shrink to where `needed` nodes are still wanted; `width` if there is none.
+    """The width to shrink to if `needed` more nodes are needed; `width` if there is none.
 
     The largest allowed one that frees them all, else the smallest: 8 nodes, even, 6 needed: 2.
     """
@@ -34,5 +34,5 @@ def shrunk_width(allowed: Sequence[int], width: int, needed: int) -> int:
 
 
 def grown_width(allowed: Sequence[int], width: int, idle: int) -> int:
-    """The largest allowed width that `idle` further nodes reach; `width` if there is none."""
+    """The largest allowed width with at most `idle` additional nodes; `width` if there is none."""
     return max((each for each in allowed if width < each <= width + idle), default=width)

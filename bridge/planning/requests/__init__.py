@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What jobs ask for: chunks, constraint expressions over features, amounts that rules count.
+"""Requests of jobs: chunks, feature expressions, amounts that rules count.
 
-Imports the model only. Start with `chunks.py`, the language of `select` and `place`.
+Imports the model only. Start with `chunks.py`, the syntax of `select` and `place`.
 """

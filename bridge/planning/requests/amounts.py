@@ -1,21 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What jobs use of everything that rules count, as columns.
+"""The amounts that jobs use of everything that rules count, as columns.
 
 Columns: the node resources of the snapshot, its licences, "jobs", "arrayjobs".
 
 Rules
     1. A pending job uses its nodes times `per_node`, plus its tasks times `per_task`, plus its
-       licences; with chunks of several kinds, all its chunks, and its nodes times what each needs.
-    2. A job that takes whole nodes uses their CPUs and memory, and no less than it asks for. Where
-       its nodes are not known, they are the most that so many of them can have: of those that its
-       layout may take, or of its partition. Generic resources count only where it asks for them.
-    3. A running job uses what the controller says it holds.
-    4. Each job, and each task of an array, is one of "jobs"; tasks are one of "arrayjobs", too.
-    5. Available is what usable nodes have, and the licences this cluster may use.
+       licences; with chunks of several kinds, all its chunks, and its nodes times their per-node
+       amounts.
+    2. A job with whole nodes uses their CPUs and memory, and no less than it requests. If its nodes
+       are not known, it is assumed to get the largest ones that its layout allows, or those of its
+       partition. Generic resources count only as requested.
+    3. A running job uses what the controller reports.
+    4. Each job, and each task of an array, counts as one of "jobs"; a task also as one of
+       "arrayjobs".
+    5. Available are the resources of usable nodes, and the licences this cluster may use.
 
 Source: Keller, JSSPP 2017, section 5.4 (exclusive node access).
-Deviates: in the paper an average node counts, wherever the job comes to lie; so a limit of 16 cores
-would let it have a node of 240. Here its own nodes count.
+Deviates: in the paper a job with whole nodes counts as average nodes, wherever it runs; so a limit
+of 16 cores would allow it a node of 240. Here its own nodes count.
 """
 
 import numpy as np
@@ -31,7 +33,7 @@ _ALSO = {"mem": "mem_mib", "vmem": "mem_mib", "ncpus": "cpus", "cores": "cpus"}
 
 
 def largest(capacity: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(n + 1, 2) the most CPUs, and the most memory, that 0, 1 ... n of n nodes have together."""
+    """(n + 1, 2) the most CPUs, and the most memory, of any 0, 1 ... n of n nodes."""
     both = capacity[:, : MEMORY_MIB + 1]
     found = np.zeros((len(both) + 1, MEMORY_MIB + 1), dtype=np.int64)
     np.cumsum(np.sort(both, axis=0)[::-1], axis=0, out=found[1:])
@@ -39,7 +41,7 @@ def largest(capacity: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def plain_name(name: str) -> str:
-    """The name of a column by one that users know."""
+    """The column for a resource name of users."""
     return _ALSO.get(name, name)
 
 
@@ -72,7 +74,7 @@ class Amounts:
         return np.concatenate((resources, self._snapshot.licence_total, counted)).astype(np.int64)
 
     def column(self, name: str) -> int | None:
-        """The column of a resource by the name that users know; None: there is none."""
+        """The column of a resource by the name that users know; None: unknown."""
         name = plain_name(name)
         return self.names.index(name) if name in self.names else None
 
@@ -81,11 +83,11 @@ class Amounts:
         return self._in_partition[partition]
 
     def asked(self, rows: NDArray[np.int64], nodes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """What pending jobs ask for, without what they take beside (rule 2).
+        """The requests of pending jobs, without the extra amounts of rule 2.
 
         Args:
             rows: (n,) rows of `snapshot.jobs`.
-            nodes: (n,) on how many nodes.
+            nodes: (n,) number of nodes.
 
         Returns:
             (n, n_columns) int64.
@@ -111,13 +113,13 @@ class Amounts:
         nodes: NDArray[np.int64],
         have: NDArray[np.int64] | None = None,
     ) -> NDArray[np.int64]:
-        """What pending jobs use; one task of an array counts for itself.
+        """The use of pending jobs; each task of an array counts separately.
 
         Args:
             rows: (n,) rows of `snapshot.jobs`.
             partition: (n,) where each would run.
-            nodes: (n,) on how many nodes.
-            have: (n, 2) CPUs and memory of these nodes, at most; None: of the largest ones of the
+            nodes: (n,) number of nodes.
+            have: (n, 2) most CPUs and memory of these nodes; None: of the largest ones of the
                 partition.
 
         Returns:
@@ -157,7 +159,7 @@ class Amounts:
             used[at] = counts @ wants + nodes[at] * np.array(lowered.per_node, dtype=np.int64)
 
     def of_running(self) -> NDArray[np.int64]:
-        """(n_running, n_columns) what running jobs hold."""
+        """(n_running, n_columns) the use of running jobs."""
         running = self._snapshot.running
         n_running = len(running)
         used = np.zeros((n_running, len(self._snapshot.resources)), dtype=np.int64)

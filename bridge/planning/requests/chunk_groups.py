@@ -95,9 +95,9 @@ class ClusterWords:
     Attributes:
         column: generic resource to its column of the resource vectors.
         n_resources: columns in all.
-        threads: CPUs to which a chunk is rounded up.
-        memory_consumable: memory is shared out; otherwise chunks take none.
-        features: all that any node has.
+        threads: multiple to which a chunk's CPUs are rounded up.
+        memory_consumable: memory is a consumable resource; otherwise chunks take none.
+        features: of all nodes.
         dialect: of the controller (`bridge.dialect`).
     """
 
@@ -126,13 +126,13 @@ def lower_chunks(
 
     Args:
         request: the chunks.
-        cluster: its columns and words.
-        constraint: what the controller holds as constraint; has what all chunks ask for.
-        memory_per_node_mib: what the controller holds where the chunks state no memory.
+        cluster: its columns and features.
+        constraint: the controller's constraint; contains what all chunks request.
+        memory_per_node_mib: the controller's value where the chunks state no memory.
         memory_per_cpu_mib: likewise.
 
     Raises:
-        RequestError: this cluster does not have it, or the controller cannot hold it.
+        RequestError: this cluster does not have it, or the controller cannot represent it.
     """
     dialect = dialect_named(cluster.dialect)
     kinds, generic = request.kinds, cluster.generic
@@ -183,8 +183,7 @@ class ChunkColumns:
 def chunk_columns(lowered: LoweredChunks) -> ChunkColumns:
     """States chunks of one kind exactly; for several kinds, a conservative upper bound.
 
-    The bound takes each chunk to be as large as the largest in every resource; on one node, their
-    sum.
+    In the bound each chunk is as large as the largest in every resource; on one node, their sum.
     """
     request, kinds = lowered.request, lowered.request.kinds
     n_chunks, arrangement = request.n_chunks, request.place.arrangement
@@ -227,7 +226,7 @@ def _grouped(request: ChunkRequest, constraint: str, known: Iterable[str]) -> st
 
 
 def _and(constraint: str, more: list[str]) -> str:
-    """A constraint that asks for more features; within alternatives, in each of them."""
+    """Adds required features to a constraint, in each of its alternatives."""
     if not more:
         return constraint
     words = "&".join(more)

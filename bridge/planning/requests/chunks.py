@@ -65,11 +65,11 @@ def parse_request(text: str, place: str = "") -> ChunkRequest:
     """Reads a request.
 
     Args:
-        text: chunks, and after a comma what is for the whole job.
-        place: the place, where it is written apart.
+        text: chunks, then job-wide items after a comma.
+        place: the place, if written separately.
 
     Raises:
-        RequestError: with the text it was found in (`text` or `place`) and the character.
+        RequestError: with the text (`text` or `place`) and the character.
     """
     for part in (text, place):
         if len(part) > MAX_LENGTH:
@@ -87,7 +87,7 @@ def parse_request(text: str, place: str = "") -> ChunkRequest:
 
 
 def format_request(request: ChunkRequest) -> str:
-    """Writes a request so that `parse_request` gives it back."""
+    """Writes a request so that `parse_request` reads it back."""
     parts = ["select=" + "+".join(_format_chunk(chunk) for chunk in request.chunks)]
     parts += [f"{name}={number}" for name, number in request.licences]
     if place := format_place(request.place):
@@ -144,8 +144,6 @@ class _Reader:
 
     def __init__(self, text: str, position: int = 0) -> None:
         self.text, self.position = text, position
-
-    # ------------------------------------------------------------------ the whole
 
     def request(self) -> ChunkRequest:
         for opening in _OPENINGS:
@@ -245,7 +243,7 @@ class _Reader:
         else:
             group.features.add(f"{name}={word}")
 
-    # ------------------------------------------------------------------ what is for the whole job
+    # job-wide items
 
     def _licence(self, licences: dict[str, int]) -> None:
         at = self.position

@@ -103,7 +103,7 @@ class _Reader:
             raise RequestError(self._text, at, "unexpected ')'")
 
     def _settle(self) -> None:
-        """Applies the operator before, as all have equal precedence."""
+        """Applies the previous operator, as all have equal precedence."""
         if self._waiting and self._waiting[-1] != "(":
             self._postfix.append(self._waiting.pop())
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a site demands of every plan: limits, FreePools, licences, and when each is in force.
+"""The rules of a site for every plan: limits, FreePools, licences, and when each is in force.
 
 `rules_text.py` reads them from YAML, with `pools_text.py`, `validity_text.py`, `values_text.py`;
 `lowered_rules.py` lowers them to capacity constraints for one snapshot. Imports queue and what is

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Capacity constraints and terms: what limits and FreePools are lowered to.
+"""Capacity constraints and terms, to which limits and FreePools are lowered.
 
 Words
     constraint  here: a capacity constraint, an upper bound over time on a sum of amounts.
@@ -7,10 +7,10 @@ Words
     open        of a constraint: its bound is `UNBOUNDED`; closed: it is 0.
 
 Rules
-    1. A job that checks may start only where the sum of all jobs that count, over its whole run
-       time, stays within the bound.
-    2. A job that only counts may carry the sum above the bound afterwards: what a FreePool keeps is
-       there to be used by those with access.
+    1. A job that checks may start only if the sum over all jobs that count stays within the bound
+       throughout its run time.
+    2. A job that only counts may raise the sum above the bound: what a FreePool reserves may be
+       used by jobs with access.
 """
 
 from dataclasses import dataclass
@@ -22,11 +22,11 @@ from bridge.core import NEVER, TermMode
 from bridge.model.reasons import Reason, ReasonCode
 
 UNBOUNDED = NEVER
-"""An amount that everything stays under."""
+"""A bound that is never reached."""
 
 
 Mode = TermMode
-"""How a job's amount meets a constraint."""
+"""How a job's amount enters a constraint."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class CapacityConstraints:
         return self.starts[own], self.amounts[own]
 
     def never(self, constraint: int, amount: int) -> Reason:
-        """Says that a job's amount is more than a constraint ever leaves."""
+        """Describes an amount larger than a constraint ever allows."""
         peak, label = self.peak[constraint], self.labels[constraint]
         text = (
             self.refusals[constraint] or f"asks for {amount}, more than the {peak} of the {label}"
@@ -91,12 +91,12 @@ class Terms:
         return len(self.reasons)
 
     def of(self, job: int) -> slice:
-        """Where one job's terms are."""
+        """The positions of one job's terms."""
         return slice(int(self.indptr[job]), int(self.indptr[job + 1]))
 
 
 class CapacityConstraintList:
-    """CapacityConstraints as they are found."""
+    """Collects constraints."""
 
     def __init__(self) -> None:
         self._starts: list[NDArray[np.int64]] = []
@@ -123,7 +123,7 @@ class CapacityConstraintList:
         return len(self._labels) - 1
 
     def done(self) -> CapacityConstraints:
-        """All of them."""
+        """Returns all of them."""
         empty = np.zeros(0, dtype=np.int64)
         peaks = [int(amounts.max()) for amounts in self._amounts]
         return CapacityConstraints(
@@ -138,7 +138,7 @@ class CapacityConstraintList:
 
 
 class TermList:
-    """Terms of n jobs as they are found, rule by rule."""
+    """Collects the terms of n jobs, rule by rule."""
 
     def __init__(self, n_jobs: int) -> None:
         self._n_jobs = n_jobs
@@ -161,7 +161,7 @@ class TermList:
         self._mode.append(mode)
 
     def done(self, constraints: CapacityConstraints) -> Terms:
-        """All of them, by job."""
+        """Returns all of them, by job."""
         empty = np.zeros(0, dtype=np.int64)
         if not self._job:
             none = np.zeros(self._n_jobs + 1, dtype=np.int64)
@@ -176,7 +176,7 @@ class TermList:
         counts = np.bincount(job, minlength=self._n_jobs)
         reasons: list[Reason | None] = [None] * self._n_jobs
         hopeless = np.flatnonzero((mode != Mode.COUNT) & (amount > constraints.peak[constraint]))
-        known: dict[tuple[int, int], Reason] = {}  # jobs that ask alike share one
+        known: dict[tuple[int, int], Reason] = {}  # jobs with equal terms share one
         for term in hopeless[::-1].tolist():  # the first term that refuses gives the reason
             why = int(constraint[term]), int(amount[term])
             if why not in known:

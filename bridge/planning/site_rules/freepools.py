@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lowers FreePools to constraints and closures, and says which jobs they let in.
+"""Lowers FreePools to constraints and closures, and determines which jobs have access.
 
 Rules
     1. A FreePool that keeps K of A available items is a constraint of A - K while it is in force.
-       All jobs that use the resource count on it; only those without access must stay under it.
+       All jobs that use the resource count on it; only those without access are checked.
     2. A FreePool of nodes closes them, while it is in force, to all jobs without access.
-    3. A job has access if it meets all that one of the conditions states. The most it may ask for
-       is held against the whole nodes it takes, too; the least against what it asks for alone: no
-       job gets in by taking more than it asks for.
-    4. What a condition states of a chunk holds for each chunk by itself: those that meet it may be
-       on the nodes, the job's others may not. A chunk is what must be together on one node
+    3. A job has access if it meets all parts of one of the conditions. Upper bounds apply to the
+       whole nodes it takes, too; lower bounds to its request alone: taking more than requested
+       gives no access.
+    4. A condition on chunks holds for each chunk separately: chunks that meet it may be on the
+       nodes, the job's others may not. A chunk is what must be together on one node
        (`bridge.planning.queue.layouts.Group`).
-    5. A percentage is of what is available at present, rounded up: so much is kept at least.
+    5. A percentage is of what is available at present, rounded up.
 
 Source: Keller, JSSPP 2017, sections 3 (FreePool), 5.1 (sRS + FreePool) and 5.4 (expensive nodes).
 """
@@ -54,19 +54,19 @@ class Closure:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A closure that keeps a job out, or some of its chunks.
+    """A closure that excludes a job, or some of its chunks.
 
     Attributes:
         closure: position among the closures.
-        chunks: conditions, as (column, least, most) each; a chunk that meets one of them gets in.
-            Empty: none does. Column -1: a resource that the cluster does not have.
+        chunks: conditions, as (column, least, most) each; a chunk that meets one of them has
+            access. Empty: none has. Column -1: a resource that the cluster does not have.
     """
 
     closure: int
     chunks: tuple[tuple[tuple[int, int, int], ...], ...] = ()
 
     def shuts(self, want: Sequence[int]) -> bool:
-        """Whether it keeps a chunk out that asks for these resources of nodes."""
+        """Whether it excludes a chunk with this request."""
         return not any(
             all(
                 least <= (want[column] if 0 <= column < len(want) else 0) <= most
@@ -81,7 +81,7 @@ Gates = tuple[Gate, ...]
 
 @dataclass(frozen=True)
 class GatedJobs:
-    """Jobs at the gates: n of them.
+    """Jobs to check for access: n of them.
 
     Attributes:
         who: for each kind (n,) the consumer of each job.
@@ -161,7 +161,7 @@ class LoweredFreePools:
             )
 
     def count_running(self, terms: TermList, used: NDArray[np.int64]) -> None:
-        """Adds what running jobs count."""
+        """Adds the amounts of running jobs."""
         for _, column, constraint in self._kept:
             jobs = np.flatnonzero(used[:, column] > 0)
             count = len(jobs)
@@ -173,7 +173,7 @@ class LoweredFreePools:
             )
 
     def closed_to(self, asked: GatedJobs) -> list[Gates]:
-        """For each job what keeps it out; jobs alike share one."""
+        """The closures for each job; jobs with equal requests share one."""
         n_jobs = len(asked.time_limit_s)
         columns: list[NDArray[np.bool_]] = []
         pools = []
@@ -207,7 +207,7 @@ class LoweredFreePools:
         return let_in
 
     def _meets(self, access: Access, asked: GatedJobs) -> NDArray[np.bool_]:
-        """Which jobs meet what is stated of the whole job."""
+        """Which jobs meet the conditions on the whole job."""
         meets = np.ones(len(asked.time_limit_s), dtype=bool)
         for kind, names in (
             (ConsumerKind.USER, access.users),
@@ -233,9 +233,9 @@ class LoweredFreePools:
 def _gates(
     pools: Sequence[tuple[int, list[tuple[tuple[int, int, int], ...]]]], verdicts: list[bool]
 ) -> Iterator[Gate]:
-    """The gates of a job whose verdicts these are: for each pool on all of it, then by condition.
+    """The closures of a job with these verdicts: each pool for all of it, then by condition.
 
-    A condition on chunks counts where the job meets what it states beside.
+    A condition on chunks applies if the job meets the rest of its item.
     """
     rest = iter(verdicts)
     for at, chunked in pools:
@@ -246,7 +246,7 @@ def _gates(
 
 
 def members(nodes: NodeSet, snapshot: Snapshot, amounts: Amounts) -> NDArray[np.bool_]:
-    """(n_nodes,) which nodes are meant; a resource that the cluster does not have is on none."""
+    """(n_nodes,) which nodes are meant; no node has a resource that the cluster does not have."""
     table = snapshot.nodes
     meant = np.ones(len(table), dtype=bool)
     if nodes.names:

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Licences as constraints of the book, and what reservations keep of them.
+"""Licences as constraints of the book, and the part of them that reservations keep.
 
 Rules
-    1. A licence is a constraint of as many as this cluster may use. All jobs that hold it count.
-    2. What a reservation keeps is not there for other jobs while it lasts, whether its own jobs
-       hold it or not: so Slurm judges at the start, and a start it would refuse is not promised.
-    3. Jobs of a reservation have what others leave, and what their own reservation keeps. They may
-       come in where others are planned already: that is what it is kept for.
+    1. A licence is a constraint with the amount this cluster may use. All jobs that hold it count.
+    2. The licences of a reservation are not available to other jobs while it lasts, whether its own
+       jobs hold them or not: Slurm checks a start in this way, and a start that it would refuse is
+       not promised.
+    3. Jobs of a reservation may use what others leave, and the licences of their own reservation,
+       even where others are planned already.
 """
 
 import numpy as np
@@ -41,11 +42,11 @@ class LicenceConstraints:
                     self.steps.append(_left(snapshot, at, keeper))
 
     def licence(self, constraint: int) -> int:
-        """The licence that a constraint is of; -1: it is none of these."""
+        """The licence of a constraint; -1: it is none of these."""
         return self._of[constraint - self.first] if constraint >= self.first else -1
 
     def key(self, constraint: int) -> str:
-        """What one of these constraints is called from snapshot to snapshot."""
+        """The key of one of these constraints, the same in every snapshot."""
         at = constraint - self.first
         keeper = self._keepers[at]
         return f"licence:{self._names[self._of[at]]}" + (f":{keeper}" if keeper else "")
@@ -61,7 +62,7 @@ class LicenceConstraints:
 
         Args:
             terms: of the jobs.
-            licences: (n, L) what they want.
+            licences: (n, L) requested amounts.
             mode: BOTH for waiting jobs, COUNT for running ones.
             reservation: (n,) that each runs in, -1: none; None: none does.
         """
@@ -100,7 +101,7 @@ class LicenceConstraints:
     def _has_own(
         self, licence: NDArray[np.int64], reservation: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
-        """Which of these wants are judged by the constraint of their own reservation."""
+        """Which of these requests are checked by the constraint of their own reservation."""
         own = [
             pair in self._own for pair in zip(licence.tolist(), reservation.tolist(), strict=True)
         ]
@@ -115,7 +116,7 @@ def _kept(snapshot: Snapshot, reservation: int, licence: int) -> int:
 def _left(
     snapshot: Snapshot, licence: int, own: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """What reservations other than `own` leave of a licence, as steps from the clock on."""
+    """A licence without the parts of reservations other than `own`, as steps from the clock on."""
     now_s, total = snapshot.now_s, int(snapshot.licence_total[licence])
     windows = [
         (max(reservation.start_s, now_s), reservation.end_s, _kept(snapshot, keeper, licence))

@@ -42,7 +42,7 @@ from bridge.units import NEVER, format_duration
 
 
 class Sort(IntEnum):
-    """What a limit bounds."""
+    """The quantity that a limit bounds."""
 
     ITEMS = 0
     DURATION = 1
@@ -51,7 +51,7 @@ class Sort(IntEnum):
 
 @dataclass(frozen=True)
 class Horizon:
-    """From when to when rules are looked at, and in which timezone."""
+    """The period and timezone in which rules are evaluated."""
 
     now_s: int
     until_s: int
@@ -85,7 +85,7 @@ def simplified(
 
 @dataclass(frozen=True)
 class _Shape:
-    """One constraint of a consumer, whoever it is; `most` of a job's duration or area."""
+    """One constraint of a consumer; `most` of a job's duration or area."""
 
     sort: Sort
     column: int
@@ -97,7 +97,7 @@ class _Shape:
 def _shapes(
     limits: Sequence[Limit], amounts: Amounts, available: NDArray[np.int64], horizon: Horizon
 ) -> list[_Shape]:
-    """What the limits of one consumer come to."""
+    """The constraints of one consumer."""
     found = []
     for column in range(len(amounts.names)):
         own = [limit for limit in limits if amounts.column(limit.resource) == column]
@@ -126,7 +126,7 @@ def _shapes(
 
 
 def _bounds(limit: Limit, available: int) -> Iterator[tuple[Sort, int, int]]:
-    """What a limit bounds: sort, the most of a job, and the constraint for jobs with more."""
+    """Kind, bound per job, and the constraint for jobs beyond it."""
     if limit.items is not None:
         yield Sort.ITEMS, 0, limit.items.of(available)
     if limit.duration_s is not None:
@@ -154,7 +154,7 @@ def _words(shape: _Shape, kind: ConsumerKind, name: str, amounts: Amounts) -> di
 
 @dataclass(frozen=True)
 class _Layer:
-    """At most one constraint of each consumer of a kind; -1: none."""
+    """At most one constraint for each consumer of a kind; -1: none."""
 
     kind: ConsumerKind
     sort: Sort
@@ -164,7 +164,7 @@ class _Layer:
 
 
 class Consumers:
-    """Users, accounts and partitions of a snapshot, by number; numbered when a rule asks."""
+    """Users, accounts and partitions of a snapshot, numbered when a rule needs them."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._jobs, self._running = snapshot.jobs, snapshot.running
@@ -215,7 +215,7 @@ class Consumers:
 
 
 def _numbered(*columns: NDArray[np.object_]) -> dict[str, int]:
-    """Numbers for names, in the order in which they come."""
+    """Numbers names in order of appearance."""
     names = dict.fromkeys(name for column in columns for name in column.tolist())
     return {name: number for number, name in enumerate(names)}
 
@@ -239,7 +239,7 @@ class LoweredLimits:
         for kind in ConsumerKind:
             if not any(limit.kind is kind for limit in limits):
                 continue
-            shared: list[_Shape] | None = None  # what is the same for all that are not named
+            shared: list[_Shape] | None = None  # shared by all that are not named
             for name, index in consumers.names[kind].items():
                 own = named.get((kind, name)) if name != EACH else None
                 each = named.get((kind, EACH), [])
@@ -277,9 +277,9 @@ class LoweredLimits:
         """Adds the terms of pending jobs.
 
         Args:
-            terms: where they go.
+            terms: to add to.
             who: for each kind (n,) the consumer of each job.
-            used: (n, n_columns) what each uses.
+            used: (n, n_columns) the use of each.
             time_limit_s: (n,).
         """
         for layer in self._layers:
@@ -300,7 +300,7 @@ class LoweredLimits:
     def count_running(
         self, terms: TermList, who: dict[ConsumerKind, NDArray[np.int64]], used: NDArray[np.int64]
     ) -> None:
-        """Adds what running jobs count; nothing can be refused to them any more."""
+        """Adds the amounts of running jobs, which are never refused."""
         for layer in self._layers:
             if layer.sort is not Sort.ITEMS:
                 continue

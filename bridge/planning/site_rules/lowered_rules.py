@@ -47,7 +47,7 @@ from bridge.units import UNPLANNED
 
 
 def unknown_resources(rules: Rules, snapshot: Snapshot) -> tuple[str, ...]:
-    """Names the resources in rules that a cluster does not have; rules on them have no effect."""
+    """Names the resources in rules that a cluster does not have; those rules have no effect."""
     names = {limit.resource for limit in rules.limits}
     for pool in rules.free_pools:
         names.add(pool.resource)
@@ -59,7 +59,7 @@ def unknown_resources(rules: Rules, snapshot: Snapshot) -> tuple[str, ...]:
 
 
 def unknown_to(site: Site, snapshot: Snapshot) -> tuple[str, ...]:
-    """Names the resources in all that a site demands which a cluster does not have."""
+    """Names the resources in all rules of a site that a cluster does not have."""
     kept = {name for resource, keeps in site.protect.items() for name in (resource, *keeps)}
     missing = {name for name in kept if plain_name(name) not in snapshot.resources}
     return tuple(sorted(missing.union(unknown_resources(site.rules, snapshot))))
@@ -67,13 +67,13 @@ def unknown_to(site: Site, snapshot: Snapshot) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Extent:
-    """Which nodes jobs have; n jobs, or layouts of jobs.
+    """The nodes of n jobs, or layouts of jobs.
 
     Attributes:
-        nodes: (n,) how many of them at most.
-        fewest: (n,) how many at least; None: as many.
-        have: (n, 2) the CPUs and the memory of these nodes, at most; for jobs that take whole
-            nodes. None: those of the largest nodes of the partition.
+        nodes: (n,) most nodes.
+        fewest: (n,) fewest nodes; None: the same.
+        have: (n, 2) most CPUs and memory of these nodes; for jobs with whole nodes. None: those of
+            the largest nodes of the partition.
     """
 
     nodes: NDArray[np.int64]
@@ -82,7 +82,7 @@ class Extent:
 
     @classmethod
     def of_plan(cls, snapshot: Snapshot, plan: Plan, rows: NDArray[np.intp]) -> "Extent":
-        """That of some rows of a plan."""
+        """The nodes of some rows of a plan."""
         width = np.diff(plan.indptr)
         have = np.zeros((len(plan), MEMORY_MIB + 1), dtype=np.int64)
         owner = np.repeat(np.arange(len(plan)), width)
@@ -166,16 +166,16 @@ class LoweredRules:
         time_limit_s: NDArray[np.int64],
         extent: Extent,
     ) -> Terms:
-        """What jobs count and must stay under; one entry per job or per layout of it.
+        """The terms of jobs; one entry per job or per layout of it.
 
         Args:
-            rows: (n,) rows of `snapshot.jobs`; a row may come several times.
+            rows: (n,) rows of `snapshot.jobs`, with repetitions.
             partition: (n,) indexes into `snapshot.partitions`.
             time_limit_s: (n,) how long each would be booked.
-            extent: on which nodes.
+            extent: their nodes.
 
         Returns:
-            Their terms; with a reason for those that can never run. O(n) a rule.
+            Their terms, with a reason for those that can never run. O(n) a rule.
         """
         terms = TermList(len(rows))
         if not self.any:
@@ -192,14 +192,14 @@ class LoweredRules:
         time_limit_s: NDArray[np.int64],
         extent: Extent,
     ) -> list[Gates]:
-        """(n,) which closures keep which jobs, or which of their chunks, out; as `terms`."""
+        """(n,) the closures of each job, or of some of its chunks; as `terms`."""
         if not self.closures:
             return [()] * len(rows)
         return self._pools.closed_to(self._asked(rows, partition, time_limit_s, extent))
 
 
 def weighs_nodes(rules: Rules) -> bool:
-    """Whether rules speak of CPUs or memory, of which whole nodes have more or less."""
+    """Whether rules count CPUs or memory, which differ between whole nodes."""
     names = {limit.resource for limit in rules.limits}
     for pool in rules.free_pools:
         names.add(pool.resource)
@@ -213,21 +213,21 @@ def lower(rules: Rules, snapshot: Snapshot, horizon_s: int) -> LoweredRules:
     Args:
         rules: of the site.
         snapshot: the cluster; running jobs count.
-        horizon_s: how far cron is looked at; from the snapshot's clock on.
+        horizon_s: how far ahead cron is evaluated, from the snapshot's clock on.
     """
     return LoweredRules(rules, snapshot, horizon_s)
 
 
 @dataclass(frozen=True, slots=True)
 class Stranded:
-    """A row of a plan that no longer stands, and the rule that it breaks."""
+    """A row of a plan that is no longer valid, and the rule that it breaks."""
 
     row: int
     text: str
 
 
 class Sums:
-    """What is left under each constraint while jobs are put beneath them, one after the other."""
+    """The remaining capacity of each constraint while jobs are added one after the other."""
 
     _OPEN = 1 << 48  # more than all amounts together
 
@@ -265,7 +265,7 @@ class Sums:
         return None
 
     def put(self, start_s: int, end_s: int, terms: Terms, job: int) -> None:
-        """Counts a job."""
+        """Adds a job."""
         own = terms.of(job)
         for constraint, amount, mode in zip(
             terms.constraint[own].tolist(), terms.amount[own].tolist(), terms.mode[own].tolist(),
@@ -278,8 +278,8 @@ class Sums:
 def stranded(lowered: LoweredRules, plan: Plan) -> list[Stranded]:
     """Finds the rows of a plan that are no longer valid under changed rules.
 
-    Rows are looked at in the plan's order, which is that of priority: a row that does not stand
-    makes room for those behind it.
+    Rows are checked in the plan's order, which is that of priority: a row that is no longer valid
+    frees its capacity for those behind it.
 
     Args:
         lowered: the new rules, for the snapshot that the plan was made with.
@@ -307,7 +307,7 @@ def stranded(lowered: LoweredRules, plan: Plan) -> list[Stranded]:
 
 
 class _Gatekeeper:
-    """Looks at the nodes of planned rows that FreePools close."""
+    """Checks the nodes of planned rows against closures."""
 
     def __init__(self, lowered: LoweredRules, plan: Plan) -> None:
         self._lowered, self._plan = lowered, plan
@@ -317,7 +317,7 @@ class _Gatekeeper:
         return Eligibility(self._lowered.snapshot)
 
     def broken(self, row: int, gates: Gates) -> str | None:
-        """The closure that shuts one of a row's nodes meanwhile, or its chunks there."""
+        """The closure that excludes a row, or its chunks, from one of its nodes."""
         plan = self._plan
         own = slice(int(plan.indptr[row]), int(plan.indptr[row + 1]))
         start_s, end_s = int(plan.start_s[row]), int(plan.end_s[row])
@@ -332,7 +332,7 @@ class _Gatekeeper:
         return None
 
     def _wants(self, row: int, own: slice, on: NDArray[np.bool_]) -> list[tuple[int, ...]]:
-        """What the chunks of a row on some of its nodes ask for."""
+        """The requests of a row's chunks on some of its nodes."""
         plan, snapshot = self._plan, self._lowered.snapshot
         job = int(plan.job[row])
         found = self._eligibility.alternatives(np.array([job], dtype=np.int64))[0]

@@ -41,10 +41,10 @@ _MOST_WINDOWS = 1_000_000
 
 
 def check_cron(text: str) -> None:
-    """Refuses what is no cron expression of five fields.
+    """Raises unless the text is a cron expression of five fields.
 
     Raises:
-        ValueError: with the field that is wrong.
+        ValueError: names the wrong field.
     """
     fields = text.split()
     if len(fields) != 5:
@@ -65,7 +65,7 @@ def check_cron(text: str) -> None:
 
 
 def period_s(cron: str) -> int | None:
-    """The cron's period (hour, day or week), or None where it has none of these."""
+    """The cron's period (hour, day or week), or None if it has none of these."""
     _, hour, day, month, weekday = cron.split()
     if day != "*" or month != "*" or "#" in weekday or "l" in weekday.lower():
         return None
@@ -110,7 +110,7 @@ def _cron_windows(
 
 
 def wall_windows(cron: str, length_s: int, from_s: int, until_s: int) -> NDArray[np.int64]:
-    """The windows of a cron on a clock that is never set; (n, 2), merged."""
+    """The windows of a cron on a clock without changes; (n, 2), merged."""
     period = period_s(cron)
     if period is None:
         opened = UsageVector(1)
@@ -129,7 +129,7 @@ def wall_windows(cron: str, length_s: int, from_s: int, until_s: int) -> NDArray
 
 @lru_cache(maxsize=256)
 def _template(cron: str, length_s: int, period: int) -> UsageVector:
-    """One period of a cron; what reaches over its end goes on at its begin."""
+    """One period of a cron, cyclic."""
     template = UsageVector(1)
     length_s = min(length_s, period)
     for at in _starts(cron, 0, period):
@@ -147,7 +147,7 @@ def openings_a_day(cron: str) -> int:
 
 
 def _starts_by_day(cron: str, from_s: int, until_s: int) -> Iterator[int]:
-    """The same as `_starts`, a thousand times as fast where a day has many."""
+    """As `_starts`, but a thousand times as fast if a day has many."""
     minute, hour, *day = cron.split()
     times = list(_starts(f"{minute} {hour} * * *", 0, DAY_S))
     for midnight in _starts(" ".join(("0 0", *day)), from_s // DAY_S * DAY_S, until_s):

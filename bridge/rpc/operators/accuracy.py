@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The records of announced starts as the wire has them: sums only, whoever asks."""
+"""The records of announced starts on the wire: sums only, for all callers."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -65,7 +65,7 @@ def planned_jobs(published: Published, limit: int) -> list[pb.PlannedJob]:
 
     Args:
         published: the last cycle.
-        limit: at most so many; 0: all.
+        limit: most jobs; 0: all.
     """
     plan = published.plan
     key = np.where(plan.start_s == UNPLANNED, NEVER, plan.start_s)
@@ -118,7 +118,7 @@ def explain(
     Args:
         published: the last cycle.
         job_id: as users type it.
-        what_if: tells what would let a row of the plan start earlier; None: nobody tells.
+        what_if: finds changes that would let a row of the plan start earlier; None: not available.
     """
     snapshot = published.snapshot
     row = _find(snapshot.running.id, job_id)
@@ -223,7 +223,7 @@ def _explain_waiting(
 
 
 def chain_sentence(published: Published, chain: tuple[Link, ...]) -> str:
-    """What a job waits for, in one sentence."""
+    """Describes the blocking chain in one sentence."""
     parts = [_waits_for(published, link) for link in chain[:MOST_LINKS_TOLD]]
     text = "; that one ".join(f"waits for {part}" for part in parts)
     if more := len(chain) - len(parts):
@@ -288,7 +288,7 @@ def _change(snapshot: Snapshot, change: Change) -> pb.Change:
 
 
 def _meaning(jobs: JobTable, job: int, reason: Reason) -> str:
-    """Explains a word of the controller that users see alone."""
+    """Explains a reason of the controller that users see without a sentence."""
     word, hold = jobs.hold_text[job], Hold(int(jobs.hold[job]))
     if hold not in HELD_TEXT or word != reason.text or not word.isalpha():
         return ""
@@ -340,7 +340,7 @@ def _blockers(published: Published, job: int, row: int, start_s: int) -> list[pb
 
 
 def _before(plan: Plan, wanted: NDArray[np.bool_], start_s: int, row: int) -> list[int]:
-    """Rows that hold the wanted nodes before a start; earliest end first."""
+    """Rows that hold the requested nodes before a start; earliest end first."""
     owner = np.repeat(np.arange(len(plan)), np.diff(plan.indptr))
     rows = np.unique(owner[wanted[plan.nodes]])
     rows = rows[(plan.start_s[rows] < start_s) & (rows != row)]
@@ -349,7 +349,7 @@ def _before(plan: Plan, wanted: NDArray[np.bool_], start_s: int, row: int) -> li
 
 
 def _when(at_s: int, now_s: int) -> str:
-    """An instant as people say it: `at 14:05 (in 20 min)`, with the day if it is not today."""
+    """An instant as text: `at 14:05 (in 20 min)`, with the date if it is not today."""
     shown = format_clock(at_s, now_s)
     if at_s >= now_s:
         return f"at {shown} (in {format_duration(at_s - now_s)})"

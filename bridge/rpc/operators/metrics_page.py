@@ -32,7 +32,7 @@ class MetricsPage:
         self._open: dict[asyncio.Task[None], None] = {}
 
     async def serve(self, listener: socket.socket) -> asyncio.Server:
-        """Begins to answer at a socket that listens."""
+        """Starts to answer at a listening socket."""
         return await asyncio.start_server(self._come, sock=listener, limit=_LONGEST)
 
     async def _come(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -76,5 +76,5 @@ class MetricsPage:
         if method == b"GET":
             writer.write(body)
         await writer.drain()
-        # Closed by the caller where possible: an early end can take back what is under way.
+        # The client closes first where possible: an early close can discard data in flight.
         writer.write_eof()

@@ -39,10 +39,10 @@ _log = logging.getLogger(__name__)
 
 LEAST_PAUSE_S, MOST_PAUSE_S = 0.1, 30.0
 STEADY_S = 60.0
-"""A process that lived so long has not died of its start."""
+"""A process that lived this long did not die of its start."""
 SILENT_S = 120.0
 _PATIENCE_S = 0.3
-"""Making a view lets cycles go first for so long in all."""
+"""Longest total time for which making a view yields to cycles."""
 
 _PROGRAM = "from bridge.rpc.operators.program import main; main()"
 
@@ -74,7 +74,7 @@ class Desk:
 
 
 class Answers:
-    """Answers what the other process asks."""
+    """Answers the other process's requests."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
@@ -83,7 +83,7 @@ class Answers:
         self._numbered: tuple[int, Published | None] = (0, None)
 
     def facts(self) -> Facts:
-        """What changes from moment to moment."""
+        """State that changes all the time."""
         desk, now = self._desk, time.monotonic()
         cycles = desk.cycles
         counts, hello = cycles.counts, cycles.session.hello
@@ -105,11 +105,11 @@ class Answers:
         return Facts(status.SerializeToString(), tuple(hello.features))
 
     def in_force(self) -> InForce:
-        """What changes by order of administrators only."""
+        """State that changes only by orders of administrators."""
         return InForce(self._desk.switch.yaml(), self._desk.switch.conditions())
 
     def reply(self, kind: int, parts: list[bytearray]) -> tuple[MessageKind, list[Part]]:
-        """The answer, or why there is none: the name of gRPC's code, and a sentence."""
+        """The answer, or an error: gRPC's code, and a sentence."""
         try:
             return MessageKind.ANSWER, self.answer(kind, parts)
         except (Slow, ControllerError) as error:
@@ -124,7 +124,7 @@ class Answers:
             return MessageKind.ERROR, [b"INTERNAL", text.encode()]
 
     def answer(self, kind: int, parts: list[bytearray]) -> list[Part]:
-        """The answer's parts; ConfigError, ControllerError and others say no."""
+        """The answer's parts; raises ConfigError, ControllerError and others."""
         desk = self._desk
         match kind:
             case MessageKind.VIEW:
@@ -152,7 +152,7 @@ class Answers:
             known: number of the cycle they have.
             known_changes: of policy and rules that they know of.
         """
-        changes = self._desk.switch.changes  # before they are read: too old a number does no harm
+        changes = self._desk.switch.changes  # read first: a number that is too old does no harm
         in_force = self.in_force() if changes != known_changes else None
         published = self._desk.cycles.published
         with self._lock:
@@ -162,18 +162,18 @@ class Answers:
                 self._numbered = (serial, published)
         began = time.thread_time()
         body = pack(published, _courtesy(self._desk.cycles.lock)) if serial != known else []
-        # What it cost is what this thread computed; it may have waited for cycles in between.
+        # The cost is the CPU time of this thread; it may have waited for cycles in between.
         cost_s = time.thread_time() - began
         return [*pack((serial, changes, cost_s, self.facts(), in_force)), *body]
 
     def refused(self, parts: list[bytearray]) -> None:
-        """Takes note of callers that were turned away."""
+        """Records callers that were turned away."""
         where, why, count = (part.decode() for part in parts)
         self._desk.refused(where, why, int(count))
 
 
 def _courtesy(cycle: threading.Lock) -> Callable[[], None]:
-    """Waits while a cycle runs, for a while."""
+    """Waits while a cycle runs, for a limited time."""
     left_s = _PATIENCE_S
 
     def go_first() -> None:
@@ -190,10 +190,10 @@ def _courtesy(cycle: threading.Lock) -> Callable[[], None]:
 
 @dataclass(frozen=True)
 class Settings:
-    """What the other process is told at its start.
+    """Settings of the other process.
 
     Attributes:
-        admins: user ids that may change something.
+        admins: user ids with administrator rights.
         per_user: connections.
         private: directory for its own sockets.
         log_level, log_format: of its log.
@@ -274,7 +274,7 @@ class OperatorProcess:
             pause_s = min(2 * pause_s, MOST_PAUSE_S)
 
     def _one(self) -> int:
-        """The life of one process; returns how it ended."""
+        """Runs one process until it ends; returns how it ended."""
         here, there = socket.socketpair()
         with there:
             channel = Channel(here)
@@ -329,7 +329,7 @@ class OperatorProcess:
         )
 
     def _watch(self, process: "subprocess.Popen[bytes]") -> None:
-        """Kills a process that says nothing any more."""
+        """Kills a process that is silent."""
         while not self._stopping.wait(SILENT_S / 10) and process.poll() is None:
             if time.monotonic() - self._heard > SILENT_S:
                 _log.error("the operators' process says nothing any more: it is killed")

@@ -26,12 +26,12 @@ from bridge.rpc.transport.relay import Allowance
 from bridge.service.telemetry import start_logging
 
 NICE = 5
-"""How much this process stands back where processors are scarce."""
+"""Nice value of this process."""
 ALIVE_S = 5.0
-"""It says so often that it is alive."""
+"""Interval of its signs of life."""
 
 _KEPT_DESCRIPTORS = 34
-"""For the server, the channel, the log, and readers of metrics where there are few."""
+"""Threads for the server, the channel, the log, and readers of metrics."""
 _MOST_CONNECTIONS = 4096
 _METRICS_S = 1.0
 _USER_QUESTION, _ADMIN_QUESTION = 64 << 10, 4 << 20
@@ -52,8 +52,8 @@ def main() -> None:
 
 
 def stand_back() -> None:
-    """Lets others go first; threads that are started later inherit it."""
-    with contextlib.suppress(OSError):  # where that is forbidden it goes without
+    """Lowers the priority of this process; threads started later inherit it."""
+    with contextlib.suppress(OSError):  # optional: may be forbidden
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
     with contextlib.suppress(OSError):
         os.nice(NICE)
@@ -67,7 +67,7 @@ async def _serve(settings: dict[str, Any], asker: Asker) -> None:
     servers = await serve(service, {reader: _USER_QUESTION, admin: _ADMIN_QUESTION})
 
     def allowance(uid: int) -> Allowance:
-        """Questions are short: what sends more for long is none."""
+        """Questions are short: a longer message is none."""
         if uid in admins:
             return Allowance(rate=4 << 20, burst=16 << 20)
         return Allowance(rate=32 << 10, burst=512 << 10)

@@ -21,11 +21,11 @@ from bridge.rpc.pb import operator_pb2 as pb
 from bridge.units import NEVER, UNPLANNED
 
 MOST_READ = 10_000
-"""Most jobs of the plan that an ordinary user gets at once."""
+"""Most jobs of the plan in one reply to an ordinary user."""
 
 
 class Refused(Exception):
-    """The answer is no.
+    """The query is refused.
 
     Attributes:
         code: of gRPC.
@@ -73,7 +73,7 @@ class Asking:
 
 
 def status(view: View, request: pb.StatusRequest, asking: Asking) -> pb.StatusReply:
-    """How the service fares."""
+    """The status of the service."""
     del request, asking
     reply = pb.StatusReply.FromString(view.facts.status)
     if view.published is not None:
@@ -115,13 +115,13 @@ def explained(view: View, request: pb.ExplainRequest, asking: Asking) -> pb.Expl
 
 
 def topology(view: View, request: pb.TopologyRequest, asking: Asking) -> pb.TopologyReply:
-    """The switches and who is on them."""
+    """The switches and their jobs."""
     del request
     return topology_reply(published_of(view), 0 if asking.admin else MOST_READ)
 
 
 def policy(view: View, request: pb.PolicyRequest, asking: Asking) -> pb.PolicyReply:
-    """The policy in force; it is exchanged elsewhere."""
+    """The policy in force; it is changed elsewhere."""
     del request, asking
     return pb.PolicyReply(
         yaml=view.in_force.policy_yaml,
@@ -132,7 +132,7 @@ def policy(view: View, request: pb.PolicyRequest, asking: Asking) -> pb.PolicyRe
 
 @dataclass(frozen=True)
 class Read:
-    """A question that changes nothing.
+    """A query that changes nothing.
 
     Attributes:
         request: its message.
@@ -152,7 +152,7 @@ READS: Final = {
     "Topology": Read(pb.TopologyRequest, topology, of_cycle=True),
     "Policy": Read(pb.PolicyRequest, policy, of_cycle=False),
 }
-"""By the names of their methods."""
+"""By method name."""
 
 
 def _unknown(view: View) -> tuple[str, ...]:
@@ -162,7 +162,7 @@ def _unknown(view: View) -> tuple[str, ...]:
 
 
 def _told(choices: Mapping[str, Sequence[str]]) -> list[str]:
-    """A line for each stage; what no service can have is marked."""
+    """A line for each stage; policies that need a simulation are marked."""
     lines = []
     for stage, known in choices.items():
         only = SIMULATION_ONLY if stage == "predict" else frozenset[str]()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a controller has reported, as columns that deltas change in place.
+"""The state that a controller has reported, as columns that deltas change in place.
 
 Imports the model only. Start with `session.py`.
 """

@@ -42,12 +42,12 @@ MOST_REMEMBERED = 64
 
 @dataclass
 class _Life:
-    """What is known of an epoch.
+    """An epoch seen so far.
 
     Attributes:
         began: its hello, as the holder.
         called: its last call.
-        reported: a report of it was taken.
+        reported: a report of it was accepted.
         silenced: it lost its place to an older one.
     """
 
@@ -59,7 +59,7 @@ class _Life:
 
 
 class Fence:
-    """Lets one controller in at a time.
+    """Accepts one controller at a time.
 
     Attributes:
         epoch: of the holder; 0: there is none.
@@ -72,10 +72,10 @@ class Fence:
         self._past: dict[int, _Life] = {}
 
     def take(self, epoch: int) -> None:
-        """A hello.
+        """Handles a hello.
 
         Raises:
-            StaleSnapshot: another controller is listened to.
+            StaleSnapshot: another controller is accepted.
         """
         now = self._clock()
         if epoch == self.epoch:
@@ -97,13 +97,13 @@ class Fence:
         self.epoch, self._holder = epoch, life
 
     def admit(self, epoch: int) -> bool:
-        """A report.
+        """Handles a report.
 
         Returns:
             False if its controller has not said hello.
 
         Raises:
-            StaleSnapshot: another controller is listened to.
+            StaleSnapshot: another controller is accepted.
         """
         now = self._clock()
         if epoch == self.epoch:
@@ -111,7 +111,7 @@ class Fence:
             return True
         if not self._is_newer(epoch):
             self._refuse(epoch, now)
-        if self.epoch:  # asked for everything, it would send reports for ever, and no hello
+        if self.epoch:  # asked for a full report, it would never say hello
             raise StaleSnapshot(
                 f"epoch {epoch} was silent and another controller (epoch {self.epoch}) has taken "
                 "over: say hello again"
@@ -119,7 +119,7 @@ class Fence:
         return False
 
     def reported(self) -> None:
-        """A report of the holder was taken."""
+        """A report of the holder was accepted."""
         self._holder.reported = True
         self._holder.called = self._clock()
 
@@ -128,7 +128,7 @@ class Fence:
         return epoch > self.epoch and (past is None or past.reported)
 
     def _left_s(self, now: float) -> float:
-        """How long the holder keeps its place if it stays silent."""
+        """How long a silent holder keeps its place."""
         holder = self._holder
         if not self.epoch:
             return 0.0

@@ -2,16 +2,16 @@
 """Hostlists ("n[001-064,070],big1") to node indexes and back, for one cluster's nodes.
 
 Words
-    run     nodes that follow each other both in index and in name: n001, n002, n003. A range of
-            a hostlist that lies in one run becomes an index range without naming every node.
+    run     nodes that are consecutive both in index and in name: n001, n002, n003. A range of a
+            hostlist within one run becomes an index range without expanding the names.
 
 Rules
     1. `bridge.model.hostlist` reads the grammar.
-    2. Indexes come back ascending and once each. An unknown name is an error with its position.
-    3. What folding writes, parsing reads back. Both remember nothing of the order of a text.
-    4. A text costs what it is long and what this cluster has nodes, however often it names them:
-       a range that is a run, and an item that stands there again, cost nothing more; other names
-       are counted, and too many are refused.
+    2. Indexes are ascending and unique. An unknown name is an error with its position.
+    3. Parsing reads back what folding writes. Neither keeps the order of a text.
+    4. The cost of a text is bounded by its length and the cluster's nodes, however often it names
+       them: a range that is a run, and a repeated item, cost nothing more; other names are counted,
+       and too many are refused.
 """
 
 from collections.abc import Sequence
@@ -24,10 +24,10 @@ from bridge.errors import RequestError
 from bridge.model.hostlist import Item, Range, items, shown
 
 MAX_TEXT = 1 << 20
-"""Longest hostlist that is read, in characters."""
+"""Longest hostlist accepted, in characters."""
 
 MAX_CACHED_BYTES = 64 << 20
-"""Of texts and their indexes that are remembered; queues name the same nodes again and again."""
+"""Size of the cache of texts and their indexes; queues name the same nodes repeatedly."""
 
 MAX_UNKNOWN = 10_000
 """Most nodes of another cluster that an item may name where unknown names are left out."""
@@ -37,7 +37,7 @@ _EMPTY.flags.writeable = False
 
 
 class NodeIndex:
-    """The names of a cluster's nodes; reads and writes hostlists over them."""
+    """The names of a cluster's nodes; parses and writes hostlists."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = tuple(names)
@@ -112,13 +112,13 @@ class NodeIndex:
 
 
 def _stem(name: str) -> tuple[str, str]:
-    """Splits a name into what stands before its trailing number, and the number's digits."""
+    """Splits a name into its prefix and its trailing digits."""
     prefix = name.rstrip("0123456789")
     return prefix, name[len(prefix) :]
 
 
 class _Reading:
-    """Reads one text: index ranges come together, then all at once become a set (rule 4)."""
+    """Parses one text: collects index ranges, then merges them into a set (rule 4)."""
 
     def __init__(
         self, index: dict[str, int], run: NDArray[np.int64], text: str, unknown_ok: bool

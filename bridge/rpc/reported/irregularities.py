@@ -32,7 +32,7 @@ SKEW_S = 60
 def irregularities(
     now_s: int, resources: tuple[str, ...], nodes: NodeTable, running: RunningTable
 ) -> Iterator[tuple[str, str]]:
-    """Yields the field and what is odd about it. O(nodes held), in columns."""
+    """Yields each irregular field with a description. O(nodes held), in columns."""
     for at in _rows(nodes.usable & (nodes.capacity[:, CPUS] == 0)):
         yield f"nodes[{nodes.names[at]}].cpus", "is usable and has none"
     for at in _rows(running.start_s > now_s + SKEW_S):
@@ -57,7 +57,7 @@ def _overfull(
             f"jobs hold {held[node, column]} of {nodes.capacity[node, column]} "
             f"{resources[column]} there",
         )
-    # Of a job that is completing, end_s is 0: several may do so on one node.
+    # A completing job has end_s 0: several may do so on one node.
     alone: NDArray[np.bool_] = running.exclusive & (running.end_s > 0)
     holds = alone.repeat(running.indptr[1:] - running.indptr[:-1])
     exclusive = np.bincount(running.nodes[holds], minlength=len(nodes))

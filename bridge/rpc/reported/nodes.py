@@ -58,7 +58,7 @@ class Nodes:
         return len(self.index)
 
     def apply(self, changed: Sequence[pb.Node], removed: Sequence[str]) -> bool:
-        """Takes new and changed nodes in and removed ones out.
+        """Applies new, changed and removed nodes.
 
         Returns:
             True if anything changed.
@@ -148,7 +148,7 @@ class Nodes:
         self._capacity[rows, MEMORY_MIB] = memory
 
     def _regroup(self) -> None:
-        """Gives the generic resources their columns and counts them anew."""
+        """Assigns columns to the generic resources and counts them again."""
         items = {item for gres in set(self._gres) for item in gres}
         kinds = {name for name, _, _ in items}
         kinds |= {name.partition(":")[0] for name in kinds}

@@ -33,18 +33,18 @@ _STARTABLE = (Hold.NONE, Hold.BEGIN_TIME, Hold.RESERVATION)
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A start the controller would not make.
+    """A start that the controller refused.
 
     Attributes:
         version: of the job that was to start.
-        text: the controller's words.
+        text: the controller's message.
         changes: the cluster's count of changes at that time.
         noted_s: when, by the controller's clock.
-        retry_from_s: not before, whatever changes.
-        retry_at_s: at the latest.
-        times: refusals in a row.
-        avoid: names of nodes that it has been refused on.
-        partitions: names of those that it has been refused in.
+        retry_from_s: no retry before this, whatever changes.
+        retry_at_s: retry at the latest.
+        times: consecutive refusals.
+        avoid: names of nodes on which it was refused.
+        partitions: names of those in which it was refused.
         avoid_until_s: until then.
     """
 
@@ -60,13 +60,13 @@ class Refusal:
     avoid_until_s: int = 0
 
     def holds(self, changes: int, now_s: int) -> bool:
-        """Tells whether the start is still not to be tried again."""
+        """Tells whether the start must not be retried yet."""
         if not self.noted_s <= now_s < self.retry_at_s:
             return False
         return self.changes == changes or now_s < self.retry_from_s
 
     def avoids(self, now_s: int) -> bool:
-        """Tells whether its nodes and partitions are still to be avoided."""
+        """Tells whether its nodes and partitions are still avoided."""
         return self.noted_s <= now_s < self.avoid_until_s
 
 
@@ -89,17 +89,17 @@ class Refusals:
         nodes: Sequence[str] = (),
         partition: str = "",
     ) -> None:
-        """Notes a refusal.
+        """Records a refusal.
 
         Args:
             job_id: of the job.
             version: of it.
-            text: the controller's words.
+            text: the controller's message.
             changes: the cluster's count of changes.
             now_s: the controller's clock.
-            busy: of nodes that are in use at the moment.
-            nodes: on which it was to start, if it may be for one of them.
-            partition: in which it was to start, if it may be for it.
+            busy: the nodes were only in use at that moment.
+            nodes: on which it was to start, if they may be the cause.
+            partition: in which it was to start, if it may be the cause.
         """
         before = self._refused.get(job_id)
         if before is not None and before.version != version:
@@ -131,15 +131,15 @@ class Refusals:
         )
 
     def forget(self, job_id: str) -> None:
-        """Drops a job that is gone or runs."""
+        """Removes a job that is gone or runs."""
         self._refused.pop(job_id, None)
 
     def clear(self) -> None:
-        """Drops all: what was refused may be tried again."""
+        """Removes all, so that every refused start may be retried."""
         self._refused.clear()
 
     def next_retry_s(self, changes: int, now_s: int) -> int | None:
-        """When the next refused start may be tried again, whatever happens until then."""
+        """When the next refused start may be retried, even without a change."""
         times = [
             refusal.retry_at_s if refusal.changes == changes else refusal.retry_from_s
             for refusal in self._refused.values()
@@ -157,14 +157,14 @@ class Refusals:
         others: Others,
         partitions: Mapping[str, int],
     ) -> JobTable:
-        """Returns the table with the refused jobs held; forgets refusals of other versions.
+        """Returns the table with the refused jobs held; drops refusals of other versions.
 
         Args:
             jobs: pending jobs.
             row_of: rows of the refused jobs that are pending.
             changes: the cluster's count of changes.
             now_s: the controller's clock.
-            others: the indexes of nodes by name, if a job of that row can do without them.
+            others: the indexes of nodes by name, if a job of that row does not need them.
             partitions: index by name.
         """
         held: list[int] = []

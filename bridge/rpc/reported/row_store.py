@@ -2,10 +2,10 @@
 """Columns with a row for each job of a controller, which deltas change in place.
 
 Rules
-    1. A job keeps its row until it leaves; new jobs are appended. So rows stand in the order in
-       which the controller reported them, whatever happened in between.
+    1. A job keeps its row until it leaves; new jobs are appended. So rows are always in the order
+       in which the controller reported them.
     2. Rows of jobs that left are holes; when half the rows are holes the columns are packed.
-    3. A table that is handed out is a copy: later deltas do not reach it.
+    3. A returned table is a copy, which later deltas do not change.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -72,7 +72,7 @@ class RowStore:
         }
 
     def remove(self, job_id: str) -> bool:
-        """Takes a job out; False if it was not there."""
+        """Removes a job; False if it was not there."""
         row = self._row.pop(job_id, None)
         if row is None:
             return False
@@ -88,13 +88,13 @@ class RowStore:
                 matrix[rows] = np.array([getattr(owner, name) for owner in owners], np.int64)
 
     def _take(self) -> NDArray[np.intp] | slice:
-        """The rows that are alive; a slice where there are no holes."""
+        """The live rows; a slice where there are no holes."""
         if len(self._row) == self._end:
             return slice(0, self._end)
         return np.flatnonzero(self._alive[: self._end])
 
     def _reserve(self, extra: int) -> None:
-        """Packs the columns if half of them are holes, and makes room for more rows."""
+        """Packs the columns if half of them are holes, and grows them."""
         if self._end - len(self._row) > len(self._row) + _SPARE:
             self._pack(np.flatnonzero(self._alive[: self._end]))
         capacity = len(self._alive)
@@ -106,7 +106,7 @@ class RowStore:
             self._vectors = {name: grown(each, more) for name, each in self._vectors.items()}
 
     def _pack(self, take: NDArray[np.intp]) -> None:
-        """Moves the rows that are alive to the front."""
+        """Moves the live rows to the front."""
         n = len(take)
         self._numbers[:, :n] = self._numbers[:, take]
         for column in self._objects.values():
@@ -141,7 +141,7 @@ def _copied(column: NDArray[Any], take: NDArray[np.intp] | slice, axis: int = 0)
 
 
 def grown(column: NDArray[Any], more: int, axis: int = 0) -> NDArray[Any]:
-    """A column with room for more rows; what is there is 0, or None."""
+    """A column with more rows, filled with 0 or None."""
     shape = list(column.shape)
     shape[axis] = more
     make = np.empty if column.dtype == object else np.zeros

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Words of users and controllers, made harmless: short and printable, never refused."""
+"""Makes text from users and controllers safe: short and printable, never refused."""
 
 MAX_TEXT = 200
 MAX_PLAIN = 160
 
 
 def printable(text: str) -> str:
-    """Shortens words and replaces the signs in them that cannot be shown."""
+    """Shortens text and replaces unprintable characters."""
     if len(text) > MAX_TEXT:
         text = text[: MAX_TEXT - 3] + "..."
     if text.isprintable():

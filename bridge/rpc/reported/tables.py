@@ -25,7 +25,7 @@ class _Named(Protocol):
 
 
 def _nodes_of(text: str, nodes: NodeIndex, where: str, odd: dict[str, str]) -> NDArray[np.int32]:
-    """The nodes a text names; unknown ones are left out, and that is odd."""
+    """The nodes that a text names; unknown ones are left out and reported as irregular."""
     try:
         return nodes.parse(text)
     except RequestError as error:

@@ -18,8 +18,8 @@ from bridge.rpc.reported.session import Session
 from tests.builders import a_job, a_node, a_snapshot
 from tests.cycles import Memory, run
 from tests.unit.rpc import worlds
-from tests.unit.rpc.test_lowering import ask
-from tests.unit.rpc.test_raising import through_the_wire
+from tests.unit.rpc.test_decode_request import ask
+from tests.unit.rpc.test_encode import through_the_wire
 
 
 def asked(text, place="", **held):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slurm's options and what they come to on a node."""
+"""Requests lowered to columns: what Slurm's options mean on a node."""
 
 import numpy as np
 import pytest

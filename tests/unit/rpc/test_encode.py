@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a controller in Python says of a snapshot, the session understands as that snapshot."""
+"""A snapshot encoded by `bridge.rpc.encode` and read by a session is the same snapshot."""
 
 from dataclasses import replace
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What everybody may see of the switches and who is on them."""
+"""The topology view that every user may read."""
 
 import pytest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A job that no place is kept for (a QOS with NoReserve) starts now or is in nobody's way."""
+"""A job with NoReserve gets no planned start: it starts now, or delays no other job."""
 
 import pytest
 
