@@ -187,7 +187,7 @@ def _errors(errors: pb.StartErrors) -> tuple[str, str]:
 
 
 def _remark(reply: pb.AccuracyReply, anything: bool) -> str:
-    """The text below the table, or in its place."""
+    """The text below the table, or instead of it."""
     waiting = f"waiting jobs with an announced start: {reply.waiting_promised:,}"
     if anything:
         return f"Recorded since {when(reply.since_s)}, kept for {reply.keep_days} days; {waiting}."

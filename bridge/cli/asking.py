@@ -95,7 +95,7 @@ def when(at_s: int) -> str:
 
 
 def until(at_s: int, now_s: int) -> str:
-    """How far off an instant is."""
+    """The time until an instant."""
     return "now" if at_s <= now_s else f"in {format_duration(at_s - now_s)}"
 
 

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge bench`: how long the planning kernels take on this machine.
+"""`schedbridge bench`: times the planning kernels on this machine.
 
-Everything is planned on an emptied system, so the first jobs in the queue are what runs and the
-rest waits behind them. The queues:
+Everything is planned on an empty system: the first jobs in the queue start, the others wait behind
+them. The queues:
 
 * ``clustered``: sizes are powers of two up to 256 (small ones more often), time limits eight usual
   values from ten minutes to a day: few distinct values, as in real queues.
 * ``log``: sizes log-uniform up to the whole system, time limits log-uniform from a minute to a day:
   nearly every job different, the kernels' hard case.
 
-The kernels: ``counts`` plans amounts, ``map`` gives such a plan concrete nodes, ``whole_nodes``
-plans exclusive jobs onto concrete nodes, ``shared_nodes`` jobs of one to four nodes that want some
-of the cores, memory and GPUs of 64-core nodes.
+The kernels: ``counts`` plans amounts, ``map`` assigns nodes to such a plan, ``whole_nodes`` plans
+exclusive jobs on individual nodes, ``shared_nodes`` jobs of one to four nodes that request some of
+the cores, memory and GPUs of 64-core nodes.
 """
 
 import json

@@ -130,7 +130,7 @@ def read_instances(path: Path) -> Iterator[Instance]:
 
 
 def _that_fit(sizes: list[int], idle: int) -> list[int]:
-    """Those that fit into so many nodes together, taken as they come."""
+    """Those that fit on this many nodes together, in order."""
     taken = []
     for size in sizes:
         if size <= idle:

@@ -48,13 +48,13 @@ def read_policy(value: str) -> PolicySpec:
 
 
 def read_planning(path: Path | None) -> dict[str, Any]:
-    """What a site demands of every plan, from a YAML file; nothing without one.
+    """The rules of a site, from a YAML file; none without one.
 
-    The file is a service's configuration, of which only the section `planning` counts, or that
+    The file is a service's configuration, of which only the section `planning` is used, or that
     section alone.
 
     Raises:
-        ConfigError: it cannot be read, or says something impossible.
+        ConfigError: it cannot be read, or is invalid.
     """
     if path is None:
         return {}

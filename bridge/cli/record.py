@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge record`: cycles kept whole, from the living service or from a simulation.
+"""`schedbridge record`: records whole cycles of the running service or of a simulation.
 
-| say | and the cycles come from |
+| options | cycles of |
 |---|---|
-| nothing | the living service (administrators: a recording holds the jobs of all users) |
+| none | the running service (administrators: a recording holds the jobs of all users) |
 | `--trace FILE` | a replay of a trace, on a pool or on `--system FILE` |
-| `--system eurora`, `kit` | a made-up stream of jobs on that system (`bridge.sim.streams`) |
+| `--system eurora`, `kit` | a synthetic stream of jobs on that system (`bridge.sim.streams`) |
 """
 
 import contextlib
@@ -39,7 +39,7 @@ _STREAM_JOBS = 3000
 
 @dataclass(frozen=True)
 class _World:
-    """What is simulated, and where it comes from, for people."""
+    """The simulation, and its source as text."""
 
     name: str
     workload: Workload
@@ -48,7 +48,7 @@ class _World:
 
 
 class _Enough(Exception):
-    """All the recordings that were asked for are there."""
+    """All requested recordings have been made."""
 
 
 def record(
@@ -151,10 +151,10 @@ def record(
 
 
 class _Chosen:
-    """Tells which cycles of a simulation are kept.
+    """Selects the cycles of a simulation to keep.
 
     Attributes:
-        over: no further one will be.
+        over: no further one will be kept.
     """
 
     def __init__(self, begin_s: int, min_queue: int, every: int, at_s: list[int]) -> None:

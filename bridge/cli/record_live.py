@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recordings from the living service; `schedbridge record` without a trace or a system."""
+"""Recordings of the running service; `schedbridge record` without a trace or a system."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,14 +23,14 @@ def record_live(
     config: Path | None,
     socket: Path | None,
 ) -> None:
-    """Asks the service for cycle after cycle.
+    """Requests cycles from the service, one after the other.
 
     Args:
         keep: writes a recording under a name.
         cycles: how many.
-        min_queue: only cycles with so many waiting jobs.
-        patience_s: waits so long for each.
-        config: the service's configuration, says where it is.
+        min_queue: only cycles with at least this many waiting jobs.
+        patience_s: how long to wait for each.
+        config: the service's configuration, for its address.
         socket: or its operator socket.
 
     Raises:

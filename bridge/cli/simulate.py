@@ -43,7 +43,7 @@ from bridge.sim.workload import Workload, workload_from
 
 _LONGEST_DECISION_MS = 3_600_000
 _MOST_PLACED = 50_000_000
-"""Node entries that are mapped at most after a fast replay; a Gantt chart shows fewer anyway."""
+"""Most node assignments computed after a fast replay; a Gantt chart shows fewer anyway."""
 
 
 class Engine(StrEnum):
@@ -232,10 +232,10 @@ def _named(specs: Sequence[PolicySpec], predictors: Sequence[str]) -> list[Polic
 
 
 def _decision_s(text: str) -> float | None:
-    """What a decision takes, s; None: what it took.
+    """The simulated duration of a decision, s; None: the measured one.
 
     Raises:
-        ConfigError: it is neither of the words, nor a time.
+        ConfigError: it is neither a known word nor a time.
     """
     if text in ("free", "counted"):
         return 0.0 if text == "free" else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The solver that policies are run with outside of the service."""
+"""The solver for policies outside of the service."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ _MOST_STARTING_S = 60.0
 
 @contextmanager
 def a_solver() -> Iterator[ChildSolver]:
-    """A killable solver; its process starts when the first model comes, and ends with the block."""
+    """A killable solver process; it starts with the first model, and ends with the block."""
     solver = ChildSolver()
     try:
         yield solver

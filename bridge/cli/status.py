@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge status`: how the service and its controller fare."""
+"""`schedbridge status`: the state of the service and its controller."""
 
 from rich.table import Table
 
@@ -19,7 +19,7 @@ from bridge.units import format_duration
 def status(
     config: ConfigOption = None, socket: SocketOption = None, as_json: JsonOption = False
 ) -> None:
-    """Show how the service and its controller fare.
+    """Show the state of the service and its controller.
 
     Exit code 1 if the service does not answer.
     """

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Alarms: what those who live by a clock hand to kernels; the rules of ``_core.pyi`` hold.
+"""Alarms, which tell kernels to return early; the rules of ``_core.pyi`` hold.
 
-Kernels are bounded by steps that they count: the same question has the same answer on any machine
-at any load. Services have deadlines, and hand an alarm in; simulations and tests have none.
+Kernels are limited by steps that they count: the same problem has the same answer on any machine
+under any load. Services have deadlines and pass an alarm; simulations and tests do not.
 """
 
 class Alarm:
-    """Rings at some time, and goes on ringing."""
+    """Becomes true at some time, and stays true."""
 
     def rung(self) -> bool:
-        """Whether it does."""
+        """Whether it has."""
 
 class ClockAlarm(Alarm):
-    """An alarm by the wall clock: for services and benchmarks alone."""
+    """An alarm by the wall clock, for services and benchmarks only."""
 
     def __init__(self, after_us: int) -> None:
-        """Rings so many microseconds from now on.
+        """Rings this many microseconds from now.
 
         Raises:
             ValueError: it lies in the past, or years away.

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 class Arrangement(enum.IntEnum):
-    """How the chunks of a request may lie."""
+    """How the chunks of a request are placed."""
 
     FREE = 0
     """Several chunks may share a node."""
@@ -22,14 +22,14 @@ class Arrangement(enum.IntEnum):
     """One chunk on a node at most."""
 
 class TermMode(enum.IntEnum):
-    """What a constraint is to a job."""
+    """What a constraint means to a job."""
 
     BOTH = 0
-    """The job must stay under it and counts on it (a limit, a licence)."""
+    """The job is checked and counts (a limit, a licence)."""
     COUNT = 1
-    """The job counts on it, even above it (a job with access to what others must leave free)."""
+    """The job counts, even above the bound (a job with access to a reserved amount)."""
     CHECK = 2
-    """The job must stay under it for itself, and does not count on it."""
+    """The job is checked by itself, and does not count."""
 
 class BookPlan:
     """What ``Book.plan_many`` found and booked."""
@@ -42,7 +42,7 @@ class BookPlan:
         """(n_jobs + 1,) CSR offsets into ``nodes``, ``groups`` and ``chunks``."""
     @property
     def nodes(self) -> NDArray[np.int32]:
-        """Node indices, in the order in which the book takes nodes."""
+        """Node indices, in the order of the book."""
     @property
     def groups(self) -> NDArray[np.int32]:
         """Which group of the request has chunks there."""
@@ -80,7 +80,7 @@ class Bookings:
         """(n + 1,) CSR offsets into ``nodes``, ``groups`` and ``chunks``."""
     @property
     def nodes(self) -> NDArray[np.int32]:
-        """Node indices, in the order in which the book takes nodes."""
+        """Node indices, in the order of the book."""
     @property
     def groups(self) -> NDArray[np.int32]:
         """Groups; -1 for one of ``book_running``."""
@@ -145,21 +145,21 @@ class Book:
         """Number of nodes."""
     @property
     def given_up(self) -> int:
-        """How many starts were passed over because the search for a packing grew too large."""
+        """Number of starts skipped because the search for a packing grew too large."""
     def __len__(self) -> int:
         """Number of bookings."""
     def advance(self, now: int) -> None:
-        """Move the present on; what lies before it is forgotten, bookings stay until revoked.
+        """Advance the present; the past is discarded, bookings stay until revoked.
 
         Raises:
             ValueError: ``now`` lies in the past, or a mark is set.
         """
     def add_class(self, nodes: NDArray[np.uint64]) -> int:
-        """Add a set of eligible nodes; its number."""
+        """Add a set of eligible nodes; return its number."""
     def close(self, cls: int, start: int, end: int, nodes: NDArray[np.uint64]) -> int:
-        """Close nodes to a class within [start, end); what is booked stays. Its number."""
+        """Close nodes to a class within [start, end); bookings stay. Return its number."""
     def reopen(self, closure: int) -> None:
-        """Take back one ``close``; nothing if it is taken back already."""
+        """Undo one ``close``; no effect if it is undone already."""
     def set_capacity(self, node: int, amounts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Change what a node has from now on.
 
@@ -189,7 +189,7 @@ class Book:
     def constraint_use(
         self, constraint: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Tell a constraint over time: slot starts, the amount there, what counts on it there."""
+        """Return a constraint over time: slot starts, the bounds, and the amounts that count."""
     def add_request(
         self,
         count: NDArray[np.int64],
@@ -239,7 +239,7 @@ class Book:
         earliest: int | None = None,
         latest: int = ...,
     ) -> tuple[int, int]:
-        """Say why a job would not start now: a ``Blocked`` code and a constraint or -1."""
+        """Return why a job would not start now: a ``Blocked`` code and a constraint or -1."""
     def book(
         self,
         job: int,
@@ -251,14 +251,14 @@ class Book:
         groups: NDArray[np.int32],
         chunks: NDArray[np.int32],
     ) -> bool:
-        """Book a job; False, and nothing is changed, if it does not fit there."""
+        """Book a job; False, without changes, if it does not fit there."""
     def revoke(self, job: int) -> None:
-        """Take a booking out."""
+        """Remove a booking."""
     def set_end(self, job: int, end: int) -> NDArray[np.int64]:
-        """Let a booking end earlier or later than booked.
+        """Change the end of a booking.
 
         Returns:
-            Jobs for which there is no room now, as for ``set_capacity``.
+            Jobs that no longer fit, as for ``set_capacity``.
         """
     def book_many(
         self,
@@ -365,14 +365,14 @@ class Book:
             (n,) the starts they have now.
         """
     def bookings(self, job: NDArray[np.int64] | None = None) -> Bookings:
-        """Tell bookings: of these jobs, or all in order of start, then of booking."""
+        """Return bookings: of these jobs, or all in order of start, then of booking."""
     def free_at(self, time: int) -> NDArray[np.int64]:
-        """Tell what is free at a time, (n_nodes, n_res); nothing on nodes held exclusively.
+        """Return what is free at a time, (n_nodes, n_res); 0 on nodes held exclusively.
 
         Negative where a node lost what is booked on it.
         """
     def booked_on(self, nodes: NDArray[np.uint64], start: int, end: int) -> NDArray[np.int64]:
-        """Tell the jobs on any of these nodes at any second of [start, end)."""
+        """Return the jobs on any of these nodes at any second of [start, end)."""
     def holders(
         self,
         request: int,
@@ -380,17 +380,18 @@ class Book:
         start: int,
         length: int,
     ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Tell who stands in the way of a request at [start, start + length).
+        """Return what blocks a request at [start, start + length).
 
         Returns:
-            The jobs that use, at some second then, what eligible nodes have too little of for one
-            chunk more, or that count on constraints which do not hold it; and these constraints.
+            The jobs that use, at some second then, a resource of which eligible nodes have too
+            little for one more chunk, or that count on constraints that cannot hold it; and these
+            constraints.
         """
     def overbooked(self) -> bool:
         """Whether more is booked at some second than a node has or a constraint allows."""
     def mark(self) -> int:
         """Begin a what-if; marks nest."""
     def undo(self, mark: int) -> None:
-        """Undo all that was done since the mark (and end it and those within it)."""
+        """Undo everything since the mark, and end it and those within it."""
     def keep(self, mark: int) -> None:
-        """End the what-if, keep what was done."""
+        """End the what-if and keep its changes."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong with a plan: the part of `bridge.check.legality` that goes through columns."""
+"""The judge: the part of `bridge.check.legality` that works on columns."""
 
 import enum
 from collections.abc import Callable
@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 class Fault(enum.IntEnum):
-    """A rule broken by a row; by a job, the first two."""
+    """A rule broken by a row; for the first two, by a job."""
 
     NO_ROW = 0
     TOO_MANY_STARTS = 1
-    """And how many there are, and may be."""
+    """With their number, and the number allowed."""
     NODES_WITHOUT_START = 2
     NO_REASON = 3
     IN_THE_PAST = 4
@@ -26,11 +26,11 @@ class Fault(enum.IntEnum):
     PARTITION_TIME = 12
     WRONG_WIDTH = 13
     WIDTH_RULE = 14
-    """And how many nodes it has, and its rule."""
+    """With the number of nodes, and its rule."""
     OUT_OF_ORDER = 15
     UNUSABLE = 16
     PARTITION_DOWN = 17
-    """And which one; so with the next two."""
+    """With the one concerned; so for the next two."""
     PARTITION_WIDTH = 18
     PARTITION_UNNAMED = 19
     OUTSIDE = 20
@@ -49,18 +49,18 @@ def judge(
 ) -> str | list[tuple[Fault, int, int, int]]:
     """Judges every row of a plan, at every second. O(n log n) in nodes planned.
 
-    Columns are taken by their names, as `bridge.model` has them; another type is converted.
+    Columns are read by name, as in `bridge.model`; other types are converted.
 
     Args:
-        snapshot: the world.
+        snapshot: the cluster.
         plan: for it.
         matching: (n_nodes,) which nodes match, for each alternative of a constraint.
-        want: (nnz, R) what each row takes of each of its nodes; asked for once the columns are
-            known to fit together. None: what the columns of its job say.
+        want: (nnz, R) amounts of each row on each of its nodes; called once the columns are known
+            to fit together. None: as in the columns of its job.
 
     Returns:
-        What does not even fit together, in words; else faults, each with its row (or job) and what
-        is found there and allowed, by fault and row.
+        A message if columns do not fit together; else faults, each with its row (or job), the value
+        found and the value allowed, by fault and row.
 
     Raises:
         ValueError: the snapshot's own columns do not fit together; the text names one.

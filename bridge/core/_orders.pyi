@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The order of jobs whose plan costs least; the rules of ``_core.pyi`` hold.
+"""Searches for the order of jobs whose plan costs least; the rules of ``_core.pyi`` hold.
 
-Words: a *unit* is one job or several that stay together; the *lead* are units that go first in
+Words: a *unit* is one job, or several that stay together; the *lead* are units that come first in
 every order; to *decode* an order is to book its jobs one after the other, each at its earliest
 start, exactly as ``plan_nodes`` does with unlimited depth.
 """
@@ -21,19 +21,20 @@ class Stopped(enum.IntEnum):
     BOUND = 0
     """The bound is met: no plan that books the lead first costs less."""
     EXHAUSTED = 1
-    """All orders were looked at: none costs less."""
+    """All orders were tried: none costs less."""
     PATIENCE = 2
-    """Nothing better was found for long."""
+    """No improvement for the allowed number of changes."""
     BUDGET = 3
 
 class Decoding(enum.IntEnum):
     """How orders were decoded."""
 
     LISTS = 0
-    """On flat lists with an undo: thousands of jobs a millisecond."""
+    """On flat lists with undo: thousands of jobs a millisecond."""
     PLANNER = 1
-    """By the planner of ``plan_nodes`` itself, anew from the first job that changed: jobs treat
-    the same nodes partly whole and partly shared, or want counters."""
+    """By the planner of ``plan_nodes`` itself, again from the first job that changed: some jobs use
+    the same nodes whole and others share them, or jobs request counters.
+    """
 
 class OrderFound:
     """What ``search_orders`` found."""
@@ -46,13 +47,13 @@ class OrderFound:
         """(n_jobs,) s, in that order; NEVER: none."""
     @property
     def given_cost(self) -> float:
-        """Of the first order."""
+        """Cost of the first order."""
     @property
     def family_cost(self) -> float:
-        """Of the best order before the search."""
+        """Cost of the best order before the search."""
     @property
     def cost(self) -> float:
-        """Of `order`: the sum of weight * max(0, start - due).
+        """Cost of `order`: the sum of weight * max(0, start - due).
 
         2**100 for each job without a start that could have one behind the lead alone.
         """
@@ -61,13 +62,13 @@ class OrderFound:
         """No plan that books the lead first costs less."""
     @property
     def decodes(self) -> int:
-        """Orders looked at, most of them in part."""
+        """Orders tried, most of them in part."""
     @property
     def booked(self) -> int:
-        """Jobs booked in doing so."""
+        """Jobs booked for them."""
     @property
     def steps(self) -> int:
-        """What that took, in steps of about a nanosecond; the same on every machine."""
+        """Work, in steps of about a nanosecond; the same on every machine."""
     @property
     def stopped(self) -> Stopped: ...
     @property
@@ -87,23 +88,23 @@ def search_orders(
     seed: int,
     alarm: Alarm | None = None,
 ) -> OrderFound:
-    """Look for the order of units whose plan costs least.
+    """Search for the order of units whose plan costs least.
 
     The first of `orders` is always decoded; then the others, then changes of the best, until the
-    bound is met, nothing better was found for long, or the budget is spent. Of at most 7 units
-    behind the lead every order is looked at instead.
+    bound is met, there was no improvement for long, or the budget is spent. With at most 7 units
+    behind the lead every order is tried instead.
 
     Args:
         problem: the arguments of ``plan_nodes``, a dict; depth UNLIMITED.
         unit_indptr: (n_units + 1,) unit u is the jobs [unit_indptr[u], unit_indptr[u + 1]).
-        weight: (n_jobs,) what a second of delay costs, 0 to 2**40.
+        weight: (n_jobs,) cost of a second of delay, 0 to 2**40.
         due: (n_jobs,) delay counts from here, s.
-        orders: (n_orders, n_units) orders to begin with, one at least.
-        lead: so many units go first, as the first order has them.
-        effort: jobs booked at most; 0: no bound.
-        steps: of the decoder at most; 0: no bound. The same effort, steps and seed give the same
+        orders: (n_orders, n_units) initial orders, one at least.
+        lead: number of units that come first, as in the first order.
+        effort: most jobs to book; 0: no bound.
+        steps: most steps of the decoder; 0: no bound. The same effort, steps and seed give the same
             order everywhere, if there is no alarm.
-        patience: changes in a row, per unit, that cost no less before the search gives up.
+        patience: consecutive changes without improvement, per unit, that end the search.
         seed: of the changes.
         alarm: ends the search when it expires; None: no time limit.
 

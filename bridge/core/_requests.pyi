@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What waiting jobs ask for, numbered: jobs that ask alike have one number, in every cycle."""
+"""The requests of pending jobs, numbered: equal requests have one number, in every cycle."""
 
 from collections.abc import Callable
 from typing import Any, overload
@@ -10,26 +10,26 @@ from numpy.typing import NDArray
 from bridge.core._core import NodePlan
 
 class LoweredRows:
-    """The rows of one cycle: which can be planned, and how."""
+    """The rows of one cycle: which can be planned, and their alternatives."""
 
     @property
     def number(self) -> NDArray[np.int64]:
-        """(n_rows,) the request of each; -1: the controller holds it back."""
+        """(n_rows,) the request of each; -1: held by the controller."""
     @property
     def held(self) -> list[int]:
-        """Rows that the controller holds back."""
+        """Rows held by the controller."""
     @property
     def refused(self) -> list[int]:
         """Rows that cannot run, by their requests."""
     @property
     def plannable(self) -> NDArray[np.int64]:
-        """(n_plannable,) the others."""
+        """(n_plannable,) the other rows."""
     @property
     def classes(self) -> list[int]:
-        """Classes in use, as `find` named them; those of `alternatives` are positions here."""
+        """Classes in use, as numbered by `find`; those of `alternatives` are positions here."""
     @property
     def names_nodes(self) -> bool:
-        """Whether one of the plannable rows must have certain nodes."""
+        """Whether one of the plannable rows requires certain nodes."""
     def alternatives(
         self,
     ) -> tuple[
@@ -40,7 +40,7 @@ class LoweredRows:
         NDArray[np.int64],
         NDArray[np.int64],
     ]:
-        """Of the plannable rows: offsets, class, partition, time limit, fewest and most nodes."""
+        """For the plannable rows: offsets, class, partition, time limit, fewest and most nodes."""
     def plan(
         self,
         *,
@@ -55,11 +55,11 @@ class LoweredRows:
     ) -> NodePlan:
         """Plans the plannable rows in their order, as ``plan_nodes`` does.
 
-        No start is too late for any of them, none is planned beside the depth, and none must have
+        The rows have no latest starts, no row is planned beside the depth, and none requires
         certain nodes.
 
         Args:
-            snapshot: whose jobs were lowered; what runs, nodes and clock are taken by their names.
+            snapshot: of the lowered jobs; its running jobs, nodes and clock are read by name.
             depth: how many rows may hold a planned start.
             select: a ``Select``.
             rank: (n_nodes,) ``node_rank`` of ``plan_nodes``.
@@ -79,7 +79,7 @@ class LoweredRows:
         NDArray[np.int32],
         NDArray[np.int64],
     ]:
-        """The same of a plan of the plannable rows in their order."""
+        """The same for a plan of the plannable rows in their order."""
     @overload
     def planned(
         self,
@@ -102,20 +102,20 @@ class LoweredRows:
         """
 
 class RequestTable:
-    """Remembers what jobs asked for, and what was found for them."""
+    """The numbered requests of jobs, with what was found for them."""
 
     def __init__(self) -> None: ...
     def __len__(self) -> int:
-        """How many different requests there have been."""
+        """The number of distinct requests so far."""
     def unite(self, same: list[int]) -> None:
-        """Says which classes have the same nodes now; before `find` tells of a new one.
+        """Sets which classes have the same nodes now; to be called before `find` returns a new one.
 
         Args:
-            same: (n_classes,) of each the first that has.
+            same: (n_classes,) for each the first class with the same nodes.
         """
     @property
     def n_reasons(self) -> int:
-        """How many different reasons are kept."""
+        """The number of distinct reasons kept."""
     def tell(
         self,
         lowered: LoweredRows,
@@ -124,18 +124,19 @@ class RequestTable:
         reasons: list[Any],
         find: Callable[[int, int, int, int], object],
     ) -> None:
-        """Fills in why each asked row of a plan waits that does not start now.
+        """Fills in why each plannable row waits, for those that do not start now.
 
-        Meant for rows that name no nodes and want no licence, without reservations: of most
-        verdicts the words depend on little, and are kept.
+        For rows that name no nodes and request no licence, without reservations: most of their
+            reasons
+        depend on few values, and are cached.
 
         Args:
             lowered: by this table.
             plan: of its plannable rows.
-            order: (n_plannable,) in which they were planned; None: as they stand.
+            order: (n_plannable,) in which they were planned; None: their own order.
             reasons: (n_rows,) to be filled.
-            find: says it in words; called with a position among the plannable rows, that of the
-                alternative which was judged, the verdict, and how many nodes fit now.
+            find: returns a reason; called with a position among the plannable rows, that of the
+                alternative judged, the verdict, and how many nodes fit now.
         """
     def lower(
         self,
@@ -143,14 +144,14 @@ class RequestTable:
         rows: NDArray[np.int64],
         find: Callable[[int, int], list[tuple[int, int, int, int, int]]],
     ) -> LoweredRows:
-        """Lowers rows of waiting jobs; about 0.2 us each.
+        """Lowers rows of pending jobs; about 0.2 us each.
 
         Args:
-            jobs: a table of waiting jobs; its columns are taken by their names.
+            jobs: a table of pending jobs; its columns are read by name.
             rows: (n_rows,) of it.
-            find: called with the number of a request that is new, and a row of `jobs` that has it.
-                Returns its alternatives, each a class, a partition, a time limit, and the fewest
-                and most nodes. None at all: it cannot run.
+            find: called with the number of a new request, and a row of `jobs` that has it. Returns
+                its alternatives, each a class, a partition, a time limit, and the fewest and most
+                nodes. Empty: it cannot run.
 
         Raises:
             ValueError: the columns do not fit together; the text names one.

@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trees of switches in ``bridge.core._core``, described apart: this file stands for no module."""
+"""Trees of switches in ``bridge.core._core``; this file is not a module."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 NodeSets = tuple[NDArray[np.int64], NDArray[np.int32]]
-"""``(indptr, nodes)``: job j gets ``nodes[indptr[j]:indptr[j + 1]]``, ascending; none: no place."""
+"""``(indptr, nodes)``: job j gets ``nodes[indptr[j]:indptr[j + 1]]``, ascending; empty: not placed.
+
+"""
 
 class HopMetric:
-    """What a job pays for the hops between its nodes.
+    """The communication cost of a job.
 
-    The hops of two nodes depend on the level of their lowest common switch. A job of n nodes pays
-    ``unit / n`` times the sum of hops over its ordered pairs (``ordered``), or its unordered ones;
-    ``floored``: rounded down to a whole number.
+    The hops between two nodes depend on the level of their lowest common switch. A job of n nodes
+    costs ``unit / n`` times the sum of hops over its ordered pairs (``ordered``), or its unordered
+    ones; ``floored``: rounded down.
     """
 
     def __init__(
@@ -36,13 +38,13 @@ class HopMetric:
         """
 
 class Tree:
-    """Switches, and the nodes that hang on them. Nodes under different roots cannot talk.
+    """Switches, and the nodes attached to them. Nodes under different roots cannot communicate.
 
     A switch without switches below it is at level 0; any other is one above its highest child.
-    All methods take idle nodes as indices that hang on some switch, each once, and job sizes in
-    nodes, at least 1; a job that finds no place gets no nodes and the others are placed all the
-    same. They raise ``ValueError``, whose text begins with the argument's name, for anything else,
-    and for a metric with fewer levels than the tree.
+    All methods take idle nodes as indices of attached nodes, each once, and job sizes in nodes, at
+    least 1; a job that cannot be placed gets no nodes, and the others are placed all the same. For
+    anything else, and for a metric with fewer levels than the tree, they raise ``ValueError``,
+    whose text begins with the argument's name.
     """
 
     def __init__(self, parent: NDArray[np.int32], leaf_of_node: NDArray[np.int32]) -> None:
@@ -51,11 +53,11 @@ class Tree:
         Args:
             parent: (n_switches,) the switch above each; -1: a root. Unequal depths and several
                 roots are allowed.
-            leaf_of_node: (n_nodes,) the switch of level 0 that each node hangs on; -1: none.
+            leaf_of_node: (n_nodes,) the level-0 switch of each node; -1: none.
 
         Raises:
-            ValueError: switches hang on each other in a circle, or on some that do not exist; or a
-                node hangs on a switch that has others below it.
+            ValueError: switches form a cycle or name switches that do not exist; or a node is
+                attached to a switch that has others below it.
         """
 
     @property
@@ -73,7 +75,7 @@ class Tree:
     def costs(
         self, metric: HopMetric, indptr: NDArray[np.int64], nodes: NDArray[np.int32]
     ) -> NDArray[np.float64]:
-        """What each of some jobs pays for its nodes, from its counts per switch.
+        """The cost of each job, from its counts per switch.
 
         Returns:
             (n_jobs,) costs; infinite for a job under several roots, 0 for one without nodes.
@@ -92,13 +94,13 @@ class Tree:
     ) -> NodeSets:
         """The best disjoint runs on the sequence of idle nodes (SCAS), exactly.
 
-        A run goes on at the head of the sequence where its end is reached. A dynamic programme over
-        the sequence and the multiset of jobs placed so far.
+        The sequence is cyclic. A dynamic program over the sequence and the multiset of jobs placed
+        so far.
 
         Args:
-            metric: what is paid.
+            metric: the cost.
             idle: ascending.
-            sizes: (n_jobs,) nodes wanted.
+            sizes: (n_jobs,) nodes requested.
 
         Returns:
             Sets of least total cost; no sets at all if the jobs do not fit together.
@@ -119,20 +121,20 @@ class Tree:
         coldest: float = 2.5,
         most_removed: int = 2,
     ) -> NodeSets:
-        """Simulated annealing over runs on the sequence of what is idle then (DCAS).
+        """Simulated annealing over runs on the sequence of idle nodes (DCAS).
 
         Args:
-            metric: what is paid.
+            metric: the cost.
             idle: ascending.
-            sizes: (n_jobs,) nodes wanted.
-            iterations: moves tried: 1 to ``most_removed`` jobs out, and back in, largest first,
-                each at a random place.
-            seed: of chance.
-            restore: put the jobs back where they were if a move is rejected; False: as in the
-                published code, which does not, and so walks at random and keeps the best it sees.
-            hottest: temperature at first.
-            coldest: temperature at the end, > 0.
-            most_removed: jobs taken out at once, at most.
+            sizes: (n_jobs,) nodes requested.
+            iterations: moves tried: 1 to ``most_removed`` jobs are removed and put back, largest
+                first, each at a random place.
+            seed: random seed.
+            restore: undo rejected moves; False: as in the published code, which does not, and so
+                performs a random walk and keeps the best state.
+            hottest: initial temperature.
+            coldest: final temperature, > 0.
+            most_removed: most jobs removed at once.
         """
 
     def compact(
@@ -146,18 +148,18 @@ class Tree:
     ) -> NodeSets:
         """Node sets for all jobs together, contiguous or not.
 
-        One job's best set is found exactly, by max-plus programmes over counts per switch; equals
-        leave the largest holes. All orders are tried for up to five jobs, then neighbourhoods until
-        a bound is reached. Never worse than ``sequential``, nor, for up to eight jobs, than
+        One job's best set is found exactly, by max-plus programs over counts per switch; ties leave
+        the largest holes. All orders are tried for up to five jobs, then neighbourhoods until a
+        bound is reached. Never worse than ``sequential``, nor, for up to eight jobs, than
         ``contiguous`` where that is quick (some hundred idle nodes).
 
         Args:
-            metric: what is paid.
+            metric: the cost.
             idle: in the order in which the nodes of one switch are to be taken.
-            sizes: (n_jobs,) nodes wanted.
-            steps: at most, counted, of about a nanosecond each; 0: no bound.
-            iterations: of the neighbourhood search; 0: no bound of theirs. Both 0: orders only.
-            seed: of chance.
+            sizes: (n_jobs,) nodes requested.
+            steps: most steps, of about a nanosecond each; 0: no bound.
+            iterations: of the neighbourhood search; 0: no bound. Both 0: orders only.
+            seed: random seed.
         """
 
     def exchange(
@@ -170,20 +172,20 @@ class Tree:
         moves: int = 20000,
         seed: int = 0,
     ) -> NDArray[np.int32]:
-        """Lets jobs exchange nodes that are alike, two at a time, until nobody gains.
+        """Exchanges equal nodes between jobs, two at a time, until there is no gain.
 
-        Every job keeps as many nodes of every kind as it has, so whatever held of it holds still.
-        By annealing over exchanges, then by those that gain until there are none.
+        Every job keeps its number of nodes of every kind, so its constraints still hold. Annealing
+        over exchanges, then exchanges that gain until there are none.
 
         Args:
-            metric: what is paid.
-            nodes: on switches; one that stays (kind -1) may stand there several times.
-            kind: of each; nodes of one kind may change hands; -1: it stays with who has it.
-            holder: of each, a row of ``most``; -1: nobody.
-            most: (n_jobs,) leaf switches that a job may sit on; 0: any number. One that sits on
-                more stays within as many as it has.
-            moves: exchanges tried at random.
-            seed: of chance.
+            metric: the cost.
+            nodes: on switches; a fixed one (kind -1) may occur several times.
+            kind: of each; nodes of one kind are interchangeable; -1: fixed.
+            holder: of each, a row of ``most``; -1: none.
+            most: (n_jobs,) leaf switches that a job may use; 0: any number. A job that already uses
+                more keeps at most that many.
+            moves: random exchanges tried.
+            seed: random seed.
 
         Returns:
             The holders, at no higher total cost.
@@ -197,14 +199,14 @@ class Tree:
         rounds: int = 200,
         cost: float = 0.0,
     ) -> float:
-        """A total cost that no disjoint node sets of these jobs can fall below.
+        """A lower bound on the total cost of disjoint node sets of these jobs.
 
-        By Lagrangian relaxation of what each switch has idle, with a subgradient's steps.
+        By Lagrangian relaxation of the idle nodes of each switch, with subgradient steps.
 
         Args:
-            metric: what is paid.
+            metric: the cost.
             idle: any order.
-            sizes: (n_jobs,) nodes wanted; all must have some place.
-            rounds: steps at most.
-            cost: of the best placement known; steps are sized by it, and end when it is met.
+            sizes: (n_jobs,) nodes requested; each job must be placeable.
+            rounds: most steps.
+            cost: of the best placement known; it scales the steps, which end when it is met.
         """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks that say where annealing puts jobs back, in ``bridge.core._core``."""
+"""Networks that choose where annealing puts jobs back, in ``bridge.core._core``."""
 
 from collections.abc import Sequence
 
@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 from bridge.core._tree import HopMetric, NodeSets, Tree
 
 class RepairNetwork:
-    """A network that sees up to 100 idle nodes in a row, and a job to put back on some of them.
+    """A network for up to 100 consecutive idle nodes and a job to put back on some of them.
 
-    It reads a state of four rows of 100: switch and pod of each node, as ``view`` numbers them, and
-    at each node what the job wants and what those want that are still out. It gives a number for
-    each node that the job could begin at: logits.
+    Its input has four rows of 100: switch and pod of each node, as numbered by ``view``, and at
+        each
+    node the size of the job and of the jobs still to be put back. Its output are logits: a number
+    for each node at which the job could begin.
 
     Arithmetic is float32, in the same order on every machine.
     """
@@ -36,10 +37,10 @@ class RepairNetwork:
         """Runs the network on one state.
 
         Args:
-            leaf: (n,) the first row, n at most 100; behind them all is 0.
+            leaf: (n,) the first row, n at most 100; the rest is 0.
             pod: (n,) the second.
-            job: what stands at the n nodes in the third row.
-            others: in the fourth.
+            job: value of the third row at the n nodes.
+            others: of the fourth.
 
         Returns:
             (n,) logits.
@@ -49,17 +50,17 @@ class RepairNetwork:
     def view(
         tree: Tree, idle: NDArray[np.int32], first: int, numbers: float = 5.0
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """What a network sees of idle nodes.
+        """The network's view of idle nodes.
 
         Args:
             tree: the switches.
             idle: ascending.
-            first: where the view begins; behind the last node it goes on with the first.
-            numbers: what the numbers of switches are divided by.
+            first: where the view begins; the sequence is cyclic.
+            numbers: divisor of switch numbers.
 
         Returns:
-            Rows for ``numbers``: switches counted from 0, one more wherever the row goes on under
-            another one; and the switches above them, likewise.
+            Rows divided by ``numbers``: switches counted from 0, one more wherever the sequence
+            continues under another one; and the switches above them, likewise.
         """
 
     def anneal(
@@ -81,29 +82,28 @@ class RepairNetwork:
         largest: float = 40.0,
         numbers: float = 5.0,
     ) -> tuple[NodeSets, int, int]:
-        """``Tree.anneal``, but jobs are put back where the network says, by its chances (NSA).
+        """``Tree.anneal``, but jobs are put back by the network's probabilities (NSA).
 
         Args:
             tree: the switches.
-            metric: what is paid.
+            metric: the cost.
             idle: ascending.
-            sizes: (n_jobs,) nodes wanted.
+            sizes: (n_jobs,) nodes requested.
             iterations: moves tried.
-            seed: of chance.
+            seed: random seed.
             restore: as in ``Tree.anneal``.
-            hottest: temperature at first.
-            coldest: temperature at the end, > 0.
-            most_removed: jobs taken out at once, at most.
-            warmth: logits are divided by it: below 1 the likely gets likelier.
-            wander: part of the jobs that are put anywhere, without asking.
-            since: part of the moves that pass before the network is asked at all.
-            rotate: where more than 100 nodes are idle, begin the view at a random multiple of 50;
+            hottest: initial temperature.
+            coldest: final temperature, > 0.
+            most_removed: most jobs removed at once.
+            warmth: divisor of the logits: below 1 sharpens the distribution.
+            wander: share of the jobs that are put back at random.
+            since: share of the moves before the network is first used.
+            rotate: if more than 100 nodes are idle, begin the view at a random multiple of 50;
                 False: only the first 100 are ever chosen, as in the paper.
-            largest: nodes of the largest job the network knows; sizes are divided by it, or by the
+            largest: nodes of the largest job in training; sizes are divided by it, or by the
                 window's largest if that is larger.
             numbers: as in ``view``.
 
         Returns:
-            Sets; how often a choice was made by the network; how many of these it had made before
-            on the same idle nodes, and remembered.
+            Sets; the number of choices by the network; how many of these came from its cache.
         """

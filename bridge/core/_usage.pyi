@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The usage vector of ``bridge.core._core``, described apart: this file stands for no module."""
+"""The usage vector of ``bridge.core._core``; this file is not a module."""
 
 import enum
 from typing import ClassVar

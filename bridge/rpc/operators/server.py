@@ -52,11 +52,11 @@ ANSWERING = 8
 MOST_CALLS = 512
 
 LEAST_AGE_S = 0.1
-"""A view is not asked for again before that."""
+"""Shortest interval between requests for a view."""
 SHARE = 0.1
-"""Of the time of the service's process that making views may take."""
+"""Largest share of the service's process time for making views."""
 ACCURACY_S = 5.0
-"""Records of starts are read again after that."""
+"""How long records of starts are cached."""
 SERVICE_S = 10.0
 """How long the service's process may take for a view."""
 
@@ -68,7 +68,7 @@ _CLOSED = "the service answers no longer"
 
 @dataclass(frozen=True)
 class Seen:
-    """A view, and when it was asked for.
+    """A view, and when it was requested.
 
     Attributes:
         cycle: changes with every cycle, policy and rule.
@@ -83,7 +83,7 @@ class Seen:
 
 
 class Views:
-    """The newest view that is worth its price."""
+    """The newest view, renewed at a bounded cost."""
 
     def __init__(self, asker: Asker) -> None:
         self._asker = asker
@@ -91,11 +91,11 @@ class Views:
         self._under_way: asyncio.Task[Seen] | None = None
         self._not_before = float("-inf")
         self._known = (0, -1)
-        # A large view takes a while to unpack; answers from the last one go on meanwhile.
+        # A large view takes a while to unpack; meanwhile the last one is used.
         self._unpacking = ThreadPoolExecutor(1, thread_name_prefix="view")
 
     def expire(self) -> None:
-        """Something was changed: what was asked for before now does not have it."""
+        """Marks a change: views requested before now do not include it."""
         self._not_before = time.monotonic()
 
     async def current(self) -> Seen:
@@ -145,7 +145,7 @@ class Views:
 
 @dataclass
 class _User:
-    """What one user has under way."""
+    """What one user has in progress."""
 
     calls: int = 0
     answering: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(ANSWERING))
@@ -153,7 +153,7 @@ class _User:
 
 @dataclass
 class _Visit:
-    """One call, for as long as gRPC has it."""
+    """One call, from its arrival until gRPC is done with it."""
 
     user: _User
     admin: bool
@@ -162,7 +162,7 @@ class _Visit:
 
 
 class _AnswerCache:
-    """Answers as bytes, of what was asked last."""
+    """A cache of encoded answers."""
 
     def __init__(self) -> None:
         self._answers: OrderedDict[Any, asyncio.Future[bytes]] = OrderedDict()
@@ -201,8 +201,8 @@ class _AnswerCache:
 class OperatorService(grpc.GenericRpcHandler):  # type: ignore[misc]
     """All methods of `schedbridge.v1.Operator`.
 
-    Every call is taken as one with a stream of questions, of which there is one: so it is this
-    class, not gRPC, that waits for the question.
+    Every method is registered as a stream of one request, so that this class, not gRPC, waits for
+    the request.
     """
 
     def __init__(
@@ -312,7 +312,7 @@ class OperatorService(grpc.GenericRpcHandler):  # type: ignore[misc]
         wait_s = MOST_WAIT_S if left_s is None else min(left_s, 2 * MOST_WAIT_S)
         try:
             async with asyncio.timeout(wait_s):
-                # Held until gRPC is done with the call: an answer that is not taken counts.
+                # Held until gRPC is done with the call: an answer that is not read counts.
                 await visit.user.answering.acquire()
                 visit.holds = True
                 return await method(question, visit)
@@ -324,7 +324,7 @@ class OperatorService(grpc.GenericRpcHandler):  # type: ignore[misc]
         except DecodeError:
             refuse(grpc.StatusCode.INVALID_ARGUMENT, "this is no such question")
 
-    # ------------------------------------------------------------------ reading
+    # ------------------------------------------------------------------ queries
 
     async def _read(self, name: str, read: Read, question: bytes, visit: _Visit) -> bytes:
         request = read.request.FromString(question)
@@ -364,7 +364,7 @@ class OperatorService(grpc.GenericRpcHandler):  # type: ignore[misc]
         kept: StartRecords = unpack(parts)
         return kept
 
-    # ------------------------------------------------------------------ changing
+    # ------------------------------------------------------------------ changes
 
     async def _policy(self, question: bytes, visit: _Visit) -> bytes:
         request = pb.PolicyRequest.FromString(question)
@@ -446,16 +446,16 @@ _OPTIONS = [
     ("grpc.max_connection_age_ms", 300_000),
     ("grpc.max_connection_age_grace_ms", 120_000),
     ("grpc.max_metadata_size", 8 << 10),
-    ("grpc.http2.bdp_probe", 0),  # a caller may be 64 KiB ahead, not megabytes
+    ("grpc.http2.bdp_probe", 0),  # bounds the data that a caller may send ahead to 64 KiB
 ]
 
 
 async def serve(service: OperatorService, sockets: dict[str, int]) -> list[Any]:
-    """Begins to serve at private sockets.
+    """Starts to serve at private sockets.
 
     Args:
-        service: answers.
-        sockets: path to the largest question that is read there, bytes.
+        service: answers the calls.
+        sockets: path to the largest request accepted there, bytes.
 
     Returns:
         The servers.

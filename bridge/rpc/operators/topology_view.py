@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Switches, nodes and who is on them, from the last cycle.
+"""The switches and nodes with their jobs, from the last cycle.
 
 Of other users' jobs only what `squeue` shows is disclosed, as in `bridge.rpc.operators.explain`.
 """
@@ -16,7 +16,7 @@ def topology_reply(published: Published, limit: int) -> pb.TopologyReply:
 
     Args:
         published: the cycle.
-        limit: at most so many jobs; 0: all.
+        limit: most jobs; 0: all.
     """
     snapshot, plan = published.snapshot, published.plan
     nodes, topology = snapshot.nodes, snapshot.topology

@@ -25,15 +25,15 @@ from bridge.rpc.controller.cycles import Published
 from bridge.rpc.reported.hostlist import NodeIndex
 
 _AT_ONCE = 1 << 13
-"""Texts joined before somebody else may go first."""
+"""Texts joined before other threads may run."""
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What changes from moment to moment, and is small.
+    """Small state that changes all the time.
 
     Attributes:
-        status: a `StatusReply` without what the last cycle says, as bytes.
+        status: an encoded `StatusReply` without the parts from the last cycle.
         features: of the controller's plugin.
     """
 
@@ -43,11 +43,11 @@ class Facts:
 
 @dataclass(frozen=True)
 class InForce:
-    """What changes by order of administrators only.
+    """State that changes only by orders of administrators.
 
     Attributes:
         policy_yaml: the policy.
-        conditions: what its plans are held to.
+        conditions: for its plans.
     """
 
     policy_yaml: str
@@ -56,7 +56,7 @@ class InForce:
 
 @dataclass(frozen=True)
 class View:
-    """What operators are answered from.
+    """The data from which operators are answered.
 
     Attributes:
         facts: as of now.
@@ -74,11 +74,11 @@ Parts = list[bytes | memoryview]
 
 
 def pack(value: object, yield_to: Callable[[], None] = lambda: None) -> Parts:
-    """Makes parts of a value.
+    """Serialises a value into parts.
 
     Args:
-        value: a view, or what is made of the same.
-        yield_to: called between columns, to let somebody else go first.
+        value: a view, or a part of one.
+        yield_to: called between columns, to let other threads run.
     """
     buffers: list[pickle.PickleBuffer] = []
     file = io.BytesIO()
@@ -87,7 +87,7 @@ def pack(value: object, yield_to: Callable[[], None] = lambda: None) -> Parts:
 
 
 def unpack(parts: Sequence[bytes | bytearray | memoryview]) -> Any:
-    """The value that was packed; its columns lie in the parts."""
+    """Deserialises a value; its columns are views of the parts."""
     return pickle.loads(parts[0], buffers=parts[1:])
 
 
@@ -112,7 +112,7 @@ class _Packer(pickle.Pickler):
             reasons = _pack_reasons(value.reasons, self._yield)
             return _unpack_plan, (columns | {"reasons": reasons},)
         elif isinstance(value, Published):
-            # The index of nodes is made anew there: its tables are larger than the names.
+            # The node index is built again there: its tables are larger than the names.
             return _unpack_published, (value.snapshot, value.plan)
         return NotImplemented
 

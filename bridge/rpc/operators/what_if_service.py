@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What would let a job start earlier, for an explanation that does not depend on it."""
+"""Changes that would let a job start earlier, for explanations; failures are contained."""
 
 import logging
 
@@ -18,7 +18,7 @@ def what_if_under(conditions: Conditions) -> WhatIf:
     def answer(published: Published, row: int) -> tuple[Change, ...] | None:
         try:
             return what_if(published.snapshot, published.plan, row, conditions)
-        except Exception:  # a bug here must not deny the rest of the explanation
+        except Exception:  # a bug here must not suppress the rest of the explanation
             _log.exception("no changes could be found for a job")
             return None
 

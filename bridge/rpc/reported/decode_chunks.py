@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A request in chunks, lowered to columns.
+"""Lowers a request in chunks to columns.
 
 Rules
-    1. A job that asked in chunks asks for them alone; what the controller holds for it must mean
-       the same (`bridge.dialect.Dialect.check_chunks`, the same features).
+    1. A job with chunks requests nothing else; its ordinary request in the controller must be
+       equivalent (`bridge.dialect.Dialect.check_chunks`, the same features).
     2. Chunks of one kind become units that may be split over the nodes (free), one on each node
-       (scatter), or their sum on one (pack). For several kinds the columns say what never is too
-       little (`bridge.planning.requests.chunk_groups.chunk_columns`). Only policies that read the
+       (scatter), or their sum on one (pack). For several kinds the columns are a conservative upper
+       bound (`bridge.planning.requests.chunk_groups.chunk_columns`). Only policies that read the
        column `chunks` plan such jobs.
 """
 
@@ -38,10 +38,10 @@ def decode_chunks(
         request: has chunks.
         layout: names of the cluster.
         accounting: of the job's partitions.
-        required: names of the nodes that it asks for beside them.
+        required: names of the nodes that it requests besides.
 
     Raises:
-        BadRequest: they cannot be understood, or what the controller holds means something else.
+        BadRequest: they are invalid, or the controller's request is not equivalent.
     """
     words = dialect_named(layout.dialect).words
     chunks = _lowered(request, layout, accounting)
@@ -88,7 +88,7 @@ def _lowered(request: pb.Request, layout: TableColumns, accounting: Accounting) 
 
 
 def constraint(request: pb.Request) -> str:
-    """Returns what a request asks of the features of nodes.
+    """Returns the feature constraint of a request.
 
     Raises:
         BadRequest: it is too long.

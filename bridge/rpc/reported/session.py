@@ -96,10 +96,10 @@ class Session:
     """The state of one controller, and the snapshots made of it.
 
     Attributes:
-        generation: what is held; 0: nothing.
-        full_requests: times everything was asked for.
-        fulls: times everything was sent.
-        started: jobs that began to run with the last report.
+        generation: of the last report applied; 0: none.
+        full_requests: number of requests for a full report.
+        fulls: number of full reports.
+        started: jobs that started with the last report.
         gone: waiting jobs that it removed.
         whole: it was a full one.
         ended: jobs that ended with it.
@@ -112,12 +112,12 @@ class Session:
         switches_wait_s: int = 0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Nothing is known yet.
+        """Starts without a state.
 
         Args:
-            retry_s: after this long a refused start is tried again.
-            switches: what is above nodes of these names, in a dialect.
-            switches_wait_s: how long jobs that say nothing of leaf switches wait for few of them.
+            retry_s: delay before a refused start is retried.
+            switches: returns the switches above nodes of these names, in a dialect.
+            switches_wait_s: how long jobs without a switch request wait for few leaf switches.
             clock: monotonic clock, s; shows which controllers are silent.
         """
         self._fence = Fence(clock)
@@ -165,7 +165,7 @@ class Session:
 
     @property
     def epoch(self) -> int:
-        """Of the controller that is listened to; 0 before its hello."""
+        """Of the accepted controller; 0 before its hello."""
         return self._fence.epoch
 
     @property
@@ -174,14 +174,14 @@ class Session:
         return self._nodes.index
 
     def greet(self, hello: pb.HelloRequest) -> bool:
-        """Begins an epoch; a hello that is repeated changes nothing.
+        """Begins an epoch; a repeated hello changes nothing.
 
         Returns:
             False if it is a repeated one.
 
         Raises:
-            UnsupportedVersion: the controller speaks another wire.
-            StaleSnapshot: another controller is listened to.
+            UnsupportedVersion: the controller uses another version of the wire.
+            StaleSnapshot: another controller is accepted.
             SnapshotError: the epoch is 0, or the dialect is unknown.
         """
         if hello.wire_version != WIRE_VERSION:
@@ -205,10 +205,10 @@ class Session:
         return True
 
     def apply(self, request: pb.CycleRequest) -> bool:
-        """Takes a report in.
+        """Applies a report.
 
         Returns:
-            False if everything must be sent first.
+            False if a full report is needed first.
 
         Raises:
             StaleSnapshot: a newer controller has taken over.
@@ -236,7 +236,7 @@ class Session:
             self._broken = True
             return self._ask()
         except BaseException:
-            self._clear()  # half a report is no state
+            self._clear()  # a partly applied report leaves no valid state
             raise
         if doubt:
             _log.warning("asking the controller for everything: %s", doubt)
@@ -291,11 +291,11 @@ class Session:
         if now_s < before_s - SKEW_S:
             if not full:
                 raise SnapshotError("now_s", f"runs back from {before_s} to {now_s}")
-            self._refusals.clear()  # their times are those of another clock
+            self._refusals.clear()  # their times are by another clock
             self._doubted_s = now_s - DOUBT_S
 
     def _doubt(self, request: pb.CycleRequest, full: bool) -> str:
-        """What is odd for the first time and may come of a change that was lost (rule 7)."""
+        """New irregularities, which a lost delta may have caused (rule 7)."""
         if self._running_table is not None and not (request.nodes or request.removed_nodes):
             return ""
         if self._running_table is None:
@@ -336,7 +336,7 @@ class Session:
             if job_id in ids:
                 raise SnapshotError("removed_jobs", f"job {job_id[:64]} is changed and removed")
             self._forget(job_id)
-        # What a changed job held before may lie on nodes that are gone: out with it first.
+        # The former allocation of a changed job may be on removed nodes: remove it first.
         held = {job_id for job_id in ids if self._running.remove(job_id)}
         for job_id in held:
             self._releases.pop(job_id, None)
@@ -354,7 +354,7 @@ class Session:
         self.ended = _ended_table(request.ended, request.now_s)
 
     def _refer(self) -> None:
-        """Resolves names into indexes anew, after nodes or partitions changed."""
+        """Resolves names to indexes again, after nodes or partitions changed."""
         nodes, hello = self._nodes, self.hello
         odd: dict[str, str] = {}
         partitions = read_partitions(self._partition_messages, nodes.index, odd)
@@ -425,7 +425,7 @@ class Session:
         self._refusals.forget(job_id)
 
     def _with_releases(self, snapshot: Snapshot) -> Snapshot:
-        """The snapshot in which nodes that jobs are giving back are rows of their own."""
+        """The snapshot in which nodes being released are rows of their own."""
         running = snapshot.running
         row_of = {job_id: row for row, job_id in enumerate(running.id.tolist())}
         rows = [
@@ -469,17 +469,17 @@ class Session:
         self._running_table = None
 
     def _malleable(self, job: pb.Job) -> Lowered | None:
-        """What a running job asked for, if the controller can change its width; else None."""
+        """A running job's options, if the controller can change its width; else None."""
         if not job.request.malleable.max_nodes or Feature.RESIZE not in self.hello.features:
             return None
         return self._lower(job.request.SerializeToString())
 
     def _begin(self, jobs: Sequence[pb.Job], held: Container[str]) -> None:
-        """Notes which jobs began to run with this report, and that others end.
+        """Records the jobs that started with this report, and whether others ended.
 
         Args:
             jobs: those that hold nodes now.
-            held: ids of those that did so before.
+            held: ids of those that did before.
         """
         for job in jobs:
             waited = self._pending.remove(job.id)
@@ -505,7 +505,7 @@ class Session:
         nodes: Sequence[str] = (),
         partition: str = "",
     ) -> None:
-        """Holds a job back whose start on some nodes was refused (rule 5); busy: for a moment."""
+        """Holds a job after a refused start on some nodes (rule 5); busy: briefly."""
         words = printable(text) or "the controller refused to start it"
         self._refusals.add(
             job_id, version, words, changes=self._changes, now_s=now_s, busy=busy, nodes=nodes,
@@ -513,7 +513,7 @@ class Session:
         )  # fmt: skip
 
     def _others(self, jobs: JobTable, row: int, names: frozenset[str]) -> tuple[int, ...]:
-        """The nodes of these names, if the job can do without them; otherwise none."""
+        """The nodes of these names, if the job does not need them; otherwise none."""
         index = self._nodes.table().index
         nodes = {index[name] for name in names if name in index} - set(jobs.required[row])
         usable = self._nodes.table().usable
@@ -528,15 +528,15 @@ class Session:
 
     @property
     def changes(self) -> int:
-        """Counts what may make a start possible that was refused."""
+        """Counts a change that may make a refused start possible."""
         return self._changes
 
     def next_retry_s(self) -> int | None:
-        """When the next refused start may be tried again, whatever happens until then."""
+        """When the next refused start may be retried, even without a change."""
         return self._refusals.next_retry_s(self._changes, self.now_s)
 
     def snapshot(self) -> tuple[Snapshot, NDArray[np.int64]]:
-        """Returns what is known, frozen, and the ascending serial numbers of its job rows."""
+        """Returns the snapshot, and the ascending serial numbers of its job rows."""
         if self._job_table is None:
             self._job_table = self._pending.table()
         if self._running_table is None:
@@ -574,7 +574,7 @@ class Session:
 
 
 def _now_running(running: RunningTable, now_s: int) -> RunningTable:
-    """With starts that are not in the future, and ends that are not before them."""
+    """Clips starts to the present, and ends to their starts."""
     start_s = np.minimum(running.start_s, now_s)
     end_s = np.where((running.end_s > 0) & (running.end_s < start_s), start_s, running.end_s)
     if (start_s == running.start_s).all() and (end_s == running.end_s).all():
@@ -583,7 +583,7 @@ def _now_running(running: RunningTable, now_s: int) -> RunningTable:
 
 
 def _ended_table(messages: Sequence[pb.EndedJob], now_s: int) -> EndedTable:
-    """The jobs that ended; such that make no sense teach nothing and are left out."""
+    """The jobs that ended, without those with impossible times."""
     if len(messages) > MAX_ENDED:
         messages = messages[-MAX_ENDED:]
     rows = [
@@ -607,7 +607,7 @@ def _ended_table(messages: Sequence[pb.EndedJob], now_s: int) -> EndedTable:
 
 
 def _bounded(hello: pb.HelloRequest) -> pb.HelloRequest:
-    """A copy of which no word is long."""
+    """A copy with long texts cut."""
     kept = pb.HelloRequest()
     kept.CopyFrom(hello)
     kept.controller, kept.cluster = printable(hello.controller), printable(hello.cluster)

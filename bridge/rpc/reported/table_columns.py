@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the names in requests and allocations refer to: rows and columns of one cluster's tables."""
+"""The indexes to which names in requests and allocations refer: rows and columns of the tables."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -18,18 +18,18 @@ still be counted."""
 
 @dataclass(frozen=True)
 class TableColumns:
-    """What the rows of the tables refer to: nodes, partitions and columns by index.
+    """The rows and columns of the tables: nodes, partitions and columns by index.
 
     Attributes:
         column: generic resource to its column of the resource vectors.
         memory_mib: (n_nodes,) int64.
-        unconsumed: generic resource that jobs do not use up to (n_nodes,) int64: what a job may ask
-            a node for.
+        unconsumed: generic resource that jobs do not consume to (n_nodes,) int64: the most that a
+            job may request on a node.
         partition_exclusive: for each partition, whether its jobs hold whole nodes.
         partition_threads: for each partition, the CPUs of its largest core where jobs hold whole
             cores; otherwise 1.
         partition_mixed: for each partition, whether some of its nodes have smaller cores.
-        features: all that any node has.
+        features: of all nodes.
         dialect: of the controller (`bridge.dialect`).
     """
 
@@ -50,7 +50,7 @@ class TableColumns:
     dialect: str = ""
 
     def accounting(self, partitions: Iterable[int]) -> Accounting:
-        """Returns how CPUs and memory are given out in some partitions, at least one."""
+        """Returns how CPUs and memory are allocated in some partitions, at least one."""
         partitions = tuple(partitions)
         return Accounting(
             core_cpus=max(self.partition_threads[at] for at in partitions),
@@ -62,10 +62,10 @@ class TableColumns:
     def gres(self, items: Iterable[pb.Gres], vector: list[int]) -> str:
         """Adds generic resources to a vector; a typed one also counts as its plain kind.
 
-        What is not used up is left out.
+        Resources that are not consumed are left out.
 
         Returns:
-            The first name that no node has; empty if all are known.
+            The first unknown name; empty if all are known.
         """
         unknown = ""
         for item in items:
