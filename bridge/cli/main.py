@@ -22,6 +22,7 @@ _LONGEST: Final = 800
 COMMANDS: Final = {
     # name: (module of bridge.cli, function or typer app in it, one line for --help)
     "serve": ("serve", "serve", "Run the service."),
+    "agent": ("agent", "agent", "Run the agent of a node."),
     "check-config": ("check_config", "check_config", "Check a configuration file."),
     "status": ("status", "status", "Show how the service and its controller fare."),
     "plan": ("plan", "plan", "Show what starts when and where."),
@@ -32,6 +33,7 @@ COMMANDS: Final = {
     "reserve": ("reserve", "reserve", "Make an advance reservation (administrators)."),
     "unreserve": ("reserve", "unreserve", "Remove a reservation (administrators)."),
     "run": ("run", "app", "Run a program in a job that can grow and shrink."),
+    "elastic": ("elastic", "app", "Show and change running jobs that grow and shrink."),
     "simulate": ("simulate", "simulate", "Replay a trace under one or several policies."),
     "record": ("record", "record", "Record cycles, from the service or from a simulation."),
     "replay": ("replay", "replay", "Plan recorded cycles again, and compare."),

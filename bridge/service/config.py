@@ -142,6 +142,45 @@ class TopologySection(_Section):
         return self
 
 
+class AgentsSection(TlsSection):
+    """Where the agents of the nodes (`schedbridge agent`) connect: TCP with mutual TLS."""
+
+    subjects: tuple[str, ...] = Field(
+        default=("schedbridge-agent",),
+        min_length=1,
+        max_length=MOST_USERS,
+        description="Common names or DNS alternative names of the agents' certificates. All agents "
+        "may share one.",
+    )
+
+
+class ResizingSection(_Section):
+    """How long the steps of a resize of a running job may take, s."""
+
+    grant_s: int = Field(
+        default=30, ge=1, le=3600, description="Until the controller has granted new nodes."
+    )
+    add_s: int = Field(
+        default=120, ge=1, le=86_400, description="Until the application has joined new processes."
+    )
+    grace_s: int = Field(
+        default=60, ge=1, le=86_400, description="Until the application has left nodes."
+    )
+    vacate_s: int = Field(
+        default=30, ge=1, le=3600, description="Until no process of the job is left on them."
+    )
+    release_s: int = Field(
+        default=30, ge=1, le=3600, description="Until the controller has taken them."
+    )
+    withdraw_s: int = Field(
+        default=30, ge=1, le=3600, description="Until the launcher has answered a withdrawal."
+    )
+    rest_s: int = Field(
+        default=60, ge=0, le=86_400,
+        description="A job keeps its nodes for so long after a resize that failed.",
+    )  # fmt: skip
+
+
 class MetricsSection(_Section):
     """Prometheus metrics."""
 
@@ -202,6 +241,10 @@ class ServiceConfig(_Section):
 
     controller: ControllerSection = Field(default_factory=ControllerSection)
     operator: OperatorSection = Field(default_factory=OperatorSection)
+    agents: AgentsSection | None = Field(
+        default=None, description="Agents on the nodes; without them no running job is resized."
+    )
+    resizing: ResizingSection = Field(default_factory=ResizingSection)
     policy: Any = Field(
         default=DEFAULT,
         description=f"A preset ({', '.join(PRESETS)}) or a mapping of stages, see below.",
@@ -219,7 +262,15 @@ class ServiceConfig(_Section):
         return parse_policy(self.policy)
 
     @field_validator(
-        "controller", "operator", "planning", "metrics", "memory", "log", "limits", mode="before"
+        "controller",
+        "operator",
+        "resizing",
+        "planning",
+        "metrics",
+        "memory",
+        "log",
+        "limits",
+        mode="before",
     )
     @classmethod
     def _empty_section(cls, value: Any) -> Any:

@@ -5,6 +5,7 @@
 |---|---|---|
 | controller.socket | controller.users | Scheduler, health, reflection |
 | controller.tls.address | certificates of controller.tls.subjects | Scheduler, health |
+| agents.address | certificates of agents.subjects | Agents |
 | operator.socket | every user | Operator without changes, health, reflection |
 | operator.socket | operator.admins | all of Operator |
 | metrics.address | whoever can reach it | the page /metrics |
@@ -34,6 +35,10 @@ from bridge.ports import Environment
 from bridge.recording.recorder import Recorder, Tap
 from bridge.recording.recordings import encode
 from bridge.registry import build
+from bridge.resizing.launchers import Absent
+from bridge.resizing.states import Deadlines
+from bridge.rpc.agents.hub import Hub
+from bridge.rpc.agents.server import AgentServer
 from bridge.rpc.controller.announcements import Announcements
 from bridge.rpc.controller.cycles import Cycles, Observer
 from bridge.rpc.controller.policy_switch import PolicySwitch
@@ -71,6 +76,8 @@ READY_S = 60.0
 
 _MOST_CONTROLLERS = 128
 """Connections to each of the controller's gates; far below the descriptors `select` can take."""
+_MOST_AGENTS = 8192
+"""Connections of agents; they may all have one certificate."""
 _KEPT_DESCRIPTORS = 40
 """Descriptors reserved for the store, the solver, the log, the private channel etc."""
 
@@ -88,6 +95,7 @@ class Service:
 
     Attributes:
         cycles: what answers the controller.
+        hub: agents and launchers; None: none are served.
     """
 
     def __init__(
@@ -105,7 +113,9 @@ class Service:
         self._spec: PolicySpec = config.policy_spec
         self._name = f"schedbridge {version()}"
         self._server: Server | None = None
-        self._strangers: RefusingServer | None = None
+        self._strangers: list[RefusingServer] = []
+        self.hub = Hub() if config.agents is not None else None
+        self._agents: AgentServer | None = None
         self._operators: OperatorProcess | None = None
         self._listening: list[UnixListener | socket.socket] = []
         self._gates: list[Gate] = []
@@ -156,7 +166,7 @@ class Service:
         if config.controller.tls is not None:
             strangers = str(Path(self._private.name) / "strangers")
             certificates = Certificates(config.controller.tls, controller, strangers)
-            self._strangers = RefusingServer(strangers)
+            self._strangers.append(RefusingServer(strangers))
             at_tls = self._listen_tcp(config.controller.tls.address, "controller.tls")
         if config.metrics.address is not None:
             at_metrics = self._listen_tcp(config.metrics.address, "metrics.address")
@@ -187,10 +197,26 @@ class Service:
         )
         if certificates is not None and at_tls is not None:
             self._open(at_tls, "controller.tls", certificates)
+        self._open_to_agents()
         for gate in self._gates:
             gate.start()
         if not operators.ready.wait(READY_S):
             _log.error("operators are not answered yet; the controller is")
+
+    def _open_to_agents(self) -> None:
+        agents = self._config.agents
+        if agents is None or self.hub is None or self._private is None:
+            return
+        target, strangers = (str(Path(self._private.name) / name) for name in ("a", "a-strangers"))
+        certificates = Certificates(agents, target, strangers, "agents")
+        at_agents = self._listen_tcp(agents.address, "agents.address")
+        self._strangers.append(RefusingServer(strangers, "agents"))
+        self._agents = AgentServer(self.hub)
+        self._agents.start(target)
+        most = affordable(_MOST_AGENTS, _KEPT_DESCRIPTORS + 3 * _MOST_CONTROLLERS)
+        bounds = Bounds(per_owner=most, total=most)
+        refused = self._metrics.gate_refused
+        self._gates.append(Gate(at_agents, "agents", certificates, bounds=bounds, refused=refused))
 
     def _listen(self, path: Path, key: str, patience_s: float = 0.0) -> UnixListener:
         listener = UnixListener(path, key, patience_s=patience_s)
@@ -220,6 +246,7 @@ class Service:
             record=self._recorded,
             metrics=self._metrics.page,
             refused=self._metrics.gate_refused,
+            agents=lambda: self.hub.agent_count if self.hub is not None else 0,
         )
 
     def _brain(self) -> Cycles:
@@ -271,6 +298,8 @@ class Service:
             site=lambda: self._decider.site,
             telemetry=lambda: self._decider.telemetry,
             observers=observers,
+            launchers=self.hub or Absent(),
+            deadlines=Deadlines(**config.resizing.model_dump()),
         )
         return self.cycles
 
@@ -310,8 +339,10 @@ class Service:
             self._operators.stop()
         if self._server is not None:
             self._server.stop(grace_s)
-        if self._strangers is not None:
-            self._strangers.stop()
+        if self._agents is not None:
+            self._agents.stop()
+        for strangers in self._strangers:
+            strangers.stop()
         for gate in self._gates:
             gate.close()
         for listener in self._listening:

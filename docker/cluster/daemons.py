@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What happens to single daemons of a cluster: signals, restarts, logs.
 
-The daemons are `controller` (slurmctld), `service`, `dbd` (slurmdbd) and `node` (a slurmd, by its
-node's name). Their containers stay when they die.
+The daemons are `controller` (slurmctld), `service`, `dbd` (slurmdbd), `node` (a slurmd, by its
+node's name) and `agent` (of a node, by its name). Their containers stay when they die.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from cluster.engine import Trouble, become, call, wait_for
 
 LABEL = "schedbridge.cluster"
 NODES_LABEL = "schedbridge.nodes"
-DAEMONS = ("controller", "service", "node", "dbd")
+DAEMONS = ("controller", "service", "node", "agent", "dbd")
 SIGNALS = {"kill": "KILL", "stop": "STOP", "cont": "CONT"}
 OPERATOR_SOCKET = "/run/schedbridge-operator/operator.sock"
 KNOCK = f"import socket; socket.socket(socket.AF_UNIX).connect('{OPERATOR_SOCKET}')"
@@ -88,8 +88,9 @@ def find(cluster: str, daemon: str, node: str | None = None) -> Daemon:
     """
     if daemon not in DAEMONS:
         raise Trouble(f"unknown daemon '{daemon}': there are {', '.join(DAEMONS)}")
-    if (node is not None) != (daemon == "node"):
-        raise Trouble("say which node: node NAME" if daemon == "node" else f"{daemon} has no NAME")
+    of_node = daemon in ("node", "agent")
+    if (node is not None) != of_node:
+        raise Trouble(f"say which node: {daemon} NAME" if of_node else f"{daemon} has no NAME")
     listed = hosts(cluster)
     if not listed:
         raise Trouble(f"no cluster '{cluster}' is up: scripts/cluster up --name {cluster}")
@@ -100,7 +101,7 @@ def find(cluster: str, daemon: str, node: str | None = None) -> Daemon:
         return Daemon(cluster, container, (daemon,))
     for container, (first, last) in listed.items():
         if first and node[:1] == "n" and node[1:].isdigit() and first <= int(node[1:]) <= last:
-            return Daemon(cluster, container, ("node", node))
+            return Daemon(cluster, container, ("node", node) if daemon == "node" else ("agent",))
     raise Trouble(f"cluster '{cluster}' has no node '{node}'")
 
 

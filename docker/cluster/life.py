@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from cluster import images
+from cluster import certificates, images
 from cluster.daemons import LABEL, NODES_LABEL, Daemon, find, hosts, restart
 from cluster.engine import Trouble, become, call, wait_for
 from cluster.site import SCHEDULERS, SLURM_CONF, Site, archive, scheduler_conf
@@ -97,6 +97,8 @@ def _service_config(site: Site, path: Path) -> str:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise Trouble(f"--service-config: {error}") from None
+    if site.agents and not re.search(r"^agents:", text, re.MULTILINE):
+        text = f"{text.rstrip()}\n{certificates.service_section()}"
     if not (site.topology and site.bridge):
         return text
     path_inside = f"/etc/slurm/{site.topology_file}"
@@ -136,7 +138,7 @@ def _make(site: Site, image: str) -> None:
     _run(site, image, first)  # alone: the first one fills the volumes from the image
     call(
         "exec", "-i", f"{site.name}-controller", "tar", "-x", "-C", "/etc/slurm",
-        stdin=archive(site.files()),
+        stdin=archive(site.files(), certificates.make() if site.agents else ()),
     )  # fmt: skip
     with ThreadPoolExecutor(4) as pool:
         for _ in pool.map(lambda host: _run(site, image, host), others):
@@ -182,6 +184,8 @@ def _start(site: Site) -> None:
     def slurmds(host: str, numbers: range) -> None:
         nodes = [f"n{number}" for number in numbers]
         call("exec", f"{site.name}-{host}", "role", "start", "node", *nodes)
+        if site.agents:
+            call("exec", f"{site.name}-{host}", "role", "start", "agent", *nodes)
 
     def deciders() -> None:
         if site.bridge:  # before slurmctld, which would log that nobody answers

@@ -15,9 +15,11 @@ import io
 import os
 import re
 import tarfile
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from cluster.certificates import File
 from cluster.engine import ROOT, Trouble
 from cluster.switches import ASIDE, FILE, READERS, plugin_of, topology_text
 
@@ -55,11 +57,12 @@ class Site:
     bridge: bool = True
     accounting: bool = False
     cgroups: bool = False
+    agents: bool = False
     topology: str = ""
     topology_for: str = "all"
     extra: tuple[str, ...] = field(default=())
 
-    def __post_init__(self) -> None:
+    def __post_init__(self) -> None:  # noqa: PLR0912 - one line for each mistake
         for option, value, low, high in (
             ("--nodes", self.nodes, 1, 5000),
             ("--containers", self.own, 0, 64),
@@ -78,8 +81,10 @@ class Site:
             raise Trouble(f"--licenses must look like matlab:4, not '{self.licenses}'")
         if self.scheduler not in SCHEDULERS:
             raise Trouble(f"--scheduler must be one of {', '.join(SCHEDULERS)}")
-        if self.scheduler == "bridge" and not self.bridge:
-            raise Trouble("--no-bridge and --scheduler bridge contradict each other")
+        for option, wanted in (("--scheduler bridge", self.scheduler == "bridge"),
+                               ("--agents", self.agents)):  # fmt: skip
+            if wanted and not self.bridge:
+                raise Trouble(f"--no-bridge and {option} contradict each other")
         if self.topology_for not in READERS:
             raise Trouble(f"--topology-for must be one of {', '.join(READERS)}")
         if self.topology:
@@ -235,12 +240,14 @@ def scheduler_conf(scheduler: str) -> str:
     return f"Include /etc/slurm/schedbridge/{scheduler}.conf\n"
 
 
-def archive(files: dict[str, str]) -> bytes:
+def archive(files: dict[str, str], further: Iterable[File] = ()) -> bytes:
     """A tar of /etc/slurm: the files, and a munge key of this cluster alone."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         for name, text in files.items():
             _add(tar, name, text.encode(), 0o644, "root")
+        for entry in further:
+            _add(tar, *entry)
         _add(tar, "munge.key", os.urandom(128), 0o400, "munge")
     return buffer.getvalue()
 

@@ -102,6 +102,17 @@ class OperatorClient:
         )
         return reply
 
+    def elastic(self, job_id: str = "") -> operator_pb2.ElasticReply:
+        """Malleable running jobs, or one of them."""
+        reply: operator_pb2.ElasticReply = self._call(
+            self._stub.Elastic, operator_pb2.ElasticRequest(job_id=job_id)
+        )
+        return reply
+
+    def change_width(self, request: operator_pb2.ChangeWidthRequest) -> None:
+        """Asks for another number of nodes of a running job, or that they stay."""
+        self._call(self._stub.ChangeWidth, request)
+
     def accuracy(self, partition: str = "") -> operator_pb2.AccuracyReply:
         """How announced starts came true; of one partition, or of each and all together."""
         reply: operator_pb2.AccuracyReply = self._call(

@@ -1,172 +1,138 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decisions about running jobs: new sets of nodes, and CPU quotas.
+"""Decisions about running jobs on the wire: new sets of nodes, and CPU quotas.
 
 Rules
-    1. A resize is sent once. It is under way until the job holds the nodes that were decided, or
-       ends. Until then every snapshot shows the job as adapting, with these nodes, and with those
-       that it gives back as being released. So nothing is planned on nodes that are not free yet
-       or are promised.
-    2. A resize that is refused, or not complete `GRACE_S` after it should have been, is over. The
-       job is then shown with the nodes that it has, and for `REFUSED_S` as one that keeps them,
-       unless its version changes before.
-    3. A quota is sent when it is another one than the last that was sent. A job whose quota is
+    1. How a resize is carried out, and what the controller is told when, is decided by
+       `bridge.resizing`. Here it becomes messages.
+    2. A quota is sent when it is another one than the last that was sent. A job whose quota is
        dropped from the plan while it runs is told that it has none.
-    4. After `reset` nothing is under way and no quota is known to the controller.
-    5. What does not fit a report is forgotten, with a line in the log. No report may stop the
-       cycle.
+    3. After `reset` no quota is known to the controller.
 """
 
-import logging
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-
-import numpy as np
-from numpy.typing import NDArray
 
 from bridge.model.job import RunningTable
 from bridge.model.plan import Plan
 from bridge.model.quotas import USUAL_WEIGHT
-from bridge.model.resizes import Resizes, resized
+from bridge.model.resizes import Resizes
+from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
+from bridge.resizing.runtime import Runtime
+from bridge.resizing.wishes import wished
+from bridge.resizing.world import World
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.features import Feature
 from bridge.rpc.reported.hostlist import NodeIndex
-from bridge.rpc.reported.safe_text import plain
+from bridge.rpc.reported.safe_text import plain, printable
 
-_log = logging.getLogger(__name__)
-
-GRACE_S = 30
-REFUSED_S = 60
 _NO_QUOTA = (0, USUAL_WEIGHT)
 
 
-@dataclass(frozen=True, slots=True)
-class _UnderWay:
-    decision_id: int
-    version: int
-    nodes: tuple[str, ...]
-    by_s: int
-    end_s: int
-    reason: str
-
-
 class Adjustments:
-    """What running jobs of one controller have been told to change."""
+    """What running jobs of one controller are told to change.
 
-    def __init__(self, take_id: Callable[[], int]) -> None:
+    Attributes:
+        runtime: carries resizes out.
+    """
+
+    def __init__(self, take_id: Callable[[], int], runtime: Runtime) -> None:
         """Begins without any.
 
         Args:
             take_id: gives the number of the next decision.
+            runtime: carries resizes out.
         """
         self._take_id = take_id
-        self._under_way: dict[str, _UnderWay] = {}
-        self._refused: dict[str, tuple[int, int]] = {}
         self._quotas: dict[str, tuple[int, int]] = {}
+        self._reported: Snapshot | None = None
+        self.runtime = runtime
 
     def reset(self) -> None:
-        """Forgets all changes: the controller has started again."""
-        self._under_way.clear()
-        self._refused.clear()
+        """The controller has started again."""
+        self.runtime.reset()
         self._quotas.clear()
 
     def close(self, result: pb.Fate, now_s: int) -> bool:
         """Takes note of a result; False if it is none of a resize."""
-        for job_id, change in self._under_way.items():
-            if change.decision_id == result.decision_id:
-                if result.outcome != pb.OUTCOME_APPLIED:
-                    self._give_up(job_id, now_s)
-                return True
-        return False
-
-    def _give_up(self, job_id: str, now_s: int) -> None:
-        self._refused[job_id] = (self._under_way.pop(job_id).version, now_s)
-
-    # ------------------------------------------------------------ in
+        applied = result.outcome == pb.OUTCOME_APPLIED
+        text = printable(result.text)
+        return self.runtime.answered(result.decision_id, now_s, applied=applied, text=text)
 
     def overlay(self, snapshot: Snapshot) -> Snapshot:
-        """The snapshot as it will be once what is under way has come about (rules 1, 2 and 5)."""
-        if not self._under_way and not self._refused:
-            return snapshot
-        try:
-            return self._overlaid(snapshot)
-        except Exception:
-            _log.exception("what is under way does not fit the report: forgotten")
-            self.reset()
-            return snapshot
-
-    def _overlaid(self, snapshot: Snapshot) -> Snapshot:
-        running = snapshot.running
-        row_of = _rows(running)
-        self._settle(snapshot, row_of)
-        adapting, max_nodes = running.adapting.copy(), running.max_nodes.copy()
-        for job_id in self._refused:
-            max_nodes[row_of[job_id]] = 0
-        rows, end_s = [], {}
-        for job_id, change in self._under_way.items():
-            row = row_of[job_id]
-            adapting[row], end_s[row] = True, change.end_s
-            by_s = max(change.by_s, snapshot.now_s + 1)
-            rows.append((row, by_s, self._nodes(snapshot, change), change.reason))
-        changed = replace(running, adapting=adapting, max_nodes=max_nodes)
-        return resized(replace(snapshot, running=changed), Resizes.of(rows, end_s))
-
-    def _settle(self, snapshot: Snapshot, row_of: dict[str, int]) -> None:
-        """Drops what has come about, is late, or is of a job that is gone or ends."""
-        running, now_s = snapshot.running, snapshot.now_s
-        for job_id, change in list(self._under_way.items()):
-            row, wanted = row_of.get(job_id), self._nodes(snapshot, change)
-            if row is None or len(wanted) != len(change.nodes):
-                del self._under_way[job_id]
-                continue
-            held = running.nodes[running.indptr[row] : running.indptr[row + 1]]
-            ends = not len(held) or running.end_s[row] == 0
-            if ends or np.array_equal(held, wanted):
-                del self._under_way[job_id]
-            elif now_s > change.by_s + GRACE_S:
-                self._give_up(job_id, now_s)
-        for job_id, (version, since_s) in list(self._refused.items()):
-            row = row_of.get(job_id)
-            over = row is None or int(running.version[row]) != version
-            if over or not 0 <= now_s - since_s < REFUSED_S:
-                del self._refused[job_id]
-
-    def _nodes(self, snapshot: Snapshot, change: _UnderWay) -> NDArray[np.int32]:
-        index = snapshot.nodes.index
-        known = [index[name] for name in change.nodes if name in index]
-        return np.array(sorted(known), dtype=np.int32)
-
-    # ------------------------------------------------------------ out
+        """The snapshot with what is under way."""
+        self._reported = snapshot
+        self.runtime.see(snapshot)
+        return self.runtime.overlay(snapshot)
 
     def decide(
-        self, snapshot: Snapshot, plan: Plan, nodes: NodeIndex, features: frozenset[str]
+        self,
+        shown: Snapshot,
+        plan: Plan,
+        site: Site,
+        nodes: NodeIndex,
+        features: frozenset[str],
     ) -> list[pb.Decision]:
-        """The resizes and quotas of a plan that the controller has not been told yet."""
+        """What the controller is to be told of running jobs.
+
+        Args:
+            shown: what `overlay` returned.
+            plan: of that.
+            site: its rules.
+            nodes: of the snapshot.
+            features: of the controller.
+        """
         found: list[pb.Decision] = []
         if Feature.RESIZE in features:
-            found += self._resizes(snapshot, plan, nodes)
+            found += self._resizes(shown, plan, site, nodes)
         if Feature.QUOTA in features:
-            found += self._new_quotas(snapshot, plan)
+            found += self._new_quotas(shown, plan)
         return found
 
-    def _resizes(self, snapshot: Snapshot, plan: Plan, nodes: NodeIndex) -> list[pb.Decision]:
-        running, resizes = snapshot.running, plan.resizes
+    def _resizes(
+        self, shown: Snapshot, plan: Plan, site: Site, nodes: NodeIndex
+    ) -> list[pb.Decision]:
+        snapshot = self._reported or shown
+        world = World(snapshot)
+        self._begin(world, snapshot, plan.resizes)
+        for job_id, width in self._wishes(world, shown):
+            resizes = wished(shown, site, plan, world.row(job_id), width)
+            if len(resizes):
+                del self.runtime.wishes[job_id]
+                self._begin(world, snapshot, resizes)
+                break  # the next one is judged with this one under way
         found = []
-        for row, job in enumerate(resizes.job.tolist()):
-            job_id, version = str(running.id[job]), int(running.version[job])
-            wanted, reason = resizes.nodes_of(row), plain(resizes.reasons[row])
-            by_s = int(resizes.by_s[row])
+        for send in self.runtime.sends(world):
             message = pb.Decision(
-                id=self._take_id(),
-                job_id=job_id,
-                job_version=version,
-                resize=pb.Resize(nodes=nodes.fold(wanted), by_s=by_s, reason=reason),
+                id=self._take_id(), job_id=send.change.job_id, job_version=send.version
             )
-            names = tuple(snapshot.nodes.names[node] for node in wanted.tolist())
-            end_s = int(resizes.end_s[row])
-            self._under_way[job_id] = _UnderWay(message.id, version, names, by_s, end_s, reason)
+            message.resize.nodes = nodes.fold(world.indexes(send.nodes))
+            message.resize.by_s = send.change.by_s
+            message.resize.reason = send.change.reason
+            send.change.decision = message.id
             found.append(message)
         return found
+
+    def _wishes(self, world: World, shown: Snapshot) -> list[tuple[str, int]]:
+        """What operators ask for, of jobs that nothing is under way for."""
+        adapting = shown.running.adapting
+        found = []
+        for job_id, width in list(self.runtime.wishes.items()):
+            if job_id not in world or len(world.nodes(job_id)) == width:
+                del self.runtime.wishes[job_id]
+            elif not adapting[world.row(job_id)]:
+                found.append((job_id, width))
+        return found
+
+    def _begin(self, world: World, snapshot: Snapshot, resizes: Resizes) -> None:
+        for row, job in enumerate(resizes.job.tolist()):
+            self.runtime.begin(
+                world,
+                str(snapshot.running.id[job]),
+                tuple(snapshot.nodes.names[node] for node in resizes.nodes_of(row).tolist()),
+                by_s=int(resizes.by_s[row]),
+                end_s=int(resizes.end_s[row]),
+                reason=plain(resizes.reasons[row]),
+            )
 
     def _new_quotas(self, snapshot: Snapshot, plan: Plan) -> list[pb.Decision]:
         running, quotas = snapshot.running, plan.quotas

@@ -26,6 +26,9 @@ from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.controller_choice import Chooser
 from bridge.ports import Decide, Telemetry
+from bridge.resizing.launchers import Absent, Launchers
+from bridge.resizing.runtime import Runtime
+from bridge.resizing.states import Deadlines
 from bridge.rpc.controller.actions import DECIDED
 from bridge.rpc.controller.adjustments import Adjustments
 from bridge.rpc.controller.announcements import Announcements, Decisions, OpenStart, wake_after_s
@@ -132,6 +135,7 @@ class Cycles:
         published: the last finished cycle; None before the first.
         counts: figures since start.
         orders: of operators, for the controller.
+        resizing: carries resizes of running jobs out.
         patience_s: how long the controller waits for an answer; 0: not known.
     """
 
@@ -146,6 +150,8 @@ class Cycles:
         site: Callable[[], Site],
         telemetry: Callable[[], Telemetry] = Telemetry,
         observers: tuple[Observer, ...] = (),
+        launchers: Launchers | None = None,
+        deadlines: Deadlines | None = None,
     ) -> None:
         self.published: Published | None = None
         self.counts = Counts()
@@ -153,9 +159,11 @@ class Cycles:
         self.session = session
         self.patience_s = 0.0
         self.service_epoch = time.time_ns() // 1000
+        self._resizes = 0
         self._decide = decide
         self._announcements = announcements
-        self._adjustments = Adjustments(announcements.take_id)
+        self.resizing = Runtime(launchers or Absent(), self._new_change, deadlines)
+        self._adjustments = Adjustments(announcements.take_id, self.resizing)
         self._service = service
         self._policy = policy
         self._site = site
@@ -166,6 +174,11 @@ class Cycles:
         self._outcomes: Counter[tuple[str, int]] = Counter()
         self._applied: dict[str, OpenStart] = {}
         self.lock = threading.Lock()
+
+    def _new_change(self, job_id: str) -> str:
+        """An id of a resize that no other one has had or will have."""
+        self._resizes += 1
+        return f"{job_id}-{self.service_epoch}-{self._resizes}"
 
     def greet(self, hello: pb.HelloRequest) -> pb.HelloReply:
         """Answers a hello.
@@ -257,7 +270,7 @@ class Cycles:
         # Orders first: the controller then refuses starts on nodes that it has just reserved.
         for at, order in enumerate(self.orders.take(self._announcements.take_id)):
             reply.decisions.insert(at, order)
-        changes = self._adjustments.decide(snapshot, plan, session.nodes, features)
+        changes = self._adjustments.decide(snapshot, plan, self._site(), session.nodes, features)
         decisions.by_kind.update(Counter(change.WhichOneof("action") or "" for change in changes))
         reply.decisions.extend(changes)
         again_s = session.next_retry_s()
@@ -265,6 +278,8 @@ class Cycles:
             reply.decisions.extend(self._offered(snapshot, plan, chooser))
             again_s = min((at for at in (again_s, self._offers.next_s) if at), default=None)
         reply.wake_after_s = wake_after_s(snapshot, plan, again_s, decisions.again_s)
+        if self.resizing.changes:
+            reply.wake_after_s = 1
         self.published = Published(snapshot, plan, session.nodes)
         wall_s = time.perf_counter() - began
         counts.cycles += 1

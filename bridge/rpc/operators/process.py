@@ -27,6 +27,7 @@ from typing import Any
 from bridge.errors import BridgeError, ControllerError
 from bridge.rpc.controller.cycles import Cycles, Published
 from bridge.rpc.controller.policy_switch import PolicySwitch
+from bridge.rpc.operators.elastic import change_width, elastic_reply
 from bridge.rpc.operators.view import Facts, InForce, pack
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.rpc.pb import scheduler_pb2
@@ -61,6 +62,7 @@ class Desk:
             generation. ControllerError: somebody else waits.
         metrics: the page.
         refused: told of callers that were turned away: where, why, how many.
+        agents: how many nodes have an agent.
     """
 
     cycles: Cycles
@@ -71,6 +73,7 @@ class Desk:
     record: Callable[[int, float], tuple[bytes, int] | None]
     metrics: Callable[[], bytes]
     refused: Callable[[str, str, int], None]
+    agents: Callable[[], int] = lambda: 0
 
 
 class Answers:
@@ -113,7 +116,8 @@ class Answers:
         try:
             return MessageKind.ANSWER, self.answer(kind, parts)
         except (Slow, ControllerError) as error:
-            code = "FAILED_PRECONDITION" if kind == MessageKind.ORDER else "RESOURCE_EXHAUSTED"
+            orders = (MessageKind.ORDER, MessageKind.WIDTH)
+            code = "FAILED_PRECONDITION" if kind in orders else "RESOURCE_EXHAUSTED"
             return MessageKind.ERROR, [code.encode(), str(error).encode()]
         except BridgeError as error:
             _log.warning("an administrator's order is refused: %s", error)
@@ -143,6 +147,12 @@ class Answers:
             case MessageKind.RECORD:
                 found = desk.record(int(parts[0]), float(parts[1]))
                 return [] if found is None else [found[0], str(found[1]).encode()]
+            case MessageKind.ELASTIC:
+                return [elastic_reply(desk.cycles, desk.agents()).SerializeToString()]
+            case MessageKind.WIDTH:
+                request = pb.ChangeWidthRequest.FromString(bytes(parts[0]))
+                change_width(desk.cycles, request, user=parts[1].decode())
+                return []
         raise ControllerError(f"nobody knows question {kind}")
 
     def _view(self, known: int, known_changes: int) -> list[Part]:

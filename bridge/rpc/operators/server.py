@@ -42,6 +42,7 @@ from bridge.rpc.pb import scheduler_pb2
 from bridge.rpc.transport.fair_queue import FairQueue
 from bridge.rpc.transport.private_channel import Asker, MessageKind, Refusal
 from bridge.rpc.transport.status_codes import code_of
+from bridge.rpc.transport.users import user_name
 from bridge.state.announced_starts import StartRecords
 
 _log = logging.getLogger(__name__)
@@ -238,6 +239,8 @@ class OperatorService(grpc.GenericRpcHandler):  # type: ignore[misc]
             "Reserve": self._reserve,
             "Unreserve": self._unreserve,
             "Record": self._record,
+            "Elastic": self._elastic,
+            "ChangeWidth": self._change_width,
         }
 
     def service(self, handler_call_details: Any) -> Any:
@@ -408,6 +411,27 @@ class OperatorService(grpc.GenericRpcHandler):  # type: ignore[misc]
         parts = [decision.SerializeToString(), repr(wait_s).encode()]
         answer = self._asker.ask(MessageKind.ORDER, parts).result(wait_s + SERVICE_S)
         return scheduler_pb2.Fate.FromString(bytes(answer[0]))
+
+    async def _elastic(self, question: bytes, visit: _Visit) -> bytes:
+        del visit
+        request = pb.ElasticRequest.FromString(question)
+        parts = await asyncio.wrap_future(self._asker.ask(MessageKind.ELASTIC))
+        if not request.job_id:
+            return bytes(parts[0])
+        reply = pb.ElasticReply.FromString(bytes(parts[0]))
+        jobs = [job for job in reply.jobs if job.job_id == request.job_id]
+        if not jobs:
+            text = f"job {request.job_id[:80]} is no malleable running job"
+            refuse(grpc.StatusCode.NOT_FOUND, text)
+        del reply.jobs[:]
+        reply.jobs.extend(jobs)
+        return reply.SerializeToString()
+
+    async def _change_width(self, question: bytes, visit: _Visit) -> bytes:
+        user = "" if visit.admin else user_name(visit.uid)
+        parts = [question, user.encode()]
+        await asyncio.wrap_future(self._asker.ask(MessageKind.WIDTH, parts))
+        return pb.ChangeWidthReply().SerializeToString()
 
     async def _record(self, question: bytes, visit: _Visit) -> bytes:
         need_admin(visit.admin, "record: a recording holds the jobs of all users")

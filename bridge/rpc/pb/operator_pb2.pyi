@@ -400,3 +400,75 @@ class AccuracyPoint(_message.Message):
     absolute_p50_s: float
     absolute_p90_s: float
     def __init__(self, from_s: _Optional[int] = ..., partition: _Optional[str] = ..., promised: _Optional[int] = ..., absolute_p50_s: _Optional[float] = ..., absolute_p90_s: _Optional[float] = ...) -> None: ...
+
+class ElasticRequest(_message.Message):
+    __slots__ = ("job_id",)
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    def __init__(self, job_id: _Optional[str] = ...) -> None: ...
+
+class ElasticReply(_message.Message):
+    __slots__ = ("jobs", "agents", "now_s")
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    AGENTS_FIELD_NUMBER: _ClassVar[int]
+    NOW_S_FIELD_NUMBER: _ClassVar[int]
+    jobs: _containers.RepeatedCompositeFieldContainer[ElasticJob]
+    agents: int
+    now_s: int
+    def __init__(self, jobs: _Optional[_Iterable[_Union[ElasticJob, _Mapping]]] = ..., agents: _Optional[int] = ..., now_s: _Optional[int] = ...) -> None: ...
+
+class ElasticJob(_message.Message):
+    __slots__ = ("job_id", "user", "nodes", "node_count", "min_nodes", "max_nodes", "rule", "engine", "state", "until_s", "target_count", "target_nodes", "reason", "held", "rests_until_s")
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    NODE_COUNT_FIELD_NUMBER: _ClassVar[int]
+    MIN_NODES_FIELD_NUMBER: _ClassVar[int]
+    MAX_NODES_FIELD_NUMBER: _ClassVar[int]
+    RULE_FIELD_NUMBER: _ClassVar[int]
+    ENGINE_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_S_FIELD_NUMBER: _ClassVar[int]
+    TARGET_COUNT_FIELD_NUMBER: _ClassVar[int]
+    TARGET_NODES_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    HELD_FIELD_NUMBER: _ClassVar[int]
+    RESTS_UNTIL_S_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    user: str
+    nodes: str
+    node_count: int
+    min_nodes: int
+    max_nodes: int
+    rule: str
+    engine: str
+    state: str
+    until_s: int
+    target_count: int
+    target_nodes: str
+    reason: str
+    held: bool
+    rests_until_s: int
+    def __init__(self, job_id: _Optional[str] = ..., user: _Optional[str] = ..., nodes: _Optional[str] = ..., node_count: _Optional[int] = ..., min_nodes: _Optional[int] = ..., max_nodes: _Optional[int] = ..., rule: _Optional[str] = ..., engine: _Optional[str] = ..., state: _Optional[str] = ..., until_s: _Optional[int] = ..., target_count: _Optional[int] = ..., target_nodes: _Optional[str] = ..., reason: _Optional[str] = ..., held: bool = ..., rests_until_s: _Optional[int] = ...) -> None: ...
+
+class ChangeWidthRequest(_message.Message):
+    __slots__ = ("job_id", "width", "keeping")
+    class Keeping(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        KEEPING_UNSPECIFIED: _ClassVar[ChangeWidthRequest.Keeping]
+        KEEPING_HOLD: _ClassVar[ChangeWidthRequest.Keeping]
+        KEEPING_RELEASE: _ClassVar[ChangeWidthRequest.Keeping]
+    KEEPING_UNSPECIFIED: ChangeWidthRequest.Keeping
+    KEEPING_HOLD: ChangeWidthRequest.Keeping
+    KEEPING_RELEASE: ChangeWidthRequest.Keeping
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    WIDTH_FIELD_NUMBER: _ClassVar[int]
+    KEEPING_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    width: int
+    keeping: ChangeWidthRequest.Keeping
+    def __init__(self, job_id: _Optional[str] = ..., width: _Optional[int] = ..., keeping: _Optional[_Union[ChangeWidthRequest.Keeping, str]] = ...) -> None: ...
+
+class ChangeWidthReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...

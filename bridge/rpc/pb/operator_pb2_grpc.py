@@ -80,6 +80,16 @@ class OperatorStub(object):
                 request_serializer=schedbridge_dot_v1_dot_operator__pb2.RecordRequest.SerializeToString,
                 response_deserializer=schedbridge_dot_v1_dot_operator__pb2.RecordReply.FromString,
                 _registered_method=True)
+        self.Elastic = channel.unary_unary(
+                '/schedbridge.v1.Operator/Elastic',
+                request_serializer=schedbridge_dot_v1_dot_operator__pb2.ElasticRequest.SerializeToString,
+                response_deserializer=schedbridge_dot_v1_dot_operator__pb2.ElasticReply.FromString,
+                _registered_method=True)
+        self.ChangeWidth = channel.unary_unary(
+                '/schedbridge.v1.Operator/ChangeWidth',
+                request_serializer=schedbridge_dot_v1_dot_operator__pb2.ChangeWidthRequest.SerializeToString,
+                response_deserializer=schedbridge_dot_v1_dot_operator__pb2.ChangeWidthReply.FromString,
+                _registered_method=True)
 
 
 class OperatorServicer(object):
@@ -151,6 +161,21 @@ class OperatorServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Elastic(self, request, context):
+        """The malleable running jobs, and what they are at.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ChangeWidth(self, request, context):
+        """Administrators, and users for their own jobs: asks for another number of nodes, or keeps them.
+        FAILED_PRECONDITION: it cannot be.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_OperatorServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -198,6 +223,16 @@ def add_OperatorServicer_to_server(servicer, server):
                     servicer.Record,
                     request_deserializer=schedbridge_dot_v1_dot_operator__pb2.RecordRequest.FromString,
                     response_serializer=schedbridge_dot_v1_dot_operator__pb2.RecordReply.SerializeToString,
+            ),
+            'Elastic': grpc.unary_unary_rpc_method_handler(
+                    servicer.Elastic,
+                    request_deserializer=schedbridge_dot_v1_dot_operator__pb2.ElasticRequest.FromString,
+                    response_serializer=schedbridge_dot_v1_dot_operator__pb2.ElasticReply.SerializeToString,
+            ),
+            'ChangeWidth': grpc.unary_unary_rpc_method_handler(
+                    servicer.ChangeWidth,
+                    request_deserializer=schedbridge_dot_v1_dot_operator__pb2.ChangeWidthRequest.FromString,
+                    response_serializer=schedbridge_dot_v1_dot_operator__pb2.ChangeWidthReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -443,6 +478,60 @@ class Operator(object):
             '/schedbridge.v1.Operator/Record',
             schedbridge_dot_v1_dot_operator__pb2.RecordRequest.SerializeToString,
             schedbridge_dot_v1_dot_operator__pb2.RecordReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Elastic(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/schedbridge.v1.Operator/Elastic',
+            schedbridge_dot_v1_dot_operator__pb2.ElasticRequest.SerializeToString,
+            schedbridge_dot_v1_dot_operator__pb2.ElasticReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ChangeWidth(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/schedbridge.v1.Operator/ChangeWidth',
+            schedbridge_dot_v1_dot_operator__pb2.ChangeWidthRequest.SerializeToString,
+            schedbridge_dot_v1_dot_operator__pb2.ChangeWidthReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -37,6 +37,8 @@ class MessageKind(IntEnum):
     ALIVE = 9
     ANSWER = 10
     ERROR = 11
+    ELASTIC = 12
+    WIDTH = 13
 
 
 class Channel:

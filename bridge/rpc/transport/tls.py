@@ -27,17 +27,20 @@ from bridge.service.config import TlsSection
 
 _KEEPALIVE_S = 30
 _MOST_NAMES = 100
-_WORDS = "this certificate may not call (controller.tls.subjects)"
+_WORDS = "this certificate may not call ({key}.subjects)"
 _STRANGERS_RATE, _STRANGERS_BURST = 64 << 10, 512 << 10
 
 
 class Certificates:
     """Lets in certificates whose name is configured; a `bridge.rpc.transport.callers.Policy`."""
 
-    def __init__(self, tls: TlsSection, target: str, strangers: str) -> None:
+    def __init__(
+        self, tls: TlsSection, target: str, strangers: str, key: str = "controller.tls"
+    ) -> None:
         """Reads keys and certificates.
 
         Args:
+            key: of the section, for messages.
             tls: which.
             target: the private socket behind the gate.
             strangers: that of the server for those who are not named.
@@ -45,7 +48,7 @@ class Certificates:
         Raises:
             ConfigError: one of them cannot be read.
         """
-        self._context = _context(tls)
+        self._context = _context(tls, key)
         self._subjects = frozenset(tls.subjects)
         self._target = target
         self._strangers = strangers
@@ -119,14 +122,14 @@ def _names(tls: ssl.SSLSocket) -> set[str]:
     return names
 
 
-def _context(tls: TlsSection) -> ssl.SSLContext:
+def _context(tls: TlsSection, section: str) -> ssl.SSLContext:
     for key in ("ca", "cert", "key"):
         path: Path = getattr(tls, key)
         try:
             files.read_bytes(path)
         except OSError as error:
             raise ConfigError(
-                f"controller.tls.{key}", f"cannot read {path}: {error.strerror}"
+                f"{section}.{key}", f"cannot read {path}: {error.strerror}"
             ) from error
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -135,11 +138,11 @@ def _context(tls: TlsSection) -> ssl.SSLContext:
         context.load_cert_chain(tls.cert, tls.key, password=lambda: "")
     except (OSError, ValueError) as error:
         problem = f"{tls.cert} and {tls.key} are no certificate with its key"
-        raise ConfigError("controller.tls.cert", problem) from error
+        raise ConfigError(f"{section}.cert", problem) from error
     try:
         context.load_verify_locations(tls.ca)
     except (OSError, ValueError) as error:
-        raise ConfigError("controller.tls.ca", f"{tls.ca} holds no certificate") from error
+        raise ConfigError(f"{section}.ca", f"{tls.ca} holds no certificate") from error
     context.verify_mode = ssl.CERT_REQUIRED
     return context
 
@@ -147,12 +150,15 @@ def _context(tls: TlsSection) -> ssl.SSLContext:
 class Refusing(grpc.GenericRpcHandler):  # type: ignore[misc]
     """Answers every call that its certificate is not named, before its message is read."""
 
+    def __init__(self, key: str) -> None:
+        self._words = _WORDS.format(key=key)
+
     def service(self, handler_call_details: Any) -> Any:
         """The same for all methods."""
         del handler_call_details
 
         def refuse(_messages: Any, context: grpc.ServicerContext) -> None:
-            context.abort(grpc.StatusCode.PERMISSION_DENIED, _WORDS)
+            context.abort(grpc.StatusCode.PERMISSION_DENIED, self._words)
 
         return grpc.stream_unary_rpc_method_handler(refuse)
 
@@ -160,8 +166,8 @@ class Refusing(grpc.GenericRpcHandler):  # type: ignore[misc]
 class RefusingServer:
     """What those reach whose certificate is not named."""
 
-    def __init__(self, path: str) -> None:
-        """Begins to serve at a private socket."""
+    def __init__(self, path: str, key: str = "controller.tls") -> None:
+        """Begins to serve at a private socket; `key` is the section that names the certificates."""
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="strangers")
         options = [
             ("grpc.max_receive_message_length", 1 << 10),
@@ -172,7 +178,7 @@ class RefusingServer:
             ("grpc.max_connection_age_grace_ms", 1_000),
             ("grpc.so_reuseport", 0),
         ]
-        self._server = grpc.server(self._pool, handlers=[Refusing()], options=options)
+        self._server = grpc.server(self._pool, handlers=[Refusing(key)], options=options)
         self._server.add_insecure_port(f"unix:{path}")
         self._server.start()
 

@@ -29,6 +29,14 @@ def user_ids(users: Iterable[str | int], key: str) -> frozenset[int]:
     return frozenset(found)
 
 
+def user_name(uid: int) -> str:
+    """The name of a user; the number where there is none."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
 def default_controllers() -> frozenset[int]:
     """Returns root, the user of this process, and those that controllers run as on this machine."""
     found = {0, os.geteuid()}

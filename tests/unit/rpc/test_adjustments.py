@@ -9,13 +9,18 @@ import pytest
 
 from bridge.model.quotas import Quotas
 from bridge.model.resizes import NO_RESIZES, Resizes
+from bridge.model.site import NO_RULES
 from bridge.registry import build, parse_policy
-from bridge.rpc.controller.adjustments import GRACE_S, REFUSED_S, Adjustments
+from bridge.resizing.launchers import Willing
+from bridge.resizing.runtime import Runtime
+from bridge.resizing.states import Deadlines
+from bridge.rpc.controller.adjustments import Adjustments
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.hostlist import NodeIndex
 from tests.builders import a_running_job, a_snapshot
 from tests.cycles import Memory, run
 
+WAITS = Deadlines()
 BOTH = frozenset({"resize", "quota"})
 
 
@@ -36,7 +41,8 @@ class Link:
 
     def __init__(self):
         numbers = count(1)
-        self.adjustments = Adjustments(lambda: next(numbers))
+        runtime = Runtime(Willing(), lambda job: f"{job}-{next(numbers)}")
+        self.adjustments = Adjustments(lambda: next(numbers), runtime)
 
     def cycle(self, world, resizes=NO_RESIZES, quotas=None, features=BOTH):
         shown = self.adjustments.overlay(world)
@@ -48,7 +54,7 @@ class Link:
                 quotas=Quotas(np.array(ids, dtype=object), np.array(milli), np.full(len(ids), 100)),
             )
         nodes = NodeIndex(world.nodes.names)
-        return shown, self.adjustments.decide(shown, plan, nodes, features)
+        return shown, self.adjustments.decide(shown, plan, NO_RULES, nodes, features)
 
     def close(self, number, outcome, now_s=11):
         return self.adjustments.close(pb.Fate(decision_id=number, outcome=outcome), now_s)
@@ -89,24 +95,24 @@ def test_a_growing_job_is_shown_with_what_it_will_have():
 
 def test_it_is_over_when_the_job_holds_these_nodes():
     link = Link()
-    link.cycle(a_world(), to(1, 2))
-    assert link.close(1, pb.OUTCOME_APPLIED)
+    _, (message,) = link.cycle(a_world(), to(1, 2))
+    assert link.close(message.id, pb.OUTCOME_APPLIED)
     shown, _ = link.cycle(a_world(nodes=(1, 2), now_s=15, version=8))
     assert not shown.running.adapting.any()
     assert len(shown.running) == 1
-    _, (message,) = link.cycle(a_world(nodes=(1, 2), now_s=15, version=8), to(1, by_s=30))
-    assert message.id == 2
+    _, (later,) = link.cycle(a_world(nodes=(1, 2), now_s=15, version=8), to(1, by_s=30))
+    assert later.id > message.id
 
 
 @pytest.mark.parametrize("refused", [True, False], ids=["refused", "late"])
 def test_after_a_failure_the_job_keeps_its_nodes_for_a_while(refused):
     link, since_s = Link(), 11
-    link.cycle(a_world(), to(1, 2))
+    _, (message,) = link.cycle(a_world(), to(1, 2, 3, 4))
     if refused:
-        assert link.close(1, pb.OUTCOME_REFUSED, since_s)
+        assert link.close(message.id, pb.OUTCOME_REFUSED, since_s)
     else:
-        since_s = 20 + GRACE_S + 1
-    for now_s, most in ((since_s, 0), (since_s + REFUSED_S - 1, 0), (since_s + REFUSED_S, 6)):
+        since_s = 20 + WAITS.grant_s + 1
+    for now_s, most in ((since_s, 0), (since_s + WAITS.rest_s - 1, 0), (since_s + WAITS.rest_s, 6)):
         shown, _ = link.cycle(a_world(now_s=now_s))
         assert shown.running.max_nodes.tolist() == [most]
         assert shown.running.nodes.tolist() == [1, 2, 3]
@@ -115,8 +121,8 @@ def test_after_a_failure_the_job_keeps_its_nodes_for_a_while(refused):
 
 def test_another_version_may_be_resized_at_once():
     link = Link()
-    link.cycle(a_world(), to(1, 2))
-    link.close(1, pb.OUTCOME_REFUSED)
+    _, (message,) = link.cycle(a_world(), to(1, 2, 3, 4))
+    link.close(message.id, pb.OUTCOME_REFUSED)
     shown, _ = link.cycle(a_world(now_s=12, version=8))
     assert shown.running.max_nodes.tolist() == [6]
 
@@ -149,7 +155,7 @@ def test_what_does_not_fit_a_report_is_forgotten_and_stops_nothing(monkeypatch):
     def fails(*_):
         raise IndexError("planted")
 
-    monkeypatch.setattr(link.adjustments, "_settle", fails)
+    monkeypatch.setattr(link.adjustments.runtime, "_overlaid", fails)
     world = a_world(now_s=12)
     assert link.adjustments.overlay(world) is world
     monkeypatch.undo()

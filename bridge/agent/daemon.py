@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The agent: a stream to the service, a socket for launchers, counts of processes.
+
+Rules
+    1. Without the service nothing happens: connections of launchers are closed, and they attach
+       again. The agent tries to reach the service for ever, with growing pauses.
+    2. A count is repeated every `COUNT_S` and sent when it changes, until it is 0 or `COUNTING_S`
+       have passed.
+    3. One launcher, job or order that makes trouble is logged and stops no other.
+"""
+
+import asyncio
+import contextlib
+import logging
+import signal
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import grpc
+
+from bridge import files
+from bridge.agent.launchers import LauncherSocket
+from bridge.agent.processes import Processes
+from bridge.errors import ConfigError
+from bridge.rpc.pb import agent_pb2 as pb
+from bridge.rpc.pb import agent_pb2_grpc
+
+_log = logging.getLogger(__name__)
+
+VERSION = 1
+COUNT_S, COUNTING_S = 0.05, 60.0
+LEAST_PAUSE_S, MOST_PAUSE_S = 0.2, 15.0
+MOST_REPORTS = 10_000
+_MESSAGE_BYTES = 256 << 10
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What an agent is told at its start.
+
+    Attributes:
+        service: HOST:PORT of the service (`agents.address` there).
+        ca, cert, key: PEM files: the authority, the agent's certificate, its key.
+        nodes: for which it speaks.
+        socket: at which launchers attach.
+        name: that the service's certificate must have; empty: the host in `service`.
+    """
+
+    service: str
+    ca: Path
+    cert: Path
+    key: Path
+    nodes: tuple[str, ...]
+    socket: Path
+    name: str = ""
+
+
+class Agent:
+    """A running agent."""
+
+    def __init__(self, settings: Settings, processes: Processes | None = None) -> None:
+        """Prepares one.
+
+        Raises:
+            ConfigError: a file cannot be read.
+        """
+        self._settings = settings
+        self._processes = processes or Processes()
+        self._launchers = LauncherSocket(settings.socket, self, self._processes)
+        self._reports: asyncio.Queue[pb.AgentReport] | None = None
+        self._counting: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._credentials = _credentials(settings)
+
+    # ------------------------------------------------------------ launchers
+
+    def launcher_said(self, connection: int, user: str, job: str, line: str) -> bool:
+        """Passes a line on."""
+        said = pb.FromLauncher(connection=connection, user=user, job=job, line=line)
+        return self._send(pb.AgentReport(launcher=said))
+
+    def launcher_gone(self, connection: int) -> None:
+        """Tells the service."""
+        self._send(pb.AgentReport(gone=pb.LauncherGone(connection=connection)))
+
+    def _send(self, report: pb.AgentReport) -> bool:
+        if self._reports is None or self._reports.qsize() >= MOST_REPORTS:
+            return False
+        self._reports.put_nowait(report)
+        return True
+
+    # ------------------------------------------------------------ the service
+
+    async def run(self) -> None:
+        """Serves until SIGTERM or SIGINT.
+
+        Raises:
+            ConfigError: the socket for launchers cannot be opened.
+        """
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+        await self._launchers.open()
+        attending = asyncio.create_task(self._attend_for_ever())
+        try:
+            await stop.wait()
+        finally:
+            attending.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await attending
+            await self._launchers.close()
+
+    async def _attend_for_ever(self) -> None:
+        pause_s, told = LEAST_PAUSE_S, ""
+        while True:
+            began = asyncio.get_running_loop().time()
+            try:
+                await self._attend()
+                why = "the service has ended the stream"
+            except grpc.aio.AioRpcError as error:
+                why = f"{error.code().name}: {error.details()}"
+            except Exception as error:
+                _log.exception("the stream to the service failed")
+                why = str(error)
+            self._reports = None
+            self._launchers.drop_all()
+            if why != told:
+                _log.warning("no stream to the service at %s: %s", self._settings.service, why)
+                told = why
+            if asyncio.get_running_loop().time() - began > MOST_PAUSE_S:
+                pause_s, told = LEAST_PAUSE_S, ""
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, MOST_PAUSE_S)
+
+    async def _attend(self) -> None:
+        settings = self._settings
+        options: list[tuple[str, int | str]] = [
+            ("grpc.max_receive_message_length", _MESSAGE_BYTES),
+            ("grpc.keepalive_time_ms", 20_000),
+            ("grpc.keepalive_timeout_ms", 20_000),
+            ("grpc.initial_reconnect_backoff_ms", 200),
+            ("grpc.max_reconnect_backoff_ms", 2000),
+        ]
+        if settings.name:
+            options.append(("grpc.ssl_target_name_override", settings.name))
+        async with grpc.aio.secure_channel(
+            settings.service, self._credentials, options=options
+        ) as channel:
+            reports: asyncio.Queue[pb.AgentReport] = asyncio.Queue()
+            hello = pb.AgentHello(version=VERSION, nodes=settings.nodes)
+            reports.put_nowait(pb.AgentReport(hello=hello))
+            stream = agent_pb2_grpc.AgentsStub(channel).Attend(_drain(reports))
+            async for order in stream:
+                if order.HasField("welcome"):
+                    self._reports = reports
+                    _log.info("attends the service at %s", settings.service)
+                self._take(order)
+
+    def _take(self, order: pb.AgentOrder) -> None:
+        match order.WhichOneof("order"):
+            case "launcher":
+                self._launchers.tell(order.launcher.connection, order.launcher.line)
+            case "count":
+                key = (order.count.job, order.count.node)
+                if key[1] in self._settings.nodes and key not in self._counting:
+                    task = asyncio.create_task(self._count(*key))
+                    self._counting[key] = task
+                    task.add_done_callback(lambda _: self._counting.pop(key, None))
+
+    async def _count(self, job: str, node: str) -> None:
+        """Counts processes and reports changes (rule 2)."""
+        loop = asyncio.get_running_loop()
+        until, last = loop.time() + COUNTING_S, -1
+        while last and loop.time() < until:
+            found = await asyncio.to_thread(self._processes.count, job, node)
+            if found != last:
+                last = found
+                self._send(pb.AgentReport(processes=pb.Processes(job=job, node=node, count=found)))
+            if last:
+                await asyncio.sleep(COUNT_S)
+
+
+async def _drain(reports: "asyncio.Queue[pb.AgentReport]") -> AsyncIterator[pb.AgentReport]:
+    while True:
+        yield await reports.get()
+
+
+def _credentials(settings: Settings) -> grpc.ChannelCredentials:
+    found: list[bytes] = []
+    for option in ("ca", "cert", "key"):
+        path: Path = getattr(settings, option)
+        try:
+            found.append(files.read_bytes(path))
+        except OSError as error:
+            problem = f"cannot read {path}: {error.strerror or error}"
+            raise ConfigError(f"--{option}", problem) from error
+    ca, cert, key = found
+    return grpc.ssl_channel_credentials(ca, key, cert)
+
+
+def serve(settings: Settings) -> None:
+    """Runs an agent until it is told to end.
+
+    Raises:
+        ConfigError: a file cannot be read, or the socket cannot be opened.
+    """
+    agent = Agent(settings)
+    asyncio.run(agent.run())
+
+
+def check_nodes(nodes: Sequence[str]) -> tuple[str, ...]:
+    """Node names from the command line.
+
+    Raises:
+        ConfigError: one of them is no name.
+    """
+    for node in nodes:
+        if not node or not node.isprintable() or len(node) > 253 or set(node) & set(" /[],"):
+            raise ConfigError("--node", f"'{node[:80]}' is not the name of a node")
+    return tuple(dict.fromkeys(nodes))

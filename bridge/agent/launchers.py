@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The socket at which launchers of this node's jobs attach.
+
+Rules
+    1. The kernel says which user and which process is at the other end. The process must belong to
+       a job (`bridge.agent.processes`); a launcher speaks for that job only.
+    2. A user has at most `MOST_OF_USER` connections, all users `MOST` together.
+    3. A line that is too long, or the end of the stream, ends the connection.
+    4. Lines go to the service as they are: it reads them, and answers.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import os
+import pwd
+import socket
+import struct
+from collections import Counter
+from pathlib import Path
+from typing import Protocol
+
+from bridge.agent.processes import Processes
+from bridge.elastic.lines import MAX_LINE, Error, encode
+from bridge.errors import ConfigError
+
+_log = logging.getLogger(__name__)
+
+MOST_OF_USER, MOST = 64, 256
+ATTACH_S = 10.0
+"""Time for the first line."""
+_CREDENTIALS = struct.Struct("3i")
+
+
+class Service(Protocol):
+    """The way to the service."""
+
+    def launcher_said(self, connection: int, user: str, job: str, line: str) -> bool:
+        """Passes a line on; False: the service cannot be reached at the moment."""
+
+    def launcher_gone(self, connection: int) -> None:
+        """A connection has ended."""
+
+
+class LauncherSocket:
+    """All launchers on this node."""
+
+    def __init__(self, path: Path, service: Service, processes: Processes) -> None:
+        self._path = path
+        self._service = service
+        self._processes = processes
+        self._writers: dict[int, asyncio.StreamWriter] = {}
+        self._of_user: Counter[int] = Counter()
+        self._numbers = itertools.count(1)
+        self._server: asyncio.Server | None = None
+
+    async def open(self) -> None:
+        """Begins to listen; everybody may knock.
+
+        Raises:
+            ConfigError: it cannot be listened at.
+        """
+        try:
+            if self._path.is_socket():
+                self._path.unlink()
+            self._server = await asyncio.start_unix_server(
+                self._serve, str(self._path), limit=MAX_LINE
+            )
+            self._path.chmod(0o666)
+        except OSError as error:
+            problem = f"cannot listen at {self._path}: {error.strerror or error}"
+            raise ConfigError("--socket", problem) from error
+
+    async def close(self) -> None:
+        """Ends all connections."""
+        if self._server is not None:
+            self._server.close()
+        self.drop_all()
+        with contextlib.suppress(OSError):
+            self._path.unlink()
+
+    def drop_all(self) -> None:
+        """Ends all connections: their launchers attach again when the service is there."""
+        for writer in list(self._writers.values()):
+            writer.close()
+
+    def tell(self, connection: int, line: str) -> None:
+        """Sends a line to a launcher, if it is still there."""
+        writer = self._writers.get(connection)
+        if writer is None:
+            return
+        if writer.transport.get_write_buffer_size() > 16 * MAX_LINE:
+            writer.close()  # it takes nothing in
+            return
+        writer.write(line.encode() + b"\n")
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        number = next(self._numbers)
+        uid = -1
+        try:
+            peer: socket.socket = writer.get_extra_info("socket")
+            raw = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+            pid, uid, _ = _CREDENTIALS.unpack(raw)
+            problem = self._unwelcome(uid)
+            job = self._processes.job_of(pid)
+            if not problem and job is None:
+                problem = "this process belongs to no job: run it in a batch script"
+            if problem or job is None:
+                uid = -1
+                writer.write(encode(Error(problem)))
+                return
+            self._of_user[uid] += 1
+            self._writers[number] = writer
+            await self._pass_on(reader, number, _user(uid), job[0])
+        except (OSError, TimeoutError, ValueError, asyncio.IncompleteReadError):
+            pass  # it went away, said nothing, or too much in one line
+        except Exception:
+            _log.exception("a launcher's connection failed")
+        finally:
+            if uid >= 0:
+                self._of_user[uid] -= 1
+            if self._writers.pop(number, None) is not None:
+                self._service.launcher_gone(number)
+            writer.close()
+
+    def _unwelcome(self, uid: int) -> str:
+        if len(self._writers) >= MOST:
+            return f"{MOST} launchers are attached on this node already"
+        if self._of_user[uid] >= MOST_OF_USER:
+            return f"{MOST_OF_USER} launchers of this user are attached on this node already"
+        return ""
+
+    async def _pass_on(
+        self, reader: asyncio.StreamReader, number: int, user: str, job: str
+    ) -> None:
+        line = await asyncio.wait_for(reader.readline(), ATTACH_S)
+        while line.endswith(b"\n"):
+            text = line.rstrip(b"\r\n").decode(errors="replace")
+            if not self._service.launcher_said(number, user, job, text):
+                self.tell(number, encode(Error("the service cannot be reached")).decode().rstrip())
+                return
+            line = await reader.readline()
+
+
+def _user(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def own_host() -> str:
+    """This machine's name without its domain."""
+    return os.uname().nodename.partition(".")[0]

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which processes on this machine belong to which job, from /proc.
+
+Rules
+    1. A process in a cgroup `.../job_N/...` belongs to job N, whatever it says of itself. Where
+       Slurm makes no cgroups, SLURM_JOB_ID in the environment it was started with decides.
+    2. Several slurmds on one machine: the cgroup `slurm_NODE`, or SLURMD_NODENAME, says on which
+       node it is. A process without either is on any of them.
+    3. slurmstepd and the processes of a job's step `extern` are Slurm's, not the job's.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+_JOB = re.compile(rb"/job_([0-9]+)(?:/|$)", re.MULTILINE)
+_NODE = re.compile(rb"/(?:slurm_([^/\n]+)|([^/\n]+)_slurmstepd\.scope)/")
+_EXTERN = re.compile(rb"/step_extern(?:/|$)", re.MULTILINE)
+_MOST_ENVIRONMENT = 1 << 20
+
+
+class Processes:
+    """The processes of this machine."""
+
+    def __init__(self, proc: Path = Path("/proc")) -> None:
+        """Reads a /proc."""
+        self._proc = proc
+
+    def count(self, job: str, node: str) -> int:
+        """How many processes of a job are on a node."""
+        return sum(1 for _ in self.of(job, node))
+
+    def of(self, job: str, node: str) -> Iterator[int]:
+        """Process ids of a job on a node."""
+        for entry in os.scandir(self._proc):
+            if entry.name.isdigit():
+                pid = int(entry.name)
+                found = self.job_of(pid)
+                if found is not None and found[0] == job and found[1] in ("", node):
+                    yield pid
+
+    def job_of(self, pid: int) -> tuple[str, str] | None:
+        """The job and the node of a process; None: it belongs to no job, or has ended.
+
+        The node is empty where nothing says it.
+        """
+        folder = self._proc / str(pid)
+        try:
+            if _state(folder) in (b"Z", b"X") or (folder / "comm").read_bytes() == b"slurmstepd\n":
+                return None
+            cgroups = (folder / "cgroup").read_bytes()
+            job = _JOB.search(cgroups)
+            if job is not None:
+                if _EXTERN.search(cgroups):
+                    return None
+                node = _NODE.search(cgroups)
+                return job[1].decode(), _text((node[1] or node[2]) if node else b"")
+            with (folder / "environ").open("rb") as file:
+                environment = file.read(_MOST_ENVIRONMENT).split(b"\0")
+        except OSError:
+            return None
+        named = _value(environment, b"SLURM_JOB_ID=")
+        if not named.isdigit():
+            return None
+        return named.decode(), _text(_value(environment, b"SLURMD_NODENAME="))
+
+
+def _state(folder: Path) -> bytes:
+    """Its state, one letter; the name before it may contain anything."""
+    return (folder / "stat").read_bytes().rpartition(b")")[2].split()[0]
+
+
+def _value(environment: list[bytes], start: bytes) -> bytes:
+    return next((entry[len(start) :] for entry in environment if entry.startswith(start)), b"")
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode(errors="replace")

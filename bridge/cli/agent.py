@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`schedbridge agent`: runs the agent of a node until it is stopped."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from bridge.agent.daemon import Settings, check_nodes, serve
+from bridge.agent.launchers import own_host
+from bridge.service.telemetry import start_logging
+
+_TLS = Path("/etc/schedbridge/agent")
+
+
+def agent(  # noqa: PLR0917 - options, by name
+    service: Annotated[
+        str, typer.Argument(help="HOST:PORT of the service, as in its agents.address.")
+    ],
+    node: Annotated[
+        list[str] | None,
+        typer.Option(help="Node that it speaks for; repeat for several slurmds on one machine. "
+                     "Default: this machine's name."),
+    ] = None,
+    ca: Annotated[Path, typer.Option(help="PEM file of the authority.")] = _TLS / "ca.crt",
+    cert: Annotated[Path, typer.Option(help="PEM file of its certificate.")] = _TLS / "agent.crt",
+    key: Annotated[Path, typer.Option(help="PEM file of its private key.")] = _TLS / "agent.key",
+    name: Annotated[
+        str, typer.Option(help="Name in the service's certificate, if it is not HOST.")
+    ] = "",
+    socket: Annotated[
+        Path, typer.Option(help="Unix socket at which launchers of malleable jobs attach.")
+    ] = Path("/run/schedbridge-agent/launcher.sock"),
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"], typer.Option(help="Lowest severity logged.")
+    ] = "info",
+) -> None:  # fmt: skip
+    """Run the agent of a node: it brings `schedbridge run` and the service together.
+
+    Runs as root on every compute node, because it looks at the processes of all users. Without it
+    the node's jobs run as always, but are never resized. Stops on SIGTERM or Ctrl-C.
+    """
+    nodes = check_nodes(node or [own_host()])
+    socket.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    start_logging(log_level, "text")
+    serve(Settings(service, ca, cert, key, nodes, socket, name))

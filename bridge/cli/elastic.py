@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`schedbridge elastic`: running jobs that grow and shrink."""
+
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from bridge.cli.asking import (
+    ConfigOption,
+    JsonOption,
+    SocketOption,
+    ask,
+    console,
+    print_json,
+    shown,
+)
+from bridge.errors import ConfigError
+from bridge.rpc.pb import operator_pb2 as pb
+from bridge.units import format_duration
+
+app = typer.Typer(
+    help="Running jobs that grow and shrink.", no_args_is_help=True, add_completion=False
+)
+
+Job = Annotated[str, typer.Argument(metavar="JOB", help="Job id, as squeue shows it.")]
+Width = Annotated[int, typer.Argument(metavar="NODES", min=1, help="Nodes that it is to have.")]
+
+
+@app.command()
+def status(
+    config: ConfigOption = None, socket: SocketOption = None, as_json: JsonOption = False
+) -> None:
+    """List the malleable running jobs: their nodes, and what they are at.
+
+    A job whose engine is missing has no launcher: it was not started by 'schedbridge run', or the
+    agent of its first node is away. It keeps its nodes.
+    """
+    with ask(config, socket) as service:
+        reply = service.elastic()
+    if as_json:
+        print_json(reply)
+        return
+    if not reply.jobs:
+        console().print(f"no malleable job runs; {reply.agents} nodes have an agent")
+        return
+    table = Table(box=None, pad_edge=False)
+    for title in ("JOB", "USER", "NODES", "MAY HAVE", "ENGINE", "STATE"):
+        table.add_column(title, justify="right" if title == "NODES" else "left")
+    for job in reply.jobs:
+        table.add_row(
+            shown(job.job_id), shown(job.user), str(job.node_count), _bounds(job),
+            shown(job.engine) or "-", _state(job, reply.now_s),
+        )  # fmt: skip
+    console().print(table)
+
+
+@app.command()
+def show(
+    job_id: Job,
+    config: ConfigOption = None,
+    socket: SocketOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show one malleable running job, and why it was or was not resized."""
+    with ask(config, socket) as service:
+        reply = service.elastic(job_id)
+    if as_json:
+        print_json(reply.jobs[0])
+        return
+    job = reply.jobs[0]
+    lines = [
+        ("job", f"{shown(job.job_id)} of {shown(job.user)}"),
+        ("nodes", f"{job.node_count}: {shown(job.nodes)}"),
+        ("may have", _bounds(job)),
+        ("launcher", shown(job.engine) or "none attached: it keeps its nodes"),
+        ("state", _state(job, reply.now_s)),
+    ]
+    if job.state != "running":
+        lines.append(("will have", f"{job.target_count}: {shown(job.target_nodes)}"))
+    if job.reason:
+        title = "why" if job.state != "running" else "last failure"
+        lines.append((title, shown(job.reason)))
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(style="bold")
+    table.add_column()
+    for line in lines:
+        table.add_row(*line)
+    console().print(table)
+
+
+@app.command()
+def grow(
+    job_id: Job, nodes: Width, config: ConfigOption = None, socket: SocketOption = None
+) -> None:
+    """Give a job more nodes, as soon as so many are free that no waiting job is planned on.
+
+    For administrators, and for users of their own jobs.
+    """
+    _change(config, socket, job_id, nodes, larger=True)
+
+
+@app.command()
+def shrink(
+    job_id: Job, nodes: Width, config: ConfigOption = None, socket: SocketOption = None
+) -> None:
+    """Ask a job to give nodes back. Its application answers at its next probe.
+
+    For administrators, and for users of their own jobs.
+    """
+    _change(config, socket, job_id, nodes, larger=False)
+
+
+@app.command()
+def hold(
+    job_id: Job,
+    release: Annotated[bool, typer.Option("--release", help="No longer.")] = False,
+    config: ConfigOption = None,
+    socket: SocketOption = None,
+) -> None:
+    """Keep a job's nodes as they are until --release.
+
+    For administrators, and for users of their own jobs.
+    """
+    keeping = (
+        pb.ChangeWidthRequest.KEEPING_RELEASE if release else pb.ChangeWidthRequest.KEEPING_HOLD
+    )
+    with ask(config, socket) as service:
+        service.change_width(pb.ChangeWidthRequest(job_id=job_id, keeping=keeping))
+    console().print(f"job {shown(job_id)} {'may change its width' if release else 'is held'}")
+
+
+def _change(
+    config: ConfigOption, socket: SocketOption, job_id: str, nodes: int, *, larger: bool
+) -> None:
+    with ask(config, socket) as service:
+        job = service.elastic(job_id).jobs[0]
+        if (nodes > job.node_count) != larger or nodes == job.node_count:
+            verb, than = ("grow", "more than") if larger else ("shrink", "less than")
+            problem = f"job {job_id} has {job.node_count} nodes: {verb} it to {than} that"
+            raise ConfigError("NODES", problem)
+        service.change_width(pb.ChangeWidthRequest(job_id=job_id, width=nodes))
+    console().print(
+        f"asked for: job {shown(job_id)} from {job.node_count} to {nodes} nodes; "
+        f"see 'schedbridge elastic show {shown(job_id)}'"
+    )
+
+
+def _bounds(job: pb.ElasticJob) -> str:
+    rule = f", {shown(job.rule)}" if job.rule else ""
+    return f"{job.min_nodes}-{job.max_nodes}{rule}"
+
+
+def _state(job: pb.ElasticJob, now_s: int) -> str:
+    if job.state != "running":
+        left = format_duration(max(job.until_s - now_s, 0))
+        return f"{shown(job.state)} {job.node_count} -> {job.target_count} (at most {left} more)"
+    if job.held:
+        return "held"
+    if job.rests_until_s > now_s:
+        return f"keeps its nodes for {format_duration(job.rests_until_s - now_s)}"
+    return "running"

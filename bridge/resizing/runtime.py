@@ -1,0 +1,462 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Brings every decided resize to its end, whatever dies meanwhile.
+
+Rules
+    1. A job has at most one change. A job without an attached launcher keeps its nodes.
+    2. In every cycle, for each job: what the controller reports, what launchers and agents have
+       said, then the deadlines; as often as one of them leads to another state.
+    3. What is under way is shown in the snapshot: the job as adapting, with the nodes that it will
+       have, and those that it gives back as being released. So nothing is planned on nodes that are
+       not free yet or are promised.
+    4. A change that failed is over for the job's launcher and its nodes: the job keeps what it has
+       for `rest_s`, unless its version changes.
+    5. A launcher that attaches again gets its order again; it knows by the id whether that is new.
+    6. Nothing is kept on disk. A job whose launcher works on a change that is not known here, or
+       whose processes run on fewer nodes than it holds, is taken up where it is.
+    7. What does not fit a report is forgotten, with a line in the log. One job stops no other.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from bridge.errors import ControllerError
+from bridge.model.job import WidthRule
+from bridge.model.resizes import Resizes, resized
+from bridge.model.snapshot import Snapshot
+from bridge.resizing.launchers import (
+    Attached,
+    Grow,
+    Launchers,
+    Names,
+    Order,
+    Result,
+    Shrink,
+    Withdraw,
+)
+from bridge.resizing.states import Change, Deadlines, State
+from bridge.resizing.world import World
+
+_log = logging.getLogger(__name__)
+
+RESEND_S = 2
+"""A release that the controller refused is sent again after so many seconds."""
+
+UNANSWERED_S = 10
+"""So is what the controller does not answer: it names all nodes, so twice is as good as once."""
+
+
+@dataclass(frozen=True)
+class Send:
+    """What the controller is to be told of a job: all nodes that it holds afterwards."""
+
+    change: Change
+    version: int
+    nodes: Names
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A malleable running job, for people.
+
+    Attributes:
+        nodes: that it holds.
+        min_nodes, max_nodes: that it may hold.
+        rule: which numbers of nodes between them are allowed.
+        engine: of its launcher; empty: none is attached, so the job keeps its nodes.
+        state: of its change; "running" without one.
+        target: nodes that it will hold.
+        until_s: the state's deadline, Unix seconds; 0: none.
+        held: an operator keeps it as it is.
+        rests_until_s: it keeps its nodes until then, as a change has failed; 0: it does not.
+        reason: of the change, or of the last failure.
+    """
+
+    job_id: str
+    user: str
+    nodes: Names
+    min_nodes: int
+    max_nodes: int
+    rule: WidthRule
+    engine: str
+    state: str
+    target: Names
+    until_s: int
+    held: bool
+    rests_until_s: int
+    reason: str
+
+
+class Runtime:
+    """All changes of one controller's jobs.
+
+    Attributes:
+        held: jobs that operators keep as they are.
+        wishes: widths that operators or users ask for.
+        shown: malleable running jobs as of the last report.
+    """
+
+    def __init__(
+        self,
+        launchers: Launchers,
+        new_id: Callable[[str], str],
+        deadlines: Deadlines | None = None,
+    ) -> None:
+        """Begins with no changes.
+
+        Args:
+            launchers: of the jobs.
+            new_id: gives a job's next change an id that was never used before.
+            deadlines: of the states.
+        """
+        self._launchers = launchers
+        self._new_id = new_id
+        self._deadlines = deadlines or Deadlines()
+        self._changes: dict[str, Change] = {}
+        self._resting: dict[str, tuple[int, int]] = {}
+        self._results: dict[tuple[str, str], Result] = {}
+        self._why: dict[str, str] = {}
+        self.held: set[str] = set()
+        self.wishes: dict[str, int] = {}
+        self.shown: tuple[Shown, ...] = ()
+
+    @property
+    def changes(self) -> Sequence[Change]:
+        """Those under way."""
+        return tuple(self._changes.values())
+
+    def reset(self) -> None:
+        """The controller has started again: what it was sent may be lost.
+
+        Jobs are taken up anew by what the controller and the launchers say then (rule 6).
+        """
+        self._changes.clear()
+        self._resting.clear()
+
+    # ------------------------------------------------------------ what happened
+
+    def see(self, snapshot: Snapshot) -> None:
+        """Takes in a report, and what launchers and agents have said since the last one."""
+        world = World(snapshot)
+        self._hear()
+        for job_id in [job_id for job_id in self._changes if job_id not in world]:
+            self._over(self._changes[job_id])
+        for job_id in world.malleable():
+            try:
+                self._job(world, job_id)
+            except Exception:
+                _log.exception("the resize of job %s does not fit the report: forgotten", job_id)
+                self._changes.pop(job_id, None)
+        self._settle_rests(world)
+        self._results = {}
+        self.held &= set(world)
+        self.wishes = {job: width for job, width in self.wishes.items() if job in world}
+        self._why = {job: why for job, why in self._why.items() if job in world}
+
+    def _hear(self) -> None:
+        for result in self._launchers.results():
+            self._results[result.job_id, result.user] = result
+
+    def _job(self, world: World, job_id: str) -> None:
+        if job_id not in self._changes:
+            self._take_up(world, job_id)
+        change = self._changes.get(job_id)
+        if change is not None:
+            self._go_on(world, change)
+
+    def answered(self, decision: int, now_s: int, *, applied: bool, text: str = "") -> bool:
+        """Takes note of the controller's answer; False if the decision is none of a resize."""
+        for change in self._changes.values():
+            if change.decision and change.decision == decision:
+                change.decision = 0
+                if applied:
+                    change.again_s = change.until_s
+                else:
+                    self._refused_by_controller(change, now_s, text)
+                return True
+        return False
+
+    def _refused_by_controller(self, change: Change, now_s: int, text: str) -> None:
+        _log.info("resize of job %s refused: %s", change.job_id, text or "no reason given")
+        if change.state == State.GRANTING:
+            self._fail(change, now_s, f"refused by the controller: {text}")
+        else:
+            change.again_s = now_s + RESEND_S
+
+    # ------------------------------------------------------------ one change
+
+    def begin(
+        self, world: World, job_id: str, wanted: Names, *, by_s: int, end_s: int, reason: str
+    ) -> None:
+        """Begins a decided resize."""
+        before = world.nodes(job_id)
+        grows = len(wanted) > len(before)
+        change = Change(
+            id=self._new_id(job_id), job_id=job_id, user=world.user(job_id),
+            state=State.GRANTING, before=before, wanted=wanted, target=wanted,
+            until_s=0, by_s=by_s, end_s=end_s, reason=reason,
+        )  # fmt: skip
+        self._changes[job_id] = change
+        self._enter(change, State.GRANTING if grows else State.LEAVING, world.now_s)
+        self._hear()
+        self._go_on(world, change)
+
+    def _enter(self, change: Change, state: State, now_s: int) -> None:
+        from_s = now_s if state in (State.ADDING, State.LEAVING) else max(now_s, change.by_s)
+        change.state, change.until_s = state, from_s + self._deadlines.of(state)
+        change.withdrawn, change.serial, change.decision, change.again_s = False, -1, 0, 0
+
+    def _go_on(self, world: World, change: Change) -> None:
+        """Makes all steps that are possible now (rule 2)."""
+        for _ in range(len(State) + 1):
+            state, change.version = change.state, world.version(change.job_id)
+            held = set(world.nodes(change.job_id))
+            if not held <= {*change.before, *change.wanted} or not world.knows(change.target):
+                _log.warning("job %s has nodes that nobody decided, or lost some", change.job_id)
+                self._fail(change, world.now_s)
+            elif world.ends(change.job_id):
+                self._over(change)
+            else:
+                self._step(world, change, held)
+            if change.job_id not in self._changes or change.state == state:
+                return
+
+    def _step(self, world: World, change: Change, held: set[str]) -> None:
+        now_s = world.now_s
+        match change.state:
+            case State.GRANTING:
+                if held == set(change.target):
+                    self._enter(change, State.ADDING, now_s)
+                elif now_s > change.until_s:
+                    self._fail(change, now_s)
+            case State.ADDING | State.LEAVING:
+                self._ask(world, change)
+            case State.VACATING:
+                leaving = tuple(name for name in world.nodes(change.job_id)
+                                if name not in set(change.target))  # fmt: skip
+                if self._launchers.vacant(change.job_id, change.user, leaving):
+                    self._enter(change, State.RELEASING, now_s)
+                elif now_s > change.until_s:
+                    _log.warning("job %s has processes on nodes that it left", change.job_id)
+                    self._fail(change, now_s)
+            case State.RELEASING:
+                if held == set(change.target):
+                    if change.failed:
+                        self._fail(change, now_s)
+                    else:
+                        self._over(change)
+                elif now_s > change.until_s:
+                    _log.warning("the controller does not release nodes of job %s", change.job_id)
+                    self._fail(change, now_s)
+
+    def _ask(self, world: World, change: Change) -> None:
+        """ADDING and LEAVING: until the launcher has answered."""
+        result = self._answer(change)
+        if result is not None:
+            self._told(world, change, result)
+            return
+        if world.now_s > change.until_s:
+            if change.withdrawn:
+                _log.warning("the launcher of job %s does not answer", change.job_id)
+                self._fail(change, world.now_s)
+                return
+            change.withdrawn = True
+            change.until_s = world.now_s + self._deadlines.withdraw_s
+            self._launchers.order(change.job_id, change.user, Withdraw(change.id))
+        attached = self._launchers.attached(change.job_id, change.user)
+        if attached is not None and attached.serial != change.serial:
+            change.serial = attached.serial
+            self._launchers.order(change.job_id, change.user, self._order(world, change))
+            self._hear()
+            if (result := self._answer(change)) is not None:
+                self._told(world, change, result)
+
+    def _answer(self, change: Change) -> Result | None:
+        """The launcher's result of this change, once."""
+        result = self._results.get((change.job_id, change.user))
+        if result is None or result.id != change.id:
+            return None
+        return self._results.pop((change.job_id, change.user))
+
+    def _order(self, world: World, change: Change) -> Order:
+        if change.withdrawn:
+            return Withdraw(change.id)
+        within_s = max(change.until_s - world.now_s, 1)
+        before, after = set(change.before), set(change.target)
+        if change.grows:
+            added = tuple(name for name in change.target if name not in before)
+            return Grow(change.id, change.target, added, within_s)
+        removed = tuple(name for name in change.before if name not in after)
+        return Shrink(change.id, change.target, removed, within_s)
+
+    def _told(self, world: World, change: Change, result: Result) -> None:
+        now_s = world.now_s
+        if result.done and change.grows:
+            self._over(change)
+        elif result.done:
+            self._enter(change, State.VACATING, now_s)
+        else:
+            _log.info("job %s does not change its width: %s", change.job_id, result.reason)
+            if change.grows:
+                change.target = change.before
+                self._enter(change, State.VACATING, now_s)
+            else:
+                self._fail(change, now_s, f"the application says: {result.reason}")
+
+    def _over(self, change: Change) -> None:
+        self._changes.pop(change.job_id, None)
+        self._why.pop(change.job_id, None)
+
+    def _fail(self, change: Change, now_s: int, why: str = "") -> None:
+        """Ends a change; the job keeps what it has for a while (rule 4)."""
+        self._why[change.job_id] = why or f"stopped while {change.state}"
+        self._changes.pop(change.job_id, None)
+        self._resting[change.job_id] = (change.version, now_s)
+        if change.state in (State.ADDING, State.LEAVING) and not change.withdrawn:
+            self._launchers.order(change.job_id, change.user, Withdraw(change.id))
+
+    def _settle_rests(self, world: World) -> None:
+        for job_id, (version, since_s) in list(self._resting.items()):
+            rests = 0 <= world.now_s - since_s < self._deadlines.rest_s
+            if not rests or job_id not in world or version != world.version(job_id):
+                del self._resting[job_id]
+
+    # ------------------------------------------------------------ jobs that nobody knows
+
+    def _take_up(self, world: World, job_id: str) -> None:
+        """Takes up a change that was under way before the service or the controller started."""
+        attached = self._launchers.attached(job_id, world.user(job_id))
+        if attached is None or attached.nodes is None or job_id in self._resting:
+            return
+        if world.ends(job_id):
+            return
+        held, runs_on = world.nodes(job_id), attached.nodes
+        change = self._found(world, job_id, attached, held, runs_on)
+        if change is not None:
+            _log.info("job %s is taken up: %s", job_id, change.state)
+            self._changes[job_id] = change
+
+    def _found(
+        self, world: World, job_id: str, attached: Attached, held: Names, runs_on: Names
+    ) -> Change | None:
+        here, there, aim = set(held), set(runs_on), set(attached.pending_nodes)
+        change = Change(
+            id=attached.pending or self._new_id(job_id), job_id=job_id, user=world.user(job_id),
+            state=State.VACATING, before=held, wanted=runs_on, target=runs_on,
+            until_s=0, by_s=world.now_s, reason="found under way",
+        )  # fmt: skip
+        if attached.pending and aim == here and there < here:
+            change.before, change.wanted, change.target = runs_on, held, held
+            self._enter(change, State.ADDING, world.now_s)
+        elif attached.pending and aim < here and there <= here:
+            change.wanted = change.target = attached.pending_nodes
+            self._enter(change, State.LEAVING, world.now_s)
+        elif there and there < here and held[0] in there:
+            self._enter(change, State.VACATING, world.now_s)
+        else:
+            return None
+        return change
+
+    # ------------------------------------------------------------ operators and users
+
+    def ask(self, job_id: str, user: str, *, hold: bool | None = None, width: int = 0) -> None:
+        """Takes an order of an operator or a user.
+
+        Args:
+            job_id: of a malleable running job.
+            user: who asks, if it may be the job's user only; empty: an administrator.
+            hold: keep the job's nodes as they are, or do so no longer; None: not asked.
+            width: nodes that the job is to have; 0: not asked.
+
+        Raises:
+            ControllerError: it cannot be.
+        """
+        job = next((job for job in self.shown if job.job_id == job_id), None)
+        if job is None:
+            raise ControllerError(f"job {job_id} is no malleable running job")
+        if user and user != job.user:
+            raise ControllerError(f"job {job_id} is {job.user}'s, not {user}'s")
+        if hold is not None:
+            (self.held.add if hold else self.held.discard)(job_id)
+            self.wishes.pop(job_id, None)
+        if not width:
+            return
+        if not job.engine:
+            raise ControllerError(f"job {job_id} has no launcher: start it by 'schedbridge run'")
+        if job.state != "running":
+            raise ControllerError(f"job {job_id} is {job.state}: wait until that is over")
+        fits = job.min_nodes <= width <= job.max_nodes and job.rule.allows(width)
+        if not fits:
+            rule = "" if job.rule == WidthRule.ANY else f", {job.rule.name.lower()} numbers only"
+            bounds = f"{job.min_nodes} to {job.max_nodes} nodes{rule}"
+            raise ControllerError(f"job {job_id} may have {bounds}, not {width}")
+        self.wishes[job_id] = width
+
+    # ------------------------------------------------------------ what others see
+
+    def sends(self, world: World) -> Iterator[Send]:
+        """What the controller is to be told now; the caller sets `Change.decision`."""
+        for change in self._changes.values():
+            if world.now_s < change.again_s or change.job_id not in world:
+                continue
+            if change.state in (State.GRANTING, State.RELEASING):
+                change.again_s = world.now_s + UNANSWERED_S
+                yield Send(change, world.version(change.job_id), change.target)
+
+    def overlay(self, snapshot: Snapshot) -> Snapshot:
+        """The snapshot as planning is to see it (rules 3 and 7)."""
+        try:
+            return self._overlaid(snapshot, World(snapshot))
+        except Exception:
+            _log.exception("what is under way does not fit the report: forgotten")
+            self.reset()
+            return snapshot
+
+    def _overlaid(self, snapshot: Snapshot, world: World) -> Snapshot:
+        running = snapshot.running
+        adapting = running.adapting.copy()
+        least, most = running.min_nodes.copy(), running.max_nodes.copy()
+        rows, end_s = [], {}
+        changed = False
+        self.shown = tuple(self._show(snapshot, world, job) for job in world.malleable())
+        for job_id in world.malleable():
+            row = world.row(job_id)
+            attached = self._launchers.attached(job_id, world.user(job_id))
+            change = self._changes.get(job_id)
+            if change is not None:
+                adapting[row] = changed = True
+                end_s[row] = change.end_s
+                by_s = max(change.by_s, world.now_s + 1)
+                rows.append((row, by_s, world.indexes(change.target), change.reason))
+            elif attached is None or job_id in self._resting or job_id in self.held:
+                most[row], changed = 0, True
+            elif attached.min_nodes or attached.max_nodes:
+                least[row] = max(least[row], attached.min_nodes)
+                most[row] = min(most[row], attached.max_nodes or most[row])
+                changed = True
+        if not changed:
+            return snapshot
+        table = replace(running, adapting=adapting, min_nodes=least, max_nodes=most)
+        return resized(replace(snapshot, running=table), Resizes.of(rows, end_s))
+
+    def _show(self, snapshot: Snapshot, world: World, job_id: str) -> Shown:
+        row, running = world.row(job_id), snapshot.running
+        attached = self._launchers.attached(job_id, world.user(job_id))
+        change = self._changes.get(job_id)
+        rest = self._resting.get(job_id)
+        nodes = world.nodes(job_id)
+        return Shown(
+            job_id=job_id,
+            user=world.user(job_id),
+            nodes=nodes,
+            min_nodes=max(int(running.min_nodes[row]), 1),
+            max_nodes=int(running.max_nodes[row]),
+            rule=WidthRule(int(running.width_rule[row])),
+            engine="" if attached is None else attached.engine or "unknown",
+            state=change.state.value if change else "running",
+            target=change.target if change else nodes,
+            until_s=change.until_s if change else 0,
+            held=job_id in self.held,
+            rests_until_s=rest[1] + self._deadlines.rest_s if rest else 0,
+            reason=change.reason if change else self._why.get(job_id, ""),
+        )

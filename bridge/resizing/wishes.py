@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Widths that operators and users ask for, as resizes that break no rule and delay nobody.
+
+Rules
+    1. A shrink keeps the job's first nodes.
+    2. A grow takes nodes that are free now and that no waiting job is planned on, in the order of
+       their indexes; all that are missing, or none.
+    3. The same rules as for a policy's resizes decide whether it is allowed (`bridge.check`).
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.check.legality import permitted
+from bridge.model.plan import Plan
+from bridge.model.resizes import NO_RESIZES, Resizes
+from bridge.model.site import Site
+from bridge.model.snapshot import Snapshot
+
+
+def wished(snapshot: Snapshot, site: Site, plan: Plan, row: int, width: int) -> Resizes:
+    """A resize of one job to a width; none if it is not possible now.
+
+    Args:
+        snapshot: the cluster, with what is under way.
+        site: its rules.
+        plan: of this snapshot.
+        row: of the job in `snapshot.running`.
+        width: nodes that the job is to have.
+    """
+    running = snapshot.running
+    held = running.nodes[running.indptr[row] : running.indptr[row + 1]]
+    if not 0 < width != len(held):
+        return NO_RESIZES
+    if width < len(held):
+        nodes = held[:width]
+    else:
+        free = np.setdiff1d(_free(snapshot, plan, row), held)
+        if len(held) + len(free) < width:
+            return NO_RESIZES
+        nodes = np.union1d(held, free[: width - len(held)])
+    asked = Resizes.of([(row, snapshot.now_s + 1, nodes.astype(np.int32), "as asked for")])
+    return permitted(snapshot, site, asked)
+
+
+def _free(snapshot: Snapshot, plan: Plan, row: int) -> NDArray[np.int64]:
+    """Nodes of the job's partition that nobody holds or is planned on."""
+    usable = snapshot.nodes.usable.copy()
+    usable[snapshot.running.nodes] = False
+    usable[plan.nodes] = False
+    usable[plan.resizes.nodes] = False
+    partition = int(snapshot.running.partition[row])
+    if partition >= 0:
+        allowed = np.zeros(len(usable), dtype=bool)
+        allowed[snapshot.partitions[partition].nodes] = True
+        usable &= allowed
+    return np.flatnonzero(usable)

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What agents and launchers have said, and the way back to them.
+
+Rules
+    1. A launcher is one of a job and a user. The newest attachment counts.
+    2. A launcher is attached for as long as its agent says so. When an agent is lost, so are its
+       launchers, until they attach again.
+    3. Counts of processes are those since somebody asked: older ones prove nothing. An agent that
+       has not said 0 is asked again after `ASK_AGAIN_S`.
+    4. A line that cannot be read is answered, and harms nobody else.
+    5. Methods may be called by any thread, and none waits.
+"""
+
+import itertools
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from bridge.elastic import lines
+from bridge.errors import LineError
+from bridge.resizing.launchers import Attached, Grow, Names, Order, Result, Withdraw
+from bridge.rpc.pb import agent_pb2 as pb
+from bridge.rpc.reported.safe_text import printable
+
+_log = logging.getLogger(__name__)
+
+MOST_RESULTS = 10_000
+"""Results kept for the next cycle; the oldest are dropped, their launchers are asked again."""
+ASK_AGAIN_S = 20.0
+MOST_LAUNCHERS = 256
+"""Launchers of one agent."""
+
+Key = tuple[str, str]
+"""Job and user."""
+
+
+@dataclass(eq=False)
+class Agent:
+    """One stream.
+
+    Attributes:
+        nodes: that it speaks for.
+        send: puts an order on its way; never waits.
+        launchers: by the number of their connections.
+    """
+
+    nodes: tuple[str, ...]
+    send: Callable[[pb.AgentOrder], None]
+    launchers: dict[int, Key] = field(default_factory=dict)
+
+
+@dataclass
+class _Launcher:
+    agent: Agent
+    connection: int
+    job: str
+    said: Attached
+
+
+@dataclass
+class _Count:
+    asked: float
+    processes: int = -1
+
+
+class Hub:
+    """All agents and launchers; a `bridge.resizing.launchers.Launchers`."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._agents: dict[str, Agent] = {}
+        self._launchers: dict[Key, _Launcher] = {}
+        self._results: OrderedDict[tuple[Key, str], Result] = OrderedDict()
+        self._jobs: OrderedDict[Key, str] = OrderedDict()
+        self._counts: dict[tuple[str, str], _Count] = {}
+        self._serials = itertools.count(1)
+
+    # ------------------------------------------------------------ agents
+
+    def arrived(self, nodes: Sequence[str], send: Callable[[pb.AgentOrder], None]) -> Agent:
+        """An agent has opened its stream. It takes the place of an older one of the same node."""
+        agent = Agent(tuple(nodes), send)
+        with self._lock:
+            for node in agent.nodes:
+                self._agents[node] = agent
+        return agent
+
+    def left(self, agent: Agent) -> None:
+        """Its stream has ended."""
+        with self._lock:
+            for node in agent.nodes:
+                if self._agents.get(node) is agent:
+                    del self._agents[node]
+                    for key in [key for key in self._counts if key[1] == node]:
+                        del self._counts[key]
+            for connection in list(agent.launchers):
+                self._gone(agent, connection)
+
+    def _gone(self, agent: Agent, connection: int) -> None:
+        key = agent.launchers.pop(connection, None)
+        found = self._launchers.get(key) if key is not None else None
+        if found is not None and (found.agent, found.connection) == (agent, connection):
+            del self._launchers[key]  # type: ignore[arg-type]
+
+    def report(self, agent: Agent, report: pb.AgentReport) -> None:
+        """Takes a report in."""
+        match report.WhichOneof("report"):
+            case "launcher":
+                self._said(agent, report.launcher)
+            case "gone":
+                with self._lock:
+                    self._gone(agent, report.gone.connection)
+            case "processes":
+                count = report.processes
+                with self._lock:
+                    asked = self._counts.get((count.job, count.node))
+                    if asked is not None and count.node in agent.nodes:
+                        asked.processes = count.count
+
+    @property
+    def agent_count(self) -> int:
+        """Nodes that have an agent."""
+        return len(self._agents)
+
+    # ------------------------------------------------------------ launchers
+
+    def _said(self, agent: Agent, message: pb.FromLauncher) -> None:
+        try:
+            said = lines.from_launcher(message.line.encode())
+        except LineError as error:
+            self._tell(agent, message.connection, lines.Error(str(error)[:400]))
+            return
+        with self._lock:
+            if isinstance(said, lines.Attach):
+                problem = self._attach(agent, message, said)
+            else:
+                problem = self._later(agent, message.connection, said)
+        answer: lines.Message | None = lines.Error(problem) if problem else None
+        if answer is None and isinstance(said, lines.Attach):
+            answer = lines.Attached()
+        if answer is not None:
+            self._tell(agent, message.connection, answer)
+
+    def _attach(self, agent: Agent, message: pb.FromLauncher, said: lines.Attach) -> str:
+        if said.version != lines.VERSION:
+            return f"version {said.version} of the protocol is not spoken here: {lines.VERSION} is"
+        key = (printable(said.job), printable(message.user))
+        if len(agent.launchers) >= MOST_LAUNCHERS and message.connection not in agent.launchers:
+            return f"there are {MOST_LAUNCHERS} launchers on this node already"
+        before = self._launchers.get(key)
+        attached = Attached(
+            serial=next(self._serials),
+            nodes=said.nodes,
+            engine=said.engine,
+            pending=said.pending.id if said.pending else "",
+            pending_nodes=said.pending.nodes if said.pending else (),
+        )
+        if before is not None:
+            before.agent.launchers.pop(before.connection, None)
+        agent.launchers[message.connection] = key
+        self._launchers[key] = _Launcher(agent, message.connection, message.job, attached)
+        self._jobs[key] = message.job
+        self._jobs.move_to_end(key)
+        while len(self._jobs) > MOST_RESULTS:
+            self._jobs.popitem(last=False)
+        return ""
+
+    def _later(self, agent: Agent, connection: int, said: lines.FromLauncher) -> str:
+        key = agent.launchers.get(connection)
+        launcher = self._launchers.get(key) if key is not None else None
+        if key is None or launcher is None:
+            return "attach first"
+        if isinstance(said, lines.Result):
+            job_id, user = key
+            done = said.outcome == "done"
+            result = Result(job_id, user, said.id, done, printable(said.reason), said.nodes)
+            self._results[key, said.id] = result
+            while len(self._results) > MOST_RESULTS:
+                self._results.popitem(last=False)
+            now = replace(launcher.said, nodes=said.nodes)
+            if now.pending == said.id:
+                now = replace(now, pending="", pending_nodes=())
+            launcher.said = now
+        elif isinstance(said, lines.Bounds):
+            launcher.said = replace(launcher.said, min_nodes=said.min, max_nodes=said.max)
+        return ""
+
+    def _tell(self, agent: Agent, connection: int, message: lines.Message) -> None:
+        line = lines.encode(message).decode().rstrip("\n")
+        agent.send(pb.AgentOrder(launcher=pb.ToLauncher(connection=connection, line=line)))
+
+    # ------------------------------------------------------------ the port
+
+    def attached(self, job_id: str, user: str) -> Attached | None:
+        """The launcher of a user's job."""
+        found = self._launchers.get((job_id, user))
+        return found.said if found is not None else None
+
+    def results(self) -> Sequence[Result]:
+        """Results that came since the last call."""
+        if not self._results:
+            return ()
+        with self._lock:
+            found, self._results = tuple(self._results.values()), OrderedDict()
+        return found
+
+    def order(self, job_id: str, user: str, order: Order) -> None:
+        """Sends an order, if the launcher is there."""
+        with self._lock:
+            found = self._launchers.get((job_id, user))
+            if found is None:
+                return
+            if not isinstance(order, Withdraw):
+                found.said = replace(found.said, pending=order.id, pending_nodes=order.nodes)
+        self._tell(found.agent, found.connection, _line(order))
+
+    def vacant(self, job_id: str, user: str, nodes: Names) -> bool:
+        """Whether the agents there, since they were asked, have counted no process of the job."""
+        with self._lock:
+            job = self._jobs.get((job_id, user), job_id)
+            with_agent = [node for node in nodes if node in self._agents]
+            now, asked = time.monotonic(), []
+            for node in with_agent:
+                count = self._counts.get((job, node))
+                if count is None or (count.processes and now - count.asked > ASK_AGAIN_S):
+                    self._counts[job, node] = _Count(now)
+                    asked.append((self._agents[node], node))
+            over = all(self._counts[job, node].processes == 0 for node in with_agent)
+            if over:
+                for node in with_agent:
+                    self._counts.pop((job, node), None)
+        for agent, node in asked:
+            agent.send(pb.AgentOrder(count=pb.CountProcesses(job=job, node=node)))
+        return over
+
+
+def _line(order: Order) -> lines.Message:
+    if isinstance(order, Withdraw):
+        return lines.Withdraw(order.id)
+    if isinstance(order, Grow):
+        return lines.Grow(order.id, order.nodes, order.added, order.within_s)
+    return lines.Shrink(order.id, order.nodes, order.removed, order.within_s)

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Malleable running jobs for operators and users: what they are at, and orders to them."""
+
+import numpy as np
+
+from bridge.model.job import WidthRule
+from bridge.resizing.runtime import Shown
+from bridge.rpc.controller.cycles import Cycles
+from bridge.rpc.pb import operator_pb2 as pb
+
+_KEEPING = {
+    pb.ChangeWidthRequest.KEEPING_HOLD: True,
+    pb.ChangeWidthRequest.KEEPING_RELEASE: False,
+}
+
+
+def elastic_reply(cycles: Cycles, agents: int) -> pb.ElasticReply:
+    """All malleable running jobs as of the last report."""
+    published = cycles.published
+    reply = pb.ElasticReply(agents=agents)
+    if published is None:
+        return reply
+    reply.now_s = published.snapshot.now_s
+    index = published.snapshot.nodes.index
+    for job in cycles.resizing.shown:
+        here, there = (
+            published.nodes.fold(
+                np.array([index[name] for name in names if name in index], dtype=np.int32)
+            )
+            for names in (job.nodes, job.target)
+        )
+        reply.jobs.append(_job(job, here, there))
+    return reply
+
+
+def _job(job: Shown, nodes: str, target: str) -> pb.ElasticJob:
+    return pb.ElasticJob(
+        job_id=job.job_id,
+        user=job.user,
+        nodes=nodes,
+        node_count=len(job.nodes),
+        min_nodes=job.min_nodes,
+        max_nodes=job.max_nodes,
+        rule="" if job.rule == WidthRule.ANY else job.rule.name.lower(),
+        engine=job.engine,
+        state=job.state,
+        until_s=job.until_s,
+        target_count=len(job.target),
+        target_nodes=target,
+        reason=job.reason,
+        held=job.held,
+        rests_until_s=job.rests_until_s,
+    )
+
+
+def change_width(cycles: Cycles, request: pb.ChangeWidthRequest, *, user: str) -> None:
+    """Carries an order out with the next cycle.
+
+    Args:
+        cycles: the service's.
+        request: the order.
+        user: who asks; empty: an administrator.
+
+    Raises:
+        ControllerError: it cannot be.
+    """
+    with cycles.lock:
+        cycles.resizing.ask(
+            request.job_id, user, hold=_KEEPING.get(request.keeping), width=request.width
+        )

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class AgentReport(_message.Message):
+    __slots__ = ("hello", "launcher", "gone", "processes")
+    HELLO_FIELD_NUMBER: _ClassVar[int]
+    LAUNCHER_FIELD_NUMBER: _ClassVar[int]
+    GONE_FIELD_NUMBER: _ClassVar[int]
+    PROCESSES_FIELD_NUMBER: _ClassVar[int]
+    hello: AgentHello
+    launcher: FromLauncher
+    gone: LauncherGone
+    processes: Processes
+    def __init__(self, hello: _Optional[_Union[AgentHello, _Mapping]] = ..., launcher: _Optional[_Union[FromLauncher, _Mapping]] = ..., gone: _Optional[_Union[LauncherGone, _Mapping]] = ..., processes: _Optional[_Union[Processes, _Mapping]] = ...) -> None: ...
+
+class AgentHello(_message.Message):
+    __slots__ = ("version", "nodes")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    nodes: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, version: _Optional[int] = ..., nodes: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class FromLauncher(_message.Message):
+    __slots__ = ("connection", "user", "job", "line")
+    CONNECTION_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    LINE_FIELD_NUMBER: _ClassVar[int]
+    connection: int
+    user: str
+    job: str
+    line: str
+    def __init__(self, connection: _Optional[int] = ..., user: _Optional[str] = ..., job: _Optional[str] = ..., line: _Optional[str] = ...) -> None: ...
+
+class LauncherGone(_message.Message):
+    __slots__ = ("connection",)
+    CONNECTION_FIELD_NUMBER: _ClassVar[int]
+    connection: int
+    def __init__(self, connection: _Optional[int] = ...) -> None: ...
+
+class Processes(_message.Message):
+    __slots__ = ("job", "node", "count")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    job: str
+    node: str
+    count: int
+    def __init__(self, job: _Optional[str] = ..., node: _Optional[str] = ..., count: _Optional[int] = ...) -> None: ...
+
+class AgentOrder(_message.Message):
+    __slots__ = ("launcher", "count", "welcome")
+    LAUNCHER_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    WELCOME_FIELD_NUMBER: _ClassVar[int]
+    launcher: ToLauncher
+    count: CountProcesses
+    welcome: Welcome
+    def __init__(self, launcher: _Optional[_Union[ToLauncher, _Mapping]] = ..., count: _Optional[_Union[CountProcesses, _Mapping]] = ..., welcome: _Optional[_Union[Welcome, _Mapping]] = ...) -> None: ...
+
+class Welcome(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ToLauncher(_message.Message):
+    __slots__ = ("connection", "line")
+    CONNECTION_FIELD_NUMBER: _ClassVar[int]
+    LINE_FIELD_NUMBER: _ClassVar[int]
+    connection: int
+    line: str
+    def __init__(self, connection: _Optional[int] = ..., line: _Optional[str] = ...) -> None: ...
+
+class CountProcesses(_message.Message):
+    __slots__ = ("job", "node")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    job: str
+    node: str
+    def __init__(self, job: _Optional[str] = ..., node: _Optional[str] = ...) -> None: ...

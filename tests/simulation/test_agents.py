@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real agent between a real service and launchers: processes, sockets, TLS."""
+
+import json
+import os
+import pwd
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+
+import pytest
+
+from bridge.agent.processes import Processes
+from bridge.resizing.launchers import Grow, Shrink
+from tests.simulation.services import ENVIRONMENT, PATIENCE_S, a_home, a_service, command
+from tests.simulation.test_service_tls import a_certificate
+
+LAUNCHER = """
+import os, socket, sys, threading
+channel = socket.socket(socket.AF_UNIX)
+channel.connect(sys.argv[1])
+def listen():
+    while data := channel.recv(65536):
+        os.write(1, data)
+    os._exit(0)
+threading.Thread(target=listen, daemon=True).start()
+while data := os.read(0, 65536):
+    channel.sendall(data)
+"""
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("keys")
+    for name, ca in (("ca", None), ("localhost", "ca"), ("schedbridge-agent", "ca"),
+                     ("somebody", "ca"), ("stranger", None)):  # fmt: skip
+        a_certificate(directory, name, ca)
+    return directory
+
+
+def a_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def settings_of(keys, port):
+    return {
+        "address": f"127.0.0.1:{port}", "ca": str(keys / "ca.crt"),
+        "cert": str(keys / "localhost.crt"), "key": str(keys / "localhost.key"),
+    }  # fmt: skip
+
+
+@contextmanager
+def an_agent(home, keys, port, name="schedbridge-agent", node="n1"):
+    process = subprocess.Popen(
+        command("agent", f"localhost:{port}", "--ca", keys / "ca.crt", "--cert",
+                keys / f"{name}.crt", "--key", keys / f"{name}.key", "--node", node, "--socket",
+                home / "a" / "s"),
+        env=ENVIRONMENT, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE_S) == 0
+        process.stderr.close()
+
+
+class Launcher:
+    """A process of a job that is connected to the agent."""
+
+    def __init__(self, home, job):
+        environment = dict(os.environ, SLURM_JOB_ID=job) if job else dict(os.environ)
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", LAUNCHER, str(home / "a" / "s")], env=environment,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        )  # fmt: skip
+
+    def ask(self, line):
+        """Sends a line; the next line that comes, empty at the end of the stream."""
+        self.process.stdin.write(json.dumps(line) + "\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline()
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+
+def attach(job="7", nodes=("n1", "n2")):
+    return {"op": "attach", "version": 1, "job": job, "nodes": nodes, "engine": "join"}
+
+
+def eventually(found):
+    """What `found` returns once it is true."""
+    for _ in range(PATIENCE_S * 20):
+        if value := found():
+            return value
+        time.sleep(0.05)
+    raise AssertionError("it never came true")
+
+
+def attached(home, job="7"):
+    """A launcher that has attached; the agent may still be on its way to the service."""
+    for _ in range(PATIENCE_S * 5):
+        launcher = Launcher(home, job)
+        try:
+            answer = launcher.ask(attach(job))
+        except OSError:
+            answer = ""
+        if answer and json.loads(answer) == {"op": "attached"}:
+            return launcher
+        launcher.end()
+        time.sleep(0.2)
+    raise AssertionError("it was never attached")
+
+
+def user():
+    return pwd.getpwuid(os.geteuid()).pw_name
+
+
+def test_orders_reach_the_launcher_and_results_the_service(keys):
+    with a_home() as home:
+        port = a_port()
+        with a_service(home, agents=settings_of(keys, port)) as service, an_agent(home, keys, port):
+            hub = service.hub
+            launcher = attached(home)
+            try:
+                assert hub.attached("7", user()).nodes == ("n1", "n2")
+                hub.order("7", user(), Shrink("7-1", ("n1",), ("n2",), 60))
+                order = json.loads(launcher.process.stdout.readline() or "{}")
+                assert order["op"] == "shrink"
+                done = {"op": "result", "id": "7-1", "outcome": "done", "reason": "",
+                        "nodes": ["n1"]}  # fmt: skip
+                launcher.process.stdin.write(json.dumps(done) + "\n")
+                launcher.process.stdin.flush()
+                (result,) = eventually(hub.results)
+                assert result.done
+                assert result.nodes == ("n1",)
+                # This process has the job's number in its environment, and is on any node.
+                assert not hub.vacant("7", user(), ("n1",))
+                launcher.end()
+                eventually(lambda: hub.vacant("7", user(), ("n1",)))
+                eventually(lambda: hub.attached("7", user()) is None)
+            finally:
+                launcher.end()
+
+
+def test_after_a_restart_of_service_or_agent_launchers_attach_again(keys):
+    with a_home() as home:
+        port = a_port()
+        with an_agent(home, keys, port):
+            for _ in range(2):
+                with a_service(home, agents=settings_of(keys, port)) as service:
+                    launcher = attached(home)
+                    assert service.hub.attached("7", user())
+                assert launcher.process.stdout.readline() == ""  # the agent has let it go
+                launcher.end()
+        with a_service(home, agents=settings_of(keys, port)) as service:
+            for _ in range(2):
+                with an_agent(home, keys, port):
+                    launcher = attached(home)
+                eventually(lambda: service.hub.attached("7", user()) is None)
+                launcher.end()
+
+
+@pytest.mark.parametrize("name", ["somebody", "stranger"])
+def test_an_agent_whose_certificate_is_not_named_does_not_attend(keys, name):
+    with a_home() as home:
+        port = a_port()
+        with (
+            a_service(home, agents=settings_of(keys, port)) as service,
+            an_agent(home, keys, port, name) as agent,
+        ):
+            # gRPC has a line of its own before.
+            assert any("no stream to the service" in agent.stderr.readline() for _ in range(3))
+            assert service.hub.agent_count == 0
+
+
+def test_a_process_of_no_job_cannot_attach(keys):
+    with a_home() as home:
+        port = a_port()
+        with a_service(home, agents=settings_of(keys, port)), an_agent(home, keys, port):
+            attached(home).end()
+            launcher = Launcher(home, "")
+            answer = launcher.ask(attach())
+            assert "belongs to no job" in json.loads(answer)["reason"]
+            launcher.end()
+
+
+def test_nonsense_ends_one_connection_only(keys):
+    with a_home() as home:
+        port = a_port()
+        with (
+            a_service(home, agents=settings_of(keys, port)) as service,
+            an_agent(home, keys, port),
+        ):
+            good = attached(home)
+            bad = Launcher(home, "8")
+            assert json.loads(bad.ask(["not", "a", "message"]))["op"] == "error"
+            bad.process.stdin.write("x" * 200_000 + "\n")
+            bad.process.stdin.flush()
+            assert bad.process.stdout.readline() == ""
+            service.hub.order("7", user(), Grow("7-1", ("n1", "n2", "n3"), ("n3",), 60))
+            assert json.loads(good.process.stdout.readline() or "{}").get("op") == "grow"
+            good.end()
+            bad.end()
+
+
+def test_own_processes_are_found_by_environment():
+    process = subprocess.Popen(
+        ["sleep", "1000"], env={"SLURM_JOB_ID": "99", "SLURMD_NODENAME": "n3"}
+    )
+    try:
+        seen = Processes()
+        eventually(lambda: seen.count("99", "n3") == 1)
+        assert seen.count("99", "n4") == 0
+        assert list(seen.of("99", "n3")) == [process.pid]
+    finally:
+        process.kill()
+        process.wait()
+    assert Processes().count("99", "n3") == 0
