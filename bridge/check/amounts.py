@@ -125,7 +125,7 @@ class Counted:
     # ---------------------------------------------------------------- amounts
 
     @cached_property
-    def asked(self) -> Ints:
+    def requested(self) -> Ints:
         """(n, columns) what each row asks for."""
         jobs = self.snapshot.jobs
         found = np.zeros((len(self.rows), len(self.columns)), dtype=np.int64)
@@ -142,7 +142,7 @@ class Counted:
         both = [CPUS, MEMORY_MIB]
         has = np.zeros((len(self.rows), 2), dtype=np.int64)
         np.add.at(has, self.entry_row, self.snapshot.nodes.capacity[self.node][:, both])
-        found = self.asked.copy()
+        found = self.requested.copy()
         found[:, both] = np.where(
             self.whole[:, None], np.maximum(found[:, both], has), found[:, both]
         )
@@ -218,6 +218,6 @@ class Counted:
             else:
                 # No job gets access by taking more than it requests, or by requesting less than it
                 # takes.
-                least, most = self.asked[:, column], self.taken[:, column]
+                least, most = self.requested[:, column], self.taken[:, column]
             meets &= (least >= bound.least) & (most <= bound.most)
         return meets

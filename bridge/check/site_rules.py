@@ -276,7 +276,7 @@ def _reserved_licences(world: Counted) -> Found:
     for at, name in enumerate(snapshot.licences):
         column = world.columns.index(name, len(snapshot.resources))
         kept = [int(r.licences[at]) if at < len(r.licences) else 0 for r in snapshot.reservations]
-        wants = world.asked[:, column] > 0
+        wants = world.requested[:, column] > 0
         within = np.where(np.array([*(count > 0 for count in kept), False])[reservation],
                           reservation, -1)  # fmt: skip
         running = np.flatnonzero(world.running[:, column])
@@ -297,6 +297,6 @@ def _reserved_licences(world: Counted) -> Found:
             if any(kept):
                 text = f"takes {name} that a reservation keeps"
                 held = world.running[running, column]
-                amounts = world.asked[rows, column]
+                amounts = world.requested[rows, column]
                 sums.append(Sum(rows, amounts, running, held, bounds.astype(np.int64), text))
     yield from overrun(world, sums)

@@ -24,7 +24,7 @@ COMMANDS: Final = {
     "serve": ("serve", "serve", "Run the service."),
     "agent": ("agent", "agent", "Run the agent of a node."),
     "check-config": ("check_config", "check_config", "Check a configuration file."),
-    "status": ("status", "status", "Show how the service and its controller fare."),
+    "status": ("status", "status", "Show the state of the service and its controller."),
     "plan": ("plan", "plan", "Show what starts when and where."),
     "explain": ("explain", "explain", "Explain why a job waits, or when and where it starts."),
     "accuracy": ("accuracy", "accuracy", "Show how announced starts came true."),

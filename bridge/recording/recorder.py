@@ -57,19 +57,19 @@ class Tap:
 
     def __init__(self) -> None:
         self._turn = threading.Lock()
-        self._asked: tuple[int, Future[Recording | None]] | None = None
+        self._pending: tuple[int, Future[Recording | None]] | None = None
         self._closed = False
 
     def wanted(self, snapshot: Snapshot) -> bool:
         """Whether a caller waits for a cycle with such a queue."""
-        asked = self._asked
-        return asked is not None and len(snapshot.jobs) >= asked[0]
+        pending = self._pending
+        return pending is not None and len(snapshot.jobs) >= pending[0]
 
     def keep(self, recording: Recording | None) -> None:
         """Gives the cycle to the waiting caller."""
-        asked, self._asked = self._asked, None
-        if asked is not None:
-            asked[1].set_result(recording)
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            pending[1].set_result(recording)
 
     def next(self, min_queue: int, wait_s: float) -> Recording | None:
         """Waits for a cycle.
@@ -88,12 +88,12 @@ class Tap:
             raise ControllerError("somebody else records at present: try again later")
         try:
             found: Future[Recording | None] = Future()
-            self._asked = (min_queue, found)
+            self._pending = (min_queue, found)
             return None if self._closed else found.result(wait_s)
         except TimeoutError:
             return None
         finally:
-            self._asked = None
+            self._pending = None
             self._turn.release()
 
     def close(self) -> None:

@@ -121,7 +121,7 @@ class Controller:
             self.jobs.min_nodes, self.jobs.max_nodes, self.jobs.time_limit_s, self.jobs.tasks,
             self.jobs.max_tasks_per_node,
         )  # fmt: skip
-        self._asked = list(zip(*(column.tolist() for column in asked), strict=True))
+        self._requests = list(zip(*(column.tolist() for column in asked), strict=True))
         self._table: RunningTable | None = None
         self._unread: tuple[Plan, int, str | None] | None = None
         self._in_partition = np.zeros((len(system.partitions), len(system.nodes)), dtype=bool)
@@ -538,7 +538,7 @@ class Controller:
             return "is started twice by one plan"
         if partition not in jobs.partitions[job]:
             return f"is started in partition {partition}, which it did not name"
-        least, most, limit_s, wanted, most_tasks = self._asked[job]
+        least, most, limit_s, wanted, most_tasks = self._requests[job]
         if not least <= len(nodes) <= most:
             return f"gets {len(nodes)} nodes where {least} to {most} belong"
         listed = nodes.tolist()
@@ -553,7 +553,7 @@ class Controller:
             return f"gets {int(tasks.sum())} tasks where {wanted} belong"
         if 0 < most_tasks < tasks.max(initial=0):
             return f"gets {int(tasks.max())} tasks on a node, more than it asked for"
-        if (why := self._unasked(job, nodes)) is not None:
+        if (why := self._mismatch(job, nodes)) is not None:
             return why
         want = self._want(job, tasks if wanted else np.zeros_like(tasks))
         if jobs.exclusive[job]:
@@ -565,7 +565,7 @@ class Controller:
             return f"does not fit on {self.nodes.names[full]}, which others hold"
         return None
 
-    def _unasked(self, job: int, nodes: NDArray[np.int32]) -> str | None:
+    def _mismatch(self, job: int, nodes: NDArray[np.int32]) -> str | None:
         """Why nodes do not match the names or features that the job requested; None if they do."""
         jobs, names = self.jobs, self.nodes.names
         required, excluded = jobs.required[job], jobs.excluded[job]

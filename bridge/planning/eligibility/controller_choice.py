@@ -85,15 +85,15 @@ class Chooser:
         if snapshot.topology is not None and (jobs.max_nodes[job] > 1 or jobs.switches[job]):
             return None
         for partition in jobs.partitions[job]:
-            room = snapshot.partitions[partition]
-            if not room.up or self._may_be_limited(job, room.name):
+            part = snapshot.partitions[partition]
+            if not part.up or self._may_be_limited(job, part.name):
                 continue
             free = self._free_until(job, self._end_s(job, partition))
             if not self._beyond[job]:
                 free = free & self._has_free_cpus
-            of_room = np.zeros(len(free), dtype=bool)
-            of_room[room.nodes] = True
-            free = free & of_room
+            in_partition = np.zeros(len(free), dtype=bool)
+            in_partition[part.nodes] = True
+            free = free & in_partition
             free[list(jobs.excluded[job])] = False
             named = free[list(jobs.required[job])]
             there = named.all() or (self._beyond[job] and named.any())
@@ -103,9 +103,9 @@ class Chooser:
 
     def _end_s(self, job: int, partition: int) -> int:
         """When it would end, at the latest."""
-        room = self._snapshot.partitions[partition]
-        limit_s = int(self._snapshot.jobs.time_limit_s[job]) or room.default_time_s
-        limit_s = limit_s or room.max_time_s
+        part = self._snapshot.partitions[partition]
+        limit_s = int(self._snapshot.jobs.time_limit_s[job]) or part.default_time_s
+        limit_s = limit_s or part.max_time_s
         return self._snapshot.now_s + limit_s if limit_s else NEVER
 
     def _free_until(self, job: int, end_s: int) -> NDArray[np.bool_]:

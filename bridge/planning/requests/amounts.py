@@ -82,7 +82,7 @@ class Amounts:
         """(n_columns,) what is available in one partition."""
         return self._in_partition[partition]
 
-    def asked(self, rows: NDArray[np.int64], nodes: NDArray[np.int64]) -> NDArray[np.int64]:
+    def requested(self, rows: NDArray[np.int64], nodes: NDArray[np.int64]) -> NDArray[np.int64]:
         """The requests of pending jobs, without the extra amounts of rule 2.
 
         Args:
@@ -93,11 +93,11 @@ class Amounts:
             (n, n_columns) int64.
         """
         jobs = self._snapshot.jobs
-        asked = nodes[:, None] * jobs.per_node[rows]
-        asked += jobs.tasks[rows][:, None] * jobs.per_task[rows]
-        self._add_chunks(rows, nodes, asked)
+        requested = nodes[:, None] * jobs.per_node[rows]
+        requested += jobs.tasks[rows][:, None] * jobs.per_task[rows]
+        self._add_chunks(rows, nodes, requested)
         array = jobs.array_tasks[rows] > 0
-        return np.column_stack((asked, jobs.licences[rows], np.ones_like(rows), array))
+        return np.column_stack((requested, jobs.licences[rows], np.ones_like(rows), array))
 
     def takes_whole(
         self, rows: NDArray[np.int64], partition: NDArray[np.int64]
@@ -125,7 +125,7 @@ class Amounts:
         Returns:
             (n, n_columns) int64.
         """
-        used = self.asked(rows, nodes)
+        used = self.requested(rows, nodes)
         whole = np.flatnonzero(self.takes_whole(rows, partition))
         if len(whole):
             if have is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds room for an advance reservation of whole nodes beside running and planned jobs.
+"""Finds a slot for an advance reservation of whole nodes beside running and planned jobs.
 
 Words
     request     a number of nodes, or chunks, from a start time on and for a duration.
@@ -74,13 +74,13 @@ class ReservationRequest:
 
 @dataclass(frozen=True)
 class ReservationSlot:
-    """The room found, or what is in the way.
+    """The slot found, or the jobs in the way.
 
     Attributes:
-        nodes: (n,) int32, ascending; empty: there is no room at that time.
+        nodes: (n,) int32, ascending; empty: no slot at that time.
         planned: rows of the plan that are displaced or, without nodes, in the way.
         running: rows of `Snapshot.running` that are in the way; empty with nodes.
-        next_start_s: without nodes: the earliest time with room; NEVER: none.
+        next_start_s: without nodes: the earliest slot; NEVER: none.
     """
 
     nodes: NDArray[np.int32]
@@ -89,23 +89,23 @@ class ReservationSlot:
     next_start_s: int
 
 
-def find_slot(snapshot: Snapshot, plan: Plan, asked: ReservationRequest) -> ReservationSlot:
-    """Looks for room.
+def find_slot(snapshot: Snapshot, plan: Plan, request: ReservationRequest) -> ReservationSlot:
+    """Searches for a slot.
 
     Args:
         snapshot: the cluster.
         plan: for it.
-        asked: what is asked for.
+        request: what to reserve.
 
     Raises:
         ConfigError: the cluster has no such nodes, not even busy ones.
         RequestError: the cluster cannot hold such chunks.
     """
-    world = _with(snapshot, asked)
-    end_s = asked.start_s + asked.duration_s
-    overlaps = _overlapping(plan, asked.start_s, end_s)
+    world = _with(snapshot, request)
+    end_s = request.start_s + request.duration_s
+    overlaps = _overlapping(plan, request.start_s, end_s)
     staying = plan
-    if asked.displace:
+    if request.displace:
         staying = dataclasses.replace(
             plan, start_s=np.where(plan.start_s == plan.now_s, plan.start_s, NEVER)
         )
@@ -115,19 +115,19 @@ def find_slot(snapshot: Snapshot, plan: Plan, asked: ReservationRequest) -> Rese
         np.int32
     )
     finder = _Finder(world, staying, rank=load)
-    found = finder.find(asked.start_s, asked.start_s)
+    found = finder.find(request.start_s, request.start_s)
     if found is not None:
         nodes = found[1]
-        displaced = _rows_on(plan, overlaps, nodes, _holders(snapshot, plan, asked))
-        displaced = displaced if asked.displace else ()
+        displaced = _rows_on(plan, overlaps, nodes, _holders(snapshot, plan, request))
+        displaced = displaced if request.displace else ()
         return ReservationSlot(nodes, displaced, (), NEVER)
-    later = finder.find(asked.start_s, NEVER - 1)
+    later = finder.find(request.start_s, NEVER - 1)
     members = world.partitions[-1].nodes
-    in_the_way = _overlapping(staying, asked.start_s, end_s)
+    in_the_way = _overlapping(staying, request.start_s, end_s)
     return ReservationSlot(
         np.empty(0, dtype=np.int32),
-        _rows_on(plan, in_the_way, members, _holders(snapshot, plan, asked)),
-        _running_on(snapshot, asked.start_s, members),
+        _rows_on(plan, in_the_way, members, _holders(snapshot, plan, request)),
+        _running_on(snapshot, request.start_s, members),
         NEVER if later is None else later[0],
     )
 
@@ -139,15 +139,15 @@ def _overlapping(plan: Plan, start_s: int, end_s: int) -> NDArray[np.bool_]:
     return there
 
 
-def _wanted(snapshot: Snapshot, asked: ReservationRequest) -> NDArray[np.int64]:
+def _wanted(snapshot: Snapshot, request: ReservationRequest) -> NDArray[np.int64]:
     """(L,) licences that a request reserves."""
     none = np.zeros(len(snapshot.licences), dtype=np.int64)
-    return none if asked.licences is None else asked.licences
+    return none if request.licences is None else request.licences
 
 
-def _holders(snapshot: Snapshot, plan: Plan, asked: ReservationRequest) -> NDArray[np.bool_]:
+def _holders(snapshot: Snapshot, plan: Plan, request: ReservationRequest) -> NDArray[np.bool_]:
     """Which rows of a plan hold a requested licence."""
-    wanted = _wanted(snapshot, asked) > 0
+    wanted = _wanted(snapshot, request) > 0
     held = snapshot.jobs.licences[plan.job][:, wanted]
     return np.asarray((held > 0).any(axis=1), dtype=bool)
 
@@ -206,15 +206,15 @@ class _Finder:
         return best
 
 
-def _with(snapshot: Snapshot, asked: ReservationRequest) -> Snapshot:
+def _with(snapshot: Snapshot, request: ReservationRequest) -> Snapshot:
     """The snapshot, with a partition of the candidate nodes and a job of the requested shape."""
     nodes = (
         np.arange(len(snapshot.nodes), dtype=np.int32)
-        if asked.partition < 0
-        else snapshot.partitions[asked.partition].nodes
+        if request.partition < 0
+        else snapshot.partitions[request.partition].nodes
     )
     partition = Partition(_MARK, nodes)
-    job = _job(snapshot, asked, len(snapshot.partitions))
+    job = _job(snapshot, request, len(snapshot.partitions))
     return dataclasses.replace(
         snapshot,
         partitions=(*snapshot.partitions, partition),
@@ -223,26 +223,26 @@ def _with(snapshot: Snapshot, asked: ReservationRequest) -> Snapshot:
     )
 
 
-def _job(snapshot: Snapshot, asked: ReservationRequest, partition: int) -> JobTable:
+def _job(snapshot: Snapshot, request: ReservationRequest, partition: int) -> JobTable:
     """One job of the requested shape, on whole nodes, as a table of one row."""
     none, nothing = np.zeros(1, dtype=np.int64), np.zeros((1, len(snapshot.resources)), np.int64)
-    nodes = np.array([max(asked.nodes, 1)], dtype=np.int64)
+    nodes = np.array([max(request.nodes, 1)], dtype=np.int64)
     job = JobTable(
         id=objects([_MARK]),
         priority=none,
         submit_s=none,
         eligible_s=none,
-        time_limit_s=np.array([asked.duration_s], dtype=np.int64),
+        time_limit_s=np.array([request.duration_s], dtype=np.int64),
         partitions=objects([(partition,)]),
         min_nodes=nodes,
         max_nodes=nodes,
         per_node=nothing,
         per_task=nothing,
         exclusive=np.ones(1, dtype=bool),
-        licences=_wanted(snapshot, asked).reshape(1, -1),
+        licences=_wanted(snapshot, request).reshape(1, -1),
     )
-    if asked.chunks is not None:
-        lowered, hosts = _lowered(snapshot, asked.chunks)
+    if request.chunks is not None:
+        lowered, hosts = _lowered(snapshot, request.chunks)
         job = job.rows(np.zeros(1, dtype=np.intp))  # with columns of its own
         job.required[0] = hosts
         job.chunks[0] = lowered

@@ -86,13 +86,13 @@ class GatedJobs:
     Attributes:
         who: for each kind (n,) the consumer of each job.
         used: (n, n_columns) int64, whole nodes included.
-        asked: (n, n_columns) int64, without them.
+        requested: (n, n_columns) int64, without them.
         time_limit_s: (n,) int64.
     """
 
     who: dict[ConsumerKind, NDArray[np.int64]]
     used: NDArray[np.int64]
-    asked: NDArray[np.int64]
+    requested: NDArray[np.int64]
     time_limit_s: NDArray[np.int64]
 
 
@@ -147,12 +147,12 @@ class LoweredFreePools:
             self._kept.append((pool, column, constraint))
         self.closures = tuple(closures)
 
-    def add_terms(self, terms: TermList, asked: GatedJobs) -> None:
+    def add_terms(self, terms: TermList, gated: GatedJobs) -> None:
         """Adds the terms of pending jobs."""
         for pool, column, constraint in self._kept:
-            amount = asked.used[:, column]
+            amount = gated.used[:, column]
             jobs = np.flatnonzero(amount > 0)
-            mode = np.where(self._lets_in(pool.access, asked)[jobs], Mode.COUNT, Mode.BOTH)
+            mode = np.where(self._lets_in(pool.access, gated)[jobs], Mode.COUNT, Mode.BOTH)
             terms.add(
                 jobs,
                 np.full(len(jobs), constraint, dtype=np.int64),
@@ -172,17 +172,17 @@ class LoweredFreePools:
                 np.full(count, Mode.COUNT, dtype=np.int8),
             )
 
-    def closed_to(self, asked: GatedJobs) -> list[Gates]:
+    def closed_to(self, gated: GatedJobs) -> list[Gates]:
         """The closures for each job; jobs with equal requests share one."""
-        n_jobs = len(asked.time_limit_s)
+        n_jobs = len(gated.time_limit_s)
         columns: list[NDArray[np.bool_]] = []
         pools = []
         for at, pool in enumerate(self._closing):
             plain = [access for access in pool.access if not access.chunk]
             chunked = [access for access in pool.access if access.chunk]
             pools.append((at, [self._chunk(access) for access in chunked]))
-            columns.append(self._lets_in(plain, asked))
-            columns += [self._meets(access, asked) for access in chunked]
+            columns.append(self._lets_in(plain, gated))
+            columns += [self._meets(access, gated) for access in chunked]
         verdicts = np.array(columns, dtype=bool).reshape(len(columns), n_jobs).T
         known: dict[bytes, Gates] = {}
         found = []
@@ -200,15 +200,15 @@ class LoweredFreePools:
             found.append((-1 if column is None else column, bound.least, bound.most))
         return tuple(found)
 
-    def _lets_in(self, conditions: Sequence[Access], asked: GatedJobs) -> NDArray[np.bool_]:
-        let_in = np.zeros(len(asked.time_limit_s), dtype=bool)
+    def _lets_in(self, conditions: Sequence[Access], gated: GatedJobs) -> NDArray[np.bool_]:
+        let_in = np.zeros(len(gated.time_limit_s), dtype=bool)
         for access in conditions:
-            let_in |= self._meets(access, asked)
+            let_in |= self._meets(access, gated)
         return let_in
 
-    def _meets(self, access: Access, asked: GatedJobs) -> NDArray[np.bool_]:
+    def _meets(self, access: Access, gated: GatedJobs) -> NDArray[np.bool_]:
         """Which jobs meet the conditions on the whole job."""
-        meets = np.ones(len(asked.time_limit_s), dtype=bool)
+        meets = np.ones(len(gated.time_limit_s), dtype=bool)
         for kind, names in (
             (ConsumerKind.USER, access.users),
             (ConsumerKind.ACCOUNT, access.accounts),
@@ -217,13 +217,13 @@ class LoweredFreePools:
             if names is not None:
                 known = self._consumers.names[kind]
                 numbers = [known[name] for name in sorted(names) if name in known]
-                meets &= np.isin(asked.who[kind], np.array(numbers, dtype=np.int64))
+                meets &= np.isin(gated.who[kind], np.array(numbers, dtype=np.int64))
         for bound in access.bounds:
             column = self._amounts.column(bound.what)
             if bound.what == TIME:
-                least = most = asked.time_limit_s
+                least = most = gated.time_limit_s
             elif column is not None:
-                least, most = asked.asked[:, column], asked.used[:, column]
+                least, most = gated.requested[:, column], gated.used[:, column]
             else:
                 least = most = np.zeros(len(meets), dtype=np.int64)
             meets &= (least >= bound.least) & (most <= bound.most)

@@ -137,7 +137,7 @@ class LoweredRules:
             self._pools.count_running(counted, used)
         self.running: Terms = counted.done(self.constraints)
 
-    def _asked(
+    def _gated(
         self,
         rows: NDArray[np.int64],
         partition: NDArray[np.int64],
@@ -149,7 +149,7 @@ class LoweredRules:
         return GatedJobs(
             who=self._consumers.of_jobs(rows, partition),
             used=used,
-            asked=self._amounts.asked(rows, fewest) if self.bounds_least else used,
+            requested=self._amounts.requested(rows, fewest) if self.bounds_least else used,
             time_limit_s=time_limit_s,
         )
 
@@ -180,9 +180,9 @@ class LoweredRules:
         terms = TermList(len(rows))
         if not self.any:
             return terms.done(self.constraints)
-        asked = self._asked(rows, partition, time_limit_s, extent)
-        self._limits.add_terms(terms, asked.who, asked.used, time_limit_s)
-        self._pools.add_terms(terms, asked)
+        gated = self._gated(rows, partition, time_limit_s, extent)
+        self._limits.add_terms(terms, gated.who, gated.used, time_limit_s)
+        self._pools.add_terms(terms, gated)
         return terms.done(self.constraints)
 
     def closed_to(
@@ -195,7 +195,7 @@ class LoweredRules:
         """(n,) the closures of each job, or of some of its chunks; as `terms`."""
         if not self.closures:
             return [()] * len(rows)
-        return self._pools.closed_to(self._asked(rows, partition, time_limit_s, extent))
+        return self._pools.closed_to(self._gated(rows, partition, time_limit_s, extent))
 
 
 def weighs_nodes(rules: Rules) -> bool:

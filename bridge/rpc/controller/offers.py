@@ -87,7 +87,7 @@ class Offers:
 
     def __init__(self, retry_s: int) -> None:
         self._retry_s = retry_s
-        self._asked: dict[str, _Offer] = {}
+        self._offers: dict[str, _Offer] = {}
         self.next_s: int | None = None
 
     def candidates(self, snapshot: Snapshot, plan: Plan, changes: int) -> list[int]:
@@ -107,10 +107,10 @@ class Offers:
         for row in plan.job[waits & ~starting[plan.job]][:FIRST].tolist():
             if row in found or (jobs.array_tasks[row] and not jobs.array_startable[row]):
                 continue
-            asked = self._asked.get(jobs.id[row])
-            known = asked is not None and asked.version == int(jobs.version[row])
-            if asked is not None and known and asked.waits(changes, now_s):
-                at_s = asked.again_at_s if asked.changes == changes else asked.again_from_s
+            offer = self._offers.get(jobs.id[row])
+            known = offer is not None and offer.version == int(jobs.version[row])
+            if offer is not None and known and offer.waits(changes, now_s):
+                at_s = offer.again_at_s if offer.changes == changes else offer.again_from_s
                 self.next_s = at_s if self.next_s is None else min(self.next_s, at_s)
                 continue
             found[row] = None
@@ -120,13 +120,13 @@ class Offers:
 
     def note(self, job_id: str, version: int, *, changes: int, now_s: int) -> None:
         """A job was offered, or has no nodes to choose from: now it is the turn of others."""
-        before = self._asked.get(job_id)
+        before = self._offers.get(job_id)
         times = before.times + 1 if before is not None and before.version == version else 1
         wait_s = min(1 << min(times - 1, 20), self._retry_s)
-        self._asked[job_id] = _Offer(version, changes, now_s + wait_s, now_s + ANYWAY_S, times)
-        if len(self._asked) > 100_000:
-            del self._asked[next(iter(self._asked))]
+        self._offers[job_id] = _Offer(version, changes, now_s + wait_s, now_s + ANYWAY_S, times)
+        if len(self._offers) > 100_000:
+            del self._offers[next(iter(self._offers))]
 
     def forget(self, job_id: str) -> None:
         """An offered job has started."""
-        self._asked.pop(job_id, None)
+        self._offers.pop(job_id, None)
