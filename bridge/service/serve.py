@@ -397,7 +397,7 @@ class Service:
             return
         try:
             config = self._reread()
-            told = self._switch.obey(config.planning.plain(), self.cycles)
+            told = self._switch.obey(config.planning, self.cycles)
         except BridgeError as error:
             _log.error("the configuration was not read again: %s", error)
             return

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is kept free and for whom, as text: the list `free_pools`."""
 
+from functools import cached_property
 from typing import Self
 from zoneinfo import ZoneInfo
 
@@ -53,10 +54,11 @@ class ChunkSection(BaseModel):
         for what in (TIME, *COUNTED):
             if what in stated:
                 raise ValueError(f"{what} is of the whole job: say it beside chunk")
-        if not all_bounds(stated):
+        if not self.bounds:
             raise ValueError("must state a resource and its bound")
         return self
 
+    @cached_property
     def bounds(self) -> tuple[Bound, ...]:
         """The same as nouns."""
         return all_bounds(self.model_extra or {})
@@ -89,12 +91,13 @@ class AccessSection(BaseModel):
         for what in self.model_extra or {}:
             if what in ("user", "account", "partition"):
                 raise ValueError(f"knows {what}s (a list), not {what}")
-        if self.access() == Access():
+        if self.access == Access():
             raise ValueError("must state something")
         return self
 
+    @cached_property
     def access(self) -> Access:
-        """The same as a noun."""
+        """The same as a noun; read once."""
         stated = dict(self.model_extra or {})
         if self.time is not None:
             stated[TIME] = self.time
@@ -103,7 +106,7 @@ class AccessSection(BaseModel):
             accounts=None if self.accounts is None else frozenset(self.accounts),
             partitions=None if self.partitions is None else frozenset(self.partitions),
             bounds=all_bounds(stated),
-            chunk=() if self.chunk is None else self.chunk.bounds(),
+            chunk=() if self.chunk is None else self.chunk.bounds,
         )
 
 
@@ -140,6 +143,11 @@ class NodesSection(Section):
                 ) from error
         return self
 
+    @cached_property
+    def hostnames(self) -> tuple[str, ...]:
+        """`names`, read."""
+        return hostnames(self.names)
+
 
 class FreePoolSection(Section):
     """What is kept free for some jobs."""
@@ -168,7 +176,7 @@ class FreePoolSection(Section):
             raise ValueError("must name either resource or nodes")
         if self.resource in (EACH, *COUNTED):
             raise ValueError(f"resource: nothing can be kept of '{self.resource}'")
-        if items(self.keep, self.resource or "") is None:
+        if self.kept is None:
             raise ValueError("keep: must be a number, a percentage, or all")
         if self.nodes is not None and self.keep != "all":
             raise ValueError("keep: of nodes all are kept; name fewer of them to keep fewer")
@@ -176,14 +184,19 @@ class FreePoolSection(Section):
             raise ValueError("access: chunk is for pools of nodes; a resource is kept from jobs")
         return self
 
+    @cached_property
+    def kept(self) -> Items | None:
+        """`keep`, read; None: unlimited, which is refused."""
+        return items(self.keep, self.resource or "")
+
     def pool(self, zone: ZoneInfo) -> FreePool:
         """The same as a noun."""
         nodes = self.nodes
         return FreePool(
             name=self.name,
             resource=self.resource or "",
-            keep=items(self.keep, self.resource or "") or Items(),
-            access=tuple(access.access() for access in self.access),
+            keep=self.kept or Items(),
+            access=tuple(access.access for access in self.access),
             validity=ALWAYS if self.valid is None else self.valid.validity(zone),
-            nodes=NodeSet(hostnames(nodes.names), nodes.features, nodes.having) if nodes else None,
+            nodes=NodeSet(nodes.hostnames, nodes.features, nodes.having) if nodes else None,
         )

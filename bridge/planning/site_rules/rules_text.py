@@ -15,6 +15,7 @@ a ConfigError that names the key. docs/LIMITS.md tells administrators what can b
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Annotated, Any, Self
 from zoneinfo import ZoneInfo
 
@@ -30,6 +31,7 @@ from bridge.model.limits import (
     ALWAYS,
     EACH,
     ConsumerKind,
+    Items,
     Limit,
     Rules,
 )
@@ -45,7 +47,6 @@ from bridge.planning.site_rules.values_text import (
     KeptAmount,
     Name,
     Section,
-    hostnames,
     items,
     seconds,
 )
@@ -93,12 +94,17 @@ class LimitSection(Section):
             raise ValueError("must name one of user, account, partition")
         if not getattr(self, given[0].value):
             raise ValueError(f"{given[0].value} must not be empty")
-        bound = items(self.items, self.resource)
+        bound = self.bound
         if bound is None and self.duration is None and self.area is None:
             return self  # it lifts what '*' says
         if self.resource == EACH and bound is not None and bound.least is not None:
             raise ValueError("items of resource '*' must be a percentage or unlimited")
         return self
+
+    @cached_property
+    def bound(self) -> Items | None:
+        """`items`, read; None: unlimited."""
+        return items(self.items, self.resource)
 
     def limit(self, zone: ZoneInfo) -> Limit:
         """The same as a noun."""
@@ -107,7 +113,7 @@ class LimitSection(Section):
             kind=kind,
             name=getattr(self, kind.value),
             resource=self.resource,
-            items=items(self.items, self.resource),
+            items=self.bound,
             duration_s=seconds(self.duration),
             area=seconds(self.area),
             validity=ALWAYS if self.valid is None else self.valid.validity(zone),
@@ -168,9 +174,7 @@ class PlanningSection(Section):
         for name in names:
             if names.count(name) > 1:
                 raise ValueError(f"two free_pools are called '{name:.60}'")
-        nodes = sum(
-            len(hostnames(pool.nodes.names)) for pool in self.free_pools if pool.nodes is not None
-        )
+        nodes = sum(len(pool.nodes.hostnames) for pool in self.free_pools if pool.nodes is not None)
         if nodes > MOST_NODES:
             raise ValueError(f"free_pools: together name more than {MOST_NODES} nodes")
         stated = [limit.valid for limit in self.limits] + [pool.valid for pool in self.free_pools]

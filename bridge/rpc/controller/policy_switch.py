@@ -12,7 +12,7 @@ from bridge.model.policy import PolicySpec
 from bridge.model.snapshot import Snapshot
 from bridge.planning.prediction.apply_predictions import as_planned
 from bridge.planning.site_rules.lowered_rules import lower, stranded, unknown_to
-from bridge.planning.site_rules.rules_text import parse_site
+from bridge.planning.site_rules.rules_text import PlanningSection
 from bridge.ports import Conditions, conditions_of
 from bridge.registry import build, describe, for_living, parse_policy, within
 from bridge.rpc.controller.cycles import Cycles
@@ -112,24 +112,21 @@ class PolicySwitch:
         if told or self.spec is before:
             self._decider.exchange(build(held))
 
-    def obey(self, planning: Mapping[str, object], cycles: Cycles) -> list[str]:
+    def obey(self, planning: PlanningSection, cycles: Cycles) -> list[str]:
         """Puts other rules of the site in force, from the next cycle on.
 
         Args:
-            planning: as the section `planning` of the configuration.
+            planning: the section of the configuration.
             cycles: of the service.
 
         Returns:
             What that strands in the plan of the last cycle: a sentence for each job, which gets
             another place in the next one.
-
-        Raises:
-            ConfigError: the rules are wrong; those in force stay.
         """
-        site = parse_site(planning)
+        site = planning.site()
         with cycles.lock:
             self._decider.site = site
-            self.planning = planning
+            self.planning = planning.plain()
             self.changes += 1
         if cycles.published is None:
             return []

@@ -98,7 +98,6 @@ class Session:
     Attributes:
         generation: of the last report applied; 0: none.
         full_requests: number of requests for a full report.
-        fulls: number of full reports.
         started: jobs that started with the last report.
         gone: waiting jobs that it removed.
         whole: it was a full one.
@@ -125,7 +124,6 @@ class Session:
         self._warned = False
         self.generation = 0
         self.full_requests = 0
-        self.fulls = 0
         self.hello = pb.HelloRequest()
         self.started: list[Began] = []
         self.gone: list[str] = []
@@ -225,7 +223,6 @@ class Session:
             self._check_clock(request.now_s, full)
             if full:
                 self._clear()
-                self.fulls += 1
             self._apply(request)
             doubt = self._doubt(request, full)
         except SnapshotError as error:

@@ -424,7 +424,7 @@ class Host:
         """Edits the section `planning` and sends SIGHUP."""
         self.rules = rules
         if self.up:
-            self._switch.obey(PlanningSection.model_validate(rules).plain(), self._cycles)
+            self._switch.obey(PlanningSection.model_validate(rules), self._cycles)
         self._note("rules", rules=rules)
 
     def step_clock(self, seconds: int) -> None:
