@@ -6,9 +6,9 @@
 
 #include "allocation.h"
 #include "chunks.h"
+#include "expand.h"
 #include "gres.h"
 #include "hash.h"
-#include "resize.h"
 #include "unmodelled.h"
 
 bool job_is_array_head(const job_record_t *job)
@@ -19,7 +19,7 @@ bool job_is_array_head(const job_record_t *job)
 // A helper of a resize, unless nodes that were not merged are cleaned up after it.
 static bool is_nobodys(const job_record_t *job)
 {
-    return resize_is_helper(job) && !(IS_JOB_COMPLETING(job) && job->details->min_nodes);
+    return expand_is_helper(job) && !(IS_JOB_COMPLETING(job) && job->details->min_nodes);
 }
 
 Schedbridge__V1__JobState job_wire_state(const job_record_t *job)

@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "resize.h"
 
-#include <signal.h>
 #include <stdarg.h>
 
 #include "allocation.h"
+#include "expand.h"
 #include "jobs.h"
 #include "nodes.h"
-
-#define HELPER_NAME "schedbridge-resize"
-// Only administrators can write this comment, so no user's job is taken for a helper.
-#define HELPER_MARK "schedbridge: nodes for job "
 
 __attribute__((format(printf, 3, 4))) static verdict_t verdict(pb_outcome_t outcome, int code,
                                                                const char *format, ...)
@@ -42,12 +38,6 @@ static bool is_applied(const verdict_t *said)
 bool resize_is_permitted(void)
 {
     return permit_job_expansion() && permit_job_shrink();
-}
-
-bool resize_is_helper(const job_record_t *job)
-{
-    return job->admin_comment && !xstrcmp(job->name, HELPER_NAME) &&
-           !strncmp(job->admin_comment, HELPER_MARK, sizeof(HELPER_MARK) - 1);
 }
 
 // ---------------------------------------------------------------- sets a job had before it grew
@@ -144,7 +134,9 @@ static verdict_t judge_added(const job_record_t *job, const change_t *change, co
     if (is_switched_off(change->added))
         return REFUSED(ESLURM_NODE_NOT_AVAIL, "some of the nodes are switched off");
     bool whole = (details->whole_node & WHOLE_NODE_REQUIRED) != 0;
+    // Nodes that a job has just given back are not shared before they have answered.
     if (overlap(change->added, cg_node_bitmap) ||
+        !bit_super_set(change->added, share_node_bitmap) ||
         (whole && !bit_super_set(change->added, idle_node_bitmap)))
         return BUSY("%.80s: some of these nodes are in use", names);
     return APPLIED;
@@ -162,144 +154,40 @@ static verdict_t judge(const job_record_t *job, const change_t *change, const ch
     return added ? judge_added(job, change, names) : APPLIED;
 }
 
-static bool holds(const job_record_t *job, bitstr_t *nodes)
-{
-    return bit_super_set(nodes, job->node_bitmap) && bit_super_set(job->node_bitmap, nodes);
-}
-
-// Slurm's success is not enough: some requests it takes for no change at all.
-static verdict_t compared(const job_record_t *job, const change_t *change)
-{
-    if (holds(job, change->after))
-        return APPLIED;
-    return REFUSED(SLURM_ERROR, "Slurm says it is done, but the job holds %u nodes, not %u",
-                   (unsigned)bit_set_count(job->node_bitmap), change->width);
-}
-
-// ---------------------------------------------------------------- more nodes
-
-// CPUs to have on each added node: as many as on the head.
-static uint16_t cpus_on(const job_record_t *job, bitoff_t head)
-{
-    const struct job_resources *held = job->job_resrcs;
-    bool whole = (job->details->whole_node & WHOLE_NODE_REQUIRED) != 0;
-    if (whole || !held->cpus || !bit_test(held->node_bitmap, head))
-        return 1; // of a whole node all are given
-    return MAX(1, held->cpus[bit_set_count_range(held->node_bitmap, 0, head)]);
-}
-
-// An allocation without a script or a shell, of the same kind as the job's.
-static job_desc_msg_t *helper_request(const job_record_t *job, const change_t *change)
-{
-    const job_details_t *details = job->details;
-    uint32_t nodes = (uint32_t)bit_set_count(change->added);
-    job_desc_msg_t *asked = xmalloc(sizeof(*asked));
-    slurm_init_job_desc_msg(asked);
-    asked->name = xstrdup(HELPER_NAME);
-    asked->admin_comment = xstrdup_printf(HELPER_MARK "%u", compat_job_id(job));
-    asked->dependency = xstrdup_printf("expand:%u", compat_job_id(job));
-    asked->user_id = job->user_id;
-    asked->group_id = job->group_id;
-    asked->account = xstrdup(job->account);
-    asked->qos = xstrdup(job->qos_ptr ? job->qos_ptr->name : NULL);
-    asked->wckey = xstrdup(job->wckey);
-    asked->partition = xstrdup(job->part_ptr->name);
-    asked->reservation = xstrdup(job->resv_name);
-    asked->alloc_node = xstrdup(job->alloc_node);
-    asked->work_dir = xstrdup(details->work_dir ? details->work_dir : "/");
-    asked->features = xstrdup(details->features);
-    asked->mcs_label = xstrdup(job->mcs_label);
-    asked->req_nodes = bitmap2node_name(change->added);
-    asked->min_nodes = asked->max_nodes = asked->num_tasks = nodes;
-    asked->ntasks_per_node = 1;
-    asked->cpus_per_task = asked->pn_min_cpus = cpus_on(job, change->head);
-    asked->min_cpus = nodes * asked->cpus_per_task;
-    asked->pn_min_memory = details->pn_min_memory;
-    asked->core_spec = details->core_spec;
-    if (details->whole_node & WHOLE_NODE_REQUIRED)
-        asked->shared = 0;
-    compat_copy_identity(asked, job);
-    return asked;
-}
-
-static void cancel(job_record_t *helper)
-{
-    if (helper && !IS_JOB_FINISHED(helper))
-        (void)job_signal(helper, SIGKILL, 0, slurm_conf.slurm_user_id, false);
-}
-
-static verdict_t refusal(int code, const char *words)
-{
-    pb_outcome_t outcome = code == ESLURM_NODES_BUSY          ? PB(OUTCOME__OUTCOME_BUSY)
-                           : code == ESLURM_ACCOUNTING_POLICY ? PB(OUTCOME__OUTCOME_LIMITED)
-                                                              : PB(OUTCOME__OUTCOME_REFUSED);
-    bool more = words && words[0];
-    return verdict(outcome, code, "%s%s%.80s", slurm_strerror(code), more ? ": " : "",
-                   more ? words : "");
-}
-
-static int update(uint32_t job_id, job_desc_msg_t *asked)
-{
-    slurm_msg_t message;
-    slurm_msg_t_init(&message);
-    message.data = asked;
-    compat_update_of(asked, job_id);
-    return update_job(&message, slurm_conf.slurm_user_id, false);
-}
-
-// Slurm cuts the helper's limit to whole minutes; a reservation that begins in the job's last
-// minute must be seen, too.
-static uint32_t minutes_left(const job_record_t *job)
-{
-    return (uint32_t)((job->end_time - time(NULL) + 59) / 60);
-}
-
-static verdict_t start_helper(job_record_t *helper, const job_record_t *job, const char *names)
-{
-    if (IS_JOB_RUNNING(helper)) // by Slurm itself, where slurm.conf lacks "defer"
-        return APPLIED;
-    pb_start_t start = SCHEDBRIDGE__V1__START__INIT;
-    start.nodes = (char *)names;
-    start.partition = job->part_ptr->name;
-    helper->time_limit = minutes_left(job);
-    return start_job(helper, &start);
-}
-
-static verdict_t merge(job_record_t *job, job_record_t *helper, const change_t *change)
-{
-    job_desc_msg_t asked;
-    if (!holds(helper, change->added))
-        return REFUSED(ESLURM_NODES_BUSY, "Slurm gave other nodes: %.100s", helper->nodes);
-    slurm_init_job_desc_msg(&asked);
-    asked.min_nodes = 0;
-    remember(job);
-    int code = update(compat_job_id(helper), &asked);
-    return code == SLURM_SUCCESS ? compared(job, change) : refusal(code, "not merged");
-}
-
-static verdict_t add_nodes(job_record_t *job, const change_t *change)
-{
-    job_record_t *helper = NULL;
-    char *problem = NULL;
-    job_desc_msg_t *asked = helper_request(job, change);
-    int code = job_allocate(asked, 0, 0, NULL, 1, job->user_id, false, &helper, &problem,
-                            SLURM_PROTOCOL_VERSION);
-    verdict_t said = code == SLURM_SUCCESS && helper ? start_helper(helper, job, asked->req_nodes)
-                                                     : refusal(code, problem);
-    if (is_applied(&said))
-        said = merge(job, helper, change);
-    if (!is_applied(&said))
-        cancel(helper);
-    xfree(problem);
-    slurm_free_job_desc_msg(asked);
-    return said;
-}
-
 // ---------------------------------------------------------------- fewer nodes
+
+// Slurm counts on each node the jobs that share with nobody, and forgets to count down where such a
+// job gives a node back: jobs that do share would then start there late, for as long as slurmctld
+// lives. That the node counts as shared again is left to Slurm: it waits until the node has
+// answered that the job's processes are gone.
+static void mend_counts(const job_record_t *job, bitstr_t *removed, const uint16_t *before)
+{
+    unsigned which = 0;
+    for (bitoff_t at = 0; (at = compat_next_bit(removed, at)) >= 0; at++, which++) {
+        node_record_t *node = compat_node((int)at);
+        bool gone = !bit_test(job->node_bitmap, at);
+        if (gone && job->details->share_res == 0 && before[which] &&
+            node->no_share_job_cnt == before[which])
+            node->no_share_job_cnt--;
+    }
+}
+
+static uint16_t *counts_of(bitstr_t *nodes)
+{
+    unsigned which = 0;
+    uint16_t *counts = xcalloc((size_t)bit_set_count(nodes), sizeof(*counts));
+    for (bitoff_t at = 0; (at = compat_next_bit(nodes, at)) >= 0; at++)
+        counts[which++] = compat_node((int)at)->no_share_job_cnt;
+    return counts;
+}
 
 static verdict_t remove_nodes(job_record_t *job, const change_t *change)
 {
     job_desc_msg_t asked;
+    bitstr_t *removed = bit_copy(change->after);
+    bit_not(removed);
+    bit_and(removed, job->node_bitmap);
+    uint16_t *before = counts_of(removed);
     char *names = bitmap2node_name(change->after);
     // Slurm takes the very list that the user asked for at submission for no change at all.
     if (!xstrcmp(names, job->details->req_nodes)) {
@@ -309,16 +197,22 @@ static verdict_t remove_nodes(job_record_t *job, const change_t *change)
     }
     slurm_init_job_desc_msg(&asked);
     asked.req_nodes = names;
-    int code = update(compat_job_id(job), &asked);
+    verdict_t said = job_update(job, job, &asked, change->after);
     xfree(names);
-    return code == SLURM_SUCCESS ? compared(job, change) : refusal(code, NULL);
+    mend_counts(job, removed, before);
+    FREE_NULL_BITMAP(removed);
+    xfree(before);
+    return said;
 }
 
 // ---------------------------------------------------------------- both
 
 static verdict_t carry_out(job_record_t *job, const change_t *change)
 {
-    verdict_t said = change->removed ? remove_nodes(job, change) : add_nodes(job, change);
+    if (!change->removed)
+        remember(job);
+    verdict_t said =
+        change->removed ? remove_nodes(job, change) : expand_job(job, change->added, change->head);
     last_job_update = last_node_update = time(NULL);
     info("bridge: resize %pJ to %u nodes: %s", job, change->width,
          is_applied(&said) ? job->nodes : said.text);
@@ -339,7 +233,7 @@ verdict_t resize_job(job_record_t *job, const pb_resize_t *wanted)
         return INVALID("the job is not malleable");
     if (!nodes_named(wanted->nodes, &change.after))
         return INVALID("unknown nodes: %.100s", wanted->nodes);
-    if (holds(job, change.after)) {
+    if (job_holds(job, change.after)) {
         FREE_NULL_BITMAP(change.after);
         return APPLIED;
     }
@@ -358,28 +252,4 @@ verdict_t resize_job(job_record_t *job, const pb_resize_t *wanted)
     FREE_NULL_BITMAP(change.after);
     FREE_NULL_BITMAP(change.added);
     return said;
-}
-
-// ---------------------------------------------------------------- left behind
-
-bool resize_is_stray(const job_record_t *job)
-{
-    return resize_is_helper(job) && !IS_JOB_FINISHED(job);
-}
-
-static int clear(void *record, void *unused)
-{
-    job_record_t *job = record;
-    (void)unused;
-    if (resize_is_stray(job)) {
-        info("bridge: %pJ was to give its nodes to another job and was left behind: cancelled",
-             job);
-        cancel(job);
-    }
-    return 0;
-}
-
-void resize_clear_strays(void)
-{
-    list_for_each_ro(job_list, clear, NULL);
 }

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 
 #include "examine.h"
+#include "expand.h"
 #include "hash.h"
 #include "jobs.h"
 #include "nodes.h"
-#include "resize.h"
 #include "slurm_compat.h"
 
 // Job numbers found in one pass, and those that need an examination.
@@ -52,7 +52,7 @@ static int collect(void *record, void *context)
 {
     scan_t *scan = context;
     const job_record_t *job = record;
-    scan->strays |= resize_is_stray(job);
+    scan->strays |= expand_is_stray(job);
     if (job_wire_state(job) != PB(JOB_STATE__JOB_STATE_UNSPECIFIED))
         numbers_add(scan->numbers, compat_job_id(job));
     note_end(scan, job);
@@ -191,7 +191,7 @@ static bool take_jobs(snapshot_t *snapshot, sent_state_t *sent_state, lock_scope
             lock_scope_give(locks);
     }
     if (good && scan.strays && lock_scope_take(locks, LOCK_SCOPE_APPLY)) {
-        resize_clear_strays();
+        expand_clear_strays();
         lock_scope_give(locks);
     }
     good = good && examine_jobs(snapshot, sent_state, locks, &doubtful);

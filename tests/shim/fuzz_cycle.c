@@ -6,13 +6,13 @@
 //   has a result; locks are balanced, and free during calls; nothing grows.
 // Usage: fuzz_cycle [rounds [seed]]; a failure is repeated with the seed it printed.
 #include "cycle.h"
+#include "expand.h"
 #include "expect.h"
 #include "hash.h"
 #include "jobs.h"
 #include "mock_wire.h"
 #include "nodes.h"
 #include "random.h"
-#include "resize.h"
 #include "slurm_mock.h"
 
 #define NODES 8
@@ -453,7 +453,7 @@ static bool names_job(const pb_decision_t *decision, const job_record_t *job) {
 // Called by select_nodes() before it changes the record.
 static void judge_start(job_record_t *job) {
     bitstr_t *nodes = NULL;
-    if (resize_is_helper(job))
+    if (expand_is_helper(job))
         return;
     bool allowed = false;
     EXPECT(arrived && arrived->service_epoch == cycle.service_epoch && !arrived->need_full);

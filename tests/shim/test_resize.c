@@ -3,6 +3,7 @@
 // and whatever fails leaves the job with its nodes and no helper job behind.
 #include "actions.h"
 #include "applying.h"
+#include "expand.h"
 #include "resize.h"
 
 static Schedbridge__V1__Resize resizes[MOST];
@@ -96,7 +97,7 @@ static void a_helper_is_of_the_jobs_kind(void) {
     bit_clear(idle_node_bitmap, 0); // in use, which Slurm judges where nodes are shared
     expect_resize(job, "n[1-2]", APPLIED, "");
     job_record_t *helper = job_list->items[job_list->count - 1];
-    EXPECT(helper && resize_is_helper(helper) && !resize_is_stray(helper));
+    EXPECT(helper && expand_is_helper(helper) && !expand_is_stray(helper));
     EXPECT_NUMBER(helper->user_id, 1001);
     EXPECT_NUMBER(helper->batch_flag, 0);
     EXPECT_NUMBER(helper->details->cpus_per_task, 4);
@@ -114,6 +115,21 @@ static void the_batch_host_is_the_head_wherever_it_is(void) {
     expect_none(job, "n1", INVALID, "n2 is the head of the job");
     expect_resize(job, "n2", APPLIED, "");
     end();
+}
+
+static void nodes_given_back_count_one_job_less_that_shares_with_nobody(void) {
+    for (int shares = 0; shares < 2; shares++) {
+        begin();
+        job_record_t *job = running(1);
+        job->details->share_res = (uint8_t)shares;
+        expect_resize(job, "n[2-4]", APPLIED, "");
+        node_record_table_ptr[2]->no_share_job_cnt = 1; // n3, by this job
+        expect_resize(job, "n2,n4", APPLIED, "");
+        EXPECT_NUMBER(node_record_table_ptr[2]->no_share_job_cnt, shares);
+        expect_resize(job, "n2", APPLIED, "");
+        EXPECT_NUMBER(node_record_table_ptr[3]->no_share_job_cnt, 0);
+        end();
+    }
 }
 
 static void the_users_own_list_is_spelled_otherwise(void) {
@@ -157,7 +173,7 @@ static void a_helper_that_fails_is_cancelled(void) {
     begin();
     job_record_t *job = running(1);
     mock.update_code = ESLURM_NOT_SUPPORTED;
-    expect_resize(job, "n[2-3]", REFUSED, "not merged");
+    expect_resize(job, "n[2-3]", REFUSED, slurm_strerror(ESLURM_NOT_SUPPORTED));
     EXPECT_NUMBER(mock.cancelled, 1);
     // Its nodes are cleaned up: that is to be reported, as of any job that ends.
     job_record_t *helper = job_list->items[job_list->count - 1];
@@ -284,9 +300,9 @@ static void a_stray_helper_is_cancelled(void) {
     stray->admin_comment = xstrdup("schedbridge: nodes for job 1");
     xfree(other->name);
     other->name = xstrdup("schedbridge-resize"); // a user's job of that name
-    EXPECT(resize_is_stray(stray) && !resize_is_stray(other) && !resize_is_stray(job));
+    EXPECT(expand_is_stray(stray) && !expand_is_stray(other) && !expand_is_stray(job));
     EXPECT(lock_scope_take(&locks, LOCK_SCOPE_APPLY));
-    resize_clear_strays();
+    expand_clear_strays();
     lock_scope_give(&locks);
     EXPECT_NUMBER(stray->job_state, JOB_CANCELLED);
     EXPECT_NUMBER(mock.cancelled, 1);
@@ -357,6 +373,7 @@ int main(void) {
     the_same_nodes_again_are_no_change();
     a_helper_is_of_the_jobs_kind();
     the_batch_host_is_the_head_wherever_it_is();
+    nodes_given_back_count_one_job_less_that_shares_with_nobody();
     the_users_own_list_is_spelled_otherwise();
     what_slurm_says_is_compared_with_what_the_job_holds();
     a_helper_that_fails_is_cancelled();

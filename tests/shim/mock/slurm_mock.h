@@ -251,6 +251,7 @@ typedef struct {
     uint16_t cpus_efctv, tpc;
     uint64_t real_memory, mem_spec_limit;
     uint32_t node_state, weight;
+    uint16_t no_share_job_cnt;
     config_record_t *config_ptr;
     list_t *gres_list;
 } node_record_t;
@@ -387,7 +388,7 @@ typedef struct {
     uint32_t max_nodes, min_nodes, min_cpus, orig_max_cpus, orig_min_cpus, pn_min_cpus;
     uint32_t orig_pn_min_cpus, num_tasks, task_dist;
     uint64_t pn_min_memory, orig_pn_min_memory;
-    uint8_t prolog_running, whole_node;
+    uint8_t prolog_running, whole_node, share_res;
 } job_details_t;
 
 typedef struct {
