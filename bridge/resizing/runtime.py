@@ -39,6 +39,8 @@ from bridge.resizing.world import World
 
 _log = logging.getLogger(__name__)
 
+LEAST_WAKE_MS, MOST_WAKE_MS = 50, 1000
+
 RESEND_S = 2
 """A release that the controller refused is sent again after so many seconds."""
 
@@ -162,6 +164,7 @@ class Runtime:
             self._take_up(world, job_id)
         change = self._changes.get(job_id)
         if change is not None:
+            change.looks += 1
             self._go_on(world, change)
 
     def answered(self, decision: int, now_s: int, *, applied: bool, text: str = "") -> bool:
@@ -205,6 +208,7 @@ class Runtime:
         from_s = now_s if state in (State.ADDING, State.LEAVING) else max(now_s, change.by_s)
         change.state, change.until_s = state, from_s + self._deadlines.of(state)
         change.withdrawn, change.serial, change.decision, change.again_s = False, -1, 0, 0
+        change.looks = 0
 
     def _go_on(self, world: World, change: Change) -> None:
         """Makes all steps that are possible now (rule 2)."""
@@ -402,6 +406,13 @@ class Runtime:
             if change.state in (State.GRANTING, State.RELEASING):
                 change.again_s = world.now_s + UNANSWERED_S
                 yield Send(change, world.version(change.job_id), change.target)
+
+    def wake_ms(self) -> int:
+        """When to look again: soon after a step, then less often, ms; 0: nothing is under way."""
+        looks = min((change.looks for change in self._changes.values()), default=None)
+        if looks is None:
+            return 0
+        return min(LEAST_WAKE_MS << (looks // 8), MOST_WAKE_MS)
 
     def overlay(self, snapshot: Snapshot) -> Snapshot:
         """The snapshot as planning is to see it (rules 3 and 7)."""

@@ -76,6 +76,7 @@ class Change:
         decision: number of the decision that the controller has not answered yet; 0: none.
         again_s: the controller is not told anything before, Unix seconds.
         version: of the job, as last reported.
+        looks: how often it was looked at in this state.
     """
 
     id: str
@@ -94,6 +95,7 @@ class Change:
     decision: int = 0
     again_s: int = 0
     version: int = 0
+    looks: int = 0
 
     @property
     def grows(self) -> bool:

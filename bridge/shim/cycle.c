@@ -252,6 +252,8 @@ static void heed(cycle_t *cycle, const pb_cycle_reply_t *reply)
     note_answer(cycle);
     if (reply->wake_after_s)
         cycle->tick_ms = MIN(cycle->tick_ms, clock_ms() + (int64_t)reply->wake_after_s * 1000);
+    if (reply->wake_after_ms)
+        cycle->tick_ms = MIN(cycle->tick_ms, clock_ms() + (int64_t)reply->wake_after_ms);
     if (!apply_reply(reply, &cycle->sent_state, &cycle->locks, &cycle->results, &cycle->decided,
                      &applied))
         return;

@@ -178,18 +178,20 @@ class CycleRequest(_message.Message):
     def __init__(self, epoch: _Optional[int] = ..., generation: _Optional[int] = ..., base_generation: _Optional[int] = ..., now_s: _Optional[int] = ..., jobs: _Optional[_Iterable[_Union[Job, _Mapping]]] = ..., removed_jobs: _Optional[_Iterable[str]] = ..., nodes: _Optional[_Iterable[_Union[Node, _Mapping]]] = ..., removed_nodes: _Optional[_Iterable[str]] = ..., partitions: _Optional[_Union[Partitions, _Mapping]] = ..., reservations: _Optional[_Union[Reservations, _Mapping]] = ..., licences: _Optional[_Union[Licences, _Mapping]] = ..., fates: _Optional[_Iterable[_Union[Fate, _Mapping]]] = ..., status: _Optional[_Union[ControllerStatus, _Mapping]] = ..., ended: _Optional[_Iterable[_Union[EndedJob, _Mapping]]] = ...) -> None: ...
 
 class CycleReply(_message.Message):
-    __slots__ = ("need_full", "generation", "decisions", "wake_after_s", "service_epoch")
+    __slots__ = ("need_full", "generation", "decisions", "wake_after_s", "service_epoch", "wake_after_ms")
     NEED_FULL_FIELD_NUMBER: _ClassVar[int]
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     DECISIONS_FIELD_NUMBER: _ClassVar[int]
     WAKE_AFTER_S_FIELD_NUMBER: _ClassVar[int]
     SERVICE_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    WAKE_AFTER_MS_FIELD_NUMBER: _ClassVar[int]
     need_full: bool
     generation: int
     decisions: _containers.RepeatedCompositeFieldContainer[Decision]
     wake_after_s: int
     service_epoch: int
-    def __init__(self, need_full: bool = ..., generation: _Optional[int] = ..., decisions: _Optional[_Iterable[_Union[Decision, _Mapping]]] = ..., wake_after_s: _Optional[int] = ..., service_epoch: _Optional[int] = ...) -> None: ...
+    wake_after_ms: int
+    def __init__(self, need_full: bool = ..., generation: _Optional[int] = ..., decisions: _Optional[_Iterable[_Union[Decision, _Mapping]]] = ..., wake_after_s: _Optional[int] = ..., service_epoch: _Optional[int] = ..., wake_after_ms: _Optional[int] = ...) -> None: ...
 
 class Node(_message.Message):
     __slots__ = ("name", "cpus", "threads_per_core", "memory_mib", "gres", "features", "usable", "state", "weight")
