@@ -35,6 +35,10 @@ KNOWN = {
     "service/config.py": "options of the plugins, in descriptions",
     "rpc/operators/reservations.py": "options of this package's commands",
     "training/placement.py": "options of this package's commands",
+    "agent/daemon.py": "the same",
+    "agent/launchers.py": "the same",
+    "elastic/launcher/machine.py": "runs in a job of Slurm: names an option of its steps",
+    "elastic/launcher/steps.py": "the same: starts its steps",
 }
 """Files with such words, and why."""
 WORDS = re.compile(r"[Ss]lurm|sbatch|salloc|srun|scontrol|squeue|sinfo|(?<![\w-])--[a-z]{3,}")
