@@ -35,14 +35,21 @@ struct Booking {
     Searched searched{};
 };
 
-// The starts that rises may have made possible for all jobs with one request and length: on no node
-// with a rise can a chunk start before `earliest`, counting the rises from `since` to `taken`.
+// What rises may allow all jobs of one length whose chunks are alike (or of one request of several
+// kinds of chunks): where on the nodes that they were on a chunk may start.
 struct Shadow {
-    size_t since = 0;
+    size_t begin = 0; // the rises from `begin` up to `taken` are known
     size_t taken = 0;
-    uint64_t epoch = 0;
-    int64_t earliest = NEVER;
-    size_t spared = 0; // searches
+    uint64_t epoch = NO_EPOCH;
+    struct Start {
+        size_t rise;
+        int64_t start; // within its reach: not before this time, nor from `until` on
+        int64_t until;
+    };
+    std::vector<Start> starts; // rises in order, each with all that it allows
+    size_t spared = 0;         // searches
+
+    static constexpr uint64_t NO_EPOCH = UINT64_MAX;
 };
 
 struct BookFound {
@@ -135,14 +142,25 @@ class Book {
     std::vector<size_t> marks_; // sizes of the journal
     std::vector<Entry> journal_;
     bool undoing_ = false;
-    std::vector<int64_t> taken_;                            // (columns,) scratch
-    std::map<std::pair<int32_t, int64_t>, Shadow> shadows_; // by request and length
+    std::vector<int64_t> taken_; // (columns,) scratch
+    Spans chances_;              // of a booking to start earlier, ascending; none: unknown
+    std::map<std::pair<int32_t, int64_t>, Shadow> shadows_; // by chunk and length
 
     void journal(Entry entry);
     void write(const Booking &booking, int64_t start, int64_t end, int64_t sign);
     void rises(const Booking &booking, int64_t from);
-    bool may_move(const Booking &booking, int64_t earliest);
-    bool take_in(Shadow &shadow, int32_t request, int64_t length);
+    // No start in [earliest, its start) is possible before this time; from its start on nothing is
+    // told. Sets `chances_`.
+    int64_t first_chance(const Booking &booking, int64_t earliest);
+    // The same of starts less than its length before its own, on its own nodes.
+    int64_t first_beside_itself(const Booking &booking) const;
+    // The next one for a shadow, from this start on.
+    void take_in_one(Shadow &shadow, int32_t request, int64_t length, int64_t first);
+    // The earliest start before its own that rises allow which came after it was searched, on the
+    // nodes that they were on; NEVER: none.
+    int64_t first_after_rises(Shadow &shadow, const Booking &booking);
+    // Whether all rises from `since` on are known then: not if they are too many at a time.
+    bool take_in(Shadow &shadow, int32_t request, int64_t length, size_t since);
     uint64_t constraint_rises(const std::vector<Term> &terms) const;
     const int64_t *taken(const Booking &booking, size_t i);
     void apply_closures(int32_t cls);

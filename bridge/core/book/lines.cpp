@@ -158,6 +158,25 @@ void NodeLines::summarize(int64_t now) {
     }
 }
 
+int64_t NodeLines::held_since(size_t node, LineNeed need, int64_t time) const {
+    const Segments &line = lines_[node];
+    int64_t since = time;
+    for (size_t i = line.at(time - 1) + 1; i-- > 0 && need.held_by(free(node, i));) {
+        since = line.begin[i];
+    }
+    return since;
+}
+
+int64_t NodeLines::held_until(size_t node, LineNeed need, int64_t time) const {
+    const Segments &line = lines_[node];
+    for (size_t i = line.at(time); i < line.begin.size(); ++i) {
+        if (!need.held_by(free(node, i))) {
+            return line.begin[i];
+        }
+    }
+    return NEVER;
+}
+
 void NodeLines::trim(size_t node, int64_t now) {
     Segments &line = lines_[node];
     const size_t gone = line.at(now);

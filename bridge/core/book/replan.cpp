@@ -3,8 +3,10 @@
 //
 // Free amounts fall while jobs are booked. A booking that could not start earlier when it was
 // searched can do so now only if some node on which something was given back since (a rise) holds a
-// chunk of it at such a start; otherwise the start was possible before, too. Jobs with equal
-// requests share what is known of rises (Shadow).
+// chunk of it at such a start; otherwise the start was possible before, too. Either the node holds
+// the chunk for the whole length beside all bookings: jobs with equal chunks share what is known of
+// that (Shadow). Or it is one of the booking's own nodes and holds the chunk up to the booking's
+// start; after that, the booking makes room for itself.
 #include "book/book.hpp"
 
 #include <algorithm>
@@ -20,6 +22,8 @@ int64_t length_of(const Booking &booking) {
 constexpr size_t NODES_PER_RISE = 4;
 constexpr size_t FEW_RISES = 16;
 constexpr size_t MOST_SHADOWS = size_t{1} << 16;
+constexpr size_t MOST_BEHIND = 64; // times a few rises
+constexpr size_t MOST_STARTS = 1024;
 
 } // namespace
 
@@ -38,63 +42,150 @@ Searched Book::searched(int64_t earliest, const std::vector<Term> &terms) const 
             constraint_rises(terms)};
 }
 
-bool Book::may_move(const Booking &booking, int64_t earliest) {
+int64_t Book::first_chance(const Booking &booking, int64_t earliest) {
+    chances_.clear();
+    const int64_t from = std::max(earliest, state_.now);
     const Searched &known = booking.searched;
-    if (std::max(earliest, state_.now) < known.from || known.epoch != state_.rises.epoch() ||
+    if (from < known.from || known.epoch != state_.rises.epoch() ||
         known.constraint_rises != constraint_rises(booking.terms)) {
-        return true;
-    }
-    for (const Placed &placed : booking.placed) { // a booking does not block itself
-        if (state_.rises.since(placed.position) > known.rises) {
-            return true;
-        }
+        return from;
     }
     if (shadows_.size() > MOST_SHADOWS) {
         shadows_.clear();
     }
+    const std::vector<Group> &sought = state_.requests[booking.request].sought;
+    const int32_t alike = sought.size() == 1 ? sought.front().shape : -1 - booking.request;
     const int64_t length = length_of(booking);
-    Shadow &shadow = shadows_[{booking.request, length}];
-    const auto begin = [&](size_t since) {
-        shadow.since = shadow.taken = since;
-        shadow.epoch = known.epoch;
-        shadow.earliest = NEVER;
-    };
-    if (shadow.epoch != known.epoch || shadow.since > known.rises) {
-        begin(known.rises);
+    Shadow &shadow = shadows_[{alike, length}];
+    if (!take_in(shadow, booking.request, length, known.rises)) {
+        return from;
     }
-    if (!take_in(shadow, booking.request, length)) {
-        begin(state_.rises.count());
-        return true;
-    }
-    if (shadow.earliest < booking.start && shadow.since < known.rises) {
-        begin(known.rises); // without the rises before those that matter here
-        if (!take_in(shadow, booking.request, length)) {
-            begin(state_.rises.count());
-            return true;
+    const int64_t beside = first_beside_itself(booking);
+    const int64_t start = std::max(from, std::min(first_after_rises(shadow, booking), beside));
+    if (start >= booking.start) {
+        ++shadow.spared;
+    } else if (known.from <= state_.now) {
+        for (auto at = shadow.starts.rbegin();
+             at != shadow.starts.rend() && at->rise >= known.rises; ++at) {
+            if (at->start < booking.start) {
+                chances_.emplace_back(at->start, std::min(at->until, booking.start));
+            }
         }
+        if (beside < booking.start) {
+            chances_.emplace_back(beside, booking.start);
+        }
+        std::sort(chances_.begin(), chances_.end());
     }
-    const bool may = shadow.earliest < booking.start;
-    shadow.spared += may ? 0 : 1;
-    return may;
+    return start;
 }
 
-bool Book::take_in(Shadow &shadow, int32_t request, int64_t length) {
-    const size_t few = std::max(FEW_RISES, state_.nodes.size() / NODES_PER_RISE);
-    if (state_.rises.count() - shadow.taken > few * (1 + shadow.spared)) {
-        shadow.spared /= 2;
-        return false;
-    }
-    for (; shadow.taken < state_.rises.count(); ++shadow.taken) {
-        const Rises::Rise &rise = state_.rises[shadow.taken];
-        const int64_t first = std::max(state_.now, first_reaching(rise.from, length));
-        const int64_t last = std::min(shadow.earliest, rise.until) - 1;
-        if (first <= last) {
-            const int64_t start =
-                search_.start_on(request, static_cast<size_t>(rise.position), length, first, last);
-            shadow.earliest = std::min(shadow.earliest, start);
+int64_t Book::first_beside_itself(const Booking &booking) const {
+    const int64_t length = length_of(booking);
+    int64_t first = NEVER;
+    int32_t before = -1;
+    for (const Placed &placed : booking.placed) {
+        if (placed.position == before ||
+            state_.rises.since(placed.position) <= booking.searched.rises) {
+            continue;
+        }
+        before = placed.position;
+        for (const Group &sought : state_.requests[booking.request].sought) {
+            const int64_t held =
+                std::max(state_.lines.held_since(static_cast<size_t>(placed.position),
+                                                 state_.requests.shape(sought.shape).line_need(),
+                                                 booking.start),
+                         first_reaching(booking.start, length));
+            if (held < std::min(first, booking.start) &&
+                state_.rises.any(placed.position, booking.searched.rises, held, booking.start)) {
+                first = held;
+            }
         }
     }
-    return true;
+    return first;
+}
+
+int64_t Book::first_after_rises(Shadow &shadow, const Booking &booking) {
+    const int64_t length = length_of(booking);
+    for (;;) {
+        Shadow::Start *first = nullptr;
+        for (auto at = shadow.starts.rbegin();
+             at != shadow.starts.rend() && at->rise >= booking.searched.rises; ++at) {
+            if (first == nullptr || at->start < first->start) {
+                first = &*at;
+            }
+        }
+        if (first == nullptr || first->start >= booking.start) {
+            return NEVER;
+        }
+        const Rises::Rise &rise = state_.rises[first->rise]; // booked up since, perhaps
+        const int64_t from = std::max(first->start, state_.now);
+        const int64_t start =
+            from < first->until
+                ? search_.start_on(booking.request, static_cast<size_t>(rise.position), length,
+                                   from, first->until - 1)
+                : NEVER;
+        if (start == from) {
+            return start;
+        }
+        first->start = start;
+        if (start == NEVER) {
+            shadow.starts.erase(shadow.starts.begin() + (first - shadow.starts.data()));
+        }
+    }
+}
+
+bool Book::take_in(Shadow &shadow, int32_t request, int64_t length, size_t since) {
+    const size_t count = state_.rises.count();
+    const size_t few = std::max(FEW_RISES, state_.nodes.size() / NODES_PER_RISE);
+    const auto begin = [&](size_t rises) {
+        shadow.epoch = state_.rises.epoch();
+        shadow.begin = shadow.taken = rises;
+        shadow.starts.clear();
+    };
+    if (shadow.epoch != state_.rises.epoch() || since < shadow.begin) {
+        begin(since);
+    }
+    size_t until = count;
+    if (count - shadow.taken > few * (1 + shadow.spared)) { // as many as a search is worth
+        shadow.spared /= 2;
+        until = shadow.taken + few;
+        if (count - until > few * MOST_BEHIND) {
+            begin(count);
+            return false;
+        }
+    }
+    for (; shadow.taken < until; ++shadow.taken) {
+        const Rises::Rise &rise = state_.rises[shadow.taken];
+        const int64_t first = std::max(state_.now, first_reaching(rise.from, length));
+        if (first < rise.until) {
+            take_in_one(shadow, request, length, first);
+        }
+    }
+    if (shadow.starts.size() > MOST_STARTS) {
+        const auto half = shadow.starts.begin() + MOST_STARTS / 2;
+        shadow.begin = half->rise + 1;
+        shadow.starts.erase(shadow.starts.begin(), half + 1);
+    }
+    return until == count && since >= shadow.begin;
+}
+
+void Book::take_in_one(Shadow &shadow, int32_t request, int64_t length, int64_t first) {
+    const Rises::Rise &rise = state_.rises[shadow.taken];
+    const auto p = static_cast<size_t>(rise.position);
+    const std::vector<Group> &sought = state_.requests[request].sought;
+    while (first < rise.until) {
+        const int64_t start = search_.start_on(request, p, length, first, rise.until - 1);
+        if (start == NEVER) {
+            return;
+        }
+        first = rise.until;
+        if (sought.size() == 1) {
+            const LineNeed need = state_.requests.shape(sought.front().shape).line_need();
+            const int64_t end = state_.lines.held_until(p, need, start);
+            first = end == NEVER ? first : std::min(first, first_reaching(end, length));
+        }
+        shadow.starts.push_back({shadow.taken, start, first});
+    }
 }
 
 bool Book::overbooked() const {
@@ -117,14 +208,18 @@ bool Book::replan(int64_t job, int64_t earliest) {
     if (booking.request < 0 || booking.start <= std::max(earliest, state_.now)) {
         return false;
     }
-    if (!may_move(booking, earliest)) {
+    const int64_t from = first_chance(booking, earliest);
+    if (from >= booking.start) {
+        booking.searched.rises = state_.rises.count();
         return false;
     }
     const int64_t length = length_of(booking);
     const Terms terms{booking.terms.data(), booking.terms.size()};
     write(booking, booking.start, booking.end, -1);
-    const int64_t start = search_.next(booking.request, length, terms, earliest, booking.start - 1,
-                                       {booking.start, booking.end, &booking.placed});
+    const int64_t start = search_.next(booking.request, length, terms, from, booking.start - 1,
+                                       {booking.start, booking.end, &booking.placed,
+                                        chances_.empty() ? nullptr : &chances_,
+                                        !chances_.empty() && !booking.terms.empty()});
     if (start == NEVER) {
         write(booking, booking.start, booking.end, 1);
         booking.searched = searched(earliest, booking.terms);

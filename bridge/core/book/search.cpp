@@ -303,8 +303,11 @@ int64_t BookSearch::next_of(const Group &sought, int32_t cache_id, int64_t lengt
         this->cache(caches_, static_cast<size_t>(cache_id), state_.nodes.columns());
     cache.look_up(shape.want.data(), sought.count, length, state_.rises, lifted.from, lifted.until,
                   state_.now, latest, answer_);
+    if (lifted.chances != nullptr) {
+        answer_.only_within(*lifted.chances, latest);
+    }
     const int64_t begin = answer_.next_open(from);
-    const bool learns = begin == answer_.next_open(state_.now);
+    const bool learns = begin == answer_.next_open(state_.now) && !lifted.by_constraints;
     if (begin > latest) {
         return NEVER;
     }
@@ -332,6 +335,7 @@ int64_t BookSearch::next_on_nodes(int32_t id, int64_t length, int64_t from, int6
         return next_of(request.sought.front(), request.cache_ids.front(), length, from, latest,
                        lifted);
     }
+    lifted.chances = nullptr; // they are not for each kind of chunks alone
     SearchCache &cache = this->cache(of_request_, static_cast<size_t>(id), 0);
     SearchCache::Answer answer;
     cache.look_up(nullptr, 0, length, state_.rises, lifted.from, lifted.until, state_.now, latest,

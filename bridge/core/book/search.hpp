@@ -63,6 +63,8 @@ struct Lifted {
     int64_t from = NEVER;
     int64_t until = NEVER;
     const std::vector<Placed> *placed = nullptr;
+    const Spans *chances = nullptr; // the only times at which a start may be possible, if given
+    bool by_constraints = false; // some other times are not because constraints do not allow them
 };
 
 // The time from which each part of a sweep may fit something. Few parts matter at a time, so long
@@ -171,6 +173,7 @@ class BookSearch {
         bool lifted; // what is known of it does not hold for this search
     };
     std::vector<Part> parts_;
+    std::vector<int32_t> lifted_; // scratch: positions
     Due due_;
     std::vector<std::pair<int64_t, int64_t>> gains_;
     std::vector<int64_t> first_;

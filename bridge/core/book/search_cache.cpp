@@ -9,8 +9,6 @@ namespace {
 constexpr size_t MOST_SINCE = 4096; // rises
 constexpr size_t MOST_OPEN = 64;    // windows; beyond, the last ones become one
 
-using Spans = std::vector<std::pair<int64_t, int64_t>>;
-
 // Adds [from, until) to disjoint, ascending spans.
 void unite(Spans &spans, int64_t from, int64_t until) {
     const auto first =
@@ -45,6 +43,25 @@ int64_t SearchCache::Answer::next_open(int64_t time) const {
         }
     }
     return bound;
+}
+
+void SearchCache::Answer::only_within(const Spans &spans, int64_t latest) {
+    within_.clear();
+    for (const auto &[from, until] : spans) {
+        int64_t time = within_.empty() ? from : std::max(from, within_.back().second);
+        while ((time = next_open(time)) < until) {
+            int64_t end = until;
+            for (const auto &[opens, closes] : open) {
+                if (time < bound && opens <= time && time < closes) {
+                    end = std::min(end, closes);
+                }
+            }
+            within_.emplace_back(time, end);
+            time = end;
+        }
+    }
+    open.swap(within_);
+    bound = end_of(latest, 1);
 }
 
 void SearchCache::look_up(const int64_t *want, int64_t count, int64_t length, const Rises &rises,

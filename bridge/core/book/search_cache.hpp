@@ -18,12 +18,16 @@
 
 namespace bridge {
 
+// Times: [first, second) each.
+using Spans = std::vector<std::pair<int64_t, int64_t>>;
+
 class Rises {
   public:
     struct Rise {
         int32_t position;
         int64_t from;
         int64_t until;
+        size_t before; // how many there were when the one before of this node had come
     };
 
     size_t count() const { return log_.size(); }
@@ -31,17 +35,27 @@ class Rises {
 
     // More is free on a node within [from, until).
     void push(int32_t position, int64_t from, int64_t until) {
-        log_.push_back({position, from, until});
         const auto p = static_cast<size_t>(position);
         if (p >= last_.size()) {
             last_.resize(p + 1, 0);
         }
+        log_.push_back({position, from, until, last_[p]});
         last_[p] = log_.size();
     }
     // The number of rises when the last one of a node was pushed; 0: it had none.
     size_t since(int32_t position) const {
         const auto p = static_cast<size_t>(position);
         return p < last_.size() ? last_[p] : 0;
+    }
+
+    // Whether one of a node's, after the first `known` of all, is within [from, until).
+    bool any(int32_t position, size_t known, int64_t from, int64_t until) const {
+        for (size_t at = since(position); at > known; at = log_[at - 1].before) {
+            if (log_[at - 1].from < until && from < log_[at - 1].until) {
+                return true;
+            }
+        }
+        return false;
     }
 
     // Drops all; holders of results of an earlier epoch must drop them.
@@ -72,10 +86,15 @@ class SearchCache {
     // A bound: before this time only starts within `open` may be possible.
     struct Answer {
         int64_t bound;
-        std::vector<std::pair<int64_t, int64_t>> open; // [first, second), disjoint, ascending
+        Spans open; // disjoint, ascending
 
         // The earliest start >= `time` that may be possible.
         int64_t next_open(int64_t time) const;
+        // Starts up to `latest` are possible within these spans only (ascending).
+        void only_within(const Spans &spans, int64_t latest);
+
+      private:
+        Spans within_; // scratch
     };
     // `lifted_from`, `lifted_until`: a rise that is not in the log. Starts after `latest` do not
     // matter.

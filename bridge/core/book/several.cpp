@@ -10,33 +10,44 @@ namespace {
 // From this many on, it pays to find quickly the few parts that matter next.
 constexpr int MANY_SWEEPS = 8;
 
-// The smallest time by which gains add up to the amount needed; later gains are dropped.
+// The smallest time up to `latest` by which gains add up to the amount needed; later gains
+// are dropped.
 class Enough {
   public:
-    Enough(std::vector<std::pair<int64_t, int64_t>> &heap, int64_t needed)
-        : heap_(heap), needed_(needed) {
+    Enough(std::vector<std::pair<int64_t, int64_t>> &heap, int64_t needed, int64_t latest)
+        : heap_(heap), needed_(needed), latest_(latest) {
         heap_.clear();
     }
     // NEVER while they do not.
     int64_t time() const { return sum_ >= needed_ ? heap_.front().first : NEVER; }
+    // So much less, but not all, is needed: it is there.
+    void has(int64_t gain) {
+        needed_ -= gain;
+        trim();
+    }
     void add(int64_t time, int64_t gain) {
-        if (gain <= 0 || time >= this->time()) {
+        if (gain <= 0 || time > latest_ || time >= this->time()) {
             return;
         }
         heap_.emplace_back(time, gain);
         std::push_heap(heap_.begin(), heap_.end());
         sum_ += gain;
-        while (sum_ - heap_.front().second >= needed_) {
-            sum_ -= heap_.front().second;
-            std::pop_heap(heap_.begin(), heap_.end());
-            heap_.pop_back();
-        }
+        trim();
     }
 
   private:
     std::vector<std::pair<int64_t, int64_t>> &heap_; // latest first
     int64_t needed_;
+    int64_t latest_;
     int64_t sum_ = 0;
+
+    void trim() {
+        while (!heap_.empty() && sum_ - heap_.front().second >= needed_) {
+            sum_ -= heap_.front().second;
+            std::pop_heap(heap_.begin(), heap_.end());
+            heap_.pop_back();
+        }
+    }
 };
 
 } // namespace
@@ -106,25 +117,35 @@ int64_t BookSearch::next_several(const Group &sought, int64_t length, int64_t fr
                                  Lack *lacks, Lifted lifted, const SearchCache::Answer &answer) {
     touch(); // parts_ now belong to this search
     parts_.clear();
+    const int64_t reaching =
+        lifted.placed == nullptr ? NEVER : std::max(from, first_reaching(lifted.from, length));
+    lifted_.clear();
+    if (lifted.placed != nullptr && bounds != nullptr) {
+        for (const Placed &placed : *lifted.placed) {
+            lifted_.push_back(placed.position);
+        }
+        std::sort(lifted_.begin(), lifted_.end());
+    }
+    auto own = lifted_.cbegin();
+    int64_t together = 0;
     for (const int32_t p : positions) {
+        int64_t first = bounds == nullptr ? from : bounds->at[static_cast<size_t>(p)].next(from);
+        while (own != lifted_.cend() && *own < p) {
+            ++own;
+        }
+        const bool is_lifted = own != lifted_.cend() && *own == p;
+        first = is_lifted ? std::min(first, reaching) : first;
+        if (first > latest) {
+            continue; // it does not matter
+        }
         const int64_t most = std::min(this->most(sought, static_cast<size_t>(p)), sought.count);
         if (most > 0) {
-            const int64_t first =
-                bounds == nullptr ? from : bounds->at[static_cast<size_t>(p)].next(from);
-            parts_.push_back({p, most, 0, first, first, false});
+            together += most;
+            parts_.push_back({p, most, 0, first, first, is_lifted});
         }
     }
-    if (lifted.placed != nullptr && bounds != nullptr) {
-        const int64_t reaching = std::max(from, first_reaching(lifted.from, length));
-        for (const Placed &placed : *lifted.placed) {
-            const auto part = std::lower_bound(
-                parts_.begin(), parts_.end(), placed.position,
-                [](const Part &a, int32_t position) { return a.position < position; });
-            if (part != parts_.end() && part->position == placed.position) {
-                part->same_until = part->rise = std::min(part->rise, reaching);
-                part->lifted = true;
-            }
-        }
+    if (together < sought.count) {
+        return NEVER;
     }
     due_.clear();
     for (const Part &part : parts_) {
@@ -133,10 +154,13 @@ int64_t BookSearch::next_several(const Group &sought, int64_t length, int64_t fr
     int sweeps = 0;
     for (int64_t start = from; start <= latest && start != NEVER;) {
         int64_t held = 0; // at the start
-        Enough enough(gains_, sought.count);
+        Enough enough(gains_, sought.count, latest);
         // Gains after that time do not matter.
         const int64_t bound =
-            ++sweeps < MANY_SWEEPS ? NEVER : end_of(std::max(start, due_.by_when(sought.count)), 1);
+            ++sweeps < MANY_SWEEPS
+                ? end_of(latest, 1)
+                : std::min(end_of(latest, 1),
+                           end_of(std::max(start, due_.by_when(sought.count)), 1));
         int64_t until = bound;
         for (size_t i = due_.next(0, until); i < parts_.size(); i = due_.next(i + 1, until)) {
             Part &part = parts_[i];
@@ -152,7 +176,7 @@ int64_t BookSearch::next_several(const Group &sought, int64_t length, int64_t fr
                 found_ = {start, length, sought, -1};
                 return start;
             }
-            enough.add(start, part.room);
+            enough.has(part.room);
             enough.add(part.rise, part.most - part.room);
             until = std::min(bound, enough.time());
         }

@@ -13,66 +13,25 @@ Rules
 """
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bridge.core import UNLIMITED, Blocked
-from bridge.model.site import Protection
-from bridge.planning.queue.columns import gather
-from bridge.planning.queue.rows import Rows
+from bridge.planning.scheduler.book_reuse import BookReuse
 from bridge.planning.scheduler.booked import BookedRows, PlacementColumns
-from bridge.planning.scheduler.booked_view import BookedView
-from bridge.planning.scheduler.candidates import Candidates
-from bridge.planning.scheduler.cluster_book import ClusterBook
-from bridge.planning.scheduler.kept_book import Handover, KeptBook
 from bridge.planning.scheduler.kept_rows import FormerPlacements, KeptRows
 from bridge.planning.scheduler.row_search import Found
 from bridge.planning.site_rules.capacity_constraints import Mode
-from bridge.planning.site_rules.lowered_rules import LoweredRules
-from bridge.ports import Preference
 from bridge.units import NEVER
 
 _FEW = 32
 """Rows booked at a time after one that could not keep its placement."""
 
 
-class Booking(BookedView):
+class Booking(BookReuse):
     """The rows of one cycle while they are being planned."""
-
-    def __init__(
-        self,
-        rows: Rows,
-        preference: Preference,
-        *,
-        lowered: LoweredRules,
-        protect: Protection | None = None,
-        kept: KeptBook | None = None,
-    ) -> None:
-        """Lowers all candidates and books the running jobs.
-
-        Args:
-            rows: of the cycle.
-            preference: how nodes are picked.
-            lowered: the rules.
-            protect: see `Protection`.
-            kept: the book of the cycle before; used if the first pass is `keep`.
-        """
-        self._empty_book = partial(
-            ClusterBook,
-            rows.snapshot,
-            rows.eligibility,
-            preference.rank,
-            lowered=lowered,
-            protect=protect,
-            selection=preference.selection,
-        )
-        cluster = self._empty_book(kept=kept)
-        super().__init__(rows, cluster, Candidates(rows, cluster, lowered))
-        self._former = cluster.kept  # until it is known what stands in it
-        self._mark: int | None = None
 
     def restart(self) -> None:
         """Removes every row; running jobs stay. Must be called before the first pass, too."""
@@ -221,10 +180,15 @@ class Booking(BookedView):
         matching = FormerPlacements(self._candidates, former)
         kept = matching.match(asked, row, start_s)
         self._booked.late[kept.index] = former.late[kept.row]
-        if self._former is not None and self._keep_book(self._former, kept, former):
+        reused, cluster = self._former, self.cluster
+        if (self._candidates.terms.mode == Mode.CHECK).any():
+            reused = None  # only counted rows may be overbooked, and the order matters
+        if reused is not None and self._keep_book(reused, kept, former):
             self._take_kept(kept, former)
             return
         self._begin()
+        everyone = kept
+        moved: list[int] = []
         stands = kept.position >= 0
         self._candidates.requests(kept.candidate[stands], kept.position[stands])  # not under a mark
         counted = matching.only_count(kept)
@@ -244,80 +208,12 @@ class Booking(BookedView):
                 # It gives way only to rows before it, by moving to other nodes if necessary.
                 when = part.start_s[done : done + 1]
                 self.plan(part.index[done : done + 1], not_before=when, latest=when)
+                moved.append(int(part.index[done]))
                 done += 1
             kept = kept.take(slice(done, None))
-
-    def _begin(self) -> None:
-        """Continues with an empty book unless that of the cycle before has been taken over."""
-        if self._former is None:
-            return
-        self._former = None
-        self.cluster = self._empty_book()
-        self._candidates.move_to(self.cluster)
-        self._number = np.arange(len(self.rows.plannable), dtype=np.int64)
-
-    def _keep_book(self, book: KeptBook, kept: KeptRows, former: PlacementColumns) -> bool:
-        """Makes the book of the cycle before hold only these rows; returns False if it cannot.
-
-        Rows that fit together also fit one after the other, in any order. So an empty book filled
-        row by row would now hold the same.
-        """
-        terms = self._candidates.terms
-        if (kept.position < 0).any() or (terms.mode == Mode.CHECK).any():
-            return False
-        now = self._candidates.record(
-            self._number[kept.index], kept.candidate, kept.position, kept.start_s
-        )
-        same = book.rows.same(kept.row, now)
-        stays = np.zeros(len(book.rows.number), dtype=bool)
-        stays[kept.row[same]] = True
-        for number in (*book.others.tolist(), *book.rows.number[~stays].tolist()):
-            self._book.revoke(number)
-        self._number += book.next_number
-        self._number[kept.index[same]] = book.rows.number[kept.row[same]]
-        changed = kept.take(np.flatnonzero(~same))
-        if self._book_kept(changed, former) < len(changed) or self._book.overbooked():
-            return False
-        self._former = None
-        return True
-
-    def hand_over(self, asked: NDArray[np.intp]) -> Handover:
-        """Hands the book over to the next cycle; this object must not be used afterwards.
-
-        Args:
-            asked: booked rows that are announced, in the order in which they are kept.
-        """
-        self._begin()
-        booked, number = self._booked, self._number
-        rows = self._candidates.record(
-            number[asked], self._of(asked), booked.position[asked], booked.start_s[asked]
-        )
-        other = booked.start_s != NEVER
-        other[asked] = False
-        last = int(number.max(initial=-1))
-        return Handover(self.cluster.hand_over(rows, number[other], last + 1))
-
-    def _book_kept(self, kept: KeptRows, former: PlacementColumns) -> int:
-        """Books rows until one does not fit or is not valid any more; returns how many."""
-        gone = np.flatnonzero(kept.position < 0)
-        kept = kept.take(slice(gone[0] if len(gone) else None))
-        if not len(kept):
-            return 0
-        all_ = self._candidates
-        indptr, take = gather(former.indptr, kept.row)
-        done = self._book.book_many(
-            job=self._number[kept.index],
-            request=all_.requests(kept.candidate, kept.position),
-            start=kept.start_s,
-            length=all_.length_s[kept.candidate],
-            indptr=indptr,
-            nodes=former.nodes[take],
-            groups=former.groups[take],
-            chunks=former.chunks[take],
-            **all_.term_columns(all_.choices.numbers(kept.candidate, kept.position)),
-            stop=True,
-        )
-        return len(done) if done.all() else int(np.argmin(done))
+        if reused is not None:
+            stays = everyone.take(np.flatnonzero(~np.isin(everyone.index, moved)))
+            self._reuse(reused, cluster, stays, former, np.array(moved, dtype=np.intp))
 
     def _take_kept(self, kept: KeptRows, former: PlacementColumns) -> None:
         """Records the rows that were booked unchanged."""

@@ -13,7 +13,8 @@ Rules
        kept placements of the announced rows. Bookings that have ended, changed or are no longer
        announced are removed, new ones are added.
     3. If some resource is then overbooked at some second, or a placement is no longer valid, the
-       order in which rows give way matters: the book is discarded, and an empty one is filled.
+       order in which rows give way matters: an empty book is filled row by row. What it holds then
+       is written into the reused one, where only few rows differ, and planning goes on there.
 
 Search results cached in the book are kept. They save work and do not change results
 (docs/design/0005-kernels.md, 5), except for searches that were abandoned as too large: a book with
@@ -191,6 +192,35 @@ class KeptBook:
     rows: RowRecord
     others: NDArray[np.int64]
     next_number: int
+
+
+class KeptRowBookings:
+    """The bookings of rows in a book that is reused, while it is made to hold other rows.
+
+    Attributes:
+        kept: the book and what it held when it was handed over.
+    """
+
+    def __init__(self, kept: KeptBook) -> None:
+        self.kept = kept
+        self._inside = np.ones(len(kept.rows.number), dtype=bool)
+        self._others = kept.others.tolist()
+
+    def keep_only(self, row: NDArray[np.intp], now: RowRecord) -> NDArray[np.bool_]:
+        """Revokes the bookings of all rows but those that are as they were; returns which, (n,).
+
+        Args:
+            row: (n,) of `KeptBook.rows`.
+            now: n rows.
+        """
+        rows = self.kept.rows
+        same = rows.same(row, now) & self._inside[row]
+        stays = np.zeros(len(self._inside), dtype=bool)
+        stays[row[same]] = True
+        for number in (*self._others, *rows.number[self._inside & ~stays].tolist()):
+            self.kept.book.revoke(number)
+        self._inside, self._others = stays, []
+        return same
 
 
 class Handover:

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The book in which the rows of a cycle are booked: that of the cycle before, or an empty one.
+
+See `bridge.planning.scheduler.kept_book` for when a book is reused, and why that changes no plan.
+"""
+
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.model.site import Protection
+from bridge.planning.queue.columns import gather
+from bridge.planning.queue.rows import Rows
+from bridge.planning.scheduler.booked import PlacementColumns
+from bridge.planning.scheduler.booked_view import BookedView
+from bridge.planning.scheduler.candidates import Candidates
+from bridge.planning.scheduler.cluster_book import ClusterBook
+from bridge.planning.scheduler.kept_book import Handover, KeptBook, KeptRowBookings
+from bridge.planning.scheduler.kept_rows import KeptRows
+from bridge.planning.site_rules.lowered_rules import LoweredRules
+from bridge.ports import Preference
+from bridge.units import NEVER
+
+
+class BookReuse(BookedView):
+    """The rows of a cycle and their book; `Booking` plans them."""
+
+    def __init__(
+        self,
+        rows: Rows,
+        preference: Preference,
+        *,
+        lowered: LoweredRules,
+        protect: Protection | None = None,
+        kept: KeptBook | None = None,
+    ) -> None:
+        """Lowers all candidates and books the running jobs.
+
+        Args:
+            rows: of the cycle.
+            preference: how nodes are picked.
+            lowered: the rules.
+            protect: see `Protection`.
+            kept: the book of the cycle before; used if the first pass is `keep`.
+        """
+        self._empty_book = partial(
+            ClusterBook,
+            rows.snapshot,
+            rows.eligibility,
+            preference.rank,
+            lowered=lowered,
+            protect=protect,
+            selection=preference.selection,
+        )
+        cluster = self._empty_book(kept=kept)
+        super().__init__(rows, cluster, Candidates(rows, cluster, lowered))
+        # Until it is known what stands in it.
+        self._former = None if cluster.kept is None else KeptRowBookings(cluster.kept)
+        self._mark: int | None = None
+
+    def _begin(self) -> None:
+        """Continues with an empty book unless that of the cycle before has been taken over."""
+        if self._former is None:
+            return
+        self._former = None
+        self._move_to(self._empty_book())
+        self._number = np.arange(len(self.rows.plannable), dtype=np.int64)
+
+    def _move_to(self, cluster: ClusterBook) -> None:
+        self.cluster = cluster
+        self._candidates.move_to(cluster)
+
+    def _keep_book(self, reused: KeptRowBookings, kept: KeptRows, former: PlacementColumns) -> bool:
+        """Makes the book of the cycle before hold only these rows; returns False if it cannot.
+
+        Rows that fit together also fit one after the other, in any order. So an empty book filled
+        row by row would now hold the same.
+        """
+        if (kept.position < 0).any() or not self._hold(reused, kept, former):
+            return False
+        self._former = None
+        return True
+
+    def _hold(self, reused: KeptRowBookings, kept: KeptRows, former: PlacementColumns) -> bool:
+        """Makes a reused book hold these rows, or only those that it held if they do not fit."""
+        self._number = np.arange(len(self._number), dtype=np.int64) + reused.kept.next_number
+        now = self._candidates.record(
+            self._number[kept.index], kept.candidate, kept.position, kept.start_s
+        )
+        same = reused.keep_only(kept.row, now)
+        self._number[kept.index[same]] = reused.kept.rows.number[kept.row[same]]
+        changed = kept.take(np.flatnonzero(~same))
+        done = self._book_kept(changed, former)
+        if done == len(changed) and not self._book.overbooked():
+            return True
+        for number in self._number[changed.index[:done]].tolist():
+            self._book.revoke(number)
+        return False
+
+    def _reuse(
+        self,
+        reused: KeptRowBookings,
+        cluster: ClusterBook,
+        stays: KeptRows,
+        former: PlacementColumns,
+        moved: NDArray[np.intp],
+    ) -> None:
+        """Writes what an empty book holds into one that is reused, and goes on there.
+
+        Args:
+            reused: its bookings of rows.
+            cluster: the book.
+            stays: rows booked at their former placements.
+            former: these placements.
+            moved: all other rows that may have been booked.
+        """
+        moved = moved[self.has_start(moved)]
+        start_s = self._booked.start_s[moved]
+        rows = np.arange(len(moved))
+        elsewhere = KeptRows(moved, rows, self._of(moved), self._booked.position[moved], start_s)
+        placements, filled = self.placements_of(moved), self.cluster
+        self._move_to(cluster)
+        if not self._hold(reused, stays, former) or self._book_kept(elsewhere, placements) < len(
+            moved
+        ):
+            self._move_to(filled)
+            self._number = np.arange(len(self.rows.plannable), dtype=np.int64)
+
+    def _book_kept(self, kept: KeptRows, former: PlacementColumns) -> int:
+        """Books rows until one does not fit or is not valid any more; returns how many."""
+        gone = np.flatnonzero(kept.position < 0)
+        kept = kept.take(slice(gone[0] if len(gone) else None))
+        if not len(kept):
+            return 0
+        all_ = self._candidates
+        indptr, take = gather(former.indptr, kept.row)
+        done = self._book.book_many(
+            job=self._number[kept.index],
+            request=all_.requests(kept.candidate, kept.position),
+            start=kept.start_s,
+            length=all_.length_s[kept.candidate],
+            indptr=indptr,
+            nodes=former.nodes[take],
+            groups=former.groups[take],
+            chunks=former.chunks[take],
+            **all_.term_columns(all_.choices.numbers(kept.candidate, kept.position)),
+            stop=True,
+        )
+        return len(done) if done.all() else int(np.argmin(done))
+
+    def hand_over(self, asked: NDArray[np.intp]) -> Handover:
+        """Hands the book over to the next cycle; this object must not be used afterwards.
+
+        Args:
+            asked: booked rows that are announced, in the order in which they are kept.
+        """
+        self._begin()
+        booked, number = self._booked, self._number
+        rows = self._candidates.record(
+            number[asked], self._of(asked), booked.position[asked], booked.start_s[asked]
+        )
+        other = booked.start_s != NEVER
+        other[asked] = False
+        last = int(number.max(initial=-1))
+        return Handover(self.cluster.hand_over(rows, number[other], last + 1))
