@@ -3,10 +3,14 @@
 
 from dataclasses import dataclass, replace
 
-from bridge.check.legality import check, permitted
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.check.legality import check, permitted, permitted_later
 from bridge.errors import InvalidPlan
-from bridge.model.plan import Plan
-from bridge.model.resizes import Resizes, resized
+from bridge.model.moulds import NO_MOULDS, Moulds
+from bridge.model.plan import Plan, planned_world
+from bridge.model.resizes import NO_RESIZES, Resizes
 from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.model.topology import PlacementSavings
@@ -23,6 +27,7 @@ from bridge.ports import (
     JointPlacer,
     Planned,
     Policy,
+    Preference,
     RandomSource,
     State,
     Telemetry,
@@ -86,16 +91,12 @@ def run_cycle(
     planned = policy.plan.plan(predicted, order, preference, context)
 
     # 5. Reshape: which running jobs grow or shrink? The queue is planned around their new widths.
-    def replan(resizes: Resizes) -> Planned:
-        resizes = permitted(predicted, site, resizes)
-        if prediction is not None:  # a job may hold what it is given until its limit
-            resizes = permitted(snapshot, site, resizes, by_limits=True)
-        world = resized(predicted, resizes)
-        again = policy.plan.plan(world, order, preference, context)
-        return replace(again, plan=replace(again.plan, resizes=resizes))
-
+    replan = _Replan(
+        snapshot, predicted, prediction is not None, policy, order, preference, context
+    )
     planned = policy.reshape.reshape(predicted, order, planned, replan, context)
-    world = resized(predicted, planned.plan.resizes)
+    plan = planned.plan
+    world = planned_world(predicted, plan.resizes, plan.returns, plan.moulds)
 
     # 6. Improve placement: jobs that start together exchange nodes. No start time changes.
     savings: PlacementSavings | None = None
@@ -116,3 +117,46 @@ def run_cycle(
     if predicting.learnt or planned.promises is not state.promises:
         state = State(planned.promises, {**state.learnt, **predicting.learnt})
     return CycleResult(plan.by(policy.name), state, Telemetry(planned.dispatched, savings))
+
+
+@dataclass(frozen=True)
+class _Replan:
+    """Plans the queue around other widths; see `bridge.ports.Replan`."""
+
+    snapshot: Snapshot
+    predicted: Snapshot
+    uses_predictions: bool
+    policy: Policy
+    order: NDArray[np.int64]
+    preference: Preference
+    context: Context
+
+    def __call__(
+        self,
+        resizes: Resizes,
+        returns: Resizes = NO_RESIZES,
+        moulds: Moulds = NO_MOULDS,
+        order: NDArray[np.int64] | None = None,
+    ) -> Planned:
+        resizes = self._permitted(resizes)
+        if self.uses_predictions:
+            moulds = NO_MOULDS  # nothing is predicted for other widths
+        returns, moulds = permitted_later(self.predicted, resizes, returns, moulds)
+        world = planned_world(self.predicted, resizes, returns, moulds)
+        order = self.order if order is None else order
+        again = self.policy.plan.plan(world, order, self.preference, self.context)
+        plan = replace(again.plan, resizes=resizes, returns=returns, moulds=moulds)
+        return replace(again, plan=plan)
+
+    def around(self, planned: Planned, resizes: Resizes, returns: Resizes) -> Planned:
+        moulds, allowed = planned.plan.moulds, self._permitted(resizes)
+        back, _ = permitted_later(self.predicted, allowed, returns, moulds)
+        if len(allowed) < len(resizes) or len(back) < len(returns):
+            return self(allowed, back, moulds)
+        return replace(planned, plan=replace(planned.plan, resizes=resizes, returns=returns))
+
+    def _permitted(self, resizes: Resizes) -> Resizes:
+        resizes = permitted(self.predicted, self.context.site, resizes)
+        if self.uses_predictions:  # a job may hold what it is given until its limit
+            resizes = permitted(self.snapshot, self.context.site, resizes, by_limits=True)
+        return resizes

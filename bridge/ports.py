@@ -31,9 +31,10 @@ from bridge.core import Alarm
 from bridge.model.answer import Answer, Dispatched
 from bridge.model.hop_tree import HopTree, NodeSets
 from bridge.model.learnt import Learnt
+from bridge.model.moulds import NO_MOULDS, Moulds
 from bridge.model.plan import Plan
 from bridge.model.prediction import Prediction
-from bridge.model.resizes import Resizes
+from bridge.model.resizes import NO_RESIZES, Resizes
 from bridge.model.site import NO_RULES, Site
 from bridge.model.snapshot import Snapshot
 from bridge.model.topology import PlacementSavings
@@ -335,11 +336,35 @@ def conditions_of(stage: object, site: Site) -> Conditions:
     return stage.conditions(site) if isinstance(stage, HasConditions) else Conditions(site)
 
 
-Replan = Callable[[Resizes], Planned]
-"""Plans the queue anew around running jobs that are resized so.
+class Replan(Protocol):
+    """Plans the queue anew around other widths."""
 
-Resizes that break a rule are left out; the plan carries the others.
-"""
+    def __call__(
+        self,
+        resizes: Resizes,
+        returns: Resizes = NO_RESIZES,
+        moulds: Moulds = NO_MOULDS,
+        order: NDArray[np.int64] | None = None,
+    ) -> Planned:
+        """The plan with these changes, but for those that break a rule; it carries the others.
+
+        Args:
+            resizes: changes of running jobs that begin now.
+            returns: what running jobs give back later.
+            moulds: widths of waiting jobs.
+            order: (n_jobs,) rows of `snapshot.jobs`; None: as the stage order gives them.
+        """
+
+    def around(self, planned: Planned, resizes: Resizes, returns: Resizes) -> Planned:
+        """The same rows with other changes, around which they are legal, too.
+
+        They are planned anew if one of the changes breaks a rule and is left out.
+
+        Args:
+            planned: as this or the stage plan made it.
+            resizes: changes of running jobs that begin now.
+            returns: what running jobs give back later.
+        """
 
 
 class ReshapePolicy(Protocol):

@@ -68,7 +68,7 @@ _ALGORITHMS: Final[Mapping[str, Mapping[str, tuple[str, Mapping[str, object]]]]]
         "none": ("reshape.none:NoReshape", {}),
         "performance": ("reshape.performance:Performance", {}),
         "fpsma": ("reshape.fpsma:Fpsma", {}),
-        "malleable": ("reshape.malleable:GainingWidths", {}),
+        "malleable": ("reshape.malleable:LentNodes", {}),
     },
     "share": {
         "none": ("share.none:NoSharing", {}),

@@ -66,6 +66,8 @@ class a_job:  # noqa: N801
     switches_wait_s: int = 0
     controller_chooses: bool = False
     no_place: bool = False
+    least_start: int = 0
+    most_start: int = 0
     chunks: str = ""
     """A request in chunks, in place of nodes, tasks and amounts; shared unless it says excl."""
 
@@ -88,6 +90,9 @@ class a_running_job:  # noqa: N801
     width_rule: WidthRule = WidthRule.ANY
     adapting: bool = False
     version: int = 1
+    head: int = -1
+    requested_nodes: int = 0
+    resized_s: int = 0
 
 
 def a_partition(name: str = "batch", nodes: Sequence[int] = (), **settings: object) -> Partition:
@@ -228,6 +233,9 @@ class a_snapshot:  # noqa: N801
             nodes=_ints([node for job in held for node in job.nodes], np.int32),
             use=np.array(use, dtype=np.int64).reshape(-1, 3),
             version=_ints([job.version for job in held], np.uint64),
+            head=_ints([job.head for job in held]),
+            requested_nodes=_ints([job.requested_nodes for job in held]),
+            resized_s=_ints([job.resized_s for job in held]),
             min_nodes=_ints([job.min_nodes for job in held]),
             max_nodes=_ints([job.max_nodes for job in held]),
             width_rule=_ints([job.width_rule for job in held], np.int8),

@@ -28,6 +28,13 @@ def malleable(snapshot, rng):
             width_rule=np.where(rng.random(n) < 0.3, WidthRule.POF2, WidthRule.ANY).astype(np.int8),
             adapting=some & (rng.random(n) < 0.1),
             head=np.array(heads, dtype=np.int64),
+            requested_nodes=np.where(some, rng.integers(0, 6, n), 0),
+            resized_s=np.where(rng.random(n) < 0.3, snapshot.now_s - rng.integers(0, 90, n), 0),
+        ),
+        jobs=replace(
+            snapshot.jobs,
+            least_start=np.ones(len(snapshot.jobs), dtype=np.int64),
+            most_start=np.where(rng.random(len(snapshot.jobs)) < 0.5, 9, 0),
         ),
     )
 
@@ -90,10 +97,12 @@ class RandomReshape:
 
 
 def naive_problem(snapshot, plan):
-    """What is wrong with the resizes of a plan and the rows around them; None: nothing.
+    """What is wrong with the changes of a plan and the rows around them; None: nothing.
 
     Judges capacity and exclusiveness second by second, with sets and sums.
     """
+    back = {int(job): row for row, job in enumerate(plan.returns.job)}
+    width = dict(zip(plan.moulds.job.tolist(), plan.moulds.nodes.tolist(), strict=True))
     running, nodes, resizes = snapshot.running, snapshot.nodes, plan.resizes
     now_s = snapshot.now_s
     afterwards = {int(job): row for row, job in enumerate(resizes.job)}
@@ -103,8 +112,19 @@ def naive_problem(snapshot, plan):
         held, use = running.nodes[own].tolist(), running.use[own].tolist()
         end_s = max(int(running.end_s[job]), now_s + 1)
         alone = bool(running.exclusive[job])
+        kept = held
+        if job in back:
+            kept = plan.returns.nodes_of(back[job]).tolist()
+            later_s = int(plan.returns.by_s[back[job]])
+            now_has = resizes.nodes_of(afterwards[job]).tolist() if job in afterwards else held
+            if not set(kept) < set(now_has) or running.head_of(job) not in kept or later_s <= now_s:
+                return "gives back later what it does not have"
+            kept_until_s = max(int(plan.returns.end_s[back[job]]) or end_s, now_s + 1)
         if job not in afterwards:
-            spans += [(n, now_s, end_s, u, alone, job) for n, u in zip(held, use, strict=True)]
+            for n, u in zip(held, use, strict=True):
+                until_s = end_s if job not in back else kept_until_s
+                until_s = until_s if n in kept else max(min(later_s, end_s), now_s + 1)
+                spans.append((n, now_s, until_s, u, alone, job))
             continue
         row = afterwards[job]
         after = resizes.nodes_of(row).tolist()
@@ -127,16 +147,21 @@ def naive_problem(snapshot, plan):
                     if node in item.nodes and item.start_s < end_s and item.end_s > now_s:
                         return "reserved"
         until_s = max(min(int(resizes.by_s[row]), end_s), now_s + 1)
+        new_end_s = max(int(resizes.end_s[row]) or end_s, now_s + 1)
+        lent_s = max(min(later_s, new_end_s), now_s + 1) if job in back else 0
         for n, u in zip(held, use, strict=True):
-            spans.append((n, now_s, end_s if n in after else until_s, u, alone, job))
+            stays_s = new_end_s if job not in back else kept_until_s if n in kept else lent_s
+            spans.append((n, now_s, stays_s if n in after else until_s, u, alone, job))
         for n in set(after) - set(held):
-            spans.append((n, now_s, end_s, nodes.capacity[n].tolist() if alone else use[0], alone,
-                          job))  # fmt: skip
+            spans.append((n, now_s, lent_s if job in back else new_end_s,
+                          nodes.capacity[n].tolist() if alone else use[0], alone, job))  # fmt: skip
     for row in range(len(plan)):
         start_s, end_s = int(plan.start_s[row]), int(plan.end_s[row])
         if start_s in (NEVER, UNPLANNED):
             continue
         job = int(plan.job[row])
+        if len(plan.nodes_of(row)) != width.get(job, len(plan.nodes_of(row))):
+            return "is not as wide as planned"
         alone = bool(
             snapshot.jobs.exclusive[job] or snapshot.partitions[int(plan.partition[row])].exclusive
         )

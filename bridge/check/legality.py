@@ -18,11 +18,13 @@ Rules
     7. Several nodes of one job are on switches of one fabric. Until its maximum wait for leaf
        switches has passed, counted from when it became eligible, they are on no more of them than
        it requested.
-    8. Running jobs are resized within their own rules (`bridge.check.resizes`), and all of the
-       above holds with their new nodes.
+    8. Running jobs are resized within their own rules (`bridge.check.resizes`), also where they are
+       to give nodes back later, and all of the above holds with their new nodes.
     9. Quotas are for jobs that run or start now, one for each, with valid values.
    10. The rules of the site hold: limits, FreePools, protections, and licences that
        reservations hold (`bridge.check.site_rules`).
+   11. A moldable job is planned on a number of nodes that it allows (`bridge.check.moulds`); it
+       counts as one that asks for just these.
 """
 
 from collections.abc import Callable
@@ -33,12 +35,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.check.fabrics import fabrics
-from bridge.check.resizes import added_nodes, broken_resizes
+from bridge.check.moulds import broken_moulds
+from bridge.check.resizes import added_nodes, broken_resizes, broken_returns
 from bridge.check.site_rules import broken_rules
 from bridge.core import Fault, judge
 from bridge.errors import RequestError
 from bridge.model.job import WidthRule
-from bridge.model.plan import Plan
+from bridge.model.moulds import Moulds
+from bridge.model.plan import Plan, planned_world
 from bridge.model.quotas import LEAST_WEIGHT, MOST_WEIGHT
 from bridge.model.resizes import Resizes, resized
 from bridge.model.resources import Arrangement
@@ -105,9 +109,12 @@ def check(snapshot: Snapshot, site: Site, plan: Plan) -> tuple[Violation, ...]:
     if plan.groups is not None and (plan.groups.ndim != 2 or len(plan.groups) != len(plan.nodes)):
         return (Violation(-1, "", "chunks do not match the nodes"),)
     found = [*_resizes(snapshot, site, plan.resizes), *_quotas(snapshot, plan)]
+    if not found:
+        found = _later(snapshot, plan)
     if found:  # the rows were planned around them
         return tuple(found)
-    bench = _Bench(resized(snapshot, plan.resizes), plan)
+    world = planned_world(snapshot, plan.resizes, plan.returns, plan.moulds)
+    bench = _Bench(world, plan)
     if problem := bench.columns():
         return (Violation(-1, "", problem),)
     bench.chunks()
@@ -123,15 +130,24 @@ def permitted(
     """The resizes without those that break a rule by themselves."""
     while bad := {one.job_id for one in _resizes(snapshot, site, judged(resizes, by_limits))}:
         ids = snapshot.running.id
-        kept = [
-            (int(job), int(resizes.by_s[row]), resizes.nodes_of(row), resizes.reasons[row])
-            for row, job in enumerate(resizes.job.tolist())
-            if "" not in bad and ids[job] not in bad
-        ]
-        resizes = Resizes.of(
-            kept, dict(zip(resizes.job.tolist(), resizes.end_s.tolist(), strict=True))
-        )
+        jobs = resizes.job.tolist() if "" not in bad else []
+        resizes = resizes.only([row for row, job in enumerate(jobs) if ids[job] not in bad])
     return resizes
+
+
+def permitted_later(
+    snapshot: Snapshot, resizes: Resizes, returns: Resizes, moulds: Moulds
+) -> tuple[Resizes, Moulds]:
+    """What is given back later, and the widths of waiting jobs, without those that break a rule."""
+    bad = {job_id for job_id, _ in broken_returns(resized(snapshot, resizes), returns)}
+    if bad:
+        ids = snapshot.running.id[returns.job].tolist() if "" not in bad else []
+        returns = returns.only([row for row, job_id in enumerate(ids) if job_id not in bad])
+    bad = {job_id for job_id, _ in broken_moulds(snapshot, moulds)}
+    if bad:
+        ids = snapshot.jobs.id[moulds.job].tolist() if "" not in bad else []
+        moulds = moulds.only([row for row, job_id in enumerate(ids) if job_id not in bad])
+    return returns, moulds
 
 
 def judged(resizes: Resizes, by_limits: bool) -> Resizes:
@@ -148,6 +164,13 @@ def _resizes(snapshot: Snapshot, site: Site, resizes: Resizes) -> list[Violation
         said = check(*added)
         found = [Violation(-1, one.job_id, f"is given nodes, but {one.text}") for one in said]
     return found
+
+
+def _later(snapshot: Snapshot, plan: Plan) -> list[Violation]:
+    """What is given back later, and the widths of waiting jobs: rules 8 and 11."""
+    after = resized(snapshot, plan.resizes)
+    broken = [*broken_returns(after, plan.returns), *broken_moulds(snapshot, plan.moulds)]
+    return [Violation(-1, job_id, text) for job_id, text in broken]
 
 
 def _quotas(snapshot: Snapshot, plan: Plan) -> list[Violation]:

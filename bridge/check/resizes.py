@@ -69,6 +69,28 @@ def broken_resizes(snapshot: Snapshot, resizes: Resizes) -> list[tuple[str, str]
     ]
 
 
+def broken_returns(snapshot: Snapshot, returns: Resizes) -> list[tuple[str, str]]:
+    """Finds later resizes that break rules 1 to 4, or add nodes; see `broken_resizes`.
+
+    Args:
+        snapshot: the cluster, with the jobs that are resized now as they will be.
+        returns: to be checked.
+    """
+    if not len(returns):
+        return []
+    running = dataclasses.replace(
+        snapshot.running, adapting=np.zeros_like(snapshot.running.adapting)
+    )
+    found = broken_resizes(dataclasses.replace(snapshot, running=running), returns)
+    if found and not found[0][0]:
+        return found
+    for row, job in enumerate(returns.job.tolist()):
+        held = running.nodes[running.indptr[job] : running.indptr[job + 1]]
+        if not np.isin(returns.nodes_of(row), held).all():
+            found.append((str(running.id[job]), "is to give nodes back later, but is given some"))
+    return found
+
+
 def _problems(snapshot: Snapshot, resizes: Resizes, row: int, job: int) -> Iterator[str]:
     running = snapshot.running
     before = running.nodes[running.indptr[job] : running.indptr[job + 1]]

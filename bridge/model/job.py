@@ -183,6 +183,10 @@ class JobTable:
     """It asks for more than these columns say; the controller chooses its nodes when it starts."""
     no_place: Annotated[Flags, Column(REQUEST, Unit.FLAG)] = LEFT_OUT
     """Starts now or is not planned: no later place is kept for it."""
+    least_start: Annotated[Ints, Column(SERVICE, Unit.COUNT)] = LEFT_OUT
+    """The fewest nodes on which a moldable job may start in place of those it asks for."""
+    most_start: Annotated[Ints, Column(SERVICE, Unit.COUNT)] = LEFT_OUT
+    """The most; 0: it starts on what it asks for (`bridge.model.moulds`)."""
 
     def __post_init__(self) -> None:
         fill_left_out(self, COLUMNS, len(self.id))
@@ -260,6 +264,10 @@ class RunningTable:
     """Time in MPI calls over computing time since the last change of width; -1: unknown."""
     adapting: Annotated[Flags, Column(ALLOCATION, Unit.FLAG)] = LEFT_OUT
     """It is changing its width; until that is done or given up it takes no further decision."""
+    requested_nodes: Annotated[Ints, Column(SERVICE, Unit.COUNT)] = LEFT_OUT
+    """How many nodes a malleable job asked for; 0: unknown."""
+    resized_s: Annotated[Ints, Column(SERVICE, Unit.INSTANT)] = LEFT_OUT
+    """When its last change of width began; 0: it has had none, or unknown."""
     releasing: Annotated[Flags, Column(SERVICE, Unit.FLAG)] = LEFT_OUT
     """No job of its own, but nodes that the job of this id gives back by `end_s`."""
 

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.model.moulds import NO_MOULDS, Moulds, moulded
 from bridge.model.prediction import Prediction
 from bridge.model.quotas import NO_QUOTAS, Quotas
 from bridge.model.reasons import Reason
-from bridge.model.resizes import NO_RESIZES, Resizes
+from bridge.model.resizes import NO_RESIZES, Resizes, resized
+from bridge.model.snapshot import Snapshot
 from bridge.units import NEVER, UNPLANNED
 
 
@@ -38,6 +40,10 @@ class Plan:
         predicted: the predictions it was planned with, as bounded by
             `bridge.planning.prediction.apply_predictions`; None: planned with time limits.
         resizes: running jobs that get other nodes. The rows are planned around these nodes.
+        returns: what those jobs and other running ones will have given back later. The rows are
+            planned around that, too, but nothing of it is carried out: a later plan does.
+        moulds: waiting jobs planned on other numbers of nodes than they ask for.
+        again_s: when the policy wants to plan again, event or not; NEVER: only after events.
         quotas: CPU quotas of jobs that share nodes.
         notes: deviations from the configured policy, e.g. that it failed and a fallback was used.
     """
@@ -56,6 +62,9 @@ class Plan:
     groups: NDArray[np.int32] | None = None
     predicted: Prediction | None = None
     resizes: Resizes = NO_RESIZES
+    returns: Resizes = NO_RESIZES
+    moulds: Moulds = NO_MOULDS
+    again_s: int = NEVER
     quotas: Quotas = NO_QUOTAS
 
     def __len__(self) -> int:
@@ -84,3 +93,13 @@ class Plan:
         later = start_s > max(self.now_s, UNPLANNED)
         rows: NDArray[np.intp] = (later & (start_s != NEVER)).nonzero()[0]
         return rows
+
+
+def planned_world(
+    snapshot: Snapshot,
+    resizes: Resizes,
+    returns: Resizes = NO_RESIZES,
+    moulds: Moulds = NO_MOULDS,
+) -> Snapshot:
+    """The snapshot that the rows of a plan with these changes are planned around."""
+    return moulded(resized(resized(snapshot, resizes), returns), moulds)

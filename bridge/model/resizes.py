@@ -9,6 +9,8 @@ Rules
     3. Removed nodes stay with the job until `by_s`, when its processes there are expected to have
        ended. In the resized snapshot they are a row of their own (`RunningTable.releasing`), so
        every planner sees that they become free later.
+    4. `Plan.returns` are resizes that have not begun: they only remove nodes, of jobs as they are
+       after the resizes that begin now.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,6 +23,9 @@ from numpy.typing import NDArray
 from bridge.model.job import RunningTable
 from bridge.model.node import NodeTable
 from bridge.model.snapshot import Snapshot
+
+Resize = tuple[int, int, NDArray[np.int32], str]
+"""Row of `Snapshot.running`, when it is complete, the nodes afterwards, and why."""
 
 
 def _no_counts() -> NDArray[np.int32]:
@@ -60,9 +65,17 @@ class Resizes:
         """All nodes that the job has afterwards."""
         return self.nodes[self.indptr[row] : self.indptr[row + 1]]
 
+    def only(self, rows: Sequence[int]) -> "Resizes":
+        """Some of the resizes, by their rows here."""
+        kept = [
+            (int(self.job[row]), int(self.by_s[row]), self.nodes_of(row), self.reasons[row])
+            for row in rows
+        ]
+        return Resizes.of(kept, {int(self.job[row]): int(self.end_s[row]) for row in rows})
+
     @staticmethod
     def of(
-        rows: Sequence[tuple[int, int, NDArray[np.int32], str]],
+        rows: Sequence[Resize],
         end_s: Mapping[int, int] = MappingProxyType({}),
     ) -> "Resizes":
         """Builds the columns.
@@ -118,7 +131,7 @@ def resized(snapshot: Snapshot, resizes: Resizes) -> Snapshot:
     nodes = [running.nodes[a:b] for a, b in zip(running.indptr, running.indptr[1:], strict=False)]
     use = [running.use[a:b] for a, b in zip(running.indptr, running.indptr[1:], strict=False)]
     released, until_s = [], []
-    end_s = running.end_s.copy()
+    end_s, head = running.end_s.copy(), running.head.copy()
     for row, job in enumerate(resizes.job.tolist()):
         after = resizes.nodes_of(row)
         leaves = ~np.isin(nodes[job], after)
@@ -130,7 +143,8 @@ def resized(snapshot: Snapshot, resizes: Resizes) -> Snapshot:
             use.append(use[job][leaves])
         nodes[job], use[job] = after, held
         end_s[job] = resizes.end_s[row] or end_s[job]
-    running = replace(running, end_s=end_s)
+        head[job] = running.head_of(job)  # which a lower node does not become
+    running = replace(running, end_s=end_s, head=head)
     return replace(snapshot, running=_with_releases(running, nodes, use, released, until_s))
 
 

@@ -143,10 +143,11 @@ def _columns(
     rows = {
         Unit.PARTITION: len(snapshot.partitions), Unit.RESERVATION: len(snapshot.reservations),
         Unit.PARTITIONS: len(snapshot.partitions), Unit.NODES: len(snapshot.nodes),
+        Unit.NODE: len(snapshot.nodes),
     }  # fmt: skip
     for each in columns:
         name, column = f"{field}.{each.name}", getattr(table, each.name)
-        if each.unit in (Unit.PARTITION, Unit.RESERVATION):
+        if each.unit in (Unit.PARTITION, Unit.RESERVATION, Unit.NODE):
             yield from _indexes(name, column, rows[each.unit], none=True)
         elif each.unit in rows:
             for row, named in enumerate(column):
@@ -186,14 +187,19 @@ def _plan(snapshot: Snapshot, plan: Plan) -> Iterator[Fault]:
 
 def _changes(snapshot: Snapshot, plan: Plan) -> Iterator[Fault]:
     """What is wrong with resizes and quotas."""
-    resizes, quotas = plan.resizes, plan.quotas
-    count = len(resizes.job)
-    for name in ("by_s", "reasons", "end_s"):
-        yield from _length(f"plan.resizes.{name}", getattr(resizes, name), count)
-    yield from _length("plan.resizes.indptr", resizes.indptr, count + 1)
-    yield from _offsets("plan.resizes.indptr", resizes.indptr, len(resizes.nodes))
-    yield from _indexes("plan.resizes.job", resizes.job, len(snapshot.running))
-    yield from _indexes("plan.resizes.nodes", resizes.nodes, len(snapshot.nodes))
+    for name, resizes in (("resizes", plan.resizes), ("returns", plan.returns)):
+        count = len(resizes.job)
+        for column in ("by_s", "reasons", "end_s"):
+            yield from _length(f"plan.{name}.{column}", getattr(resizes, column), count)
+        yield from _length(f"plan.{name}.indptr", resizes.indptr, count + 1)
+        yield from _offsets(f"plan.{name}.indptr", resizes.indptr, len(resizes.nodes))
+        yield from _indexes(f"plan.{name}.job", resizes.job, len(snapshot.running))
+        yield from _indexes(f"plan.{name}.nodes", resizes.nodes, len(snapshot.nodes))
+    moulds, quotas = plan.moulds, plan.quotas
+    yield from _indexes("plan.moulds.job", moulds.job, len(snapshot.jobs))
+    for column in ("nodes", "time_limit_s"):
+        yield from _length(f"plan.moulds.{column}", getattr(moulds, column), len(moulds.job))
+        yield from _amounts(f"plan.moulds.{column}", getattr(moulds, column))
     for name in ("milli_cpus_per_node", "weight"):
         yield from _length(f"plan.quotas.{name}", getattr(quotas, name), len(quotas.id))
         yield from _amounts(f"plan.quotas.{name}", getattr(quotas, name))

@@ -32,6 +32,8 @@ class Allocation:
         start_s, limit_s: when it started, and when it would be killed.
         predicted_s: run time predicted by the plan.
         adaptation: a change of width in progress; None: none.
+        head: the node that it never gives back.
+        resized_s: when the last change of width began; 0: there was none.
     """
 
     nodes: NDArray[np.int32]
@@ -42,6 +44,8 @@ class Allocation:
     exclusive: bool
     predicted_s: int
     adaptation: Adaptation | None = None
+    head: int = -1
+    resized_s: int = 0
 
     def grown(self, new: NDArray[np.int32], capacity: NDArray[np.int64], by_s: int) -> "Allocation":
         """The allocation with additional nodes; on each it holds as much as on its first, or all.

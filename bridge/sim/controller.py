@@ -9,6 +9,7 @@ Rules
        columns.
     2. A start is refused unless the job is pending, and its nodes exist, are usable, belong to the
        partition, match the request (number, features, names, tasks on each), and have room for it.
+       A moldable job may get any number of nodes that it allows.
     3. A job holds its nodes from its start until it ends, is cancelled, or loses a node. A job that
        loses a node is requeued at its old position and starts from the beginning.
     4. A resize is refused unless the job runs, is malleable and not adapting, and all added nodes
@@ -344,7 +345,7 @@ class Controller:
         last[len(rows) - releasing :] = True
         changing = np.zeros(len(rows), dtype=bool)
         changing[adapting] = True
-        held = [len(self.running[job].nodes) for job in rows.tolist()]
+        held = [self.running[job] for job in rows.tolist()]
         return {
             "version": self.jobs.version[rows],
             "min_nodes": widths.min_nodes[rows],
@@ -353,8 +354,14 @@ class Controller:
             "features": self.jobs.features[rows],
             "reservation": self.jobs.reservation[rows],
             "mtct": np.array(
-                [widths.mtct(*pair) for pair in zip(rows.tolist(), held, strict=True)]
+                [
+                    widths.mtct(job, len(one.nodes))
+                    for job, one in zip(rows.tolist(), held, strict=True)
+                ]
             ),
+            "head": np.array([one.head for one in held], dtype=np.int64),
+            "requested_nodes": np.where(widths.max_nodes[rows] > 0, widths.nominal[rows], 0),
+            "resized_s": np.array([one.resized_s for one in held]),
             "adapting": changing,
             "releasing": last,
         }
@@ -463,7 +470,7 @@ class Controller:
             self._take(new, resized.use[np.isin(resized.nodes, new)], held.exclusive)
         else:
             resized = held.shrunk(after, by_s)
-        self._hold(job, resized)
+        self._hold(job, replace(resized, resized_s=now_s))
         self._changed.append(job)
 
     def _no_resize(self, job: int, after: NDArray[np.int32]) -> str | None:
@@ -504,7 +511,10 @@ class Controller:
         use = self.nodes.capacity[nodes] if exclusive else self._want(job, tasks)
         self._take(nodes, use, exclusive)
         limit_s = now_s + int(self.jobs.time_limit_s[job])
-        held = Allocation(nodes, use, now_s, limit_s, partition, exclusive, predicted_s)
+        held = Allocation(
+            nodes, use, now_s, limit_s, partition, exclusive, predicted_s,
+            head=int(nodes.min()),
+        )  # fmt: skip
         self._hold(job, held)
 
     def _hold(self, job: int, held: Allocation) -> None:
@@ -538,9 +548,9 @@ class Controller:
             return "is started twice by one plan"
         if partition not in jobs.partitions[job]:
             return f"is started in partition {partition}, which it did not name"
-        least, most, limit_s, wanted, most_tasks = self._requests[job]
-        if not least <= len(nodes) <= most:
-            return f"gets {len(nodes)} nodes where {least} to {most} belong"
+        _, _, limit_s, wanted, most_tasks = self._requests[job]
+        if (why := self._wrong_width(job, len(nodes))) is not None:
+            return why
         listed = nodes.tolist()
         if len(set(listed)) < len(listed) or not 0 <= min(listed) <= max(listed) < len(self.nodes):
             return "gets a node that does not exist, or one twice"
@@ -564,6 +574,15 @@ class Controller:
             full = nodes[int(np.argmax(taken | (want > room).any(axis=1)))]
             return f"does not fit on {self.nodes.names[full]}, which others hold"
         return None
+
+    def _wrong_width(self, job: int, nodes: int) -> str | None:
+        """Why a job cannot start on that many nodes; None if it can."""
+        least, most, *_ = self._requests[job]
+        if least <= nodes <= most:
+            return None
+        if self.jobs.most_start[job] and self.workload.malleable is not None:
+            return self.workload.malleable.objection(job, nodes)
+        return f"gets {nodes} nodes where {least} to {most} belong"
 
     def _mismatch(self, job: int, nodes: NDArray[np.int32]) -> str | None:
         """Why nodes do not match the names or features that the job requested; None if they do."""

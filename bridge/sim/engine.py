@@ -5,7 +5,8 @@ Rules
     1. Events of one second are handled together: first jobs end, then faults occur, then jobs are
        submitted. If any job waits then, one decision is requested and applied.
     2. Time advances to the next event; only the measurement of decision time reads a clock.
-    3. A decision is also requested at the earliest start that the last plan announced, and
+    3. A decision is also requested at the earliest start that the last plan announced, when the
+       plan asks for one (`Plan.again_s`), and
        `RETRY_S` after one that failed or was partly refused; at most `MAX_IDLE` times in a row
        without a change.
     4. If the decider raises, the fallback decides, as Slurm's own backfill would if the service
@@ -200,9 +201,12 @@ class _Run:
     def to_the_end(self) -> Outcome:
         while (now_s := self._next_s()) != NEVER:
             woken = now_s == self.wake_s
-            self.wake_s = NEVER
+            wanted_s, self.wake_s = self.wake_s, NEVER
             changed = self._end_jobs(now_s) + self._strike(now_s) + self._submit(now_s)
             changed += len(self._finish_adaptations(now_s))
+            if not changed and not woken and self.due is None and not self.owed:
+                self.wake_s = wanted_s  # only an end that was obsolete
+                continue
             self.owed |= bool(changed) or woken
             if self.due is not None and self.due.at_s <= now_s:
                 changed += self._carry_out(self.due, now_s)
@@ -365,7 +369,7 @@ class _Run:
         if self.lag_s is not None:
             self.lag_s[started] = due.lag_s
         self._listen(plan, started, now_s)
-        self.wake_s = _earliest_planned(plan, now_s)
+        self.wake_s = min(_earliest_planned(plan, now_s), max(plan.again_s, now_s + 1))
         if due.again_s is not None:
             self.wake_s = max(min(self.wake_s, due.again_s), now_s)
         if len(controller.refusals) > refused or due.failed:
@@ -404,6 +408,8 @@ class _Run:
             self._expect_end(job, now_s + int(self.workload.runtime_s[job]))
             return
         self.work.start(job, len(held.nodes), now_s)
+        if len(held.nodes) != self.workload.malleable.nominal[job]:
+            self.controller.set_limit(job, self.work.limit_s(job))
         self._account(job, now_s)
         self._expect_end(job, self.work.end_s(job))
 

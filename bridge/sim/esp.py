@@ -6,8 +6,9 @@ Rules
     2. The jobs are submitted `INTERVAL_S` apart, in an order drawn from the seed; which of them are
        malleable is drawn from it, too. Both are the same for every policy.
     3. A job takes its type's time at its type's size. Its time limit is `LIMIT` times that.
-    4. A malleable job starts on its type's size. It may run on 1 to all nodes, or from the smallest
-       to the largest number that its type's constraint allows.
+    4. A malleable job asks for its type's size. It may run on 1 to all nodes, or from the smallest
+       to the largest number that its type's constraint allows, and start on any of them where the
+       policy says so.
     5. How fast a job is at another width follows Amdahl's law, with a serial fraction drawn from
        the seed for each job, uniformly up to `SERIAL`.
     6. A change of width takes `adaptation_s` and a hundredth of a second for each node.
@@ -20,11 +21,13 @@ and 6 are ours. Jobs of type Z are submitted like all others.
 
 import json
 import math
+from collections.abc import Callable
 from functools import partial
 from importlib.resources import files
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bridge.errors import ConfigError
 from bridge.model.job import WidthRule
@@ -40,7 +43,12 @@ _FIRST_S: Final = 1
 
 
 def esp(
-    malleable_percent: float, *, nodes: int = ESP_NODES, seed: int = 0, adaptation_s: float = 1.0
+    malleable_percent: float,
+    *,
+    nodes: int = ESP_NODES,
+    seed: int = 0,
+    adaptation_s: float = 1.0,
+    mtct_error: float = 0.0,
 ) -> Workload:
     """The workload, for a pool of nodes.
 
@@ -49,6 +57,8 @@ def esp(
         nodes: size of the machine.
         seed: of the order, of which jobs are malleable, and of their speed-ups.
         adaptation_s: seconds that a change of width takes beside what each node adds.
+        mtct_error: half of the jobs seem to communicate so much more than they do, as a share of
+            it, the others less by the same factor.
 
     Raises:
         ConfigError: an impossible share or size.
@@ -92,7 +102,8 @@ def esp(
             width_rule=np.array([rule for *_, rule in bounds], dtype=np.int8),
             nominal=np.minimum(size, nodes),
             speedup=np.array([Amdahl(float(part)) for part in serial], dtype=object),
-            adaptation_s=partial(_adaptation_s, adaptation_s),
+            adaptation_s=adaptation(adaptation_s),
+            misread=misread(n, seed, mtct_error),
         ),
     )
 
@@ -109,6 +120,18 @@ def esp_trace(workload: Workload) -> Trace:
     columns[:, Field.EXECUTABLE] = workload.executable
     header = (f"Note: {workload.name}", f"MaxProcs: {workload.processors_total}")
     return Trace(workload.name, header, columns)
+
+
+def adaptation(base_s: float) -> Callable[[int], int]:
+    """How long a change takes, by the larger of the two widths (rule 6)."""
+    return partial(_adaptation_s, base_s)
+
+
+def misread(n_jobs: int, seed: int, error: float) -> NDArray[np.float64]:
+    """(n_jobs,) measured over true MTCT."""
+    wrong = np.full(n_jobs, 1.0 + error)
+    wrong[np.random.default_rng((seed, 1)).random(n_jobs) < 0.5] = 1.0 / (1.0 + error)
+    return wrong
 
 
 def _adaptation_s(base_s: float, nodes: int) -> int:

@@ -9,16 +9,18 @@ Rules
     3. Priority falls with submission, as in Slurm's priority/basic.
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import ConfigError, RequestError
-from bridge.model.job import JobTable
+from bridge.model.job import JobTable, WidthRule
 from bridge.model.job_columns import objects
 from bridge.model.node import NodeTable
 from bridge.sim.nodes_asked import NodesAsked, parse_nodes_asked
 from bridge.sim.system import System
-from bridge.sim.workload import Workload
+from bridge.sim.workload import Malleable, Workload
 
 _MIB_KIB = 1024
 _FIELD = "trace.nodes_field"
@@ -53,7 +55,9 @@ def requests(workload: Workload, system: System) -> JobTable:
     asked = _NodeRequests(workload, system)
     if asked.known:
         min_nodes = max_nodes = asked.nodes
+    moldable = {} if workload.malleable is None else _moldable(workload.malleable, min_nodes)
     return JobTable(
+        **moldable,
         id=workload.id,
         name=_numbered("app", workload.executable),
         user=_numbered("user", workload.user),
@@ -75,6 +79,18 @@ def requests(workload: Workload, system: System) -> JobTable:
         excluded=objects(asked.excluded),
         licences=np.zeros((n_jobs, 0), dtype=np.int64),
     )
+
+
+def _moldable(widths: Malleable, asked: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    """The columns for other widths at the start: malleable jobs start on any that they allow."""
+    rules = zip(widths.width_rule.tolist(), asked.tolist(), strict=True)
+    allows = np.array([WidthRule(rule).allows(nodes) for rule, nodes in rules], dtype=bool)
+    may = (widths.max_nodes > 0) & allows
+    return {
+        "least_start": np.where(may, widths.min_nodes, 0),
+        "most_start": np.where(may, widths.max_nodes, 0),
+        "width_rule": np.where(may, widths.width_rule, 0).astype(np.int8),
+    }
 
 
 class _NodeRequests:

@@ -74,6 +74,7 @@ class Malleable:
         nominal: int64: the width to which run time and time limit refer.
         speedup: object (`bridge.sim.speedup.Speedup` or None): speed at other widths; None: the
             same at any.
+        misread: float64: measured MTCT over the true one; None: all are measured correctly.
         adaptation_s: seconds that a change of width takes, by the larger of the two widths; None:
             as long as the plan expects.
     """
@@ -84,20 +85,24 @@ class Malleable:
     nominal: NDArray[np.int64]
     speedup: NDArray[np.object_]
     adaptation_s: Callable[[int], int] | None = None
+    misread: NDArray[np.float64] | None = None
 
     def mtct(self, job: int, nodes: int) -> float:
-        """Time in MPI calls over computing time on that many nodes; -1: unknown."""
+        """Measured time in MPI calls over computing time on that many nodes; -1: unknown."""
         speedup = self.speedup[job]
-        return -1.0 if speedup is None else float(speedup.mtct(nodes))
+        if speedup is None:
+            return -1.0
+        factor = 1.0 if self.misread is None else float(self.misread[job])
+        return factor * float(speedup.mtct(nodes))
 
     def objection(self, job: int, nodes: int) -> str | None:
         """Why a job cannot run on this many nodes; None if it can."""
         least, most = int(self.min_nodes[job]), int(self.max_nodes[job])
         if not most:
-            return "is resized but not malleable"
+            return "is given another width but is not malleable"
         if least <= nodes <= most and WidthRule(int(self.width_rule[job])).allows(nodes):
             return None
-        return f"is resized to {nodes} nodes, which it does not allow"
+        return f"gets {nodes} nodes, which it does not allow"
 
     def first(self, n_jobs: int) -> "Malleable":
         """Those of the first `n_jobs` jobs."""

@@ -24,8 +24,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
-from bridge.model.resizes import Resizes
+from bridge.model.resizes import Resize, Resizes
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.alternatives import Eligibility
 from bridge.planning.malleable.widths import allowed_widths, grown_width, shrunk_width
@@ -35,9 +36,6 @@ _WAITS_FOR_NODES = (ReasonCode.RESOURCES, ReasonCode.PRIORITY)
 
 LEAST_LEFT = 2
 """A job that ends within this multiple of the duration of a change is left alone."""
-
-Resize = tuple[int, int, NDArray[np.int32], str]
-"""Row of `Snapshot.running`, when it is complete, the nodes afterwards, and why."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +93,7 @@ def expand_shrink(
     if not len(malleables.rows):
         return planned
     by_s = snapshot.now_s + max(adaptation_s, 1)
-    idle = idle_nodes(snapshot, planned)
+    idle = idle_nodes(snapshot, planned.plan)
     resizes: list[Resize] = []
     waiting = first_waiting(planned)
     if waiting is not None:
@@ -104,18 +102,17 @@ def expand_shrink(
             tried = replan(Resizes.of(resizes))
             taken = _taken_by(tried, waiting, by_s, len(snapshot.nodes))
             if taken.any():
-                planned, idle = tried, idle_nodes(snapshot, tried) & ~taken
+                planned, idle = tried, idle_nodes(snapshot, tried.plan) & ~taken
             else:  # nodes would be freed, but this job would not get them
                 resizes = []
     grown = _growths(malleables, idle, expand_order, {job for job, *_ in resizes}, by_s)
     return replan(Resizes.of([*resizes, *grown])) if grown else planned
 
 
-def idle_nodes(snapshot: Snapshot, planned: Planned) -> NDArray[np.bool_]:
+def idle_nodes(snapshot: Snapshot, plan: Plan) -> NDArray[np.bool_]:
     """(n_nodes,) usable nodes that are idle and on which the plan starts no job now."""
     idle = snapshot.nodes.usable.copy()
     idle[snapshot.running.nodes] = False
-    plan = planned.plan
     idle[plan.nodes[np.repeat(plan.start_s == plan.now_s, np.diff(plan.indptr))]] = False
     return idle
 

@@ -17,8 +17,8 @@ from bridge.ports import Context, Planned, Replan
 
 
 @dataclass(frozen=True)
-class Reshaper(ABC):
-    """Resizes running jobs.
+class Adapting:
+    """What takes time to resize jobs.
 
     Attributes:
         adaptation_s: how long a change of width is expected to take.
@@ -29,6 +29,11 @@ class Reshaper(ABC):
     def __post_init__(self) -> None:
         if self.adaptation_s < 1:
             raise ConfigError("adaptation_s", f"must be 1 or more, not {self.adaptation_s}")
+
+
+@dataclass(frozen=True)
+class Reshaper(Adapting, ABC):
+    """Resizes running jobs, whatever the order and the state."""
 
     def reshape(
         self,

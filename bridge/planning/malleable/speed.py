@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Estimates the speed of a running job at another width from its present communication.
+"""Estimates the speed of a job at a width from its communication.
 
 A job that spends `mtct` seconds in MPI calls for each second of computing on `width` nodes has, if
 it follows Amdahl's law, a serial fraction of mtct / (width - 1): its speed-up S satisfies
 width / S = 1 + mtct.
 """
 
-from bridge.model.snapshot import Snapshot
+import math
+from typing import Final
 
-UNKNOWN_SERIAL = 0.05
+UNKNOWN_SERIAL: Final = 0.05
 """Serial fraction of unknown jobs: those on one node, or never measured."""
+
+_NEVER_REACHED: Final = 1 << 30
 
 
 def serial_fraction(mtct: float, width: int) -> float:
@@ -29,16 +32,9 @@ def speed(serial: float, width: int) -> float:
     return 1.0 / (serial + (1.0 - serial) / width)
 
 
-def left_s(snapshot: Snapshot, job: int, before: int, after: int) -> float:
-    """Upper bound on the remaining time of a running job at another width.
-
-    Args:
-        snapshot: the cluster.
-        job: row of `snapshot.running`.
-        before: its present number of nodes.
-        after: the new number.
-    """
-    running = snapshot.running
-    serial = serial_fraction(float(running.mtct[job]), before)
-    remaining_s = max(int(running.end_s[job]) - snapshot.now_s, 0)
-    return remaining_s * speed(serial, before) / speed(serial, after)
+def width_for(serial: float, wanted: float) -> int:
+    """The fewest nodes with that speed-up; a very large number if none has it."""
+    if wanted <= 1.0:
+        return 1
+    left = 1.0 / wanted - serial
+    return math.ceil((1.0 - serial) / left - 1e-9) if left > 1e-12 else _NEVER_REACHED

@@ -30,6 +30,7 @@ from bridge.model.limits import ALWAYS, EACH, ConsumerKind, Rules
 from bridge.model.plan import Plan
 from bridge.model.prediction import Prediction
 from bridge.model.reasons import Reason
+from bridge.model.resizes import NO_RESIZES
 from bridge.model.snapshot import Snapshot
 from bridge.planning.site_rules.validity import windows
 from bridge.units import NEVER, UNLIMITED_S, UNPLANNED
@@ -184,6 +185,7 @@ def starts_with_limits(snapshot: Snapshot, plan: Plan) -> Plan:
         groups=None if plan.groups is None else plan.groups[entries],
         predicted=None,
         resizes=dataclasses.replace(plan.resizes, end_s=np.zeros_like(plan.resizes.end_s)),
+        returns=NO_RESIZES,
     )
 
 

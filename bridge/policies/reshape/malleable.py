@@ -1,206 +1,173 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Widths by what they gain: a change is made only if all jobs together finish earlier by it.
+"""Starts, widths and announced starts planned together: nodes beyond a base are lent.
 
 Words
-    cost        seconds from now until each job ends, added up: over running jobs, and over waiting
-                jobs that the plan has a start for.
-    promise     the start that the plan without changes has for a waiting job.
+    base, lent  as in `bridge.planning.malleable.bases`: every malleable job, waiting or running, is
+                planned on its base, and holds further nodes only until the plan needs them.
+    promise     the start that the last plan announced for a job.
 
 Rules
-    1. While any job is adapting, nothing is decided.
-    2. Growth: idle nodes go to the running job that saves most seconds for each node added, the
-       change itself counted, again and again while anything is saved.
-    3. Shrinking: the jobs that lose least for each node give nodes to the first waiting job, until
-       it has enough. Each gives as few as its widths allow.
-    4. Both are planned around. The one with the lower cost is used if it gains more than
-       `least_gain_s`. Growth is not used if it makes a promise later.
-    5. Speeds at other widths follow from what a job communicates now
-       (`bridge.planning.malleable.speed`).
+    1. The queue is planned with every job on its base and all lent nodes given back. So a loan
+       delays no start, and waiting jobs start narrower than they ask for where that is earlier.
+    2. If that made a promise later, it is planned again with the jobs in the order of their
+       promises, those without one after them: then each can have at least what it was promised.
+    3. Lent nodes are given back when the plan uses them, idle ones are lent
+       (`bridge.planning.malleable.loans`).
+    4. A job changes its width at most once in `between_s`; both the time without progress during a
+       change and this interval are counted.
+    5. Where no job is malleable, the plan is that of the plan stage.
 
-It needs a plan stage that gives every waiting job a start, such as `conservative`.
+It needs a plan stage that gives every waiting job a start, such as `conservative`. A promise may
+still be broken by what ends later than it could at most, and where nodes differ.
+
+Source: ours. That nodes beyond a share may be taken back is known from FPSMA
+(`bridge.policies.reshape.fpsma`); rule 2 is the argument of list scheduling: a job that is
+considered after those that start before it finds the nodes that it had.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import ConfigError
-from bridge.model.resizes import Resizes
+from bridge.model.resizes import NO_RESIZES, Resize, Resizes
 from bridge.model.snapshot import Snapshot
-from bridge.planning.malleable.expand_shrink import (
-    Malleables,
-    Resize,
-    first_waiting,
-    growable,
-    idle_nodes,
-    usable_by,
+from bridge.planning.malleable.bases import (
+    Costs,
+    Elastic,
+    at_bases,
+    base_end_s,
+    elastic_jobs,
+    moulds_at_bases,
 )
-from bridge.planning.malleable.reshaper import Reshaper
-from bridge.planning.malleable.speed import left_s
-from bridge.planning.malleable.widths import allowed_widths
-from bridge.ports import Planned, Replan
+from bridge.planning.malleable.loans import growths, kept_now, used_from_s
+from bridge.planning.malleable.reshaper import Adapting
+from bridge.ports import Context, Planned, Promises, Replan
 from bridge.units import NEVER, UNPLANNED
+
+_NAME = "malleable"
 
 
 @dataclass(frozen=True)
-class GainingWidths(Reshaper):
-    """Grows and shrinks jobs where it pays.
+class LentNodes(Adapting):
+    """Plans malleable jobs on their bases and lends them what is idle.
 
     Attributes:
-        least_gain_s: what a change must gain over all jobs, s.
+        stretch: how many times as long a job may take on its base as on the nodes it asks for.
+        between_s: least time between two changes of a job.
+        fairness: jobs that have less than they asked for count as if so many times less were left
+            of them when idle nodes are lent.
     """
 
-    least_gain_s: int = 60
+    stretch: float = 4.0
+    between_s: int = 60
+    fairness: float = 2.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.least_gain_s < 0:
-            raise ConfigError("least_gain_s", f"must be 0 or more, not {self.least_gain_s}")
+        if not self.stretch >= 1:
+            raise ConfigError("stretch", f"must be 1 or more, not {self.stretch}")
+        if self.between_s < 0:
+            raise ConfigError("between_s", f"must be 0 or more, not {self.between_s}")
+        if not self.fairness > 0:
+            raise ConfigError("fairness", f"must be more than 0, not {self.fairness}")
 
-    def reshaped(self, snapshot: Snapshot, planned: Planned, replan: Replan) -> Planned:
-        """Resizes running jobs."""
-        malleables = Malleables.of(snapshot, self.adaptation_s)
-        if not len(malleables.rows):
+    def reshape(
+        self,
+        snapshot: Snapshot,
+        order: NDArray[np.int64],
+        planned: Planned,
+        replan: Replan,
+        context: Context,
+    ) -> Planned:
+        """Resizes running jobs; see `bridge.ports.ReshapePolicy`."""
+        costs = Costs(self.adaptation_s, self.between_s, self.stretch, self.fairness)
+        jobs = elastic_jobs(snapshot, costs)
+        moulds = moulds_at_bases(snapshot, self.stretch)
+        if not jobs and not len(moulds):
             return planned
-        best, cost = planned, _cost(snapshot, planned)
-        for shrinks in (True, False):
-            widths = _Widths(malleables, planned, self.adaptation_s)
-            rows = widths.shrunk() if shrinks else widths.grown()
-            if not rows:
+        returns = at_bases(jobs, snapshot.now_s, self.adaptation_s)
+        if len(snapshot.jobs) and (len(returns) or len(moulds)):
+            promised = context.state.promised_by(_NAME).start_s
+            planned = replan(NO_RESIZES, returns, moulds)
+            if _late(snapshot, planned, promised):
+                again = replan(NO_RESIZES, returns, moulds, _by_promise(snapshot, order, promised))
+                if _late(snapshot, again, promised) < _late(snapshot, planned, promised):
+                    planned = again
+        planned = self._lend(snapshot, jobs, planned, replan, costs)
+        return replace(planned, promises=Promises(_NAME, _starts(snapshot, planned)))
+
+    def _lend(
+        self,
+        snapshot: Snapshot,
+        jobs: list[Elastic],
+        planned: Planned,
+        replan: Replan,
+        costs: Costs,
+    ) -> Planned:
+        """Rule 3: the same rows, with what changes now and what is given back later."""
+        now_s, by_s = snapshot.now_s, snapshot.now_s + self.adaptation_s
+        used_s = used_from_s(planned.plan, len(snapshot.nodes))
+        resizes: list[Resize] = []
+        holds: dict[int, tuple[Elastic, NDArray[np.int32]]] = {}
+        still = []
+        for job in jobs:
+            kept = job.nodes
+            if job.back_s <= by_s and len(job.lent):
+                kept = kept_now(job, used_s, by_s)
+            if len(kept) < len(job.nodes):
+                resizes.append((job.row, by_s, kept, "others start on these nodes"))
+            elif job.resizable:
+                still.append(job)
+            holds[job.row] = job, kept[job.base :]
+        for job, added in growths(snapshot, still, planned.plan, used_s, costs):
+            after = np.concatenate((job.nodes, added))
+            resizes.append((job.row, by_s, after, "nodes are idle"))
+            holds[job.row] = job, after[job.base :]
+        later: list[Resize] = []
+        again_s = NEVER
+        for job, lent in holds.values():
+            until_s = int(used_s[lent].min(initial=NEVER))
+            if until_s == NEVER:
                 continue
-            tried = replan(Resizes.of(rows, self._ends(malleables, rows)))
-            gained = cost - _cost(snapshot, tried)
-            if gained > self.least_gain_s and (shrinks or not _later(planned, tried)):
-                best, cost = tried, cost - gained
-        return best
-
-    def _ends(self, malleables: Malleables, rows: Sequence[Resize]) -> dict[int, int]:
-        """When the jobs end at their new widths."""
-        found = {}
-        for job, by_s, nodes, _ in rows:
-            lasts_s = left_s(malleables.snapshot, job, len(malleables.nodes(job)), len(nodes))
-            found[job] = by_s + int(np.ceil(lasts_s))
-        return found
+            later.append((job.row, until_s, job.nodes[: job.base], "lent until then"))
+            again_s = min(again_s, until_s - self.adaptation_s)
+        ends = {row: base_end_s(holds[row][0], now_s, self.adaptation_s) for row, *_ in later}
+        if not resizes and not later:
+            return planned
+        new_ends = {
+            row: by_s + math.ceil(holds[row][0].lasts_s(len(nodes))) for row, _, nodes, _ in resizes
+        }
+        found = replan.around(planned, Resizes.of(resizes, new_ends), Resizes.of(later, ends))
+        return replace(found, plan=replace(found.plan, again_s=again_s))
 
 
-class _Widths:
-    """The widths of the malleable jobs while they are looked for."""
-
-    def __init__(self, malleables: Malleables, planned: Planned, adaptation_s: int) -> None:
-        self._snapshot = snapshot = malleables.snapshot
-        self._planned, self._adaptation_s = planned, adaptation_s
-        self._idle = idle_nodes(snapshot, planned)
-        self._after = {job: malleables.nodes(job) for job in malleables.rows.tolist()}
-        self._before = {job: len(nodes) for job, nodes in self._after.items()}
-        self._allowed = {job: allowed_widths(snapshot, job) for job in self._after}
-
-    def _resizes(self, reason: str) -> list[Resize]:
-        by_s = self._snapshot.now_s + self._adaptation_s
-        return [
-            (job, by_s, nodes, reason)
-            for job, nodes in self._after.items()
-            if len(nodes) != self._before[job]
-        ]
-
-    def _lasts_s(self, job: int, width: int) -> float:
-        return left_s(self._snapshot, job, self._before[job], width)
-
-    # ------------------------------------------------------------ growth
-
-    def grown(self) -> list[Resize]:
-        """Rule 2."""
-        if not self._idle.any():
-            return []
-        may = {job: growable(self._snapshot, job) for job in self._after}
-        while self._idle.any():
-            found = [
-                step
-                for job in self._after
-                if (step := self._next_growth(job, int((self._idle & may[job]).sum())))
-            ]
-            if not found:
-                break
-            _, job, width = max(found)
-            after = self._after[job]
-            added = np.flatnonzero(self._idle & may[job])[: width - len(after)].astype(np.int32)
-            self._idle[added] = False
-            self._after[job] = np.union1d(after, added).astype(np.int32)
-        return self._resizes("nodes are idle")
-
-    def _next_growth(self, job: int, idle: int) -> tuple[float, int, int] | None:
-        """Seconds saved for each node by the job's next larger width, the job, and that width."""
-        now = len(self._after[job])
-        width = next((w for w in self._allowed[job] if now < w <= now + idle), None)
-        if width is None:
-            return None
-        saved_s = self._lasts_s(job, now) - self._lasts_s(job, width)
-        if now == self._before[job]:
-            saved_s -= self._adaptation_s
-        return (saved_s / (width - now), job, width) if saved_s > 0 else None
-
-    # ------------------------------------------------------------ shrinking
-
-    def shrunk(self) -> list[Resize]:
-        """Rule 3; empty if too little can be freed."""
-        snapshot, waiting = self._snapshot, first_waiting(self._planned)
-        if waiting is None:
-            return []
-        usable = usable_by(snapshot, waiting)
-        needed = int(snapshot.jobs.min_nodes[waiting]) - int((self._idle & usable).sum())
-        if needed <= 0:
-            return []
-        while needed > 0:
-            found = [
-                step for job in self._after if (step := self._next_shrink(job, usable, needed))
-            ]
-            if not found:
-                return []
-            _, job, width = min(found)
-            after = self._after[job]
-            free = after[usable[after] & (after != snapshot.running.head_of(job))]
-            released = free[len(free) - (len(after) - width) :]
-            self._after[job] = np.setdiff1d(after, released)
-            needed -= len(released)
-        return self._resizes(f"job {snapshot.jobs.id[waiting]} waits for its nodes")
-
-    def _next_shrink(
-        self, job: int, usable: NDArray[np.bool_], needed: int
-    ) -> tuple[float, int, int] | None:
-        """Seconds lost for each needed node by the next smaller width, the job, and that width."""
-        after = self._after[job]
-        others = after[after != self._snapshot.running.head_of(job)]
-        now, free = len(after), int(usable[others].sum())
-        width = next((w for w in reversed(self._allowed[job]) if now - free <= w < now), None)
-        if width is None:
-            return None
-        lost_s = self._lasts_s(job, width) - self._lasts_s(job, now)
-        return lost_s / min(now - width, needed), job, width
-
-
-def _cost(snapshot: Snapshot, planned: Planned) -> float:
-    """Seconds from now until each job ends, added up; see Words."""
-    plan, running = planned.plan, snapshot.running
-    end_s = running.end_s.astype(np.float64)
-    resizes = plan.resizes
-    changed = resizes.end_s > 0
-    end_s[resizes.job[changed]] = resizes.end_s[changed]
-    end_s = end_s[~running.releasing]
-    starts = (plan.start_s != NEVER) & (plan.start_s != UNPLANNED)
-    return float(np.maximum(end_s - plan.now_s, 0).sum() + (plan.end_s[starts] - plan.now_s).sum())
-
-
-def _later(planned: Planned, tried: Planned) -> bool:
-    """Whether a waiting job starts later than without the changes, or lost its planned start."""
-    before, after = _starts(planned), _starts(tried)
-    return any(after.get(job, NEVER) > start_s for job, start_s in before.items())
-
-
-def _starts(planned: Planned) -> dict[int, int]:
-    plan = planned.plan
+def _starts(snapshot: Snapshot, planned: Planned) -> dict[str, int]:
+    """The first planned start of each waiting job, by its id."""
+    plan, ids = planned.plan, snapshot.jobs.id
     rows = np.flatnonzero((plan.start_s != NEVER) & (plan.start_s != UNPLANNED))
-    found: dict[int, int] = {}
+    found: dict[str, int] = {}
     for job, start_s in zip(plan.job[rows].tolist(), plan.start_s[rows].tolist(), strict=True):
-        found[job] = min(found.get(job, NEVER), start_s)
+        found[ids[job]] = min(found.get(ids[job], NEVER), start_s)
     return found
+
+
+def _late(snapshot: Snapshot, planned: Planned, promised: Mapping[str, int]) -> int:
+    """By how much promises are later, added up, s."""
+    starts = _starts(snapshot, planned)
+    return sum(
+        max(starts.get(job_id, start_s) - max(start_s, snapshot.now_s), 0)
+        for job_id, start_s in promised.items()
+    )
+
+
+def _by_promise(
+    snapshot: Snapshot, order: NDArray[np.int64], promised: Mapping[str, int]
+) -> NDArray[np.int64]:
+    """The rows in order of their promises (rule 2)."""
+    ids = snapshot.jobs.id[order].tolist()
+    start_s = np.array([promised.get(job_id, NEVER) for job_id in ids], dtype=np.int64)
+    return order[np.argsort(start_s, kind="stable")]

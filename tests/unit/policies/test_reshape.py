@@ -10,6 +10,7 @@ from bridge.errors import ConfigError
 from bridge.model.job import Hold, WidthRule
 from bridge.model.reasons import ReasonCode
 from bridge.model.site import NO_RULES
+from bridge.ports import Promises, State
 from bridge.registry import build, parse_policy
 from bridge.safe_cycle.decider import Decider
 from bridge.sim.engine import simulate
@@ -156,9 +157,9 @@ def test_an_impossible_duration_is_refused(value):
 
 
 class TestMalleable:
-    """Widths by what they gain."""
+    """Jobs planned on their bases, and what is idle lent to them."""
 
-    def test_idle_nodes_go_where_they_save_most(self):
+    def test_idle_nodes_go_where_they_gain_most(self):
         world = a_world(
             malleable(range(4), id="serial"), malleable(range(4, 8), id="parallel"), nodes=12,
             mtct=[3.0, 0.0],
@@ -168,28 +169,78 @@ class TestMalleable:
         # 990 s of its limit left on four nodes: half of that on eight, after the change.
         assert plan.resizes.end_s.tolist() == [10 + 5 + 495]
 
-    def test_a_job_is_shrunk_where_the_waiting_one_gains_more_than_it_loses(self):
-        world = a_world(malleable(range(8), id="m"), jobs=[a_job(nodes=4, limit_s=50)], nodes=8,
-                        mtct=[7.0])  # fmt: skip
+    def test_a_job_gives_back_what_a_waiting_one_starts_on(self):
+        job = malleable(range(8), id="m", requested_nodes=8)
+        world = a_world(job, jobs=[a_job(nodes=4, limit_s=50)], nodes=8, mtct=[7.0])
         found, plan = resized(world, "malleable")
-        assert found == {"m": [0, 1, 2, 3]}
         assert plan.start_s.tolist() == [15]
+        assert set(found["m"]) == set(range(8)) - set(plan.nodes_of(0).tolist())
+        assert not len(plan.returns)  # nothing waits for the three that are still lent
 
-    def test_no_job_is_shrunk_for_one_that_gains_less(self):
-        running = dataclasses.replace(malleable(range(8), id="m"), end_s=40)
+    def test_its_base_is_what_stretch_says(self):
+        job = malleable(range(8), id="m", requested_nodes=8)
+        world = a_world(job, jobs=[a_job(nodes=8, limit_s=50)], nodes=8, mtct=[0.0])
+        spec = {"preset": "malleable", "reshape": {"name": "malleable", "stretch": 2.0}}
+        plan = run(world, Memory(), build(parse_policy(spec)))
+        assert not len(plan.resizes)
+        assert plan.start_s.tolist() == [10 + 5 + 2 * 990]  # twice as long on half of its nodes
+        half = a_world(job, jobs=[a_job(nodes=4)], nodes=8, mtct=[0.0])
+        assert run(half, Memory(), build(parse_policy(spec))).start_s.tolist() == [15]
+
+    def test_no_job_is_shrunk_that_ends_soon(self):
+        running = dataclasses.replace(malleable(range(8), id="m"), end_s=20)
         world = a_world(running, jobs=[a_job(nodes=7, limit_s=5000)], nodes=8, mtct=[0.0])
         assert resized(world, "malleable")[0] == {}
 
-    def test_growth_makes_no_promise_later(self):
-        """The long job would get all nodes, but a planned start needs them soon."""
-        blocker = a_running_job((4, 5), end_s=30)
-        world = a_world(malleable(range(4), id="m"), blocker, jobs=[a_job(nodes=4, limit_s=900)],
-                        nodes=8, mtct=[0.0, -1])  # fmt: skip
+    def test_idle_nodes_are_lent_until_they_are_needed(self):
+        blocker = a_running_job((4, 5), end_s=300)
+        job = malleable(range(4), id="m", requested_nodes=4, least=4, most=16)
+        world = a_world(job, blocker, jobs=[a_job(nodes=4, limit_s=900)], nodes=8, mtct=[0.0, -1])
         found, plan = resized(world, "malleable")
-        assert plan.start_s.tolist() == [30]
-        assert "m" not in found or len(found["m"]) <= 4
+        assert found == {"m": [0, 1, 2, 3, 6, 7]}
+        assert plan.start_s.tolist() == [300]
+        assert plan.returns.nodes.tolist() == [0, 1, 2, 3]
+        assert plan.returns.by_s.tolist() == [300]
+        assert plan.again_s == 295
 
-    @pytest.mark.parametrize("value", [{"adaptation_s": 0}, {"least_gain_s": -1}])
+    def test_nodes_that_are_needed_soon_are_not_lent(self):
+        blocker = a_running_job((4, 5), end_s=40)
+        job = malleable(range(4), id="m", requested_nodes=4, least=4)
+        world = a_world(job, blocker, jobs=[a_job(nodes=4, limit_s=900)], nodes=8, mtct=[0.0, -1])
+        assert resized(world, "malleable")[0] == {}
+
+    def test_no_job_changes_twice_within_the_interval(self):
+        for changed_s, grows in ((5, False), (-60, True)):
+            job = malleable(range(4), id="m", requested_nodes=4, resized_s=100 + changed_s)
+            world = dataclasses.replace(a_world(job, nodes=8, mtct=[0.0]), now_s=110)
+            assert bool(resized(world, "malleable")[0]) == grows
+
+    def test_a_moldable_job_starts_on_its_base_and_is_planned_for_perfect_speed_up(self):
+        job = a_job(nodes=8, limit_s=100, least_start=1, most_start=16)
+        world = a_world(a_running_job(tuple(range(13)), end_s=1000), jobs=[job])
+        plan = run(world, Memory(), build(parse_policy("malleable")))
+        assert plan.start_s.tolist() == [10]
+        assert plan.moulds.nodes.tolist() == [2]
+        assert plan.end_s.tolist() == [10 + 100 * 8 // 2]
+
+    @pytest.mark.parametrize("promised", [{}, {"2": 50}, {"2": 50, "1": 9000}])
+    def test_a_promise_is_kept_where_a_plan_in_order_would_break_it(self, promised):
+        """The first job needs all nodes at 137; the second one was promised two of them before."""
+        jobs = [a_job(id="1", nodes=6, limit_s=500), a_job(id="2", nodes=2, limit_s=500)]
+        blocker = a_running_job((4, 5), end_s=50)
+        job = dataclasses.replace(malleable(range(4), id="m", requested_nodes=4), end_s=45)
+        world = a_world(job, blocker, jobs=jobs, nodes=6)
+        memory = Memory()
+        memory.state = State(Promises("malleable", promised))
+        plan = run(world, memory, build(parse_policy("malleable")))
+        start_s = dict(zip(plan.job.tolist(), plan.start_s.tolist(), strict=True))
+        assert start_s == ({0: 515, 1: 15} if promised else {0: 137, 1: 637})
+        assert memory.planned_start_s == {"1": start_s[0], "2": start_s[1]}
+
+    @pytest.mark.parametrize(
+        "value",
+        [{"adaptation_s": 0}, {"between_s": -1}, {"stretch": 0.5}, {"fairness": 0.0}],
+    )
     def test_impossible_parameters_are_refused(self, value):
         (key,) = value
         with pytest.raises(ConfigError, match=key):

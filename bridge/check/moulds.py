@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks the widths on which waiting jobs are planned in place of those they ask for.
+
+Rules
+    1. Only a moldable job gets another width, one within its bounds that its width rule allows.
+       Jobs that ask for tasks, chunks or named nodes, and those with a fixed start, are not
+       moldable.
+    2. Its time there lies between its time limit and what takes as many node-seconds: speed-up is
+       neither worse than none nor better than perfect.
+"""
+
+import numpy as np
+
+from bridge.model.job import WidthRule
+from bridge.model.moulds import Moulds
+from bridge.model.snapshot import Snapshot
+
+
+def broken_moulds(snapshot: Snapshot, moulds: Moulds) -> list[tuple[str, str]]:
+    """Finds widths that break a rule.
+
+    Args:
+        snapshot: the cluster.
+        moulds: to be checked.
+
+    Returns:
+        Job ids and what is wrong; the id is empty where the columns do not fit together.
+    """
+    if not len(moulds):
+        return []
+    jobs = snapshot.jobs
+    fits = (
+        len(moulds.job) == len(moulds.nodes) == len(moulds.time_limit_s)
+        and moulds.job.min() >= 0
+        and moulds.job.max() < len(jobs)
+        and (np.diff(moulds.job) > 0).all()
+    )
+    if not fits:
+        return [("", "has columns of widths that do not fit together")]
+    found = []
+    rows = zip(
+        moulds.job.tolist(), moulds.nodes.tolist(), moulds.time_limit_s.tolist(), strict=True
+    )
+    for job, nodes, limit_s in rows:
+        job_id = str(jobs.id[job])
+        if (
+            not jobs.most_start[job]
+            or jobs.tasks[job]
+            or jobs.chunks[job]
+            or jobs.required[job]
+            or jobs.fixed[job]
+        ):
+            found.append((job_id, "is planned on another width but not moldable"))
+            continue
+        allowed = WidthRule(int(jobs.width_rule[job])).allows(nodes)
+        if not max(jobs.least_start[job], 1) <= nodes <= jobs.most_start[job] or not allowed:
+            found.append((job_id, f"is planned on {nodes} nodes, which it does not allow"))
+        asked, asked_s = int(jobs.min_nodes[job]), int(jobs.time_limit_s[job])
+        perfect_s = -(-asked_s * asked // max(nodes, 1))
+        if not min(asked_s, perfect_s) <= limit_s <= max(asked_s, perfect_s):
+            found.append((job_id, f"is planned for {limit_s} s on {nodes} nodes"))
+    return found

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Moldable jobs that start on another number of nodes than they ask for.
+
+A job that starts on fewer nodes takes longer, so the time that it is planned for changes with its
+width. Planners see a snapshot in which it asks for just these nodes and that time.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.model.snapshot import Snapshot
+
+
+def _no_numbers() -> NDArray[np.int64]:
+    return np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Moulds:
+    """Waiting jobs with other widths, as columns of length n_moulds.
+
+    Attributes:
+        job: int64 rows of `Snapshot.jobs`, ascending, each once.
+        nodes: int64: how many nodes it starts on.
+        time_limit_s: int64: how long it may run there.
+    """
+
+    job: NDArray[np.int64] = field(default_factory=_no_numbers)
+    nodes: NDArray[np.int64] = field(default_factory=_no_numbers)
+    time_limit_s: NDArray[np.int64] = field(default_factory=_no_numbers)
+
+    def __len__(self) -> int:
+        return len(self.job)
+
+    def only(self, rows: Sequence[int]) -> "Moulds":
+        """Some of them, by their rows here."""
+        at = np.array(rows, dtype=np.intp)
+        return Moulds(self.job[at], self.nodes[at], self.time_limit_s[at])
+
+    @staticmethod
+    def of(rows: Sequence[tuple[int, int, int]]) -> "Moulds":
+        """Builds the columns.
+
+        Args:
+            rows: for each job (row of `Snapshot.jobs`, nodes, time limit); in any order.
+        """
+        if not rows:
+            return NO_MOULDS
+        return Moulds(*np.ascontiguousarray(np.array(sorted(rows), dtype=np.int64).T))
+
+
+NO_MOULDS = Moulds()
+
+
+def moulded(snapshot: Snapshot, moulds: Moulds) -> Snapshot:
+    """The snapshot in which these jobs ask for these nodes and times."""
+    if not len(moulds):
+        return snapshot
+    jobs = snapshot.jobs
+    nodes, time_limit_s = jobs.min_nodes.copy(), jobs.time_limit_s.copy()
+    most_nodes = jobs.max_nodes.copy()
+    nodes[moulds.job] = most_nodes[moulds.job] = moulds.nodes
+    time_limit_s[moulds.job] = moulds.time_limit_s
+    jobs = replace(jobs, min_nodes=nodes, max_nodes=most_nodes, time_limit_s=time_limit_s)
+    return replace(snapshot, jobs=jobs)

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes a share of a trace's jobs malleable.
+
+Rules
+    1. Which jobs, and how well each scales, is drawn from the seed: the same for every policy.
+    2. A malleable job asks for what the trace says. It may run on a quarter of that, rounded up, to
+       four times that, at most the whole machine.
+    3. Speed-ups and the duration of a change are those of `bridge.sim.esp`.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from bridge.errors import ConfigError
+from bridge.sim.esp import SERIAL, adaptation, misread
+from bridge.sim.speedup import Amdahl
+from bridge.sim.workload import Malleable, Workload
+
+WIDER = 4
+"""The least and the largest width are so many times less and more than what is asked for."""
+
+
+def with_malleable(
+    workload: Workload,
+    percent: float,
+    *,
+    seed: int = 0,
+    adaptation_s: float = 1.0,
+    mtct_error: float = 0.0,
+) -> Workload:
+    """The workload with some of its jobs malleable.
+
+    Args:
+        workload: of rigid jobs.
+        percent: how many, 0 to 100.
+        seed: of all chance.
+        adaptation_s: see `bridge.sim.esp.esp`.
+        mtct_error: see `bridge.sim.esp.esp`.
+
+    Raises:
+        ConfigError: an impossible share.
+    """
+    if not 0 <= percent <= 100:
+        raise ConfigError("share", f"{percent:g} is no share in percent")
+    n = len(workload)
+    rng = np.random.default_rng(seed)
+    chosen = np.zeros(n, dtype=bool)
+    chosen[rng.permutation(n)[: round(n * percent / 100)]] = True
+    serial = rng.uniform(0.0, SERIAL, n)
+    asked = workload.processors
+    most = np.minimum(WIDER * asked, workload.processors_total)
+    return replace(
+        workload,
+        malleable=Malleable(
+            min_nodes=np.where(chosen, -(-asked // WIDER), 0),
+            max_nodes=np.where(chosen, most, 0),
+            width_rule=np.zeros(n, dtype=np.int8),
+            nominal=asked,
+            speedup=np.array([Amdahl(float(part)) for part in serial], dtype=object),
+            adaptation_s=adaptation(adaptation_s),
+            misread=misread(n, seed, mtct_error),
+        ),
+    )
