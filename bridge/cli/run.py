@@ -18,6 +18,7 @@ from bridge.errors import ConfigError
 
 MPIS = ("pmi2", "pmix")
 """What is tried, in this order; the library finds out which of them fits."""
+SIGNALS = ("USR1", "USR2", "HUP")
 LONGEST = 60
 """Of a directory in which sockets can be made: their paths may have 107 characters."""
 
@@ -43,6 +44,9 @@ def run(  # noqa: PLR0917 - options, by name
     worker: Annotated[
         str, typer.Option(help="Programs without MPI: a shell command to run on every node.")
     ] = "",
+    signal: Annotated[
+        str, typer.Option(help="Programs without MPI: USR1, USR2 or HUP when the nodes change.")
+    ] = "",
     park: Annotated[
         Path, typer.Option(help="Where data stays in memory during a relaunch.")
     ] = Path("/dev/shm"),
@@ -64,9 +68,12 @@ def run(  # noqa: PLR0917 - options, by name
         raise ConfigError("--engine", f"must be one of {', '.join(ENGINES)}, not '{engine}'")
     if worker and engine not in ("", "program"):
         raise ConfigError("--worker", "is for programs without MPI (--engine program)")
+    if signal and signal not in SIGNALS:
+        raise ConfigError("--signal", f"must be one of {', '.join(SIGNALS)}, not '{signal}'")
     engine = "program" if worker else engine
     options = Options(
-        program=tuple(program), job=job, nodes=_nodes(), engine=engine, worker=worker,
+        program=tuple(program), job=job, nodes=_nodes(),
+        engine=engine, worker=worker, signal=signal,
         mpis=("none",) if engine == "program" else (mpi,) if mpi else _mpis(),
         tasks=1 if engine == "program" else tasks or _tasks(),
         cpus=int(os.environ.get("SLURM_CPUS_PER_TASK") or 0), agent=agent, park=str(park),

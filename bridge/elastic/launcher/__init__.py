@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The launcher of a malleable job: owns its steps, between the node's agent and the program.
 
-record.py      what it remembers, the events and the actions
-machine.py     what it does about every event: start reading here
-steps.py       srun, exit codes
-peers.py       the connection to the agent
-loop.py        sockets and steps around the machine
-supervisor.py  starts it again if it is killed
-options.py     what it was asked to run, and its files
+    record.py      what it remembers, the events and the actions
+    machine.py     what it does about every event: start reading here
+    programs.py    the same for programs without MPI
+    steps.py       srun, exit codes
+    peers.py       the connection to the agent
+    loop.py        sockets and steps around the machine
+    supervisor.py  starts it again if it is killed
+    options.py     what it was asked to run, and its files
+
+It survives SIGKILL: docs/design/0009-elastic-jobs.md says how.
 """

@@ -20,6 +20,7 @@ from typing import Final
 from bridge.elastic.launcher.machine import Machine
 from bridge.elastic.launcher.options import Folder, Options
 from bridge.elastic.launcher.peers import Agent, peer_is_us
+from bridge.elastic.launcher.programs import ProgramMachine
 from bridge.elastic.launcher.record import (
     FROM_APPLICATION,
     Action,
@@ -28,6 +29,7 @@ from bridge.elastic.launcher.record import (
     Hello,
     Leaving,
     Left,
+    Notify,
     Ready,
     Record,
     Say,
@@ -41,7 +43,7 @@ from bridge.elastic.launcher.record import (
     save,
 )
 from bridge.elastic.launcher.steps import Steps
-from bridge.elastic.lines import Attach, Lines, parse
+from bridge.elastic.lines import Lines, parse
 from bridge.errors import LineError
 
 WAIT_S: Final = 1.0
@@ -73,9 +75,11 @@ class Loop:
         self.folder, self.options = folder, folder.read()
         self.steps = Steps(folder, self.options)
         known = load(folder.state)
-        self.machine = Machine(
+        kind = ProgramMachine if self.options.engine == "program" else Machine
+        self.machine = kind(
             known or _first(self.options), self.options.tasks,
             f"{self.options.park}/schedbridge-{os.getuid()}-{self.options.job}",
+            workers=bool(self.options.worker),
         )  # fmt: skip
         self.resumed = known is not None
         self.agent = Agent(self.options.agent)
@@ -206,6 +210,10 @@ class Loop:
                     self._tell_app(dict(action.said))
                 case TellAgent():
                     self.agent.tell(action.message)
+                case Notify():
+                    if self.options.signal:
+                        number = signal.Signals[f"SIG{self.options.signal}"]
+                        self.steps.signal(action.name, number)
                 case Say():
                     _say(action.text)
                 case Finish():
@@ -245,6 +253,3 @@ def _first(options: Options) -> Record:
 def _say(text: str) -> None:
     with contextlib.suppress(OSError):
         print(f"schedbridge run: {text}", file=sys.stderr, flush=True)
-
-
-__all__ = ["Attach", "Loop"]

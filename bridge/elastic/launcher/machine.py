@@ -21,7 +21,7 @@ Deadlines are in `Limits`. Each stage with a deadline has one way back, in `LATE
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from bridge.elastic.launcher.record import (
     Action,
@@ -70,7 +70,10 @@ class Limits:
 class Machine:
     """The launcher's decisions."""
 
-    def __init__(self, record: Record, tasks: int, park: str, limits: Limits | None = None) -> None:
+    def __init__(
+        self, record: Record, tasks: int, park: str, limits: Limits | None = None,
+        *, workers: bool = False,
+    ) -> None:  # fmt: skip
         """Makes it of a record, new or old.
 
         Args:
@@ -78,9 +81,10 @@ class Machine:
             tasks: processes per node.
             park: beginning of the names of folders in memory, e.g. /dev/shm/schedbridge-1000-41.
             limits: deadlines.
+            workers: programs without MPI have a command to run on every node.
         """
         self.record, self.tasks, self.park = record, tasks, park
-        self.limits = limits or Limits()
+        self.limits, self.workers = limits or Limits(), workers
         self._now_s = 0.0
         self._out: list[Action] = []
 
@@ -538,7 +542,7 @@ class Machine:
         step.stopped = True
         self._out.append(Stop(step.name, hard))
 
-    TABLE: Final[dict[tuple[Stage, type], Callable[[Any, Any], None]]] = {
+    TABLE: ClassVar[dict[tuple[Stage, type], Callable[[Any, Any], None]]] = {
         (Stage.BOOT, Hello): _hello,
         (Stage.TESTING, Tested): _tested,
         (Stage.STARTING, Ready): _ready,
@@ -555,7 +559,7 @@ class Machine:
         (Stage.RESTARTING, Hello): _returned,
         (Stage.RESTARTING, Done): _back,
     }
-    LATE: Final[dict[Stage, Callable[[Any], None]]] = {
+    LATE: ClassVar[dict[Stage, Callable[[Any], None]]] = {
         Stage.TESTING: _test_late,
         Stage.STARTING: _start_late,
         Stage.ASKED: _ask_late,

@@ -28,6 +28,8 @@ class Options:
     """Per process; 0: as Slurm has it."""
     worker: str = ""
     """Programs without MPI: a shell command that runs on every node."""
+    signal: str = ""
+    """Programs without MPI: the name of a signal that says the nodes have changed."""
     agent: str = AGENT
     park: str = "/dev/shm"
     token: str = ""

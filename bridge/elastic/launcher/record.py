@@ -258,6 +258,13 @@ class TellAgent:
 
 
 @dataclass(frozen=True)
+class Notify:
+    """Sends the program the signal that says its nodes have changed, if one was chosen."""
+
+    name: str
+
+
+@dataclass(frozen=True)
 class Say:
     """Logs a line."""
 
@@ -271,7 +278,7 @@ class Finish:
     code: int
 
 
-Action = Start | Stop | TellApp | TellAgent | Say | Finish
+Action = Start | Stop | TellApp | TellAgent | Notify | Say | Finish
 
 # ------------------------------------------------------------------ the file
 

@@ -2,8 +2,8 @@
 """Stands in for the node's agent: takes orders on one socket, speaks the lines on another, and
 resizes the job by Slurm's own commands.
 
-Runs as the job's user on its first node: python -m stand_in DIRECTORY. The launcher connects to
-DIRECTORY/agent.sock. A test connects to DIRECTORY/orders.sock and sends one line, and gets one line
+Runs as the job's user on its first node: python stand_in.py DIRECTORY TASKS_PER_NODE. The launcher
+connects to DIRECTORY/agent.sock. A test connects to DIRECTORY/orders.sock and sends one line, and gets one line
 with everything that was heard until the order was done:
 
     {"do": "wait"}                                   until a launcher has attached
@@ -22,8 +22,6 @@ import sys
 import threading
 import time
 from pathlib import Path
-
-sys.path.insert(0, "/opt/schedbridge-elastic")  # where a test may put newer sources
 
 from bridge.elastic.lines import (
     Attach,
@@ -48,8 +46,8 @@ def slurm(*words: str) -> str:
 class StandIn:
     """The agent's side of one job."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, tasks: str) -> None:
+        self.folder, self.tasks = folder, tasks
         self.heard: list[dict[str, object]] = []
         self.launcher: socket.socket | None = None
         self.job, self.nodes = "", ()
@@ -139,6 +137,7 @@ class StandIn:
             "30",
             "-Q",
             f"--dependency=expand:{self.job}",
+            f"--ntasks-per-node={self.tasks}",
             "--no-shell",
             "-J",
             f"helper{id}",
@@ -187,6 +186,6 @@ class StandIn:
 
 
 if __name__ == "__main__":
-    stand_in = StandIn(Path(sys.argv[1]))
+    stand_in = StandIn(Path(sys.argv[1]), sys.argv[2])
     threading.Thread(target=stand_in.hear, daemon=True).start()
     stand_in.obey()

@@ -85,7 +85,7 @@ class World:
         self.machine = Machine(from_text(written), self.tasks, "/dev/shm/x")
         assert to_text(self.machine.record) == written
         self.carry_out(self.machine.resume(self.now_s))
-        for name, step in self.steps.items():  # the code is in its directory
+        for name, step in list(self.steps.items()):  # the code is in its directory
             if not step.alive and self.machine.record.step(name).code is None:
                 self.event(r.Ended(name, step.code))
         attach = self.machine.attach()

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The launcher's decisions for programs without MPI: task farms, Dask, pools of processes.
+
+The program itself is the step `main` on the first node. `--worker` names a command that runs on
+each node, in a step of its own.
+
+Rules
+    1. Grow: workers are started on the new nodes. A connected program is asked, as MPI programs
+       are, and may call it off; one that is not connected need not know.
+    2. Shrink: a connected program is asked first; once it has said done, the workers of these nodes
+       get SIGTERM, and are killed if they do not end. One that is not connected is not asked: its
+       workers get SIGTERM at once, and have the whole time to finish what they do. A worker that
+       does not end in time keeps its node; when it ends later, another one is started there.
+    3. Each change of the nodes in use replaces the file of nodes and sends `--signal`, if one is
+       given, to the program.
+    4. The job ends with the program, with its exit code.
+"""
+
+from typing import Any, ClassVar
+
+from bridge.elastic.launcher.machine import Machine
+from bridge.elastic.launcher.record import Action, Done, Hello, Notify, Stage, Step, Stop
+from bridge.elastic.lines import Grow
+
+
+class ProgramMachine(Machine):
+    """The launcher's decisions, for programs without MPI."""
+
+    def begin(self, now_s: float) -> list[Action]:
+        """Starts the program and its workers."""
+        self._now_s, self._out = now_s, []
+        record = self.record
+        self._to(Stage.RUNNING)
+        self._new("main", record.nodes[:1])
+        self._work(record.nodes)
+        return self._out
+
+    def _hello(self, _: Hello) -> None:
+        self.record.connected = True
+        self._again()
+
+    def _work(self, nodes: tuple[str, ...]) -> None:
+        if self.workers:
+            for node in nodes:
+                self._new("worker", (node,))
+
+    def _workers(self, nodes: set[str]) -> list[Step]:
+        return [step for step in self.record.live("worker") if set(step.nodes) <= nodes]
+
+    def _change(self) -> None:
+        record, change = self.record, self.record.change
+        assert change is not None
+        grow = isinstance(change, Grow)
+        self._say(
+            f"change {record.serial}: {'grow' if grow else 'shrink'} from {len(record.nodes)} to "
+            f"{len(record.target)} nodes within {change.within_s:g} s"
+        )
+        if isinstance(change, Grow):
+            self._work(record.target[len(record.nodes) :])
+        if record.connected:
+            self._to(Stage.ASKED, change.within_s)
+            self._ask()
+        elif isinstance(change, Grow):
+            self._done(Done(str(record.serial)))
+        else:
+            self._leave(change.within_s)
+
+    def _done(self, _: Done) -> None:
+        record = self.record
+        if not isinstance(record.change, Grow):
+            self._leave(self.limits.leave_s)
+            return
+        record.nodes = record.target
+        self._out.append(Notify(self._last_main().name))
+        self._answer("done", "")
+
+    def _leave(self, within_s: float) -> None:
+        """The workers of the nodes that go end."""
+        record = self.record
+        leaving = self._workers(set(record.nodes) - set(record.target))
+        self._to(Stage.LEAVING, within_s)
+        for step in leaving:
+            self._stop(step)
+        if not leaving:
+            self._gone()
+
+    def _gone(self) -> None:
+        self.record.nodes = self.record.target
+        self._out.append(Notify(self._last_main().name))
+        self._answer("done", "")
+
+    def _leave_late(self) -> None:
+        record = self.record
+        leaving = self._workers(set(record.nodes) - set(record.target))
+        if record.connected:  # which has done without them already
+            self._to(Stage.LEAVING, self.limits.stop_s)
+            for step in leaving:
+                self._stop(step, hard=True)
+            return
+        self._answer("refused", "Workers did not end in time.")
+        idle = set(record.nodes) - {node for step in record.live("worker") for node in step.nodes}
+        self._work(tuple(node for node in record.nodes if node in idle))
+
+    def _call_off(self, why: str) -> None:
+        record = self.record
+        if record.stage is Stage.ASKED:
+            self._app(op="withdraw", id=str(record.serial))
+        record.why = why
+        added = set(record.target) - set(record.nodes)
+        undone = self._workers(added)
+        if not undone:
+            self._answer("refused", why)
+            return
+        self._to(Stage.UNDOING, self.limits.stop_s)
+        for step in undone:
+            self._stop(step)
+
+    def _undo_late(self) -> None:
+        for step in self._workers(set(self.record.target) - set(self.record.nodes)):
+            self._out.append(Stop(step.name, hard=True))
+        self._to(Stage.UNDOING, self.limits.stop_s)
+
+    def _ended(self, step: Step) -> None:
+        record, stage = self.record, self.record.stage
+        if step.role == "main":
+            for worker in record.live("worker"):
+                worker.counts = False
+                self._stop(worker)
+            self._finish()
+            return
+        step.counts = False
+        if stage is Stage.FINISHING:
+            if not record.live():
+                self._over()
+        elif stage is Stage.LEAVING:
+            if not self._workers(set(record.nodes) - set(record.target)):
+                self._gone()
+        elif stage is Stage.UNDOING:
+            if not self._workers(set(record.target) - set(record.nodes)):
+                self._answer("refused", record.why)
+        elif step.stopped and stage is Stage.RUNNING and set(step.nodes) <= set(record.nodes):
+            self._work(step.nodes)  # it had been asked to end, and its node stayed
+        elif step.code:
+            self._say(f"a worker on {step.nodes[0]} ended with code {step.code}")
+
+    TABLE: ClassVar[Any] = {
+        **Machine.TABLE,
+        (Stage.RUNNING, Hello): _hello,
+        (Stage.ASKED, Hello): _hello,
+        (Stage.GOING, Hello): _hello,
+        (Stage.LEAVING, Hello): _hello,
+        (Stage.UNDOING, Hello): _hello,
+        (Stage.GOING, Done): _done,
+    }
+    LATE: ClassVar[Any] = {**Machine.LATE, Stage.LEAVING: _leave_late, Stage.UNDOING: _undo_late}

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Malleable programs without MPI: task farms, Dask, pools of processes.
+
+The launcher (`schedbridge run --engine program`, or with `--worker COMMAND`) runs the program on
+the job's first node. There are three ways to learn of changes:
+
+    a socket      Program.change() returns the next one; nothing happens until it is answered
+    a file        the environment variable SCHEDBRIDGE_ELASTIC_NODES names it: a node per line
+    a signal      `schedbridge run --signal USR1` sends it when that file has changed
+
+    elastic = Program()
+    while work:
+        change = elastic.change()
+        if change is not None:
+            stop_using(change.remove)         the tasks there are done, or taken back
+            change.done()
+        ...
+"""
+
+import contextlib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bridge.elastic.link import Link, env
+
+
+@dataclass
+class Change:
+    """The nodes from now on. It waits for `done` or `cannot`."""
+
+    kind: str
+    """grow or shrink."""
+    nodes: list[str]
+    """All afterwards."""
+    add: list[str]
+    remove: list[str]
+    _link: Link = field(repr=False)
+    _id: str = field(repr=False)
+
+    def done(self) -> None:
+        """Nothing of the program runs on the removed nodes any more, but its workers."""
+        self._link.outcome("done", self._id, left=0)
+
+    def cannot(self, reason: str) -> None:
+        """It stays as it was; `reason`: one sentence."""
+        self._link.outcome("cancelled", self._id, reason=reason)
+
+
+class Program:
+    """The program as its launcher sees it; without a launcher nothing ever changes."""
+
+    def __init__(self) -> None:
+        self._link: Link | None = None
+        if env(""):
+            with contextlib.suppress(OSError):
+                self._link = Link({"op": "hello", "role": "program", "size": 1})
+
+    @property
+    def malleable(self) -> bool:
+        """Is there a launcher?"""
+        return self._link is not None
+
+    def change(self, timeout_s: float = 0.0) -> Change | None:
+        """The next change, if one is asked for within this time."""
+        if self._link is None:
+            return None
+        try:
+            said = self._link.asked(timeout_s)
+            if said is None or not self._link.may_begin(said["id"]):
+                return None
+        except OSError:
+            self._link = None
+            return None
+        add, remove = said.get("add", []), said.get("remove", [])
+        return Change(said["kind"], said["nodes"], add, remove, self._link, said["id"])
+
+    def need(self, least: int, most: int) -> None:
+        """Tells the scheduler how many nodes the program can use from now on."""
+        if self._link is not None:
+            self._link.say(op="bounds", min=least, max=most)
+
+    def fileno(self) -> int:
+        """For select: readable when there may be a change. -1 without a launcher."""
+        return -1 if self._link is None else self._link.fileno()
+
+
+def nodes_in_use() -> list[str]:
+    """The nodes of the job at this moment, from the launcher's file; empty without a launcher."""
+    path = env("NODES")
+    try:
+        return Path(path).read_text().split() if path else []
+    except OSError:
+        return []
