@@ -3,6 +3,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -25,9 +26,7 @@ LONGEST = 60
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
-@app.command(
-    "run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
-)
+@app.command("run", context_settings={"allow_interspersed_args": False})
 def run(  # noqa: PLR0917 - options, by name
     program: Annotated[
         list[str], typer.Argument(metavar="PROGRAM [ARGUMENTS]...", help="What srun would start.")
@@ -42,7 +41,7 @@ def run(  # noqa: PLR0917 - options, by name
         str, typer.Option(help="join, relaunch or program. Default: a self-test chooses.")
     ] = "",
     worker: Annotated[
-        str, typer.Option(help="Programs without MPI: a shell command to run on every node.")
+        str, typer.Option(help="Programs without MPI: a command to run on every node.")
     ] = "",
     signal: Annotated[
         str, typer.Option(help="Programs without MPI: USR1, USR2 or HUP when the nodes change.")
@@ -71,9 +70,13 @@ def run(  # noqa: PLR0917 - options, by name
     if signal and signal not in SIGNALS:
         raise ConfigError("--signal", f"must be one of {', '.join(SIGNALS)}, not '{signal}'")
     engine = "program" if worker else engine
+    try:
+        words = tuple(shlex.split(worker))  # no shell between: it would end at SIGTERM first
+    except ValueError as error:
+        raise ConfigError("--worker", f"'{worker}': {error}") from None
     options = Options(
         program=tuple(program), job=job, nodes=_nodes(),
-        engine=engine, worker=worker, signal=signal,
+        engine=engine, worker=words, signal=signal,
         mpis=("none",) if engine == "program" else (mpi,) if mpi else _mpis(),
         tasks=1 if engine == "program" else tasks or _tasks(),
         cpus=int(os.environ.get("SLURM_CPUS_PER_TASK") or 0), agent=agent, park=str(park),

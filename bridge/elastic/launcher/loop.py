@@ -123,8 +123,8 @@ class Loop:
     def _events(self) -> Iterator[Event]:
         while self.signals:
             number = self.signals.pop(0)
-            for step in self.machine.record.live():
-                self.steps.signal(step.name, number)
+            for step in self.machine.record.live("main", "joiner"):
+                self.steps.pass_on(step.name, number)
         # Steps before sockets, sockets first to be heard: what a program said before it ended is
         # in its socket by the time that its end is seen.
         ended = list(self.steps.ended())

@@ -26,8 +26,8 @@ class Options:
     """Processes per node."""
     cpus: int = 0
     """Per process; 0: as Slurm has it."""
-    worker: str = ""
-    """Programs without MPI: a shell command that runs on every node."""
+    worker: tuple[str, ...] = ()
+    """Programs without MPI: a command that runs on every node."""
     signal: str = ""
     """Programs without MPI: the name of a signal that says the nodes have changed."""
     agent: str = AGENT
@@ -75,7 +75,7 @@ class Folder:
     def read(self) -> Options:
         """The options that `write` kept."""
         said = json.loads((self.path / "options.json").read_text())
-        for name in ("program", "nodes", "mpis"):
+        for name in ("program", "nodes", "mpis", "worker"):
             said[name] = tuple(said[name])
         return Options(**said)
 

@@ -28,6 +28,12 @@ sleep "$pause"
 "$@"
 echo $? >"$step/code.new" && mv "$step/code.new" "$step/code"
 """
+CANCEL: Final = """
+found=$(squeue -h -s -j "$1" -o '%i %j' | while read -r step name; do
+    [ "$name" != "$2" ] || echo "$step"; done)
+if [ "$found" ]; then scancel --signal="$3" $found
+elif [ "$4" != 0 ]; then kill -s "$3" -- "-$4" 2>/dev/null; fi
+"""
 NO_PID_S: Final = 10.0
 """A step that has a directory and no process after this time was killed at its very start."""
 
@@ -78,7 +84,7 @@ class Steps:
             if action.role == "clean":
                 return [*srun, "rm", "-rf", "--", said["PARKED"]]
             if action.role == "worker":
-                return [*srun, "/bin/sh", "-c", self.options.worker]
+                return [*srun, *self.options.worker]
             return [*srun, *self.options.program]
         srun += ["-n", said["SIZE"], "-m", "arbitrary", f"--mpi={action.mpi}"]
         # A process that fails ends its step at once; one that leaves ends nothing.
@@ -90,30 +96,33 @@ class Steps:
         return [*srun, *self.options.program]
 
     def stop(self, action: Stop) -> None:
-        """Ends a step: by SIGTERM, which srun passes on; hard: by force."""
+        """Ends a step: its tasks get SIGTERM; hard: by force."""
         if not action.hard:
-            self.signal(action.name, signal.SIGTERM)
+            self._cancel(action.name, "TERM")
         elif action.name not in self._hard:
             self._hard.add(action.name)
             self.signal(action.name, signal.SIGQUIT)  # srun kills the step and waits for it
         else:
-            with contextlib.suppress(OSError, subprocess.SubprocessError):
-                self._cancel(action.name)
+            self._cancel(action.name, "KILL")
             self.signal(action.name, signal.SIGKILL)
 
-    def _cancel(self, name: str) -> None:
-        """Has Slurm kill a step whose srun does not."""
-        listed = subprocess.run(
-            ["squeue", "-h", "-s", "-j", self.options.job, "-o", "%i %j"],
-            capture_output=True, text=True, check=False, timeout=20, env=clean_environment(),
-        ).stdout  # fmt: skip
-        for line in listed.splitlines():
-            step, _, called = line.partition(" ")
-            if called.strip() == name:
-                subprocess.run(
-                    ["scancel", "--signal=KILL", step],
-                    check=False, timeout=20, env=clean_environment(),
-                )  # fmt: skip
+    def _cancel(self, name: str, number: str) -> None:
+        """Has Slurm send a signal to the tasks of a step; srun itself would kill them at SIGTERM.
+
+        If Slurm does not know the step yet, its srun gets the signal. Does not wait.
+        """
+        pid = str(self._pid(name) or 0)
+        subprocess.Popen(
+            ["/bin/sh", "-c", CANCEL, "sh", self.options.job, name, number, pid],
+            env=clean_environment(), stdin=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+
+    def pass_on(self, name: str, number: int) -> None:
+        """Sends to a step what the batch script was sent."""
+        if number in (signal.SIGTERM, signal.SIGINT):
+            self._cancel(name, signal.Signals(number).name.removeprefix("SIG"))
+        else:
+            self.signal(name, number)
 
     def signal(self, name: str, number: int) -> None:
         """Sends a signal to the srun of a step."""

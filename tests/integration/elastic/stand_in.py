@@ -3,13 +3,13 @@
 resizes the job by Slurm's own commands.
 
 Runs as the job's user on its first node: python stand_in.py DIRECTORY TASKS_PER_NODE. The launcher
-connects to DIRECTORY/agent.sock. A test connects to DIRECTORY/orders.sock and sends one line, and gets one line
-with everything that was heard until the order was done:
+connects to DIRECTORY/agent.sock. A test connects to DIRECTORY/orders.sock, sends an order on a
+line, and gets on a line what came of it:
 
     {"do": "wait"}                                   until a launcher has attached
     {"do": "grow", "id": "1", "add": ["n2"], "within_s": 20}     grants, then asks the launcher
     {"do": "shrink", "id": "2", "remove": ["n2"], "within_s": 20}  asks, then releases
-    {"do": "withdraw", "id": "2"}                    with "after_s": during the change of this id
+    {..., "withdraw_s": 2}                           and withdraws it after this time
     {"do": "heard"}                                  everything since the beginning
 """
 

