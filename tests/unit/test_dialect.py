@@ -33,8 +33,6 @@ KNOWN = {
     "dialect.py": "names the folder",
     "registry.py": "names of a preset and of Slurm's priority order",
     "service/config.py": "options of the plugins, in descriptions",
-    "elastic/launcher/steps.py": "starts the steps of a job, by srun",
-    "elastic/launcher/machine.py": "an option of this package's command",
     "rpc/operators/reservations.py": "options of this package's commands",
     "training/placement.py": "options of this package's commands",
     "agent/daemon.py": "the same",
