@@ -58,18 +58,8 @@ verdict_t job_update(job_record_t *job, const job_record_t *of, job_desc_msg_t *
 
 // ---------------------------------------------------------------- the helper
 
-// CPUs to have on each added node: as many as on the head.
-static uint16_t cpus_on(const job_record_t *job, bitoff_t head)
-{
-    const struct job_resources *held = job->job_resrcs;
-    bool whole = (job->details->whole_node & WHOLE_NODE_REQUIRED) != 0;
-    if (whole || !held->cpus || !bit_test(held->node_bitmap, head))
-        return 1; // of a whole node all are given
-    return MAX(1, held->cpus[bit_set_count_range(held->node_bitmap, 0, head)]);
-}
-
 // An allocation without a script or a shell, of the same kind as the job's.
-static job_desc_msg_t *helper_request(const job_record_t *job, bitstr_t *added, bitoff_t head)
+static job_desc_msg_t *helper_request(const job_record_t *job, bitstr_t *added)
 {
     const job_details_t *details = job->details;
     uint32_t nodes = (uint32_t)bit_set_count(added);
@@ -91,13 +81,11 @@ static job_desc_msg_t *helper_request(const job_record_t *job, bitstr_t *added, 
     asked->mcs_label = xstrdup(job->mcs_label);
     asked->req_nodes = bitmap2node_name(added);
     asked->min_nodes = asked->max_nodes = asked->num_tasks = nodes;
-    asked->ntasks_per_node = 1;
-    asked->cpus_per_task = asked->pn_min_cpus = cpus_on(job, head);
-    asked->min_cpus = nodes * asked->cpus_per_task;
+    asked->ntasks_per_node = asked->cpus_per_task = asked->pn_min_cpus = 1; // of a whole node: all
+    asked->min_cpus = nodes;
     asked->pn_min_memory = details->pn_min_memory;
     asked->core_spec = details->core_spec;
-    if (details->whole_node & WHOLE_NODE_REQUIRED)
-        asked->shared = 0;
+    asked->shared = 0;
     compat_copy_identity(asked, job);
     return asked;
 }
@@ -126,6 +114,51 @@ static verdict_t start_helper(job_record_t *helper, const job_record_t *job, con
     return start_job(helper, &start);
 }
 
+typedef struct {
+    bitstr_t *nodes, *cores;
+} held_cores_t;
+
+static held_cores_t cores_of(const job_record_t *job)
+{
+    const struct job_resources *held = job->job_resrcs;
+    return (held_cores_t){.nodes = bit_copy(held->node_bitmap),
+                          .cores = held->core_bitmap ? bit_copy(held->core_bitmap) : NULL};
+}
+
+// The first core of a node in such a bitmap; -1: the job does not hold the node.
+static bitoff_t first_core(bitstr_t *nodes, bitoff_t node)
+{
+    bitoff_t first = 0;
+    if (!bit_test(nodes, node))
+        return -1;
+    for (bitoff_t at = 0; (at = compat_next_bit(nodes, at)) >= 0 && at < node; at++)
+        first += compat_node((int)at)->tot_cores;
+    return first;
+}
+
+// Slurm 24.11 lays the cores of merged jobs over each other, whatever nodes they are of: steps on
+// the last nodes would have none.
+static void mend_cores(job_record_t *job, const held_cores_t parts[2])
+{
+    struct job_resources *held = job->job_resrcs;
+    if (!held->core_bitmap || !parts[0].cores || !parts[1].cores)
+        return;
+    bitoff_t to = 0;
+    for (bitoff_t at = 0; (at = compat_next_bit(held->node_bitmap, at)) >= 0; at++) {
+        uint16_t cores = compat_node((int)at)->tot_cores;
+        bitoff_t from[2] = {first_core(parts[0].nodes, at), first_core(parts[1].nodes, at)};
+        for (uint16_t core = 0; core < cores; core++, to++) {
+            bool own = false;
+            for (int part = 0; part < 2; part++)
+                own |= from[part] >= 0 && bit_test(parts[part].cores, from[part] + core);
+            if (own)
+                bit_set(held->core_bitmap, to);
+            else
+                bit_clear(held->core_bitmap, to);
+        }
+    }
+}
+
 static verdict_t merge(job_record_t *job, job_record_t *helper, bitstr_t *added)
 {
     verdict_t others = {.outcome = PB(OUTCOME__OUTCOME_REFUSED), .code = ESLURM_NODES_BUSY};
@@ -136,16 +169,23 @@ static verdict_t merge(job_record_t *job, job_record_t *helper, bitstr_t *added)
     bit_or(all, added);
     slurm_init_job_desc_msg(&asked);
     asked.min_nodes = 0;
+    held_cores_t parts[2] = {cores_of(job), cores_of(helper)};
     verdict_t said = job_holds(helper, added) ? job_update(job, helper, &asked, all) : others;
+    if (said.outcome == PB(OUTCOME__OUTCOME_APPLIED))
+        mend_cores(job, parts);
+    for (int part = 0; part < 2; part++) {
+        FREE_NULL_BITMAP(parts[part].nodes);
+        FREE_NULL_BITMAP(parts[part].cores);
+    }
     FREE_NULL_BITMAP(all);
     return said;
 }
 
-verdict_t expand_job(job_record_t *job, bitstr_t *added, bitoff_t head)
+verdict_t expand_job(job_record_t *job, bitstr_t *added)
 {
     job_record_t *helper = NULL;
     char *problem = NULL;
-    job_desc_msg_t *asked = helper_request(job, added, head);
+    job_desc_msg_t *asked = helper_request(job, added);
     int code = job_allocate(asked, 0, 0, NULL, 1, job->user_id, false, &helper, &problem,
                             SLURM_PROTOCOL_VERSION);
     verdict_t said = code == SLURM_SUCCESS && helper ? start_helper(helper, job, asked->req_nodes)

@@ -8,9 +8,9 @@
 #include "slurm_compat.h"
 #include "start.h"
 
-// `head` is one of its nodes: it has as many CPUs on each added one. If Slurm refuses, the job
-// keeps the nodes that it had, and the helper is cancelled.
-verdict_t expand_job(job_record_t *job, bitstr_t *added, bitoff_t head);
+// The job holds its nodes whole. If Slurm refuses, it keeps the nodes that it had, and the helper
+// is cancelled.
+verdict_t expand_job(job_record_t *job, bitstr_t *added);
 
 // Lets Slurm carry out an update of job `of`. Refused, too, if Slurm says that it is done and `job`
 // does not hold exactly the wanted nodes: some requests it takes for no change at all.

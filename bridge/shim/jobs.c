@@ -277,7 +277,8 @@ static bool can_be_resized(const job_record_t *job)
 {
     malleable_t wanted;
     char problem[8];
-    return IS_JOB_RUNNING(job) && job->spank_job_env_size &&
+    bool whole = (job->details->whole_node & WHOLE_NODE_REQUIRED) != 0; // see resize.c
+    return IS_JOB_RUNNING(job) && whole && job->spank_job_env_size &&
            job_malleable(job, &wanted, problem, sizeof(problem)) && wanted.max_nodes;
 }
 

@@ -109,6 +109,18 @@ static bool overlap(bitstr_t *a, bitstr_t *b)
     return false;
 }
 
+// Slurm cannot take back a node on which the job has no CPU, as where there are fewer tasks than
+// nodes.
+static bool has_cpus_everywhere(const job_record_t *job)
+{
+    const struct job_resources *held = job->job_resrcs;
+    for (uint32_t i = 0; held->cpus && i < held->nhosts; i++) {
+        if (!held->cpus[i])
+            return false;
+    }
+    return true;
+}
+
 static bool is_switched_off(bitstr_t *nodes)
 {
     for (bitoff_t at = 0; (at = compat_next_bit(nodes, at)) >= 0; at++) {
@@ -133,11 +145,13 @@ static verdict_t judge_added(const job_record_t *job, const change_t *change, co
         return REFUSED(ESLURM_INVALID_TIME_LIMIT, "the job ends within a minute");
     if (is_switched_off(change->added))
         return REFUSED(ESLURM_NODE_NOT_AVAIL, "some of the nodes are switched off");
-    bool whole = (details->whole_node & WHOLE_NODE_REQUIRED) != 0;
+    // Slurm 24.11 loses track of which cores a merged job has on which node.
+    if (!(details->whole_node & WHOLE_NODE_REQUIRED))
+        return REFUSED(ESLURM_NOT_SUPPORTED, "only jobs that hold whole nodes can get more");
     // Nodes that a job has just given back are not shared before they have answered.
     if (overlap(change->added, cg_node_bitmap) ||
         !bit_super_set(change->added, share_node_bitmap) ||
-        (whole && !bit_super_set(change->added, idle_node_bitmap)))
+        !bit_super_set(change->added, idle_node_bitmap))
         return BUSY("%.80s: some of these nodes are in use", names);
     return APPLIED;
 }
@@ -151,6 +165,8 @@ static verdict_t judge(const job_record_t *job, const change_t *change, const ch
         return INVALID("%s is the head of the job and stays", compat_node((int)change->head)->name);
     if (job->gres_list_req || job->gres_list_alloc)
         return REFUSED(ESLURM_NOT_SUPPORTED, "Slurm does not resize jobs with generic resources");
+    if (!has_cpus_everywhere(job))
+        return REFUSED(ESLURM_NOT_SUPPORTED, "the job has no CPUs on some of its nodes");
     return added ? judge_added(job, change, names) : APPLIED;
 }
 
@@ -211,8 +227,7 @@ static verdict_t carry_out(job_record_t *job, const change_t *change)
 {
     if (!change->removed)
         remember(job);
-    verdict_t said =
-        change->removed ? remove_nodes(job, change) : expand_job(job, change->added, change->head);
+    verdict_t said = change->removed ? remove_nodes(job, change) : expand_job(job, change->added);
     last_job_update = last_node_update = time(NULL);
     info("bridge: resize %pJ to %u nodes: %s", job, change->width,
          is_applied(&said) ? job->nodes : said.text);

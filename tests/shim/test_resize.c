@@ -93,14 +93,12 @@ static void a_helper_is_of_the_jobs_kind(void) {
     job->user_id = 1001;
     job->resv_name = xstrdup("course");
     job->part_ptr = part_list->items[1];
-    job->details->whole_node = 0;
-    bit_clear(idle_node_bitmap, 0); // in use, which Slurm judges where nodes are shared
     expect_resize(job, "n[1-2]", APPLIED, "");
     job_record_t *helper = job_list->items[job_list->count - 1];
     EXPECT(helper && expand_is_helper(helper) && !expand_is_stray(helper));
     EXPECT_NUMBER(helper->user_id, 1001);
     EXPECT_NUMBER(helper->batch_flag, 0);
-    EXPECT_NUMBER(helper->details->cpus_per_task, 4);
+    EXPECT_NUMBER(helper->details->num_tasks, 1);
     EXPECT_TEXT(helper->resv_name, "course");
     EXPECT(helper->part_ptr == job->part_ptr);
     EXPECT_NUMBER(job_wire_state(helper), PB(JOB_STATE__JOB_STATE_UNSPECIFIED));
@@ -282,9 +280,15 @@ static void nodes_that_cannot_be_had(void) {
     job->end_time = time(NULL) + 59;
     expect_none(job, "n[2-3]", REFUSED, "ends within a minute");
     job->end_time = time(NULL) + 600;
+    job->details->whole_node = 0;
+    expect_none(job, "n[2-3]", REFUSED, "whole nodes");
+    job->details->whole_node = WHOLE_NODE_REQUIRED;
     slurm_conf.sched_params = "defer";
     EXPECT(!resize_is_permitted());
     expect_none(job, "n[2-3]", REFUSED, "permit_job_expansion");
+    job->job_resrcs->cpus[0] = 0;
+    expect_none(job, "n[2-3]", REFUSED, "no CPUs on some of its nodes");
+    job->job_resrcs->cpus[0] = 4;
     slurm_conf.sched_params = "permit_job_expansion,disable_job_shrink";
     EXPECT(!resize_is_permitted());
     job->gres_list_req = mock_list();

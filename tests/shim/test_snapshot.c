@@ -285,6 +285,7 @@ static void running_malleable_jobs_say_what_they_asked_for(void) {
     malleable->spank_job_env = calloc(1, sizeof(char *));
     malleable->spank_job_env[0] = xstrdup("_SLURM_SPANK_OPTION_schedbridge_malleable=2-8");
     mock_run(malleable, 0, 4);
+    malleable->details->whole_node = WHOLE_NODE_REQUIRED;
     mock_run(rigid, 1, 4);
     scan();
     EXPECT(told("1")->request && told("1")->request->malleable);

@@ -251,7 +251,7 @@ typedef struct {
     uint16_t cpus_efctv, tpc;
     uint64_t real_memory, mem_spec_limit;
     uint32_t node_state, weight;
-    uint16_t no_share_job_cnt;
+    uint16_t no_share_job_cnt, tot_cores;
     config_record_t *config_ptr;
     list_t *gres_list;
 } node_record_t;
@@ -353,6 +353,7 @@ struct job_resources {
     bitstr_t *node_bitmap;
     uint32_t nhosts;
     uint16_t *cpus;
+    bitstr_t *core_bitmap;
     uint64_t *memory_allocated;
     uint8_t whole_node;
 };
