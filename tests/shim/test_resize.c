@@ -130,6 +130,22 @@ static void nodes_given_back_count_one_job_less_that_shares_with_nobody(void) {
     }
 }
 
+static void each_node_keeps_its_cores_in_a_merge(void) {
+    begin();
+    for (int i = 0; i < node_record_count; i++)
+        node_record_table_ptr[i]->tot_cores = (uint16_t)(i == 0 ? 2 : 3);
+    job_record_t *job = running(1);
+    job->job_resrcs->core_bitmap = bit_alloc(3);
+    bit_not(job->job_resrcs->core_bitmap);
+    bit_clear(job->job_resrcs->core_bitmap, 1); // the second core of n2 is kept for the system
+    expect_resize(job, "n[1-4]", APPLIED, "");
+    bitstr_t *cores = job->job_resrcs->core_bitmap;
+    EXPECT_NUMBER(bit_size(cores), 2 + 3 * 3);
+    for (bitoff_t core = 0; core < bit_size(cores); core++)
+        EXPECT_NUMBER(bit_test(cores, core), core != 3);
+    end();
+}
+
 static void the_users_own_list_is_spelled_otherwise(void) {
     begin();
     job_record_t *job = running(1);
@@ -378,6 +394,7 @@ int main(void) {
     a_helper_is_of_the_jobs_kind();
     the_batch_host_is_the_head_wherever_it_is();
     nodes_given_back_count_one_job_less_that_shares_with_nobody();
+    each_node_keeps_its_cores_in_a_merge();
     the_users_own_list_is_spelled_otherwise();
     what_slurm_says_is_compared_with_what_the_job_holds();
     a_helper_that_fails_is_cancelled();

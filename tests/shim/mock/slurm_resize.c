@@ -97,11 +97,26 @@ static void hold(job_record_t *job, bitstr_t *nodes) {
     job->node_cnt = (uint32_t)bit_set_count(nodes);
 }
 
+// As Slurm 24.11: the cores of both, one over the other.
+static void merge_cores(struct job_resources *held, struct job_resources *added) {
+    if (!held->core_bitmap || !added->core_bitmap)
+        return;
+    bitoff_t own = bit_size(held->core_bitmap), more = bit_size(added->core_bitmap);
+    bitstr_t *cores = bit_alloc(own + more);
+    for (bitoff_t at = 0; at < MAX(own, more); at++)
+        cores->bit[at] =
+            (at < own && held->core_bitmap->bit[at]) || (at < more && added->core_bitmap->bit[at]);
+    bit_or(held->node_bitmap, added->node_bitmap);
+    FREE_NULL_BITMAP(held->core_bitmap);
+    held->core_bitmap = cores;
+}
+
 static int merge(job_record_t *helper) {
     job_record_t *job =
         find_job_record((uint32_t)strtoul(strrchr(helper->admin_comment, ' '), NULL, 10));
     bitstr_t *all = bit_copy(job->node_bitmap);
     bit_or(all, helper->node_bitmap);
+    merge_cores(job->job_resrcs, helper->job_resrcs);
     hold(job, all);
     hold(helper, bit_alloc(node_record_count));
     helper->details->min_nodes = 0;

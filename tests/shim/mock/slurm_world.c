@@ -363,6 +363,13 @@ int select_nodes(job_node_select_t *select, bool test_only, bool defer, uint32_t
     job->job_resrcs->cpus = calloc(job->node_cnt, sizeof(uint16_t));
     FREE_NULL_BITMAP(job->node_bitmap);
     job->node_bitmap = bit_copy(given);
+    bitoff_t cores = 0;
+    for (bitoff_t i = 0; i < given->size; i++)
+        cores += given->bit[i] ? node_record_table_ptr[i]->tot_cores : 0;
+    if (cores) {
+        job->job_resrcs->core_bitmap = bit_alloc(cores);
+        bit_not(job->job_resrcs->core_bitmap);
+    }
     return SLURM_SUCCESS;
 }
 
@@ -561,6 +568,7 @@ void mock_forget(job_record_t *job) {
     mock_list_free(job->step_list);
     if (job->job_resrcs) {
         FREE_NULL_BITMAP(job->job_resrcs->node_bitmap);
+        FREE_NULL_BITMAP(job->job_resrcs->core_bitmap);
         free(job->job_resrcs->cpus);
         free(job->job_resrcs->memory_allocated);
     }
