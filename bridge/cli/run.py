@@ -75,7 +75,7 @@ def run(  # noqa: PLR0917 - options, by name
     except ValueError as error:
         raise ConfigError("--worker", f"'{worker}': {error}") from None
     options = Options(
-        program=tuple(program), job=job, nodes=_nodes(),
+        program=tuple(program), job=job, name=_name(job), nodes=_nodes(),
         engine=engine, worker=words, signal=signal,
         mpis=("none",) if engine == "program" else (mpi,) if mpi else _mpis(),
         tasks=1 if engine == "program" else tasks or _tasks(),
@@ -83,6 +83,12 @@ def run(  # noqa: PLR0917 - options, by name
     )  # fmt: skip
     base = tempfile.gettempdir()
     sys.exit(supervise(options, Path(base if len(base) <= LONGEST else "/tmp")))
+
+
+def _name(job: str) -> str:
+    """The job as its user knows it."""
+    array = os.environ.get("SLURM_ARRAY_JOB_ID", "")
+    return f"{array}_{os.environ.get('SLURM_ARRAY_TASK_ID', '')}" if array else job
 
 
 def _nodes() -> tuple[str, ...]:

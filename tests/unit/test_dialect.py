@@ -37,7 +37,7 @@ KNOWN = {
     "training/placement.py": "options of this package's commands",
     "agent/daemon.py": "the same",
     "agent/launchers.py": "the same",
-    "elastic/launcher/machine.py": "runs in a job of Slurm: names an option of its steps",
+    "elastic/launcher/boot.py": "runs in a job of Slurm: names an option of its steps",
     "elastic/launcher/steps.py": "the same: starts its steps",
 }
 """Files with such words, and why."""

@@ -3,7 +3,10 @@
 
     record.py      what it remembers, the events and the actions
     machine.py     what it does about every event: start reading here
-    programs.py    the same for programs without MPI
+    boot.py        … from the first start to the choice of the engine
+    relaunch.py    … when all processes end and begin anew
+    programs.py    … for programs without MPI
+    core.py        what these have in common
     steps.py       srun, exit codes
     peers.py       the connection to the agent
     loop.py        sockets and steps around the machine

@@ -245,7 +245,7 @@ class Loop:
 
 def _first(options: Options) -> Record:
     return Record(
-        job=options.job, nodes=options.nodes, mpi=options.mpis[0], other_mpis=options.mpis[1:],
+        job=options.name, nodes=options.nodes, mpi=options.mpis[0], other_mpis=options.mpis[1:],
         engine=options.engine, test_engine=not options.engine,
     )  # fmt: skip
 

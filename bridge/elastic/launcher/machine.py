@@ -16,13 +16,14 @@ Rules
        more: at the old width after a grow, at the new one after a shrink, whose data has moved.
     5. A step that ends with a code other than 0 ends the job, unless its start was being undone.
 
-Deadlines are in `Limits`. Each stage with a deadline has one way back, in `LATE`.
+Deadlines are in `Limits` (core.py). Each stage with a deadline has one way back, in `LATE`. The
+beginning is in boot.py, rule 4 in relaunch.py.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import ClassVar
 
+from bridge.elastic.launcher.boot import Boot
+from bridge.elastic.launcher.core import Limits
 from bridge.elastic.launcher.record import (
     Action,
     Begin,
@@ -36,57 +37,21 @@ from bridge.elastic.launcher.record import (
     Left,
     Parked,
     Ready,
-    Record,
-    Say,
     Stage,
-    Start,
     Step,
     Stop,
     TellAgent,
-    TellApp,
     Tested,
     Tick,
 )
+from bridge.elastic.launcher.relaunch import STARTS, Relaunch
 from bridge.elastic.lines import VERSION, Attach, Bounds, Grow, Progress, Result, Shrink, Withdraw
 
-KEPT: Final = 100
-"""Results that are remembered, for agents that ask again."""
-STARTS: Final = 4
-"""How often new processes are started: Slurm refuses steps for a moment after it took a node."""
+__all__ = ["Limits", "Machine"]
 
 
-@dataclass(frozen=True)
-class Limits:
-    """How long each stage may last, s. STARTING and ASKED have the time that the agent gave."""
-
-    test_s: float = 40.0
-    leave_s: float = 15.0
-    stop_s: float = 6.0
-    """From the request to end until it is made to."""
-    restart_s: float = 120.0
-    finish_s: float = 30.0
-
-
-class Machine:
-    """The launcher's decisions."""
-
-    def __init__(
-        self, record: Record, tasks: int, park: str, limits: Limits | None = None,
-        *, workers: bool = False,
-    ) -> None:  # fmt: skip
-        """Makes it of a record, new or old.
-
-        Args:
-            record: its memory, which it changes.
-            tasks: processes per node.
-            park: beginning of the names of folders in memory, e.g. /dev/shm/schedbridge-1000-41.
-            limits: deadlines.
-            workers: programs without MPI have a command to run on every node.
-        """
-        self.record, self.tasks, self.park = record, tasks, park
-        self.limits, self.workers = limits or Limits(), workers
-        self._now_s = 0.0
-        self._out: list[Action] = []
+class Machine(Boot, Relaunch):
+    """The launcher's decisions for MPI programs."""
 
     # ------------------------------------------------------------------ from outside
 
@@ -117,7 +82,7 @@ class Machine:
         if isinstance(event, Tick):
             if record.deadline_s is not None and now_s >= record.deadline_s:
                 record.deadline_s = None
-                self.LATE[record.stage](self)
+                getattr(self, self.LATE[record.stage])()
         elif isinstance(event, Ended):
             step = record.step(event.name)
             if step.code is None:
@@ -133,7 +98,7 @@ class Machine:
         elif found := self.TABLE.get((record.stage, type(event))):
             ours = str(record.serial)
             if isinstance(event, Withdraw) or getattr(event, "id", ours) == ours:
-                found(self, event)
+                getattr(self, found)(event)
             elif isinstance(event, Begin):
                 self._app(op="no", id=event.id)
         elif isinstance(event, Begin):
@@ -152,79 +117,6 @@ class Machine:
         if not record.engine or record.stage in (Stage.BOOT, Stage.TESTING, Stage.OVER):
             return None
         return Attach(VERSION, record.job, record.nodes, record.engine, record.change)
-
-    # ------------------------------------------------------------------ the beginning
-
-    def _hello(self, event: Hello) -> None:
-        record = self.record
-        record.connected = True
-        if event.size != self.tasks * len(record.nodes):
-            self._app(op="end")
-            self._other_mpi(f"its {self.tasks * len(record.nodes)} processes do not see each other")
-            return
-        record.port = event.port
-        if record.engine:
-            self._run()
-        elif not record.test_engine:
-            self._choose(joined=False)
-        else:
-            self._to(Stage.TESTING, self.limits.test_s)
-            self._app(op="test") if event.port else None
-            self._new("test", record.nodes[:1], counts=False)
-
-    def _other_mpi(self, why: str) -> None:
-        record = self.record
-        for step in record.live():
-            step.counts = False
-            self._stop(step)
-        if record.other_mpis:
-            self._say(f"under --mpi={record.mpi} {why}: trying --mpi={record.other_mpis[0]}")
-            record.mpi, *rest = record.other_mpis
-            record.other_mpis = tuple(rest)
-            self._to(Stage.BOOT)
-            self._start_main(record.nodes)
-        else:
-            self._say(f"under --mpi={record.mpi} {why}: is it the right --mpi for this program?")
-            record.code = 1
-            self._finish()
-
-    def _tested(self, event: Tested) -> None:
-        if event.size != 2:
-            self._other_mpi("processes do not see each other")
-        else:
-            self._choose(event.joined)
-
-    def _choose(self, joined: bool) -> None:
-        record = self.record
-        record.engine = "join" if joined else "relaunch"
-        known = "can connect to running ones" if joined else "cannot connect to running ones"
-        if record.test_engine:
-            self._say(f"engine {record.engine}: by the self-test, new processes {known}")
-        self._run()
-
-    def _run(self) -> None:
-        self._to(Stage.RUNNING)
-        self._app(op="start", engine=self.record.engine)
-
-    def _test_late(self) -> None:
-        """The test hangs: the program, which waits inside it, is started anew without one."""
-        record = self.record
-        for step in record.live():
-            step.counts = False
-            self._stop(step, hard=True)
-        self._say("engine relaunch: the self-test did not end")
-        record.engine = "relaunch"
-        self._to(Stage.BOOT)
-        self._start_main(record.nodes)
-
-    def _again(self) -> None:
-        """The program has found a launcher that was restarted: it repeats what may be lost."""
-        record = self.record
-        if record.stage in (Stage.BOOT, Stage.TESTING, Stage.FINISHING, Stage.OVER):
-            return
-        self._app(op="start", engine=record.engine)
-        if record.stage is Stage.ASKED:
-            self._ask()
 
     # ------------------------------------------------------------------ a change
 
@@ -271,15 +163,6 @@ class Machine:
         else:
             self._to(Stage.ASKED, change.within_s)
             self._ask()
-
-    def _ask(self) -> None:
-        record, change = self.record, self.record.change
-        assert change is not None
-        self._app(
-            op="adapt", id=str(record.serial), kind=change.op, nodes=record.target,
-            park=f"{self.park}-{record.serial}",
-            **({"add": change.add} if isinstance(change, Grow) else {"remove": change.remove}),
-        )  # fmt: skip
 
     def _ready(self, _: Ready) -> None:
         self._to(Stage.ASKED, keep=True)
@@ -347,83 +230,7 @@ class Machine:
     def _refuse(self, change: Grow | Shrink, why: str) -> None:
         self._keep(Result(change.id, "refused", why, self.record.nodes))
 
-    def _answer(self, outcome: str, why: str) -> None:
-        record = self.record
-        if record.change is not None:
-            what = {"done": "done", "refused": "not done", "failed": "failed"}[outcome]
-            self._say(f"change {record.serial}: {what}" + (f" ({why.rstrip('.')})" if why else ""))
-            self._keep(Result(record.change.id, outcome, why, record.nodes))
-        record.change, record.target = None, ()
-        self._to(Stage.RUNNING)
-
-    def _keep(self, result: Result) -> None:
-        results = self.record.results
-        results[result.id] = result
-        while len(results) > KEPT:
-            del results[next(iter(results))]
-        self._out.append(TellAgent(result))
-
-    # ------------------------------------------------------------------ relaunch
-
-    def _parked(self, _: Parked) -> None:
-        self._to(Stage.PARKED, self.limits.finish_s)
-
-    def _park_late(self) -> None:
-        """Its data is safe, but it does not end: it is made to."""
-        for step in self.record.live("main"):
-            self._stop(step, hard=True)
-        self._to(Stage.PARKED, self.limits.finish_s)
-
-    def _restart(self, nodes: tuple[str, ...]) -> None:
-        self.record.connected = False
-        self._last_main().counts = False
-        self._to(Stage.RESTARTING, self.limits.restart_s)
-        self._start_main(nodes)
-
-    def _returned(self, event: Hello) -> None:
-        self.record.connected = True
-        nodes = self._last_main().nodes
-        if event.size != self.tasks * len(nodes):
-            self._app(op="end")
-            self._restart_late()
-        else:
-            self.record.port = event.port
-            self._app(op="start", engine=self.record.engine)
-
-    def _back(self, _: Done) -> None:
-        record = self.record
-        record.nodes = self._last_main().nodes
-        whole = record.nodes == record.target
-        self._answer("done" if whole else "failed", record.why)
-
-    def _restart_ended(self) -> None:
-        record = self.record
-        if record.connected or record.tries >= STARTS or record.retried:
-            self._restart_late()
-        else:
-            self._restart(self._last_main().nodes)
-
-    def _restart_late(self) -> None:
-        record = self.record
-        record.why = record.why or "The program did not come back at its new width."
-        main = self._last_main()
-        if main.code is None:
-            self._stop(main, hard=True)
-            self._to(Stage.CLEARING, self.limits.stop_s)
-        elif record.retried:
-            main.counts = True
-            record.code = record.code or 1
-            self._finish()
-        else:
-            record.retried = True
-            self._say(f"change {record.serial}: {record.why} It is started once more.")
-            self._restart(record.nodes if isinstance(record.change, Grow) else record.target)
-
-    def _clear_late(self) -> None:
-        self._stop(self._last_main(), hard=True)
-        self._to(Stage.CLEARING, self.limits.stop_s)
-
-    # ------------------------------------------------------------------ the end
+    # ------------------------------------------------------------------ the end of a step
 
     def _ended(self, step: Step) -> None:  # noqa: PLR0912 - one line for each kind of step
         record, stage = self.record, self.record.stage
@@ -460,113 +267,31 @@ class Machine:
         if record.stage is Stage.FINISHING and not record.live():
             self._over()
 
-    def _parks(self, step: Step) -> bool:
-        return self.record.engine == "relaunch" and step.code == 0
-
-    def _finish(self) -> None:
-        """The job ends: with all its processes, or because some of them failed."""
-        record = self.record
-        if record.change is not None:
-            what = (record.change, "failed", "The program ended.")
-            self._keep(Result(what[0].id, what[1], what[2], record.nodes))
-            for step in record.live():
-                if step.name == record.joiner:
-                    step.counts = False
-                    self._stop(step)
-            if record.engine == "relaunch" and record.stage is not Stage.ASKED:
-                self._new("clean", tuple(dict.fromkeys(record.nodes + record.target)), counts=False)
-            record.change = None
-        self._to(Stage.FINISHING, 1.0 if self._code() else self.limits.finish_s)
-        if not record.live():
-            self._over()
-
-    def _finish_late(self) -> None:
-        live = self.record.live()
-        for step in live:
-            self._stop(step, hard=step.stopped)
-        self._to(Stage.FINISHING, self.limits.stop_s)
-
-    def _over(self) -> None:
-        self._to(Stage.OVER)
-        self._out.append(Finish(self._code()))
-
-    def _code(self) -> int:
-        codes = [abs(step.code or 0) for step in self.record.steps if step.counts]
-        return max(codes, default=0) or self.record.code
-
-    # ------------------------------------------------------------------ words
-
-    def _to(self, stage: Stage, within_s: float | None = None, *, keep: bool = False) -> None:
-        self.record.stage = stage
-        if not keep:
-            self.record.deadline_s = None if within_s is None else self._now_s + within_s
-
-    def _app(self, **said: Any) -> None:
-        self._out.append(TellApp(tuple(said.items())))
-
-    def _say(self, text: str) -> None:
-        self._out.append(Say(text))
-
-    def _last_main(self) -> Step:
-        return [step for step in self.record.steps if step.role == "main"][-1]
-
-    def _start_main(self, nodes: tuple[str, ...]) -> None:
-        self._new("main", nodes)
-
-    def _new(self, role: str, nodes: tuple[str, ...], *, counts: bool = True) -> str:
-        record = self.record
-        step = Step(f"{role}-{len(record.steps) + 1}", role, nodes, counts=counts)
-        record.steps.append(step)
-        record.tries += 1
-        self._out.append(self._start(step))
-        return step.name
-
-    def _start(self, step: Step) -> Start:
-        """What starts a step; made of the record alone, so that a restarted launcher repeats it."""
-        record = self.record
-        tasks = 2 if step.role == "test" else self.tasks * len(step.nodes)
-        back = step.role == "clean" or (step.role == "main" and record.change is not None)
-        env = {
-            "ROLE": step.role,
-            "SIZE": str(tasks),
-            "PORT": record.port if step.role in ("test", "joiner") else "",
-            "ID": str(record.serial),
-            "ENGINE": record.engine,
-            "PARKED": f"{self.park}-{record.serial}" if back else "",
-        }
-        again = record.change is not None and step.role in ("main", "joiner")
-        pause_s = 0.4 * max(record.tries - 1, 0) if again else 0.0
-        return Start(step.name, step.role, step.nodes, record.mpi, tuple(env.items()), pause_s)
-
-    def _stop(self, step: Step, *, hard: bool = False) -> None:
-        step.stopped = True
-        self._out.append(Stop(step.name, hard))
-
-    TABLE: ClassVar[dict[tuple[Stage, type], Callable[[Any, Any], None]]] = {
-        (Stage.BOOT, Hello): _hello,
-        (Stage.TESTING, Tested): _tested,
-        (Stage.STARTING, Ready): _ready,
-        (Stage.STARTING, Withdraw): _withdraw,
-        (Stage.ASKED, Begin): _go,
-        (Stage.ASKED, Withdraw): _withdraw,
-        (Stage.ASKED, Cancelled): _cancelled,
-        (Stage.GOING, Begin): _go,
-        (Stage.GOING, Done): _done,
-        (Stage.GOING, Cancelled): _cancelled,
-        (Stage.GOING, Parked): _parked,
-        (Stage.GOING, Left): _left,
-        (Stage.LEAVING, Left): _left,
-        (Stage.RESTARTING, Hello): _returned,
-        (Stage.RESTARTING, Done): _back,
+    TABLE: ClassVar[dict[tuple[Stage, type], str]] = {
+        (Stage.BOOT, Hello): "_hello",
+        (Stage.TESTING, Tested): "_tested",
+        (Stage.STARTING, Ready): "_ready",
+        (Stage.STARTING, Withdraw): "_withdraw",
+        (Stage.ASKED, Begin): "_go",
+        (Stage.ASKED, Withdraw): "_withdraw",
+        (Stage.ASKED, Cancelled): "_cancelled",
+        (Stage.GOING, Begin): "_go",
+        (Stage.GOING, Done): "_done",
+        (Stage.GOING, Cancelled): "_cancelled",
+        (Stage.GOING, Parked): "_parked",
+        (Stage.GOING, Left): "_left",
+        (Stage.LEAVING, Left): "_left",
+        (Stage.RESTARTING, Hello): "_returned",
+        (Stage.RESTARTING, Done): "_back",
     }
-    LATE: ClassVar[dict[Stage, Callable[[Any], None]]] = {
-        Stage.TESTING: _test_late,
-        Stage.STARTING: _start_late,
-        Stage.ASKED: _ask_late,
-        Stage.LEAVING: _leave_late,
-        Stage.UNDOING: _undo_late,
-        Stage.PARKED: _park_late,
-        Stage.RESTARTING: _restart_late,
-        Stage.CLEARING: _clear_late,
-        Stage.FINISHING: _finish_late,
+    LATE: ClassVar[dict[Stage, str]] = {
+        Stage.TESTING: "_test_late",
+        Stage.STARTING: "_start_late",
+        Stage.ASKED: "_ask_late",
+        Stage.LEAVING: "_leave_late",
+        Stage.UNDOING: "_undo_late",
+        Stage.PARKED: "_park_late",
+        Stage.RESTARTING: "_restart_late",
+        Stage.CLEARING: "_clear_late",
+        Stage.FINISHING: "_finish_late",
     }

@@ -17,6 +17,9 @@ class Options:
 
     program: tuple[str, ...]
     job: str
+    """As Slurm's commands take it."""
+    name: str
+    """As the agent knows it: 123, or 120_3 for a task of an array."""
     nodes: tuple[str, ...]
     mpis: tuple[str, ...] = ("pmi2", "pmix")
     """To be tried, in this order."""

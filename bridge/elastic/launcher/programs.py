@@ -16,7 +16,7 @@ Rules
     4. The job ends with the program, with its exit code.
 """
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from bridge.elastic.launcher.machine import Machine
 from bridge.elastic.launcher.record import Action, Done, Hello, Notify, Stage, Step, Stop
@@ -143,13 +143,11 @@ class ProgramMachine(Machine):
         elif step.code:
             self._say(f"a worker on {step.nodes[0]} ended with code {step.code}")
 
-    TABLE: ClassVar[Any] = {
+    TABLE: ClassVar[dict[tuple[Stage, type], str]] = {
         **Machine.TABLE,
-        (Stage.RUNNING, Hello): _hello,
-        (Stage.ASKED, Hello): _hello,
-        (Stage.GOING, Hello): _hello,
-        (Stage.LEAVING, Hello): _hello,
-        (Stage.UNDOING, Hello): _hello,
-        (Stage.GOING, Done): _done,
+        (Stage.RUNNING, Hello): "_hello",
+        (Stage.ASKED, Hello): "_hello",
+        (Stage.GOING, Hello): "_hello",
+        (Stage.LEAVING, Hello): "_hello",
+        (Stage.UNDOING, Hello): "_hello",
     }
-    LATE: ClassVar[Any] = {**Machine.LATE, Stage.LEAVING: _leave_late, Stage.UNDOING: _undo_late}

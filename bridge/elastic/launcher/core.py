@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all parts of the launcher's decisions need: steps, answers, the end."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from bridge.elastic.launcher.record import (
+    Action,
+    Finish,
+    Record,
+    Say,
+    Stage,
+    Start,
+    Step,
+    Stop,
+    TellAgent,
+    TellApp,
+)
+from bridge.elastic.lines import Grow, Result
+
+KEPT: Final = 100
+"""Results that are remembered, for agents that ask again."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How long each stage may last, s. STARTING and ASKED have the time that the agent gave."""
+
+    test_s: float = 40.0
+    leave_s: float = 15.0
+    stop_s: float = 6.0
+    """From the request to end until it is made to."""
+    restart_s: float = 120.0
+    finish_s: float = 30.0
+
+
+class Core:
+    """A record, and the actions that an event leads to."""
+
+    def __init__(
+        self, record: Record, tasks: int, park: str, limits: Limits | None = None,
+        *, workers: bool = False,
+    ) -> None:  # fmt: skip
+        """Makes it of a record, new or old.
+
+        Args:
+            record: its memory, which it changes.
+            tasks: processes per node.
+            park: beginning of the names of folders in memory, e.g. /dev/shm/schedbridge-1000-41.
+            limits: deadlines.
+            workers: programs without MPI have a command to run on every node.
+        """
+        self.record, self.tasks, self.park = record, tasks, park
+        self.limits, self.workers = limits or Limits(), workers
+        self._now_s = 0.0
+        self._out: list[Action] = []
+
+    def _to(self, stage: Stage, within_s: float | None = None, *, keep: bool = False) -> None:
+        self.record.stage = stage
+        if not keep:
+            self.record.deadline_s = None if within_s is None else self._now_s + within_s
+
+    def _app(self, **said: Any) -> None:
+        self._out.append(TellApp(tuple(said.items())))
+
+    def _say(self, text: str) -> None:
+        self._out.append(Say(text))
+
+    def _last_main(self) -> Step:
+        return [step for step in self.record.steps if step.role == "main"][-1]
+
+    def _start_main(self, nodes: tuple[str, ...]) -> None:
+        self._new("main", nodes)
+
+    def _new(self, role: str, nodes: tuple[str, ...], *, counts: bool = True) -> str:
+        record = self.record
+        step = Step(f"{role}-{len(record.steps) + 1}", role, nodes, counts=counts)
+        record.steps.append(step)
+        record.tries += 1
+        self._out.append(self._start(step))
+        return step.name
+
+    def _start(self, step: Step) -> Start:
+        """What starts a step; made of the record alone, so that a restarted launcher repeats it."""
+        record = self.record
+        tasks = 2 if step.role == "test" else self.tasks * len(step.nodes)
+        back = step.role == "clean" or (step.role == "main" and record.change is not None)
+        env = {
+            "ROLE": step.role,
+            "SIZE": str(tasks),
+            "PORT": record.port if step.role in ("test", "joiner") else "",
+            "ID": str(record.serial),
+            "ENGINE": record.engine,
+            "PARKED": f"{self.park}-{record.serial}" if back else "",
+        }
+        again = record.change is not None and step.role in ("main", "joiner")
+        pause_s = 0.4 * max(record.tries - 1, 0) if again else 0.0
+        return Start(step.name, step.role, step.nodes, record.mpi, tuple(env.items()), pause_s)
+
+    def _stop(self, step: Step, *, hard: bool = False) -> None:
+        step.stopped = True
+        self._out.append(Stop(step.name, hard))
+
+    def _ask(self) -> None:
+        record, change = self.record, self.record.change
+        assert change is not None
+        self._app(
+            op="adapt", id=str(record.serial), kind=change.op, nodes=record.target,
+            park=f"{self.park}-{record.serial}",
+            **({"add": change.add} if isinstance(change, Grow) else {"remove": change.remove}),
+        )  # fmt: skip
+
+    def _answer(self, outcome: str, why: str) -> None:
+        record = self.record
+        if record.change is not None:
+            what = {"done": "done", "refused": "not done", "failed": "failed"}[outcome]
+            self._say(f"change {record.serial}: {what}" + (f" ({why.rstrip('.')})" if why else ""))
+            self._keep(Result(record.change.id, outcome, why, record.nodes))
+        record.change, record.target = None, ()
+        self._to(Stage.RUNNING)
+
+    def _keep(self, result: Result) -> None:
+        results = self.record.results
+        results[result.id] = result
+        while len(results) > KEPT:
+            del results[next(iter(results))]
+        self._out.append(TellAgent(result))
+
+    # ------------------------------------------------------------------ the end
+
+    def _finish(self) -> None:
+        """The job ends: with all its processes, or because some of them failed."""
+        record = self.record
+        if record.change is not None:
+            what = (record.change, "failed", "The program ended.")
+            self._keep(Result(what[0].id, what[1], what[2], record.nodes))
+            for step in record.live():
+                if step.name == record.joiner:
+                    step.counts = False
+                    self._stop(step)
+            if record.engine == "relaunch" and record.stage is not Stage.ASKED:
+                self._new("clean", tuple(dict.fromkeys(record.nodes + record.target)), counts=False)
+            record.change = None
+        self._to(Stage.FINISHING, 1.0 if self._code() else self.limits.finish_s)
+        if not record.live():
+            self._over()
+
+    def _finish_late(self) -> None:
+        live = self.record.live()
+        for step in live:
+            self._stop(step, hard=step.stopped)
+        self._to(Stage.FINISHING, self.limits.stop_s)
+
+    def _over(self) -> None:
+        self._to(Stage.OVER)
+        self._out.append(Finish(self._code()))
+
+    def _code(self) -> int:
+        codes = [abs(step.code or 0) for step in self.record.steps if step.counts]
+        return max(codes, default=0) or self.record.code

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`schedbridge run` as real processes, on a Slurm of shell scripts; the agent is this test."""
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from bridge.elastic.lines import (
+    Attach,
+    Attached,
+    Grow,
+    Lines,
+    Result,
+    Shrink,
+    encode,
+    from_launcher,
+)
+
+FAKES = {
+    # The nodes and options of a step go into a file; its program runs here.
+    "srun": r"""
+if [ "$1" = --mpi=list ]; then printf 'MPI plugin types are...\n\tnone\n\tpmi2\n'; exit; fi
+env | grep -E '^(SLURM|PMI)' | grep -v SLURM_HOSTFILE >>"$FAKE/leaked"
+node=
+while :; do case $1 in
+    -w) node=$2; shift 2 ;;
+    -[Nnmc]) shift 2 ;;
+    -J) name=$2; shift 2 ;;
+    -*) shift ;;
+    *) break ;;
+esac; done
+echo "$name $node" >>"$FAKE/steps"
+echo $$ >"$FAKE/$name.pid"
+SLURMD_NODENAME=$node exec "$@"
+""",
+    "scontrol": "echo n1\n",
+    "squeue": 'while read -r name node; do echo "7.$name $name"; done <"$FAKE/steps"\n',
+    "scancel": r"""
+for word; do case $word in
+    7.*) kill -TERM $(cat "$FAKE/${word#7.}.pid") ;;
+esac; done
+""",
+}
+MAIN = """
+import sys, time
+from bridge.elastic.program import Program, nodes_in_use
+program = Program()
+until = time.monotonic() + 60
+while time.monotonic() < until:
+    change = program.change(0.05)
+    if change is not None:
+        change.done() if change.add != ["bad"] else change.cannot("I do not like it.")
+    if len(nodes_in_use()) == int(sys.argv[1]):
+        sys.exit(int(sys.argv[2]))
+sys.exit(9)
+"""
+
+
+class Run:
+    """One `schedbridge run`, and the agent it attaches to."""
+
+    def __init__(self, folder: Path, *words: str) -> None:
+        self.folder, self.temporary = folder / "fake", folder / "run"
+        self.temporary.mkdir()
+        self.folder.mkdir()
+        for name, text in FAKES.items():
+            (self.folder / name).write_text(f"#!/bin/sh\n{text}")
+            (self.folder / name).chmod(0o755)
+        (self.folder / "leaked").touch()
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(str(folder / "agent.sock"))
+        self.listener.listen()
+        self.listener.settimeout(60)
+        self.stream: socket.socket | None = None
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "bridge.cli.main", "run", *words],
+            env={
+                **os.environ, "PATH": f"{self.folder}:{os.environ['PATH']}",
+                "FAKE": str(self.folder), "TMPDIR": str(self.temporary),
+                "SLURM_JOB_ID": "7", "SLURMD_NODENAME": "n1", "SLURM_NNODES": "1",
+                "PMI_RANK": "0", "SCHEDBRIDGE_AGENT": str(folder / "agent.sock"),
+            },
+            stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+        )  # fmt: skip
+
+    def attached(self) -> Attach:
+        """Takes the next launcher's connection."""
+        self.stream, _ = self.listener.accept()
+        self.stream.settimeout(60)
+        self.lines, self.waiting = Lines(), []
+        attach = self.heard()
+        assert isinstance(attach, Attach)
+        self.stream.sendall(encode(Attached()))
+        return attach
+
+    def heard(self):
+        while not self.waiting:
+            data = self.stream.recv(65536)
+            assert data, "the launcher is gone"
+            self.waiting += [from_launcher(line) for line in self.lines.feed(data)]
+        return self.waiting.pop(0)
+
+    def result(self, change) -> Result:
+        """Asks for a change and waits for its result."""
+        self.stream.sendall(encode(change))
+        while not isinstance(said := self.heard(), Result):
+            pass
+        assert said.id == change.id
+        return said
+
+    def connected(self) -> None:
+        """Waits until the program has introduced itself."""
+        until_s = time.monotonic() + 60
+        while not any('"connected": true' in path.read_text()
+                      for path in self.temporary.glob("*/state.json")):  # fmt: skip
+            assert time.monotonic() < until_s, "the program does not connect"
+            time.sleep(0.02)
+
+    def kill_launcher(self) -> None:
+        [path] = self.temporary.glob("*/launcher.pid")
+        os.kill(int(path.read_text()), signal.SIGKILL)
+
+    def steps(self) -> list[str]:
+        return (self.folder / "steps").read_text().splitlines()
+
+    def end(self) -> tuple[int, str]:
+        _, said = self.process.communicate(timeout=60)
+        return self.process.returncode, said
+
+
+@pytest.fixture
+def started():
+    runs = []
+    short = Path(tempfile.mkdtemp(prefix="sb"))  # sockets have short names
+
+    def start(*words: str) -> Run:
+        runs.append(Run(short, *words))
+        return runs[-1]
+
+    yield start
+    for run in runs:
+        if run.process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                for path in run.temporary.glob("*/steps/*/pid"):
+                    os.killpg(int(path.read_text()), signal.SIGKILL)
+            run.process.kill()
+            run.process.wait()
+        run.process.stderr.close()
+        run.listener.close()
+    shutil.rmtree(short)
+
+
+GROW = Grow("g", ("n1", "n2"), ("n2",), 30.0)
+
+
+def test_a_program_grows_and_ends_with_its_own_code(started):
+    run = started("--engine", "program", "--", sys.executable, "-c", MAIN, "2", "5")
+    attach = run.attached()
+    assert (attach.job, attach.nodes, attach.engine) == ("7", ("n1",), "program")
+    assert run.result(GROW) == Result("g", "done", "", ("n1", "n2"))
+    code, said = run.end()
+    assert code == 5
+    assert "change 1: done" in said
+    assert (run.folder / "leaked").read_text() == "", "steps see nothing of the batch script"
+    assert not list(run.temporary.iterdir()), "nothing is left behind"
+
+
+def test_a_program_may_refuse(started):
+    run = started("--engine", "program", "--", sys.executable, "-c", MAIN, "2", "0")
+    run.attached()
+    run.connected()
+    result = run.result(Grow("x", ("n1", "bad"), ("bad",), 30.0))
+    assert (result.outcome, result.reason) == ("refused", "I do not like it.")
+    assert run.result(GROW).outcome == "done"
+    assert run.end()[0] == 0
+
+
+def test_the_launcher_is_killed_again_and_again(started):
+    run = started("--engine", "program", "--", sys.executable, "-c", MAIN, "3", "6")
+    nodes = ("n1",)
+    for number, change in enumerate(
+        [
+            GROW,
+            Shrink("s", ("n1",), ("n2",), 30.0),
+            Grow("h", ("n1", "n2", "n3"), ("n2", "n3"), 30.0),
+        ]
+    ):
+        attach = run.attached()
+        run.connected()
+        assert attach.nodes == nodes, "a new launcher knows where the program is"
+        result = run.result(change)
+        assert result.outcome == "done"
+        nodes = result.nodes
+        if number < 2:
+            run.kill_launcher()
+    code, said = run.end()
+    assert code == 6, said
+    assert said.count("died, and is started again") == 2
+    assert len(run.steps()) == 1, "the program itself was started once"
+
+
+def test_without_an_agent_it_says_so_once_and_runs(started):
+    run = started("--engine", "program", "--", "sh", "-c", "sleep 1.5; exit 3")
+    run.listener.close()
+    code, said = run.end()
+    assert code == 3
+    assert said.count("no agent answers") == 1
+
+
+def test_an_mpi_program_without_the_library_is_rigid(started):
+    run = started("--", "sh", "-c", "exit 4")
+    assert run.end()[0] == 4
+
+
+def test_an_agent_that_talks_nonsense_is_left_and_found_again(started):
+    run = started("--engine", "program", "--", sys.executable, "-c", MAIN, "2", "0")
+    run.attached()
+    run.stream.sendall(b"nonsense\n")
+    assert run.stream.recv(65536) == b""
+    run.attached()
+    assert run.result(GROW).outcome == "done"
+    assert run.end()[0] == 0
+
+
+def test_sigterm_reaches_the_program(started):
+    run = started(
+        "--engine", "program", "--", "sh", "-c", "trap 'exit 8' TERM; while :; do sleep 0.05; done"
+    )
+    run.attached()
+    time.sleep(0.3)
+    run.process.send_signal(signal.SIGTERM)
+    assert run.end()[0] == 8
+
+
+def test_outside_of_a_job_it_says_where_it_belongs():
+    environment = {name: value for name, value in os.environ.items() if name != "SLURM_JOB_ID"}
+    done = subprocess.run(
+        [sys.executable, "-m", "bridge.cli.main", "run", "true"],
+        env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "belongs into a batch script" in done.stderr
