@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge bench`: times the planning kernels on this machine.
+"""`schedbridge bench`: times the planning kernels on this machine, and compares policies.
 
 Everything is planned on an empty system: the first jobs in the queue start, the others wait behind
 them. The queues:
@@ -281,3 +281,53 @@ def placement(
         print(
             f"{left_out} jobs left out: together with those before them they exceed the idle nodes"
         )
+
+
+@app.command()
+def elastic(
+    *,
+    scenario: Annotated[
+        str, typer.Option(metavar="esp|FILE", help="The ESP workload, or a trace (.swf[.gz]).")
+    ] = "esp",
+    policies: Annotated[
+        str, typer.Option(help="Presets or YAML files, by commas.")
+    ] = "conservative,fpsma,malleable-performance,malleable",
+    shares: Annotated[
+        str, typer.Option(help="How many percent of the jobs are malleable, by commas.")
+    ] = "0,25,50,75,100",
+    seeds: Annotated[
+        int, typer.Option(min=1, max=10_000, help="Repetitions; each draws order and choice anew.")
+    ] = 3,
+    nodes: Annotated[
+        int | None,
+        typer.Option(min=1, max=2**20, help="Of the machine; else 32, or as the trace says."),
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Only the first N jobs.")] = None,
+    mtct_error: Annotated[
+        float,
+        typer.Option(help="Measured communication is off by this share: 0.3, by 30 %."),
+    ] = 0.0,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw the measures over the share: .svg, .png or .pdf.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Compare policies for malleable jobs in simulations: makespan, waits, use of the machine."""
+    from bridge.cli import bench_elastic  # noqa: PLC0415 (loads the simulator)
+
+    chosen = bench_elastic.cases(policies, bench_elastic.percentages("shares", shares), seeds)
+    name, drawn = bench_elastic.scenario_of(scenario, nodes=nodes, jobs=jobs, mtct_error=mtct_error)
+    if plot is not None and plot.suffix not in (".svg", ".png", ".pdf"):
+        raise ConfigError("plot", f"'{plot.name:.60}' is no .svg, .png or .pdf")
+    shown = track(chosen, "simulating", console=Console(stderr=True), transient=True)
+    runs = [bench_elastic.run_case(name, drawn, case) for case in shown]
+    found = bench_elastic.summary(runs)
+    if plot is not None:
+        from bridge.report.elastic_plot import plot_elastic  # noqa: PLC0415 (loads matplotlib)
+
+        plot_elastic(plot, found)
+    if as_json:
+        print(json.dumps({"mtct_error": mtct_error, "runs": runs, "summary": found}))
+        return
+    print("\n".join(bench_elastic.lines(found)))
+    print(f"{seeds} seeds; in brackets 95 % intervals of the mean (bootstrap)")

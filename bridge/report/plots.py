@@ -26,7 +26,7 @@ from bridge.report.series import Series, busy_share, queue_length, time_span_s
 from bridge.units import DAY_S
 
 LINE_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-_DASHES: tuple[tuple[float, ...], ...] = ((), (5, 2), (1, 1.5), (6, 2, 1, 2))
+DASHES: tuple[tuple[float, ...], ...] = ((), (5, 2), (1, 1.5), (6, 2, 1, 2))
 _POINTS = 600
 _MOST_JOBS = 20_000
 
@@ -97,7 +97,7 @@ def _over_time(
             baseline=None,
             color=LINE_COLOURS[index % len(LINE_COLOURS)],
             linewidth=1.3,
-            linestyle=(0, _DASHES[index % len(_DASHES)]),
+            linestyle=(0, DASHES[index % len(DASHES)]),
             label=run.policy,
         )
     axes.set_xlabel(f"time since the first submission, {unit}")
@@ -118,7 +118,7 @@ def _waits(runs: Sequence[Run]) -> Figure:
             np.maximum(waits, 1),
             share,
             color=LINE_COLOURS[index % len(LINE_COLOURS)],
-            dashes=_DASHES[index % len(_DASHES)] or (1, 0),
+            dashes=DASHES[index % len(DASHES)] or (1, 0),
             linewidth=1.6,
             label=run.policy,
         )

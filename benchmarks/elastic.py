@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Policies for malleable jobs: `schedbridge bench elastic`, kept with its origin.
+
+Usage: benchmarks/elastic.py [--seeds N] [--mtct-error X] [--scenario FILE] [--shares P,...]
+                             [--policies NAME,...] [--json FILE] [--plot FILE]
+       benchmarks/elastic.py --show FILE    prints the table of such a file, no more
+       benchmarks/elastic.py --kinds FILE   rigid and malleable jobs apart
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from about import about
+
+from bridge.cli.bench_elastic import lines
+
+PASSED = ("seeds", "mtct-error", "scenario", "shares", "policies", "plot")
+
+
+def kinds(runs: list[dict]) -> list[str]:
+    """Rigid and malleable jobs of each run."""
+    rows = [
+        "| log | policy | rigid jobs: mean wait, h | slowdown | malleable jobs: mean wait, h "
+        "| slowdown | longest wait, h | utilisation, % | announced starts kept, % |",
+        "|---|---|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for run in runs:
+        cells = [run["scenario"], run["policy"]]
+        for kind in ("rigid", "malleable"):
+            cells += [f"{run[kind + '_wait_s'] / 3600:.2f}", f"{run[kind + '_slowdown']:.1f}"]
+        cells += [
+            f"{run['longest_wait_s'] / 3600:.1f}",
+            f"{100 * run['utilization']:.1f}",
+            f"{100 * run['kept_first']:.1f}",
+        ]
+        rows.append("| " + " | ".join(cells) + " |")
+    return rows
+
+
+def main() -> None:
+    """Measures, shows, writes."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--show", type=Path, help="print the table of such a file, no more")
+    parser.add_argument("--kinds", type=Path, help="print rigid and malleable jobs apart, no more")
+    parser.add_argument("--json", type=Path, help="write every figure here")
+    for name in PASSED:
+        parser.add_argument(f"--{name}")
+    given = parser.parse_args()
+    if given.show:
+        print("\n".join(lines(json.loads(given.show.read_text())["summary"])))
+        return
+    if given.kinds:
+        print("\n".join(kinds(json.loads(given.kinds.read_text())["runs"])))
+        return
+    command = [sys.executable, "-m", "bridge.cli.main", "bench", "elastic", "--json"]
+    for name in PASSED:
+        if (value := getattr(given, name.replace("-", "_"))) is not None:
+            command += [f"--{name}", value]
+    done = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True)
+    if done.returncode:  # it has said on stderr what is wrong
+        sys.exit(done.returncode)
+    found = json.loads(done.stdout)
+    print("\n".join(lines(found["summary"])))
+    if given.json:
+        rows = ",\n  ".join(json.dumps(run) for run in found.pop("runs"))
+        rest = json.dumps({**about(), **found}, indent=1).removesuffix("\n}")
+        given.json.write_text(f'{rest},\n "runs": [\n  {rows}\n ]\n}}\n')
+
+
+if __name__ == "__main__":
+    main()
