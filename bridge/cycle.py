@@ -149,10 +149,9 @@ class _Replan:
         return replace(again, plan=plan)
 
     def around(self, planned: Planned, resizes: Resizes, returns: Resizes) -> Planned:
-        moulds, allowed = planned.plan.moulds, self._permitted(resizes)
-        back, _ = permitted_later(self.predicted, allowed, returns, moulds)
-        if len(allowed) < len(resizes) or len(back) < len(returns):
-            return self(allowed, back, moulds)
+        allowed = self._permitted(resizes)
+        if len(allowed) < len(resizes):
+            return self(allowed, returns, planned.plan.moulds)
         return replace(planned, plan=replace(planned.plan, resizes=resizes, returns=returns))
 
     def _permitted(self, resizes: Resizes) -> Resizes:

@@ -358,7 +358,7 @@ class Replan(Protocol):
     def around(self, planned: Planned, resizes: Resizes, returns: Resizes) -> Planned:
         """The same rows with other changes, around which they are legal, too.
 
-        They are planned anew if one of the changes breaks a rule and is left out.
+        They are planned anew if one of the resizes breaks a rule and is left out.
 
         Args:
             planned: as this or the stage plan made it.

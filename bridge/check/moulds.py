@@ -41,7 +41,9 @@ def broken_moulds(snapshot: Snapshot, moulds: Moulds) -> list[tuple[str, str]]:
     rows = zip(
         moulds.job.tolist(), moulds.nodes.tolist(), moulds.time_limit_s.tolist(), strict=True
     )
-    for job, nodes, limit_s in rows:
+    for (job, nodes, limit_s), fine in zip(rows, _fine(snapshot, moulds), strict=True):
+        if fine:
+            continue
         job_id = str(jobs.id[job])
         if (
             not jobs.most_start[job]
@@ -59,4 +61,19 @@ def broken_moulds(snapshot: Snapshot, moulds: Moulds) -> list[tuple[str, str]]:
         perfect_s = -(-asked_s * asked // max(nodes, 1))
         if not min(asked_s, perfect_s) <= limit_s <= max(asked_s, perfect_s):
             found.append((job_id, f"is planned for {limit_s} s on {nodes} nodes"))
+    return found
+
+
+def _fine(snapshot: Snapshot, moulds: Moulds) -> list[bool]:
+    """Which of them break no rule, by columns; False: perhaps."""
+    jobs, job = snapshot.jobs, moulds.job
+    fine = (moulds.nodes >= np.maximum(jobs.least_start[job], 1)) & ~jobs.fixed[job]
+    fine &= (moulds.nodes <= jobs.most_start[job]) & (jobs.tasks[job] == 0)
+    fine &= jobs.width_rule[job] == WidthRule.ANY
+    fine &= ~jobs.chunks[job].astype(bool) & ~jobs.required[job].astype(bool)
+    asked_s = jobs.time_limit_s[job]
+    perfect_s = -(-asked_s * jobs.min_nodes[job] // np.maximum(moulds.nodes, 1))
+    fine &= moulds.time_limit_s >= np.minimum(asked_s, perfect_s)
+    fine &= moulds.time_limit_s <= np.maximum(asked_s, perfect_s)
+    found: list[bool] = fine.tolist()
     return found

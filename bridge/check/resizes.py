@@ -26,7 +26,7 @@ from bridge.model.job import JobTable, WidthRule
 from bridge.model.job_columns import objects
 from bridge.model.limits import ARRAY_JOBS, JOBS
 from bridge.model.plan import Plan
-from bridge.model.resizes import Resizes, held_after
+from bridge.model.resizes import Resizes
 from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.units import UNLIMITED_S
@@ -64,7 +64,7 @@ def broken_resizes(snapshot: Snapshot, resizes: Resizes) -> list[tuple[str, str]
         return [("", "has columns of resizes that do not fit together")]
     return [
         (str(running.id[job]), text)
-        for row, job in enumerate(resizes.job.tolist())
+        for row, job in ((row, int(resizes.job[row])) for row in _doubtful(snapshot, resizes))
         for text in _problems(snapshot, resizes, row, job)
     ]
 
@@ -84,10 +84,48 @@ def broken_returns(snapshot: Snapshot, returns: Resizes) -> list[tuple[str, str]
     found = broken_resizes(dataclasses.replace(snapshot, running=running), returns)
     if found and not found[0][0]:
         return found
-    for row, job in enumerate(returns.job.tolist()):
-        held = running.nodes[running.indptr[job] : running.indptr[job + 1]]
-        if not np.isin(returns.nodes_of(row), held).all():
-            found.append((str(running.id[job]), "is to give nodes back later, but is given some"))
+    given = ~_held(snapshot, returns)
+    for job in np.unique(returns.job.repeat(np.diff(returns.indptr))[given]).tolist():
+        found.append((str(running.id[job]), "is to give nodes back later, but is given some"))
+    return found
+
+
+def _held(snapshot: Snapshot, resizes: Resizes) -> NDArray[np.bool_]:
+    """(nnz,) which of the nodes of resizes their jobs hold already."""
+    running, n_nodes = snapshot.running, len(snapshot.nodes)
+    owner = np.arange(len(running)).repeat(np.diff(running.indptr))
+    job = resizes.job.astype(np.int64).repeat(np.diff(resizes.indptr))
+    held, wanted = np.sort(owner * n_nodes + running.nodes), job * n_nodes + resizes.nodes
+    if not len(held):
+        return np.zeros(len(wanted), dtype=bool)
+    found: NDArray[np.bool_] = held[np.minimum(held.searchsorted(wanted), len(held) - 1)] == wanted
+    return found
+
+
+def _doubtful(snapshot: Snapshot, resizes: Resizes) -> list[int]:
+    """The rows that may have a problem, by columns; `_problems` judges them one by one."""
+    running, job = snapshot.running, resizes.job.astype(np.int64)
+    after, before = np.diff(resizes.indptr), np.diff(running.indptr)[job]
+    row = np.arange(len(job)).repeat(after)
+    within = row[1:] == row[:-1]
+    kept = np.bincount(row, _held(snapshot, resizes), minlength=len(job)).astype(np.int64)
+    first = np.where(
+        before > 0, running.nodes[running.indptr[job].clip(0, len(running.nodes) - 1)], -1
+    )
+    head = np.where(running.head[job] >= 0, running.head[job], first)
+    fine = (running.max_nodes[job] > 0) & ~running.releasing[job] & ~running.adapting[job]
+    fine &= (after >= running.min_nodes[job]) & (after <= running.max_nodes[job])
+    fine &= (kept == after) != (kept == before)  # it only loses nodes, or is only given some
+    fine &= (kept == after) | (kept == before)
+    fine &= np.bincount(row, resizes.nodes == head[row], minlength=len(job)) == 1
+    fine &= np.bincount(row[1:], within & (np.diff(resizes.nodes) <= 0), minlength=len(job)) == 0
+    fine &= (resizes.end_s == 0) | (resizes.end_s > snapshot.now_s)
+    fine &= (kept == before) | (resizes.by_s > snapshot.now_s)
+    fine &= running.width_rule[job] == WidthRule.ANY
+    fine &= (kept == after) | (snapshot.topology is None)
+    if any(partition.max_nodes for partition in snapshot.partitions):
+        fine &= kept == after
+    found: list[int] = np.flatnonzero(~fine).tolist()
     return found
 
 
@@ -148,15 +186,14 @@ def added_nodes(
     running, now_s = snapshot.running, snapshot.now_s
     parts: list[tuple[int, NDArray[np.int32]]] = []
     wants: list[NDArray[np.int64]] = []
+    is_new, nothing = ~_held(snapshot, resizes), np.zeros(running.use.shape[1], dtype=np.int64)
     for row, job in enumerate(resizes.job.tolist()):
-        before = running.nodes[running.indptr[job] : running.indptr[job + 1]]
-        after = resizes.nodes_of(row)
-        new = ~np.isin(after, before)
-        held = held_after(running, snapshot.nodes, job, after)[new]
+        new = is_new[resizes.indptr[row] : resizes.indptr[row + 1]]
         if new.any():
-            exclusive = bool(running.exclusive[job])
-            parts.append((job, after[new]))
-            wants.append(np.zeros_like(held[0]) if exclusive else held[0])
+            parts.append((job, resizes.nodes_of(row)[new]))
+            first = int(running.indptr[job])  # on each it holds what it holds there, or all
+            holds = not running.exclusive[job] and first < running.indptr[job + 1]
+            wants.append(running.use[first] if holds else nothing)
     if not parts:
         return None
     rows = np.array([job for job, _ in parts], dtype=np.int64)

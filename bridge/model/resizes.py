@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.model.job import RunningTable
-from bridge.model.node import NodeTable
 from bridge.model.snapshot import Snapshot
 
 Resize = tuple[int, int, NDArray[np.int32], str]
@@ -102,21 +101,6 @@ class Resizes:
 NO_RESIZES = Resizes()
 
 
-def held_after(
-    running: RunningTable, nodes: NodeTable, job: int, after: NDArray[np.int32]
-) -> NDArray[np.int64]:
-    """The holdings of a job on each node after a resize, as (n_after, R) int64 (rule 2)."""
-    own = slice(int(running.indptr[job]), int(running.indptr[job + 1]))
-    held, use = running.nodes[own], running.use[own]
-    if not len(held):
-        return np.zeros((len(after), use.shape[1]), dtype=np.int64)
-    at = np.searchsorted(held, after).clip(0, len(held) - 1)
-    had = held[at] == after
-    added = nodes.capacity[after] if running.exclusive[job] else use[:1]
-    found: NDArray[np.int64] = np.where(had[:, np.newaxis], use[at], added)
-    return found
-
-
 def resized(snapshot: Snapshot, resizes: Resizes) -> Snapshot:
     """The snapshot in which these jobs have their new nodes.
 
@@ -127,46 +111,79 @@ def resized(snapshot: Snapshot, resizes: Resizes) -> Snapshot:
     """
     if not len(resizes):
         return snapshot
-    running = snapshot.running
-    nodes = [running.nodes[a:b] for a, b in zip(running.indptr, running.indptr[1:], strict=False)]
-    use = [running.use[a:b] for a, b in zip(running.indptr, running.indptr[1:], strict=False)]
-    released, until_s = [], []
-    end_s, head = running.end_s.copy(), running.head.copy()
-    for row, job in enumerate(resizes.job.tolist()):
-        after = resizes.nodes_of(row)
-        leaves = ~np.isin(nodes[job], after)
-        held = held_after(running, snapshot.nodes, job, after)
-        if leaves.any():
-            released.append(job)
-            until_s.append(min(int(resizes.by_s[row]), int(running.end_s[job])))
-            nodes.append(nodes[job][leaves])
-            use.append(use[job][leaves])
-        nodes[job], use[job] = after, held
-        end_s[job] = resizes.end_s[row] or end_s[job]
-        head[job] = running.head_of(job)  # which a lower node does not become
-    running = replace(running, end_s=end_s, head=head)
-    return replace(snapshot, running=_with_releases(running, nodes, use, released, until_s))
+    running, n_nodes = snapshot.running, len(snapshot.nodes)
+    job, widths = resizes.job.astype(np.int64), np.diff(resizes.indptr)
+    owner = np.arange(len(running)).repeat(np.diff(running.indptr))
+    held = owner * n_nodes + running.nodes
+    wanted = job.repeat(widths) * n_nodes + resizes.nodes
+    changes = np.zeros(len(running), dtype=bool)
+    changes[job] = True
+    stays = ~changes[owner] | _among(held, wanted)
+    added = wanted[~_among(wanted, held)]
+    entries, use = held[stays], running.use[stays]
+    if len(added):
+        entries = np.concatenate((entries, added))
+        order = np.argsort(entries, kind="stable")
+        entries = entries[order]
+        use = np.concatenate((use, _added_use(snapshot, added)))[order]
+    gone = held[~stays]
+    counts = np.bincount(owner[~stays], minlength=len(running))
+    released = np.flatnonzero(counts)
+    counts = counts[released]
+    ends = np.bincount(entries // n_nodes, minlength=len(running)).cumsum()
+    columns = {name: column for name, column in vars(running).items() if name not in _HELD}
+    if len(released):
+        rows = np.concatenate((np.arange(len(running)), released))
+        columns = {name: column[rows] for name, column in columns.items()}
+    columns["end_s"], columns["head"] = columns["end_s"].copy(), columns["head"].copy()
+    has_end = resizes.end_s > 0
+    columns["end_s"][job[has_end]] = resizes.end_s[has_end]
+    columns["head"][job] = heads(running)[job]  # which a lower node does not become
+    if len(released):
+        last = slice(len(running), None)
+        by_s = resizes.by_s[np.searchsorted(job, released)]
+        columns["end_s"][last] = np.minimum(by_s, running.end_s[released])
+        columns["releasing"][last] = True
+        columns["licences"][last] = 0
+    columns["indptr"] = np.concatenate(([0], ends, ends[-1] + counts.cumsum())).astype(np.int64)
+    columns["nodes"] = (np.concatenate((entries, gone)) % n_nodes).astype(np.int32)
+    columns["use"] = np.concatenate((use, running.use[~stays]))
+    return replace(snapshot, running=RunningTable.of_columns(columns))
 
 
-def _with_releases(
-    running: RunningTable,
-    nodes: Sequence[NDArray[np.int32]],
-    use: Sequence[NDArray[np.int64]],
-    released: Sequence[int],
-    until_s: Sequence[int],
-) -> RunningTable:
-    """The table with the new nodes, and rows of the nodes being released appended."""
-    rows = np.concatenate((np.arange(len(running)), released)).astype(np.int64)
-    own = {"indptr", "nodes", "use"}
-    columns = {name: getattr(running, name)[rows] for name in vars(running) if name not in own}
-    last = slice(len(running), None)
-    columns["end_s"][last] = until_s
-    columns["releasing"][last] = True
-    columns["licences"][last] = 0
-    widths = [len(each) for each in nodes]
-    return RunningTable(
-        **columns,
-        indptr=np.concatenate(([0], np.cumsum(widths))).astype(np.int64),
-        nodes=np.concatenate(nodes).astype(np.int32),
-        use=np.concatenate(use),
-    )
+_HELD = frozenset({"indptr", "nodes", "use"})
+
+
+def heads(running: RunningTable) -> NDArray[np.int64]:
+    """`RunningTable.head_of` of each row."""
+    holds = running.indptr[1:] > running.indptr[:-1]
+    first = np.full(len(running), -1, dtype=np.int64)
+    first[holds] = running.nodes[running.indptr[:-1][holds]]
+    return np.where(running.head >= 0, running.head, first)
+
+
+def _among(values: NDArray[np.int64], known: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which values occur among others, which are ascending."""
+    if not len(known):
+        return np.zeros(len(values), dtype=bool)
+    at = np.minimum(known.searchsorted(values), len(known) - 1)
+    found: NDArray[np.bool_] = known[at] == values
+    return found
+
+
+def _added_use(snapshot: Snapshot, added: NDArray[np.int64]) -> NDArray[np.int64]:
+    """What jobs hold on nodes that they are given, as (n_added, R) (rule 2).
+
+    Args:
+        snapshot: the cluster.
+        added: job times the number of nodes, and the node.
+    """
+    running, n_nodes = snapshot.running, len(snapshot.nodes)
+    job, node = added // n_nodes, added % n_nodes
+    first = running.indptr[job]
+    use = np.zeros((len(added), running.use.shape[1]), dtype=np.int64)
+    holds = first < running.indptr[job + 1]
+    use[holds] = running.use[first[holds]]
+    whole = holds & running.exclusive[job]
+    use[whole] = snapshot.nodes.capacity[node[whole]]
+    return use

@@ -18,19 +18,19 @@ Rules
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bridge.model.job import WidthRule
+from bridge.model.job_columns import MAX_COUNT
 from bridge.model.moulds import Moulds
-from bridge.model.resizes import Resizes
+from bridge.model.resizes import Resizes, heads
 from bridge.model.snapshot import Snapshot
 from bridge.planning.malleable.expand_shrink import LEAST_LEFT
 from bridge.planning.malleable.speed import UNKNOWN_SERIAL, serial_fraction, speed, width_for
-from bridge.planning.malleable.widths import most_allowed
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,11 @@ class Elastic:
         """The nodes beyond its base."""
         return self.nodes[self.base :]
 
+    @property
+    def is_lent(self) -> bool:
+        """Whether it has nodes beyond its base."""
+        return len(self.nodes) > self.base
+
     def lasts_s(self, width: int) -> float:
         """How long it takes from now on at another width."""
         return self.left_s * speed(self.serial, len(self.nodes)) / speed(self.serial, width)
@@ -90,38 +95,43 @@ class Elastic:
 
 def elastic_jobs(snapshot: Snapshot, costs: Costs) -> list[Elastic]:
     """The running malleable jobs, in order of their rows."""
-    running = snapshot.running
-    may = (running.max_nodes > 0) & ~running.releasing & (np.diff(running.indptr) > 0)
-    return [_elastic(snapshot, row, costs) for row in np.flatnonzero(may).tolist()]
-
-
-def _elastic(snapshot: Snapshot, row: int, costs: Costs) -> Elastic:
     running, now_s = snapshot.running, snapshot.now_s
-    own = running.nodes[running.indptr[row] : running.indptr[row + 1]]
-    width, rule = len(own), WidthRule(int(running.width_rule[row]))
-    serial = serial_fraction(float(running.mtct[row]), width)
-    left_s = max(int(running.end_s[row]) - now_s, 0)
-    adapting, changed_s = bool(running.adapting[row]), int(running.resized_s[row])
-    asked = int(running.requested_nodes[row]) or width
-    base = width
-    if left_s > LEAST_LEFT * costs.adaptation_s:
-        base = _base(rule, int(running.min_nodes[row]), asked, serial, costs.stretch)
-        base = base if base < width else width
-    back_s = now_s + costs.adaptation_s * (2 if adapting else 1)
-    if changed_s:
-        back_s = max(back_s, changed_s + costs.between_s)
-    return Elastic(
-        row=row,
-        nodes=_head_first(own, running.head_of(row)),
-        base=base,
-        asked=asked,
-        most=most_allowed(snapshot, row),
-        rule=rule,
-        serial=serial,
-        left_s=left_s,
-        back_s=back_s,
-        resizable=not adapting and now_s >= changed_s + (costs.between_s if changed_s else 0),
-    )
+    width = np.diff(running.indptr)
+    may = (running.max_nodes > 0) & ~running.releasing & (width > 0)
+    rows = np.flatnonzero(may)
+    asked = np.where(running.requested_nodes > 0, running.requested_nodes, width)
+    left_s = np.maximum(running.end_s - now_s, 0)
+    changed = running.resized_s > 0
+    back_s = now_s + costs.adaptation_s * np.where(running.adapting, 2, 1)
+    calm_s = np.where(changed, running.resized_s + costs.between_s, 0)
+    columns = (
+        running.indptr[:-1], running.indptr[1:], asked, running.min_nodes, _most(snapshot),
+        running.width_rule, running.mtct, left_s, np.maximum(back_s, calm_s),
+        ~running.adapting & (calm_s <= now_s), heads(running),
+    )  # fmt: skip
+    found = []
+    for row, first, end, asks, least, most, code, mtct, left, back, resizable, head in zip(
+        rows.tolist(), *(column[rows].tolist() for column in columns), strict=True
+    ):
+        serial, rule = serial_fraction(mtct, end - first), _RULES[code]
+        base = end - first
+        if left > LEAST_LEFT * costs.adaptation_s:
+            base = min(_base(rule, least, asks, serial, costs.stretch), base)
+        nodes = _head_first(running.nodes[first:end], head)
+        found.append(Elastic(row, nodes, base, asks, most, rule, serial, left, back, resizable))
+    return found
+
+
+_RULES = {int(rule): rule for rule in WidthRule}
+
+
+def _most(snapshot: Snapshot) -> NDArray[np.int64]:
+    """(n_running,) the most nodes within each job's bounds and its partition."""
+    running = snapshot.running
+    bounds = np.array([one.max_nodes or MAX_COUNT for one in snapshot.partitions] + [MAX_COUNT])
+    most = np.minimum(bounds[running.partition], len(snapshot.nodes))
+    found: NDArray[np.int64] = np.minimum(running.max_nodes, most)
+    return found
 
 
 def _head_first(nodes: NDArray[np.int32], head: int) -> NDArray[np.int32]:
@@ -132,23 +142,26 @@ def _head_first(nodes: NDArray[np.int32], head: int) -> NDArray[np.int32]:
 
 
 def _base(rule: WidthRule, least: int, asked: int, serial: float, stretch: float) -> int:
-    """The narrowest allowed width of which `stretch` allows; `asked` at most."""
+    """The narrowest width that a job and `stretch` allow."""
     fewest = width_for(serial, speed(serial, asked) / stretch)
-    return min(rule.next_width(max(fewest, least, 1)), asked)
+    return rule.next_width(max(min(fewest, asked), least, 1))
 
 
-def at_bases(jobs: Sequence[Elastic], now_s: int, adaptation_s: int) -> Resizes:
-    """All lent nodes given back as soon as possible (rules 2 and 3)."""
-    rows = [(job.row, job.back_s, job.nodes[: job.base], _LENT) for job in jobs if len(job.lent)]
-    return Resizes.of(
-        rows, {job.row: base_end_s(job, now_s, adaptation_s) for job in jobs if len(job.lent)}
-    )
+def at_bases(jobs: Sequence[Elastic], ends_s: Mapping[int, int]) -> Resizes:
+    """All lent nodes given back as soon as possible (rules 2 and 3).
+
+    Args:
+        jobs: running ones.
+        ends_s: row of each to `base_end_s`.
+    """
+    rows = [(job.row, job.back_s, job.nodes[: job.base], _LENT) for job in jobs if job.is_lent]
+    return Resizes.of(rows, ends_s)
 
 
 def base_end_s(job: Elastic, now_s: int, adaptation_s: int) -> int:
     """When a job ends at the latest that gives back what it was lent as soon as it can."""
     wide_s = job.back_s - adaptation_s - now_s
-    if not len(job.lent) or job.left_s <= wide_s:
+    if not job.is_lent or job.left_s <= wide_s:
         return now_s + job.left_s
     return job.back_s + math.ceil(job.lasts_s(job.base) * (1 - wide_s / job.left_s))
 

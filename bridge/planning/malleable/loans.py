@@ -21,7 +21,6 @@ Rules
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,31 +46,31 @@ def used_from_s(plan: Plan, n_nodes: int) -> NDArray[np.int64]:
 
 
 def kept_now(job: Elastic, used_s: NDArray[np.int64], by_s: int) -> NDArray[np.int32]:
-    """What a job keeps in this cycle (rule 1); all its nodes, if none is used by then.
+    """What a job keeps that gives nodes back in this cycle (rule 1).
 
     Args:
-        job: one that is not adapting.
+        job: one with lent nodes that are used by then, and not adapting.
         used_s: (n_nodes,) when each node is used.
         by_s: when nodes that are given back now are free.
     """
     lent = job.lent
-    needed = int(np.count_nonzero(used_s[lent] <= by_s))
-    if not needed:
-        return job.nodes
-    width = len(job.nodes) - needed
+    width = len(job.nodes) - int(np.count_nonzero(used_s[lent] <= by_s))
     while not job.rule.allows(width) and width > job.base:
         width -= 1
     last_used = lent[np.argsort(-used_s[lent], kind="stable")]
     return np.concatenate((job.nodes[: job.base], last_used[: width - job.base]))
 
 
-@dataclass(frozen=True)
-class _Growing:
-    """A job and the nodes that it could use."""
-
-    job: Elastic
-    may: NDArray[np.bool_]
-    least: int
+def first_used_s(lent: Sequence[NDArray[np.int32]], used_s: NDArray[np.int64]) -> list[int]:
+    """When the plan uses any of each set of nodes; NEVER: it does not, or the set is empty."""
+    sizes = np.array([len(each) for each in lent], dtype=np.int64)
+    found = np.full(len(lent), NEVER, dtype=np.int64)
+    some = sizes > 0
+    if some.any():
+        first = np.concatenate(([0], sizes[some].cumsum()[:-1]))
+        found[some] = np.minimum.reduceat(used_s[np.concatenate(lent)], first)
+    times: list[int] = found.tolist()
+    return times
 
 
 def growths(
@@ -95,50 +94,55 @@ def growths(
         return []
     free = np.flatnonzero(idle).astype(np.int32)
     free = free[np.argsort(-used_s[free], kind="stable")]
-    masks: dict[object, NDArray[np.bool_]] = {}
+    usable = _Usable(snapshot, free)
     steps: list[tuple[float, int, int, int]] = []
-    growing: dict[int, _Growing] = {}
+    growing: dict[int, Elastic] = {}
     taken = 0
     for job in jobs:
         least = _least_growth(job, costs)
         if least <= job.most and least - len(job.nodes) <= len(free):
-            may = _growable(snapshot, job.row, masks)[free]
-            growing[job.row] = _Growing(job, may, least)
-            heapq.heappush(steps, _step(job, len(job.nodes), least, costs.fairness))
+            growing[job.row] = job
+            steps.append(_step(job, len(job.nodes), least, costs.fairness))
+    heapq.heapify(steps)
     wider: dict[int, int] = {}
-    while steps:
+    while steps and taken < len(free):
         _, row, before, width = heapq.heappop(steps)
-        one = growing[row]
-        wanted = width - len(one.job.nodes)
-        if width - before > len(free) - taken or wanted > np.count_nonzero(one.may):
+        job = growing[row]
+        if width - before > len(free) - taken or width - len(job.nodes) > usable.by(row)[1]:
             continue
         taken += width - before
         wider[row] = width
-        after = one.job.rule.next_width(width + max(width // _STEP, 1))
-        if after <= one.job.most:
-            heapq.heappush(steps, _step(one.job, width, after, costs.fairness))
+        after = job.rule.next_width(width + max(width // _STEP, 1))
+        if after <= job.most:
+            heapq.heappush(steps, _step(job, width, after, costs.fairness))
     found, left = [], np.ones(len(free), dtype=bool)
     for row, width in wider.items():
-        one = growing[row]
-        added = np.flatnonzero(left & one.may)[: width - len(one.job.nodes)]
-        if len(added) < width - len(one.job.nodes):  # others took what it alone could use
+        job = growing[row]
+        added = np.flatnonzero(left & usable.by(row)[0])[: width - len(job.nodes)]
+        if len(added) < width - len(job.nodes):  # others took what it alone could use
             continue
         left[added] = False
-        found.append((one.job, free[added]))
+        found.append((job, free[added]))
     return found
 
 
-def _growable(
-    snapshot: Snapshot, job: int, masks: dict[object, NDArray[np.bool_]]
-) -> NDArray[np.bool_]:
-    """`growable`, once for jobs for which it is the same."""
-    running = snapshot.running
-    key: object = job
-    if not snapshot.reservations and running.exclusive[job]:
-        key = int(running.partition[job]), str(running.features[job])
-    if key not in masks:
-        masks[key] = growable(snapshot, job)
-    return masks[key]
+class _Usable:
+    """Which of the idle nodes each job could use; found once for jobs that could use the same."""
+
+    def __init__(self, snapshot: Snapshot, free: NDArray[np.int32]) -> None:
+        self._snapshot, self._free = snapshot, free
+        self._known: dict[object, tuple[NDArray[np.bool_], int]] = {}
+
+    def by(self, job: int) -> tuple[NDArray[np.bool_], int]:
+        """Which of them a job (row of `Snapshot.running`) could use, and how many."""
+        running = self._snapshot.running
+        key: object = job
+        if not self._snapshot.reservations and running.exclusive[job]:
+            key = int(running.partition[job]), str(running.features[job])
+        if key not in self._known:
+            may = growable(self._snapshot, job)[self._free]
+            self._known[key] = may, int(np.count_nonzero(may))
+        return self._known[key]
 
 
 def _least_growth(job: Elastic, costs: Costs) -> int:

@@ -15,18 +15,12 @@ def allowed_widths(snapshot: Snapshot, job: int) -> list[int]:
         job: row of `snapshot.running`; a malleable job.
     """
     running = snapshot.running
-    rule = WidthRule(int(running.width_rule[job]))
-    least, most = max(int(running.min_nodes[job]), 1), most_allowed(snapshot, job)
-    return [width for width in range(least, most + 1) if rule.allows(width)]
-
-
-def most_allowed(snapshot: Snapshot, job: int) -> int:
-    """The most nodes within a running job's bounds and its partition."""
-    running = snapshot.running
-    most = min(int(running.max_nodes[job]), len(snapshot.nodes))
+    least, most = max(int(running.min_nodes[job]), 1), int(running.max_nodes[job])
+    most = min(most, len(snapshot.nodes))
     if (partition := int(running.partition[job])) >= 0 and snapshot.partitions[partition].max_nodes:
         most = min(most, snapshot.partitions[partition].max_nodes)
-    return most
+    rule = WidthRule(int(running.width_rule[job]))
+    return [width for width in range(least, most + 1) if rule.allows(width)]
 
 
 def shrunk_width(allowed: Sequence[int], width: int, needed: int) -> int:

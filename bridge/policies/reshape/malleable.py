@@ -43,7 +43,7 @@ from bridge.planning.malleable.bases import (
     elastic_jobs,
     moulds_at_bases,
 )
-from bridge.planning.malleable.loans import growths, kept_now, used_from_s
+from bridge.planning.malleable.loans import first_used_s, growths, kept_now, used_from_s
 from bridge.planning.malleable.reshaper import Adapting
 from bridge.ports import Context, Planned, Promises, Replan
 from bridge.units import NEVER, UNPLANNED
@@ -84,12 +84,12 @@ class LentNodes(Adapting):
         context: Context,
     ) -> Planned:
         """Resizes running jobs; see `bridge.ports.ReshapePolicy`."""
-        costs = Costs(self.adaptation_s, self.between_s, self.stretch, self.fairness)
-        jobs = elastic_jobs(snapshot, costs)
+        jobs = elastic_jobs(snapshot, self._costs)
         moulds = moulds_at_bases(snapshot, self.stretch)
         if not jobs and not len(moulds):
             return planned
-        returns = at_bases(jobs, snapshot.now_s, self.adaptation_s)
+        ends_s = {job.row: base_end_s(job, snapshot.now_s, self.adaptation_s) for job in jobs}
+        returns = at_bases(jobs, ends_s)
         if len(snapshot.jobs) and (len(returns) or len(moulds)):
             promised = context.state.promised_by(_NAME).start_s
             planned = replan(NO_RESIZES, returns, moulds)
@@ -97,51 +97,52 @@ class LentNodes(Adapting):
                 again = replan(NO_RESIZES, returns, moulds, _by_promise(snapshot, order, promised))
                 if _late(snapshot, again, promised) < _late(snapshot, planned, promised):
                     planned = again
-        planned = self._lend(snapshot, jobs, planned, replan, costs)
+        planned = self._lend(snapshot, jobs, ends_s, planned, replan)
         return replace(planned, promises=Promises(_NAME, _starts(snapshot, planned)))
+
+    @property
+    def _costs(self) -> Costs:
+        return Costs(self.adaptation_s, self.between_s, self.stretch, self.fairness)
 
     def _lend(
         self,
         snapshot: Snapshot,
         jobs: list[Elastic],
+        ends_s: Mapping[int, int],
         planned: Planned,
         replan: Replan,
-        costs: Costs,
     ) -> Planned:
         """Rule 3: the same rows, with what changes now and what is given back later."""
-        now_s, by_s = snapshot.now_s, snapshot.now_s + self.adaptation_s
+        by_s = snapshot.now_s + self.adaptation_s
         used_s = used_from_s(planned.plan, len(snapshot.nodes))
         resizes: list[Resize] = []
-        holds: dict[int, tuple[Elastic, NDArray[np.int32]]] = {}
+        lent = {job.row: job.lent for job in jobs}
         still = []
-        for job in jobs:
-            kept = job.nodes
-            if job.back_s <= by_s and len(job.lent):
+        for job, first_s in zip(jobs, first_used_s(list(lent.values()), used_s), strict=True):
+            if first_s <= by_s and job.back_s <= by_s:
                 kept = kept_now(job, used_s, by_s)
-            if len(kept) < len(job.nodes):
                 resizes.append((job.row, by_s, kept, "others start on these nodes"))
+                lent[job.row] = kept[job.base :]
             elif job.resizable:
                 still.append(job)
-            holds[job.row] = job, kept[job.base :]
-        for job, added in growths(snapshot, still, planned.plan, used_s, costs):
+        for job, added in growths(snapshot, still, planned.plan, used_s, self._costs):
             after = np.concatenate((job.nodes, added))
             resizes.append((job.row, by_s, after, "nodes are idle"))
-            holds[job.row] = job, after[job.base :]
+            lent[job.row] = after[job.base :]
         later: list[Resize] = []
         again_s = NEVER
-        for job, lent in holds.values():
-            until_s = int(used_s[lent].min(initial=NEVER))
-            if until_s == NEVER:
-                continue
-            later.append((job.row, until_s, job.nodes[: job.base], "lent until then"))
-            again_s = min(again_s, until_s - self.adaptation_s)
-        ends = {row: base_end_s(holds[row][0], now_s, self.adaptation_s) for row, *_ in later}
+        for job, first_s in zip(jobs, first_used_s(list(lent.values()), used_s), strict=True):
+            if first_s != NEVER:
+                until_s = max(first_s, job.back_s)  # a start before takes what the job leaves free
+                later.append((job.row, until_s, job.nodes[: job.base], "lent until then"))
+                again_s = min(again_s, until_s - self.adaptation_s)
         if not resizes and not later:
             return planned
+        held = {job.row: job for job in jobs}
         new_ends = {
-            row: by_s + math.ceil(holds[row][0].lasts_s(len(nodes))) for row, _, nodes, _ in resizes
+            row: by_s + math.ceil(held[row].lasts_s(len(nodes))) for row, _, nodes, _ in resizes
         }
-        found = replan.around(planned, Resizes.of(resizes, new_ends), Resizes.of(later, ends))
+        found = replan.around(planned, Resizes.of(resizes, new_ends), Resizes.of(later, ends_s))
         return replace(found, plan=replace(found.plan, again_s=again_s))
 
 
