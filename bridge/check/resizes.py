@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.check.fabrics import fabrics
-from bridge.model.job import JobTable, WidthRule
+from bridge.model.job import JobTable, RunningTable, WidthRule
 from bridge.model.job_columns import objects
 from bridge.model.limits import ARRAY_JOBS, JOBS
 from bridge.model.plan import Plan
@@ -78,9 +78,8 @@ def broken_returns(snapshot: Snapshot, returns: Resizes) -> list[tuple[str, str]
     """
     if not len(returns):
         return []
-    running = dataclasses.replace(
-        snapshot.running, adapting=np.zeros_like(snapshot.running.adapting)
-    )
+    calm = np.zeros_like(snapshot.running.adapting)
+    running = RunningTable.of_columns({**vars(snapshot.running), "adapting": calm})
     found = broken_resizes(dataclasses.replace(snapshot, running=running), returns)
     if found and not found[0][0]:
         return found

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.model.job import JobTable
 from bridge.model.snapshot import Snapshot
 
 
@@ -64,5 +65,5 @@ def moulded(snapshot: Snapshot, moulds: Moulds) -> Snapshot:
     most_nodes = jobs.max_nodes.copy()
     nodes[moulds.job] = most_nodes[moulds.job] = moulds.nodes
     time_limit_s[moulds.job] = moulds.time_limit_s
-    jobs = replace(jobs, min_nodes=nodes, max_nodes=most_nodes, time_limit_s=time_limit_s)
-    return replace(snapshot, jobs=jobs)
+    changed = {"min_nodes": nodes, "max_nodes": most_nodes, "time_limit_s": time_limit_s}
+    return replace(snapshot, jobs=JobTable.of_columns({**vars(jobs), **changed}))

@@ -90,12 +90,13 @@ class LentNodes(Adapting):
             return planned
         ends_s = {job.row: base_end_s(job, snapshot.now_s, self.adaptation_s) for job in jobs}
         returns = at_bases(jobs, ends_s)
-        if len(snapshot.jobs) and (len(returns) or len(moulds)):
+        if len(snapshot.jobs):
+            if len(returns) or len(moulds):
+                planned = replan(NO_RESIZES, returns, moulds)
             promised = context.state.promised_by(_NAME).start_s
-            planned = replan(NO_RESIZES, returns, moulds)
-            if _late(snapshot, planned, promised):
+            if late_s := _late_s(snapshot, planned, promised):
                 again = replan(NO_RESIZES, returns, moulds, _by_promise(snapshot, order, promised))
-                if _late(snapshot, again, promised) < _late(snapshot, planned, promised):
+                if _late_s(snapshot, again, promised) < late_s:
                     planned = again
         planned = self._lend(snapshot, jobs, ends_s, planned, replan)
         return replace(planned, promises=Promises(_NAME, _starts(snapshot, planned)))
@@ -156,9 +157,9 @@ def _starts(snapshot: Snapshot, planned: Planned) -> dict[str, int]:
     return found
 
 
-def _late(snapshot: Snapshot, planned: Planned, promised: Mapping[str, int]) -> int:
+def _late_s(snapshot: Snapshot, planned: Planned, promised: Mapping[str, int]) -> int:
     """By how much promises are later, added up, s."""
-    starts = _starts(snapshot, planned)
+    starts = _starts(snapshot, planned) if promised else {}
     return sum(
         max(starts.get(job_id, start_s) - max(start_s, snapshot.now_s), 0)
         for job_id, start_s in promised.items()
