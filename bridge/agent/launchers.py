@@ -103,7 +103,7 @@ class LauncherSocket:
             raw = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
             pid, uid, _ = _CREDENTIALS.unpack(raw)
             problem = self._unwelcome(uid)
-            job = self._processes.job_of(pid)
+            job = self._processes.job_of_family(pid)
             if not problem and job is None:
                 problem = "this process belongs to no job: run it in a batch script"
             if problem or job is None:

@@ -6,7 +6,9 @@ Rules
        Slurm makes no cgroups, SLURM_JOB_ID in the environment it was started with decides.
     2. Several slurmds on one machine: the cgroup `slurm_NODE`, or SLURMD_NODENAME, says on which
        node it is. A process without either is on any of them.
-    3. slurmstepd and the processes of a job's step `extern` are Slurm's, not the job's.
+    3. A process whose environment may not be read counts as one of every job: nodes are then not
+       called vacant. Root reads all, but needs CAP_SYS_PTRACE.
+    4. slurmstepd and the processes of a job's step `extern` are Slurm's, not the job's.
 """
 
 import os
@@ -18,6 +20,9 @@ _JOB = re.compile(rb"/job_([0-9]+)(?:/|$)", re.MULTILINE)
 _NODE = re.compile(rb"/(?:slurm_([^/\n]+)|([^/\n]+)_slurmstepd\.scope)/")
 _EXTERN = re.compile(rb"/step_extern(?:/|$)", re.MULTILINE)
 _MOST_ENVIRONMENT = 1 << 20
+_MOST_ANCESTORS = 32
+
+UNKNOWN = "?"
 
 
 class Processes:
@@ -37,13 +42,31 @@ class Processes:
             if entry.name.isdigit():
                 pid = int(entry.name)
                 found = self.job_of(pid)
-                if found is not None and found[0] == job and found[1] in ("", node):
+                if found is not None and found[0] in (job, UNKNOWN) and found[1] in ("", node):
                     yield pid
+
+    def job_of_family(self, pid: int) -> tuple[str, str] | None:
+        """The job and the node of a process, or of the nearest ancestor that belongs to one.
+
+        A launcher starts with an environment without Slurm's variables.
+        """
+        for _ in range(_MOST_ANCESTORS):
+            found = self.job_of(pid)
+            if found is not None and found[0] != UNKNOWN:
+                return found
+            if pid <= 1:
+                return None
+            try:
+                stat = (self._proc / str(pid) / "stat").read_bytes()
+            except OSError:
+                return None
+            pid = int(stat.rpartition(b")")[2].split()[1])
+        return None
 
     def job_of(self, pid: int) -> tuple[str, str] | None:
         """The job and the node of a process; None: it belongs to no job, or has ended.
 
-        The node is empty where nothing says it.
+        The job is `UNKNOWN` if it cannot be found out. The node is empty where nothing says it.
         """
         folder = self._proc / str(pid)
         try:
@@ -58,6 +81,8 @@ class Processes:
                 return job[1].decode(), _text((node[1] or node[2]) if node else b"")
             with (folder / "environ").open("rb") as file:
                 environment = file.read(_MOST_ENVIRONMENT).split(b"\0")
+        except PermissionError:
+            return UNKNOWN, ""
         except OSError:
             return None
         named = _value(environment, b"SLURM_JOB_ID=")

@@ -161,6 +161,8 @@ def _run(site: Site, image: str, host: _Host) -> None:
             words += ["--volume", f"{site.name}-{volume}:{path}"]
     if nodes is not None:
         words += ["--label", f"{NODES_LABEL}={nodes.start}-{nodes.stop - 1}"]
+        if site.agents:  # they read the environment of users' processes
+            words += ["--cap-add", "SYS_PTRACE"]
         if site.cgroups:
             words += ["--volume", CGROUPS, "--label", f"{CGROUPS_LABEL}=yes"]
     if role == "controller":

@@ -226,3 +226,21 @@ def test_own_processes_are_found_by_environment():
         process.kill()
         process.wait()
     assert Processes().count("99", "n3") == 0
+
+
+def test_a_child_with_an_environment_of_its_own_belongs_to_its_parents_job():
+    code = "import subprocess; subprocess.run(['env', '-i', 'sleep', '1000'])"
+    parent = subprocess.Popen([sys.executable, "-c", code], env=dict(os.environ, SLURM_JOB_ID="98"))
+    try:
+        seen = Processes()
+
+        def child():
+            task = f"/proc/{parent.pid}/task/{parent.pid}/children"
+            found = [int(pid) for pid in open(task).read().split()]  # noqa: SIM115, PTH123
+            return [pid for pid in found if seen.job_of(pid) is None]
+
+        (pid,) = eventually(child)
+        assert seen.job_of_family(pid) == ("98", "")
+    finally:
+        subprocess.run(["pkill", "-P", str(parent.pid)], check=True)
+        parent.wait()

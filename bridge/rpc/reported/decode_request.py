@@ -6,7 +6,9 @@ Rules
        as is whether a job without a demand for memory gets all of it.
     2. Memory that is not consumable only excludes the nodes that are too small.
     3. A job is exclusive if it says so or if any of its partitions is.
-    4. A malleable job may start with any allowed width in its own bounds.
+    4. A malleable job may start with any allowed width in its own bounds. If the controller can
+       resize it, it starts with the number of nodes that it asked for (--nodes), if these bounds
+       allow it, and changes its width later.
     5. What these columns cannot say (`contiguous`, `controller_chooses`) is left to the
        controller, which chooses the nodes of such a job when it starts. So are jobs whose demand
        is too large for some of the nodes.
@@ -60,6 +62,7 @@ class Lowered:
 
     Attributes:
         copied: the columns that are plain fields of the request, in the order of `JobTable`.
+        least_width, most_width: of a malleable job while it runs.
     """
 
     partitions: tuple[int, ...] = ()
@@ -76,6 +79,8 @@ class Lowered:
     per_node: tuple[int, ...] = ()
     per_task: tuple[int, ...] = ()
     licences: tuple[int, ...] = ()
+    least_width: int = 0
+    most_width: int = 0
     problem: str = ""
     problem_hold: Hold = Hold.BAD_REQUEST
     chunks: LoweredChunks | None = None
@@ -156,6 +161,9 @@ def _lower(request: pb.Request, layout: TableColumns) -> Lowered:
             copied=_copied(request),
         )
     low, high, rule = _width(request, len(required), dialect.least_nodes(request))
+    widths = low, high
+    if layout.resizable:
+        low, high = _first_widths(request, low, high, rule)
     demand = dialect.node_demand(request, low, high, accounting)
     memory_node, memory_task = demand.memory_per_node_mib, demand.memory_per_task_mib
 
@@ -183,6 +191,8 @@ def _lower(request: pb.Request, layout: TableColumns) -> Lowered:
         max_tasks_per_node=demand.max_tasks_per_node,
         exclusive=exclusive,
         width_rule=int(rule),
+        least_width=widths[0],
+        most_width=widths[1] or demand.max_nodes,
         features=constraint(request),
         required=required,
         excluded=excluded,
@@ -261,6 +271,14 @@ def _width(request: pb.Request, n_required: int, least: int) -> tuple[int, int, 
     if high and rule.next_width(low) > high:
         raise BadRequest(f"no node count from {low} to {high} is {rule.name.lower()}")
     return low, high, rule
+
+
+def _first_widths(request: pb.Request, low: int, high: int, rule: WidthRule) -> tuple[int, int]:
+    """The bounds of the width at the start of a job that can be resized later (4)."""
+    least = max(low, request.min_nodes)
+    most = min(high, request.max_nodes or high)
+    fits = request.HasField("malleable") and rule.next_width(least) <= most
+    return (least, most) if fits else (low, high)
 
 
 def _reservation(request: pb.Request, layout: TableColumns) -> int:

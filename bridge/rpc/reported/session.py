@@ -379,6 +379,7 @@ class Session:
             memory_optional=hello.memory_optional,
             features=nodes.features,
             unconsumed=nodes.unconsumed,
+            resizable=Feature.RESIZE in self.hello.features,
             dialect=hello.dialect,
         )
         self._reservations = read_reservations(

@@ -31,6 +31,7 @@ class TableColumns:
         partition_mixed: for each partition, whether some of its nodes have smaller cores.
         features: of all nodes.
         dialect: of the controller (`bridge.dialect`).
+        resizable: the controller can change the nodes of running jobs.
     """
 
     nodes: NodeIndex
@@ -48,6 +49,7 @@ class TableColumns:
     features: frozenset[str] = frozenset()
     unconsumed: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
     dialect: str = ""
+    resizable: bool = False
 
     def accounting(self, partitions: Iterable[int]) -> Accounting:
         """Returns how CPUs and memory are allocated in some partitions, at least one."""
