@@ -44,6 +44,9 @@ LEAST_WAKE_MS, MOST_WAKE_MS = 50, 1000
 RESEND_S = 2
 """A release that the controller refused is sent again after so many seconds."""
 
+BUSY_S = 1
+"""So is one whose nodes were busy: Slurm takes a second until a released node can be used."""
+
 UNANSWERED_S = 10
 """So is what the controller does not answer: it names all nodes, so twice is as good as once."""
 
@@ -167,13 +170,25 @@ class Runtime:
             change.looks += 1
             self._go_on(world, change)
 
-    def answered(self, decision: int, now_s: int, *, applied: bool, text: str = "") -> bool:
-        """Takes note of the controller's answer; False if the decision is none of a resize."""
+    def answered(
+        self, decision: int, now_s: int, *, applied: bool, busy: bool = False, text: str = ""
+    ) -> bool:
+        """Takes note of the controller's answer; False if the decision is none of a resize.
+
+        Args:
+            decision: its number.
+            now_s: Unix seconds.
+            applied: it was carried out.
+            busy: nodes were not free yet; it is sent again.
+            text: why not, for people.
+        """
         for change in self._changes.values():
             if change.decision and change.decision == decision:
                 change.decision = 0
                 if applied:
                     change.again_s = change.until_s
+                elif busy:
+                    change.again_s = now_s + BUSY_S
                 else:
                     self._refused_by_controller(change, now_s, text)
                 return True
@@ -193,6 +208,7 @@ class Runtime:
     ) -> None:
         """Begins a decided resize."""
         before = world.nodes(job_id)
+        wanted = tuple(sorted(wanted, key=lambda name: name != before[0]))
         grows = len(wanted) > len(before)
         change = Change(
             id=self._new_id(job_id), job_id=job_id, user=world.user(job_id),
@@ -400,7 +416,7 @@ class Runtime:
 
     def sends(self, world: World) -> Iterator[Send]:
         """What the controller is to be told now; the caller sets `Change.decision`."""
-        for change in self._changes.values():
+        for change in self.changes:
             if world.now_s < change.again_s or change.job_id not in world:
                 continue
             if change.state in (State.GRANTING, State.RELEASING):

@@ -2,7 +2,7 @@
 """Widths that operators and users ask for, as resizes that break no rule and delay nobody.
 
 Rules
-    1. A shrink keeps the job's first nodes.
+    1. A shrink keeps the node that the job must keep, and its first others.
     2. A grow takes nodes that are free now and that no waiting job is planned on, in the order of
        their indexes; all that are missing, or none.
     3. The same rules as for a policy's resizes decide whether it is allowed (`bridge.check`).
@@ -33,7 +33,9 @@ def wished(snapshot: Snapshot, site: Site, plan: Plan, row: int, width: int) -> 
     if not 0 < width != len(held):
         return NO_RESIZES
     if width < len(held):
-        nodes = held[:width]
+        head = running.head_of(row)
+        others = held[held != head]
+        nodes = np.sort(np.concatenate(([head], others[: width - 1])))
     else:
         free = np.setdiff1d(_free(snapshot, plan, row), held)
         if len(held) + len(free) < width:

@@ -42,11 +42,11 @@ class World:
         return self._rows[job_id]
 
     def nodes(self, job_id: str) -> Names:
-        """Nodes that the controller reports, the first one first."""
+        """Nodes that the controller reports, the one that the job keeps first."""
         running, row = self._snapshot.running, self._rows[job_id]
-        names = self._snapshot.nodes.names
-        held = running.nodes[running.indptr[row] : running.indptr[row + 1]]
-        return tuple(names[node] for node in held.tolist())
+        names, head = self._snapshot.nodes.names, running.head_of(row)
+        held = running.nodes[running.indptr[row] : running.indptr[row + 1]].tolist()
+        return tuple(names[node] for node in sorted(held, key=lambda node: (node != head, node)))
 
     def indexes(self, nodes: Names) -> NDArray[np.int32]:
         """Node indexes, ascending; nodes that are no longer there are left out."""

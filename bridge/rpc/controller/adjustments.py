@@ -6,7 +6,9 @@ Rules
        `bridge.resizing`. Here it becomes messages.
     2. A quota is sent when it is another one than the last that was sent. A job whose quota is
        dropped from the plan while it runs is told that it has none.
-    3. After `reset` no quota is known to the controller.
+    3. A sentence on what is under way is sent when it changes. It is lost if the job's version has
+       changed meanwhile.
+    4. After `reset` no quota and no sentence is known to the controller.
 """
 
 from collections.abc import Callable
@@ -45,18 +47,24 @@ class Adjustments:
         self._take_id = take_id
         self._quotas: dict[str, tuple[int, int]] = {}
         self._reported: Snapshot | None = None
+        self._versions: dict[str, int] = {}
+        self._progress_told: dict[str, str] = {}
         self.runtime = runtime
 
     def reset(self) -> None:
         """The controller has started again."""
         self.runtime.reset()
         self._quotas.clear()
+        self._progress_told.clear()
 
     def close(self, result: pb.Fate, now_s: int) -> bool:
         """Takes note of a result; False if it is none of a resize."""
         applied = result.outcome == pb.OUTCOME_APPLIED
+        busy = result.outcome == pb.OUTCOME_BUSY
         text = printable(result.text)
-        return self.runtime.answered(result.decision_id, now_s, applied=applied, text=text)
+        return self.runtime.answered(
+            result.decision_id, now_s, applied=applied, busy=busy, text=text
+        )
 
     def overlay(self, snapshot: Snapshot) -> Snapshot:
         """The snapshot with what is under way."""
@@ -84,6 +92,8 @@ class Adjustments:
         found: list[pb.Decision] = []
         if Feature.RESIZE in features:
             found += self._resizes(shown, plan, site, nodes)
+        if Feature.PROGRESS in features:
+            found += self._progress()
         if Feature.QUOTA in features:
             found += self._new_quotas(shown, plan)
         return found
@@ -100,6 +110,7 @@ class Adjustments:
                 del self.runtime.wishes[job_id]
                 self._begin(world, snapshot, resizes)
                 break  # the next one is judged with this one under way
+        self._versions = {job_id: world.version(job_id) for job_id in world}
         found = []
         for send in self.runtime.sends(world):
             message = pb.Decision(
@@ -133,6 +144,23 @@ class Adjustments:
                 end_s=int(resizes.end_s[row]),
                 reason=plain(resizes.reasons[row]),
             )
+
+    def _progress(self) -> list[pb.Decision]:
+        """What is under way, for `squeue` and `scontrol`, where it changed."""
+        found, now = [], {}
+        for change in self.runtime.changes:
+            verb = "growing" if change.grows else "shrinking"
+            text = f"{verb} from {len(change.before)} to {len(change.wanted)} nodes: {change.state}"
+            now[change.job_id] = plain(text)
+        for job_id in now.keys() | self._progress_told.keys():
+            text = now.get(job_id, "")
+            version = self._versions.get(job_id)
+            if version is not None and text != self._progress_told.get(job_id, ""):
+                message = pb.Decision(id=self._take_id(), job_id=job_id, job_version=version)
+                message.progress.text = text
+                found.append(message)
+        self._progress_told = now
+        return found
 
     def _new_quotas(self, snapshot: Snapshot, plan: Plan) -> list[pb.Decision]:
         running, quotas = snapshot.running, plan.quotas

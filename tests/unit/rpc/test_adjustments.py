@@ -193,3 +193,22 @@ def test_a_new_epoch_begins_with_nothing_under_way():
     shown, (message,) = link.cycle(a_world(now_s=12), quotas={"m": 500})
     assert not shown.running.adapting.any()
     assert message.HasField("quota")
+
+
+def test_growth_onto_nodes_that_are_still_busy_is_sent_again():
+    link = Link()
+    _, (message,) = link.cycle(a_world(), to(1, 2, 3, 4))
+    link.close(message.id, pb.OUTCOME_BUSY)
+    assert link.cycle(a_world(now_s=11))[1] == []
+    shown, (again,) = link.cycle(a_world(now_s=12))
+    assert again.resize.nodes == message.resize.nodes
+    assert shown.running.adapting.all()
+
+
+def test_what_is_under_way_is_told_when_it_changes():
+    link, features = Link(), BOTH | {"progress"}
+    _, messages = link.cycle(a_world(), to(1, 2), features=features)
+    assert messages[1].progress.text == "shrinking from 3 to 2 nodes: releasing"
+    assert link.cycle(a_world(now_s=11), features=features)[1] == []
+    _, (message,) = link.cycle(a_world(nodes=(1, 2), now_s=15, version=8), features=features)
+    assert (message.job_version, message.progress.text) == (8, "")
