@@ -399,6 +399,7 @@ class Runtime:
         if hold is not None:
             (self.held.add if hold else self.held.discard)(job_id)
             self.wishes.pop(job_id, None)
+            self.shown = tuple(replace(one, held=one.job_id in self.held) for one in self.shown)
         if not width:
             return
         if not job.engine:

@@ -38,7 +38,9 @@ class Launcher:
     def attached(self, job_id, user):
         if not self.is_there:
             return None
-        order = self.order_
+        # What was sent is pending, whether or not the launcher has read it, as in the hub.
+        sent = [order for order in self.heard if not isinstance(order, Withdraw)]
+        order = self.order_ or (sent[-1] if sent else None)
         return Attached(
             serial=self.serial,
             nodes=tuple(self.ranks),
