@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Policies for malleable jobs: `schedbridge bench elastic`, kept with its origin.
 
-Usage: benchmarks/elastic.py [--seeds N] [--mtct-error X] [--scenario FILE] [--shares P,...]
-                             [--policies NAME,...] [--json FILE] [--plot FILE]
+Usage: benchmarks/elastic.py [--seeds N] [--first-seed N] [--mtct-error X] [--scenario FILE]
+                             [--shares P,...] [--policies NAME,...] [--json FILE] [--plot FILE]
        benchmarks/elastic.py --show FILE    prints the table of such a file, no more
        benchmarks/elastic.py --kinds FILE   rigid and malleable jobs apart
 """
@@ -17,7 +17,7 @@ from about import about
 
 from bridge.cli.bench_elastic import lines
 
-PASSED = ("seeds", "mtct-error", "scenario", "shares", "policies", "plot")
+PASSED = ("seeds", "first-seed", "mtct-error", "scenario", "shares", "policies", "plot")
 
 
 def kinds(runs: list[dict]) -> list[str]:

@@ -298,6 +298,7 @@ def elastic(
     seeds: Annotated[
         int, typer.Option(min=1, max=10_000, help="Repetitions; each draws order and choice anew.")
     ] = 3,
+    first_seed: Annotated[int, typer.Option(min=0, help="The others follow it.")] = 0,
     nodes: Annotated[
         int | None,
         typer.Option(min=1, max=2**20, help="Of the machine; else 32, or as the trace says."),
@@ -315,7 +316,9 @@ def elastic(
     """Compare policies for malleable jobs in simulations: makespan, waits, use of the machine."""
     from bridge.cli import bench_elastic  # noqa: PLC0415 (loads the simulator)
 
-    chosen = bench_elastic.cases(policies, bench_elastic.percentages("shares", shares), seeds)
+    chosen = bench_elastic.cases(
+        policies, bench_elastic.percentages("shares", shares), range(first_seed, first_seed + seeds)
+    )
     name, drawn = bench_elastic.scenario_of(scenario, nodes=nodes, jobs=jobs, mtct_error=mtct_error)
     if plot is not None and plot.suffix not in (".svg", ".png", ".pdf"):
         raise ConfigError("plot", f"'{plot.name:.60}' is no .svg, .png or .pdf")

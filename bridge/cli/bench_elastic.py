@@ -113,7 +113,7 @@ def percentages(key: str, text: str) -> list[float]:
     return list(dict.fromkeys(found))
 
 
-def cases(policies: str, shares: Sequence[float], seeds: int) -> list[Case]:
+def cases(policies: str, shares: Sequence[float], seeds: Sequence[int]) -> list[Case]:
     """All combinations, seed by seed.
 
     Raises:
@@ -123,7 +123,7 @@ def cases(policies: str, shares: Sequence[float], seeds: int) -> list[Case]:
     names = [spec.name for spec in specs]
     if twice := {name for name in names if names.count(name) > 1}:
         raise ConfigError("policies", f"{min(twice)} is there twice")
-    return [Case(spec, share, seed) for seed in range(seeds) for share in shares for spec in specs]
+    return [Case(spec, share, seed) for seed in seeds for share in shares for spec in specs]
 
 
 def run_case(name: str, scenario: Scenario, case: Case) -> dict[str, Any]:
