@@ -88,11 +88,13 @@ class Resizes:
             return NO_RESIZES
         rows = sorted(rows, key=lambda row: row[0])
         widths = [len(nodes) for _, _, nodes, _ in rows]
+        nodes = np.concatenate([each for _, _, each, _ in rows]).astype(np.int32)
+        ascending = np.lexsort((nodes, np.arange(len(rows)).repeat(widths)))
         return Resizes(
             job=np.array([job for job, *_ in rows], dtype=np.int32),
             by_s=np.array([by_s for _, by_s, *_ in rows], dtype=np.int64),
             indptr=np.concatenate(([0], np.cumsum(widths))).astype(np.int64),
-            nodes=np.concatenate([np.sort(nodes) for _, _, nodes, _ in rows]).astype(np.int32),
+            nodes=nodes[ascending],
             reasons=tuple(reason for *_, reason in rows),
             end_s=np.array([end_s.get(job, 0) for job, *_ in rows], dtype=np.int64),
         )

@@ -20,17 +20,24 @@ Rules
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bridge.model.job import WidthRule
 from bridge.model.job_columns import MAX_COUNT
-from bridge.model.moulds import Moulds
+from bridge.model.moulds import NO_MOULDS, Moulds
 from bridge.model.resizes import Resizes, heads
 from bridge.model.snapshot import Snapshot
 from bridge.planning.malleable.expand_shrink import LEAST_LEFT
-from bridge.planning.malleable.speed import UNKNOWN_SERIAL, serial_fraction, speed, width_for
+from bridge.planning.malleable.speed import (
+    UNKNOWN_SERIAL,
+    serial_fractions,
+    speed,
+    speeds,
+    widths_for,
+)
 
 
 @dataclass(frozen=True)
@@ -99,30 +106,44 @@ def elastic_jobs(snapshot: Snapshot, costs: Costs) -> list[Elastic]:
     width = np.diff(running.indptr)
     may = (running.max_nodes > 0) & ~running.releasing & (width > 0)
     rows = np.flatnonzero(may)
-    asked = np.where(running.requested_nodes > 0, running.requested_nodes, width)
+    requested = running.requested_nodes
+    asked = np.where(requested > 0, requested, width)
     left_s = np.maximum(running.end_s - now_s, 0)
-    changed = running.resized_s > 0
+    calm_s = np.where(running.resized_s > 0, running.resized_s + costs.between_s, 0)
     back_s = now_s + costs.adaptation_s * np.where(running.adapting, 2, 1)
-    calm_s = np.where(changed, running.resized_s + costs.between_s, 0)
+    serial = serial_fractions(running.mtct, width)
+    base = np.where(
+        left_s > LEAST_LEFT * costs.adaptation_s,
+        np.minimum(
+            _bases(running.width_rule, running.min_nodes, asked, serial, costs.stretch), width
+        ),
+        width,
+    )
     columns = (
-        running.indptr[:-1], running.indptr[1:], asked, running.min_nodes, _most(snapshot),
-        running.width_rule, running.mtct, left_s, np.maximum(back_s, calm_s),
-        ~running.adapting & (calm_s <= now_s), heads(running),
+        running.indptr[:-1], running.indptr[1:], base, asked, _most(snapshot), running.width_rule,
+        serial, left_s, np.maximum(back_s, calm_s), ~running.adapting & (calm_s <= now_s),
+        heads(running),
     )  # fmt: skip
     found = []
-    for row, first, end, asks, least, most, code, mtct, left, back, resizable, head in zip(
+    for row, first, end, narrow, asks, most, code, part, left, back, resizable, head in zip(
         rows.tolist(), *(column[rows].tolist() for column in columns), strict=True
     ):
-        serial, rule = serial_fraction(mtct, end - first), _RULES[code]
-        base = end - first
-        if left > LEAST_LEFT * costs.adaptation_s:
-            base = min(_base(rule, least, asks, serial, costs.stretch), base)
         nodes = _head_first(running.nodes[first:end], head)
-        found.append(Elastic(row, nodes, base, asks, most, rule, serial, left, back, resizable))
+        found.append(
+            Elastic(row, nodes, narrow, asks, most, RULES[code], part, left, back, resizable)
+        )
     return found
 
 
-_RULES = {int(rule): rule for rule in WidthRule}
+RULES: Final = {int(rule): rule for rule in WidthRule}
+
+
+def allowed(rule: NDArray[np.int8], least: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The least widths of at least so many nodes that the rules allow."""
+    found = np.maximum(least, 1)
+    for at in np.flatnonzero(rule != WidthRule.ANY).tolist():
+        found[at] = RULES[int(rule[at])].next_width(int(found[at]))
+    return found
 
 
 def _most(snapshot: Snapshot) -> NDArray[np.int64]:
@@ -141,10 +162,17 @@ def _head_first(nodes: NDArray[np.int32], head: int) -> NDArray[np.int32]:
     return np.concatenate((np.array([head], dtype=np.int32), nodes[nodes != head]))
 
 
-def _base(rule: WidthRule, least: int, asked: int, serial: float, stretch: float) -> int:
-    """The narrowest width that a job and `stretch` allow."""
-    fewest = width_for(serial, speed(serial, asked) / stretch)
-    return rule.next_width(max(min(fewest, asked), least, 1))
+def _bases(
+    rule: NDArray[np.int8],
+    least: NDArray[np.int64],
+    asked: NDArray[np.int64],
+    serial: NDArray[np.float64],
+    stretch: float,
+) -> NDArray[np.int64]:
+    """The narrowest widths that jobs and `stretch` allow."""
+    nodes = np.maximum(asked, 1)
+    fewest = widths_for(serial, speeds(serial, nodes) / stretch)
+    return allowed(rule, np.maximum(np.minimum(fewest, nodes), least))
 
 
 def at_bases(jobs: Sequence[Elastic], ends_s: Mapping[int, int]) -> Resizes:
@@ -171,11 +199,12 @@ _LENT = "nodes beyond its base are lent"
 
 def moulds_at_bases(snapshot: Snapshot, stretch: float) -> Moulds:
     """The waiting moldable jobs at their bases (rule 1)."""
-    jobs, found = snapshot.jobs, []
-    for row in np.flatnonzero(jobs.most_start > 0).tolist():
-        asked, limit_s = int(jobs.min_nodes[row]), int(jobs.time_limit_s[row])
-        rule = WidthRule(int(jobs.width_rule[row]))
-        base = _base(rule, int(jobs.least_start[row]), asked, UNKNOWN_SERIAL, stretch)
-        if base < asked and limit_s > 0:
-            found.append((row, base, -(-limit_s * asked // base)))
-    return Moulds.of(found)
+    jobs = snapshot.jobs
+    rows = np.flatnonzero((jobs.most_start > 0) & (jobs.time_limit_s > 0))
+    if not len(rows):
+        return NO_MOULDS
+    asked, limit_s = jobs.min_nodes[rows], jobs.time_limit_s[rows]
+    serial = np.full(len(rows), UNKNOWN_SERIAL)
+    base = _bases(jobs.width_rule[rows], jobs.least_start[rows], asked, serial, stretch)
+    narrow = base < asked
+    return Moulds(rows[narrow], base[narrow], -(-limit_s * asked // base)[narrow])

@@ -21,18 +21,21 @@ Rules
 
 import heapq
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
-from bridge.planning.malleable.bases import Costs, Elastic
+from bridge.planning.malleable.bases import Costs, Elastic, allowed
 from bridge.planning.malleable.expand_shrink import growable, idle_nodes
-from bridge.planning.malleable.speed import speed, width_for
+from bridge.planning.malleable.speed import speed, speeds, widths_for
 from bridge.units import NEVER, UNPLANNED
 
-_STEP = 8
+NONE: Final = 1 << 40
+
+_STEP: Final = 8
 """A step is at least one of so many parts of a job's width, so that there are few."""
 
 
@@ -98,8 +101,7 @@ def growths(
     steps: list[tuple[float, int, int, int]] = []
     growing: dict[int, Elastic] = {}
     taken = 0
-    for job in jobs:
-        least = _least_growth(job, costs)
+    for job, least in zip(jobs, _least_growths(jobs, costs), strict=True):
         if least <= job.most and least - len(job.nodes) <= len(free):
             growing[job.row] = job
             steps.append(_step(job, len(job.nodes), least, costs.fairness))
@@ -145,17 +147,19 @@ class _Usable:
         return self._known[key]
 
 
-def _least_growth(job: Elastic, costs: Costs) -> int:
-    """The next width that makes good the cost of a change (rule 3); beyond `most` if none does."""
-    width = len(job.nodes)
-    if job.left_s <= costs.between_s:
-        return job.most + 1
-    now = speed(job.serial, width)
+def _least_growths(jobs: Sequence[Elastic], costs: Costs) -> list[int]:
+    """The next width of each that makes good the cost of a change (rule 3); very large: none."""
     counted_s = costs.between_s - 2 * costs.adaptation_s
     if counted_s <= 0:
-        return job.most + 1
-    wanted = now * (1 + 2 * costs.adaptation_s / counted_s)
-    return job.rule.next_width(max(width_for(job.serial, wanted), width + 1))
+        return [NONE] * len(jobs)
+    serial = np.array([job.serial for job in jobs], dtype=np.float64)
+    width = np.array([len(job.nodes) for job in jobs], dtype=np.int64)
+    rule = np.array([job.rule for job in jobs], dtype=np.int8)
+    soon = np.array([job.left_s <= costs.between_s for job in jobs], dtype=bool)
+    wanted = speeds(serial, width) * (1 + 2 * costs.adaptation_s / counted_s)
+    least = allowed(rule, np.maximum(widths_for(serial, wanted), width + 1))
+    found: list[int] = np.where(soon, NONE, least).tolist()
+    return found
 
 
 def _step(job: Elastic, before: int, after: int, fairness: float) -> tuple[float, int, int, int]:

@@ -6,8 +6,10 @@ it follows Amdahl's law, a serial fraction of mtct / (width - 1): its speed-up S
 width / S = 1 + mtct.
 """
 
-import math
 from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 UNKNOWN_SERIAL: Final = 0.05
 """Serial fraction of unknown jobs: those on one node, or never measured."""
@@ -15,16 +17,16 @@ UNKNOWN_SERIAL: Final = 0.05
 _NEVER_REACHED: Final = 1 << 30
 
 
-def serial_fraction(mtct: float, width: int) -> float:
-    """The serial fraction of a job, in [0, 1].
+def serial_fractions(mtct: NDArray[np.float64], width: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The serial fraction of jobs, in [0, 1].
 
     Args:
         mtct: time in MPI calls over computing time; less than 0: unknown.
-        width: the nodes it has.
+        width: the nodes that each has.
     """
-    if mtct < 0 or width < 2:
-        return UNKNOWN_SERIAL
-    return min(mtct / (width - 1), 1.0)
+    unknown = (mtct < 0) | (width < 2)
+    found = np.minimum(mtct / np.maximum(width - 1, 1), 1.0)
+    return np.where(unknown, UNKNOWN_SERIAL, found)
 
 
 def speed(serial: float, width: int) -> float:
@@ -32,9 +34,15 @@ def speed(serial: float, width: int) -> float:
     return 1.0 / (serial + (1.0 - serial) / width)
 
 
-def width_for(serial: float, wanted: float) -> int:
-    """The fewest nodes with that speed-up; a very large number if none has it."""
-    if wanted <= 1.0:
-        return 1
+def speeds(serial: NDArray[np.float64], width: NDArray[np.int64]) -> NDArray[np.float64]:
+    """`speed` of many jobs."""
+    return 1.0 / (serial + (1.0 - serial) / width)
+
+
+def widths_for(serial: NDArray[np.float64], wanted: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The fewest nodes on which jobs have these speed-ups; a very large number: on none."""
     left = 1.0 / wanted - serial
-    return math.ceil((1.0 - serial) / left - 1e-9) if left > 1e-12 else _NEVER_REACHED
+    reached = left > 1e-12
+    found = np.ceil((1.0 - serial) / np.where(reached, left, 1.0) - 1e-9)
+    found = np.where(reached, np.minimum(found, _NEVER_REACHED), _NEVER_REACHED)
+    return np.where(wanted <= 1.0, 1, found).astype(np.int64)
