@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the agent makes of the pages that processes write about their time in MPI."""
+
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.agent.pages import BYTES, MAGIC, Pages
+from bridge.agent.processes import Processes
+from bridge.elastic.mpitime import FOLDER
+
+S = 1_000_000_000
+WHERE = ("7", "n1")
+
+
+class Node:
+    """A /proc and a directory of pages; all processes are of job 7 on n1."""
+
+    def __init__(self, folder: Path) -> None:
+        self.proc, self.folder = folder / "proc", folder / "pages"
+        self.proc.mkdir()
+        self.pages = Pages(Processes(self.proc), self.folder, self.proc)
+        assert self.pages.open()
+
+    def process(self, pid: int) -> None:
+        (self.proc / str(pid)).mkdir()
+        for name, text in (
+            ("stat", f"{pid} (a) S 1"), ("comm", "a\n"),
+            ("cgroup", "0::/slurm_n1/job_7/step_0\n"),
+        ):  # fmt: skip
+            (self.proc / str(pid) / name).write_text(text)
+
+    def path(self, pid: int, user: int | None = None) -> Path:
+        return self.folder / f"{os.geteuid() if user is None else user}.{pid}"
+
+    def page(self, pid: int, mpi_s: float, in_since_s: float = 0, begin: int = 1) -> None:
+        said = struct.pack(
+            "<8sII32sIIQQQQ", MAGIC, 1, pid, b"666", 0, 0, begin,
+            int(mpi_s * S), 1, int(in_since_s * S),
+        )  # fmt: skip
+        self.path(pid).write_bytes(said.ljust(BYTES, b"\0"))
+
+    def read(self, now_s: float):
+        found = self.pages.read(int(now_s * S))
+        return {key: (use.mpi_s, use.wall_s, use.processes) for key, use in found.items()}
+
+
+@pytest.fixture
+def node(tmp_path):
+    return Node(tmp_path)
+
+
+def test_the_first_reading_is_a_baseline_and_later_ones_are_differences(node):
+    for pid in (11, 12):
+        node.process(pid)
+        node.page(pid, mpi_s=50)
+    assert node.read(100) == {WHERE: (0, 0, 2)}
+    node.page(11, mpi_s=52)
+    node.page(12, mpi_s=51)
+    assert node.read(110) == {WHERE: (3, 20, 2)}
+    assert node.read(115) == {WHERE: (0, 10, 2)}
+
+
+def test_a_call_that_goes_on_counts(node):
+    node.process(11)
+    node.page(11, mpi_s=1)
+    node.read(100)
+    node.page(11, mpi_s=1, in_since_s=102)
+    assert node.read(110) == {WHERE: (8, 10, 1)}
+    assert node.read(120) == {WHERE: (10, 10, 1)}
+
+
+def test_a_page_cannot_say_more_than_the_time_that_passed_nor_less_than_nothing(node):
+    node.process(11)
+    node.page(11, mpi_s=5)
+    node.read(100)
+    node.page(11, mpi_s=5000)
+    assert node.read(110) == {WHERE: (10, 10, 1)}
+    node.page(11, mpi_s=1)
+    assert node.read(120) == {WHERE: (0, 10, 1)}
+
+
+def test_a_program_that_began_anew_has_a_new_baseline(node):
+    node.process(11)
+    node.page(11, mpi_s=5)
+    node.read(100)
+    node.page(11, mpi_s=9, begin=2)
+    assert node.read(110) == {WHERE: (0, 0, 1)}
+
+
+def test_pages_of_ended_processes_are_removed_and_nothing_else(node):
+    node.process(11)
+    node.page(11, mpi_s=1)
+    node.page(12, mpi_s=1)
+    (node.folder / "notes").write_text("")
+    (node.folder / "5.13").mkdir()
+    node.read(100)
+    assert {path.name for path in node.folder.iterdir()} == {node.path(11).name, "notes", "5.13"}
+
+
+def test_pages_of_another_user_links_and_other_files_do_not_count(node, tmp_path):
+    for pid in (11, 12, 13, 14):
+        node.process(pid)
+    node.page(11, mpi_s=1)
+    node.path(11).rename(node.path(11, user=os.geteuid() + 1))
+    node.page(12, mpi_s=1)
+    node.path(12).rename(tmp_path / "elsewhere")
+    node.path(12).symlink_to(tmp_path / "elsewhere")
+    os.mkfifo(node.path(13))
+    node.path(14).write_bytes(MAGIC)
+    assert node.read(100) == {}
+
+
+def test_a_directory_that_is_a_link_is_not_used(tmp_path):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "pages").symlink_to(tmp_path / "there")
+    assert not Pages(Processes(tmp_path), tmp_path / "pages", tmp_path).open()
+
+
+@given(st.lists(st.binary(max_size=120) | st.binary(max_size=100).map(
+    lambda raw: (MAGIC + b"\1\0\0\0" + raw).ljust(BYTES, b"\0")), max_size=4))  # fmt: skip
+def test_no_page_stops_the_agent_or_leaves_the_bounds(pages):
+    with tempfile.TemporaryDirectory() as folder:
+        node = Node(Path(folder))
+        node.process(11)
+        for turn, raw in enumerate(pages):
+            node.path(11).write_bytes(raw)
+            for mpi_s, wall_s, processes in node.read(100 + turn).values():
+                assert 0 <= mpi_s <= wall_s <= 1
+                assert processes == 1
+
+
+# ------------------------------------------------------------ the library, with a small fake MPI
+
+FAKE = """
+#include <time.h>
+#include <unistd.h>
+int MPI_Init(int *c, char ***v) { return 0; }
+int MPI_Finalize(void) { return 0; }
+int MPI_Allgather(long a, long b, long c, long d, long e, long f, long g) {
+    struct timespec t = {0, 20000000}; nanosleep(&t, 0);
+    return a + b + c + d + e + f + g; }
+int MPI_Barrier(long a) { return MPI_Allgather(1, 1, 1, 1, 1, 1, 1) != 7; }
+"""
+MAIN = """
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int MPI_Init(int *, char ***), MPI_Barrier(long), MPI_Finalize(void);
+int MPI_Allgather(long, long, long, long, long, long, long);
+int main(int n, char **v) {
+    if (n > 1) return 0;
+    if (MPI_Init(0, 0)) return 1;
+    if (!fork()) { int bad = MPI_Allgather(1, 2, 3, 4, 5, 6, 7) != 28; return bad; }
+    int status; wait(&status); if (status) return 2;
+    if (MPI_Barrier(0)) return 3;
+    if (MPI_Allgather(1, 2, 3, 4, 5, 6, -7) != 14) return 4;
+    puts("there"); fflush(stdout); getchar();
+    return MPI_Finalize();
+}
+"""
+needs_cc = pytest.mark.skipif(
+    not (shutil.which("cc") and shutil.which("make")), reason="no C compiler here"
+)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """A library and a program on a fake MPI."""
+    out = tmp_path_factory.mktemp("mpitime")
+    (out / "mpi.c").write_text(FAKE)
+    (out / "main.c").write_text(MAIN)
+    for command in (
+        ["make", "-s", "-f", FOLDER / "Makefile", f"OUT={out}"],
+        ["cc", "-shared", "-fPIC", "-o", out / "libmpi.so", out / "mpi.c"],
+        ["cc", "-o", out / "main", out / "main.c", f"-L{out}", "-lmpi", f"-Wl,-rpath,{out}"],
+    ):
+        subprocess.run(command, check=True)
+    return out
+
+
+def start(built, pages, *words, program=None):
+    env = os.environ | {
+        "LD_PRELOAD": str(built / "libschedbridge_mpitime.so"),
+        "SCHEDBRIDGE_MPI_PAGES": str(pages), "SLURM_JOB_ID": "7", "SLURMD_NODENAME": "n1",
+    }  # fmt: skip
+    return subprocess.Popen(
+        program or [built / "main", *words], env=env, text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+@needs_cc
+def test_a_program_is_measured_and_takes_its_page_away(built, tmp_path):
+    pages = Pages(Processes(), tmp_path / "pages")
+    assert pages.open()
+    program = start(built, tmp_path / "pages")
+    assert program.stdout.readline() == "there\n"
+    now_ns = 10**18
+    assert pages.read(now_ns)["7", "n1"].processes == 1
+    raw = (tmp_path / "pages" / f"{os.geteuid()}.{program.pid}").read_bytes()
+    page = struct.unpack_from("<8sII32sIIQQQQ", raw)
+    assert page[:4] == (MAGIC, 1, program.pid, b"7".ljust(32, b"\0"))
+    mpi_ns, calls, in_since_ns = page[7:]
+    assert calls == 2  # the call within Barrier and those of the child are none of them
+    assert mpi_ns >= 40_000_000
+    assert in_since_ns == 0
+    program.communicate("\n")
+    assert program.returncode == 0
+    assert not list((tmp_path / "pages").iterdir())
+
+
+@needs_cc
+def test_without_a_directory_or_without_mpi_nothing_happens(built, tmp_path):
+    program = start(built, tmp_path / "missing")
+    assert program.communicate("\n") == ("there\n", "")
+    assert program.returncode == 0
+    (tmp_path / "pages").mkdir()
+    plain = start(built, tmp_path / "pages", program=[sys.executable, "-c", "print(1)"])
+    assert plain.communicate() == ("1\n", "")
+    assert not list((tmp_path / "pages").iterdir())
+    assert not (tmp_path / "missing").exists()
+
+
+@needs_cc
+def test_mpi_that_is_loaded_while_the_program_runs(built, tmp_path):
+    (tmp_path / "pages").mkdir()
+    code = f"""
+import ctypes, os
+mpi = ctypes.CDLL({str(built / "libmpi.so")!r})
+ours = ctypes.CDLL(None)
+assert ours.MPI_Init(None, None) == 0
+assert ours.MPI_Barrier(0) == 0
+assert ours.MPI_Send(0) != 0  # this MPI has none
+assert len(os.listdir({str(tmp_path / "pages")!r})) == 1
+"""
+    program = start(built, tmp_path / "pages", program=[sys.executable, "-c", code])
+    assert program.communicate() == ("", "")
+    assert program.returncode == 0
+    assert not list((tmp_path / "pages").iterdir())
