@@ -9,8 +9,8 @@
 | VACATING | the agents: no process is left on the nodes | RELEASING |
 | RELEASING | the controller: the job holds the remaining nodes | RUNNING |
 
-RUNNING is the absence of a change. The steps of the paper (Chadha, John, Gerndt, HiPC 2020, sec.
-III) are in docs/ELASTIC.md beside these.
+RUNNING is the absence of a change. The six steps of the paper (Chadha, John, Gerndt, HiPC 2020,
+sec. IV-C) are beside these states in docs/design/0009-elastic-jobs.md.
 """
 
 from dataclasses import dataclass
