@@ -11,7 +11,6 @@ docs/design/0009-elastic-jobs.md.
 """
 
 import json
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, ClassVar, Final, TypeVar
@@ -276,7 +275,7 @@ def _parse(kinds: Mapping[str, type[Message]], said: object) -> Any:
     if not isinstance(op, str):
         raise LineError("", "op is missing")
     if op not in kinds:
-        raise UnknownOp(op[:64], "unknown op")
+        raise UnknownOp(op[:64] if op.isprintable() else "", "unknown op")
     kind = kinds[op]
     values = {}
     for field in fields(kind):
@@ -362,7 +361,7 @@ _SIGNS: Final = str.maketrans("-._", "xxx")
 def _seconds(key: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"{key} must be a number of seconds")
-    if not math.isfinite(value) or not 0 < value <= MAX_WITHIN_S:
+    if not 0 < value <= MAX_WITHIN_S:  # which is false of what is no number
         raise ValueError(f"{key} must be above 0 and at most {MAX_WITHIN_S:.0f}")
     return float(value)
 

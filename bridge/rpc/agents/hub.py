@@ -2,11 +2,13 @@
 """What agents and launchers have said, and the way back to them.
 
 Rules
-    1. A launcher is one of a job and a user. The newest attachment counts.
+    1. A launcher is one of a job and a user, and of the job that its process belongs to. The newest
+       attachment counts; when it ends, the one before it counts again.
     2. A launcher is attached for as long as its agent says so. When an agent is lost, so are its
        launchers, until they attach again.
-    3. Counts of processes are those since somebody asked: older ones prove nothing. An agent that
-       has not said 0 is asked again after `ASK_AGAIN_S`.
+    3. Counts of processes are those since somebody asked: older ones prove nothing. All agents are
+       asked again after `ASK_AGAIN_S`, and whenever the job's launcher gets another order. A node
+       whose agent was lost is not vacant for `RETURN_S`, in which the agent comes back.
     4. A line that cannot be read is answered, and harms nobody else.
     5. Methods may be called by any thread, and none waits.
 """
@@ -30,6 +32,8 @@ _log = logging.getLogger(__name__)
 MOST_RESULTS = 10_000
 """Results kept for the next cycle; the oldest are dropped, their launchers are asked again."""
 ASK_AGAIN_S = 20.0
+RETURN_S = 20.0
+"""An agent pauses at most 15 s before it tries to reach the service again."""
 MOST_LAUNCHERS = 256
 """Launchers of one agent."""
 
@@ -69,10 +73,18 @@ class _Count:
 class Hub:
     """All agents and launchers; a `bridge.resizing.launchers.Launchers`."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """Begins without any.
+
+        Args:
+            clock: monotonic, s.
+        """
         self._lock = threading.Lock()
+        self._clock = clock
+        self._began = clock()
         self._agents: dict[str, Agent] = {}
-        self._launchers: dict[Key, _Launcher] = {}
+        self._lost: dict[str, float] = {}
+        self._launchers: dict[Key, list[_Launcher]] = {}
         self._results: OrderedDict[tuple[Key, str], Result] = OrderedDict()
         self._jobs: OrderedDict[Key, str] = OrderedDict()
         self._counts: dict[tuple[str, str], _Count] = {}
@@ -86,24 +98,39 @@ class Hub:
         with self._lock:
             for node in agent.nodes:
                 self._agents[node] = agent
+                self._lost.pop(node, None)
+            self._forget_counts(lambda key: key[1] in agent.nodes)
         return agent
 
     def left(self, agent: Agent) -> None:
         """Its stream has ended."""
+        now = self._clock()
         with self._lock:
+            self._lost = {node: at for node, at in self._lost.items() if now - at <= RETURN_S}
             for node in agent.nodes:
                 if self._agents.get(node) is agent:
                     del self._agents[node]
-                    for key in [key for key in self._counts if key[1] == node]:
-                        del self._counts[key]
+                    self._lost[node] = now
+            self._forget_counts(lambda key: key[1] in self._lost)
             for connection in list(agent.launchers):
                 self._gone(agent, connection)
 
+    def _forget_counts(self, which: Callable[[tuple[str, str]], bool]) -> None:
+        for key in [key for key in self._counts if which(key)]:
+            del self._counts[key]
+
     def _gone(self, agent: Agent, connection: int) -> None:
         key = agent.launchers.pop(connection, None)
-        found = self._launchers.get(key) if key is not None else None
-        if found is not None and (found.agent, found.connection) == (agent, connection):
-            del self._launchers[key]  # type: ignore[arg-type]
+        if key is None:
+            return
+        known = self._launchers.pop(key, [])
+        left = [one for one in known if (one.agent, one.connection) != (agent, connection)]
+        if left:
+            self._launchers[key] = left
+
+    def _newest(self, key: Key | None) -> _Launcher | None:
+        known = self._launchers.get(key) if key is not None else None
+        return known[-1] if known else None
 
     def report(self, agent: Agent, report: pb.AgentReport) -> None:
         """Takes a report in."""
@@ -117,7 +144,7 @@ class Hub:
                 count = report.processes
                 with self._lock:
                     asked = self._counts.get((count.job, count.node))
-                    if asked is not None and count.node in agent.nodes:
+                    if asked is not None and self._agents.get(count.node) is agent:
                         asked.processes = count.count
 
     @property
@@ -150,7 +177,9 @@ class Hub:
         key = (printable(said.job), printable(message.user))
         if len(agent.launchers) >= MOST_LAUNCHERS and message.connection not in agent.launchers:
             return f"there are {MOST_LAUNCHERS} launchers on this node already"
-        before = self._launchers.get(key)
+        if said.job.isdigit() and said.job != message.job:
+            return f"this process belongs to job {printable(message.job)}, not to {key[0]}"
+        self._gone(agent, message.connection)
         attached = Attached(
             serial=next(self._serials),
             nodes=said.nodes,
@@ -158,10 +187,9 @@ class Hub:
             pending=said.pending.id if said.pending else "",
             pending_nodes=said.pending.nodes if said.pending else (),
         )
-        if before is not None:
-            before.agent.launchers.pop(before.connection, None)
         agent.launchers[message.connection] = key
-        self._launchers[key] = _Launcher(agent, message.connection, message.job, attached)
+        launcher = _Launcher(agent, message.connection, message.job, attached)
+        self._launchers[key] = [*self._launchers.get(key, []), launcher]
         self._jobs[key] = message.job
         self._jobs.move_to_end(key)
         while len(self._jobs) > MOST_RESULTS:
@@ -170,9 +198,11 @@ class Hub:
 
     def _later(self, agent: Agent, connection: int, said: lines.FromLauncher) -> str:
         key = agent.launchers.get(connection)
-        launcher = self._launchers.get(key) if key is not None else None
+        launcher = self._newest(key)
         if key is None or launcher is None:
             return "attach first"
+        if (launcher.agent, launcher.connection) != (agent, connection):
+            return "another launcher of this job has attached since"
         if isinstance(said, lines.Result):
             job_id, user = key
             done = said.outcome == "done"
@@ -196,7 +226,7 @@ class Hub:
 
     def attached(self, job_id: str, user: str) -> Attached | None:
         """The launcher of a user's job."""
-        found = self._launchers.get((job_id, user))
+        found = self._newest((job_id, user))
         return found.said if found is not None else None
 
     def results(self) -> Sequence[Result]:
@@ -208,27 +238,40 @@ class Hub:
         return found
 
     def order(self, job_id: str, user: str, order: Order) -> None:
-        """Sends an order, if the launcher is there."""
+        """Sends an order, if the launcher is there. One that no line can hold is refused."""
+        key = (job_id, user)
         with self._lock:
-            found = self._launchers.get((job_id, user))
+            found = self._newest(key)
             if found is None:
                 return
             if not isinstance(order, Withdraw):
                 found.said = replace(found.said, pending=order.id, pending_nodes=order.nodes)
-        self._tell(found.agent, found.connection, _line(order))
+                self._forget_counts(lambda count: count[0] == found.job)
+        try:
+            self._tell(found.agent, found.connection, _line(order))
+        except LineError as error:
+            _log.warning("an order cannot be sent to the launcher of job %s: %s", job_id, error)
+            with self._lock:
+                self._results[key, order.id] = Result(job_id, user, order.id, False, str(error))
+                found.said = replace(found.said, pending="", pending_nodes=())
 
     def vacant(self, job_id: str, user: str, nodes: Names) -> bool:
         """Whether the agents there, since they were asked, have counted no process of the job."""
         with self._lock:
-            job = self._jobs.get((job_id, user), job_id)
+            launcher = self._newest((job_id, user))
+            job = launcher.job if launcher is not None else self._jobs.get((job_id, user), job_id)
+            if not job.isdigit():
+                return False  # a task of an array, whose nodes call it otherwise
+            now, asked = self._clock(), []
             with_agent = [node for node in nodes if node in self._agents]
-            now, asked = time.monotonic(), []
             for node in with_agent:
                 count = self._counts.get((job, node))
-                if count is None or (count.processes and now - count.asked > ASK_AGAIN_S):
+                if count is None or now - count.asked > ASK_AGAIN_S:
                     self._counts[job, node] = _Count(now)
                     asked.append((self._agents[node], node))
-            over = all(self._counts[job, node].processes == 0 for node in with_agent)
+            away = (self._lost.get(node, self._began) for node in set(nodes).difference(with_agent))
+            over = not any(now - since <= RETURN_S for since in away)
+            over = over and all(self._counts[job, node].processes == 0 for node in with_agent)
             if over:
                 for node in with_agent:
                     self._counts.pop((job, node), None)

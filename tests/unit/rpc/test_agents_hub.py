@@ -6,7 +6,7 @@ import json
 import pytest
 
 from bridge.resizing.launchers import Grow, Result, Shrink, Withdraw
-from bridge.rpc.agents.hub import MOST_LAUNCHERS, Hub
+from bridge.rpc.agents.hub import ASK_AGAIN_S, MOST_LAUNCHERS, RETURN_S, Hub
 from bridge.rpc.pb import agent_pb2 as pb
 
 
@@ -40,9 +40,27 @@ class Node:
         return lines
 
 
+class Clock:
+    """A monotonic clock, s."""
+
+    def __init__(self):
+        self.s = 100.0
+
+    def __call__(self):
+        return self.s
+
+
 @pytest.fixture
-def hub():
-    return Hub()
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def hub(clock):
+    """One that has run for a while."""
+    found = Hub(clock)
+    clock.s += 2 * RETURN_S
+    return found
 
 
 @pytest.fixture
@@ -162,3 +180,119 @@ def test_bounds_narrow_what_the_application_can_use(hub, node):
     node.attach()
     node.said({"op": "bounds", "min": 2, "max": 4})
     assert (hub.attached("7", "ann").min_nodes, hub.attached("7", "ann").max_nodes) == (2, 4)
+
+
+ODD = {"op": "attach", "version": 1, "job": "7", "nodes": ["n1"], "engine": "join"}
+HUGE = {"op": "grow", "id": "1", "nodes": ["n1", "n2"], "add": ["n2"], "within_s": 10**400}
+
+
+@pytest.mark.parametrize(
+    "line", ['{"op": "a\\nb"}', '{"op": "\\ud800"}', json.dumps(ODD | {"pending": HUGE})],
+    ids=["control character", "half a character", "a number without end"],
+)  # fmt: skip
+def test_what_cannot_be_shown_or_counted_is_answered_too(hub, node, line):
+    node.said(line)
+    (answer,) = node.told()
+    assert answer["op"] == "error"
+    assert answer["reason"].isprintable()
+
+
+def test_a_connection_is_one_launcher_however_often_it_attaches(hub, node):
+    for number in range(10):
+        node.attach(job=str(number))
+    assert hub.attached("0", "ann") is None
+    assert hub.attached("9", "ann") is not None
+    hub.left(node.agent)
+    assert not any(hub.attached(str(number), "ann") for number in range(10))
+
+
+def test_a_process_of_another_job_does_not_speak_for_this_one(hub, node):
+    line = {"op": "attach", "version": 1, "job": "7", "nodes": ["n1"], "engine": "join"}
+    node.said(line, job="8")
+    assert "8" in node.told()[0]["reason"]
+    assert hub.attached("7", "ann") is None
+
+
+def test_an_older_launcher_counts_again_when_the_newer_one_has_gone(hub, node):
+    node.attach(connection=1, nodes=("n1", "n2"))
+    node.attach(connection=2, nodes=("n1",))
+    assert hub.attached("7", "ann").nodes == ("n1",)
+    node.hub.report(node.agent, pb.AgentReport(gone=pb.LauncherGone(connection=2)))
+    assert hub.attached("7", "ann").nodes == ("n1", "n2")
+    node.hub.report(node.agent, pb.AgentReport(gone=pb.LauncherGone(connection=1)))
+    assert hub.attached("7", "ann") is None
+
+
+def test_the_older_launcher_is_not_heard(hub, node):
+    node.attach(connection=1)
+    node.attach(connection=2)
+    node.told()
+    node.said({"op": "bounds", "min": 2, "max": 2}, connection=1)
+    assert node.told()[0]["op"] == "error"
+    assert hub.attached("7", "ann").min_nodes == 0
+
+
+def test_an_order_that_no_line_can_hold_is_refused_at_once(hub, node):
+    node.attach()
+    names = tuple(f"a-node-with-a-long-name-{number}" for number in range(3000))
+    hub.order("7", "ann", Grow("7-1", ("n1", *names), names, 120))
+    (result,) = hub.results()
+    assert not result.done
+    assert "bytes" in result.reason
+
+
+def test_a_count_of_an_earlier_change_proves_nothing(hub, node, clock):
+    node.attach(nodes=("n1",))
+    assert not hub.vacant("7", "ann", ("n1",))
+    hub.order("7", "ann", Shrink("7-2", ("n2",), ("n1",), 60))
+    node.counts("7", "n1", 0)  # of the question before the order
+    node.sent.clear()
+    assert not hub.vacant("7", "ann", ("n1",))
+    assert node.sent[-1].count.job == "7"
+
+
+def test_an_old_zero_is_asked_again(hub, node, clock):
+    node.attach()
+    assert not hub.vacant("7", "ann", ("n1",))
+    node.counts("7", "n1", 0)
+    clock.s += ASK_AGAIN_S + 1
+    assert not hub.vacant("7", "ann", ("n1",))
+
+
+def test_a_node_whose_agent_was_lost_a_moment_ago_is_not_vacant(hub, node, clock):
+    other = Node(hub, "n2")
+    node.attach()
+    hub.left(other.agent)
+    assert not hub.vacant("7", "ann", ("n2",))
+    clock.s += RETURN_S + 1
+    assert hub.vacant("7", "ann", ("n2",))
+
+
+def test_after_a_start_agents_have_time_to_attend(clock):
+    hub = Hub(clock)
+    assert not hub.vacant("7", "ann", ("n2",))
+    clock.s += RETURN_S + 1
+    assert hub.vacant("7", "ann", ("n2",))
+
+
+def test_an_agent_that_was_replaced_no_longer_speaks_for_the_node(hub, node):
+    node.attach()
+    newer = Node(hub, "n1")
+    assert not hub.vacant("7", "ann", ("n1",))
+    node.counts("7", "n1", 0)
+    assert not hub.vacant("7", "ann", ("n1",))
+    newer.counts("7", "n1", 0)
+    assert hub.vacant("7", "ann", ("n1",))
+
+
+def test_a_newer_agent_is_asked_what_the_older_one_was(hub, node):
+    node.attach()
+    assert not hub.vacant("7", "ann", ("n1",))
+    newer = Node(hub, "n1")
+    assert not hub.vacant("7", "ann", ("n1",))
+    assert newer.sent[-1].count.job == "7"
+
+
+def test_nobody_is_asked_about_a_task_whose_name_on_the_nodes_is_not_known(hub, node):
+    assert not hub.vacant("7_2", "ann", ("n1",))
+    assert not node.sent
