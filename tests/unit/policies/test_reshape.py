@@ -253,7 +253,10 @@ def test_on_esp_malleable_jobs_make_the_mean_response_shorter(share):
     for preset in ("conservative", "malleable"):
         workload = esp(share, seed=2).first(100)
         decider = Decider(build(parse_policy(preset)))
-        schedule = simulate(workload, pool_of(32), decider.decide).schedule
+        outcome = simulate(workload, pool_of(32), decider.decide)
+        schedule = outcome.schedule
+        assert not outcome.refusals
+        assert preset != "malleable" or outcome.starts.accuracy().first.kept == 1.0
         response_s[preset] = (schedule.end_s - schedule.submit_s).mean()
         assert not decider.failures
     if share:

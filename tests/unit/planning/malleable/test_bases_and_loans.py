@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Speeds, bases and the steps of lending, by numbers that can be checked by hand."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bridge.model.job import WidthRule
+from bridge.planning.malleable.bases import (
+    Costs,
+    Elastic,
+    allowed,
+    base_end_s,
+    elastic_jobs,
+    moulds_at_bases,
+)
+from bridge.planning.malleable.loans import first_used_s, kept_now
+from bridge.planning.malleable.speed import serial_fractions, speed, speeds, widths_for
+from bridge.units import NEVER
+from tests.builders import a_job, a_running_job, a_snapshot
+
+COSTS = Costs(adaptation_s=5, between_s=60, stretch=2.0, fairness=1.0)
+
+
+def a_lent_job(nodes, base, **more):
+    values = {
+        "row": 0, "asked": base, "most": 16, "rule": WidthRule.ANY, "serial": 0.0, "left_s": 1000,
+        "back_s": 5, "resizable": True,
+    }  # fmt: skip
+    return Elastic(nodes=np.array(nodes, np.int32), base=base, **{**values, **more})
+
+
+def test_a_serial_fraction_is_what_makes_the_speed_up_fit():
+    serial = np.array([0.0, 0.02, 0.1])
+    for width in (2, 7, 30):
+        mtct = width / speeds(serial, np.full(3, width)) - 1
+        assert serial_fractions(mtct, np.full(3, width)) == pytest.approx(serial)
+    assert serial_fractions(np.array([-1.0, 0.3, 50.0]), np.array([4, 1, 3])).tolist() == [
+        0.05, 0.05, 1.0
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("serial", [0.0, 0.03, 0.5])
+def test_the_fewest_nodes_for_a_speed_up(serial):
+    most = 1 / serial if serial else 50.0
+    for wanted in (0.5, 1.0, 1.4, 0.9 * most):
+        (width,) = widths_for(np.array([serial]), np.array([wanted])).tolist()
+        assert speed(serial, width) >= wanted - 1e-6
+        assert width == 1 or speed(serial, width - 1) < wanted
+    assert widths_for(np.array([0.5]), np.array([2.0]))[0] > 1 << 20
+
+
+def test_widths_follow_their_rules():
+    rules = np.array([WidthRule.ANY, WidthRule.POF2, WidthRule.EVEN, WidthRule.CUBIC], np.int8)
+    assert allowed(rules, np.array([5, 5, 5, 5])).tolist() == [5, 8, 6, 8]
+    assert allowed(rules, np.zeros(4, dtype=np.int64)).tolist() == [1, 1, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("more", "base"),
+    [
+        ({}, 4),  # half as fast as on eight
+        ({"requested_nodes": 12}, 6),
+        ({"requested_nodes": 40}, 8),  # no wider than it is
+        ({"min_nodes": 5}, 5),
+        ({"width_rule": WidthRule.CUBIC}, 8),
+        ({"end_s": 15}, 8),  # it ends soon
+    ],
+)
+def test_a_base_is_the_narrowest_width_that_stretch_allows(more, base):
+    widths = {"min_nodes": 1, "max_nodes": 16, "end_s": 1000, **more}
+    world = a_snapshot(nodes=16, now_s=10, running=[a_running_job(tuple(range(8)), **widths)])()
+    world = replace(world, running=replace(world.running, mtct=np.zeros(1)))
+    (job,) = elastic_jobs(world, COSTS)
+    assert job.base == base
+    assert job.is_lent == (base < 8)
+
+
+def test_the_head_is_in_the_base():
+    running = [a_running_job((2, 3, 5, 7), min_nodes=1, max_nodes=8, end_s=900, head=5)]
+    (job,) = elastic_jobs(a_snapshot(nodes=8, running=running)(), COSTS)
+    assert job.nodes.tolist() == [5, 2, 3, 7]
+
+
+def test_a_waiting_job_is_planned_for_perfect_speed_up():
+    jobs = [
+        a_job(nodes=8, limit_s=100, least_start=1, most_start=8),
+        a_job(nodes=8, limit_s=100),
+        a_job(nodes=1, limit_s=100, least_start=1, most_start=8),
+    ]
+    moulds = moulds_at_bases(a_snapshot(jobs=jobs)(), 2.0)
+    assert moulds.job.tolist() == [0]
+    base = int(moulds.nodes[0])
+    assert speed(0.05, base) >= speed(0.05, 8) / 2 > speed(0.05, base - 1)
+    assert moulds.time_limit_s.tolist() == [math.ceil(100 * 8 / base)]
+
+
+def test_an_end_on_the_base_counts_the_pause_and_what_was_done_before():
+    job = a_lent_job([0, 1, 2, 3], base=2)
+    assert base_end_s(job, 0, 5) == 5 + 2000  # called back at once
+    later = a_lent_job([0, 1, 2, 3], base=2, back_s=105)
+    assert base_end_s(later, 0, 5) == 105 + 2 * (1000 - 100)
+    assert base_end_s(a_lent_job([0, 1], base=2), 0, 5) == 1000
+
+
+def test_what_is_used_first_is_given_back_first_and_no_more_than_the_rule_needs():
+    used_s = np.array([NEVER, NEVER, 900, 5, 5, 700])
+    job = a_lent_job([0, 1, 2, 3, 4, 5], base=2)
+    assert sorted(kept_now(job, used_s, 5).tolist()) == [0, 1, 2, 5]
+    even = a_lent_job([0, 1, 2, 3, 4, 5], base=2, rule=WidthRule.EVEN)
+    used_s[4] = 800
+    assert sorted(kept_now(even, used_s, 5).tolist()) == [0, 1, 2, 4]
+
+
+def test_when_sets_of_nodes_are_first_used():
+    used_s = np.array([9, NEVER, 3, 7])
+    sets = [np.array(nodes, np.int32) for nodes in ([0, 3], [], [1], [1, 2])]
+    assert first_used_s(sets, used_s) == [7, NEVER, NEVER, 3]
+    assert first_used_s([], used_s) == []
