@@ -8,6 +8,7 @@ connection; the program finds its way back at its next probe.
 import contextlib
 import json
 import os
+import secrets
 import selectors
 import signal
 import socket
@@ -176,7 +177,7 @@ class Loop:
     def _line(self, peer: Peer, line: bytes) -> Iterator[Event]:
         event = parse(FROM_APPLICATION, line)
         if isinstance(event, Ready | Leaving):
-            if event.token != self.options.token:
+            if not secrets.compare_digest(event.token.encode(), self.options.token.encode()):
                 raise LineError(event.op, "not a process of this job")
             if isinstance(event, Leaving):
                 peer.leaving = event.id

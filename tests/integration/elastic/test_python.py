@@ -39,6 +39,19 @@ def test_a_task_farm_loses_no_task(elastic):
     assert "exit 0" in output
 
 
+def test_dask_workers_come_and_go(elastic):
+    path = "PATH=/opt/mpich/bin:/usr/bin:/bin"
+    worker = f"'env {path} sh elastic/examples/dask_worker.sh elastic/dask.json'"
+    elastic.run("rm", "-f", "elastic/dask.json")
+    program = f"env {path} python elastic/examples/dask_farm.py elastic/dask.json 300 0.3"
+    job = elastic.start(program, "--worker", worker)
+    job.series()
+    output = job.end()
+    total = sum(sum(i * i for i in range(number)) for number in range(300))
+    assert f"dask: sum {total} from" in output
+    assert "exit 0" in output
+
+
 def test_a_shell_program_is_told_by_file_and_signal(elastic):
     script = (
         'trap "echo shell: nodes $(cat $SCHEDBRIDGE_ELASTIC_NODES | wc -l)" USR1; '
