@@ -250,12 +250,14 @@ class Elastic:
             if stays and not self._parked(window.after.index(rank), len(window.after), 0):
                 self.comm.Abort(1)
             self._end_parked()
-        # The launcher sees by this connection when the process is gone.
         connection = None if stays else say_remotely("leaving", id=self._id)
         comm = old.Split(0 if stays else MPI.UNDEFINED, rank)
         old.Disconnect()
         if not stays:
-            _OPEN.append(connection)
+            if connection is not None:
+                # The launcher sees by its end that the process is gone, and nothing earlier may
+                # end it: Python would close a socket some time before the process is.
+                connection.detach()
             self._leave()
         self.comm = comm
         return len(window.before) - len(window.after)
@@ -271,10 +273,6 @@ class Elastic:
             self._link.close()
         self.comm.Disconnect()
         MPI.Finalize()
-
-
-_OPEN: list[Any] = []
-"""Connections that end with the process."""
 
 
 @contextlib.contextmanager

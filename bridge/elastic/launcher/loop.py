@@ -49,6 +49,9 @@ from bridge.errors import LineError
 
 WAIT_S: Final = 1.0
 SOON_S: Final = 0.02
+MOST_PEERS: Final = 900
+"""Connections at a time, below the usual limit of open files. Of more processes that leave at once
+the launcher does not see the end; the agents do."""
 FORWARDED: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2)
 
 
@@ -142,11 +145,11 @@ class Loop:
 
     def _accept(self) -> None:
         for listener in self.listeners:
-            with contextlib.suppress(BlockingIOError, ConnectionError):
+            with contextlib.suppress(OSError):
                 while True:
                     stream, _ = listener.accept()
                     local = stream.family == socket.AF_UNIX
-                    if local and not peer_is_us(stream):
+                    if len(self.peers) >= MOST_PEERS or (local and not peer_is_us(stream)):
                         stream.close()
                         continue
                     stream.setblocking(False)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The window: who takes part, what reaches new processes, and who leaves. */
 #define _GNU_SOURCE
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,7 +95,7 @@ static void begin_join(int *phase) {
 
 static void begin_leaving(void) {
     int *leaving = room(sizeof(int) * (size_t)bridge_self.size), stay = 0;
-    size_t bytes = 0, most = 0;
+    uint64_t bytes = 0;
     bridge_self.leaves = bridge_listed(bridge_asked, "remove", bridge_node());
     MPI_Allgather(&bridge_self.leaves, 1, MPI_INT, leaving, 1, MPI_INT, bridge_self.comm);
     bridge_self.window = SHRINK;
@@ -108,13 +109,13 @@ static void begin_leaving(void) {
     bridge_self.leavers = bridge_self.size - stay;
     if (bridge_self.engine == JOIN)
         return;
-    /* Whoever stays will park its part of all data. */
+    /* Whoever stays will park its part of all data, and so will the others on its node. */
     for (int i = 0; i < bridge_self.blocks_count; i++)
         bytes += *bridge_self.blocks[i].bytes;
-    MPI_Allreduce(&bytes, &most, sizeof bytes, MPI_BYTE, MPI_BOR,
-                  bridge_self.comm); /* at least the most */
-    int ok = bridge_self.leaves ||
-             bridge_room(bridge_self.parked, most * 4 * (size_t)bridge_self.size / (size_t)stay);
+    MPI_Allreduce(MPI_IN_PLACE, &bytes, 1, MPI_UINT64_T, MPI_SUM, bridge_self.comm);
+    int tasks = atoi(bridge_env("SLURM_STEP_TASKS_PER_NODE"));
+    bytes = bytes / (uint64_t)stay * (uint64_t)(tasks > 1 ? tasks : 1);
+    int ok = bridge_self.leaves || bridge_room(bridge_self.parked, bytes + bytes / 8);
     MPI_Allreduce(MPI_IN_PLACE, &ok, 1, MPI_INT, MPI_MIN, bridge_self.comm);
     if (!ok)
         called_off("There is no room to keep the data in memory.");

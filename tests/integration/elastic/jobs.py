@@ -137,6 +137,17 @@ print(file.readline())
             made.append(got)
         return made
 
+    def connected(self) -> "Job":
+        """Waits until the program itself has introduced itself: one without MPI may do so late."""
+        written = f"grep -q '\"connected\": true' /tmp/schedbridge-*-{self.job_id}-*/state.json"
+        self.cluster.inside(
+            "n1",
+            "sh",
+            "-c",
+            f"for try in $(seq 600); do {written} && exit; sleep 0.1; done; exit 1",
+        )
+        return self
+
     def kill_launcher_at(self, stage: str) -> None:
         """Has the launcher killed as soon as its state file says that it is at this stage."""
         loop = f"""cd /tmp/schedbridge-*-{self.job_id}-* || exit 1

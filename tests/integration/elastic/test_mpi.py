@@ -117,8 +117,11 @@ def test_a_program_without_the_library_keeps_its_exit_code(elastic):
 def test_adaptive_refinement_tells_its_need(elastic):
     job = elastic.start("elastic/wheel/amr 600 2000 20000", "--mpi", "pmi2")
     job.series()
-    bounds = {said["max"] for said in job.order(do="heard") if said["op"] == "bounds"}
-    assert len(bounds) > 2, "the front moves, and with it the need"
+
+    def needs() -> set[int]:
+        return {said["max"] for said in job.order(do="heard") if said["op"] == "bounds"}
+
+    elastic.wait_for("the front moves, and with it the need", lambda: len(needs()) > 2)
     output = job.end()
     assert [line.split()[-1] for line in job.lines("amr")[:-1]] == ["2", "4", "2", "1"], output
     assert job.lines("amr")[-1] == elastic.rigid("elastic/wheel/amr 600 2000")

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Python programs grow and shrink in a real job: with mpi4py, and without MPI."""
 
+import time
+
 import pytest
 
 from tests.integration.elastic.jobs import Elastic
@@ -30,7 +32,7 @@ def test_a_task_farm_loses_no_task(elastic):
     farm = "/opt/schedbridge/bin/python elastic/examples/farm.py"
     worker = f"'{farm} worker elastic/farm.address'"
     elastic.run("rm", "-f", "elastic/farm.address")
-    job = elastic.start(f"{farm} elastic/farm.address 200 0.2", "--worker", worker)
+    job = elastic.start(f"{farm} elastic/farm.address 200 0.2", "--worker", worker).connected()
     job.series()
     output = job.end()
     total = sum(sum(i * i for i in range(number)) for number in range(200))
@@ -44,11 +46,12 @@ def test_dask_workers_come_and_go(elastic):
     worker = f"'env {path} sh elastic/examples/dask_worker.sh elastic/dask.json'"
     elastic.run("rm", "-f", "elastic/dask.json")
     program = f"env {path} python elastic/examples/dask_farm.py elastic/dask.json 300 0.3"
-    job = elastic.start(program, "--worker", worker)
+    job = elastic.start(program, "--worker", worker).connected()
     job.series()
     output = job.end()
     total = sum(sum(i * i for i in range(number)) for number in range(300))
     assert f"dask: sum {total} from" in output
+    assert "dask: shrink to 1 nodes" in output
     assert "exit 0" in output
 
 
@@ -59,6 +62,7 @@ def test_a_shell_program_is_told_by_file_and_signal(elastic):
     )
     program = f"bash -c {_quoted(script)}"
     job = elastic.start(program, "--engine", "program", "--signal", "USR1")
+    time.sleep(1)  # its shell sets the trap meanwhile; nothing tells when
     assert job.change("grow", "n2", "n3")["outcome"] == "done"
     assert job.change("shrink", "n3")["outcome"] == "done"
     assert "exit 0" in job.end()
