@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent: a stream to the service, a socket for launchers, counts of processes.
+"""The agent: a stream to the service, a socket for launchers, counts and times of processes.
 
 Rules
     1. Without the service nothing happens: connections of launchers are closed, and they attach
        again. The agent tries to reach the service for ever, with growing pauses.
     2. A count is repeated every `COUNT_S` and sent when it changes, until it is 0 or `COUNTING_S`
        have passed.
-    3. One launcher, job or order that makes trouble is logged and stops no other.
+    3. Time in MPI is read every `MPI_S`, and sent for jobs whose processes are measured.
+    4. One launcher, job or order that makes trouble is logged and stops no other.
 """
 
 import asyncio
 import contextlib
 import logging
 import signal
-from collections.abc import AsyncIterator, Sequence
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +23,7 @@ import grpc
 
 from bridge import files
 from bridge.agent.launchers import LauncherSocket
+from bridge.agent.pages import FOLDER, MpiUse, Pages
 from bridge.agent.processes import Processes
 from bridge.errors import ConfigError
 from bridge.rpc.pb import agent_pb2 as pb
@@ -30,6 +33,7 @@ _log = logging.getLogger(__name__)
 
 VERSION = 1
 COUNT_S, COUNTING_S = 0.05, 60.0
+MPI_S = 5.0
 LEAST_PAUSE_S, MOST_PAUSE_S = 0.2, 15.0
 MOST_REPORTS = 10_000
 _MESSAGE_BYTES = 256 << 10
@@ -45,6 +49,7 @@ class Settings:
         nodes: for which it speaks.
         socket: at which launchers attach.
         name: that the service's certificate must have; empty: the host in `service`.
+        pages: directory of the pages that tell of time in MPI.
     """
 
     service: str
@@ -54,6 +59,7 @@ class Settings:
     nodes: tuple[str, ...]
     socket: Path
     name: str = ""
+    pages: Path = FOLDER
 
 
 class Agent:
@@ -68,6 +74,7 @@ class Agent:
         self._settings = settings
         self._processes = processes or Processes()
         self._launchers = LauncherSocket(settings.socket, self, self._processes)
+        self._pages = Pages(self._processes, settings.pages)
         self._reports: asyncio.Queue[pb.AgentReport] | None = None
         self._counting: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._credentials = _credentials(settings)
@@ -102,13 +109,18 @@ class Agent:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
         await self._launchers.open()
-        attending = asyncio.create_task(self._attend_for_ever())
+        tasks = [asyncio.create_task(self._attend_for_ever())]
+        if self._pages.open():
+            tasks.append(asyncio.create_task(self._read_pages()))
+        else:
+            _log.warning("%s is not this agent's: no time in MPI", self._settings.pages)
         try:
             await stop.wait()
         finally:
-            attending.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await attending
+            for task in tasks:
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
             await self._launchers.close()
 
     async def _attend_for_ever(self) -> None:
@@ -179,6 +191,41 @@ class Agent:
                 self._send(pb.AgentReport(processes=pb.Processes(job=job, node=node, count=found)))
             if last:
                 await asyncio.sleep(COUNT_S)
+
+    async def _read_pages(self) -> None:
+        """Reads times in MPI and reports them (rule 3)."""
+        while True:
+            await asyncio.sleep(MPI_S)
+            try:
+                found = await asyncio.to_thread(self._pages.read, time.monotonic_ns())
+            except Exception:
+                _log.exception("the times in MPI cannot be read")
+                continue
+            for report in mpi_reports(found, self._settings.nodes):
+                self._send(report)
+
+
+def mpi_reports(
+    found: Mapping[tuple[str, str], MpiUse], nodes: Sequence[str]
+) -> Iterator[pb.AgentReport]:
+    """What the service is told of a reading.
+
+    Args:
+        found: by job and node.
+        nodes: for which the agent speaks; a process of which nothing says its node is on the first.
+    """
+    for (job, node), use in found.items():
+        here = node or nodes[0]
+        if use.wall_s and here in nodes:
+            yield pb.AgentReport(
+                mpi=pb.MpiTime(
+                    job=job,
+                    node=here,
+                    mpi_s=use.mpi_s,
+                    wall_s=use.wall_s,
+                    processes=use.processes,
+                )
+            )
 
 
 async def _drain(reports: "asyncio.Queue[pb.AgentReport]") -> AsyncIterator[pb.AgentReport]:

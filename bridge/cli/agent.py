@@ -8,6 +8,7 @@ import typer
 
 from bridge.agent.daemon import Settings, check_nodes, serve
 from bridge.agent.launchers import own_host
+from bridge.agent.pages import FOLDER
 from bridge.service.telemetry import start_logging
 
 _TLS = Path("/etc/schedbridge/agent")
@@ -31,6 +32,9 @@ def agent(  # noqa: PLR0917 - options, by name
     socket: Annotated[
         Path, typer.Option(help="Unix socket at which launchers of malleable jobs attach.")
     ] = Path("/run/schedbridge-agent/launcher.sock"),
+    mpi_pages: Annotated[
+        Path, typer.Option(help="Directory in which processes tell of their time in MPI.")
+    ] = FOLDER,
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"], typer.Option(help="Lowest severity logged.")
     ] = "info",
@@ -43,4 +47,4 @@ def agent(  # noqa: PLR0917 - options, by name
     nodes = check_nodes(node or [own_host()])
     socket.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     start_logging(log_level, "text")
-    serve(Settings(service, ca, cert, key, nodes, socket, name))
+    serve(Settings(service, ca, cert, key, nodes, socket, name, mpi_pages))

@@ -78,6 +78,8 @@ def show(
     ]
     if job.state != "running":
         lines.append(("will have", f"{job.target_count}: {shown(job.target_nodes)}"))
+    if job.HasField("mtct"):
+        lines.append(("MPI time", f"{job.mtct:.3f} s for each second of computing"))
     if job.reason:
         title = "why" if job.state != "running" else "last failure"
         lines.append((title, shown(job.reason)))

@@ -99,6 +99,9 @@ class Launchers(Protocol):
         A node without an agent counts as vacant: there is the launcher's word only.
         """
 
+    def mtct(self, job_id: str, user: str) -> float:
+        """Time in MPI over computing time of the job at its present width; -1: unknown."""
+
 
 class Willing:
     """Applications that do at once what they are asked for: simulations, and tests."""
@@ -124,6 +127,11 @@ class Willing:
         """They are."""
         del job_id, user, nodes
         return True
+
+    def mtct(self, job_id: str, user: str) -> float:
+        """Nothing is measured."""
+        del job_id, user
+        return -1.0
 
 
 class Absent(Willing):

@@ -75,6 +75,7 @@ class Shown:
         held: an operator keeps it as it is.
         rests_until_s: it keeps its nodes until then, as a change has failed; 0: it does not.
         reason: of the change, or of the last failure.
+        mtct: time in MPI over computing time at its width, as measured; -1: unknown.
     """
 
     job_id: str
@@ -90,6 +91,7 @@ class Shown:
     held: bool
     rests_until_s: int
     reason: str
+    mtct: float = -1.0
 
 
 class Runtime:
@@ -444,9 +446,13 @@ class Runtime:
         running = snapshot.running
         adapting = running.adapting.copy()
         least, most = running.min_nodes.copy(), running.max_nodes.copy()
+        mtct = running.mtct.copy()
         rows, end_s = [], {}
         changed = False
         self.shown = tuple(self._show(snapshot, world, job) for job in world.malleable())
+        for job in self.shown:
+            if job.mtct >= 0:
+                mtct[world.row(job.job_id)], changed = job.mtct, True
         for job_id in world.malleable():
             row = world.row(job_id)
             attached = self._launchers.attached(job_id, world.user(job_id))
@@ -464,7 +470,7 @@ class Runtime:
                 changed = True
         if not changed:
             return snapshot
-        table = replace(running, adapting=adapting, min_nodes=least, max_nodes=most)
+        table = replace(running, adapting=adapting, min_nodes=least, max_nodes=most, mtct=mtct)
         return resized(replace(snapshot, running=table), Resizes.of(rows, end_s))
 
     def _show(self, snapshot: Snapshot, world: World, job_id: str) -> Shown:
@@ -487,4 +493,5 @@ class Runtime:
             held=job_id in self.held,
             rests_until_s=rest[1] + self._deadlines.rest_s if rest else 0,
             reason=change.reason if change else self._why.get(job_id, ""),
+            mtct=self._launchers.mtct(job_id, world.user(job_id)),
         )

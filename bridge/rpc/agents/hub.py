@@ -11,6 +11,7 @@ Rules
        whose agent was lost is not vacant for `RETURN_S`, in which the agent comes back.
     4. A line that cannot be read is answered, and harms nobody else.
     5. Methods may be called by any thread, and none waits.
+    6. A job's time in MPI is measured anew when its processes run on other nodes.
 """
 
 import itertools
@@ -24,6 +25,7 @@ from dataclasses import dataclass, field, replace
 from bridge.elastic import lines
 from bridge.errors import LineError
 from bridge.resizing.launchers import Attached, Grow, Names, Order, Result, Withdraw
+from bridge.rpc.agents.mpi_times import MpiTimes
 from bridge.rpc.pb import agent_pb2 as pb
 from bridge.rpc.reported.safe_text import printable
 
@@ -89,6 +91,7 @@ class Hub:
         self._jobs: OrderedDict[Key, str] = OrderedDict()
         self._counts: dict[tuple[str, str], _Count] = {}
         self._serials = itertools.count(1)
+        self._mpi = MpiTimes()
 
     # ------------------------------------------------------------ agents
 
@@ -146,6 +149,11 @@ class Hub:
                     asked = self._counts.get((count.job, count.node))
                     if asked is not None and self._agents.get(count.node) is agent:
                         asked.processes = count.count
+            case "mpi":
+                spent = report.mpi
+                if self._agents.get(spent.node) is agent:
+                    with self._lock:
+                        self._mpi.add(spent.job, spent.mpi_s, spent.wall_s, time.monotonic())
 
     @property
     def agent_count(self) -> int:
@@ -192,6 +200,7 @@ class Hub:
         self._launchers[key] = [*self._launchers.get(key, []), launcher]
         self._jobs[key] = message.job
         self._jobs.move_to_end(key)
+        self._mpi.runs_on(message.job, said.nodes, time.monotonic())
         while len(self._jobs) > MOST_RESULTS:
             self._jobs.popitem(last=False)
         return ""
@@ -214,6 +223,7 @@ class Hub:
             if now.pending == said.id:
                 now = replace(now, pending="", pending_nodes=())
             launcher.said = now
+            self._mpi.runs_on(launcher.job, now.nodes, time.monotonic())
         elif isinstance(said, lines.Bounds):
             launcher.said = replace(launcher.said, min_nodes=said.min, max_nodes=said.max)
         return ""
@@ -278,6 +288,12 @@ class Hub:
         for agent, node in asked:
             agent.send(pb.AgentOrder(count=pb.CountProcesses(job=job, node=node)))
         return over
+
+    def mtct(self, job_id: str, user: str) -> float:
+        """From what the agents of its nodes have read."""
+        with self._lock:
+            job = self._jobs.get((job_id, user), job_id)
+            return self._mpi.mtct(job, time.monotonic())
 
 
 def _line(order: Order) -> lines.Message:

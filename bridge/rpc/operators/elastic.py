@@ -50,6 +50,7 @@ def _job(job: Shown, nodes: str, target: str) -> pb.ElasticJob:
         reason=job.reason,
         held=job.held,
         rests_until_s=job.rests_until_s,
+        mtct=job.mtct if job.mtct >= 0 else None,
     )
 
 

@@ -8,16 +8,18 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class AgentReport(_message.Message):
-    __slots__ = ("hello", "launcher", "gone", "processes")
+    __slots__ = ("hello", "launcher", "gone", "processes", "mpi")
     HELLO_FIELD_NUMBER: _ClassVar[int]
     LAUNCHER_FIELD_NUMBER: _ClassVar[int]
     GONE_FIELD_NUMBER: _ClassVar[int]
     PROCESSES_FIELD_NUMBER: _ClassVar[int]
+    MPI_FIELD_NUMBER: _ClassVar[int]
     hello: AgentHello
     launcher: FromLauncher
     gone: LauncherGone
     processes: Processes
-    def __init__(self, hello: _Optional[_Union[AgentHello, _Mapping]] = ..., launcher: _Optional[_Union[FromLauncher, _Mapping]] = ..., gone: _Optional[_Union[LauncherGone, _Mapping]] = ..., processes: _Optional[_Union[Processes, _Mapping]] = ...) -> None: ...
+    mpi: MpiTime
+    def __init__(self, hello: _Optional[_Union[AgentHello, _Mapping]] = ..., launcher: _Optional[_Union[FromLauncher, _Mapping]] = ..., gone: _Optional[_Union[LauncherGone, _Mapping]] = ..., processes: _Optional[_Union[Processes, _Mapping]] = ..., mpi: _Optional[_Union[MpiTime, _Mapping]] = ...) -> None: ...
 
 class AgentHello(_message.Message):
     __slots__ = ("version", "nodes")
@@ -54,6 +56,20 @@ class Processes(_message.Message):
     node: str
     count: int
     def __init__(self, job: _Optional[str] = ..., node: _Optional[str] = ..., count: _Optional[int] = ...) -> None: ...
+
+class MpiTime(_message.Message):
+    __slots__ = ("job", "node", "mpi_s", "wall_s", "processes")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    MPI_S_FIELD_NUMBER: _ClassVar[int]
+    WALL_S_FIELD_NUMBER: _ClassVar[int]
+    PROCESSES_FIELD_NUMBER: _ClassVar[int]
+    job: str
+    node: str
+    mpi_s: float
+    wall_s: float
+    processes: int
+    def __init__(self, job: _Optional[str] = ..., node: _Optional[str] = ..., mpi_s: _Optional[float] = ..., wall_s: _Optional[float] = ..., processes: _Optional[int] = ...) -> None: ...
 
 class AgentOrder(_message.Message):
     __slots__ = ("launcher", "count", "welcome")
