@@ -15,6 +15,7 @@ import typer
 from bridge.elastic.launcher.options import AGENT, Options
 from bridge.elastic.launcher.supervisor import supervise
 from bridge.elastic.lines import ENGINES
+from bridge.elastic.mpitime import LIBRARY
 from bridge.errors import ConfigError
 
 MPIS = ("pmi2", "pmix")
@@ -49,6 +50,9 @@ def run(  # noqa: PLR0917 - options, by name
     park: Annotated[
         Path, typer.Option(help="Where data stays in memory during a relaunch.")
     ] = Path("/dev/shm"),
+    mpi_time: Annotated[
+        bool, typer.Option(help="Measure the time in MPI, if this machine has the library for it.")
+    ] = True,
     agent: Annotated[
         str, typer.Option(envvar="SCHEDBRIDGE_AGENT", help="Socket of the node's agent.")
     ] = AGENT,
@@ -80,6 +84,7 @@ def run(  # noqa: PLR0917 - options, by name
         mpis=("none",) if engine == "program" else (mpi,) if mpi else _mpis(),
         tasks=1 if engine == "program" else tasks or _tasks(),
         cpus=int(os.environ.get("SLURM_CPUS_PER_TASK") or 0), agent=agent, park=str(park),
+        mpi_time=_mpi_library() if mpi_time else "",
     )  # fmt: skip
     base = tempfile.gettempdir()
     sys.exit(supervise(options, Path(base if len(base) <= LONGEST else "/tmp")))
@@ -89,6 +94,12 @@ def _name(job: str) -> str:
     """The job as its user knows it."""
     array = os.environ.get("SLURM_ARRAY_JOB_ID", "")
     return f"{array}_{os.environ.get('SLURM_ARRAY_TASK_ID', '')}" if array else job
+
+
+def _mpi_library() -> str:
+    """Where the library is; empty: not here, or the loader would take its name for several."""
+    path = os.environ.get("SCHEDBRIDGE_MPI_TIME", str(LIBRARY))
+    return path if Path(path).is_file() and not re.search(r"[\s:]", path) else ""
 
 
 def _nodes() -> tuple[str, ...]:

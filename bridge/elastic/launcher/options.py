@@ -35,6 +35,8 @@ class Options:
     """Programs without MPI: the name of a signal that says the nodes have changed."""
     agent: str = AGENT
     park: str = "/dev/shm"
+    mpi_time: str = ""
+    """The library that measures time in MPI; empty: it is not measured."""
     token: str = ""
     tcp: str = ""
     """HOST:PORT of the launcher for processes on other nodes."""

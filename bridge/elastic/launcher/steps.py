@@ -61,6 +61,8 @@ class Steps:
         env[PREFIX] = str(self.folder.socket)
         env[f"{PREFIX}_NODES"] = str(self.folder.nodes)
         env[f"{PREFIX}_TCP"], env[f"{PREFIX}_TOKEN"] = self.options.tcp, self.options.token
+        if self.options.mpi_time:
+            env["LD_PRELOAD"] = f"{self.options.mpi_time} {env.get('LD_PRELOAD', '')}".rstrip()
         said = dict(action.env)
         for name, value in said.items():
             env[f"{PREFIX}_{name}"] = value

@@ -249,3 +249,19 @@ def test_outside_of_a_job_it_says_where_it_belongs():
     )  # fmt: skip
     assert done.returncode == 1
     assert "belongs into a batch script" in done.stderr
+
+
+@pytest.mark.parametrize("option", ["--mpi-time", "--no-mpi-time"])
+def test_time_in_mpi_is_measured_beside_what_the_user_preloads(
+    started, tmp_path, monkeypatch, option
+):
+    library, users = tmp_path / "ours.so", str(tmp_path / "users.so")
+    library.touch()
+    monkeypatch.setenv("SCHEDBRIDGE_MPI_TIME", str(library))
+    monkeypatch.setenv("LD_PRELOAD", users)
+    code = "import os, sys; print(os.environ['LD_PRELOAD'], file=open(sys.argv[1], 'w'))"
+    words = (sys.executable, "-c", code, str(tmp_path / "seen"))
+    run = started("--engine", "program", option, "--", *words)
+    assert run.end()[0] == 0
+    preloaded = f"{library} {users}" if option == "--mpi-time" else users
+    assert (tmp_path / "seen").read_text() == f"{preloaded}\n"
