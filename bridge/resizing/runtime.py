@@ -8,12 +8,13 @@ Rules
     3. What is under way is shown in the snapshot: the job as adapting, with the nodes that it will
        have, and those that it gives back as being released. So nothing is planned on nodes that are
        not free yet or are promised.
-    4. A change that failed is over for the job's launcher and its nodes: the job keeps what it has
+    4. A job whose launcher names other nodes than the controller keeps its nodes.
+    5. A change that failed is over for the job's launcher and its nodes: the job keeps what it has
        for `rest_s`, unless its version changes.
-    5. A launcher that attaches again gets its order again; it knows by the id whether that is new.
-    6. Nothing is kept on disk. A job whose launcher works on a change that is not known here, or
+    6. A launcher that attaches again gets its order again; it knows by the id whether that is new.
+    7. Nothing is kept on disk. A job whose launcher works on a change that is not known here, or
        whose processes run on fewer nodes than it holds, is taken up where it is.
-    7. What does not fit a report is forgotten, with a line in the log. One job stops no other.
+    8. What does not fit a report is forgotten, with a line in the log. One job stops no other.
 """
 
 import logging
@@ -121,7 +122,8 @@ class Runtime:
         self._deadlines = deadlines or Deadlines()
         self._changes: dict[str, Change] = {}
         self._resting: dict[str, tuple[int, int]] = {}
-        self._results: dict[tuple[str, str], Result] = {}
+        self._results: dict[tuple[str, str, str], Result] = {}
+        self._now_s = 0
         self._why: dict[str, str] = {}
         self.held: set[str] = set()
         self.wishes: dict[str, int] = {}
@@ -135,7 +137,7 @@ class Runtime:
     def reset(self) -> None:
         """The controller has started again: what it was sent may be lost.
 
-        Jobs are taken up anew by what the controller and the launchers say then (rule 6).
+        Jobs are taken up anew by what the controller and the launchers say then (rule 7).
         """
         self._changes.clear()
         self._resting.clear()
@@ -145,6 +147,8 @@ class Runtime:
     def see(self, snapshot: Snapshot) -> None:
         """Takes in a report, and what launchers and agents have said since the last one."""
         world = World(snapshot)
+        self._set_back(self._now_s - world.now_s)
+        self._now_s = world.now_s
         self._hear()
         for job_id in [job_id for job_id in self._changes if job_id not in world]:
             self._over(self._changes[job_id])
@@ -152,8 +156,7 @@ class Runtime:
             try:
                 self._job(world, job_id)
             except Exception:
-                _log.exception("the resize of job %s does not fit the report: forgotten", job_id)
-                self._changes.pop(job_id, None)
+                self._forget(world, job_id)
         self._settle_rests(world)
         self._results = {}
         self.held &= set(world)
@@ -162,7 +165,20 @@ class Runtime:
 
     def _hear(self) -> None:
         for result in self._launchers.results():
-            self._results[result.job_id, result.user] = result
+            self._results[result.job_id, result.user, result.id] = result
+
+    def _set_back(self, by_s: int) -> None:
+        """The controller's clock was set back by so many seconds: deadlines keep their distance."""
+        for change in self._changes.values() if by_s > 0 else ():
+            change.until_s -= by_s
+            change.by_s -= by_s
+            change.again_s -= by_s
+
+    def _forget(self, world: World, job_id: str) -> None:
+        """Called while an exception is handled: the job keeps what it has for a while."""
+        _log.exception("the resize of job %s does not fit the report: forgotten", job_id)
+        self._changes.pop(job_id, None)
+        self._resting[job_id] = (world.version(job_id), world.now_s)
 
     def _job(self, world: World, job_id: str) -> None:
         if job_id not in self._changes:
@@ -208,8 +224,10 @@ class Runtime:
     def begin(
         self, world: World, job_id: str, wanted: Names, *, by_s: int, end_s: int, reason: str
     ) -> None:
-        """Begins a decided resize."""
+        """Begins a decided resize, unless one is under way."""
         before = world.nodes(job_id)
+        if job_id in self._changes or not before:
+            return
         wanted = tuple(sorted(wanted, key=lambda name: name != before[0]))
         grows = len(wanted) > len(before)
         change = Change(
@@ -220,7 +238,10 @@ class Runtime:
         self._changes[job_id] = change
         self._enter(change, State.GRANTING if grows else State.LEAVING, world.now_s)
         self._hear()
-        self._go_on(world, change)
+        try:
+            self._go_on(world, change)
+        except Exception:
+            self._forget(world, job_id)
 
     def _enter(self, change: Change, state: State, now_s: int) -> None:
         from_s = now_s if state in (State.ADDING, State.LEAVING) else max(now_s, change.by_s)
@@ -233,7 +254,9 @@ class Runtime:
         for _ in range(len(State) + 1):
             state, change.version = change.state, world.version(change.job_id)
             held = set(world.nodes(change.job_id))
-            if not held <= {*change.before, *change.wanted} or not world.knows(change.target):
+            keeps = change.before if state == State.GRANTING else change.target
+            fits = set(keeps) <= held <= {*change.before, *change.wanted}
+            if not fits or not world.knows(change.target):
                 _log.warning("job %s has nodes that nobody decided, or lost some", change.job_id)
                 self._fail(change, world.now_s)
             elif world.ends(change.job_id):
@@ -295,10 +318,7 @@ class Runtime:
 
     def _answer(self, change: Change) -> Result | None:
         """The launcher's result of this change, once."""
-        result = self._results.get((change.job_id, change.user))
-        if result is None or result.id != change.id:
-            return None
-        return self._results.pop((change.job_id, change.user))
+        return self._results.pop((change.job_id, change.user, change.id), None)
 
     def _order(self, world: World, change: Change) -> Order:
         if change.withdrawn:
@@ -313,10 +333,15 @@ class Runtime:
 
     def _told(self, world: World, change: Change, result: Result) -> None:
         now_s = world.now_s
+        runs_on = set(result.nodes or ())
         if result.done and change.grows:
             self._over(change)
+        elif result.done and not runs_on <= set(change.target):
+            self._fail(change, now_s, "the launcher says done, but runs on nodes that were to go")
         elif result.done:
             self._enter(change, State.VACATING, now_s)
+        elif change.grows and not runs_on <= set(change.before):
+            self._fail(change, now_s, "the launcher refused, but runs on other nodes than before")
         else:
             _log.info("job %s does not change its width: %s", change.job_id, result.reason)
             if change.grows:
@@ -330,7 +355,7 @@ class Runtime:
         self._why.pop(change.job_id, None)
 
     def _fail(self, change: Change, now_s: int, why: str = "") -> None:
-        """Ends a change; the job keeps what it has for a while (rule 4)."""
+        """Ends a change; the job keeps what it has for a while (rule 5)."""
         self._why[change.job_id] = why or f"stopped while {change.state}"
         self._changes.pop(change.job_id, None)
         self._resting[change.job_id] = (change.version, now_s)
@@ -362,6 +387,8 @@ class Runtime:
         self, world: World, job_id: str, attached: Attached, held: Names, runs_on: Names
     ) -> Change | None:
         here, there, aim = set(held), set(runs_on), set(attached.pending_nodes)
+        if held[0] not in there or (aim and held[0] not in aim):
+            return None
         change = Change(
             id=attached.pending or self._new_id(job_id), job_id=job_id, user=world.user(job_id),
             state=State.VACATING, before=held, wanted=runs_on, target=runs_on,
@@ -373,7 +400,7 @@ class Runtime:
         elif attached.pending and aim < here and there <= here:
             change.wanted = change.target = attached.pending_nodes
             self._enter(change, State.LEAVING, world.now_s)
-        elif there and there < here and held[0] in there:
+        elif there < here:
             self._enter(change, State.VACATING, world.now_s)
         else:
             return None
@@ -395,7 +422,7 @@ class Runtime:
         """
         job = next((job for job in self.shown if job.job_id == job_id), None)
         if job is None:
-            raise ControllerError(f"job {job_id} is no malleable running job")
+            raise ControllerError(f"job {job_id[:80]} is no malleable running job")
         if user and user != job.user:
             raise ControllerError(f"job {job_id} is {job.user}'s, not {user}'s")
         if hold is not None:
@@ -404,6 +431,8 @@ class Runtime:
             self.shown = tuple(replace(one, held=one.job_id in self.held) for one in self.shown)
         if not width:
             return
+        if job_id in self.held:
+            raise ControllerError(f"job {job_id} is held: 'schedbridge elastic hold --release'")
         if not job.engine:
             raise ControllerError(f"job {job_id} has no launcher: start it by 'schedbridge run'")
         if job.state != "running":
@@ -434,7 +463,7 @@ class Runtime:
         return min(LEAST_WAKE_MS << (looks // 8), MOST_WAKE_MS)
 
     def overlay(self, snapshot: Snapshot) -> Snapshot:
-        """The snapshot as planning is to see it (rules 3 and 7)."""
+        """The snapshot as planning is to see it (rules 3 and 8)."""
         try:
             return self._overlaid(snapshot, World(snapshot))
         except Exception:
@@ -462,11 +491,15 @@ class Runtime:
                 end_s[row] = change.end_s
                 by_s = max(change.by_s, world.now_s + 1)
                 rows.append((row, by_s, world.indexes(change.target), change.reason))
-            elif attached is None or job_id in self._resting or job_id in self.held:
+            elif (
+                attached is None or job_id in self._resting or job_id in self.held
+                or (attached.nodes is not None and set(attached.nodes) != set(world.nodes(job_id)))
+            ):  # fmt: skip
                 most[row], changed = 0, True
             elif attached.min_nodes or attached.max_nodes:
                 least[row] = max(least[row], attached.min_nodes)
                 most[row] = min(most[row], attached.max_nodes or most[row])
+                most[row] = most[row] if least[row] <= most[row] else 0
                 changed = True
         if not changed:
             return snapshot

@@ -126,11 +126,12 @@ class Adjustments:
     def _wishes(self, world: World, shown: Snapshot) -> list[tuple[str, int]]:
         """What operators ask for, of jobs that nothing is under way for."""
         adapting = shown.running.adapting
+        begun = {change.job_id for change in self.runtime.changes}
         found = []
         for job_id, width in list(self.runtime.wishes.items()):
             if job_id not in world or len(world.nodes(job_id)) == width:
                 del self.runtime.wishes[job_id]
-            elif not adapting[world.row(job_id)]:
+            elif job_id not in begun and not adapting[world.row(job_id)]:
                 found.append((job_id, width))
         return found
 
