@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Launchers that lie, nodes that go away, clocks that jump: the job keeps its nodes, others go on."""
+"""Launchers that lie, nodes that go away, clocks set back: the job keeps what it has."""
 
 from itertools import count
 
