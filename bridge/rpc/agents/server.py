@@ -140,6 +140,9 @@ class AgentServer:
             ("grpc.so_reuseport", 0),
             ("grpc.keepalive_time_ms", 20_000),
             ("grpc.keepalive_timeout_ms", 20_000),
+            # Agents ping as often; by default gRPC takes a third ping within five minutes as abuse.
+            ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),
+            ("grpc.http2.max_ping_strikes", 0),
         ]
         server = grpc.aio.server(options=options)
         agent_pb2_grpc.add_AgentsServicer_to_server(Agents(self._hub), server)
