@@ -12,6 +12,7 @@ Rules
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from bridge.model.job import RunningTable
 from bridge.model.plan import Plan
@@ -47,6 +48,7 @@ class Adjustments:
         self._take_id = take_id
         self._quotas: dict[str, tuple[int, int]] = {}
         self._reported: Snapshot | None = None
+        self._nodes_awaited = False
         self._versions: dict[str, int] = {}
         self._progress_told: dict[str, str] = {}
         self.runtime = runtime
@@ -66,8 +68,15 @@ class Adjustments:
             result.decision_id, now_s, applied=applied, busy=busy, text=text
         )
 
-    def overlay(self, snapshot: Snapshot) -> Snapshot:
-        """The snapshot with what is under way."""
+    def overlay(self, snapshot: Snapshot, *, nodes_awaited: bool = False) -> Snapshot:
+        """The snapshot with what is under way.
+
+        Args:
+            snapshot: the report.
+            nodes_awaited: idle nodes may be those that a waiting job is about to get: no running
+                job is given any in this cycle.
+        """
+        self._nodes_awaited = nodes_awaited
         self._reported = snapshot
         self.runtime.see(snapshot)
         return self.runtime.overlay(snapshot)
@@ -105,7 +114,8 @@ class Adjustments:
         world = World(snapshot)
         self._begin(world, snapshot, plan.resizes)
         for job_id, width in self._wishes(world, shown):
-            resizes = wished(shown, site, plan, world.row(job_id), width)
+            row = world.row(job_id)
+            resizes = wished(_resizable(shown, snapshot, row), site, plan, row, width)
             if len(resizes):
                 del self.runtime.wishes[job_id]
                 self._begin(world, snapshot, resizes)
@@ -137,6 +147,9 @@ class Adjustments:
 
     def _begin(self, world: World, snapshot: Snapshot, resizes: Resizes) -> None:
         for row, job in enumerate(resizes.job.tolist()):
+            held = world.nodes(str(snapshot.running.id[job]))
+            if self._nodes_awaited and len(resizes.nodes_of(row)) > len(held):
+                continue
             self.runtime.begin(
                 world,
                 str(snapshot.running.id[job]),
@@ -186,6 +199,13 @@ class Adjustments:
                 message.quota.milli_cpus_per_node, message.quota.weight = quota, weight
                 found.append(message)
         return found
+
+
+def _resizable(shown: Snapshot, reported: Snapshot, row: int) -> Snapshot:
+    """A snapshot in which a job that is held may be resized all the same: somebody asks for it."""
+    least, most = shown.running.min_nodes.copy(), shown.running.max_nodes.copy()
+    least[row], most[row] = reported.running.min_nodes[row], reported.running.max_nodes[row]
+    return replace(shown, running=replace(shown.running, min_nodes=least, max_nodes=most))
 
 
 def _rows(running: RunningTable) -> dict[str, int]:

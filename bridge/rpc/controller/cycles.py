@@ -254,7 +254,7 @@ class Cycles:
             wall_s = time.perf_counter() - began
             return reply, CycleReport(wall_s, 0.0, None, self._outcomes_told(), None, status, None)
         snapshot, serials = session.snapshot()
-        snapshot = self._adjustments.overlay(snapshot)
+        snapshot = self._adjustments.overlay(snapshot, nodes_awaited=session.nodes_awaited())
         features = frozenset(session.hello.features)
         before = time.perf_counter()
         plan = self._decide(snapshot)

@@ -24,6 +24,9 @@ from numpy.typing import NDArray
 from bridge.model.job import Hold, JobTable
 
 BUSY_S = 1
+BUSY_AGAIN_S, BUSY_FOR_S = 3, 30
+"""A job whose start was refused in the last few seconds, because its nodes were busy, is about to
+get them; but one for which that goes on for longer is not."""
 AVOID_S = 600
 
 Others = Callable[[JobTable, int, frozenset[str]], tuple[int, ...]]
@@ -46,6 +49,7 @@ class Refusal:
         avoid: names of nodes on which it was refused.
         partitions: names of those in which it was refused.
         avoid_until_s: until then.
+        busy_from_s: since when its nodes have been busy; 0: they were not.
     """
 
     version: int
@@ -58,6 +62,7 @@ class Refusal:
     avoid: frozenset[str] = frozenset()
     partitions: frozenset[str] = frozenset()
     avoid_until_s: int = 0
+    busy_from_s: int = 0
 
     def holds(self, changes: int, now_s: int) -> bool:
         """Tells whether the start must not be retried yet."""
@@ -109,8 +114,11 @@ class Refusals:
         partitions: frozenset[str] = frozenset()
         if before is not None and before.avoids(now_s):
             avoid, partitions = before.avoid, before.partitions
+        busy_from_s = 0
         if busy:
             wait_s, at_most_s = 0, BUSY_S
+            again = before is not None and now_s - before.noted_s <= BUSY_AGAIN_S
+            busy_from_s = (again and before.busy_from_s if before is not None else 0) or now_s
         else:
             times += 1
             wait_s = 0 if times == 1 else min(1 << min(times - 2, 20), self.retry_s)
@@ -128,6 +136,19 @@ class Refusals:
             avoid=avoid,
             partitions=partitions,
             avoid_until_s=now_s + AVOID_S,
+            busy_from_s=busy_from_s,
+        )
+
+    def nodes_awaited(self, now_s: int) -> bool:
+        """Whether some job is about to get nodes that were busy a moment ago.
+
+        They were released, and look idle. Nobody else must be given them meanwhile.
+        """
+        return any(
+            refusal.busy_from_s
+            and 0 <= now_s - refusal.noted_s <= BUSY_AGAIN_S
+            and now_s - refusal.busy_from_s <= BUSY_FOR_S
+            for refusal in self._refused.values()
         )
 
     def forget(self, job_id: str) -> None:

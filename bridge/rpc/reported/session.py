@@ -533,6 +533,10 @@ class Session:
         """When the next refused start may be retried, even without a change."""
         return self._refusals.next_retry_s(self._changes, self.now_s)
 
+    def nodes_awaited(self) -> bool:
+        """Whether a waiting job is about to get nodes that look idle."""
+        return self._refusals.nodes_awaited(self.now_s)
+
     def snapshot(self) -> tuple[Snapshot, NDArray[np.int64]]:
         """Returns the snapshot, and the ascending serial numbers of its job rows."""
         if self._job_table is None:

@@ -40,12 +40,12 @@ class Link:
     """Adjustments and the cycle around them."""
 
     def __init__(self):
-        numbers = count(1)
+        numbers, self.awaited = count(1), False
         runtime = Runtime(Willing(), lambda job: f"{job}-{next(numbers)}")
         self.adjustments = Adjustments(lambda: next(numbers), runtime)
 
     def cycle(self, world, resizes=NO_RESIZES, quotas=None, features=BOTH):
-        shown = self.adjustments.overlay(world)
+        shown = self.adjustments.overlay(world, nodes_awaited=self.awaited)
         plan = replace(run(world, Memory(), build(parse_policy("easy"))), resizes=resizes)
         if quotas is not None:
             ids, milli = list(quotas), list(quotas.values())
@@ -212,3 +212,24 @@ def test_what_is_under_way_is_told_when_it_changes():
     assert link.cycle(a_world(now_s=11), features=features)[1] == []
     _, (message,) = link.cycle(a_world(nodes=(1, 2), now_s=15, version=8), features=features)
     assert (message.job_version, message.progress.text) == (8, "")
+
+
+def test_no_job_grows_into_nodes_that_a_waiting_job_is_about_to_get():
+    link = Link()
+    link.awaited = True
+    assert link.cycle(a_world(), to(1, 2, 3, 4))[1] == []
+    _, (message,) = link.cycle(a_world(now_s=11), to(1, 2))
+    assert message.resize.nodes == "n[2-3]"
+
+
+def test_an_order_of_an_operator_is_carried_out_on_a_job_that_is_held():
+    link = Link()
+    link.cycle(a_world())
+    link.adjustments.runtime.held.add("m")
+    link.adjustments.runtime.wishes["m"] = 2
+    _, (message,) = link.cycle(a_world(now_s=11))
+    assert message.resize.nodes == "n[2-3]"
+    link.cycle(a_world(nodes=(1, 2), now_s=12, version=8))
+    link.adjustments.runtime.wishes["m"] = 4
+    _, (message,) = link.cycle(a_world(nodes=(1, 2), now_s=13, version=8))
+    assert message.resize.nodes == "n[1-4]"

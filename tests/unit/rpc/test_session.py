@@ -7,6 +7,7 @@ from bridge.errors import SnapshotError, StaleSnapshot, UnsupportedVersion
 from bridge.model.job import Ending, Hold
 from bridge.registry import PRESETS, build
 from bridge.rpc.pb import scheduler_pb2 as pb
+from bridge.rpc.reported.refusals import Refusals
 from bridge.rpc.reported.session import LEAP_S, STAYS_S, Session
 from bridge.rpc.reported.tables import LATEST_S
 from bridge.safe_cycle.decider import Decider
@@ -649,3 +650,22 @@ def test_what_ended_is_told_once():
     assert (ended.user[0], ended.name[0]) == ("bob", "sim")
     assert session.apply(a_delta(2))
     assert len(session.snapshot()[0].ended) == 0
+
+
+def test_nodes_that_were_busy_a_moment_ago_are_awaited_for_a_while():
+    refusals = Refusals(30)
+
+    def busy(now_s):
+        refusals.add("1", 1, "", changes=0, now_s=now_s, busy=True)
+
+    assert not refusals.nodes_awaited(100)
+    busy(100)
+    assert refusals.nodes_awaited(103)
+    assert not refusals.nodes_awaited(104)
+    for now_s in range(100, 140, 2):
+        busy(now_s)
+    assert not refusals.nodes_awaited(138)  # it does not get them: it is no reason any more
+    busy(150)
+    assert refusals.nodes_awaited(151)
+    refusals.add("1", 1, "", changes=0, now_s=152)
+    assert not refusals.nodes_awaited(152)
