@@ -81,9 +81,9 @@ def width(cluster: Elastic, job: str) -> int:
 
 
 def shown(cluster: Elastic, job: str) -> dict[str, Any]:
-    reply = json.loads(cluster.run("schedbridge", "elastic", "show", job, "--json"))
-    assert isinstance(reply, dict)
-    return reply
+    """What the service says of a job; nothing if it does not know it, or does not answer."""
+    done = cluster.process("schedbridge", "elastic", "show", job, "--json")
+    return json.loads(done.stdout) if done.returncode == 0 else {}
 
 
 def output(cluster: Elastic, job: str) -> str:
@@ -148,13 +148,13 @@ def test_operators_and_users_grow_shrink_and_hold(cluster, rigid):
 
 def test_an_application_that_never_answers_keeps_its_nodes(cluster, rigid):
     never = "elastic/wheel/heat 64 64 {} 100000 {}"
-    job = start(cluster, never.format(1500, 20000), "1-4", "-w", "n1")
-    cluster.wait_for("it was asked", lambda: shown(cluster, job)["state"] == "adding", 90)
+    job = start(cluster, never.format(4000, 20000), "1-4", "-w", "n1")
+    cluster.wait_for("it was asked", lambda: shown(cluster, job).get("state") == "adding", 90)
     cluster.wait_for(
         "the new nodes are given back",
-        lambda: width(cluster, job) == 1 and shown(cluster, job)["state"] == "running", 120,
+        lambda: width(cluster, job) == 1 and shown(cluster, job).get("state") == "running", 120,
     )  # fmt: skip
-    ended(cluster, job, rigid(never.format(1500, 0)))
+    ended(cluster, job, rigid(never.format(4000, 0)))
 
 
 @pytest.mark.parametrize("daemon", ["service", "controller", "agent"])
@@ -169,7 +169,7 @@ def test_a_daemon_that_dies_while_a_job_changes_loses_nothing(cluster, rigid, da
         has_width(cluster, job, 1)
     cluster.run("schedbridge", "elastic", direction, job, "2")
     cluster.wait_for(
-        "it changes", lambda: shown(cluster, job)["state"] != "running"
+        "it changes", lambda: shown(cluster, job).get("state") != "running"
         or width(cluster, job) == 2, 60,
     )  # fmt: skip
     words = [daemon, "n1"] if daemon == "agent" else [daemon]
