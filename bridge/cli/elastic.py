@@ -23,8 +23,19 @@ app = typer.Typer(
     help="Running jobs that grow and shrink.", no_args_is_help=True, add_completion=False
 )
 
-Job = Annotated[str, typer.Argument(metavar="JOB", help="Job id, as squeue shows it.")]
-Width = Annotated[int, typer.Argument(metavar="NODES", min=1, help="Nodes that it is to have.")]
+
+def _named(job_id: str) -> str:
+    if not job_id.strip() or not job_id.isprintable():
+        raise ConfigError("JOB", "is no job id")
+    return job_id
+
+
+Job = Annotated[
+    str, typer.Argument(metavar="JOB", callback=_named, help="Job id, as squeue shows it.")
+]
+Width = Annotated[
+    int, typer.Argument(metavar="NODES", min=1, max=1_000_000, help="Nodes that it is to have.")
+]
 
 
 @app.command()

@@ -51,7 +51,7 @@ WAIT_S: Final = 1.0
 SOON_S: Final = 0.02
 MOST_PEERS: Final = 900
 """Connections at a time, below the usual limit of open files. Of more processes that leave at once
-the launcher does not see the end; the agents do."""
+the launcher does not see the end; the agents do. One that has not shown the token makes room."""
 FORWARDED: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2)
 
 
@@ -61,6 +61,8 @@ class Peer:
 
     stream: socket.socket
     local: bool
+    known: bool
+    """It is on this node, or has shown the token."""
     lines: Lines = field(default_factory=Lines)
     leaving: str | None = None
     """The change with which it leaves."""
@@ -149,11 +151,20 @@ class Loop:
                 while True:
                     stream, _ = listener.accept()
                     local = stream.family == socket.AF_UNIX
-                    if len(self.peers) >= MOST_PEERS or (local and not peer_is_us(stream)):
+                    if not self._has_room() or (local and not peer_is_us(stream)):
                         stream.close()
                         continue
                     stream.setblocking(False)
-                    self.peers[stream.fileno()] = Peer(stream, local)
+                    self.peers[stream.fileno()] = Peer(stream, local, known=local)
+
+    def _has_room(self) -> bool:
+        """Whether another connection fits: anybody in the network may open some."""
+        if len(self.peers) < MOST_PEERS:
+            return True
+        stranger = next((number for number, peer in self.peers.items() if not peer.known), None)
+        if stranger is not None:
+            self.peers.pop(stranger).stream.close()
+        return stranger is not None
 
     def _read(self, number: int) -> Iterator[Event]:
         peer = self.peers[number]
@@ -161,13 +172,16 @@ class Loop:
         with contextlib.suppress(BlockingIOError):
             try:
                 data = peer.stream.recv(65536)
-            except ConnectionError:
+            except BlockingIOError:
+                raise
+            except OSError:
                 data = b""
             try:
                 for line in peer.lines.feed(data):
                     yield from self._line(peer, line)
             except LineError as error:
-                _say(f"a line of the program cannot be read: {error}")
+                if peer.known:
+                    _say(f"a line of the program cannot be read: {error}")
                 data = b""
         if data == b"":
             peer.stream.close()
@@ -182,6 +196,7 @@ class Loop:
         if isinstance(event, Ready | Leaving):
             if not secrets.compare_digest(event.token.encode(), self.options.token.encode()):
                 raise LineError(event.op, "not a process of this job")
+            peer.known = True
             if isinstance(event, Leaving):
                 peer.leaving = event.id
                 return

@@ -86,6 +86,10 @@ class Agent:
             stream.close()
             self._warn(f"no agent answers at {self._path} ({error.strerror}): the job is rigid")
             return
+        except LineError as error:
+            stream.close()
+            self._warn(f"the job is rigid: {error}")
+            return
         stream.setblocking(False)
         self._stream, self._lines = stream, Lines()
 
@@ -97,7 +101,7 @@ class Agent:
             self._stream.settimeout(2.0)
             self._stream.sendall(encode(message))
             self._stream.setblocking(False)
-        except OSError:
+        except (OSError, LineError):
             self.close()
 
     def close(self) -> None:

@@ -14,6 +14,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -35,9 +36,8 @@ def supervise(options: Options, base: Path) -> int:
         base: where to make the run's directory: local to this node.
     """
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    path = base / f"schedbridge-{os.getuid()}-{options.job}-{os.getpid()}"
-    shutil.rmtree(path, ignore_errors=True)
-    path.mkdir(mode=0o700)
+    # Nobody can guess the name and make it first.
+    path = Path(tempfile.mkdtemp(prefix=f"schedbridge-{options.job}-", dir=base))
     folder = Folder(path)
     local = socket.socket(socket.AF_UNIX)
     local.bind(str(folder.socket))

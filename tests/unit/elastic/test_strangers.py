@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whoever connects to a launcher, or refuses its lines, does not end the run."""
+
+import json
+import socket
+
+import pytest
+
+from bridge.elastic.launcher import loop as loops
+from bridge.elastic.launcher.loop import Loop
+from bridge.elastic.launcher.options import Folder, Options
+from bridge.elastic.launcher.peers import Agent
+from bridge.elastic.lines import VERSION, Attach, Progress
+
+TOKEN = "t0ken"
+
+
+@pytest.fixture
+def running(tmp_path, monkeypatch):
+    """A launcher, and its port for other machines."""
+    monkeypatch.setattr(loops, "MOST_PEERS", 4)
+    folder = Folder(tmp_path)
+    folder.write(
+        Options(("true",), "7", "7", ("n1",), engine="join", token=TOKEN, agent="/nowhere")
+    )
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.setblocking(False)
+    yield Loop(folder, [listener]), listener.getsockname()
+    listener.close()
+
+
+def said(launcher):
+    """What the connected processes say, as the launcher takes it in."""
+    launcher._accept()
+    return [event for number in list(launcher.peers) for event in launcher._read(number)]
+
+
+def test_strangers_make_room_for_processes_of_the_job(running):
+    launcher, address = running
+    strangers = [socket.create_connection(address) for _ in range(6)]
+    assert said(launcher) == []
+    with socket.create_connection(address) as own:
+        line = {"op": "ready", "id": "1", "token": TOKEN}
+        own.sendall(json.dumps(line).encode() + b"\n")
+        assert [event.op for event in said(launcher)] == ["ready"]
+        more = [socket.create_connection(address) for _ in range(6)]
+        said(launcher)
+        assert any(peer.known for peer in launcher.peers.values())
+        assert len(launcher.peers) == 4
+    for stream in (*strangers, *more, *(peer.stream for peer in launcher.peers.values())):
+        stream.close()
+
+
+def test_what_strangers_say_is_not_told_to_the_user(running, capsys):
+    launcher, address = running
+    with socket.create_connection(address) as stranger:
+        stranger.sendall(b'{"op":"ready","id":"1","token":"guess"}\nnonsense\n')
+        assert said(launcher) == []
+    assert capsys.readouterr().err == ""
+    assert not launcher.peers
+
+
+def test_a_job_whose_nodes_fit_into_no_line_is_rigid(tmp_path, capsys):
+    path = tmp_path / "s"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        agent = Agent(str(path))
+        nodes = tuple(f"n{number}" for number in range(5000))
+        assert list(agent.events(Attach(VERSION, "7", nodes, "join"))) == []
+        agent.tell(Progress("x" * 1000, "window"))
+    assert "rigid" in capsys.readouterr().err
