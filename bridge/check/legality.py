@@ -44,7 +44,7 @@ from bridge.model.job import WidthRule
 from bridge.model.moulds import Moulds
 from bridge.model.plan import Plan, planned_world
 from bridge.model.quotas import LEAST_WEIGHT, MOST_WEIGHT
-from bridge.model.resizes import Resizes, resized
+from bridge.model.resizes import NO_RESIZES, Resizes, resized
 from bridge.model.resources import Arrangement
 from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
@@ -109,11 +109,11 @@ def check(snapshot: Snapshot, site: Site, plan: Plan) -> tuple[Violation, ...]:
     if plan.groups is not None and (plan.groups.ndim != 2 or len(plan.groups) != len(plan.nodes)):
         return (Violation(-1, "", "chunks do not match the nodes"),)
     found = [*_resizes(snapshot, site, plan.resizes), *_quotas(snapshot, plan)]
-    if not found:
-        found = _later(snapshot, plan)
+    after = snapshot if found else resized(snapshot, plan.resizes)
+    found = found or _later(after, plan)
     if found:  # the rows were planned around them
         return tuple(found)
-    world = planned_world(snapshot, plan.resizes, plan.returns, plan.moulds)
+    world = planned_world(after, NO_RESIZES, plan.returns, plan.moulds)
     bench = _Bench(world, plan)
     if problem := bench.columns():
         return (Violation(-1, "", problem),)
@@ -166,10 +166,9 @@ def _resizes(snapshot: Snapshot, site: Site, resizes: Resizes) -> list[Violation
     return found
 
 
-def _later(snapshot: Snapshot, plan: Plan) -> list[Violation]:
+def _later(after: Snapshot, plan: Plan) -> list[Violation]:
     """What is given back later, and the widths of waiting jobs: rules 8 and 11."""
-    after = resized(snapshot, plan.resizes)
-    broken = [*broken_returns(after, plan.returns), *broken_moulds(snapshot, plan.moulds)]
+    broken = [*broken_returns(after, plan.returns), *broken_moulds(after, plan.moulds)]
     return [Violation(-1, job_id, text) for job_id, text in broken]
 
 
