@@ -6,7 +6,8 @@ Rules
        again. The agent tries to reach the service for ever, with growing pauses.
     2. A count is repeated every `COUNT_S` and sent when it changes, until it is 0 or `COUNTING_S`
        have passed.
-    3. Time in MPI is read every `MPI_S`, and sent for jobs whose processes are measured.
+    3. Time in MPI is read every `MPI_S`, and sent for jobs whose processes are measured; for
+       others an estimate is.
     4. One launcher, job or order that makes trouble is logged and stops no other.
 """
 
@@ -22,6 +23,7 @@ from pathlib import Path
 import grpc
 
 from bridge import files
+from bridge.agent.cpu_times import CpuTimes
 from bridge.agent.launchers import LauncherSocket
 from bridge.agent.pages import FOLDER, MpiUse, Pages
 from bridge.agent.processes import Processes
@@ -75,6 +77,7 @@ class Agent:
         self._processes = processes or Processes()
         self._launchers = LauncherSocket(settings.socket, self, self._processes)
         self._pages = Pages(self._processes, settings.pages)
+        self._cpu = CpuTimes(self._processes)
         self._reports: asyncio.Queue[pb.AgentReport] | None = None
         self._counting: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._credentials = _credentials(settings)
@@ -110,9 +113,8 @@ class Agent:
             loop.add_signal_handler(number, stop.set)
         await self._launchers.open()
         tasks = [asyncio.create_task(self._attend_for_ever())]
-        if self._pages.open():
-            tasks.append(asyncio.create_task(self._read_pages()))
-        else:
+        tasks.append(asyncio.create_task(self._read_times()))
+        if not self._pages.open():
             _log.warning("%s is not this agent's: no time in MPI", self._settings.pages)
         try:
             await stop.wait()
@@ -193,29 +195,35 @@ class Agent:
             if last:
                 await asyncio.sleep(COUNT_S)
 
-    async def _read_pages(self) -> None:
+    async def _read_times(self) -> None:
         """Reads times in MPI and reports them (rule 3)."""
         while True:
             await asyncio.sleep(MPI_S)
             try:
                 found = await asyncio.to_thread(self._pages.read, time.monotonic_ns())
+                guessed = await asyncio.to_thread(self._cpu.read, time.monotonic_ns())
             except Exception:
                 _log.exception("the times in MPI cannot be read")
                 continue
-            for report in mpi_reports(found, self._settings.nodes):
+            for report in mpi_reports(found, guessed, self._settings.nodes):
                 self._send(report)
 
 
 def mpi_reports(
-    found: Mapping[tuple[str, str], MpiUse], nodes: Sequence[str]
+    found: Mapping[tuple[str, str], MpiUse],
+    guessed: Mapping[tuple[str, str], MpiUse],
+    nodes: Sequence[str],
 ) -> Iterator[pb.AgentReport]:
     """What the service is told of a reading.
 
     Args:
         found: by job and node.
+        guessed: likewise, by CPU time; told of jobs without a measurement.
         nodes: for which the agent speaks; a process of which nothing says its node is on the first.
     """
-    for (job, node), use in found.items():
+    measured = {job for job, _ in found}
+    others = {key: use for key, use in guessed.items() if key[0] not in measured}
+    for (job, node), use in (*found.items(), *others.items()):
         here = node or nodes[0]
         if use.wall_s and here in nodes:
             yield pb.AgentReport(
@@ -225,6 +233,7 @@ def mpi_reports(
                     mpi_s=use.mpi_s,
                     wall_s=use.wall_s,
                     processes=use.processes,
+                    estimated=job not in measured,
                 )
             )
 

@@ -91,6 +91,11 @@ def show(
         lines.append(("will have", f"{job.target_count}: {shown(job.target_nodes)}"))
     if job.HasField("mtct"):
         lines.append(("MPI time", f"{job.mtct:.3f} s for each second of computing"))
+    if job.HasField("mtct_estimate"):
+        text = (
+            f"not measured; by CPU use {job.mtct_estimate:.3f} s of waiting for each of computing"
+        )
+        lines.append(("MPI time", text))
     if job.reason:
         title = "why" if job.state != "running" else "last failure"
         lines.append((title, shown(job.reason)))

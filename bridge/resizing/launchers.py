@@ -99,8 +99,11 @@ class Launchers(Protocol):
         A node without an agent counts as vacant: there is the launcher's word only.
         """
 
-    def mtct(self, job_id: str, user: str) -> float:
-        """Time in MPI over computing time of the job at its present width; -1: unknown."""
+    def mtct(self, job_id: str, user: str, *, estimate: bool = False) -> float:
+        """Time in MPI over computing time of the job at its present width; -1: unknown.
+
+        With `estimate`: time without using the CPU over the time with it, of jobs not measured.
+        """
 
 
 class Willing:
@@ -128,9 +131,9 @@ class Willing:
         del job_id, user, nodes
         return True
 
-    def mtct(self, job_id: str, user: str) -> float:
+    def mtct(self, job_id: str, user: str, *, estimate: bool = False) -> float:
         """Nothing is measured."""
-        del job_id, user
+        del job_id, user, estimate
         return -1.0
 
 

@@ -77,6 +77,7 @@ class Shown:
         rests_until_s: it keeps its nodes until then, as a change has failed; 0: it does not.
         reason: of the change, or of the last failure.
         mtct: time in MPI over computing time at its width, as measured; -1: unknown.
+        mtct_estimate: by CPU time, for people; -1: unknown.
     """
 
     job_id: str
@@ -93,6 +94,7 @@ class Shown:
     rests_until_s: int
     reason: str
     mtct: float = -1.0
+    mtct_estimate: float = -1.0
 
 
 class Runtime:
@@ -527,4 +529,5 @@ class Runtime:
             rests_until_s=rest[1] + self._deadlines.rest_s if rest else 0,
             reason=change.reason if change else self._why.get(job_id, ""),
             mtct=self._launchers.mtct(job_id, world.user(job_id)),
+            mtct_estimate=self._launchers.mtct(job_id, world.user(job_id), estimate=True),
         )

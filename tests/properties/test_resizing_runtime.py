@@ -59,7 +59,7 @@ class Launcher:
     def vacant(self, job_id, user, nodes):
         return not set(nodes) & set(self.ranks)
 
-    def mtct(self, job_id, user):
+    def mtct(self, job_id, user, *, estimate=False):
         return -1.0
 
     # the world

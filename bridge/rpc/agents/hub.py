@@ -91,7 +91,7 @@ class Hub:
         self._jobs: OrderedDict[Key, str] = OrderedDict()
         self._counts: dict[tuple[str, str], _Count] = {}
         self._serials = itertools.count(1)
-        self._mpi = MpiTimes()
+        self._mpi, self._guesses = MpiTimes(), MpiTimes()
 
     # ------------------------------------------------------------ agents
 
@@ -153,7 +153,8 @@ class Hub:
                 spent = report.mpi
                 if self._agents.get(spent.node) is agent:
                     with self._lock:
-                        self._mpi.add(spent.job, spent.mpi_s, spent.wall_s, time.monotonic())
+                        times = self._guesses if spent.estimated else self._mpi
+                        times.add(spent.job, spent.mpi_s, spent.wall_s, time.monotonic())
 
     @property
     def agent_count(self) -> int:
@@ -200,7 +201,8 @@ class Hub:
         self._launchers[key] = [*self._launchers.get(key, []), launcher]
         self._jobs[key] = message.job
         self._jobs.move_to_end(key)
-        self._mpi.runs_on(message.job, said.nodes, time.monotonic())
+        for times in (self._mpi, self._guesses):
+            times.runs_on(message.job, said.nodes, time.monotonic())
         while len(self._jobs) > MOST_RESULTS:
             self._jobs.popitem(last=False)
         return ""
@@ -223,7 +225,8 @@ class Hub:
             if now.pending == said.id:
                 now = replace(now, pending="", pending_nodes=())
             launcher.said = now
-            self._mpi.runs_on(launcher.job, now.nodes, time.monotonic())
+            for times in (self._mpi, self._guesses):
+                times.runs_on(launcher.job, now.nodes, time.monotonic())
         elif isinstance(said, lines.Bounds):
             launcher.said = replace(launcher.said, min_nodes=said.min, max_nodes=said.max)
         return ""
@@ -289,11 +292,12 @@ class Hub:
             agent.send(pb.AgentOrder(count=pb.CountProcesses(job=job, node=node)))
         return over
 
-    def mtct(self, job_id: str, user: str) -> float:
+    def mtct(self, job_id: str, user: str, *, estimate: bool = False) -> float:
         """From what the agents of its nodes have read."""
         with self._lock:
             job = self._jobs.get((job_id, user), job_id)
-            return self._mpi.mtct(job, time.monotonic())
+            times = self._guesses if estimate else self._mpi
+            return times.mtct(job, time.monotonic())
 
 
 def _line(order: Order) -> lines.Message:

@@ -51,6 +51,7 @@ def _job(job: Shown, nodes: str, target: str) -> pb.ElasticJob:
         held=job.held,
         rests_until_s=job.rests_until_s,
         mtct=job.mtct if job.mtct >= 0 else None,
+        mtct_estimate=job.mtct_estimate if job.mtct < 0 <= job.mtct_estimate else None,
     )
 
 

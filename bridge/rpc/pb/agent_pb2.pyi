@@ -58,18 +58,20 @@ class Processes(_message.Message):
     def __init__(self, job: _Optional[str] = ..., node: _Optional[str] = ..., count: _Optional[int] = ...) -> None: ...
 
 class MpiTime(_message.Message):
-    __slots__ = ("job", "node", "mpi_s", "wall_s", "processes")
+    __slots__ = ("job", "node", "mpi_s", "wall_s", "processes", "estimated")
     JOB_FIELD_NUMBER: _ClassVar[int]
     NODE_FIELD_NUMBER: _ClassVar[int]
     MPI_S_FIELD_NUMBER: _ClassVar[int]
     WALL_S_FIELD_NUMBER: _ClassVar[int]
     PROCESSES_FIELD_NUMBER: _ClassVar[int]
+    ESTIMATED_FIELD_NUMBER: _ClassVar[int]
     job: str
     node: str
     mpi_s: float
     wall_s: float
     processes: int
-    def __init__(self, job: _Optional[str] = ..., node: _Optional[str] = ..., mpi_s: _Optional[float] = ..., wall_s: _Optional[float] = ..., processes: _Optional[int] = ...) -> None: ...
+    estimated: bool
+    def __init__(self, job: _Optional[str] = ..., node: _Optional[str] = ..., mpi_s: _Optional[float] = ..., wall_s: _Optional[float] = ..., processes: _Optional[int] = ..., estimated: bool = ...) -> None: ...
 
 class AgentOrder(_message.Message):
     __slots__ = ("launcher", "count", "welcome")

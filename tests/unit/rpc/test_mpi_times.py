@@ -94,7 +94,10 @@ def test_the_hub_takes_reports_of_an_agents_own_nodes_and_jobs_by_their_users_na
     for node, mpi_s in (("n1", 10.0), ("n2", 19.0)):
         spent = pb.MpiTime(job="7", node=node, mpi_s=mpi_s, wall_s=20, processes=2)
         hub.report(agent, pb.AgentReport(mpi=spent))
+    spent = pb.MpiTime(job="7", node="n1", mpi_s=4, wall_s=20, estimated=True)
+    hub.report(agent, pb.AgentReport(mpi=spent))
     assert hub.mtct("5_2", "ann") == 1
+    assert hub.mtct("5_2", "ann", estimate=True) == 0.25
     assert hub.mtct("5_2", "eve") == -1
     said.line = line.replace('"n1"', '"n1", "n3"')
     hub.report(agent, pb.AgentReport(launcher=said))
@@ -106,9 +109,10 @@ def test_an_agent_reports_its_own_nodes_and_nothing_of_first_readings():
         ("7", "n1"): MpiUse(1, 5, 1), ("7", "n9"): MpiUse(1, 5, 1),
         ("8", ""): MpiUse(2, 5, 3), ("9", "n1"): MpiUse(0, 0, 1),
     }  # fmt: skip
-    sent = [report.mpi for report in mpi_reports(found, ("n1", "n2"))]
-    assert [(one.job, one.node, one.mpi_s, one.processes) for one in sent] == [
-        ("7", "n1", 1, 1), ("8", "n1", 2, 3),
+    guessed = {("9", "n1"): MpiUse(3, 5, 1), ("10", "n2"): MpiUse(4, 5, 1)}
+    sent = [report.mpi for report in mpi_reports(found, guessed, ("n1", "n2"))]
+    assert [(one.job, one.node, one.mpi_s, one.processes, one.estimated) for one in sent] == [
+        ("7", "n1", 1, 1, False), ("8", "n1", 2, 3, False), ("10", "n2", 4, 1, True),
     ]  # fmt: skip
 
 
@@ -117,8 +121,8 @@ class Measured(Willing):
         super().__init__()
         self.value = mtct
 
-    def mtct(self, job_id, user):
-        return self.value
+    def mtct(self, job_id, user, *, estimate=False):
+        return 0.5 if estimate else self.value
 
 
 @pytest.mark.parametrize("mtct", [-1.0, 0.25])
@@ -130,6 +134,7 @@ def test_planning_and_operators_see_what_was_measured_and_nothing_else_changes(m
     shown = runtime.overlay(world)
     message = _job(runtime.shown[0], "n1", "n1")
     assert message.HasField("mtct") == (mtct >= 0)
+    assert message.HasField("mtct_estimate") == (mtct < 0)
     if mtct < 0:
         assert shown is world
         return
