@@ -89,13 +89,8 @@ def show(
     ]
     if job.state != "running":
         lines.append(("will have", f"{job.target_count}: {shown(job.target_nodes)}"))
-    if job.HasField("mtct"):
-        lines.append(("MPI time", f"{job.mtct:.3f} s for each second of computing"))
-    if job.HasField("mtct_estimate"):
-        text = (
-            f"not measured; by CPU use {job.mtct_estimate:.3f} s of waiting for each of computing"
-        )
-        lines.append(("MPI time", text))
+    if spent := _mpi_time(job):
+        lines.append(("MPI time", spent))
     if job.reason:
         title = "why" if job.state != "running" else "last failure"
         lines.append((title, shown(job.reason)))
@@ -167,6 +162,16 @@ def _change(
 def _bounds(job: pb.ElasticJob) -> str:
     rule = f", {shown(job.rule)}" if job.rule else ""
     return f"{job.min_nodes}-{job.max_nodes}{rule}"
+
+
+def _mpi_time(job: pb.ElasticJob) -> str:
+    """As measured, else an estimate, labelled as such; empty: nothing is known."""
+    if job.HasField("mtct"):
+        return f"{job.mtct:.3f} s for each second of computing"
+    if job.HasField("mtct_estimate"):
+        waits = f"{job.mtct_estimate:.3f} s of waiting for each second of computing"
+        return f"not measured; estimated by CPU use: {waits}"
+    return ""
 
 
 def _state(job: pb.ElasticJob, now_s: int) -> str:

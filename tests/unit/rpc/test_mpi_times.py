@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from bridge.agent.daemon import mpi_reports
 from bridge.agent.pages import MpiUse
+from bridge.cli.elastic import _mpi_time
 from bridge.resizing.launchers import Willing
 from bridge.resizing.runtime import Runtime
 from bridge.rpc.agents.hub import Hub
@@ -135,6 +136,8 @@ def test_planning_and_operators_see_what_was_measured_and_nothing_else_changes(m
     message = _job(runtime.shown[0], "n1", "n1")
     assert message.HasField("mtct") == (mtct >= 0)
     assert message.HasField("mtct_estimate") == (mtct < 0)
+    text = "not measured; estimated by CPU use: 0.500 s of waiting" if mtct < 0 else "0.250 s"
+    assert _mpi_time(message).startswith(text)
     if mtct < 0:
         assert shown is world
         return
