@@ -4,8 +4,8 @@
 Rules
     1. Without the service nothing happens: connections of launchers are closed, and they attach
        again. The agent tries to reach the service for ever, with growing pauses.
-    2. A count is repeated every `COUNT_S` and sent when it changes, until it is 0 or `COUNTING_S`
-       have passed.
+    2. A count is repeated after `COUNT_S`, then less often, and sent when it changes, until it is 0
+       or `COUNTING_S` have passed.
     3. Time in MPI is read every `MPI_S`, and sent for jobs whose processes are measured; for
        others an estimate is.
     4. One launcher, job or order that makes trouble is logged and stops no other.
@@ -37,7 +37,9 @@ VERSION = 1
 COUNT_S, COUNTING_S = 0.05, 60.0
 MPI_S = 5.0
 LEAST_PAUSE_S, MOST_PAUSE_S = 0.2, 15.0
-MOST_REPORTS = 10_000
+MOST_COUNT_S = 1.0
+MOST_REPORTS = 1000
+"""Reports that wait for the service; each has at most a line of 64 KiB."""
 _MESSAGE_BYTES = 256 << 10
 
 
@@ -91,7 +93,8 @@ class Agent:
 
     def launcher_gone(self, connection: int) -> None:
         """Tells the service."""
-        self._send(pb.AgentReport(gone=pb.LauncherGone(connection=connection)))
+        if self._reports is not None:  # never dropped: there are no more of them than of lines
+            self._reports.put_nowait(pb.AgentReport(gone=pb.LauncherGone(connection=connection)))
 
     def _send(self, report: pb.AgentReport) -> bool:
         if self._reports is None or self._reports.qsize() >= MOST_REPORTS:
@@ -186,14 +189,15 @@ class Agent:
     async def _count(self, job: str, node: str) -> None:
         """Counts processes and reports changes (rule 2)."""
         loop = asyncio.get_running_loop()
-        until, last = loop.time() + COUNTING_S, -1
+        until, last, pause_s = loop.time() + COUNTING_S, -1, COUNT_S
         while last and loop.time() < until:
             found = await asyncio.to_thread(self._processes.count, job, node)
             if found != last:
                 last = found
                 self._send(pb.AgentReport(processes=pb.Processes(job=job, node=node, count=found)))
             if last:
-                await asyncio.sleep(COUNT_S)
+                await asyncio.sleep(pause_s)
+                pause_s = min(1.2 * pause_s, MOST_COUNT_S)
 
     async def _read_times(self) -> None:
         """Reads times in MPI and reports them (rule 3)."""

@@ -5,8 +5,10 @@ Rules
     1. The kernel says which user and which process is at the other end. The process must belong to
        a job (`bridge.agent.processes`); a launcher speaks for that job only.
     2. A user has at most `MOST_OF_USER` connections, all users `MOST` together.
-    3. A line that is too long, or the end of the stream, ends the connection.
-    4. Lines go to the service as they are: it reads them, and answers.
+    3. Of a user's lines, `BURST` at once and `LINES_S` per second are read. Who says more waits,
+       and nobody else does.
+    4. A line that is too long, or the end of the stream, ends the connection.
+    5. Lines go to the service as they are: it reads them, and answers.
 """
 
 import asyncio
@@ -30,6 +32,7 @@ _log = logging.getLogger(__name__)
 MOST_OF_USER, MOST = 64, 256
 ATTACH_S = 10.0
 """Time for the first line."""
+LINES_S, BURST = 20.0, 100.0
 _CREDENTIALS = struct.Struct("3i")
 
 
@@ -43,6 +46,19 @@ class Service(Protocol):
         """A connection has ended."""
 
 
+class Pace:
+    """How fast the users' lines are read."""
+
+    def __init__(self) -> None:
+        self._paid_s: dict[int, float] = {}
+
+    def pause_s(self, uid: int, now_s: float) -> float:
+        """How long a user's next line waits, s; counts it."""
+        paid_s = max(self._paid_s.get(uid, 0.0), now_s - BURST / LINES_S) + 1 / LINES_S
+        self._paid_s[uid] = paid_s
+        return max(paid_s - now_s, 0.0)
+
+
 class LauncherSocket:
     """All launchers on this node."""
 
@@ -52,6 +68,8 @@ class LauncherSocket:
         self._processes = processes
         self._writers: dict[int, asyncio.StreamWriter] = {}
         self._of_user: Counter[int] = Counter()
+        self._spoke: set[int] = set()
+        self._pace = Pace()
         self._numbers = itertools.count(1)
         self._server: asyncio.Server | None = None
 
@@ -83,7 +101,7 @@ class LauncherSocket:
     def drop_all(self) -> None:
         """Ends all connections: their launchers attach again when the service is there."""
         for writer in list(self._writers.values()):
-            writer.close()
+            writer.transport.abort()  # a launcher that reads nothing would keep it open
 
     def tell(self, connection: int, line: str) -> None:
         """Sends a line to a launcher, if it is still there."""
@@ -91,7 +109,7 @@ class LauncherSocket:
         if writer is None:
             return
         if writer.transport.get_write_buffer_size() > 16 * MAX_LINE:
-            writer.close()  # it takes nothing in
+            writer.transport.abort()  # it takes nothing in
             return
         writer.write(line.encode() + b"\n")
 
@@ -107,21 +125,23 @@ class LauncherSocket:
             if not problem and job is None:
                 problem = "this process belongs to no job: run it in a batch script"
             if problem or job is None:
-                uid = -1
                 writer.write(encode(Error(problem)))
                 return
             self._of_user[uid] += 1
             self._writers[number] = writer
-            await self._pass_on(reader, number, _user(uid), job[0])
+            await self._pass_on(reader, number, uid, job[0])
         except (OSError, TimeoutError, ValueError, asyncio.IncompleteReadError):
             pass  # it went away, said nothing, or too much in one line
         except Exception:
             _log.exception("a launcher's connection failed")
         finally:
-            if uid >= 0:
-                self._of_user[uid] -= 1
             if self._writers.pop(number, None) is not None:
+                self._of_user[uid] -= 1
+            if number in self._spoke:
+                self._spoke.remove(number)
                 self._service.launcher_gone(number)
+            if writer.transport.get_write_buffer_size():
+                writer.transport.abort()  # it reads nothing: what it was told would stay for ever
             writer.close()
 
     def _unwelcome(self, uid: int) -> str:
@@ -131,15 +151,17 @@ class LauncherSocket:
             return f"{MOST_OF_USER} launchers of this user are attached on this node already"
         return ""
 
-    async def _pass_on(
-        self, reader: asyncio.StreamReader, number: int, user: str, job: str
-    ) -> None:
+    async def _pass_on(self, reader: asyncio.StreamReader, number: int, uid: int, job: str) -> None:
+        user, loop = _user(uid), asyncio.get_running_loop()
         line = await asyncio.wait_for(reader.readline(), ATTACH_S)
         while line.endswith(b"\n"):
+            if pause_s := self._pace.pause_s(uid, loop.time()):
+                await asyncio.sleep(pause_s)
             text = line.rstrip(b"\r\n").decode(errors="replace")
             if not self._service.launcher_said(number, user, job, text):
                 self.tell(number, encode(Error("the service cannot be reached")).decode().rstrip())
                 return
+            self._spoke.add(number)
             line = await reader.readline()
 
 
