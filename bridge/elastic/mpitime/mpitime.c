@@ -246,9 +246,6 @@ static inline void leave(struct page *mine, uint64_t since) {
 #define CALL(name, fortran)                                                                        \
     WRAPPER(MPI_##name, PMPI_##name)                                                               \
     WRAPPER(mpi_##fortran##_, pmpi_##fortran##_)
-#define LARGE(name, fortran)                                                                       \
-    CALL(name, fortran)                                                                            \
-    WRAPPER(MPI_##name##_c, PMPI_##name##_c)
 
 #include "functions.def"
 
