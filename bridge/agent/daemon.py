@@ -24,7 +24,7 @@ import grpc
 
 from bridge import files
 from bridge.agent.cpu_times import CpuTimes
-from bridge.agent.launchers import LauncherSocket
+from bridge.agent.launchers import LauncherSocket, user_name
 from bridge.agent.pages import FOLDER, MpiUse, Pages
 from bridge.agent.processes import Processes
 from bridge.errors import ConfigError
@@ -86,9 +86,11 @@ class Agent:
 
     # ------------------------------------------------------------ launchers
 
-    def launcher_said(self, connection: int, user: str, job: str, line: str) -> bool:
+    def launcher_said(self, connection: int, uid: int, job: str, line: str) -> bool:
         """Passes a line on."""
-        said = pb.FromLauncher(connection=connection, user=user, job=job, line=line)
+        said = pb.FromLauncher(
+            connection=connection, user=user_name(uid), uid=str(uid), job=job, line=line
+        )
         return self._send(pb.AgentReport(launcher=said))
 
     def launcher_gone(self, connection: int) -> None:

@@ -39,7 +39,7 @@ _CREDENTIALS = struct.Struct("3i")
 class Service(Protocol):
     """The way to the service."""
 
-    def launcher_said(self, connection: int, user: str, job: str, line: str) -> bool:
+    def launcher_said(self, connection: int, uid: int, job: str, line: str) -> bool:
         """Passes a line on; False: the service cannot be reached at the moment."""
 
     def launcher_gone(self, connection: int) -> None:
@@ -152,20 +152,21 @@ class LauncherSocket:
         return ""
 
     async def _pass_on(self, reader: asyncio.StreamReader, number: int, uid: int, job: str) -> None:
-        user, loop = _user(uid), asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()
         line = await asyncio.wait_for(reader.readline(), ATTACH_S)
         while line.endswith(b"\n"):
             if pause_s := self._pace.pause_s(uid, loop.time()):
                 await asyncio.sleep(pause_s)
             text = line.rstrip(b"\r\n").decode(errors="replace")
-            if not self._service.launcher_said(number, user, job, text):
+            if not self._service.launcher_said(number, uid, job, text):
                 self.tell(number, encode(Error("the service cannot be reached")).decode().rstrip())
                 return
             self._spoke.add(number)
             line = await reader.readline()
 
 
-def _user(uid: int) -> str:
+def user_name(uid: int) -> str:
+    """The name of a user; the number where there is none."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:

@@ -127,6 +127,7 @@ class Runtime:
         self._results: dict[tuple[str, str, str], Result] = {}
         self._now_s = 0
         self._why: dict[str, str] = {}
+        self._resized: dict[str, int] = {}
         self.held: set[str] = set()
         self.wishes: dict[str, int] = {}
         self.shown: tuple[Shown, ...] = ()
@@ -163,6 +164,7 @@ class Runtime:
         self._results = {}
         self.held &= set(world)
         self.wishes = {job: width for job, width in self.wishes.items() if job in world}
+        self._resized = {job: at for job, at in self._resized.items() if job in world}
         self._why = {job: why for job, why in self._why.items() if job in world}
 
     def _hear(self) -> None:
@@ -238,6 +240,7 @@ class Runtime:
             until_s=0, by_s=by_s, end_s=end_s, reason=reason,
         )  # fmt: skip
         self._changes[job_id] = change
+        self._resized[job_id] = world.now_s
         self._enter(change, State.GRANTING if grows else State.LEAVING, world.now_s)
         self._hear()
         try:
@@ -477,7 +480,7 @@ class Runtime:
         running = snapshot.running
         adapting = running.adapting.copy()
         least, most = running.min_nodes.copy(), running.max_nodes.copy()
-        mtct = running.mtct.copy()
+        mtct, resized_s = running.mtct.copy(), running.resized_s.copy()
         rows, end_s = [], {}
         changed = False
         self.shown = tuple(self._show(snapshot, world, job) for job in world.malleable())
@@ -486,6 +489,8 @@ class Runtime:
                 mtct[world.row(job.job_id)], changed = job.mtct, True
         for job_id in world.malleable():
             row = world.row(job_id)
+            if since_s := self._resized.get(job_id):
+                resized_s[row], changed = since_s, True
             attached = self._launchers.attached(job_id, world.user(job_id))
             change = self._changes.get(job_id)
             if change is not None:
@@ -505,7 +510,10 @@ class Runtime:
                 changed = True
         if not changed:
             return snapshot
-        table = replace(running, adapting=adapting, min_nodes=least, max_nodes=most, mtct=mtct)
+        table = replace(
+            running, adapting=adapting, min_nodes=least, max_nodes=most, mtct=mtct,
+            resized_s=resized_s,
+        )  # fmt: skip
         return resized(replace(snapshot, running=table), Resizes.of(rows, end_s))
 
     def _show(self, snapshot: Snapshot, world: World, job_id: str) -> Shown:

@@ -140,7 +140,7 @@ def test_orders_reach_the_launcher_and_results_the_service(keys):
                         "nodes": ["n1"]}  # fmt: skip
                 launcher.process.stdin.write(json.dumps(done) + "\n")
                 launcher.process.stdin.flush()
-                (result,) = eventually(hub.results)
+                result, *_ = eventually(hub.results)  # of the user by name, and by number
                 assert result.done
                 assert result.nodes == ("n1",)
                 # This process has the job's number in its environment, and is on any node.

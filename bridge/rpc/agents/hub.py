@@ -10,8 +10,10 @@ Rules
        asked again after `ASK_AGAIN_S`, and whenever the job's launcher gets another order. A node
        whose agent was lost is not vacant for `RETURN_S`, in which the agent comes back.
     4. A line that cannot be read is answered, and harms nobody else.
-    5. Methods may be called by any thread, and none waits.
-    6. A job's time in MPI is measured anew when its processes run on other nodes.
+    5. A controller without accounting knows users by their numbers only. A launcher is found by
+       name and by number.
+    6. Methods may be called by any thread, and none waits.
+    7. A job's time in MPI is measured anew when its processes run on other nodes.
 """
 
 import itertools
@@ -90,6 +92,7 @@ class Hub:
         self._results: OrderedDict[tuple[Key, str], Result] = OrderedDict()
         self._jobs: OrderedDict[Key, str] = OrderedDict()
         self._counts: dict[tuple[str, str], _Count] = {}
+        self._uid_of: dict[str, str] = {}
         self._serials = itertools.count(1)
         self._mpi, self._guesses = MpiTimes(), MpiTimes()
 
@@ -122,10 +125,17 @@ class Hub:
         for key in [key for key in self._counts if which(key)]:
             del self._counts[key]
 
+    def _names_of(self, key: Key) -> tuple[Key, ...]:
+        """A job and user as controllers with and without accounting call them (rule 5)."""
+        uid = self._uid_of.get(key[1], key[1])
+        return (key,) if uid == key[1] else (key, (key[0], uid))
+
     def _gone(self, agent: Agent, connection: int) -> None:
-        key = agent.launchers.pop(connection, None)
-        if key is None:
-            return
+        primary = agent.launchers.pop(connection, None)
+        for key in self._names_of(primary) if primary is not None else ():
+            self._gone_from(key, agent, connection)
+
+    def _gone_from(self, key: Key, agent: Agent, connection: int) -> None:
         known = self._launchers.pop(key, [])
         left = [one for one in known if (one.agent, one.connection) != (agent, connection)]
         if left:
@@ -198,9 +208,12 @@ class Hub:
         )
         agent.launchers[message.connection] = key
         launcher = _Launcher(agent, message.connection, message.job, attached)
-        self._launchers[key] = [*self._launchers.get(key, []), launcher]
-        self._jobs[key] = message.job
-        self._jobs.move_to_end(key)
+        if message.uid.isdigit():
+            self._uid_of[key[1]] = message.uid
+        for each in self._names_of(key):
+            self._launchers[each] = [*self._launchers.get(each, []), launcher]
+            self._jobs[each] = message.job
+            self._jobs.move_to_end(each)
         for times in (self._mpi, self._guesses):
             times.runs_on(message.job, said.nodes, time.monotonic())
         while len(self._jobs) > MOST_RESULTS:
@@ -215,10 +228,10 @@ class Hub:
         if (launcher.agent, launcher.connection) != (agent, connection):
             return "another launcher of this job has attached since"
         if isinstance(said, lines.Result):
-            job_id, user = key
             done = said.outcome == "done"
-            result = Result(job_id, user, said.id, done, printable(said.reason), said.nodes)
-            self._results[key, said.id] = result
+            for each in self._names_of(key):
+                result = Result(*each, said.id, done, printable(said.reason), said.nodes)
+                self._results[each, said.id] = result
             while len(self._results) > MOST_RESULTS:
                 self._results.popitem(last=False)
             now = replace(launcher.said, nodes=said.nodes)

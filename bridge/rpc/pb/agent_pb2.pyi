@@ -30,16 +30,18 @@ class AgentHello(_message.Message):
     def __init__(self, version: _Optional[int] = ..., nodes: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class FromLauncher(_message.Message):
-    __slots__ = ("connection", "user", "job", "line")
+    __slots__ = ("connection", "user", "job", "uid", "line")
     CONNECTION_FIELD_NUMBER: _ClassVar[int]
     USER_FIELD_NUMBER: _ClassVar[int]
     JOB_FIELD_NUMBER: _ClassVar[int]
+    UID_FIELD_NUMBER: _ClassVar[int]
     LINE_FIELD_NUMBER: _ClassVar[int]
     connection: int
     user: str
     job: str
+    uid: str
     line: str
-    def __init__(self, connection: _Optional[int] = ..., user: _Optional[str] = ..., job: _Optional[str] = ..., line: _Optional[str] = ...) -> None: ...
+    def __init__(self, connection: _Optional[int] = ..., user: _Optional[str] = ..., job: _Optional[str] = ..., uid: _Optional[str] = ..., line: _Optional[str] = ...) -> None: ...
 
 class LauncherGone(_message.Message):
     __slots__ = ("connection",)

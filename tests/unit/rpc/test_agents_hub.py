@@ -296,3 +296,17 @@ def test_a_newer_agent_is_asked_what_the_older_one_was(hub, node):
 def test_nobody_is_asked_about_a_task_whose_name_on_the_nodes_is_not_known(hub, node):
     assert not hub.vacant("7_2", "ann", ("n1",))
     assert not node.sent
+
+
+def test_a_controller_without_accounting_calls_users_by_their_numbers(hub, node):
+    line = {"op": "attach", "version": 1, "job": "7", "nodes": ["n1", "n2"], "engine": "join"}
+    said = pb.FromLauncher(connection=1, user="ann", uid="1001", job="7", line=json.dumps(line))
+    hub.report(node.agent, pb.AgentReport(launcher=said))
+    assert hub.attached("7", "1001") == hub.attached("7", "ann")
+    assert hub.attached("7", "1002") is None
+    hub.order("7", "1001", Shrink("7-1", ("n1",), ("n2",), 60))
+    node.said({"op": "result", "id": "7-1", "outcome": "done", "reason": "", "nodes": ["n1"]})
+    assert {result.user for result in hub.results()} == {"ann", "1001"}
+    node.hub.report(node.agent, pb.AgentReport(gone=pb.LauncherGone(connection=1)))
+    assert hub.attached("7", "1001") is None
+    assert hub.attached("7", "ann") is None
