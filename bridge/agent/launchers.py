@@ -30,8 +30,8 @@ from bridge.errors import ConfigError
 _log = logging.getLogger(__name__)
 
 MOST_OF_USER, MOST = 64, 256
-ATTACH_S = 10.0
-"""Time for the first line."""
+ATTACH_S, REFUSED_S = 10.0, 1.0
+"""Time for the first line, and for that of somebody who is refused."""
 LINES_S, BURST = 20.0, 100.0
 _CREDENTIALS = struct.Struct("3i")
 
@@ -126,6 +126,8 @@ class LauncherSocket:
                 problem = "this process belongs to no job: run it in a batch script"
             if problem or job is None:
                 writer.write(encode(Error(problem)))
+                # What it says first is read: closed with that unread, it may not get the answer.
+                await asyncio.wait_for(reader.readline(), REFUSED_S)
                 return
             self._of_user[uid] += 1
             self._writers[number] = writer

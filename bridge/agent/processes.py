@@ -6,8 +6,8 @@ Rules
        Slurm makes no cgroups, SLURM_JOB_ID in the environment it was started with decides.
     2. Several slurmds on one machine: the cgroup `slurm_NODE`, or SLURMD_NODENAME, says on which
        node it is. A process without either is on any of them.
-    3. A process whose environment may not be read counts as one of every job: nodes are then not
-       called vacant. Root reads all, but needs CAP_SYS_PTRACE.
+    3. A user's process whose environment may not be read counts as one of every job: nodes are then
+       not called vacant. Root reads all, but needs CAP_SYS_PTRACE.
     4. slurmstepd and the processes of a job's step `extern` are Slurm's, not the job's.
 """
 
@@ -82,13 +82,22 @@ class Processes:
             with (folder / "environ").open("rb") as file:
                 environment = file.read(_MOST_ENVIRONMENT).split(b"\0")
         except PermissionError:
-            return UNKNOWN, ""
+            return None if _is_roots(folder) else (UNKNOWN, "")
         except OSError:
             return None
         named = _value(environment, b"SLURM_JOB_ID=")
         if not named.isdigit():
             return None
         return named.decode(), _text(_value(environment, b"SLURMD_NODENAME="))
+
+
+def _is_roots(folder: Path) -> bool:
+    """Whether a process is of root by its real user; the folder itself is not always its user's."""
+    try:
+        status = (folder / "status").read_bytes()
+    except OSError:
+        return True  # it has ended
+    return status.partition(b"\nUid:")[2].split()[:1] == [b"0"]
 
 
 def _state(folder: Path) -> bytes:
