@@ -46,7 +46,7 @@ RESEND_S = 2
 """A release that the controller refused is sent again after so many seconds."""
 
 BUSY_S = 1
-"""So is one whose nodes were busy: Slurm takes a second until a released node can be used."""
+"""So is one whose nodes were busy: a released node takes a second until it can be used."""
 
 UNANSWERED_S = 10
 """So is what the controller does not answer: it names all nodes, so twice is as good as once."""
@@ -436,8 +436,6 @@ class Runtime:
             self.shown = tuple(replace(one, held=one.job_id in self.held) for one in self.shown)
         if not width:
             return
-        if job_id in self.held:
-            raise ControllerError(f"job {job_id} is held: 'schedbridge elastic hold --release'")
         if not job.engine:
             raise ControllerError(f"job {job_id} has no launcher: start it by 'schedbridge run'")
         if job.state != "running":

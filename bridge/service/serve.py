@@ -35,7 +35,7 @@ from bridge.ports import Environment
 from bridge.recording.recorder import Recorder, Tap
 from bridge.recording.recordings import encode
 from bridge.registry import build
-from bridge.resizing.launchers import Absent
+from bridge.resizing.launchers import Absent, Launchers
 from bridge.resizing.states import Deadlines
 from bridge.rpc.agents.hub import Hub
 from bridge.rpc.agents.server import AgentServer
@@ -99,13 +99,17 @@ class Service:
     """
 
     def __init__(
-        self, config: ServiceConfig, reread: Callable[[], ServiceConfig] | None = None
+        self,
+        config: ServiceConfig,
+        reread: Callable[[], ServiceConfig] | None = None,
+        launchers: Launchers | None = None,
     ) -> None:
         """Prepares a service.
 
         Args:
             config: its configuration.
             reread: reads it again, on SIGHUP; None: SIGHUP is ignored.
+            launchers: of simulated jobs; None: those that attach to the agents, if there are any.
         """
         self._config = config
         self._reread = reread
@@ -115,6 +119,7 @@ class Service:
         self._server: Server | None = None
         self._strangers: list[RefusingServer] = []
         self.hub = Hub() if config.agents is not None else None
+        self._launchers = launchers or self.hub or Absent()
         self._agents: AgentServer | None = None
         self._operators: OperatorProcess | None = None
         self._listening: list[UnixListener | socket.socket] = []
@@ -298,7 +303,7 @@ class Service:
             site=lambda: self._decider.site,
             telemetry=lambda: self._decider.telemetry,
             observers=observers,
-            launchers=self.hub or Absent(),
+            launchers=self._launchers,
             deadlines=Deadlines(**config.resizing.model_dump()),
         )
         return self.cycles

@@ -60,9 +60,9 @@ def operator_of(home):
 
 
 @contextmanager
-def a_service(home, **settings):
+def a_service(home, launchers=None, **settings):
     """A service in this process."""
-    service = Service(parse(a_config(home, **settings), "test"))
+    service = Service(parse(a_config(home, **settings), "test"), launchers=launchers)
     service.start()
     try:
         yield service

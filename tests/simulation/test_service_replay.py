@@ -12,6 +12,7 @@ import pytest
 
 from bridge.errors import ControllerError, StaleSnapshot, Unreachable
 from bridge.registry import PRESETS, build, parse_policy
+from bridge.resizing.launchers import Willing
 from bridge.rpc.clients.operator_client import OperatorClient
 from bridge.rpc.clients.remote_decider import RemoteDecider
 from bridge.rpc.pb import scheduler_pb2 as pb
@@ -73,7 +74,8 @@ def test_the_wire_changes_nothing(home, preset):
 
 def test_the_wire_changes_nothing_while_jobs_grow_and_shrink(home):
     workload, system = esp(100, seed=1).first(80), pool_of(32)
-    with a_service(home, policy="fpsma"), RemoteDecider(controller_of(home)) as remote:
+    willing = a_service(home, Willing(), policy="fpsma")
+    with willing, RemoteDecider(controller_of(home)) as remote:
         served = simulate(workload, system, remote.decide)
     alone = simulate(workload, system, in_process("fpsma"))
     assert_same(served, alone)

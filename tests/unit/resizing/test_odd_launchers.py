@@ -25,6 +25,9 @@ class Planted:
     def attached(self, job_id, user):
         return self.said
 
+    def mtct(self, job_id, user, *, estimate=False):
+        return -1.0
+
     def results(self):
         came, self.came = self.came, []
         return came
@@ -167,18 +170,6 @@ def test_a_clock_that_is_set_back_does_not_silence_a_release():
     runtime.see(a_world(now_s=500))
     runtime.see(a_world(now_s=515))
     assert asked_to_give_back(runtime, a_world(now_s=515)) == [("n1",)]
-
-
-def test_a_held_job_takes_no_width():
-    runtime = a_runtime(Planted())
-    runtime.see(a_world())
-    runtime.overlay(a_world())
-    runtime.ask("m", "ann", hold=True)
-    with pytest.raises(ControllerError, match="held"):
-        runtime.ask("m", "ann", width=2)
-    runtime.ask("m", "ann", hold=False)
-    runtime.ask("m", "ann", width=2)
-    assert runtime.wishes == {"m": 2}
 
 
 @pytest.mark.parametrize("job_id", ["", "m ", "n", "m\n", "x" * 10_000])
