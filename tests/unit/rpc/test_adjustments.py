@@ -159,7 +159,9 @@ def test_what_does_not_fit_a_report_is_forgotten_and_stops_nothing(monkeypatch):
     world = a_world(now_s=12)
     assert link.adjustments.overlay(world) is world
     monkeypatch.undo()
-    assert link.adjustments.overlay(world) is world  # nothing is under way any more
+    shown = link.adjustments.overlay(world)
+    assert not shown.running.adapting.any()  # nothing is under way any more
+    assert shown.running.nodes.tolist() == [1, 2, 3]
 
 
 def test_results_of_others_are_left_to_them():
