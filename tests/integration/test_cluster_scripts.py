@@ -263,7 +263,7 @@ def test_service_and_plugin_meet_at_the_same_socket() -> None:
         (("kill", "--name", NAME, "service"), "has no service"),
         (("kill", "--name", NAME, "node"), "say which node"),
         (("kill", "--name", NAME, "node", "n7"), "no node 'n7'"),
-        (("kill", "--name", NAME, "everything"), "there are controller, service, node, dbd"),
+        (("kill", "--name", NAME, "everything"), "there are controller, service, node, agent, dbd"),
         (("cont", "--name", NAME, "controller", "n1"), "has no NAME"),
         (("switch", "--name", NAME, "slurm"), "backfill-tuned"),
         (("build", "--", "true"), "takes no command"),
