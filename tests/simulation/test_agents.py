@@ -26,9 +26,11 @@ import os, socket, sys, threading
 channel = socket.socket(socket.AF_UNIX)
 channel.connect(sys.argv[1])
 def listen():
-    while data := channel.recv(65536):
-        os.write(1, data)
-    os._exit(0)
+    try:
+        while data := channel.recv(65536):
+            os.write(1, data)
+    finally:  # a connection that is reset ends it, too
+        os._exit(0)
 threading.Thread(target=listen, daemon=True).start()
 while data := os.read(0, 65536):
     channel.sendall(data)
