@@ -17,6 +17,7 @@ Rules
 | a partition that names unknown nodes | nodes that are defined for later (FUTURE) | without them |
 """
 
+import logging
 from collections.abc import Iterator
 
 import numpy as np
@@ -24,9 +25,44 @@ from numpy.typing import NDArray
 
 from bridge.model.job import RunningTable
 from bridge.model.node import CPUS, NodeTable
+from bridge.rpc.reported.clock import SKEW_S
 
-SKEW_S = 60
-"""Ordinary corrections of clocks are at most this large, s."""
+_log = logging.getLogger(__name__)
+
+DOUBT_S = 60
+"""Shortest time between two requests for a full report, s."""
+
+MOST_ODD = 1000
+"""Irregularities remembered, so that each causes only one request for a full report."""
+
+
+class Doubts:
+    """The irregularities known so far, of which a new one causes a request for a full report."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, str] = {}
+        self._asked_s = -DOUBT_S
+
+    def review(self, found: dict[str, str], now_s: int, full: bool) -> str:
+        """Records what a report contains.
+
+        Returns:
+            New irregularities because of which a full report is to be requested; empty: none, or
+            the report was a full one, or one was requested a moment ago.
+        """
+        fresh = [f"{field} {text}" for field, text in found.items() if field not in self._known]
+        shown = "; ".join(fresh[:3]) + (f" and {len(fresh) - 3} more" if len(fresh) > 3 else "")
+        if fresh and not full and now_s - self._asked_s >= DOUBT_S:
+            self._asked_s = now_s
+            return shown
+        self._known = found
+        if fresh:
+            _log.warning("planning with irregular data: %s", shown)
+        return ""
+
+    def clock_set_back(self, now_s: int) -> None:
+        """The controller's clock was set to this time."""
+        self._asked_s = now_s - DOUBT_S
 
 
 def irregularities(

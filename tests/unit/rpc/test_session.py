@@ -7,8 +7,9 @@ from bridge.errors import SnapshotError, StaleSnapshot, UnsupportedVersion
 from bridge.model.job import Ending, Hold
 from bridge.registry import PRESETS, build
 from bridge.rpc.pb import scheduler_pb2 as pb
+from bridge.rpc.reported.clock import LEAP_S, STAYS_S
 from bridge.rpc.reported.refusals import Refusals
-from bridge.rpc.reported.session import LEAP_S, STAYS_S, Session
+from bridge.rpc.reported.session import Session
 from bridge.rpc.reported.tables import LATEST_S
 from bridge.safe_cycle.decider import Decider
 from bridge.units import UNLIMITED_S

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from bridge.errors import BridgeError, SnapshotError
 from bridge.rpc.pb import scheduler_pb2 as pb
-from bridge.rpc.reported.session import STAYS_S, Session
+from bridge.rpc.reported.clock import STAYS_S
+from bridge.rpc.reported.cluster import ReportedCluster
+from bridge.rpc.reported.session import Session
 from tests.unit.rpc.worlds import NOW_S, a_delta, a_full, a_hello, a_node, canonical
 
 
@@ -264,7 +266,7 @@ def test_after_an_unforeseen_error_nothing_half_taken_is_kept(monkeypatch):
     def fail(*_):
         raise RuntimeError("bug")
 
-    monkeypatch.setattr(session, "_take_running", fail)
+    monkeypatch.setattr(ReportedCluster, "_take_running", fail)
     with pytest.raises(RuntimeError):
         session.apply(a_delta(1, jobs=[]))
     assert session.generation == 0
