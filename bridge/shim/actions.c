@@ -5,6 +5,7 @@
 #include "progress.h"
 #include "reserve.h"
 #include "resize.h"
+#include "start.h"
 
 #define MOST_ACTIONS 16
 

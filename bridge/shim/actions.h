@@ -7,7 +7,7 @@
 #include "pb.h"
 #include "sent_state.h"
 #include "slurm_compat.h"
-#include "start.h"
+#include "verdict.h"
 
 typedef enum {
     NO_JOB,      // the action has no job

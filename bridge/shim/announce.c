@@ -136,13 +136,6 @@ void announce_refusal(job_record_t *job, sent_job_t *entry, uint32_t word)
     entry->word = word;
 }
 
-static verdict_t invalid(const char *text)
-{
-    verdict_t said = {.outcome = PB(OUTCOME__OUTCOME_INVALID)};
-    snprintf(said.text, sizeof(said.text), "%s", text);
-    return said;
-}
-
 static bool known_nodes(const char *names)
 {
     bitstr_t *nodes = NULL;
@@ -156,13 +149,13 @@ verdict_t announce_start(job_record_t *job, sent_job_t *entry, const pb_planned_
     time_t now = time(NULL);
     // The plan is slightly older than now: a start in the meantime is no error.
     if (planned->start_s < now - slurm_conf.msg_timeout)
-        return invalid("the planned start lies in the past");
+        return INVALID("the planned start lies in the past");
     if (planned->start_s > now + FURTHEST_S)
-        return invalid("the planned start lies more than ten years ahead");
+        return INVALID("the planned start lies more than ten years ahead");
     if (planned->nodes[0] && !known_nodes(planned->nodes))
-        return invalid("unknown nodes");
+        return INVALID("unknown nodes");
     if (planned->partition[0] && !find_part_record(planned->partition))
-        return invalid("unknown partition");
+        return INVALID("unknown partition");
     char *nodes = planned->nodes[0] ? planned->nodes : NULL;
     if (job->start_time != planned->start_s || xstrcmp(job->sched_nodes, nodes)) {
         job->start_time = planned->start_s;
@@ -173,7 +166,7 @@ verdict_t announce_start(job_record_t *job, sent_job_t *entry, const pb_planned_
     entry->announced = true;
     if (planned->reason && !slurm_knows_better(job, entry, planned->reason->code))
         set_reason(job, entry, planned->reason);
-    return (verdict_t){.outcome = PB(OUTCOME__OUTCOME_APPLIED)};
+    return APPLIED;
 }
 
 // Whether a job that waits for its begin time will not start then: the announcement is about later.
@@ -207,5 +200,5 @@ verdict_t announce_pending(job_record_t *job, sent_job_t *entry, const pb_pendin
     if (misses ? job_option(job, "fixed-start") != NULL
                : !slurm_knows_better(job, entry, pending->code))
         set_reason(job, entry, pending);
-    return (verdict_t){.outcome = PB(OUTCOME__OUTCOME_APPLIED)};
+    return APPLIED;
 }

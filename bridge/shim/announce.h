@@ -6,7 +6,7 @@
 #include "sent_state.h"
 #include "pb.h"
 #include "slurm_compat.h"
-#include "start.h"
+#include "verdict.h"
 
 // Needs LOCK_SCOPE_APPLY; the job is pending and of the right version.
 verdict_t announce_start(job_record_t *job, sent_job_t *entry, const pb_planned_start_t *planned);

@@ -7,45 +7,40 @@
 #include "jobs.h"
 #include "throttle.h"
 
-static verdict_t verdict(pb_outcome_t outcome, const char *text)
-{
-    verdict_t said = {.outcome = outcome};
-    snprintf(said.text, sizeof(said.text), "%s", text);
-    return said;
-}
+#define STALE(text) verdict(PB(OUTCOME__OUTCOME_STALE), 0, "%s", text)
 
 // If the job is gone, changed or in another state, the result is STALE: the next report shows it.
 static verdict_t apply_one(const pb_decision_t *decision, sent_state_t *sent_state)
 {
     const action_t *action = action_of(decision);
     if (!action)
-        return verdict(PB(OUTCOME__OUTCOME_INVALID), "this plugin does not know that action");
+        return INVALID("this plugin does not know that action");
     if (action->of == NO_JOB)
         return action->carry_out(NULL, NULL, decision);
     job_record_t *job = job_by_wire_id(decision->job_id);
     if (!job || !job->details)
-        return verdict(PB(OUTCOME__OUTCOME_STALE), "the job is gone");
+        return STALE("the job is gone");
     sent_job_t *entry = sent_state_find(sent_state, compat_job_id(job));
     if (!entry)
-        return verdict(PB(OUTCOME__OUTCOME_STALE), "the job was not reported");
+        return STALE("the job was not reported");
     // An array's last unstarted task has the array's number: the old name refers to it until its
     // new name has been reported.
     bool by_task = strchr(decision->job_id, '_') != NULL;
     if (entry->array_job_id && by_task != (entry->array_task_id != NO_VAL))
-        return verdict(PB(OUTCOME__OUTCOME_STALE), "the job is gone");
+        return STALE("the job is gone");
     Schedbridge__V1__JobState state = job_wire_state(job);
     if (action->of == PENDING_JOB && state != PB(JOB_STATE__JOB_STATE_PENDING))
-        return verdict(PB(OUTCOME__OUTCOME_STALE), "the job is no longer pending");
+        return STALE("the job is no longer pending");
     if (action->of == RUNNING_JOB && state != PB(JOB_STATE__JOB_STATE_RUNNING))
-        return verdict(PB(OUTCOME__OUTCOME_STALE), "the job does not run");
+        return STALE("the job does not run");
     if (decision->job_version != job_version(job))
-        return verdict(PB(OUTCOME__OUTCOME_STALE), "the job has changed");
+        return STALE("the job has changed");
     return action->carry_out(job, entry, decision);
 }
 
 static void count(applied_t *applied, const pb_decision_t *decision, const verdict_t *said)
 {
-    if (said->outcome != PB(OUTCOME__OUTCOME_APPLIED)) {
+    if (!is_applied(said)) {
         char job[65], text[sizeof(said->text)];
         applied->refused++;
         debug("bridge: decision %" PRIu64 " for job %s not carried out: %s", decision->id,
@@ -106,9 +101,8 @@ bool apply_reply(const pb_cycle_reply_t *reply, sent_state_t *sent_state, lock_s
         const pb_decision_t *decision = reply->decisions[i];
         bool used = is_used(numbers, reply->n_decisions, decision->id, before);
         applied->repeated += used;
-        verdict_t said =
-            used ? verdict(PB(OUTCOME__OUTCOME_STALE), "a decision of this number was made before")
-                 : apply_one(decision, sent_state);
+        verdict_t said = used ? STALE("a decision of this number was made before")
+                              : apply_one(decision, sent_state);
         count(applied, decision, &said);
         decision_results_add(results, decision, said.outcome, said.code, said.text);
     }

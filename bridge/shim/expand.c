@@ -3,11 +3,11 @@
 
 #include <signal.h>
 
+#include "start.h"
+
 #define HELPER_NAME "schedbridge-resize"
 // Only administrators can write this comment, so no user's job is taken for a helper.
 #define HELPER_MARK "schedbridge: nodes for job "
-
-static const verdict_t applied = {.outcome = PB(OUTCOME__OUTCOME_APPLIED)};
 
 bool expand_is_helper(const job_record_t *job)
 {
@@ -24,14 +24,13 @@ bool job_holds(const job_record_t *job, bitstr_t *nodes)
 
 static verdict_t refusal(int code, const char *words)
 {
-    verdict_t said = {.outcome = PB(OUTCOME__OUTCOME_REFUSED), .code = code};
     bool more = words && words[0];
+    verdict_t said =
+        REFUSED(code, "%s%s%.80s", slurm_strerror(code), more ? ": " : "", more ? words : "");
     if (code == ESLURM_NODES_BUSY)
         said.outcome = PB(OUTCOME__OUTCOME_BUSY);
     if (code == ESLURM_ACCOUNTING_POLICY)
         said.outcome = PB(OUTCOME__OUTCOME_LIMITED);
-    snprintf(said.text, sizeof(said.text), "%s%s%.80s", slurm_strerror(code), more ? ": " : "",
-             more ? words : "");
     return said;
 }
 
@@ -43,17 +42,12 @@ verdict_t job_update(job_record_t *job, const job_record_t *of, job_desc_msg_t *
     message.data = asked;
     compat_update_of(asked, compat_job_id(of));
     int code = update_job(&message, slurm_conf.slurm_user_id, false);
-    verdict_t said = applied;
     if (code != SLURM_SUCCESS)
         return refusal(code, NULL);
-    if (!job_holds(job, wanted)) {
-        said.outcome = PB(OUTCOME__OUTCOME_REFUSED);
-        said.code = SLURM_ERROR;
-        snprintf(said.text, sizeof(said.text),
-                 "Slurm says it is done, but the job holds %d nodes, not %d",
-                 (int)bit_set_count(job->node_bitmap), (int)bit_set_count(wanted));
-    }
-    return said;
+    if (!job_holds(job, wanted))
+        return REFUSED(SLURM_ERROR, "Slurm says it is done, but the job holds %d nodes, not %d",
+                       (int)bit_set_count(job->node_bitmap), (int)bit_set_count(wanted));
+    return APPLIED;
 }
 
 // ---------------------------------------------------------------- the helper
@@ -106,7 +100,7 @@ static uint32_t minutes_left(const job_record_t *job)
 static verdict_t start_helper(job_record_t *helper, const job_record_t *job, const char *names)
 {
     if (IS_JOB_RUNNING(helper)) // by Slurm itself, where slurm.conf lacks "defer"
-        return applied;
+        return APPLIED;
     pb_start_t start = SCHEDBRIDGE__V1__START__INIT;
     start.nodes = (char *)names;
     start.partition = job->part_ptr->name;
@@ -161,17 +155,16 @@ static void mend_cores(job_record_t *job, const held_cores_t parts[2])
 
 static verdict_t merge(job_record_t *job, job_record_t *helper, bitstr_t *added)
 {
-    verdict_t others = {.outcome = PB(OUTCOME__OUTCOME_REFUSED), .code = ESLURM_NODES_BUSY};
+    verdict_t others = REFUSED(ESLURM_NODES_BUSY, "Slurm gave other nodes: %.100s",
+                               helper->nodes ? helper->nodes : "");
     bitstr_t *all = bit_copy(job->node_bitmap);
     job_desc_msg_t asked;
-    snprintf(others.text, sizeof(others.text), "Slurm gave other nodes: %.100s",
-             helper->nodes ? helper->nodes : "");
     bit_or(all, added);
     slurm_init_job_desc_msg(&asked);
     asked.min_nodes = 0;
     held_cores_t parts[2] = {cores_of(job), cores_of(helper)};
     verdict_t said = job_holds(helper, added) ? job_update(job, helper, &asked, all) : others;
-    if (said.outcome == PB(OUTCOME__OUTCOME_APPLIED))
+    if (is_applied(&said))
         mend_cores(job, parts);
     for (int part = 0; part < 2; part++) {
         FREE_NULL_BITMAP(parts[part].nodes);
@@ -190,9 +183,9 @@ verdict_t expand_job(job_record_t *job, bitstr_t *added)
                             SLURM_PROTOCOL_VERSION);
     verdict_t said = code == SLURM_SUCCESS && helper ? start_helper(helper, job, asked->req_nodes)
                                                      : refusal(code, problem);
-    if (said.outcome == PB(OUTCOME__OUTCOME_APPLIED))
+    if (is_applied(&said))
         said = merge(job, helper, added);
-    if (said.outcome != PB(OUTCOME__OUTCOME_APPLIED))
+    if (!is_applied(&said))
         cancel(helper);
     xfree(problem);
     slurm_free_job_desc_msg(asked);

@@ -6,7 +6,7 @@
 #define BRIDGE_EXPAND_H
 
 #include "slurm_compat.h"
-#include "start.h"
+#include "verdict.h"
 
 // The job holds its nodes whole. If Slurm refuses, it keeps the nodes that it had, and the helper
 // is cancelled.

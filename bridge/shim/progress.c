@@ -54,5 +54,5 @@ verdict_t show_progress(job_record_t *job, const pb_progress_t *progress)
     } else {
         xfree(comment);
     }
-    return (verdict_t){.outcome = PB(OUTCOME__OUTCOME_APPLIED)};
+    return APPLIED;
 }

@@ -6,7 +6,7 @@
 
 #include "pb.h"
 #include "slurm_compat.h"
-#include "start.h"
+#include "verdict.h"
 
 // Needs LOCK_SCOPE_APPLY. What others have written there stays.
 verdict_t show_progress(job_record_t *job, const pb_progress_t *progress);

@@ -1,25 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "reserve.h"
 
-#include <stdarg.h>
-
 #include "nodes.h"
 
 #define MAX_NAME 64
 #define MAX_WORDS 4096
-
-__attribute__((format(printf, 3, 4))) static verdict_t verdict(pb_outcome_t outcome, int code,
-                                                               const char *format, ...)
-{
-    verdict_t said = {.outcome = outcome, .code = code};
-    va_list args;
-    va_start(args, format);
-    vsnprintf(said.text, sizeof(said.text), format, args);
-    va_end(args);
-    return said;
-}
-
-#define INVALID(...) verdict(PB(OUTCOME__OUTCOME_INVALID), 0, __VA_ARGS__)
 
 // Only text that Slurm's own tools would accept: it is written to slurmctld's state files.
 static bool is_clean(const char *text, size_t most, const char *more)
@@ -45,11 +30,10 @@ static verdict_t outcome(int code, const char *name, const char *what, const cha
 {
     if (code == SLURM_SUCCESS) {
         info("bridge: reservation %s %s", name, what);
-        return verdict(PB(OUTCOME__OUTCOME_APPLIED), 0, "%s", "");
+        return APPLIED;
     }
     info("bridge: reservation %s not %s: %s", name, what, slurm_strerror(code));
-    return verdict(PB(OUTCOME__OUTCOME_REFUSED), code, "%s",
-                   detail && detail[0] ? detail : slurm_strerror(code));
+    return REFUSED(code, "%s", detail && detail[0] ? detail : slurm_strerror(code));
 }
 
 verdict_t reserve(const pb_reserve_t *wanted)

@@ -6,7 +6,7 @@
 #define BRIDGE_RESERVE_H
 
 #include "pb.h"
-#include "start.h"
+#include "verdict.h"
 
 // Needs LOCK_SCOPE_APPLY.
 verdict_t reserve(const pb_reserve_t *wanted);

@@ -1,27 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "resize.h"
 
-#include <stdarg.h>
-
 #include "allocation.h"
 #include "expand.h"
 #include "jobs.h"
 #include "nodes.h"
 
-__attribute__((format(printf, 3, 4))) static verdict_t verdict(pb_outcome_t outcome, int code,
-                                                               const char *format, ...)
-{
-    verdict_t said = {.outcome = outcome, .code = code};
-    va_list args;
-    va_start(args, format);
-    vsnprintf(said.text, sizeof(said.text), format, args);
-    va_end(args);
-    return said;
-}
-
-#define APPLIED verdict(PB(OUTCOME__OUTCOME_APPLIED), 0, "%s", "")
-#define INVALID(...) verdict(PB(OUTCOME__OUTCOME_INVALID), 0, __VA_ARGS__)
-#define REFUSED(code, ...) verdict(PB(OUTCOME__OUTCOME_REFUSED), code, __VA_ARGS__)
 #define BUSY(...) verdict(PB(OUTCOME__OUTCOME_BUSY), ESLURM_NODES_BUSY, __VA_ARGS__)
 
 typedef struct {
@@ -29,11 +13,6 @@ typedef struct {
     uint32_t width, removed;
     bitoff_t head;
 } change_t;
-
-static bool is_applied(const verdict_t *said)
-{
-    return said->outcome == PB(OUTCOME__OUTCOME_APPLIED);
-}
 
 bool resize_is_permitted(void)
 {

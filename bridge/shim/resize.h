@@ -5,7 +5,7 @@
 
 #include "pb.h"
 #include "slurm_compat.h"
-#include "start.h"
+#include "verdict.h"
 
 // Needs LOCK_SCOPE_APPLY. The job runs and is of the right version. Carried out only if the job
 // then holds exactly the nodes named; otherwise it keeps those it had.

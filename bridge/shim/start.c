@@ -1,27 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "start.h"
 
-#include <stdarg.h>
-
 #include "examine.h"
 #include "jobs.h"
 #include "nodes.h"
 #include "reservations.h"
-
-__attribute__((format(printf, 3, 4))) static verdict_t verdict(pb_outcome_t outcome, int code,
-                                                               const char *format, ...)
-{
-    verdict_t said = {.outcome = outcome, .code = code};
-    va_list args;
-    va_start(args, format);
-    vsnprintf(said.text, sizeof(said.text), format, args);
-    va_end(args);
-    return said;
-}
-
-#define APPLIED verdict(PB(OUTCOME__OUTCOME_APPLIED), 0, "%s", "")
-#define INVALID(...) verdict(PB(OUTCOME__OUTCOME_INVALID), 0, __VA_ARGS__)
-#define REFUSED(code, ...) verdict(PB(OUTCOME__OUTCOME_REFUSED), code, __VA_ARGS__)
 
 // ---------------------------------------------------------------- preconditions
 
@@ -399,15 +382,15 @@ verdict_t start_job(job_record_t *job, const pb_start_t *start)
     uint16_t *tasks = NULL;
     uint32_t minutes;
     verdict_t said = judge_limit(job, part, start, &minutes);
-    if (said.outcome == PB(OUTCOME__OUTCOME_APPLIED) && scope == EXACTLY)
+    if (is_applied(&said) && scope == EXACTLY)
         said = judge_count(job, (uint32_t)bit_set_count(nodes));
-    if (said.outcome == PB(OUTCOME__OUTCOME_APPLIED) && !bit_super_set(nodes, part->node_bitmap))
+    if (is_applied(&said) && !bit_super_set(nodes, part->node_bitmap))
         said = INVALID("%.60s: not all nodes are in partition %.60s", names, part->name);
-    if (said.outcome == PB(OUTCOME__OUTCOME_APPLIED) && scope == EXACTLY)
+    if (is_applied(&said) && scope == EXACTLY)
         said = judge_uses(job, start, nodes, &tasks);
-    if (said.outcome == PB(OUTCOME__OUTCOME_APPLIED))
+    if (is_applied(&said))
         said = judge_job(job, part);
-    if (said.outcome == PB(OUTCOME__OUTCOME_APPLIED))
+    if (is_applied(&said))
         said = start_narrowed(job, part, nodes, scope, tasks, minutes);
     xfree(tasks);
     FREE_NULL_BITMAP(nodes);

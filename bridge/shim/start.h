@@ -5,13 +5,7 @@
 
 #include "pb.h"
 #include "slurm_compat.h"
-
-typedef struct {
-    pb_outcome_t outcome;
-    int code; // Slurm's error number
-    char text[160];
-    uint32_t word; // Slurm's reason for a refusal (state_reason); WAIT_NO_REASON: none
-} verdict_t;
+#include "verdict.h"
 
 // Needs LOCK_SCOPE_APPLY. The job is pending and of the right version. If it does not start, it is
 // unchanged, except for Slurm's reason where that is more specific.

@@ -128,6 +128,10 @@ static inline void expect_result(size_t which, pb_outcome_t outcome, const char 
     EXPECT_SAYS(result(which)->text, words);
 }
 
+// The outcomes in results; in the plugin these words make verdicts.
+#undef APPLIED
+#undef REFUSED
+#undef INVALID
 #define APPLIED PB(OUTCOME__OUTCOME_APPLIED)
 #define STALE PB(OUTCOME__OUTCOME_STALE)
 #define REFUSED PB(OUTCOME__OUTCOME_REFUSED)
