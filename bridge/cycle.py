@@ -10,6 +10,7 @@ from bridge.check.legality import check, permitted, permitted_later
 from bridge.errors import InvalidPlan
 from bridge.model.moulds import NO_MOULDS, Moulds
 from bridge.model.plan import Plan, planned_world
+from bridge.model.resize_limits import bounded
 from bridge.model.resizes import NO_RESIZES, Resizes
 from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
@@ -73,6 +74,7 @@ def run_cycle(
         InvalidPlan: the plan breaks a rule and must not be used.
     """
     context = Context(site, state, random, environment or Environment())
+    snapshot = bounded(snapshot, site.resizes)
 
     # 1. Predict: how long will each job run? Used only where an underestimate is safe.
     predicting = policy.predict.predict(snapshot, context)

@@ -44,6 +44,7 @@ from bridge.model.job import WidthRule
 from bridge.model.moulds import Moulds
 from bridge.model.plan import Plan, planned_world
 from bridge.model.quotas import LEAST_WEIGHT, MOST_WEIGHT
+from bridge.model.resize_limits import ResizeBounds
 from bridge.model.resizes import NO_RESIZES, Resizes, resized
 from bridge.model.resources import Arrangement
 from bridge.model.site import Site
@@ -125,10 +126,25 @@ def check(snapshot: Snapshot, site: Site, plan: Plan) -> tuple[Violation, ...]:
 
 
 def permitted(
-    snapshot: Snapshot, site: Site, resizes: Resizes, *, by_limits: bool = False
+    snapshot: Snapshot,
+    site: Site,
+    resizes: Resizes,
+    *,
+    by_limits: bool = False,
+    order: bool = False,
 ) -> Resizes:
-    """The resizes without those that break a rule by themselves."""
-    while bad := {one.job_id for one in _resizes(snapshot, site, judged(resizes, by_limits))}:
+    """The resizes without those that break a rule by themselves.
+
+    Args:
+        snapshot: the cluster.
+        site: its rules.
+        resizes: to be judged.
+        by_limits: as if all jobs ended at their time limits.
+        order: an administrator asks for them.
+    """
+    while bad := {
+        one.job_id for one in _resizes(snapshot, site, judged(resizes, by_limits), order=order)
+    }:
         ids = snapshot.running.id
         jobs = resizes.job.tolist() if "" not in bad else []
         resizes = resizes.only([row for row, job in enumerate(jobs) if ids[job] not in bad])
@@ -155,11 +171,15 @@ def judged(resizes: Resizes, by_limits: bool) -> Resizes:
     return replace(resizes, end_s=np.zeros_like(resizes.end_s)) if by_limits else resizes
 
 
-def _resizes(snapshot: Snapshot, site: Site, resizes: Resizes) -> list[Violation]:
+def _resizes(
+    snapshot: Snapshot, site: Site, resizes: Resizes, *, order: bool = False
+) -> list[Violation]:
     """Rule 8."""
     if not len(resizes):
         return []
-    found = [Violation(-1, job_id, text) for job_id, text in broken_resizes(snapshot, resizes)]
+    bounds = ResizeBounds(snapshot, site.resizes, order=order)
+    broken = broken_resizes(snapshot, resizes, bounds)
+    found = [Violation(-1, job_id, text) for job_id, text in broken]
     if not found and (added := added_nodes(snapshot, site, resizes)) is not None:
         said = check(*added)
         found = [Violation(-1, one.job_id, f"is given nodes, but {one.text}") for one in said]

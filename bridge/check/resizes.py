@@ -12,9 +12,11 @@ Rules
        nodes now and hold them until the job's end, beside all other jobs and added nodes:
        `added_nodes` makes these jobs, and `bridge.check.legality.check` checks them. They do not
        count in limits on the number of jobs.
+    6. Jobs keep the limits on resizes of their users and partitions (`bridge.model.resize_limits`).
 """
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
@@ -26,6 +28,7 @@ from bridge.model.job import JobTable, RunningTable, WidthRule
 from bridge.model.job_columns import objects
 from bridge.model.limits import ARRAY_JOBS, JOBS
 from bridge.model.plan import Plan
+from bridge.model.resize_limits import ResizeBounds
 from bridge.model.resizes import Resizes
 from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
@@ -34,12 +37,15 @@ from bridge.units import UNLIMITED_S
 _PER_JOB: Final = frozenset({JOBS, ARRAY_JOBS})
 
 
-def broken_resizes(snapshot: Snapshot, resizes: Resizes) -> list[tuple[str, str]]:
-    """Finds resizes that break rules 1 to 4.
+def broken_resizes(
+    snapshot: Snapshot, resizes: Resizes, bounds: ResizeBounds
+) -> list[tuple[str, str]]:
+    """Finds resizes that break rules 1 to 4, or 6.
 
     Args:
         snapshot: the cluster.
         resizes: to be checked.
+        bounds: of rule 6.
 
     Returns:
         Job ids and what is wrong; the id is empty where the columns do not fit together.
@@ -66,7 +72,28 @@ def broken_resizes(snapshot: Snapshot, resizes: Resizes) -> list[tuple[str, str]
         (str(running.id[job]), text)
         for row, job in ((row, int(resizes.job[row])) for row in _doubtful(snapshot, resizes))
         for text in _problems(snapshot, resizes, row, job)
-    ]
+    ] + [*_beyond_limits(snapshot, resizes, bounds)]
+
+
+def _beyond_limits(
+    snapshot: Snapshot, resizes: Resizes, bounds: ResizeBounds
+) -> Iterator[tuple[str, str]]:
+    """Rule 6. Of several jobs of a user that grow, the first ones may."""
+    running, grown = snapshot.running, Counter[str]()
+    before = np.diff(running.indptr)[resizes.job]
+    for job, width, held in zip(
+        resizes.job.tolist(), np.diff(resizes.indptr).tolist(), before.tolist(), strict=True
+    ):
+        if why := bounds.never(job):
+            yield str(running.id[job]), why
+        elif width > held:
+            most, why = bounds.most(job)
+            left, user = bounds.left(job), str(running.user[job])
+            grown[user] += 1
+            if width > most and why:
+                yield str(running.id[job]), why
+            elif left is not None and grown[user] > left:
+                yield str(running.id[job]), f"grows with too many other jobs of {user}"
 
 
 def broken_returns(snapshot: Snapshot, returns: Resizes) -> list[tuple[str, str]]:
@@ -80,7 +107,8 @@ def broken_returns(snapshot: Snapshot, returns: Resizes) -> list[tuple[str, str]
         return []
     calm = np.zeros_like(snapshot.running.adapting)
     running = RunningTable.of_columns({**vars(snapshot.running), "adapting": calm})
-    found = broken_resizes(dataclasses.replace(snapshot, running=running), returns)
+    world = dataclasses.replace(snapshot, running=running)
+    found = broken_resizes(world, returns, ResizeBounds(world, ()))
     if found and not found[0][0]:
         return found
     given = ~_held(snapshot, returns)

@@ -89,6 +89,8 @@ def show(
     ]
     if job.state != "running":
         lines.append(("will have", f"{job.target_count}: {shown(job.target_nodes)}"))
+    if job.never:
+        lines.append(("why", shown(job.never)))
     if spent := _mpi_time(job):
         lines.append(("MPI time", spent))
     if job.reason:
@@ -178,6 +180,8 @@ def _state(job: pb.ElasticJob, now_s: int) -> str:
     if job.state != "running":
         left = format_duration(max(job.until_s - now_s, 0))
         return f"{shown(job.state)} {job.node_count} -> {job.target_count} (at most {left} more)"
+    if job.never:
+        return "keeps its nodes"
     if job.held:
         return "held"
     if job.rests_until_s > now_s:

@@ -264,10 +264,14 @@ class RunningTable:
     """Time in MPI calls over computing time since the last change of width; -1: unknown."""
     adapting: Annotated[Flags, Column(ALLOCATION, Unit.FLAG)] = LEFT_OUT
     """It is changing its width; until that is done or given up it takes no further decision."""
-    requested_nodes: Annotated[Ints, Column(SERVICE, Unit.COUNT)] = LEFT_OUT
+    keeps_nodes: Annotated[Flags, Column(ALLOCATION, Unit.FLAG)] = LEFT_OUT
+    """Its user wants it never to be resized, though it is malleable."""
+    requested_nodes: Annotated[Ints, Column(ALLOCATION, Unit.COUNT)] = LEFT_OUT
     """How many nodes a malleable job asked for; 0: unknown."""
     resized_s: Annotated[Ints, Column(SERVICE, Unit.INSTANT)] = LEFT_OUT
     """When its last change of width began; 0: it has had none, or unknown."""
+    user_resizes: Annotated[Ints, Column(SERVICE, Unit.COUNT)] = LEFT_OUT
+    """How often jobs of its user have been resized within the last hour; of malleable jobs."""
     releasing: Annotated[Flags, Column(SERVICE, Unit.FLAG)] = LEFT_OUT
     """No job of its own, but nodes that the job of this id gives back by `end_s`."""
 

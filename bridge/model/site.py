@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bridge.model.limits import Rules
+from bridge.model.resize_limits import ResizeLimit
 from bridge.units import DAY_S
 
 CRON_HORIZON_S = 60 * DAY_S
@@ -22,11 +23,13 @@ class Site:
         rules: limits and FreePools.
         protect: amounts that nodes with a protected resource keep for jobs using it.
         cron_s: how far from now repeated validities are expanded, s.
+        resizes: how often, and how far, running jobs are resized.
     """
 
     rules: Rules = field(default_factory=Rules)
     protect: Protection = field(default_factory=dict)
     cron_s: int = CRON_HORIZON_S
+    resizes: tuple[ResizeLimit, ...] = ()
 
 
 NO_RULES = Site()

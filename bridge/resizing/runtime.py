@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 
 from bridge.errors import ControllerError
 from bridge.model.job import WidthRule
+from bridge.model.resize_limits import WITHIN_S
 from bridge.model.resizes import Resizes, resized
 from bridge.model.snapshot import Snapshot
 from bridge.resizing.launchers import (
@@ -102,7 +103,7 @@ class Runtime:
 
     Attributes:
         held: jobs that operators keep as they are.
-        wishes: widths that operators or users ask for.
+        wishes: widths that are asked for, and whether an administrator does.
         shown: malleable running jobs as of the last report.
     """
 
@@ -128,8 +129,9 @@ class Runtime:
         self._now_s = 0
         self._why: dict[str, str] = {}
         self._resized: dict[str, int] = {}
+        self._begun: dict[str, list[int]] = {}
         self.held: set[str] = set()
-        self.wishes: dict[str, int] = {}
+        self.wishes: dict[str, tuple[int, bool]] = {}
         self.shown: tuple[Shown, ...] = ()
 
     @property
@@ -163,9 +165,12 @@ class Runtime:
         self._settle_rests(world)
         self._results = {}
         self.held &= set(world)
-        self.wishes = {job: width for job, width in self.wishes.items() if job in world}
+        self.wishes = {job: wish for job, wish in self.wishes.items() if job in world}
         self._resized = {job: at for job, at in self._resized.items() if job in world}
         self._why = {job: why for job, why in self._why.items() if job in world}
+        since_s = world.now_s - WITHIN_S
+        lately = {user: [at for at in all_ if at > since_s] for user, all_ in self._begun.items()}
+        self._begun = {user: begun for user, begun in lately.items() if begun}
 
     def _hear(self) -> None:
         for result in self._launchers.results():
@@ -177,6 +182,9 @@ class Runtime:
             change.until_s -= by_s
             change.by_s -= by_s
             change.again_s -= by_s
+        if by_s > 0:
+            self._resized = {job: at - by_s for job, at in self._resized.items()}
+            self._begun = {user: [at - by_s for at in all_] for user, all_ in self._begun.items()}
 
     def _forget(self, world: World, job_id: str) -> None:
         """Called while an exception is handled: the job keeps what it has for a while."""
@@ -241,6 +249,7 @@ class Runtime:
         )  # fmt: skip
         self._changes[job_id] = change
         self._resized[job_id] = world.now_s
+        self._begun.setdefault(change.user, []).append(world.now_s)
         self._enter(change, State.GRANTING if grows else State.LEAVING, world.now_s)
         self._hear()
         try:
@@ -445,7 +454,7 @@ class Runtime:
             rule = "" if job.rule == WidthRule.ANY else f", {job.rule.name.lower()} numbers only"
             bounds = f"{job.min_nodes} to {job.max_nodes} nodes{rule}"
             raise ControllerError(f"job {job_id} may have {bounds}, not {width}")
-        self.wishes[job_id] = width
+        self.wishes[job_id] = width, not user
 
     # ------------------------------------------------------------ what others see
 
@@ -479,6 +488,7 @@ class Runtime:
         adapting = running.adapting.copy()
         least, most = running.min_nodes.copy(), running.max_nodes.copy()
         mtct, resized_s = running.mtct.copy(), running.resized_s.copy()
+        begun = running.user_resizes.copy()
         rows, end_s = [], {}
         changed = False
         self.shown = tuple(self._show(snapshot, world, job) for job in world.malleable())
@@ -489,6 +499,8 @@ class Runtime:
             row = world.row(job_id)
             if since_s := self._resized.get(job_id):
                 resized_s[row], changed = since_s, True
+            if times := self._begun.get(world.user(job_id)):
+                begun[row], changed = len(times), True
             attached = self._launchers.attached(job_id, world.user(job_id))
             change = self._changes.get(job_id)
             if change is not None:
@@ -510,7 +522,7 @@ class Runtime:
             return snapshot
         table = replace(
             running, adapting=adapting, min_nodes=least, max_nodes=most, mtct=mtct,
-            resized_s=resized_s,
+            resized_s=resized_s, user_resizes=begun,
         )  # fmt: skip
         return resized(replace(snapshot, running=table), Resizes.of(rows, end_s))
 

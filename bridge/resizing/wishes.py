@@ -18,7 +18,9 @@ from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
 
 
-def wished(snapshot: Snapshot, site: Site, plan: Plan, row: int, width: int) -> Resizes:
+def wished(
+    snapshot: Snapshot, site: Site, plan: Plan, row: int, width: int, *, order: bool = False
+) -> Resizes:
     """A resize of one job to a width; none if it is not possible now.
 
     Args:
@@ -27,6 +29,7 @@ def wished(snapshot: Snapshot, site: Site, plan: Plan, row: int, width: int) -> 
         plan: of this snapshot.
         row: of the job in `snapshot.running`.
         width: nodes that the job is to have.
+        order: an administrator asks for it.
     """
     running = snapshot.running
     held = running.nodes[running.indptr[row] : running.indptr[row + 1]]
@@ -42,7 +45,7 @@ def wished(snapshot: Snapshot, site: Site, plan: Plan, row: int, width: int) -> 
             return NO_RESIZES
         nodes = np.union1d(held, free[: width - len(held)])
     asked = Resizes.of([(row, snapshot.now_s + 1, nodes.astype(np.int32), "as asked for")])
-    return permitted(snapshot, site, asked)
+    return permitted(snapshot, site, asked, order=order)
 
 
 def _free(snapshot: Snapshot, plan: Plan, row: int) -> NDArray[np.int64]:

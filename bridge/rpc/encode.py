@@ -187,12 +187,10 @@ class Messages:
         """What a malleable job asked for, as far as it matters while it runs."""
         running, reservation = snapshot.running, int(snapshot.running.reservation[row])
         partition = int(running.partition[row])
-        request.min_nodes, request.max_nodes = (
-            int(running.min_nodes[row]), int(running.max_nodes[row]),
-        )  # fmt: skip
-        request.malleable.min_nodes, request.malleable.max_nodes = (
-            request.min_nodes, request.max_nodes,
-        )  # fmt: skip
+        least, most = int(running.min_nodes[row]), int(running.max_nodes[row])
+        request.min_nodes, request.max_nodes = int(running.requested_nodes[row]) or least, most
+        request.malleable.min_nodes, request.malleable.max_nodes = least, most
+        request.malleable.no_resize = bool(running.keeps_nodes[row])
         rule = WidthRule(int(running.width_rule[row]))
         request.malleable.node_constraint = "" if rule is WidthRule.ANY else rule.name.lower()
         request.features = running.features[row]

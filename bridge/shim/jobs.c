@@ -102,6 +102,7 @@ static void hash_malleable(bridge_hash_t *hash, const job_record_t *job)
     hash_number(hash, (uint64_t)malleable.min_nodes << 32 | malleable.max_nodes);
     hash_number(hash, (uint64_t)malleable.min_power_w << 32 | malleable.max_power_w);
     hash_text(hash, malleable.constraint);
+    hash_number(hash, malleable.no_resize);
     if (malleable.max_nodes && job_wire_state(job) == PB(JOB_STATE__JOB_STATE_RUNNING))
         hash_text(hash, job->nodes);
     hash_text(hash, job_option(job, "chunks"));
@@ -269,6 +270,7 @@ static void set_malleable(arena_t *arena, pb_request_t *request, const job_recor
     message->node_constraint = arena_text(arena, wanted.constraint);
     message->min_power_w = wanted.min_power_w;
     message->max_power_w = wanted.max_power_w;
+    message->no_resize = wanted.no_resize;
     request->malleable = message;
 }
 

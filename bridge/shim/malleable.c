@@ -15,6 +15,7 @@ const char *const malleable_names[MALLEABLE_OPTIONS] = {
     [MALLEABLE_CONSTRAINT] = "node-constraints",
     [MALLEABLE_MIN_POWER] = "min-power",
     [MALLEABLE_MAX_POWER] = "max-power",
+    [MALLEABLE_NO_RESIZE] = "no-resize",
 };
 
 static const char *const constraints[] = {"pof2", "even", "odd", "cubic"};
@@ -44,6 +45,17 @@ static bool take_number(uint32_t *to, malleable_option_t option, const char *val
                  "--%s=%.40s: give a whole number of %s from 1 to %u, for instance --%s=4",
                  malleable_names[option], value, what, most, malleable_names[option]);
     return *to != 0;
+}
+
+// Slurm gives an option without a value the text of a null pointer, or none.
+static bool take_flag(bool *to, malleable_option_t option, const char *value, char *problem,
+                      size_t bytes)
+{
+    *to = !value[0] || !strcmp(value, "(null)");
+    if (!*to)
+        snprintf(problem, bytes, "--%s=%.40s: give it without a value", malleable_names[option],
+                 value);
+    return *to;
 }
 
 static bool take_range(malleable_t *malleable, const char *value, char *problem, size_t bytes)
@@ -100,6 +112,8 @@ bool malleable_take(malleable_t *malleable, malleable_option_t option, const cha
     case MALLEABLE_MAX_POWER:
         return take_number(&malleable->max_power_w, option, value, MALLEABLE_MAX_POWER_W,
                            "watts per node", problem, bytes);
+    case MALLEABLE_NO_RESIZE:
+        return take_flag(&malleable->no_resize, option, value, problem, bytes);
     case MALLEABLE_OPTIONS:
         break;
     }

@@ -18,6 +18,7 @@ typedef enum {
     MALLEABLE_CONSTRAINT,
     MALLEABLE_MIN_POWER,
     MALLEABLE_MAX_POWER,
+    MALLEABLE_NO_RESIZE,
     MALLEABLE_OPTIONS,
 } malleable_option_t;
 
@@ -29,6 +30,7 @@ typedef struct {
     uint32_t range_min_nodes, range_max_nodes; // by --malleable; 0: not stated
     char constraint[8];                        // "", "pof2", "even", "odd" or "cubic"
     uint32_t min_power_w, max_power_w;         // 0: not stated
+    bool no_resize;                            // keeps the nodes that it starts on
 } malleable_t;
 
 // Reads one option's value. If it is invalid, prints one line for the user and returns false.

@@ -225,6 +225,8 @@ verdict_t resize_job(job_record_t *job, const pb_resize_t *wanted)
         return INVALID("%s", problem);
     if (!malleable.max_nodes)
         return INVALID("the job is not malleable");
+    if (malleable.no_resize)
+        return INVALID("the job keeps its nodes: it was submitted with --no-resize");
     if (!nodes_named(wanted->nodes, &change.after))
         return INVALID("unknown nodes: %.100s", wanted->nodes);
     if (job_holds(job, change.after)) {

@@ -122,6 +122,8 @@ static const struct spank_option options[] = {
      "allowed numbers of nodes: powers of two, even, odd, or cubes", 1, MALLEABLE_CONSTRAINT, take},
     {"min-power", "WATTS", "least power the job draws on each node", 1, MALLEABLE_MIN_POWER, take},
     {"max-power", "WATTS", "most power the job draws on each node", 1, MALLEABLE_MAX_POWER, take},
+    {"no-resize", NULL, "the job keeps the nodes that it starts on, whatever --malleable says", 0,
+     MALLEABLE_NO_RESIZE, take},
     {"chunks", "N:RES=VALUE:...+...",
      "resources in chunks that are never split over nodes, as in 2:ncpus=4:mem=10gb+1:ncpus=1; "
      "instead of --nodes, --ntasks and the like",
@@ -135,7 +137,8 @@ static const struct spank_option options[] = {
 // A job's shape does not apply to steps and jobs started from inside it.
 static void disinherit(void)
 {
-    static const char *const names[] = {"chunks", "place", "fixed-start", "fixed_start"};
+    static const char *const names[] = {"chunks",      "place",     "fixed-start",
+                                        "fixed_start", "no-resize", "no_resize"};
     char variable[128];
     if (!getenv("SLURM_JOB_ID"))
         return;

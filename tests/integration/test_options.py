@@ -15,7 +15,7 @@ from tests.integration.slurm import Cluster, expand
 
 OPTIONS = (
     "--min-nodes-invasic", "--max-nodes-invasic", "--malleable", "--node-constraints",
-    "--min-power", "--max-power",
+    "--min-power", "--max-power", "--no-resize",
 )  # fmt: skip
 
 
@@ -87,6 +87,8 @@ RIGHT = [
     ("--min-power=100", "--max-power=250"),
     ("--min-power=100",),
     ("--max-power=250",),
+    ("--malleable=1-4", "--no-resize"),
+    ("--no-resize",),
 ]
 
 

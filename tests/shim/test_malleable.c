@@ -36,6 +36,9 @@ static void right_values_are_taken(void) {
     EXPECT(accept("min-power=100 max-power=100", &found));
     EXPECT_NUMBER(found.min_power_w, 100);
     EXPECT(accept("malleable=2-4 min-nodes-invasic=2 max-nodes-invasic=4", &found));
+    EXPECT(!found.no_resize);
+    EXPECT(accept("malleable=1-4 no-resize=", &found));
+    EXPECT(found.no_resize);
     EXPECT(accept("malleable=1000000-1000000", &found));
     EXPECT(accept("node-constraints=cubic max-nodes-invasic=1", &found));
 }

@@ -8,6 +8,9 @@
     free_pools:
       - {name: small, resource: cpus, keep: 10/20%, access: [{cpus: "< 4", time: "< 1h"}]}
     protect: {gpu: {cpus: 2}}
+    resizes:
+      - {user: "*", apart: 10m, per_hour: 12, extra_nodes: 8}
+      - {partition: debug, never: true}
 
 `PlanningSection.model_validate(mapping).site()` gives the site; `parse_site` does both and raises
 a ConfigError that names the key. docs/LIMITS.md tells administrators what can be said.
@@ -35,6 +38,7 @@ from bridge.model.limits import (
     Limit,
     Rules,
 )
+from bridge.model.resize_limits import ResizeLimit
 from bridge.model.site import CRON_HORIZON_S, Site
 from bridge.planning.site_rules.pools_text import FreePoolSection
 from bridge.planning.site_rules.validity import openings_a_day
@@ -54,6 +58,7 @@ from bridge.units import DAY_S
 
 MOST_LIMITS = 1000
 MOST_POOLS = 200
+MOST_PER_HOUR = 1_000_000
 MOST_CRONS = 100
 """Different times that repeat: each is expanded in every cycle."""
 MOST_OPENINGS = 100_000
@@ -120,6 +125,49 @@ class LimitSection(Section):
         )
 
 
+class ResizeSection(Section):
+    """How often, and how far, running jobs of a user or a partition are resized."""
+
+    user: Name | None = Field(
+        default=None, description="User it applies to; '*': each user not named elsewhere."
+    )
+    partition: Name | None = Field(default=None, description="As `user`.")
+    never: bool = Field(default=False, description="Their jobs keep their nodes.")
+    apart: Duration = Field(
+        default=None,
+        description="Least time between a change of a job's width and its next growth: 10m.",
+    )
+    per_hour: Annotated[int, Field(ge=0, le=MOST_PER_HOUR)] | None = Field(
+        default=None,
+        description="Changes of width of all the user's jobs within an hour, after which none of "
+        "them grows.",
+    )
+    extra_nodes: Annotated[int, Field(ge=0, le=MOST_NODES)] | None = Field(
+        default=None, description="Most nodes of a job beyond those that it asked for."
+    )
+
+    @model_validator(mode="after")
+    def _sensible(self) -> Self:
+        if (self.user is None) == (self.partition is None):
+            raise ValueError("must name one of user, partition")
+        if not (self.user or self.partition):
+            raise ValueError("user or partition must not be empty")
+        if self.partition is not None and self.per_hour is not None:
+            raise ValueError("per_hour is for users")
+        return self
+
+    def limit(self) -> ResizeLimit:
+        """The same as a noun."""
+        return ResizeLimit(
+            kind=ConsumerKind.PARTITION if self.user is None else ConsumerKind.USER,
+            name=self.user or self.partition or "",
+            never=self.never,
+            apart_s=seconds(self.apart) or 0,
+            per_hour=self.per_hour,
+            extra_nodes=self.extra_nodes,
+        )
+
+
 class PlanningSection(Section):
     """Limits and FreePools, in force under every policy; see docs/LIMITS.md."""
 
@@ -142,6 +190,11 @@ class PlanningSection(Section):
             "{gpu: {cpus: 2}}.",
         )
     )
+    resizes: tuple[ResizeSection, ...] = Field(
+        default=(),
+        max_length=MOST_LIMITS,
+        description="How often, and how far, running jobs are resized.",
+    )
     cron_days: int = Field(
         default=CRON_HORIZON_S // DAY_S,
         ge=1,
@@ -149,7 +202,7 @@ class PlanningSection(Section):
         description="Days ahead for which recurring validities (cron) are evaluated.",
     )
 
-    @field_validator("limits", "free_pools", mode="before")
+    @field_validator("limits", "free_pools", "resizes", mode="before")
     @classmethod
     def _empty(cls, value: object) -> object:
         return () if value is None else value
@@ -174,6 +227,11 @@ class PlanningSection(Section):
         for name in names:
             if names.count(name) > 1:
                 raise ValueError(f"two free_pools are called '{name:.60}'")
+        consumers = Counter((each.user, each.partition) for each in self.resizes)
+        for (user, partition), count in consumers.items():
+            if count > 1:
+                name = user or partition or ""
+                raise ValueError(f"two resizes are of '{name:.60}'")
         nodes = sum(len(pool.nodes.hostnames) for pool in self.free_pools if pool.nodes is not None)
         if nodes > MOST_NODES:
             raise ValueError(f"free_pools: together name more than {MOST_NODES} nodes")
@@ -208,7 +266,8 @@ class PlanningSection(Section):
 
     def site(self) -> Site:
         """The same as nouns, protections and all."""
-        return Site(self.rules(), dict(self.protect), self.cron_days * DAY_S)
+        resizes = tuple(each.limit() for each in self.resizes)
+        return Site(self.rules(), dict(self.protect), self.cron_days * DAY_S, resizes)
 
 
 def parse_site(value: Mapping[str, Any] | None, key: str = "planning") -> Site:

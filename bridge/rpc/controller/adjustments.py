@@ -113,9 +113,10 @@ class Adjustments:
         snapshot = self._reported or shown
         world = World(snapshot)
         self._begin(world, snapshot, plan.resizes)
-        for job_id, width in self._wishes(world, shown):
+        for job_id, width, order in self._wishes(world, shown):
             row = world.row(job_id)
-            resizes = wished(_resizable(shown, snapshot, row), site, plan, row, width)
+            asked = _resizable(shown, snapshot, row)
+            resizes = wished(asked, site, plan, row, width, order=order)
             if len(resizes):
                 del self.runtime.wishes[job_id]
                 self._begin(world, snapshot, resizes)
@@ -133,16 +134,16 @@ class Adjustments:
             found.append(message)
         return found
 
-    def _wishes(self, world: World, shown: Snapshot) -> list[tuple[str, int]]:
+    def _wishes(self, world: World, shown: Snapshot) -> list[tuple[str, int, bool]]:
         """What operators ask for, of jobs that nothing is under way for."""
         adapting = shown.running.adapting
         begun = {change.job_id for change in self.runtime.changes}
         found = []
-        for job_id, width in list(self.runtime.wishes.items()):
+        for job_id, (width, order) in list(self.runtime.wishes.items()):
             if job_id not in world or len(world.nodes(job_id)) == width:
                 del self.runtime.wishes[job_id]
             elif job_id not in begun and not adapting[world.row(job_id)]:
-                found.append((job_id, width))
+                found.append((job_id, width, order))
         return found
 
     def _begin(self, world: World, snapshot: Snapshot, resizes: Resizes) -> None:

@@ -238,6 +238,11 @@ class Cycles:
             observer.cycle(report)
         return reply
 
+    @property
+    def site(self) -> Site:
+        """The rules of the site."""
+        return self._site()
+
     def _run(self, request: pb.CycleRequest, began: float) -> tuple[pb.CycleReply, CycleReport]:
         session, counts = self.session, self.counts
         if session.follows(request):

@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Malleable running jobs for operators and users: what they are at, and orders to them."""
 
+from dataclasses import replace
+
 import numpy as np
 
+from bridge.errors import ControllerError
 from bridge.model.job import WidthRule
+from bridge.model.resize_limits import ResizeBounds
+from bridge.model.snapshot import Snapshot
 from bridge.resizing.runtime import Shown
 from bridge.rpc.controller.cycles import Cycles
 from bridge.rpc.pb import operator_pb2 as pb
@@ -22,6 +27,8 @@ def elastic_reply(cycles: Cycles, agents: int) -> pb.ElasticReply:
         return reply
     reply.now_s = published.snapshot.now_s
     index = published.snapshot.nodes.index
+    rows = _rows(published.snapshot)
+    bounds = ResizeBounds(published.snapshot, cycles.site.resizes)
     for job in cycles.resizing.shown:
         here, there = (
             published.nodes.fold(
@@ -30,7 +37,15 @@ def elastic_reply(cycles: Cycles, agents: int) -> pb.ElasticReply:
             for names in (job.nodes, job.target)
         )
         reply.jobs.append(_job(job, here, there))
+        if (row := rows.get(job.job_id)) is not None:
+            reply.jobs[-1].never = bounds.never(row)
     return reply
+
+
+def _rows(snapshot: Snapshot) -> dict[str, int]:
+    running = snapshot.running
+    rows = np.flatnonzero(~running.releasing).tolist()
+    return dict(zip(running.id[rows].tolist(), rows, strict=True))
 
 
 def _job(job: Shown, nodes: str, target: str) -> pb.ElasticJob:
@@ -67,6 +82,23 @@ def change_width(cycles: Cycles, request: pb.ChangeWidthRequest, *, user: str) -
         ControllerError: it cannot be.
     """
     with cycles.lock:
+        if request.width:
+            _within_limits(cycles, request.job_id, request.width, user)
         cycles.resizing.ask(
             request.job_id, user, hold=_KEEPING.get(request.keeping), width=request.width
         )
+
+
+def _within_limits(cycles: Cycles, job_id: str, wanted: int, user: str) -> None:
+    published = cycles.published
+    row = None if published is None else _rows(published.snapshot).get(job_id)
+    if published is None or row is None or user not in ("", published.snapshot.running.user[row]):
+        return  # which is refused for other reasons
+    snapshot, running = published.snapshot, published.snapshot.running
+    may = running.max_nodes.copy()  # of a job that is held: what it may have by itself
+    may[row] = next((job.max_nodes for job in cycles.resizing.shown if job.job_id == job_id), 0)
+    world = replace(snapshot, running=replace(running, max_nodes=may))
+    most, why = ResizeBounds(world, cycles.site.resizes, order=not user).most(row)
+    width = int(running.indptr[row + 1] - running.indptr[row])
+    if why and (not most or wanted > max(most, width)):
+        raise ControllerError(f"job {job_id} {why}")

@@ -418,7 +418,7 @@ class ElasticReply(_message.Message):
     def __init__(self, jobs: _Optional[_Iterable[_Union[ElasticJob, _Mapping]]] = ..., agents: _Optional[int] = ..., now_s: _Optional[int] = ...) -> None: ...
 
 class ElasticJob(_message.Message):
-    __slots__ = ("job_id", "user", "nodes", "node_count", "min_nodes", "max_nodes", "rule", "engine", "state", "until_s", "target_count", "target_nodes", "reason", "held", "rests_until_s", "mtct", "mtct_estimate")
+    __slots__ = ("job_id", "user", "nodes", "node_count", "min_nodes", "max_nodes", "rule", "engine", "state", "until_s", "target_count", "target_nodes", "reason", "held", "rests_until_s", "mtct", "mtct_estimate", "never")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     USER_FIELD_NUMBER: _ClassVar[int]
     NODES_FIELD_NUMBER: _ClassVar[int]
@@ -436,6 +436,7 @@ class ElasticJob(_message.Message):
     RESTS_UNTIL_S_FIELD_NUMBER: _ClassVar[int]
     MTCT_FIELD_NUMBER: _ClassVar[int]
     MTCT_ESTIMATE_FIELD_NUMBER: _ClassVar[int]
+    NEVER_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     user: str
     nodes: str
@@ -453,7 +454,8 @@ class ElasticJob(_message.Message):
     rests_until_s: int
     mtct: float
     mtct_estimate: float
-    def __init__(self, job_id: _Optional[str] = ..., user: _Optional[str] = ..., nodes: _Optional[str] = ..., node_count: _Optional[int] = ..., min_nodes: _Optional[int] = ..., max_nodes: _Optional[int] = ..., rule: _Optional[str] = ..., engine: _Optional[str] = ..., state: _Optional[str] = ..., until_s: _Optional[int] = ..., target_count: _Optional[int] = ..., target_nodes: _Optional[str] = ..., reason: _Optional[str] = ..., held: bool = ..., rests_until_s: _Optional[int] = ..., mtct: _Optional[float] = ..., mtct_estimate: _Optional[float] = ...) -> None: ...
+    never: str
+    def __init__(self, job_id: _Optional[str] = ..., user: _Optional[str] = ..., nodes: _Optional[str] = ..., node_count: _Optional[int] = ..., min_nodes: _Optional[int] = ..., max_nodes: _Optional[int] = ..., rule: _Optional[str] = ..., engine: _Optional[str] = ..., state: _Optional[str] = ..., until_s: _Optional[int] = ..., target_count: _Optional[int] = ..., target_nodes: _Optional[str] = ..., reason: _Optional[str] = ..., held: bool = ..., rests_until_s: _Optional[int] = ..., mtct: _Optional[float] = ..., mtct_estimate: _Optional[float] = ..., never: _Optional[str] = ...) -> None: ...
 
 class ChangeWidthRequest(_message.Message):
     __slots__ = ("job_id", "width", "keeping")

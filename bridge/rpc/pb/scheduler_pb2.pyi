@@ -350,18 +350,20 @@ class Chunks(_message.Message):
     def __init__(self, chunks: _Optional[str] = ..., place: _Optional[str] = ...) -> None: ...
 
 class Malleable(_message.Message):
-    __slots__ = ("min_nodes", "max_nodes", "node_constraint", "min_power_w", "max_power_w")
+    __slots__ = ("min_nodes", "max_nodes", "node_constraint", "min_power_w", "max_power_w", "no_resize")
     MIN_NODES_FIELD_NUMBER: _ClassVar[int]
     MAX_NODES_FIELD_NUMBER: _ClassVar[int]
     NODE_CONSTRAINT_FIELD_NUMBER: _ClassVar[int]
     MIN_POWER_W_FIELD_NUMBER: _ClassVar[int]
     MAX_POWER_W_FIELD_NUMBER: _ClassVar[int]
+    NO_RESIZE_FIELD_NUMBER: _ClassVar[int]
     min_nodes: int
     max_nodes: int
     node_constraint: str
     min_power_w: int
     max_power_w: int
-    def __init__(self, min_nodes: _Optional[int] = ..., max_nodes: _Optional[int] = ..., node_constraint: _Optional[str] = ..., min_power_w: _Optional[int] = ..., max_power_w: _Optional[int] = ...) -> None: ...
+    no_resize: bool
+    def __init__(self, min_nodes: _Optional[int] = ..., max_nodes: _Optional[int] = ..., node_constraint: _Optional[str] = ..., min_power_w: _Optional[int] = ..., max_power_w: _Optional[int] = ..., no_resize: bool = ...) -> None: ...
 
 class LicenceUse(_message.Message):
     __slots__ = ("name", "count")

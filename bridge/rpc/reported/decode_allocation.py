@@ -43,6 +43,8 @@ class Allocated:
     reservation: int
     head: int
     adapting: bool
+    keeps_nodes: bool
+    requested_nodes: int
     nodes: NDArray[np.int32]
     use: NDArray[np.int64]
     kept: NDArray[np.int32] | None
@@ -102,6 +104,8 @@ def read_allocation(
         reservation=malleable.reservation,
         head=_head(allocation, layout, nodes),
         adapting=allocation.adapting or kept is not None,
+        keeps_nodes=malleable.most_width > 0 and job.request.malleable.no_resize,
+        requested_nodes=malleable.min_nodes,
         nodes=nodes,
         use=used,
         kept=kept,

@@ -228,10 +228,10 @@ def test_an_order_of_an_operator_is_carried_out_on_a_job_that_is_held():
     link = Link()
     link.cycle(a_world())
     link.adjustments.runtime.held.add("m")
-    link.adjustments.runtime.wishes["m"] = 2
+    link.adjustments.runtime.wishes["m"] = 2, True
     _, (message,) = link.cycle(a_world(now_s=11))
     assert message.resize.nodes == "n[2-3]"
     link.cycle(a_world(nodes=(1, 2), now_s=12, version=8))
-    link.adjustments.runtime.wishes["m"] = 4
+    link.adjustments.runtime.wishes["m"] = 4, True
     _, (message,) = link.cycle(a_world(nodes=(1, 2), now_s=13, version=8))
     assert message.resize.nodes == "n[1-4]"

@@ -124,3 +124,12 @@ def test_a_malleable_job_without_nodes_keeps_none():
     session, _ = reported(malleable(nodes=""), malleable("8", "n5"))
     running = session.snapshot()[0].running
     assert running.max_nodes.tolist() == [0, 6]
+
+
+def test_whether_a_job_keeps_its_nodes_and_how_many_it_asked_for_is_known():
+    jobs = [malleable(), malleable("8", "n[5-6]"), a_running_job("9", "n7")]
+    jobs[0].request.malleable.no_resize = True
+    jobs[1].request.min_nodes = 4
+    running = reported(*jobs)[0].snapshot()[0].running
+    assert running.keeps_nodes.tolist() == [True, False, False]
+    assert running.requested_nodes.tolist() == [2, 4, 0]

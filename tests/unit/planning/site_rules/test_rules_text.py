@@ -21,6 +21,7 @@ from bridge.model.limits import (
     Rules,
     Validity,
 )
+from bridge.model.resize_limits import ResizeLimit
 from bridge.planning.site_rules.lowered_rules import lower
 from bridge.planning.site_rules.values_text import bounds, duration, items
 from bridge.service.config import ConfigProblems, parse, to_mapping
@@ -244,7 +245,7 @@ def test_what_is_printed_is_read_again():
 
 def documented() -> dict[str, object]:
     """All examples of docs/LIMITS.md as one section."""
-    whole: dict[str, object] = {"limits": [], "free_pools": []}
+    whole: dict[str, object] = {"limits": [], "free_pools": [], "resizes": []}
     for block in DOCUMENT.read_text().split("```yaml\n")[1:]:
         section = yaml.safe_load(block.split("```")[0])["planning"]
         for key, value in section.items():
@@ -361,3 +362,30 @@ def test_a_validity_of_one_day_is_none():
         {"limits": [{"user": "a", "valid": {"from": "2017-08-31", "until": "2017-08-31"}}]}
     ).limits
     assert limit.validity.end_s - limit.validity.start_s == DAY_S
+
+
+def test_limits_on_resizes_are_read():
+    text = 'planning: {resizes: [{user: "*", apart: 10m, per_hour: 12, extra_nodes: 8},'
+    site = parse(f"{text} {{partition: debug, never: true}}]}}", "f.yaml").planning.site()
+    assert site.resizes == (
+        ResizeLimit(ConsumerKind.USER, "*", apart_s=600, per_hour=12, extra_nodes=8),
+        ResizeLimit(ConsumerKind.PARTITION, "debug", never=True),
+    )
+
+
+@pytest.mark.parametrize(
+    ("items", "words"),
+    [
+        ("{per_hour: 1}", "must name one of user, partition"),
+        ("{user: a, partition: b}", "must name one of user, partition"),
+        ('{user: ""}', "must not be empty"),
+        ("{partition: b, per_hour: 1}", "per_hour is for users"),
+        ("{user: a, apart: soon}", "must be a duration"),
+        ("{user: a, per_hour: -1}", "greater than or equal to 0"),
+        ("{user: a}, {user: a}", "two resizes are of 'a'"),
+    ],
+)
+def test_wrong_limits_on_resizes_are_named(items, words):
+    with pytest.raises(ConfigProblems) as problems:
+        parse(f"planning: {{resizes: [{items}]}}", "f.yaml")
+    assert words in str(problems.value)

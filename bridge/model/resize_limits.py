@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How often, and how far, running jobs may be resized, whoever decides it.
+
+Words
+    limit       one entry of `planning.resizes`: of a user or of a partition.
+    asked       the number of nodes that a job asked for; where nobody knows it, those it holds.
+    order       a resize that an administrator asks for.
+
+Rules
+    1. A job keeps its nodes if its user said so (`RunningTable.keeps_nodes`), or if a limit of its
+       user or its partition says `never`. That holds for orders, too.
+    2. All other limits are on growth. A shrink breaks none of them: nodes that others wait for come
+       back, and a limit on one user never makes another one wait.
+    3. A job grows `apart_s` after its last change of width at the earliest, while its user's jobs
+       have changed their widths less than `per_hour` times within the last hour, and to no more
+       than `extra_nodes` beyond what it asked for. Changes of both directions count.
+    4. Orders are free of rule 3.
+    5. A user or partition that is named has only the limits that name it; EACH is for the others.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.model.limits import EACH, ConsumerKind
+from bridge.model.snapshot import Snapshot
+
+WITHIN_S: Final = 3600
+"""`ResizeLimit.per_hour` counts changes of so long."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResizeLimit:
+    """How often, and how far, the jobs of a user or a partition grow.
+
+    Attributes:
+        kind: USER or PARTITION.
+        name: of it; EACH: of all that no other limit names.
+        never: its jobs keep their nodes.
+        apart_s: least time between a change of a job's width and its next growth.
+        per_hour: most changes of all jobs of a user in an hour; None: any number.
+        extra_nodes: most nodes of a job beyond what it asked for; None: any number.
+    """
+
+    kind: ConsumerKind
+    name: str
+    never: bool = False
+    apart_s: int = 0
+    per_hour: int | None = None
+    extra_nodes: int | None = None
+
+
+class ResizeBounds:
+    """The most nodes that each running job of a snapshot may have, by rules 1 to 5."""
+
+    def __init__(
+        self, snapshot: Snapshot, limits: Sequence[ResizeLimit], *, order: bool = False
+    ) -> None:
+        """Prepares to answer.
+
+        Args:
+            snapshot: the cluster.
+            limits: of the site.
+            order: an administrator asks for the resize (rule 4).
+        """
+        self._snapshot = snapshot
+        self._order = order
+        self._named = {(limit.kind, limit.name): limit for limit in limits}
+
+    def _limits(self, row: int) -> list[ResizeLimit]:
+        running, partitions = self._snapshot.running, self._snapshot.partitions
+        at = int(running.partition[row])
+        consumers = [(ConsumerKind.USER, str(running.user[row]))]
+        if at >= 0:
+            consumers.append((ConsumerKind.PARTITION, partitions[at].name))
+        found = (
+            self._named.get((kind, name), self._named.get((kind, EACH))) for kind, name in consumers
+        )
+        return [limit for limit in found if limit is not None]
+
+    def never(self, row: int) -> str:
+        """Why a job keeps its nodes (rule 1); empty: it need not."""
+        if self._snapshot.running.keeps_nodes[row]:
+            return "keeps its nodes: it was submitted with --no-resize"
+        for limit in self._limits(row):
+            if limit.never:
+                whose = f"jobs of {limit.kind} {limit.name}" if limit.name != EACH else "its jobs"
+                return f"keeps its nodes: planning.resizes says that {whose} are never resized"
+        return ""
+
+    def most(self, row: int) -> tuple[int, str]:
+        """The most nodes that a job may have after a change that begins now.
+
+        Returns:
+            The number, not less than it holds; 0: it keeps its nodes. And which limit says so, and
+            what is to be done about it; empty: only the job's own bound.
+        """
+        running, now_s = self._snapshot.running, self._snapshot.now_s
+        if why := self.never(row):
+            return 0, why
+        most, why = int(running.max_nodes[row]), ""
+        if self._order or not self._named:
+            return most, why
+        width = int(running.indptr[row + 1] - running.indptr[row])
+        asked = int(running.requested_nodes[row]) or width
+        user = str(running.user[row])
+        for limit in self._limits(row):
+            calm_s = int(running.resized_s[row]) + limit.apart_s
+            if running.resized_s[row] and now_s < calm_s:
+                most, why = min(most, width), (
+                    f"has changed its width {now_s - int(running.resized_s[row])} s ago, and grows "
+                    f"after {limit.apart_s} s (planning.resizes: apart): ask again in "
+                    f"{calm_s - now_s} s"
+                )  # fmt: skip
+            if limit.per_hour is not None and running.user_resizes[row] >= limit.per_hour:
+                most, why = min(most, width), (
+                    f"cannot grow: jobs of {user} have changed their widths "
+                    f"{int(running.user_resizes[row])} times within an hour, of "
+                    f"{limit.per_hour} (planning.resizes: per_hour): ask again later"
+                )  # fmt: skip
+            if limit.extra_nodes is not None and asked + limit.extra_nodes < most:
+                most = max(asked + limit.extra_nodes, width)
+                why = (
+                    f"asked for {asked} nodes and may have {limit.extra_nodes} more "
+                    f"(planning.resizes: extra_nodes): ask for {most} at most"
+                )
+        return min(most, int(running.max_nodes[row])), why
+
+    def left(self, row: int) -> int | None:
+        """How many more of the user's jobs may grow now, this one among them; None: any number."""
+        if self._order:
+            return None
+        counts = [
+            limit.per_hour - int(self._snapshot.running.user_resizes[row])
+            for limit in self._limits(row) if limit.per_hour is not None
+        ]  # fmt: skip
+        return min(counts, default=None)
+
+
+def bounded(snapshot: Snapshot, limits: Sequence[ResizeLimit]) -> Snapshot:
+    """The snapshot as policies are to see it: no job may have more nodes than the limits say."""
+    running = snapshot.running
+    rows = np.flatnonzero((running.max_nodes > 0) & ~running.releasing)
+    if not limits:
+        rows = rows[running.keeps_nodes[rows]]
+    if not len(rows):
+        return snapshot
+    bounds = ResizeBounds(snapshot, limits)
+    most: NDArray[np.int64] = running.max_nodes.copy()
+    most[rows] = [bounds.most(row)[0] for row in rows.tolist()]
+    most[most < running.min_nodes] = 0
+    if (most == running.max_nodes).all():
+        return snapshot
+    return replace(snapshot, running=replace(running, max_nodes=most))
