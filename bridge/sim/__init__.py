@@ -4,7 +4,8 @@
 * `swf`: the Standard Workload Format, read and written.
 * `workload`: a trace as jobs, by stated rules.
 * `system`: the machine.
-* `controller`: the authority on queue and nodes; it checks every plan.
+* `controller`: the authority on queue and nodes; it checks every plan (`plan_checks`).
+* `running_jobs`, `occupancy`, `job_rows`: its tables.
 * `engine`: the events, second by second.
 * `faults`: injected faults, from a seed.
 * `streams`: synthetic jobs from a seed, for systems whose logs are not public.

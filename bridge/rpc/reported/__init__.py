@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The state that a controller has reported, as columns that deltas change in place.
+"""What one controller has reported: columns that deltas change in place.
 
-Imports the model only. Start with `session.py`.
+Imports the model and `planning`. Start with `session.py`, which judges reports; `cluster.py` holds
+the tables.
 """

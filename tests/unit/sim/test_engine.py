@@ -201,9 +201,9 @@ def test_everything_is_back_at_the_end():
     controller.submit(0)
     plan = NaiveBackfill()(controller.snapshot(1))
     assert controller.apply(plan, 1) == [0]
-    assert (controller.free[:, 0].sum(), controller.used_processors) == (1, 3)
+    assert (controller.occupancy.free[:, 0].sum(), controller.used_processors) == (1, 3)
     controller.release(0)
-    assert np.array_equal(controller.free, controller.system.nodes.capacity)
+    assert np.array_equal(controller.occupancy.free, controller.system.nodes.capacity)
 
 
 # ------------------------------------------------------------------ what was announced

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What simulated jobs hold of each node, and what is free."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Occupancy:
+    """The use of nodes, by index.
+
+    Attributes:
+        capacity: (n_nodes, R) int64.
+        free: (n_nodes, R) int64: what no job holds.
+    """
+
+    def __init__(self, capacity: NDArray[np.int64]) -> None:
+        self.capacity, self.free = capacity, capacity.copy()
+        self._holders = np.zeros(len(capacity), dtype=np.int64)
+        self._whole = np.zeros(len(capacity), dtype=bool)
+
+    def take(self, nodes: NDArray[np.int32], use: NDArray[np.int64], exclusive: bool) -> None:
+        """Gives nodes to a job; `exclusive`: nobody else gets anything of them."""
+        self.free[nodes] -= use
+        self._holders[nodes] += 1
+        self._whole[nodes] = exclusive
+
+    def give_back(self, nodes: NDArray[np.int32], use: NDArray[np.int64], exclusive: bool) -> None:
+        """Returns what `take` gave."""
+        self.free[nodes] += use
+        self._holders[nodes] -= 1
+        if exclusive:
+            self._whole[nodes] = False
+
+    def occupied(
+        self, nodes: NDArray[np.int32], want: NDArray[np.int64], exclusive: bool
+    ) -> NDArray[np.bool_]:
+        """Tells which of some nodes have no room for a job.
+
+        Args:
+            nodes: (n,) indexes.
+            want: (n, R) int64: what the job takes of each.
+            exclusive: nobody else may hold anything of them.
+        """
+        if exclusive:
+            taken, room = self._holders[nodes] > 0, self.capacity[nodes]
+        else:
+            taken, room = self._whole[nodes], self.free[nodes]
+        busy: NDArray[np.bool_] = taken | (want > room).any(axis=1)
+        return busy

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The running jobs of the simulated controller, and their table."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.model.job import JobTable, RunningTable
+from bridge.sim.allocation import Allocation
+from bridge.sim.job_rows import is_constant
+from bridge.sim.workload import Malleable
+
+
+class RunningJobs:
+    """Allocations by job, in order of start.
+
+    Attributes:
+        allocations: changed by `hold` and `remove` only.
+        shown: the job of each row of the last table. Nodes that a job is giving back have a row of
+            their own.
+    """
+
+    def __init__(self, jobs: JobTable, widths: Malleable | None, n_resources: int) -> None:
+        """Starts without running jobs.
+
+        Args:
+            jobs: of the workload.
+            widths: which of them can be resized, and how; None: none.
+            n_resources: columns of a resource vector.
+        """
+        self._jobs, self._widths = jobs, widths
+        self.allocations: dict[int, Allocation] = {}
+        self.shown: list[int] = []
+        self._nothing = (
+            np.zeros(0, dtype=np.int32),
+            np.zeros((0, n_resources), dtype=np.int64),
+        )
+        self._same = {
+            name: column
+            for name in ("id", "name", "user", "account")
+            if len(column := getattr(jobs, name)) and is_constant(column)
+        }
+        self._numbers = np.zeros((len(jobs), 5), dtype=np.int64)
+        self._table: RunningTable | None = None
+
+    def hold(self, job: int, held: Allocation) -> None:
+        """Records the allocation of a job from now on."""
+        self._table = None
+        self.allocations[job] = held
+        self._numbers[job] = (
+            held.start_s, held.limit_s, held.partition, held.exclusive, len(held.nodes),
+        )  # fmt: skip
+
+    def remove(self, job: int) -> Allocation:
+        """Removes a job, and returns what it held."""
+        self._table = None
+        return self.allocations.pop(job)
+
+    def table(self) -> RunningTable:
+        """The running jobs; the same object as long as they are the same."""
+        if self._table is not None:
+            return self._table
+        self.shown = list(self.allocations)
+        held = list(self.allocations.values())
+        rows = np.array(self.shown, dtype=np.int64)
+        numbers = self._numbers.take(rows, axis=0)
+        adapting, releasing = [], []
+        if self._widths is not None:
+            adapting = [at for at, one in enumerate(held) if one.adaptation is not None]
+        for at in adapting:
+            release = held[at].adaptation
+            assert release is not None
+            if not len(release.nodes):
+                continue
+            releasing.append(at)
+            until_s = min(release.by_s, held[at].limit_s)
+            held.append(replace(held[at], nodes=release.nodes, use=release.use, limit_s=until_s))
+            self.shown.append(self.shown[at])
+        if releasing:
+            rows = np.array(self.shown, dtype=np.int64)
+            numbers = np.concatenate((numbers, numbers[releasing]))
+            numbers[-len(releasing) :, 1] = [one.limit_s for one in held[-len(releasing) :]]
+            numbers[-len(releasing) :, 4] = [len(one.nodes) for one in held[-len(releasing) :]]
+        start_s, end_s, partition, exclusive, widths = np.ascontiguousarray(numbers.T)
+        count = len(rows)
+        indptr = np.zeros(count + 1, dtype=np.int64)
+        widths.cumsum(out=indptr[1:])
+        words = {
+            name: self._same[name][:count]
+            if name in self._same
+            else getattr(self._jobs, name).take(rows)
+            for name in ("id", "name", "user", "account")
+        }
+        self._table = RunningTable.of_columns(
+            {
+                **words,
+                "start_s": start_s,
+                "end_s": end_s,
+                "partition": partition,
+                "exclusive": exclusive.astype(bool),
+                "licences": np.zeros((count, 0), dtype=np.int64),
+                "indptr": indptr,
+                "nodes": np.concatenate([one.nodes for one in held]) if held else self._nothing[0],
+                "use": np.concatenate([one.use for one in held]) if held else self._nothing[1],
+                **self._resizable(rows, adapting, len(releasing)),
+            }
+        )
+        return self._table
+
+    def _resizable(
+        self, rows: NDArray[np.int64], adapting: Sequence[int], releasing: int
+    ) -> dict[str, NDArray[Any]]:
+        """The columns for resizes of running jobs; none if no job can be resized.
+
+        Args:
+            rows: the jobs.
+            adapting: positions of the jobs that are changing their width.
+            releasing: how many of the last rows are for nodes being released.
+        """
+        widths = self._widths
+        if widths is None:
+            return {}
+        last = np.zeros(len(rows), dtype=bool)
+        last[len(rows) - releasing :] = True
+        changing = np.zeros(len(rows), dtype=bool)
+        changing[adapting] = True
+        held = [self.allocations[job] for job in rows.tolist()]
+        return {
+            "version": self._jobs.version[rows],
+            "min_nodes": widths.min_nodes[rows],
+            "max_nodes": widths.max_nodes[rows],
+            "width_rule": widths.width_rule[rows],
+            "features": self._jobs.features[rows],
+            "reservation": self._jobs.reservation[rows],
+            "mtct": np.array(
+                [
+                    widths.mtct(job, len(one.nodes))
+                    for job, one in zip(rows.tolist(), held, strict=True)
+                ]
+            ),
+            "head": np.array([one.head for one in held], dtype=np.int64),
+            "requested_nodes": np.where(widths.max_nodes[rows] > 0, widths.nominal[rows], 0),
+            "resized_s": np.array([one.resized_s for one in held]),
+            "adapting": changing,
+            "releasing": last,
+        }
