@@ -43,6 +43,9 @@ _log = logging.getLogger(__name__)
 
 LEAST_WAKE_MS, MOST_WAKE_MS = 50, 1000
 
+LISTEN_MS = 500
+"""Nobody can wake the controller: so often it asks what launchers, users, operators have said."""
+
 RESEND_S = 2
 """A release that the controller refused is sent again after so many seconds."""
 
@@ -262,6 +265,7 @@ class Runtime:
         change.state, change.until_s = state, from_s + self._deadlines.of(state)
         change.withdrawn, change.serial, change.decision, change.again_s = False, -1, 0, 0
         change.looks = 0
+        _tell(change, state)
 
     def _go_on(self, world: World, change: Change) -> None:
         """Makes all steps that are possible now (rule 2)."""
@@ -365,12 +369,14 @@ class Runtime:
                 self._fail(change, now_s, f"the application says: {result.reason}")
 
     def _over(self, change: Change) -> None:
+        _tell(change, "over")
         self._changes.pop(change.job_id, None)
         self._why.pop(change.job_id, None)
 
     def _fail(self, change: Change, now_s: int, why: str = "") -> None:
         """Ends a change; the job keeps what it has for a while (rule 5)."""
         self._why[change.job_id] = why or f"stopped while {change.state}"
+        _tell(change, f"failed: {self._why[change.job_id]}")
         self._changes.pop(change.job_id, None)
         self._resting[change.job_id] = (change.version, now_s)
         if change.state in (State.ADDING, State.LEAVING) and not change.withdrawn:
@@ -422,12 +428,15 @@ class Runtime:
 
     # ------------------------------------------------------------ operators and users
 
-    def ask(self, job_id: str, user: str, *, hold: bool | None = None, width: int = 0) -> None:
+    def ask(
+        self, job_id: str, user: str, *, uid: str = "", hold: bool | None = None, width: int = 0
+    ) -> None:
         """Takes an order of an operator or a user.
 
         Args:
             job_id: of a malleable running job.
             user: who asks, if it may be the job's user only; empty: an administrator.
+            uid: that user's number: without accounting the controller names users by it.
             hold: keep the job's nodes as they are, or do so no longer; None: not asked.
             width: nodes that the job is to have; 0: not asked.
 
@@ -437,7 +446,7 @@ class Runtime:
         job = next((job for job in self.shown if job.job_id == job_id), None)
         if job is None:
             raise ControllerError(f"job {job_id[:80]} is no malleable running job")
-        if user and user != job.user:
+        if user and job.user not in (user, uid):
             raise ControllerError(f"job {job_id} is {job.user}'s, not {user}'s")
         if hold is not None:
             (self.held.add if hold else self.held.discard)(job_id)
@@ -468,10 +477,10 @@ class Runtime:
                 yield Send(change, world.version(change.job_id), change.target)
 
     def wake_ms(self) -> int:
-        """When to look again: soon after a step, then less often, ms; 0: nothing is under way."""
+        """When to look again, ms: soon after a step, then less often; 0: no job has a launcher."""
         looks = min((change.looks for change in self._changes.values()), default=None)
         if looks is None:
-            return 0
+            return LISTEN_MS if any(job.engine for job in self.shown) else 0
         return min(LEAST_WAKE_MS << (looks // 8), MOST_WAKE_MS)
 
     def overlay(self, snapshot: Snapshot) -> Snapshot:
@@ -549,3 +558,9 @@ class Runtime:
             mtct=self._launchers.mtct(job_id, world.user(job_id)),
             mtct_estimate=self._launchers.mtct(job_id, world.user(job_id), estimate=True),
         )
+
+
+def _tell(change: Change, what: str) -> None:
+    """A line for each state: their times tell where a slow change spends its time."""
+    before, after = len(change.before), len(change.wanted)
+    _log.info("job %s, %d to %d nodes: %s", change.job_id, before, after, what)

@@ -4,6 +4,7 @@
 #include "allocation.h"
 #include "expand.h"
 #include "jobs.h"
+#include "lock_scope.h"
 #include "nodes.h"
 
 #define BUSY(...) verdict(PB(OUTCOME__OUTCOME_BUSY), ESLURM_NODES_BUSY, __VA_ARGS__)
@@ -206,10 +207,11 @@ static verdict_t carry_out(job_record_t *job, const change_t *change)
 {
     if (!change->removed)
         remember(job);
+    int64_t began_us = clock_us();
     verdict_t said = change->removed ? remove_nodes(job, change) : expand_job(job, change->added);
     last_job_update = last_node_update = time(NULL);
-    info("bridge: resize %pJ to %u nodes: %s", job, change->width,
-         is_applied(&said) ? job->nodes : said.text);
+    info("bridge: resize %pJ to %u nodes in %.2f ms: %s", job, change->width,
+         (double)(clock_us() - began_us) / 1000.0, is_applied(&said) ? job->nodes : said.text);
     return said;
 }
 

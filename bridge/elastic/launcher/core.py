@@ -56,9 +56,12 @@ class Core:
         self._out: list[Action] = []
 
     def _to(self, stage: Stage, within_s: float | None = None, *, keep: bool = False) -> None:
-        self.record.stage = stage
+        record, now_s = self.record, self._now_s
+        spent_s = record.spent_s
+        spent_s[record.stage.value] = spent_s.get(record.stage.value, 0.0) + now_s - record.since_s
+        record.stage, record.since_s = stage, now_s
         if not keep:
-            self.record.deadline_s = None if within_s is None else self._now_s + within_s
+            record.deadline_s = None if within_s is None else now_s + within_s
 
     def _app(self, **said: Any) -> None:
         self._out.append(TellApp(tuple(said.items())))
@@ -113,11 +116,19 @@ class Core:
     def _answer(self, outcome: str, why: str) -> None:
         record = self.record
         if record.change is not None:
+            self._to(Stage.RUNNING)
             what = {"done": "done", "refused": "not done", "failed": "failed"}[outcome]
-            self._say(f"change {record.serial}: {what}" + (f" ({why.rstrip('.')})" if why else ""))
+            said = f"change {record.serial}: {what}" + (f" ({why.rstrip('.')})" if why else "")
+            self._say(f"{said} in {self._spent()}")
             self._keep(Result(record.change.id, outcome, why, record.nodes))
         record.change, record.target = None, ()
         self._to(Stage.RUNNING)
+
+    def _spent(self) -> str:
+        """How long the change took, and each of its stages."""
+        spent_s = {stage: s for stage, s in self.record.spent_s.items() if stage != "running"}
+        each = ", ".join(f"{stage} {s:.3f}" for stage, s in spent_s.items())
+        return f"{sum(spent_s.values()):.3f} s: {each}"
 
     def _keep(self, result: Result) -> None:
         results = self.record.results

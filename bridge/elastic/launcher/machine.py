@@ -145,6 +145,7 @@ class Machine(Boot, Relaunch):
         record.serial += 1
         record.why, record.retried, record.left = "", False, 0
         record.joiner, record.tries = "", 0
+        record.since_s, record.spent_s = self._now_s, {}
         self._change()
 
     def _change(self) -> None:

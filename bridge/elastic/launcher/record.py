@@ -92,6 +92,10 @@ class Record:
     """The step that this change has started, if it has one."""
     tries: int = 0
     """Steps that this change has started."""
+    since_s: float = 0.0
+    """Begin of the stage."""
+    spent_s: dict[str, float] = field(default_factory=dict)
+    """How long this change was in each stage."""
     code: int = 0
     """Exit code of the job, where it is not that of a step."""
     bye: bool = False

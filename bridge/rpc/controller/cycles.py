@@ -283,8 +283,8 @@ class Cycles:
             reply.decisions.extend(self._offered(snapshot, plan, chooser))
             again_s = min((at for at in (again_s, self._offers.next_s) if at), default=None)
         reply.wake_after_s = wake_after_s(snapshot, plan, again_s, decisions.again_s)
-        if self.resizing.changes:
-            reply.wake_after_s, reply.wake_after_ms = 1, self.resizing.wake_ms()
+        if wake_ms := self.resizing.wake_ms():
+            reply.wake_after_s, reply.wake_after_ms = 1, wake_ms
         self.published = Published(snapshot, plan, session.nodes)
         wall_s = time.perf_counter() - began
         counts.cycles += 1

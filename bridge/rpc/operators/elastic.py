@@ -70,13 +70,14 @@ def _job(job: Shown, nodes: str, target: str) -> pb.ElasticJob:
     )
 
 
-def change_width(cycles: Cycles, request: pb.ChangeWidthRequest, *, user: str) -> None:
+def change_width(cycles: Cycles, request: pb.ChangeWidthRequest, *, user: str, uid: str) -> None:
     """Carries an order out with the next cycle.
 
     Args:
         cycles: the service's.
         request: the order.
         user: who asks; empty: an administrator.
+        uid: the number of that user.
 
     Raises:
         ControllerError: it cannot be.
@@ -85,7 +86,7 @@ def change_width(cycles: Cycles, request: pb.ChangeWidthRequest, *, user: str) -
         if request.width:
             _within_limits(cycles, request.job_id, request.width, user)
         cycles.resizing.ask(
-            request.job_id, user, hold=_KEEPING.get(request.keeping), width=request.width
+            request.job_id, user, uid=uid, hold=_KEEPING.get(request.keeping), width=request.width
         )
 
 

@@ -151,7 +151,8 @@ class Answers:
                 return [elastic_reply(desk.cycles, desk.agents()).SerializeToString()]
             case MessageKind.WIDTH:
                 request = pb.ChangeWidthRequest.FromString(bytes(parts[0]))
-                change_width(desk.cycles, request, user=parts[1].decode())
+                user, uid = (part.decode() for part in parts[1:])
+                change_width(desk.cycles, request, user=user, uid=uid)
                 return []
         raise ControllerError(f"nobody knows question {kind}")
 

@@ -428,8 +428,8 @@ class OperatorService(grpc.GenericRpcHandler):  # type: ignore[misc]
         return reply.SerializeToString()
 
     async def _change_width(self, question: bytes, visit: _Visit) -> bytes:
-        user = "" if visit.admin else user_name(visit.uid)
-        parts = [question, user.encode()]
+        who = ("", "") if visit.admin else (user_name(visit.uid), str(visit.uid))
+        parts = [question, *(word.encode() for word in who)]
         await asyncio.wrap_future(self._asker.ask(MessageKind.WIDTH, parts))
         return pb.ChangeWidthReply().SerializeToString()
 

@@ -6,7 +6,7 @@ from itertools import count
 import pytest
 
 from bridge.errors import ControllerError
-from bridge.resizing.launchers import Attached, Grow, Result, Shrink, Withdraw
+from bridge.resizing.launchers import Absent, Attached, Grow, Result, Shrink, Withdraw
 from bridge.resizing.runtime import Runtime
 from bridge.resizing.states import Deadlines, State
 from bridge.resizing.world import World
@@ -44,8 +44,8 @@ class Planted:
         self.came.append(Result("m", "ann", change_id, done, "", nodes))
 
 
-def a_world(nodes=(0, 1, 2), now_s=1000, version=1, head=-1):
-    job = a_running_job(nodes, id="m", user="ann", min_nodes=1, max_nodes=6, version=version,
+def a_world(nodes=(0, 1, 2), now_s=1000, version=1, head=-1, user="ann"):
+    job = a_running_job(nodes, id="m", user=user, min_nodes=1, max_nodes=6, version=version,
                         end_s=100_000, head=head)  # fmt: skip
     return a_snapshot(nodes=6, now_s=now_s, running=[job])()
 
@@ -191,6 +191,28 @@ def test_nobody_orders_for_anothers_job():
             runtime.ask("m", "eve", **what)
     assert not runtime.held
     assert not runtime.wishes
+
+
+def test_the_controller_looks_in_often_enough_for_orders_while_a_launcher_is_there():
+    runtime = a_runtime(Planted())
+    assert runtime.wake_ms() == 0
+    runtime.see(a_world())
+    runtime.overlay(a_world())
+    assert 0 < runtime.wake_ms() <= 1000
+    alone = a_runtime(Absent())
+    alone.see(a_world())
+    alone.overlay(a_world())
+    assert alone.wake_ms() == 0
+
+
+def test_without_accounting_users_are_known_by_their_numbers():
+    runtime = a_runtime(Planted())
+    runtime.see(a_world(user="1000"))
+    runtime.overlay(a_world(user="1000"))
+    runtime.ask("m", "ann", uid="1000", hold=True)
+    assert runtime.held == {"m"}
+    with pytest.raises(ControllerError, match="1000's"):
+        runtime.ask("m", "eve", uid="1001", hold=False)
 
 
 def test_the_order_names_the_jobs_first_node_first():
