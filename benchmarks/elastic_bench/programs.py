@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The example programs, compiled on the cluster for each of its MPIs."""
+
+import io
+import tarfile
+
+from cluster_bench.stand import ROOT, Stand
+
+COMPILERS = {"wheel": "/opt/mpich/bin/mpicc", "ompi": "mpicc.openmpi"}
+"""The MPICH of the Python package index, which joins; Debian's Open MPI, which is relaunched."""
+WIRES = {"wheel": "pmi2", "ompi": "pmix"}
+SETTINGS = {
+    "FI_PROVIDER": "tcp", "MPIR_CVAR_CH4_CMA_ENABLE": "0",
+    "OMPI_MCA_smsc": "^cma", "OMPI_MCA_btl_tcp_if_include": "eth0", "TMPDIR": "/tmp",
+}  # fmt: skip
+"""What these MPIs need in containers."""
+_FOLDERS = {"library": "bridge/elastic/library", "examples": "examples/elastic"}
+
+
+def compile_examples(stand: Stand) -> None:
+    """Puts library and examples into ~/elastic, which all nodes see."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        for name, folder in _FOLDERS.items():
+            tar.add(ROOT / folder, name)
+    unpack = "rm -rf ~/elastic && mkdir ~/elastic && tar -x -C ~/elastic"
+    stand.shell("sh", "-c", unpack, stdin=packed.getvalue())
+    for name, compiler in COMPILERS.items():
+        path = " -Wl,-rpath,/opt/mpich/lib" if name == "wheel" else ""
+        stand.shell("sh", "-ec", f"""cd ~/elastic
+            make -s -f library/Makefile MPICC={compiler} OUT=$PWD/{name}
+            for program in heat pi; do
+                {compiler} -O2 -Ilibrary -o {name}/$program examples/$program.c \
+                    {name}/libbridge_elastic.a{path} -lm
+            done""")  # fmt: skip
+
+
+def exports() -> str:
+    """Lines of a batch script."""
+    return "".join(f"export {name}={value}\n" for name, value in SETTINGS.items())

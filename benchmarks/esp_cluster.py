@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""ESP with malleable jobs on a real dockerized cluster, compressed in time, beside its simulation.
+
+usage: benchmarks/esp_cluster.py [--strategies NAME,...] [--share P] [--compression X] [--jobs N]
+                                 [--nodes N] [--seed N] [--json FILE [--add]]
+       benchmarks/esp_cluster.py --show FILE     prints the table of such a file, no more
+       benchmarks/esp_cluster.py --plot FILE     draws such a file as .svg beside it, no more
+
+Each node is a container with a slurmd, and with an agent under the bridge. Jobs are real: their
+processes talk over sockets, hold data that is redistributed at each change, and their results are
+checked. They compute by sleeping, as Amdahl's law says (`elastic_bench/paced.py`). `static` is
+Slurm's sched/backfill without the bridge, its parameters the defaults, those in seconds compressed
+like everything else; `static-defaults` leaves them as they are. The simulation beside each run has
+the same jobs and limits, and the measured duration of a change and of a job's beginning and end.
+"""
+
+import argparse
+import json
+import signal
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from about import about
+from cluster_bench.stand import ROOT, BenchError, Stand
+from elastic_bench import esp_table
+from elastic_bench.esp_jobs import Costs, Esp, real_jobs, simulated_jobs
+from elastic_bench.esp_run import run
+
+from bridge.cli.bench_elastic import Case, run_case
+from bridge.registry import parse_policy
+
+STRATEGIES = ("static", "static-defaults", "fpsma", "malleable-performance", "malleable")
+RESHAPES = {"malleable-performance": "performance"}
+_begin_s = time.monotonic()
+
+
+def say(text: str) -> None:
+    minutes, seconds = divmod(int(time.monotonic() - _begin_s), 60)
+    print(f"[{minutes:2}:{seconds:02}] {text}", file=sys.stderr, flush=True)
+
+
+def policy(strategy: str, compression: float) -> str | dict[str, object]:
+    """A strategy that counts with a change of 20 s of ESP; 1: for the simulation.
+
+    `malleable` changes a job once in 100 s of ESP: of 100 to 800, the best in simulations of two
+    other seeds.
+    """
+    if strategy.startswith("static"):
+        return "conservative"
+    reshape: dict[str, object] = {"name": RESHAPES.get(strategy, strategy)}
+    reshape["adaptation_s"] = max(round(20 / compression), 1)
+    if strategy == "malleable":
+        reshape["between_s"] = max(round(100 / compression), 3)
+    return {"preset": strategy, "reshape": reshape}
+
+
+def options(strategy: str, compression: float, folder: Path) -> list[str]:
+    """What `scripts/cluster up` is told."""
+    image = ["--image", "mpi"]
+    if strategy == "static-defaults":
+        return image
+    if strategy == "static":
+        scaled = {"sched_interval": 60, "bf_interval": 30, "bf_resolution": 60}
+        each = [f"{key}={max(round(s / compression), 1)}" for key, s in scaled.items()]
+        return [*image, "--set", "SchedulerParameters=batch_sched_delay=0," + ",".join(each)]
+    config = folder / "bridge.yaml"
+    text = (ROOT / "slurm_conf" / "bridge.yaml").read_text()
+    waits = {"add_s": 60, "grace_s": 30, "rest_s": max(round(60 / compression), 1)}
+    chosen = json.dumps(policy(strategy, compression))
+    text = text.replace("policy: slurm-like", f"policy: {chosen}")
+    config.write_text(f"{text}\nresizing: {json.dumps(waits)}\n")
+    return [*image, "--agents", "--service-config", str(config)]
+
+
+def esp_of(strategy: str, given: argparse.Namespace) -> Esp:
+    """Its jobs: without the bridge all are rigid."""
+    share = 0.0 if strategy.startswith("static") else given.share
+    return Esp(share, given.seed, given.nodes, given.compression, given.jobs)
+
+
+def on_cluster(strategy: str, given: argparse.Namespace) -> dict[str, object]:
+    """One run of a strategy."""
+    jobs = real_jobs(esp_of(strategy, given))
+    with tempfile.TemporaryDirectory(prefix="schedbridge-") as folder:
+        scheduler = "backfill" if strategy.startswith("static") else "bridge"
+        own = ["--containers", str(given.nodes)]
+        more = [*own, *options(strategy, given.compression, Path(folder))]
+        with Stand(given.name, scheduler, given.nodes, say, options=more) as stand:
+            expected_s = 14_000 / given.compression * max(given.jobs / 230, 0.2)
+            return run(stand, jobs, 3 * expected_s + 120, say)
+
+
+def simulated(strategy: str, given: argparse.Namespace, costs: Costs) -> dict[str, object]:
+    """The same jobs in the simulator, in ESP's seconds."""
+    whole = esp_of(strategy, given)
+    spec = parse_policy(policy(strategy, 1))
+
+    def drawn(share: float, seed: int) -> object:
+        return simulated_jobs(replace(whole, share=share, seed=seed), costs)
+
+    found = run_case("esp", drawn, Case(spec, whole.share, given.seed))  # type: ignore[arg-type]
+    kept = ("makespan_s", "utilization", "wait_s", "response_s", "resizes", "failures")
+    return {key: found[key] for key in kept}
+
+
+def measure(given: argparse.Namespace) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = []
+    if given.add and given.json.exists():
+        found = json.loads(given.json.read_text())["runs"]
+    for strategy in given.strategies:
+        share = esp_of(strategy, given).share
+        label: dict[str, object] = {
+            "strategy": strategy, "share": share, "seed": given.seed, "nodes": given.nodes,
+            "compression": given.compression,
+        }  # fmt: skip
+        say(f"{strategy}: {given.jobs} jobs, {share:g} % malleable, {given.compression:g} to 1")
+        try:
+            result = on_cluster(strategy, given)
+        except (BenchError, OSError, ValueError, TimeoutError) as error:
+            say(f"  failed: {error}")
+            found.append({**label, **about(), "error": str(error)})
+            continue
+        costs = Costs(**result["costs"])  # type: ignore[arg-type]
+        entry = {**label, **about(), "simulated": simulated(strategy, given, costs), **result}
+        found = [one for one in found if _what(one) != _what(entry)] + [entry]
+        say("  " + esp_table.in_short(entry))
+        if given.json:
+            write(given.json, found)
+    return found
+
+
+def _what(run: dict[str, object]) -> tuple[object, ...]:
+    return tuple(run.get(key) for key in ("strategy", "share", "seed", "nodes", "compression"))
+
+
+def write(path: Path, found: list[dict[str, object]]) -> None:
+    """After each run, so that one that is interrupted keeps what it has."""
+    runs = []
+    for one in found:
+        rest = json.dumps({key: value for key, value in one.items() if key != "jobs"})
+        rows = ",\n   ".join(json.dumps(row) for row in one.get("jobs", []))
+        runs.append(f'{rest.removesuffix("}")}, "jobs": [\n   {rows}]}}')
+    head = json.dumps(about(), indent=1).removesuffix("\n}")
+    joined = ",\n  ".join(runs)
+    path.write_text(f'{head},\n "runs": [\n  {joined}\n ]\n}}\n')
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=(__doc__ or "").split("\n\n", maxsplit=1)[0],
+        epilog="A run of all jobs takes about 12,000 s divided by the compression, and a minute.",
+    )
+    add = parser.add_argument
+    add("--show", type=Path, help="print the table of such a file, no more")
+    add("--plot", type=Path, help="draw such a file as .svg beside it, no more")
+    add("--strategies", default="static,malleable-performance,malleable",
+        help=f"of {', '.join(STRATEGIES)} [%(default)s]")  # fmt: skip
+    add("--share", type=float, default=50.0, help="malleable jobs, percent [%(default)g]")
+    add("--compression", type=float, default=20.0, help="ESP's seconds in one [%(default)g]")
+    add("--jobs", type=int, default=230, help="only the first ones [%(default)s]")
+    add("--nodes", type=int, default=32, help="each in a container of its own [%(default)s]")
+    add("--seed", type=int, default=100, help="of order, choice and speed-ups [%(default)s]")
+    add("--name", default="esp", help="of the cluster that is made [%(default)s]")
+    add("--json", type=Path, help="write every figure here")
+    add("--add", action="store_true", help="keep what FILE holds of other runs")
+    given = parser.parse_args()
+    given.strategies = given.strategies.split(",")
+    if unknown := set(given.strategies) - set(STRATEGIES):
+        parser.error(f"'{min(unknown)}' is none of {', '.join(STRATEGIES)}")
+    if given.add and not given.json:
+        parser.error("--add needs --json FILE")
+    if not 2 <= given.nodes <= 64:
+        parser.error("--nodes: 2 to 64")
+    return given
+
+
+def main() -> int:
+    given = arguments()
+    if given.show or given.plot:
+        data = json.loads((given.show or given.plot).read_text())
+        if given.plot:
+            esp_table.plot(data, given.plot.with_suffix(".svg"))
+        else:
+            print("\n".join(esp_table.lines(data)))
+        return 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    found = measure(given)
+    print("\n".join(esp_table.lines({"runs": found})))
+    return int(any("error" in one or one["right"] != one["count"] for one in found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
