@@ -81,7 +81,7 @@ class Agent:
         self._pages = Pages(self._processes, settings.pages)
         self._cpu = CpuTimes(self._processes)
         self._reports: asyncio.Queue[pb.AgentReport] | None = None
-        self._counting: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._counting: dict[tuple[str, str, int | None], asyncio.Task[None]] = {}
         self._credentials = _credentials(settings)
 
     # ------------------------------------------------------------ launchers
@@ -182,18 +182,19 @@ class Agent:
             case "launcher":
                 self._launchers.tell(order.launcher.connection, order.launcher.line)
             case "count":
-                key = (order.count.job, order.count.node)
+                asked = order.count
+                key = (asked.job, asked.node, asked.uid if asked.HasField("uid") else None)
                 if key[1] in self._settings.nodes and key not in self._counting:
                     task = asyncio.create_task(self._count(*key))
                     self._counting[key] = task
                     task.add_done_callback(lambda _: self._counting.pop(key, None))
 
-    async def _count(self, job: str, node: str) -> None:
+    async def _count(self, job: str, node: str, uid: int | None) -> None:
         """Counts processes and reports changes (rule 2)."""
         loop = asyncio.get_running_loop()
         until, last, pause_s = loop.time() + COUNTING_S, -1, COUNT_S
         while last and loop.time() < until:
-            found = await asyncio.to_thread(self._processes.count, job, node)
+            found = await asyncio.to_thread(self._processes.count, job, node, uid)
             if found != last:
                 last = found
                 self._send(pb.AgentReport(processes=pb.Processes(job=job, node=node, count=found)))

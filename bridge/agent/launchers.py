@@ -15,6 +15,7 @@ import asyncio
 import contextlib
 import itertools
 import logging
+import math
 import os
 import pwd
 import socket
@@ -54,7 +55,7 @@ class Pace:
 
     def pause_s(self, uid: int, now_s: float) -> float:
         """How long a user's next line waits, s; counts it."""
-        paid_s = max(self._paid_s.get(uid, 0.0), now_s - BURST / LINES_S) + 1 / LINES_S
+        paid_s = max(self._paid_s.get(uid, -math.inf), now_s - BURST / LINES_S) + 1 / LINES_S
         self._paid_s[uid] = paid_s
         return max(paid_s - now_s, 0.0)
 

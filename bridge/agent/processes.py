@@ -3,7 +3,8 @@
 
 Rules
     1. A process in a cgroup `.../job_N/...` belongs to job N, whatever it says of itself. Where
-       Slurm makes no cgroups, SLURM_JOB_ID in the environment it was started with decides.
+       Slurm makes no cgroups, SLURM_JOB_ID in the environment it was started with decides. Anybody
+       can write anything there: such a process counts only if its real user is the job's.
     2. Several slurmds on one machine: the cgroup `slurm_NODE`, or SLURMD_NODENAME, says on which
        node it is. A process without either is on any of them.
     3. A user's process whose environment may not be read counts as one of every job: nodes are then
@@ -32,18 +33,38 @@ class Processes:
         """Reads a /proc."""
         self._proc = proc
 
-    def count(self, job: str, node: str) -> int:
-        """How many processes of a job are on a node."""
-        return sum(1 for _ in self.of(job, node))
+    def count(self, job: str, node: str, uid: int | None = None) -> int:
+        """How many processes of a job are on a node; see `of`."""
+        return sum(1 for _ in self.of(job, node, uid))
 
-    def of(self, job: str, node: str) -> Iterator[int]:
-        """Process ids of a job on a node."""
+    def of(self, job: str, node: str, uid: int | None = None) -> Iterator[int]:
+        """Process ids of a job on a node.
+
+        Args:
+            job: as its nodes call it.
+            node: by its name.
+            uid: of the job's user; None: not known, so that anybody can claim to be of the job.
+        """
         for entry in os.scandir(self._proc):
             if entry.name.isdigit():
                 pid = int(entry.name)
                 found = self.job_of(pid)
-                if found is not None and found[0] in (job, UNKNOWN) and found[1] in ("", node):
+                if found is None or found[0] not in (job, UNKNOWN) or found[1] not in ("", node):
+                    continue
+                if uid is None or self._is_sure(pid, job) or self._is_of(pid, uid):
                     yield pid
+
+    def _is_sure(self, pid: int, job: str) -> bool:
+        """Whether the kernel says that a process belongs to a job."""
+        try:
+            found = _JOB.search((self._proc / str(pid) / "cgroup").read_bytes())
+        except OSError:
+            return False
+        return found is not None and found[1].decode() == job
+
+    def _is_of(self, pid: int, uid: int) -> bool:
+        real = _real_uid(self._proc / str(pid))
+        return real is None or real == uid
 
     def job_of_family(self, pid: int) -> tuple[str, str] | None:
         """The job and the node of a process, or of the nearest ancestor that belongs to one.
@@ -93,11 +114,16 @@ class Processes:
 
 def _is_roots(folder: Path) -> bool:
     """Whether a process is of root by its real user; the folder itself is not always its user's."""
+    return _real_uid(folder) in (0, None)
+
+
+def _real_uid(folder: Path) -> int | None:
+    """The real user of a process; None: it has ended."""
     try:
         status = (folder / "status").read_bytes()
     except OSError:
-        return True  # it has ended
-    return status.partition(b"\nUid:")[2].split()[:1] == [b"0"]
+        return None
+    return int(status.partition(b"\nUid:")[2].split()[0])
 
 
 def _state(folder: Path) -> bytes:

@@ -79,7 +79,7 @@ def run(  # noqa: PLR0917 - options, by name
     except ValueError as error:
         raise ConfigError("--worker", f"'{worker}': {error}") from None
     options = Options(
-        program=tuple(program), job=job, name=_name(job), nodes=_nodes(),
+        program=tuple(program), job=job, name=_name(job), nodes=_nodes(job),
         engine=engine, worker=words, signal=signal,
         mpis=("none",) if engine == "program" else (mpi,) if mpi else _mpis(),
         tasks=1 if engine == "program" else tasks or _tasks(),
@@ -102,10 +102,14 @@ def _mpi_library() -> str:
     return path if Path(path).is_file() and not re.search(r"[\s:]", path) else ""
 
 
-def _nodes() -> tuple[str, ...]:
-    """The job's nodes, this one first."""
-    listed = _said("scontrol", "show", "hostnames", os.environ.get("SLURM_JOB_NODELIST", ""))
-    names = listed.split()
+def _nodes(job: str) -> tuple[str, ...]:
+    """The job's nodes, this one first.
+
+    The environment has the nodes of the job's start; after a resize only Slurm knows them.
+    """
+    now = _answered("squeue", "--noheader", f"--jobs={job}", "--states=all", "--format=%N").strip()
+    known = now or os.environ.get("SLURM_JOB_NODELIST", "")
+    names = _said("scontrol", "show", "hostnames", known).split()
     first = os.environ.get("SLURMD_NODENAME", "")
     if first not in names:
         raise ConfigError("schedbridge run", f"this node, '{first}', is none of the job's")
@@ -126,6 +130,15 @@ def _tasks() -> int:
     said = os.environ.get("SLURM_NTASKS_PER_NODE") or os.environ.get("SLURM_TASKS_PER_NODE", "1")
     found = re.match(r"\d+", said)
     return int(found[0]) if found else 1
+
+
+def _answered(*command: str) -> str:
+    """What a command says; empty if it fails: slurmctld may be away for a moment."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout if done.returncode == 0 else ""
 
 
 def _said(*command: str) -> str:

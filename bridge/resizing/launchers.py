@@ -94,10 +94,13 @@ class Launchers(Protocol):
         """Sends an order; it is lost if the launcher is not there at the moment."""
 
     def vacant(self, job_id: str, user: str, nodes: Names) -> bool:
-        """Whether no process of the job is on these nodes, as far as their agents have said.
+        """Whether no process of the job is on these nodes, as their agents say.
 
-        A node without an agent counts as vacant: there is the launcher's word only.
+        A node without an agent counts as vacant only where the launcher's word is enough.
         """
+
+    def unattended(self, nodes: Names) -> Names:
+        """Those of the nodes of which nobody could say later whether a job has left them."""
 
     def mtct(self, job_id: str, user: str, *, estimate: bool = False) -> float:
         """Time in MPI over computing time of the job at its present width; -1: unknown.
@@ -130,6 +133,11 @@ class Willing:
         """They are."""
         del job_id, user, nodes
         return True
+
+    def unattended(self, nodes: Names) -> Names:
+        """There are none."""
+        del nodes
+        return ()
 
     def mtct(self, job_id: str, user: str, *, estimate: bool = False) -> float:
         """Nothing is measured."""

@@ -15,6 +15,8 @@ Rules
     7. Nothing is kept on disk. A job whose launcher works on a change that is not known here, or
        whose processes run on fewer nodes than it holds, is taken up where it is.
     8. What does not fit a report is forgotten, with a line in the log. One job stops no other.
+    9. No job gets a node that nobody could later say it has left.
+   10. A launcher that starts anew on nodes which are being given back keeps them.
 """
 
 import logging
@@ -245,6 +247,12 @@ class Runtime:
             return
         wanted = tuple(sorted(wanted, key=lambda name: name != before[0]))
         grows = len(wanted) > len(before)
+        added = tuple(name for name in wanted if name not in set(before))
+        if without := self._launchers.unattended(added):
+            _log.warning("job %s does not grow: node %s has no agent", job_id, without[0])
+            self._why[job_id] = f"node {without[0]} has no agent"
+            self._resting[job_id] = (world.version(job_id), world.now_s)
+            return
         change = Change(
             id=self._new_id(job_id), job_id=job_id, user=world.user(job_id),
             state=State.GRANTING, before=before, wanted=wanted, target=wanted,
@@ -295,13 +303,7 @@ class Runtime:
             case State.ADDING | State.LEAVING:
                 self._ask(world, change)
             case State.VACATING:
-                leaving = tuple(name for name in world.nodes(change.job_id)
-                                if name not in set(change.target))  # fmt: skip
-                if self._launchers.vacant(change.job_id, change.user, leaving):
-                    self._enter(change, State.RELEASING, now_s)
-                elif now_s > change.until_s:
-                    _log.warning("job %s has processes on nodes that it left", change.job_id)
-                    self._fail(change, now_s)
+                self._vacate(world, change)
             case State.RELEASING:
                 if held == set(change.target):
                     if change.failed:
@@ -311,6 +313,24 @@ class Runtime:
                 elif now_s > change.until_s:
                     _log.warning("the controller does not release nodes of job %s", change.job_id)
                     self._fail(change, now_s)
+
+    def _vacate(self, world: World, change: Change) -> None:
+        target = set(change.target)
+        leaving = tuple(name for name in world.nodes(change.job_id) if name not in target)
+        if self._is_back(change):
+            self._fail(change, world.now_s, "the job runs on these nodes again")
+        elif self._launchers.vacant(change.job_id, change.user, leaving):
+            self._enter(change, State.RELEASING, world.now_s)
+        elif world.now_s > change.until_s:
+            _log.warning("job %s has processes on nodes that it left", change.job_id)
+            self._fail(change, world.now_s)
+
+    def _is_back(self, change: Change) -> bool:
+        """Whether a launcher has attached since, on nodes that were to go (rule 10)."""
+        attached = self._launchers.attached(change.job_id, change.user)
+        if attached is None or attached.nodes is None:
+            return False
+        return not set(attached.nodes) <= set(change.target)
 
     def _ask(self, world: World, change: Change) -> None:
         """ADDING and LEAVING: until the launcher has answered."""

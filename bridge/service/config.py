@@ -155,7 +155,7 @@ class AgentsSection(TlsSection):
 
 
 class ResizingSection(_Section):
-    """How long the steps of a resize of a running job may take, s."""
+    """How resizes of running jobs are carried out; the steps may take so long, s."""
 
     grant_s: int = Field(
         default=30, ge=1, le=3600, description="Until the controller has granted new nodes."
@@ -179,6 +179,11 @@ class ResizingSection(_Section):
         default=60, ge=0, le=86_400,
         description="A job keeps its nodes for so long after a resize that failed.",
     )  # fmt: skip
+    trust_launchers: bool = Field(
+        default=False,
+        description="A node without an agent is taken on the word of the job's launcher. By "
+        "default it stays with the job, and no job grows there.",
+    )
 
 
 class MetricsSection(_Section):

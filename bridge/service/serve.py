@@ -118,7 +118,8 @@ class Service:
         self._name = f"schedbridge {version()}"
         self._server: Server | None = None
         self._strangers: list[RefusingServer] = []
-        self.hub = Hub() if config.agents is not None else None
+        trusts = config.resizing.trust_launchers
+        self.hub = Hub(trusts_launchers=trusts) if config.agents is not None else None
         self._launchers = launchers or self.hub or Absent()
         self._agents: AgentServer | None = None
         self._operators: OperatorProcess | None = None
@@ -304,7 +305,7 @@ class Service:
             telemetry=lambda: self._decider.telemetry,
             observers=observers,
             launchers=self._launchers,
-            deadlines=Deadlines(**config.resizing.model_dump()),
+            deadlines=Deadlines(**config.resizing.model_dump(exclude={"trust_launchers"})),
         )
         return self.cycles
 

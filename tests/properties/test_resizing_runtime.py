@@ -59,6 +59,9 @@ class Launcher:
     def vacant(self, job_id, user, nodes):
         return not set(nodes) & set(self.ranks)
 
+    def unattended(self, nodes):
+        return ()
+
     def mtct(self, job_id, user, *, estimate=False):
         return -1.0
 

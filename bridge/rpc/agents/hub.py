@@ -8,7 +8,8 @@ Rules
        launchers, until they attach again.
     3. Counts of processes are those since somebody asked: older ones prove nothing. All agents are
        asked again after `ASK_AGAIN_S`, and whenever the job's launcher gets another order. A node
-       whose agent was lost is not vacant for `RETURN_S`, in which the agent comes back.
+       without an agent is not vacant. Where the site trusts launchers, it is `RETURN_S` after its
+       agent was lost, in which the agent comes back.
     4. A line that cannot be read is answered, and harms nobody else.
     5. A controller without accounting knows users by their numbers only. A launcher is found by
        name and by number.
@@ -65,6 +66,7 @@ class _Launcher:
     agent: Agent
     connection: int
     job: str
+    uid: int | None
     said: Attached
 
 
@@ -77,12 +79,16 @@ class _Count:
 class Hub:
     """All agents and launchers; a `bridge.resizing.launchers.Launchers`."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, *, trusts_launchers: bool = False
+    ) -> None:
         """Begins without any.
 
         Args:
             clock: monotonic, s.
+            trusts_launchers: a launcher's word is enough for nodes without an agent.
         """
+        self._trusts = trusts_launchers
         self._lock = threading.Lock()
         self._clock = clock
         self._began = clock()
@@ -90,7 +96,7 @@ class Hub:
         self._lost: dict[str, float] = {}
         self._launchers: dict[Key, list[_Launcher]] = {}
         self._results: OrderedDict[tuple[Key, str], Result] = OrderedDict()
-        self._jobs: OrderedDict[Key, str] = OrderedDict()
+        self._jobs: OrderedDict[Key, tuple[str, int | None]] = OrderedDict()
         self._counts: dict[tuple[str, str], _Count] = {}
         self._uid_of: dict[str, str] = {}
         self._serials = itertools.count(1)
@@ -207,12 +213,13 @@ class Hub:
             pending_nodes=said.pending.nodes if said.pending else (),
         )
         agent.launchers[message.connection] = key
-        launcher = _Launcher(agent, message.connection, message.job, attached)
-        if message.uid.isdigit():
+        uid = int(message.uid) if message.uid.isdigit() else None
+        launcher = _Launcher(agent, message.connection, message.job, uid, attached)
+        if uid is not None:
             self._uid_of[key[1]] = message.uid
         for each in self._names_of(key):
             self._launchers[each] = [*self._launchers.get(each, []), launcher]
-            self._jobs[each] = message.job
+            self._jobs[each] = message.job, uid
             self._jobs.move_to_end(each)
         for times in (self._mpi, self._guesses):
             times.runs_on(message.job, said.nodes, time.monotonic())
@@ -285,7 +292,9 @@ class Hub:
         """Whether the agents there, since they were asked, have counted no process of the job."""
         with self._lock:
             launcher = self._newest((job_id, user))
-            job = launcher.job if launcher is not None else self._jobs.get((job_id, user), job_id)
+            job, uid = self._jobs.get((job_id, user), (job_id, None))
+            if launcher is not None:
+                job, uid = launcher.job, launcher.uid
             if not job.isdigit():
                 return False  # a task of an array, whose nodes call it otherwise
             now, asked = self._clock(), []
@@ -296,19 +305,27 @@ class Hub:
                     self._counts[job, node] = _Count(now)
                     asked.append((self._agents[node], node))
             away = (self._lost.get(node, self._began) for node in set(nodes).difference(with_agent))
-            over = not any(now - since <= RETURN_S for since in away)
+            over = len(with_agent) == len(nodes) or (
+                self._trusts and not any(now - since <= RETURN_S for since in away)
+            )
             over = over and all(self._counts[job, node].processes == 0 for node in with_agent)
             if over:
                 for node in with_agent:
                     self._counts.pop((job, node), None)
         for agent, node in asked:
-            agent.send(pb.AgentOrder(count=pb.CountProcesses(job=job, node=node)))
+            agent.send(pb.AgentOrder(count=pb.CountProcesses(job=job, node=node, uid=uid)))
         return over
+
+    def unattended(self, nodes: Names) -> Names:
+        """Those without an agent, unless the site trusts launchers."""
+        if self._trusts:
+            return ()
+        return tuple(node for node in nodes if node not in self._agents)
 
     def mtct(self, job_id: str, user: str, *, estimate: bool = False) -> float:
         """From what the agents of its nodes have read."""
         with self._lock:
-            job = self._jobs.get((job_id, user), job_id)
+            job, _ = self._jobs.get((job_id, user), (job_id, None))
             times = self._guesses if estimate else self._mpi
             return times.mtct(job, time.monotonic())
 

@@ -98,9 +98,11 @@ class ToLauncher(_message.Message):
     def __init__(self, connection: _Optional[int] = ..., line: _Optional[str] = ...) -> None: ...
 
 class CountProcesses(_message.Message):
-    __slots__ = ("job", "node")
+    __slots__ = ("job", "node", "uid")
     JOB_FIELD_NUMBER: _ClassVar[int]
     NODE_FIELD_NUMBER: _ClassVar[int]
+    UID_FIELD_NUMBER: _ClassVar[int]
     job: str
     node: str
-    def __init__(self, job: _Optional[str] = ..., node: _Optional[str] = ...) -> None: ...
+    uid: int
+    def __init__(self, job: _Optional[str] = ..., node: _Optional[str] = ..., uid: _Optional[int] = ...) -> None: ...

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from bridge.cli import run as command
 from bridge.elastic.lines import (
     Attach,
     Attached,
@@ -265,3 +266,15 @@ def test_time_in_mpi_is_measured_beside_what_the_user_preloads(
     assert run.end()[0] == 0
     preloaded = f"{library} {users}" if option == "--mpi-time" else users
     assert (tmp_path / "seen").read_text() == f"{preloaded}\n"
+
+
+@pytest.mark.parametrize(
+    ("says", "nodes"), [("n[2-4]\n", ("n3", "n2", "n4")), ("", ("n3", "n1"))], ids=["now", "away"]
+)
+def test_the_nodes_are_those_of_now_and_of_the_start_if_nobody_answers(monkeypatch, says, nodes):
+    lists = {"n[2-4]": "n2\nn3\nn4\n", "n[1,3]": "n1\nn3\n"}
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "n[1,3]")
+    monkeypatch.setenv("SLURMD_NODENAME", "n3")
+    monkeypatch.setattr(command, "_answered", lambda *_: says)
+    monkeypatch.setattr(command, "_said", lambda *words: lists[words[-1]])
+    assert command._nodes("7") == nodes

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Launchers that lie, nodes that go away, clocks set back: the job keeps what it has."""
 
+from dataclasses import replace
 from itertools import count
 
 import pytest
@@ -21,6 +22,7 @@ class Planted:
     def __init__(self, nodes=None, **others):
         self.said = Attached(serial=1, nodes=nodes, engine="join", **others)
         self.came, self.orders, self.is_vacant, self.breaks = [], [], True, False
+        self.alone = ()
 
     def attached(self, job_id, user):
         return self.said
@@ -39,6 +41,9 @@ class Planted:
 
     def vacant(self, job_id, user, nodes):
         return self.is_vacant
+
+    def unattended(self, nodes):
+        return self.alone
 
     def answers(self, change_id, nodes=None, *, done=True):
         self.came.append(Result("m", "ann", change_id, done, "", nodes))
@@ -223,3 +228,27 @@ def test_the_order_names_the_jobs_first_node_first():
     assert isinstance(order, Grow)
     assert order.nodes[0] == "n3"
     assert not isinstance(order, Shrink)
+
+
+def test_a_job_does_not_grow_to_a_node_that_it_could_not_give_back():
+    launchers = Planted(nodes=("n1", "n2", "n3"))
+    launchers.alone = ("n5",)
+    runtime = begun(launchers, ("n1", "n2", "n3", "n4", "n5"))
+    assert not runtime.changes
+    assert not launchers.orders
+    runtime.overlay(a_world())
+    assert runtime.shown[0].reason == "node n5 has no agent"
+
+
+def test_a_launcher_that_starts_anew_on_nodes_that_were_to_go_keeps_them():
+    launchers = Planted(nodes=("n1", "n2", "n3"))
+    runtime = begun(launchers, ("n1", "n2"))
+    launchers.is_vacant = False
+    launchers.said = replace(launchers.said, nodes=("n1", "n2"))
+    launchers.answers(launchers.orders[-1].id, ("n1", "n2"))
+    runtime.see(a_world(now_s=1001))
+    assert runtime.changes[0].state is State.VACATING
+    launchers.said = replace(launchers.said, nodes=("n1", "n2", "n3"), serial=2)
+    runtime.see(a_world(now_s=1002))
+    assert not runtime.changes
+    assert asked_to_give_back(runtime, a_world(now_s=1002)) == []

@@ -143,18 +143,47 @@ def test_an_agent_has_a_bounded_number_of_launchers(hub, node):
     assert hub.attached("0", "ann") is not None
 
 
-def test_nodes_are_vacant_once_their_agents_have_said_so(hub, node):
-    other = Node(hub, "n2")
+@pytest.mark.parametrize("trusts", [True, False])
+def test_nodes_are_vacant_once_their_agents_have_said_so(clock, trusts):
+    hub = Hub(clock, trusts_launchers=trusts)
+    clock.s += RETURN_S + 1
+    node, other = Node(hub, "n1"), Node(hub, "n2")
     node.attach()
     node.sent.clear()
-    assert not hub.vacant("7", "ann", ("n1", "n2", "n9"))  # n9 has no agent
+    nodes = ("n1", "n2", "n9") if trusts else ("n1", "n2")  # n9 has no agent
+    assert not hub.vacant("7", "ann", nodes)
     assert [order.count.node for order in node.sent + other.sent] == ["n1", "n2"]
     other.counts("7", "n2", 0)
     node.counts("7", "n1", 3)
-    assert not hub.vacant("7", "ann", ("n1", "n2", "n9"))
+    assert not hub.vacant("7", "ann", nodes)
     node.counts("7", "n1", 0)
-    assert hub.vacant("7", "ann", ("n1", "n2", "n9"))
+    assert hub.vacant("7", "ann", nodes)
     assert not hub.vacant("7", "ann", ("n1",))  # older counts prove nothing
+
+
+def test_a_node_without_an_agent_is_not_vacant_and_nobody_grows_there(hub, node, clock):
+    node.attach()
+    assert hub.unattended(("n1", "n9")) == ("n9",)
+    for _ in range(3):
+        assert not hub.vacant("7", "ann", ("n1", "n9"))
+        node.counts("7", "n1", 0)
+        clock.s += RETURN_S
+    assert Hub(clock, trusts_launchers=True).unattended(("n9",)) == ()
+
+
+def test_agents_are_told_whose_processes_count(hub, node):
+    line = {"op": "attach", "version": 1, "job": "7", "nodes": ["n1"], "engine": "join"}
+    said = pb.FromLauncher(connection=1, user="ann", uid="0", job="7", line=json.dumps(line))
+    hub.report(node.agent, pb.AgentReport(launcher=said))
+    hub.vacant("7", "ann", ("n1",))
+    assert node.sent[-1].count.HasField("uid")
+    hub.report(node.agent, pb.AgentReport(gone=pb.LauncherGone(connection=1)))
+    Node(hub, "n1")
+    newer = Node(hub, "n1")
+    hub.vacant("7", "ann", ("n1",))
+    assert newer.sent[-1].count.HasField("uid")  # still known
+    hub.vacant("8", "ann", ("n1",))
+    assert not newer.sent[-1].count.HasField("uid")
 
 
 def test_an_agent_speaks_for_its_own_nodes_only(hub, node):
@@ -259,8 +288,10 @@ def test_an_old_zero_is_asked_again(hub, node, clock):
     assert not hub.vacant("7", "ann", ("n1",))
 
 
-def test_a_node_whose_agent_was_lost_a_moment_ago_is_not_vacant(hub, node, clock):
-    other = Node(hub, "n2")
+def test_a_node_whose_agent_was_lost_a_moment_ago_is_not_vacant(clock):
+    hub = Hub(clock, trusts_launchers=True)
+    clock.s += RETURN_S + 1
+    node, other = Node(hub, "n1"), Node(hub, "n2")
     node.attach()
     hub.left(other.agent)
     assert not hub.vacant("7", "ann", ("n2",))
@@ -269,7 +300,7 @@ def test_a_node_whose_agent_was_lost_a_moment_ago_is_not_vacant(hub, node, clock
 
 
 def test_after_a_start_agents_have_time_to_attend(clock):
-    hub = Hub(clock)
+    hub = Hub(clock, trusts_launchers=True)
     assert not hub.vacant("7", "ann", ("n2",))
     clock.s += RETURN_S + 1
     assert hub.vacant("7", "ann", ("n2",))
