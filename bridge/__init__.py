@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""schedbridge: a scheduling brain beside Slurm."""
+"""schedbridge: a scheduling service beside Slurm. docs/ARCHITECTURE.md describes the packages."""

@@ -58,14 +58,6 @@ class RequestError(BridgeError):
         self.text, self.position, self.problem = text, position, problem
         super().__init__(f"{problem} at character {position + 1} of '{text}'")
 
-    @property
-    def pointed(self) -> str:
-        """Three lines for a terminal: the problem, the text around it, and a caret under it."""
-        begin = max(self.position - 50, 0)
-        shown = self.text[begin : begin + 70]
-        shown = "".join(char if char.isprintable() else "?" for char in shown)
-        return f"{self.problem}\n  {shown}\n  {' ' * (self.position - begin)}^"
-
 
 class BadRequest(BridgeError):
     """A job's request contradicts itself, or nothing could satisfy it."""

@@ -248,11 +248,6 @@ class StartAccuracy:
     later_s: float
     earlier_s: float
 
-    @property
-    def churn_s(self) -> float:
-        """Churn per promised start, both ways together."""
-        return self.later_s + self.earlier_s
-
 
 def start_accuracy(
     first_error_s: NDArray[np.int64],

@@ -201,10 +201,6 @@ class Stand:
             raise BenchError(f"no container of the cluster '{self.name}' runs")
         return out.split()
 
-    def slurm_version(self) -> str:
-        """As in "slurm-wlm 24.11.5"."""
-        return self.shell("sinfo", "-V").strip()
-
     def service_status(self) -> dict[str, object]:
         """What the service says of itself; empty without one."""
         if self.scheduler != "bridge":

@@ -1,2 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `schedbridge`: one file per sub-command."""
+"""The command `schedbridge`: one file per sub-command.
+
+May import everything. Start with `main.py`."""

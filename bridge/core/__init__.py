@@ -2,22 +2,21 @@
 """The planning kernels, written in C++: availability over time, node choice, trace replay.
 
 This package plans amounts and intervals and knows nothing of Slurm, users or priorities. The rules
-every kernel keeps (half-open intervals, depth, saturation at ``NEVER``) stand in ``_core.pyi``.
+of every kernel (half-open intervals, depth, saturation at ``NEVER``) are in ``_core.pyi``.
 
-* ``plan_counts`` and ``map_counts``: interchangeable things, counted; then concrete nodes.
+* ``plan_counts`` and ``map_counts``: interchangeable items, counted; then concrete nodes.
 * ``plan_nodes``: nodes with several resources, classes, blackouts, counters, shared or whole.
-* ``Book``: the same kept over time: find, book, revoke, replan, undo, ask who stands in the way.
-* ``replay_counts``: a whole trace through the same rules, in one call.
+* ``Book``: the same, kept over time: find, book, revoke, replan, undo, ask what is in the way.
+* ``replay_counts``: a whole trace by the same rules, in one call.
 * ``UsageVector``: used or free items of one resource over time (the RUSV of OpenCCS).
-* ``Tree``: switches; what jobs pay for hops across them, and node sets that pay little.
-* ``RepairNetwork``: a network that says where annealing puts jobs back.
-* ``search_orders``: the order of jobs whose plan costs least.
-* ``RequestTable``: what waiting jobs ask for, worked out once for those that ask alike.
-* ``judge``: what is wrong with a plan; it shares nothing with what plans.
-* ``Alarm``: what who lives by a clock hands to a kernel; kernels themselves count steps.
+* ``Tree``: switches, the cost of hops across them, and node sets with a low cost.
+* ``RepairNetwork``: a network that chooses where annealing puts jobs back.
+* ``search_orders``: the order of jobs whose plan has the least cost.
+* ``RequestTable``: requests of waiting jobs, evaluated once for equal ones.
+* ``judge``: what is wrong with a plan; it shares no code with the planners.
+* ``Alarm``: a deadline from a clock, handed to a kernel; kernels themselves count steps.
 * ``HostlistFolder``: sets of node indices as Slurm hostlists.
-* ``pack_nodes`` and ``unpack_nodes``: the bitsets in which node sets are given.
-"""
+* ``pack_nodes`` and ``unpack_nodes``: the bitsets in which node sets are passed."""
 
 from bridge.core._core import (
     NEVER,

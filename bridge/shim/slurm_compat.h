@@ -157,20 +157,12 @@ static inline uint32_t compat_used_elsewhere(const licenses_t *licence)
 #endif
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 5, 0)
 #define compat_reason_is_part(reason) job_state_reason_check(reason, JSR_PART)
-#define compat_reason_is_limit(reason) job_state_reason_check(reason, JSR_QOS_ASSOC)
 #define compat_reason_string(reason) job_state_reason_string(reason)
 #else
 static inline bool compat_reason_is_part(uint32_t reason)
 {
     return reason == WAIT_PART_NODE_LIMIT || reason == WAIT_PART_TIME_LIMIT ||
            reason == WAIT_PART_DOWN || reason == WAIT_PART_INACTIVE || reason == WAIT_PART_CONFIG;
-}
-static inline bool compat_reason_is_limit(uint32_t reason)
-{
-    return (reason >= WAIT_ASSOC_JOB_LIMIT && reason <= WAIT_ASSOC_TIME_LIMIT) ||
-           (reason >= WAIT_QOS_THRES && reason <= WAIT_QOS_TIME_LIMIT) ||
-           (reason >= WAIT_QOS_GRP_CPU && reason <= WAIT_ASSOC_MAX_SUB_JOB) ||
-           (reason >= WAIT_ASSOC_GRP_UNK && reason < WAIT_PART_CONFIG);
 }
 #define compat_reason_string(reason) job_reason_string(reason)
 #endif

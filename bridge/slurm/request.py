@@ -76,38 +76,6 @@ def slurm_request(request: ChunkRequest, generic: frozenset[str]) -> ControllerR
     )
 
 
-def sbatch_options(held: ControllerRequest) -> list[str]:
-    """Returns the options of sbatch that state a request."""
-    nodes = f"{held.min_nodes}-{held.max_nodes}"
-    found = [
-        f"--nodes={held.min_nodes if held.min_nodes == held.max_nodes else nodes}",
-        f"--ntasks={held.tasks}",
-        f"--cpus-per-task={held.cpus_per_task}",
-    ]
-    if held.all_memory:
-        found.append("--mem=0")
-    elif held.memory_per_node_mib:
-        found.append(f"--mem={held.memory_per_node_mib}M")
-    elif held.memory_per_cpu_mib:
-        found.append(f"--mem-per-cpu={held.memory_per_cpu_mib}M")
-    if held.per_node:
-        found.append("--gres=" + ",".join(f"{name}:{n}" for name, n in held.per_node))
-    if held.per_task:
-        words = ",".join(f"gres/{name}={n}" for name, n in held.per_task)
-        found.append(f"--tres-per-task={words}")
-    if held.gpus:
-        found.append(f"--gpus={held.gpus}")
-    if held.constraint:
-        found.append(f"--constraint={held.constraint}")
-    if held.node:
-        found.append(f"--nodelist={held.node}")
-    if held.licences:
-        found.append(f"--licenses={held.licences}")
-    if held.exclusive:
-        found.append("--exclusive")
-    return found
-
-
 def task_cpus(request: ChunkRequest) -> int:
     """CPUs of one of Slurm's tasks (rule 1).
 

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training of the placement networks (`schedbridge train`). Only this package needs torch.
 
-`windows` and `environment` work without it.
-"""
+Imports policies and the model; `windows` and `environment` work without torch. Start with `ppo.py`."""

@@ -93,7 +93,7 @@ def test_start_errors_by_their_formulas():
     assert (found.first.kept, found.last.kept) == (0.5, 0.75)
     assert found.last.absolute_s.p90 == pytest.approx(31)
     assert (found.changed, found.changes) == (0.25, 1.5)
-    assert (found.later_s, found.earlier_s, found.churn_s) == (20, 5, 25)
+    assert (found.later_s, found.earlier_s) == (20, 5)
 
 
 def test_without_promises_everything_is_nothing():

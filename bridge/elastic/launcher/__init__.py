@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The launcher of a malleable job: owns its steps, between the node's agent and the program.
 
-    record.py      what it remembers, the events and the actions
-    machine.py     what it does about every event: start reading here
+    record.py      its memory, the events and the actions
+    machine.py     how it reacts to each event: start reading here
     boot.py        … from the first start to the choice of the engine
-    relaunch.py    … when all processes end and begin anew
+    relaunch.py    … when all processes end and start anew
     programs.py    … for programs without MPI
     core.py        what these have in common
     steps.py       srun, exit codes
     peers.py       the connection to the agent
     loop.py        sockets and steps around the machine
     supervisor.py  starts it again if it is killed
-    options.py     what it was asked to run, and its files
+    options.py     its command line and its files
 
-It survives SIGKILL: docs/design/0009-elastic-jobs.md says how.
-"""
+It survives SIGKILL: docs/design/0009-elastic-jobs.md says how."""

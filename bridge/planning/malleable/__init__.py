@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
 """Running jobs that can change their width: allowed widths, and nodes to add or release.
 
-Imports eligibility. Start with `expand_shrink.py`.
-"""
+Imports scheduler and what is below it. Start with `expand_shrink.py`."""

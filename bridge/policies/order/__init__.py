@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stage `order`: which job is considered first."""
+"""Stage `order`: which job is considered first. Start with `shortest.py`."""

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stage `place`: which nodes are taken first."""
+"""Stage `place`: which nodes are preferred. Start with `best_fit.py`."""

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stage `plan`: when and where every job starts."""
+"""Stage `plan`: when and where every job starts. Start with `backfill.py`."""

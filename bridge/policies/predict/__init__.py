@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stage `predict`: how long jobs will run."""
+"""Stage `predict`: how long jobs will run. Start with `last_two.py`."""

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stage `reshape`: which running jobs grow or shrink."""
+"""Stage `reshape`: which running jobs grow or shrink. Start with `malleable.py`."""

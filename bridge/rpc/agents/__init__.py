@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """The service's side of the agents on the nodes: their streams, and the launchers behind them.
 
-Imports the wire's messages, the transport, `bridge.resizing` (whose port it implements) and the
-lines of `bridge.elastic`. Start with `hub.py`.
-"""
+Imports the wire's messages, transport, `bridge.resizing` (whose port it implements) and the lines
+of `bridge.elastic`. Start with `hub.py`."""

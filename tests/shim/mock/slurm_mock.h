@@ -133,7 +133,7 @@ enum {
 };
 #define FAIL_BAD_CONSTRAINTS FAIL_CONSTRAINTS
 
-enum { JSR_PART, JSR_QOS_ASSOC };
+enum { JSR_PART };
 
 enum {
     NODE_STATE_UNKNOWN,

@@ -525,13 +525,10 @@ class Memory(Rule):
         self.carried: dict[str, int] | None = None
         self.states: list[dict[str, Any]] = []
         self.plans: dict[str, tuple[int, int]] = {}
-        self.stepped = False
 
     def before(self, index: int, event: Seen, truth: Truth) -> Iterable[str]:
         what = event.what
         match event.kind:
-            case "clock":
-                self.stepped = True
             case "reply":
                 if self.belief.older(event):
                     self.plans.clear()

@@ -6,7 +6,6 @@ when the schedule lets it. The process can be killed at the n-th line it execute
 """
 
 import queue
-import random
 import sqlite3
 import sys
 import threading
@@ -430,8 +429,3 @@ class Host:
     def step_clock(self, seconds: int) -> None:
         self.clock.offset_ms += seconds * 1000
         self._note("clock", who="service", step_s=seconds)
-
-
-def a_line(dice: random.Random) -> int:
-    """Where to kill a process: early lines as likely as late ones, by order of magnitude."""
-    return int(10 ** dice.uniform(0, 4.5))

@@ -8,7 +8,7 @@ when nobody answers for `SILENCE_MS`.
 
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from bridge.rpc.pb import scheduler_pb2 as pb
 from tests.simulation.whole.cluster import Cluster, Job, Refused, Reservation, names_in
@@ -451,8 +451,3 @@ _ENDINGS = {
 
 def _print(message: pb.Job | pb.Node) -> int:
     return zlib.crc32(message.SerializeToString(deterministic=True))
-
-
-def copy_of(job: Job) -> Job:
-    """A job's record as it is now."""
-    return replace(job)

@@ -86,20 +86,10 @@ def test_chunks_that_ask_alike_are_one_kind() -> None:
 def test_an_error_points_at_the_character() -> None:
     with pytest.raises(RequestError) as refused:
         parse_request("2:ncpus=4:mem=10+ncpus=1")
-    assert refused.value.pointed.splitlines() == [
-        "no unit; write kb, mb, gb or tb, as in mem=4gb",
-        "  2:ncpus=4:mem=10+ncpus=1",
-        "                  ^",
-    ]
-    assert "at character 17" in str(refused.value)
-
-
-def test_an_error_far_out_shows_what_is_around_it() -> None:
-    with pytest.raises(RequestError) as refused:
-        parse_request("+".join(["ncpus=1"] * 20) + "+ncpus=x")
-    _, shown, caret = refused.value.pointed.splitlines()
-    assert shown[caret.index("^")] == "x"
-    assert len(shown) <= 80
+    assert str(refused.value) == (
+        "no unit; write kb, mb, gb or tb, as in mem=4gb at character 17 of "
+        "'2:ncpus=4:mem=10+ncpus=1'"
+    )
 
 
 @pytest.mark.parametrize(
@@ -211,4 +201,3 @@ def test_nothing_raises_anything_else(text: str, place: str) -> None:
         assert parse_request(format_request(request)) == request
     if wrong is not None:
         assert 0 <= wrong.position <= len(wrong.text)
-        assert len(wrong.pointed.split("\n")) == 3
