@@ -16,7 +16,8 @@ of every kernel (half-open intervals, depth, saturation at ``NEVER``) are in ``_
 * ``judge``: what is wrong with a plan; it shares no code with the planners.
 * ``Alarm``: a deadline from a clock, handed to a kernel; kernels themselves count steps.
 * ``HostlistFolder``: sets of node indices as Slurm hostlists.
-* ``pack_nodes`` and ``unpack_nodes``: the bitsets in which node sets are passed."""
+* ``pack_nodes`` and ``unpack_nodes``: the bitsets in which node sets are passed.
+"""
 
 from bridge.core._core import (
     NEVER,

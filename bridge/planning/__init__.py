@@ -2,4 +2,5 @@
 """From a snapshot to what the kernels plan with: sub-packages that build on each other.
 
 requests -> eligibility -> queue -> site_rules -> scheduler -> placement, prediction, malleable ->
-explain, dispatch. Each imports only those to its left. Start with `scheduler/list_scheduler.py`."""
+explain, dispatch. Each imports only those to its left. Start with `scheduler/list_scheduler.py`.
+"""

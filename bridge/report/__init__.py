@@ -2,4 +2,5 @@
 """Reports of schedules: tables, plots, Gantt charts, an HTML page; files for programs.
 
 All functions take `Run`s; nothing is decided here. Imports measures and the model. Start with
-`run.py`."""
+`run.py`.
+"""

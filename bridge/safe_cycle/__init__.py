@@ -2,4 +2,5 @@
 """Runs the cycle so that every snapshot gets a legal plan, whatever a job or a policy does.
 
 Imports the cycle and what is below it. Start with `decider.py`; `culprit_search.py` finds the rows
-that make a cycle fail, `exclusion.py` removes them from a snapshot."""
+that make a cycle fail, `exclusion.py` removes them from a snapshot.
+"""

@@ -13,4 +13,5 @@
     supervisor.py  starts it again if it is killed
     options.py     its command line and its files
 
-It survives SIGKILL: docs/design/0009-elastic-jobs.md says how."""
+It survives SIGKILL: docs/design/0009-elastic-jobs.md says how.
+"""

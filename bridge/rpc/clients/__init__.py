@@ -2,4 +2,5 @@
 """The service from outside.
 
 `remote_decider.py` is a controller that asks it for decisions, `operator_client.py` an operator
-that asks for explanations. Imports encode and the messages. Start with `remote_decider.py`."""
+that asks for explanations. Imports encode and the messages. Start with `remote_decider.py`.
+"""
