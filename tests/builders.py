@@ -93,6 +93,7 @@ class a_running_job:  # noqa: N801
     head: int = -1
     requested_nodes: int = 0
     resized_s: int = 0
+    start_s: int = 0
 
 
 def a_partition(name: str = "batch", nodes: Sequence[int] = (), **settings: object) -> Partition:
@@ -224,7 +225,7 @@ class a_snapshot:  # noqa: N801
             name=objects(["running"] * len(held)),
             user=objects([job.user for job in held]),
             account=objects([job.account for job in held]),
-            start_s=np.zeros(len(held), dtype=np.int64),
+            start_s=_ints([job.start_s for job in held]),
             end_s=_ints([job.end_s for job in held]),
             partition=np.zeros(len(held), dtype=np.int64),
             exclusive=_ints([not job.shared for job in held], bool),

@@ -183,9 +183,9 @@ class JobTable:
     """It asks for more than these columns say; the controller chooses its nodes when it starts."""
     no_place: Annotated[Flags, Column(REQUEST, Unit.FLAG)] = LEFT_OUT
     """Starts now or is not planned: no later place is kept for it."""
-    least_start: Annotated[Ints, Column(SERVICE, Unit.COUNT)] = LEFT_OUT
+    least_start: Annotated[Ints, Column(LOWERED, Unit.COUNT)] = LEFT_OUT
     """The fewest nodes on which a moldable job may start in place of those it asks for."""
-    most_start: Annotated[Ints, Column(SERVICE, Unit.COUNT)] = LEFT_OUT
+    most_start: Annotated[Ints, Column(LOWERED, Unit.COUNT)] = LEFT_OUT
     """The most; 0: it starts on what it asks for (`bridge.model.moulds`)."""
 
     def __post_init__(self) -> None:

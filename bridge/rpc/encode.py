@@ -143,6 +143,10 @@ class Messages:
         )
         if rule is not WidthRule.ANY:
             request.malleable.node_constraint = rule.name.lower()
+        if jobs.most_start[row]:
+            request.malleable.moldable = True
+            request.malleable.min_nodes = int(jobs.least_start[row])
+            request.malleable.max_nodes = int(jobs.most_start[row])
         return request
 
     def _hostlist(self, nodes: tuple[int, ...]) -> str:
@@ -188,9 +192,10 @@ class Messages:
         running, reservation = snapshot.running, int(snapshot.running.reservation[row])
         partition = int(running.partition[row])
         least, most = int(running.min_nodes[row]), int(running.max_nodes[row])
-        request.min_nodes, request.max_nodes = int(running.requested_nodes[row]) or least, most
         request.malleable.min_nodes, request.malleable.max_nodes = least, most
         request.malleable.no_resize = bool(running.keeps_nodes[row])
+        request.min_nodes = int(running.requested_nodes[row]) or least
+        request.max_nodes = int(running.requested_nodes[row]) or most
         rule = WidthRule(int(running.width_rule[row]))
         request.malleable.node_constraint = "" if rule is WidthRule.ANY else rule.name.lower()
         request.features = running.features[row]

@@ -9,6 +9,7 @@
 #include "expand.h"
 #include "gres.h"
 #include "hash.h"
+#include "moldable.h"
 #include "unmodelled.h"
 
 bool job_is_array_head(const job_record_t *job)
@@ -103,6 +104,7 @@ static void hash_malleable(bridge_hash_t *hash, const job_record_t *job)
     hash_number(hash, (uint64_t)malleable.min_power_w << 32 | malleable.max_power_w);
     hash_text(hash, malleable.constraint);
     hash_number(hash, malleable.no_resize);
+    hash_number(hash, malleable.max_nodes && job_is_moldable(job));
     if (malleable.max_nodes && job_wire_state(job) == PB(JOB_STATE__JOB_STATE_RUNNING))
         hash_text(hash, job->nodes);
     hash_text(hash, job_option(job, "chunks"));
@@ -271,6 +273,7 @@ static void set_malleable(arena_t *arena, pb_request_t *request, const job_recor
     message->min_power_w = wanted.min_power_w;
     message->max_power_w = wanted.max_power_w;
     message->no_resize = wanted.no_resize;
+    message->moldable = job_is_moldable(job);
     request->malleable = message;
 }
 

@@ -201,14 +201,45 @@ static verdict_t remove_nodes(job_record_t *job, const change_t *change)
     return said;
 }
 
+// The job's new limit in minutes, if it may run until then on fewer nodes; NO_VAL: it stays.
+static uint32_t raised_minutes(const job_record_t *job, const change_t *change, int64_t end_s)
+{
+    int64_t now = time(NULL), left = (int64_t)job->end_time - now;
+    uint32_t max_time = job->part_ptr->max_time;
+    if (job->time_limit == NO_VAL || job->time_limit == INFINITE || left <= 0 ||
+        end_s <= (int64_t)job->end_time)
+        return NO_VAL;
+    int64_t most = left * (change->width + change->removed) / change->width;
+    int64_t minutes = job->time_limit + (MIN(end_s - now, most) - left + 59) / 60;
+    if (max_time != INFINITE && max_time != NO_VAL)
+        minutes = MIN(minutes, max_time);
+    return minutes > job->time_limit && minutes < INFINITE ? (uint32_t)minutes : NO_VAL;
+}
+
+// Else it would be killed for what it lost to others.
+static void raise_limit(job_record_t *job, const change_t *change, uint32_t minutes)
+{
+    job_desc_msg_t asked;
+    if (minutes == NO_VAL)
+        return;
+    slurm_init_job_desc_msg(&asked);
+    asked.time_limit = minutes;
+    verdict_t said = job_update(job, job, &asked, change->after);
+    if (!is_applied(&said))
+        info("bridge: the time limit of %pJ stays: %s", job, said.text);
+}
+
 // ---------------------------------------------------------------- both
 
-static verdict_t carry_out(job_record_t *job, const change_t *change)
+static verdict_t carry_out(job_record_t *job, const change_t *change, int64_t end_s)
 {
     if (!change->removed)
         remember(job);
     int64_t began_us = clock_us();
+    uint32_t minutes = change->removed ? raised_minutes(job, change, end_s) : NO_VAL;
     verdict_t said = change->removed ? remove_nodes(job, change) : expand_job(job, change->added);
+    if (is_applied(&said))
+        raise_limit(job, change, minutes);
     last_job_update = last_node_update = time(NULL);
     info("bridge: resize %pJ to %u nodes in %.2f ms: %s", job, change->width,
          (double)(clock_us() - began_us) / 1000.0, is_applied(&said) ? job->nodes : said.text);
@@ -246,7 +277,7 @@ verdict_t resize_job(job_record_t *job, const pb_resize_t *wanted)
     if (is_applied(&said))
         said = judge(job, &change, wanted->nodes);
     if (is_applied(&said))
-        said = carry_out(job, &change);
+        said = carry_out(job, &change, wanted->end_s);
     FREE_NULL_BITMAP(change.after);
     FREE_NULL_BITMAP(change.added);
     return said;

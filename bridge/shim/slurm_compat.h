@@ -78,6 +78,17 @@ static inline uint32_t compat_job_id(const job_record_t *job)
 }
 #endif
 
+// ---------------------------------------------------------------- number of tasks
+// Whether the user stated the number of tasks; otherwise Slurm has derived it from the nodes.
+static inline bool compat_tasks_are_stated(const job_record_t *job)
+{
+#ifdef JOB_NTASKS_SET
+    return (job->bit_flags & JOB_NTASKS_SET) != 0;
+#else
+    return job->details->num_tasks && job->details->num_tasks != NO_VAL;
+#endif
+}
+
 // ---------------------------------------------------------------- lists, bits, licences
 #if SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(23, 11, 0)
 typedef struct listIterator list_itr_t;

@@ -3,6 +3,7 @@
 
 #include "examine.h"
 #include "jobs.h"
+#include "moldable.h"
 #include "nodes.h"
 #include "reservations.h"
 
@@ -120,13 +121,19 @@ static verdict_t judge_uses(const job_record_t *job, const pb_start_t *start, bi
 }
 
 // The time limit to start the job with, in minutes: as the service says, cut to the partition's.
+// On fewer nodes than it asks for (`nodes`) it may be a longer one.
 static verdict_t judge_limit(const job_record_t *job, const part_record_t *part,
-                             const pb_start_t *start, uint32_t *minutes)
+                             const pb_start_t *start, uint32_t nodes, uint32_t *minutes)
 {
     bool may_cut = job->time_min && job->time_min != NO_VAL;
     *minutes = job->time_limit;
     if (start->time_limit_s) {
         int64_t wanted = start->time_limit_s / 60;
+        uint32_t most = molded_minutes(job, part, nodes);
+        if (wanted > 0 && most && wanted <= most && (!may_cut || wanted >= job->time_limit)) {
+            *minutes = *minutes == NO_VAL ? (uint32_t)wanted : MAX(*minutes, (uint32_t)wanted);
+            return APPLIED;
+        }
         if (!may_cut || wanted < job->time_min || wanted >= INFINITE)
             return INVALID("a time limit of %lld s, which the job does not allow",
                            (long long)start->time_limit_s);
@@ -142,6 +149,7 @@ static verdict_t judge_limit(const job_record_t *job, const part_record_t *part,
 typedef struct {
     bitstr_t *required, *excluded;
     uint32_t min_nodes, max_nodes, time_limit, state_reason, task_dist, req_switch;
+    molded_t molded;
     uint16_t *tasks;
     char *state_desc;
     part_record_t *part;
@@ -160,6 +168,7 @@ static void narrow(job_record_t *job, part_record_t *part, bitstr_t *nodes, scop
                      .excluded = details->exc_node_bitmap,
                      .min_nodes = details->min_nodes,
                      .max_nodes = details->max_nodes,
+                     .molded = molded_of(details),
                      .time_limit = job->time_limit,
                      .state_reason = job->state_reason,
                      .state_desc = xstrdup(job->state_desc),
@@ -170,6 +179,8 @@ static void narrow(job_record_t *job, part_record_t *part, bitstr_t *nodes, scop
                      .features_use = details->features_use,
                      .feature_list_use = details->feature_list_use};
     bitstr_t *required = scope == EXACTLY ? nodes : kept->required;
+    if (scope == EXACTLY)
+        molded_fit(job, (uint32_t)bit_set_count(nodes));
     details->req_node_bitmap = required ? bit_copy(required) : NULL;
     // With more names than the job may have nodes, some of them suffice.
     if (scope == AMONG && required && kept->max_nodes &&
@@ -216,6 +227,7 @@ static void restore_rest(job_record_t *rest, const kept_t *kept)
     details->exc_node_bitmap = kept->excluded ? bit_copy(kept->excluded) : NULL;
     details->min_nodes = kept->min_nodes;
     details->max_nodes = kept->max_nodes;
+    molded_restore(details, &kept->molded);
     if (details->task_dist != kept->task_dist) {
         details->task_dist = kept->task_dist;
         *compat_tasks_on_nodes(details) = NULL; // the started record's
@@ -238,6 +250,7 @@ static void restore(job_record_t *job, kept_t *kept, bool started)
     details->exc_node_bitmap = kept->excluded;
     details->min_nodes = kept->min_nodes;
     details->max_nodes = kept->max_nodes;
+    molded_restore(details, &kept->molded);
     details->task_dist = kept->task_dist;
     *compat_tasks_on_nodes(details) = kept->tasks;
     job->req_switch = kept->req_switch;
@@ -381,9 +394,10 @@ verdict_t start_job(job_record_t *job, const pb_start_t *start)
         return INVALID("unknown nodes: %.100s", names);
     uint16_t *tasks = NULL;
     uint32_t minutes;
-    verdict_t said = judge_limit(job, part, start, &minutes);
+    uint32_t width = scope == EXACTLY ? (uint32_t)bit_set_count(nodes) : 0;
+    verdict_t said = judge_limit(job, part, start, width, &minutes);
     if (is_applied(&said) && scope == EXACTLY)
-        said = judge_count(job, (uint32_t)bit_set_count(nodes));
+        said = judge_count(job, width);
     if (is_applied(&said) && !bit_super_set(nodes, part->node_bitmap))
         said = INVALID("%.60s: not all nodes are in partition %.60s", names, part->name);
     if (is_applied(&said) && scope == EXACTLY)

@@ -388,6 +388,62 @@ static void resizes_are_offered_where_slurm_permits_them(void) {
     EXPECT(offers(true, "reserve") && offers(false, "reserve"));
 }
 
+// On n[1-4] for ten minutes in all, nine of them left.
+static job_record_t *running_on_four(void) {
+    job_record_t *job = running(1);
+    expect_resize(job, "n[1-4]", APPLIED, "");
+    job->time_limit = 10;
+    job->start_time = time(NULL) - 60;
+    job->end_time = job->start_time + 600;
+    return job;
+}
+
+static void a_job_on_fewer_nodes_may_run_longer(void) {
+    static const struct {
+        const char *nodes;
+        int64_t left_s; // that the service allows
+        uint32_t max_time, minutes;
+    } cases[] = {
+        {"n2", 2160, INFINITE, 37},      {"n2", 4000, INFINITE, 37}, {"n2", 601, INFINITE, 12},
+        {"n[1-2]", 1080, INFINITE, 19},  {"n2", 540, INFINITE, 10},  {"n2", 0, INFINITE, 10},
+        {"n2", -1000000, INFINITE, 10},  {"n2", 2160, 20, 20},       {"n2", 2160, 5, 10},
+        {"n2", 1ll << 61, INFINITE, 37}, {"n2", 2160, NO_VAL, 37},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        begin();
+        job_record_t *job = running_on_four();
+        job->part_ptr->max_time = cases[i].max_time;
+        resize(job, cases[i].nodes);
+        resizes[0].end_s = time(NULL) + cases[i].left_s;
+        EXPECT(apply());
+        expect_result(0, APPLIED, "");
+        EXPECT_NUMBER(job->time_limit, cases[i].minutes);
+        EXPECT_NUMBER(job->end_time - job->start_time, 60 * cases[i].minutes);
+        end();
+    }
+}
+
+static void a_limit_stays_where_the_nodes_stay(void) {
+    begin();
+    job_record_t *job = running_on_four();
+    resize(job, "n[1-5]"); // more nodes are no reason
+    resizes[0].end_s = time(NULL) + 4000;
+    EXPECT(apply());
+    EXPECT_NUMBER(job->time_limit, 10);
+    mock.update_does_nothing = true;
+    resize(job, "n2");
+    resizes[0].end_s = time(NULL) + 4000;
+    EXPECT(apply());
+    EXPECT_NUMBER(job->time_limit, 10);
+    mock.update_does_nothing = false;
+    job->time_limit = INFINITE;
+    resize(job, "n2");
+    resizes[0].end_s = time(NULL) + 4000;
+    EXPECT(apply());
+    EXPECT_NUMBER(job->time_limit, INFINITE);
+    end();
+}
+
 int main(void) {
     a_job_grows_and_shrinks();
     the_same_nodes_again_are_no_change();
@@ -407,5 +463,7 @@ int main(void) {
     a_stray_helper_is_cancelled();
     progress_is_shown_beside_what_others_wrote();
     resizes_are_offered_where_slurm_permits_them();
+    a_job_on_fewer_nodes_may_run_longer();
+    a_limit_stays_where_the_nodes_stay();
     DONE();
 }

@@ -9,7 +9,8 @@ Words
 
 Rules
     1. A waiting job is planned on its base, for as long as it would take there if its speed-up were
-       perfect. No guess about a job that has not run yet can make that too short.
+       perfect, and on so many nodes that its partitions allow that. No guess about a job that has
+       not run yet can make that too short.
     2. A running job is planned to give back what it was lent as soon as it can, and to go on on its
        base. How long that takes follows from what it communicates.
     3. Lent nodes come back after the duration of a change, but not within `between_s` after the
@@ -205,6 +206,22 @@ def moulds_at_bases(snapshot: Snapshot, stretch: float) -> Moulds:
         return NO_MOULDS
     asked, limit_s = jobs.min_nodes[rows], jobs.time_limit_s[rows]
     serial = np.full(len(rows), UNKNOWN_SERIAL)
-    base = _bases(jobs.width_rule[rows], jobs.least_start[rows], asked, serial, stretch)
+    least = np.maximum(jobs.least_start[rows], _least_in_time(snapshot, rows))
+    base = _bases(jobs.width_rule[rows], least, asked, serial, stretch)
     narrow = base < asked
     return Moulds(rows[narrow], base[narrow], -(-limit_s * asked // base)[narrow])
+
+
+def _least_in_time(snapshot: Snapshot, rows: NDArray[np.intp]) -> NDArray[np.int64]:
+    """The fewest nodes on which jobs end within what all their partitions allow."""
+    jobs = snapshot.jobs
+    bound = [one.max_time_s for one in snapshot.partitions]
+    if not any(bound):
+        return np.ones(len(rows), dtype=np.int64)
+    limit_s = np.maximum(jobs.kill_limit_s[rows], jobs.time_limit_s[rows])
+    most_s = np.array(
+        [min((bound[at] for at in jobs.partitions[row] if bound[at]), default=0) for row in rows]
+    )
+    fewest = -(-limit_s * jobs.min_nodes[rows] // np.maximum(most_s, 1))
+    found: NDArray[np.int64] = np.where(most_s > 0, fewest, 1)
+    return found

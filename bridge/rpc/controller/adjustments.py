@@ -20,6 +20,7 @@ from bridge.model.quotas import USUAL_WEIGHT
 from bridge.model.resizes import Resizes
 from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
+from bridge.resizing.budgets import Budgets
 from bridge.resizing.runtime import Runtime
 from bridge.resizing.wishes import wished
 from bridge.resizing.world import World
@@ -51,6 +52,7 @@ class Adjustments:
         self._nodes_awaited = False
         self._versions: dict[str, int] = {}
         self._progress_told: dict[str, str] = {}
+        self._budgets = Budgets()
         self.runtime = runtime
 
     def reset(self) -> None:
@@ -79,6 +81,7 @@ class Adjustments:
         self._nodes_awaited = nodes_awaited
         self._reported = snapshot
         self.runtime.see(snapshot)
+        self._budgets.see(snapshot)
         return self.runtime.overlay(snapshot)
 
     def decide(
@@ -130,6 +133,8 @@ class Adjustments:
             message.resize.nodes = nodes.fold(world.indexes(send.nodes))
             message.resize.by_s = send.change.by_s
             message.resize.reason = send.change.reason
+            row = world.row(send.change.job_id)
+            message.resize.end_s = self._budgets.end_s(snapshot, row, len(send.nodes))
             send.change.decision = message.id
             found.append(message)
         return found

@@ -28,6 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.dialect import dialect_of
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.snapshot import Snapshot
@@ -194,7 +195,7 @@ class Announcements:
                         partition=partition,
                         tasks=tasks.tolist(),
                         uses=chunk_uses(snapshot, plan, row, nodes),
-                        time_limit_s=_cut_s(snapshot, plan, row),
+                        time_limit_s=_limit_s(snapshot, plan, row),
                     ),
                 )
             )
@@ -317,6 +318,23 @@ def _codes_and_words(
     codes = [0 if reason is None else int(reason.code) for reason in told]
     words = [0 if reason is None else hash(reason.text) for reason in told]
     return np.array(codes, dtype=np.int64)[which], np.array(words, dtype=np.int64)[which]
+
+
+def _limit_s(snapshot: Snapshot, plan: Plan, row: int) -> int:
+    """The time limit to start with, if it is another than the job's own; or 0.
+
+    On fewer nodes than a moldable job asks for it has as many node-seconds as it asks for, whatever
+    it is predicted to take: it is not killed for what a policy decided.
+    """
+    jobs, job = snapshot.jobs, int(plan.job[row])
+    asked, width = int(jobs.min_nodes[job]), int(plan.indptr[row + 1] - plan.indptr[row])
+    limit_s = int(jobs.kill_limit_s[job] or jobs.time_limit_s[job])
+    if not jobs.most_start[job] or not limit_s or not 0 < width < asked:
+        return _cut_s(snapshot, plan, row)
+    step_s = dialect_of(snapshot).words.time_step_s
+    most_s = snapshot.partitions[plan.partition[row]].max_time_s
+    wanted_s = -(-limit_s * asked // (width * step_s)) * step_s
+    return min(wanted_s, max(most_s // step_s * step_s, limit_s)) if most_s else wanted_s
 
 
 def _cut_s(snapshot: Snapshot, plan: Plan, row: int) -> int:

@@ -350,20 +350,22 @@ class Chunks(_message.Message):
     def __init__(self, chunks: _Optional[str] = ..., place: _Optional[str] = ...) -> None: ...
 
 class Malleable(_message.Message):
-    __slots__ = ("min_nodes", "max_nodes", "node_constraint", "min_power_w", "max_power_w", "no_resize")
+    __slots__ = ("min_nodes", "max_nodes", "node_constraint", "min_power_w", "max_power_w", "no_resize", "moldable")
     MIN_NODES_FIELD_NUMBER: _ClassVar[int]
     MAX_NODES_FIELD_NUMBER: _ClassVar[int]
     NODE_CONSTRAINT_FIELD_NUMBER: _ClassVar[int]
     MIN_POWER_W_FIELD_NUMBER: _ClassVar[int]
     MAX_POWER_W_FIELD_NUMBER: _ClassVar[int]
     NO_RESIZE_FIELD_NUMBER: _ClassVar[int]
+    MOLDABLE_FIELD_NUMBER: _ClassVar[int]
     min_nodes: int
     max_nodes: int
     node_constraint: str
     min_power_w: int
     max_power_w: int
     no_resize: bool
-    def __init__(self, min_nodes: _Optional[int] = ..., max_nodes: _Optional[int] = ..., node_constraint: _Optional[str] = ..., min_power_w: _Optional[int] = ..., max_power_w: _Optional[int] = ..., no_resize: bool = ...) -> None: ...
+    moldable: bool
+    def __init__(self, min_nodes: _Optional[int] = ..., max_nodes: _Optional[int] = ..., node_constraint: _Optional[str] = ..., min_power_w: _Optional[int] = ..., max_power_w: _Optional[int] = ..., no_resize: bool = ..., moldable: bool = ...) -> None: ...
 
 class LicenceUse(_message.Message):
     __slots__ = ("name", "count")
@@ -576,14 +578,16 @@ class Unreserve(_message.Message):
     def __init__(self, name: _Optional[str] = ...) -> None: ...
 
 class Resize(_message.Message):
-    __slots__ = ("nodes", "by_s", "reason")
+    __slots__ = ("nodes", "by_s", "reason", "end_s")
     NODES_FIELD_NUMBER: _ClassVar[int]
     BY_S_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
+    END_S_FIELD_NUMBER: _ClassVar[int]
     nodes: str
     by_s: int
     reason: str
-    def __init__(self, nodes: _Optional[str] = ..., by_s: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
+    end_s: int
+    def __init__(self, nodes: _Optional[str] = ..., by_s: _Optional[int] = ..., reason: _Optional[str] = ..., end_s: _Optional[int] = ...) -> None: ...
 
 class Progress(_message.Message):
     __slots__ = ("text",)

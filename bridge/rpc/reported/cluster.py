@@ -139,6 +139,7 @@ class ReportedCluster:
             memory_mib=nodes.memory_mib,
             partitions={partition.name: at for at, partition in enumerate(partitions)},
             partition_exclusive=tuple(partition.exclusive for partition in partitions),
+            partition_widths=tuple((part.min_nodes, part.max_nodes) for part in partitions),
             partition_threads=tuple(
                 int(nodes.threads[partition.nodes].max(initial=1)) if hello.whole_cores else 1
                 for partition in partitions

@@ -8,7 +8,8 @@ Rules
     3. A job is exclusive if it says so or if any of its partitions is.
     4. A malleable job may start with any allowed width in its own bounds. If the controller can
        resize it, it starts with the number of nodes that it asked for (--nodes), if these bounds
-       allow it, and changes its width later.
+       allow it, and changes its width later. One that the controller calls moldable may start with
+       any allowed width all the same, if a policy decides so (`least_start`, `most_start`).
     5. What these columns cannot say (`contiguous`, `controller_chooses`) is left to the
        controller, which chooses the nodes of such a job when it starts. So are jobs whose demand
        is too large for some of the nodes.
@@ -81,6 +82,8 @@ class Lowered:
     licences: tuple[int, ...] = ()
     least_width: int = 0
     most_width: int = 0
+    least_start: int = 0
+    most_start: int = 0
     problem: str = ""
     problem_hold: Hold = Hold.BAD_REQUEST
     chunks: LoweredChunks | None = None
@@ -160,7 +163,9 @@ def _lower(request: pb.Request, layout: TableColumns) -> Lowered:
             controller_chooses=request.controller_chooses,
             copied=_copied(request),
         )
-    low, high, rule = _width(request, len(required), dialect.least_nodes(request))
+    # The tasks of a moldable job follow from its nodes, not the other way round.
+    molds = layout.resizable and request.malleable.moldable
+    low, high, rule = _width(request, len(required), 0 if molds else dialect.least_nodes(request))
     widths = low, high
     if layout.resizable:
         low, high = _first_widths(request, low, high, rule)
@@ -183,6 +188,9 @@ def _lower(request: pb.Request, layout: TableColumns) -> Lowered:
     if max(*per_node, *per_task) > MAX_AMOUNT:
         raise BadRequest("asks for more than any node could ever have")
     rigid = not request.HasField("malleable")
+    least_start, most_start = 0, 0
+    if molds and exclusive and not demand.tasks:
+        least_start, most_start = _start_widths(layout, partitions, widths, low)
     return Lowered(
         partitions=partitions,
         min_nodes=low,
@@ -191,8 +199,10 @@ def _lower(request: pb.Request, layout: TableColumns) -> Lowered:
         max_tasks_per_node=demand.max_tasks_per_node,
         exclusive=exclusive,
         width_rule=int(rule),
-        least_width=widths[0],
+        least_width=max(request.malleable.min_nodes, len(required)) or widths[0],
         most_width=widths[1] or demand.max_nodes,
+        least_start=least_start,
+        most_start=most_start,
         features=constraint(request),
         required=required,
         excluded=excluded,
@@ -279,6 +289,16 @@ def _first_widths(request: pb.Request, low: int, high: int, rule: WidthRule) -> 
     most = min(high, request.max_nodes or high)
     fits = request.HasField("malleable") and rule.next_width(least) <= most
     return (least, most) if fits else (low, high)
+
+
+def _start_widths(
+    layout: TableColumns, partitions: tuple[int, ...], widths: tuple[int, int], asked: int
+) -> tuple[int, int]:
+    """On how many nodes a moldable job may start, in each of its partitions; 0, 0: as it asks."""
+    bounds = [layout.partition_widths[at] for at in partitions]
+    least = max(widths[0], *(low for low, _ in bounds))
+    most = min(widths[1], *(high or widths[1] for _, high in bounds))
+    return (least, most) if least <= asked <= most else (0, 0)
 
 
 def _reservation(request: pb.Request, layout: TableColumns) -> int:

@@ -29,6 +29,7 @@ class TableColumns:
         partition_threads: for each partition, the CPUs of its largest core where jobs hold whole
             cores; otherwise 1.
         partition_mixed: for each partition, whether some of its nodes have smaller cores.
+        partition_widths: for each partition, the fewest and most nodes of a job; 0: no bound.
         features: of all nodes.
         dialect: of the controller (`bridge.dialect`).
         resizable: the controller can change the nodes of running jobs.
@@ -42,6 +43,7 @@ class TableColumns:
     partition_exclusive: tuple[bool, ...] = ()
     partition_threads: tuple[int, ...] = ()
     partition_mixed: tuple[bool, ...] = ()
+    partition_widths: tuple[tuple[int, int], ...] = ()
     reservations: Mapping[str, int] = field(default_factory=dict)
     licences: Mapping[str, int] = field(default_factory=dict)
     memory_consumable: bool = True

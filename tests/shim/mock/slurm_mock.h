@@ -33,6 +33,7 @@
 #define PART_FLAG_LLN (1u << 5)
 #define PART_FLAG_EXCLUSIVE_USER (1u << 6)
 #define SPREAD_JOB (1ull << 8)
+#define JOB_NTASKS_SET (1ull << 14)
 #define USE_MIN_NODES (1ull << 9)
 #define NO_VAL 0xfffffffeu
 #define NO_VAL16 ((uint16_t)0xfffe)
@@ -444,7 +445,7 @@ typedef struct {
 typedef struct {
     char *account, *admin_comment, *alloc_node, *dependency, *features, *mcs_label, *name;
     char *partition, *qos, *req_nodes, *reservation, *wckey, *work_dir;
-    uint32_t job_id, group_id, user_id, max_nodes, min_nodes, min_cpus, num_tasks;
+    uint32_t job_id, group_id, user_id, max_nodes, min_nodes, min_cpus, num_tasks, time_limit;
     uint16_t core_spec, cpus_per_task, ntasks_per_node, pn_min_cpus, shared;
     uint64_t pn_min_memory;
     identity_t *id;
@@ -588,6 +589,7 @@ typedef struct {
     uint32_t select_nodes, select_time_limit, select_switch, select_dist;
     char select_names[256];
     uint32_t select_tasks[64];
+    uint32_t select_num_tasks, select_cpus; // what counts all nodes together
     bool select_arbitrary, select_among;
     part_record_t *select_part;
     bool other_cluster; // of a federation has the job

@@ -26,6 +26,7 @@ void slurm_init_job_desc_msg(job_desc_msg_t *message) {
                                 .min_nodes = NO_VAL,
                                 .min_cpus = NO_VAL,
                                 .num_tasks = NO_VAL,
+                                .time_limit = NO_VAL,
                                 .shared = NO_VAL16};
 }
 
@@ -134,6 +135,11 @@ int update_job(slurm_msg_t *message, uid_t user, bool answer) {
         return mock.update_code;
     if (asked->min_nodes == 0)
         return merge(job);
+    if (asked->time_limit != NO_VAL && !asked->req_nodes) {
+        job->end_time += 60 * ((time_t)asked->time_limit - (time_t)job->time_limit);
+        job->time_limit = asked->time_limit;
+        return SLURM_SUCCESS;
+    }
     if (!xstrcmp(asked->req_nodes, job->details->req_nodes))
         return SLURM_SUCCESS; // "identical to old req_nodes"
     bitstr_t *left = NULL;

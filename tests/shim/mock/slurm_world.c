@@ -294,6 +294,8 @@ static bool note_request(job_record_t *job, bitstr_t *given) {
     free(names);
     mock.select_nodes = details->min_nodes;
     mock.select_among = among;
+    mock.select_num_tasks = details->num_tasks;
+    mock.select_cpus = details->min_cpus;
     uint32_t some = (uint32_t)bit_set_count(contradicts ? required : given);
     if (!among && (details->min_nodes != details->max_nodes || details->min_nodes != some))
         mock_wrong("%u to %u nodes", details->min_nodes, details->max_nodes);

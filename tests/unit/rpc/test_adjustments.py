@@ -63,7 +63,9 @@ class Link:
 def test_a_resize_is_sent_with_nodes_version_time_and_reason():
     _, (message,) = Link().cycle(a_world(), to(1, 2))
     assert (message.job_id, message.job_version) == ("m", 7)
-    assert message.resize == pb.Resize(nodes="n[2-3]", by_s=20, reason="a job waits for its nodes")
+    assert message.resize == pb.Resize(
+        nodes="n[2-3]", by_s=20, reason="a job waits for its nodes", end_s=1495
+    )
 
 
 def test_a_shrinking_job_is_shown_with_what_it_keeps_and_what_it_gives_back():

@@ -97,6 +97,18 @@ def test_a_waiting_job_is_planned_for_perfect_speed_up():
     assert moulds.time_limit_s.tolist() == [math.ceil(100 * 8 / base)]
 
 
+def test_a_waiting_job_is_planned_on_nodes_enough_to_end_within_what_its_partitions_allow():
+    job = a_job(nodes=8, limit_s=100, least_start=1, most_start=8)
+    widths = []
+    for max_time_s in (0, 800, 160, 100, 50):
+        world = a_snapshot(nodes=8, jobs=[job])()
+        (batch,) = world.partitions
+        world = replace(world, partitions=(replace(batch, max_time_s=max_time_s),))
+        moulds = moulds_at_bases(world, 100.0)
+        widths.append(int(moulds.nodes[0]) if len(moulds) else 8)
+    assert widths == [1, 1, 5, 8, 8]
+
+
 def test_an_end_on_the_base_counts_the_pause_and_what_was_done_before():
     job = a_lent_job([0, 1, 2, 3], base=2)
     assert base_end_s(job, 0, 5) == 5 + 2000  # called back at once

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Learns speed-ups (`bridge.planning.malleable.speed_ups`) from malleable jobs as they run and end.
+
+Rules
+    1. A job teaches what was measured of its time in MPI when it changes its width or is gone: once
+       for each width that it had, by the last measurement there.
+    2. One that completed with the nodes that it started on teaches its run time, too. One that
+       failed or was killed does not: it might have taken any time.
+    3. A job counts as malleable from when it is first seen so; it may rest or lose its launcher
+       meanwhile.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.model.job import Ending
+from bridge.model.learnt import Learning, Learnt
+from bridge.model.snapshot import Snapshot
+from bridge.planning.malleable.speed import UNKNOWN_SERIAL, serial_fractions
+from bridge.planning.malleable.speed_ups import (
+    MOST_USERS,
+    Kept,
+    from_numbers,
+    name_code,
+    serial_of,
+    to_numbers,
+    with_ended,
+    with_kept,
+    with_measured,
+)
+
+NAME: Final = "speed-ups"
+"""Of what is learnt, in `bridge.ports.State.learnt`."""
+
+_UNKNOWN: Final = -1
+_PARTS: Final = 1_000_000
+_NOTICED: Final = 5_000
+"""A measurement is followed in steps of this, in millionths of a serial fraction."""
+
+
+@dataclass
+class _Followed:
+    """A running job as it was last seen.
+
+    Attributes:
+        serial: last measured at this width, in millionths; -1: not measured.
+        kept: 1: it has the nodes that it started on; 0: it has changed its width.
+    """
+
+    start_s: int
+    width: int
+    serial: int
+    kept: int
+    code: int
+
+    def numbers(self) -> list[int]:
+        return [self.start_s, self.width, self.serial, self.kept, self.code]
+
+
+def observed(snapshot: Snapshot, before: Learnt) -> Learnt:
+    """What is known after this snapshot; the same object if that is nothing new."""
+    learning = Learning(before)
+    ended = _ended_runs(snapshot)
+    running = snapshot.running
+    own = ~running.releasing
+    row_of = dict(zip(running.id[own].tolist(), np.flatnonzero(own).tolist(), strict=True))
+    changed = False
+    for job_id in before.running:
+        if job_id not in row_of:
+            _over(learning, job_id, ended.get(job_id))
+            changed = True
+    rows = np.flatnonzero(own & ((running.max_nodes > 0) | running.adapting))
+    width = running.indptr[1:] - running.indptr[:-1]
+    parts = np.round(serial_fractions(running.mtct, width) * _PARTS).astype(np.int64)
+    parts[(running.mtct < 0) | (width < 2)] = _UNKNOWN
+    for row in rows.tolist():
+        changed |= _follow(learning, snapshot, row, int(width[row]), int(parts[row]))
+    return learning.done() if changed else before
+
+
+def _ended_runs(snapshot: Snapshot) -> dict[str, tuple[int, int]]:
+    """Start and run time of the jobs that completed."""
+    ended = snapshot.ended
+    good = ended.ending == Ending.COMPLETED
+    return {
+        job_id: (start_s, end_s - start_s)
+        for job_id, start_s, end_s in zip(
+            ended.id[good].tolist(), ended.start_s[good].tolist(), ended.end_s[good].tolist(),
+            strict=True,
+        )
+    }  # fmt: skip
+
+
+def _follow(learning: Learning, snapshot: Snapshot, row: int, width: int, serial: int) -> bool:
+    """Takes note of a running job; True if there is something new."""
+    running = snapshot.running
+    job_id, start_s = str(running.id[row]), int(running.start_s[row])
+    numbers = learning.running.get(job_id)
+    if numbers is None or len(numbers) != 5 or numbers[0] != start_s:
+        found = _Followed(start_s, width, serial, 1, name_code(str(running.name[row])))
+        learning.running[job_id] = found.numbers()
+        learning.traits[job_id] = str(running.user[row])
+        return True
+    found = _Followed(*numbers)
+    if width != found.width:
+        _teach(learning, job_id, found)
+        found.width, found.serial, found.kept = width, serial, 0
+    elif serial != _UNKNOWN and abs(serial - found.serial) >= _NOTICED:
+        found.serial = serial
+    else:
+        return False
+    learning.running[job_id] = found.numbers()
+    return True
+
+
+def _over(learning: Learning, job_id: str, ran: tuple[int, int] | None) -> None:
+    """A job is gone."""
+    numbers = learning.running.pop(job_id)
+    if numbers is not None and len(numbers) == 5:
+        found = _Followed(*numbers)
+        whole = ran is not None and found.kept and ran[0] == found.start_s
+        _teach(learning, job_id, found, ran[1] if ran is not None and whole else 0)
+    learning.traits.pop(job_id)
+
+
+def _teach(learning: Learning, job_id: str, found: _Followed, run_s: int = 0) -> None:
+    user = learning.traits.get(job_id)
+    if user is None or (found.serial == _UNKNOWN and not run_s):
+        return
+    entry = from_numbers(learning.known.get(user) or ())
+    kept = entry.get(found.code, ())
+    if found.serial != _UNKNOWN:
+        kept = with_measured(kept, found.width, found.serial / _PARTS)
+    kept = with_ended(kept, found.width, run_s)
+    learning.learn(user, user, to_numbers(with_kept(entry, found.code, kept)))
+    if len(learning.known) > MOST_USERS:
+        for other in learning.known.in_order()[: len(learning.known) - MOST_USERS]:
+            learning.known.pop(other)
+
+
+def kept_of(learnt: Learnt, user: str, name: str) -> Kept:
+    """What is kept of a user's jobs of a name."""
+    return from_numbers(learnt.known.get(user) or ()).get(name_code(name), ())
+
+
+def learnt_serials(
+    learnt: Learnt, users: NDArray[np.object_], names: NDArray[np.object_]
+) -> NDArray[np.float64]:
+    """(n,) the serial fractions of jobs by what was learnt; `UNKNOWN_SERIAL` where that is nothing."""
+    found = np.full(len(users), UNKNOWN_SERIAL)
+    known: dict[str, dict[str, float]] = {}
+    for row, (user, name) in enumerate(zip(users.tolist(), names.tolist(), strict=True)):
+        if user not in learnt.known:
+            continue
+        of_user = known.setdefault(user, {})
+        if name not in of_user:
+            of_user[name] = serial_of(kept_of(learnt, user, name))
+        found[row] = of_user[name]
+    return found

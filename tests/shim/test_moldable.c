@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Starts of malleable jobs on other widths than they ask for, against the mock of slurmctld: what
+// Slurm derived from -N fits the width that it starts on, and afterwards the request is as before.
+#include "applying.h"
+#include "moldable.h"
+
+// Asks for four whole nodes with two tasks each, ten minutes, and may have one to eight.
+static job_record_t *moldable(uint32_t id) {
+    job_record_t *job = waiting(id);
+    job_details_t *details = job->details;
+    details->whole_node = WHOLE_NODE_REQUIRED;
+    details->min_nodes = details->max_nodes = 4;
+    details->ntasks_per_node = 2;
+    details->num_tasks = 8;
+    details->min_cpus = details->orig_min_cpus = 8;
+    job->spank_job_env_size = 1;
+    job->spank_job_env = calloc(1, sizeof(char *));
+    job->spank_job_env[0] = xstrdup("_SLURM_SPANK_OPTION_schedbridge_malleable=1-8");
+    return job;
+}
+
+static pb_outcome_t outcome_of(job_record_t *job, const char *nodes, int64_t limit_s) {
+    pb_start_t *message = start(job, nodes);
+    message->time_limit_s = limit_s;
+    EXPECT(apply());
+    return result(0)->outcome;
+}
+
+static void a_start_on_other_widths_fits_them(void) {
+    static const struct {
+        const char *nodes;
+        uint32_t width, tasks;
+    } widths[] = {{"n1", 1, 2}, {"n[1-3]", 3, 6}, {"n[1-4]", 4, 8}, {"n[1-8]", 8, 16}};
+    for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++) {
+        begin();
+        job_record_t *job = moldable(1);
+        EXPECT_NUMBER(outcome_of(job, widths[i].nodes, 0), APPLIED);
+        EXPECT_NUMBER(job->node_cnt, widths[i].width);
+        EXPECT_NUMBER(mock.select_num_tasks, widths[i].tasks);
+        EXPECT_NUMBER(mock.select_cpus, widths[i].tasks);
+        EXPECT_NUMBER(mock.select_time_limit, 10);
+        // If it goes back to the queue it asks for the same again.
+        EXPECT_NUMBER(job->details->min_nodes, 4);
+        EXPECT_NUMBER(job->details->num_tasks, 8);
+        EXPECT_NUMBER(job->details->min_cpus, 8);
+        EXPECT_NUMBER(job->details->orig_min_cpus, 8);
+        end();
+    }
+}
+
+static void a_refused_start_changes_nothing(void) {
+    begin();
+    job_record_t *job = moldable(1);
+    mock.select_code = ESLURM_NODES_BUSY;
+    image_t before = image_of(job);
+    EXPECT_NUMBER(outcome_of(job, "n1", 2400), BUSY);
+    EXPECT_NUMBER(mock.select_num_tasks, 2);
+    before.job.state_reason = job->state_reason;
+    expect_same(&before, job);
+    end();
+}
+
+static void an_arrays_rest_asks_for_what_it_asked(void) {
+    begin();
+    job_record_t *job = moldable(1);
+    job->array_job_id = 1;
+    job->array_recs = calloc(1, sizeof(*job->array_recs));
+    job->array_recs->task_cnt = 3;
+    job->array_recs->task_id_bitmap = bit_alloc(3);
+    bit_not(job->array_recs->task_id_bitmap);
+    know(job);
+    EXPECT_NUMBER(outcome_of(job, "n[1-2]", 1200), APPLIED);
+    EXPECT_NUMBER(list_count(job_list), 2);
+    for (int i = 0; i < 2; i++) {
+        const job_record_t *one = job_list->items[i];
+        EXPECT_NUMBER(one->details->num_tasks, 8);
+        EXPECT_NUMBER(one->details->min_cpus, 8);
+        EXPECT_NUMBER(one->time_limit, IS_JOB_PENDING(one) ? 10 : 20);
+    }
+    end();
+}
+
+static void fewer_nodes_may_have_more_time(void) {
+    static const struct {
+        const char *nodes;
+        int64_t limit_s;
+        uint32_t minutes; // 0: not so
+    } starts[] = {
+        {"n1", 2400, 40},         {"n1", 1200, 20},    {"n1", 2460, 0}, {"n[1-3]", 840, 14},
+        {"n[1-3]", 900, 0},       {"n[1-4]", 660, 0},  {"n[1-8]", 660, 0},
+        {"n1", 1ll << 62, 0},     {"n1", -60, 0},
+    };
+    for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {
+        begin();
+        job_record_t *job = moldable(1);
+        pb_outcome_t said = outcome_of(job, starts[i].nodes, starts[i].limit_s);
+        EXPECT_NUMBER(said, starts[i].minutes ? APPLIED : INVALID);
+        EXPECT_NUMBER(job->time_limit, starts[i].minutes ? starts[i].minutes : 10);
+        end();
+    }
+    begin();
+    job_record_t *job = moldable(1);
+    job->part_ptr->max_time = 25;
+    EXPECT_NUMBER(outcome_of(job, "n1", 1560), INVALID);
+    EXPECT_NUMBER(outcome_of(job, "n1", 1500), APPLIED);
+    EXPECT_NUMBER(job->time_limit, 25);
+    end();
+}
+
+// Each of these says of a job that its tasks do not follow from its nodes, or that it shares them.
+static void break_it(job_record_t *job, int how) {
+    switch (how) {
+    case 0:
+        job->details->whole_node = 0;
+        break;
+    case 1:
+        job->bit_flags |= JOB_NTASKS_SET;
+        break;
+    case 2:
+        job->batch_flag = 0;
+        break;
+    case 3:
+        job->details->req_nodes = xstrdup("n1");
+        break;
+    case 4:
+        free(job->spank_job_env[0]);
+        job->spank_job_env[0] = xstrdup("_SLURM_SPANK_OPTION_schedbridge_min_nodes_invasic=1");
+        break;
+    case 5:
+        job->details->contiguous = 1;
+        break;
+    default:
+        job->het_job_id = 7;
+    }
+}
+
+static void others_are_not_moldable(void) {
+    for (int how = 0; how < 7; how++) {
+        begin();
+        job_record_t *job = moldable(1);
+        EXPECT(job_is_moldable(job));
+        uint64_t version = job_version(job);
+        break_it(job, how);
+        EXPECT(!job_is_moldable(job));
+        EXPECT(job_version(job) != version || how == 6);
+        EXPECT_NUMBER(molded_minutes(job, job->part_ptr, 1), 0);
+        molded_fit(job, 1);
+        EXPECT_NUMBER(job->details->num_tasks, 8);
+        end();
+    }
+}
+
+static void a_rigid_job_is_never_started_on_fewer(void) {
+    begin();
+    job_record_t *job = moldable(1);
+    job->spank_job_env[0][0] = 'x'; // no option any more
+    EXPECT_NUMBER(outcome_of(job, "n[1-3]", 0), INVALID);
+    EXPECT_NUMBER(outcome_of(job, "n[1-5]", 0), INVALID);
+    EXPECT_NUMBER(mock.selects, 0);
+    EXPECT_NUMBER(outcome_of(job, "n[1-4]", 0), APPLIED);
+    end();
+}
+
+int main(void) {
+    a_start_on_other_widths_fits_them();
+    a_refused_start_changes_nothing();
+    an_arrays_rest_asks_for_what_it_asked();
+    fewer_nodes_may_have_more_time();
+    others_are_not_moldable();
+    a_rigid_job_is_never_started_on_fewer();
+    DONE();
+}
