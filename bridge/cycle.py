@@ -116,8 +116,9 @@ def run_cycle(
         plan = with_prediction_notes(plan, prediction)
     if violations:
         raise InvalidPlan(policy.name, violations)
-    if predicting.learnt or planned.promises is not state.promises:
-        state = State(planned.promises, {**state.learnt, **predicting.learnt})
+    learnt = {**predicting.learnt, **planned.learnt}
+    if learnt or planned.promises is not state.promises:
+        state = State(planned.promises, {**state.learnt, **learnt})
     return CycleResult(plan.by(policy.name), state, Telemetry(planned.dispatched, savings))
 
 

@@ -15,7 +15,8 @@ plan policy may say by `HasConditions` what it holds its plans to.
 
 An implementation is a small frozen object. Its parameters are constructor arguments; it has no
 state. Everything else it needs is passed as a `Context`. What must be carried to the next cycle is
-returned (`Planned.promises`, `Predicted.learnt`) and becomes the next `State` if the plan is legal.
+returned (`Planned.promises`, `Predicted.learnt`, `Planned.learnt`) and becomes the next `State` if
+the plan is legal.
 """
 
 from collections.abc import Callable, Mapping
@@ -126,7 +127,8 @@ class State:
 
     Attributes:
         promises: of the plan stage, from the last plan that was used.
-        learnt: predictor name to what it has learnt about run times.
+        learnt: predictor name to what it has learnt about run times; likewise for what a reshape
+            stage learns.
     """
 
     promises: Promises = NO_PROMISES
@@ -201,11 +203,13 @@ class Planned:
     Attributes:
         promises: replace those of the cycle before.
         dispatched: statistics of its dispatcher; None: it has none.
+        learnt: as in `Predicted`, of a reshape stage.
     """
 
     plan: Plan
     promises: Promises = NO_PROMISES
     dispatched: Dispatched | None = None
+    learnt: Mapping[str, Learnt] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ Rules
        perfect, and on so many nodes that its partitions allow that. No guess about a job that has
        not run yet can make that too short.
     2. A running job is planned to give back what it was lent as soon as it can, and to go on on its
-       base. How long that takes follows from what it communicates.
+       base. How long that takes follows from what it communicates; where that is not measured, from
+       what was learnt of earlier jobs.
     3. Lent nodes come back after the duration of a change, but not within `between_s` after the
        job's last change.
     4. A job that ends within `LEAST_LEFT` changes keeps its nodes.
@@ -28,10 +29,12 @@ from numpy.typing import NDArray
 
 from bridge.model.job import WidthRule
 from bridge.model.job_columns import MAX_COUNT
+from bridge.model.learnt import Learnt
 from bridge.model.moulds import NO_MOULDS, Moulds
 from bridge.model.resizes import Resizes, heads
 from bridge.model.snapshot import Snapshot
 from bridge.planning.malleable.expand_shrink import LEAST_LEFT
+from bridge.planning.malleable.observing import learnt_serials
 from bridge.planning.malleable.speed import (
     UNKNOWN_SERIAL,
     serial_fractions,
@@ -101,8 +104,15 @@ class Elastic:
         return self.left_s * speed(self.serial, len(self.nodes)) / speed(self.serial, width)
 
 
-def elastic_jobs(snapshot: Snapshot, costs: Costs) -> list[Elastic]:
-    """The running malleable jobs, in order of their rows."""
+def elastic_jobs(snapshot: Snapshot, costs: Costs, learnt: Learnt | None = None) -> list[Elastic]:
+    """The running malleable jobs, in order of their rows.
+
+    Args:
+        snapshot: the world.
+        costs: of changes.
+        learnt: of speed-ups (`bridge.planning.malleable.observing`), for jobs that are not
+            measured; None: nothing.
+    """
     running, now_s = snapshot.running, snapshot.now_s
     width = np.diff(running.indptr)
     may = (running.max_nodes > 0) & ~running.releasing & (width > 0)
@@ -113,6 +123,9 @@ def elastic_jobs(snapshot: Snapshot, costs: Costs) -> list[Elastic]:
     calm_s = np.where(running.resized_s > 0, running.resized_s + costs.between_s, 0)
     back_s = now_s + costs.adaptation_s * np.where(running.adapting, 2, 1)
     serial = serial_fractions(running.mtct, width)
+    unknown = rows[(running.mtct[rows] < 0) | (width[rows] < 2)]
+    if learnt is not None and len(unknown) and learnt.known:
+        serial[unknown] = learnt_serials(learnt, running.user[unknown], running.name[unknown])
     base = np.where(
         left_s > LEAST_LEFT * costs.adaptation_s,
         np.minimum(
@@ -198,14 +211,16 @@ def base_end_s(job: Elastic, now_s: int, adaptation_s: int) -> int:
 _LENT = "nodes beyond its base are lent"
 
 
-def moulds_at_bases(snapshot: Snapshot, stretch: float) -> Moulds:
-    """The waiting moldable jobs at their bases (rule 1)."""
+def moulds_at_bases(snapshot: Snapshot, stretch: float, learnt: Learnt | None = None) -> Moulds:
+    """The waiting moldable jobs at their bases (rule 1); the arguments are as of `elastic_jobs`."""
     jobs = snapshot.jobs
     rows = np.flatnonzero((jobs.most_start > 0) & (jobs.time_limit_s > 0))
     if not len(rows):
         return NO_MOULDS
     asked, limit_s = jobs.min_nodes[rows], jobs.time_limit_s[rows]
     serial = np.full(len(rows), UNKNOWN_SERIAL)
+    if learnt is not None and learnt.known:
+        serial = learnt_serials(learnt, jobs.user[rows], jobs.name[rows])
     least = np.maximum(jobs.least_start[rows], _least_in_time(snapshot, rows))
     base = _bases(jobs.width_rule[rows], least, asked, serial, stretch)
     narrow = base < asked

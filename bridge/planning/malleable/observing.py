@@ -149,7 +149,7 @@ def kept_of(learnt: Learnt, user: str, name: str) -> Kept:
 def learnt_serials(
     learnt: Learnt, users: NDArray[np.object_], names: NDArray[np.object_]
 ) -> NDArray[np.float64]:
-    """(n,) the serial fractions of jobs by what was learnt; `UNKNOWN_SERIAL` where that is nothing."""
+    """(n,) the serial fractions of jobs as learnt; `UNKNOWN_SERIAL` where nothing was."""
     found = np.full(len(users), UNKNOWN_SERIAL)
     known: dict[str, dict[str, float]] = {}
     for row, (user, name) in enumerate(zip(users.tolist(), names.tolist(), strict=True)):

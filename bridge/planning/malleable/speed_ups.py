@@ -9,8 +9,8 @@ Words
                   logarithm of the run times of jobs that kept this width from start to end.
 
 Rules
-    1. The curve is Amdahl's, by one serial fraction: so it rises with the width and never lies above
-       perfect speed-up, whatever was reported.
+    1. The curve is Amdahl's, by one serial fraction: so it rises with the width and never lies
+       above perfect speed-up, whatever was reported.
     2. The serial fraction is the mean of an assumption (`UNKNOWN_SERIAL`, which counts as one job),
        of what was measured at each width (one for each job there, at most `MOST_COUNTED`), and of
        what run times at two widths or more say: the least squares of T(w) = a + b / w, a, b >= 0,
@@ -21,8 +21,8 @@ Rules
        user's entry only, which is bounded (`MOST_NAMES`, `MOST_WIDTHS`), as is the number of
        users (`MOST_USERS`): what was changed longest ago is forgotten first.
 
-Source: G. Amdahl, AFIPS 1967. That the serial fraction is found from measured speed-ups: A. Karp and
-H. Flatt, CACM 33(5), 1990. Downey's model (A. Downey, UC Berkeley CSD-97-933, 1997) has two
+Source: G. Amdahl, AFIPS 1967. That the serial fraction is found from measured speed-ups: A. Karp
+and H. Flatt, CACM 33(5), 1990. Downey's model (A. Downey, UC Berkeley CSD-97-933, 1997) has two
 parameters; one job rarely visits enough widths for both. The pseudo-count is ours.
 """
 

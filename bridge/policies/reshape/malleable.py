@@ -15,7 +15,9 @@ Rules
        (`bridge.planning.malleable.loans`).
     4. A job changes its width at most once in `between_s`; both the time without progress during a
        change and this interval are counted.
-    5. Where no job is malleable, the plan is that of the plan stage.
+    5. Speed-ups that are not measured are those learnt from earlier jobs of the same user and name
+       (`bridge.planning.malleable.speed_ups`).
+    6. Where no job is malleable, the plan is that of the plan stage.
 
 It needs a plan stage that gives every waiting job a start, such as `conservative`. A promise may
 still be broken by what ends later than it could at most, and where nodes differ.
@@ -33,6 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import ConfigError
+from bridge.model.learnt import Learnt
 from bridge.model.resizes import NO_RESIZES, Resize, Resizes
 from bridge.model.snapshot import Snapshot
 from bridge.planning.malleable.bases import (
@@ -44,6 +47,8 @@ from bridge.planning.malleable.bases import (
     moulds_at_bases,
 )
 from bridge.planning.malleable.loans import first_used_s, growths, kept_now, used_from_s
+from bridge.planning.malleable.observing import NAME as SPEED_UPS
+from bridge.planning.malleable.observing import observed
 from bridge.planning.malleable.reshaper import Adapting
 from bridge.ports import Context, Planned, Promises, Replan
 from bridge.units import NEVER, UNPLANNED
@@ -60,11 +65,13 @@ class LentNodes(Adapting):
         between_s: least time between two changes of a job.
         fairness: jobs that have less than they asked for count as if so many times less were left
             of them when idle nodes are lent.
+        learn: speed-ups are learnt from the jobs of a user under a name, for the next ones.
     """
 
     stretch: float = 4.0
     between_s: int = 60
     fairness: float = 2.0
+    learn: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -84,8 +91,27 @@ class LentNodes(Adapting):
         context: Context,
     ) -> Planned:
         """Resizes running jobs; see `bridge.ports.ReshapePolicy`."""
-        jobs = elastic_jobs(snapshot, self._costs)
-        moulds = moulds_at_bases(snapshot, self.stretch)
+        before = context.state.learnt_by(SPEED_UPS)
+        learnt = observed(snapshot, before) if self.learn else Learnt()
+        promised = context.state.promised_by(_NAME).start_s
+        planned = self._together(snapshot, order, planned, replan, promised=promised, learnt=learnt)
+        if not self.learn or learnt is before:
+            return planned
+        return replace(planned, learnt={**planned.learnt, SPEED_UPS: learnt})
+
+    def _together(
+        self,
+        snapshot: Snapshot,
+        order: NDArray[np.int64],
+        planned: Planned,
+        replan: Replan,
+        *,
+        promised: Mapping[str, int],
+        learnt: Learnt,
+    ) -> Planned:
+        """Starts, widths and announced starts planned together (rules 1 to 3)."""
+        jobs = elastic_jobs(snapshot, self._costs, learnt)
+        moulds = moulds_at_bases(snapshot, self.stretch, learnt)
         if not jobs and not len(moulds):
             return planned
         ends_s = {job.row: base_end_s(job, snapshot.now_s, self.adaptation_s) for job in jobs}
@@ -93,7 +119,6 @@ class LentNodes(Adapting):
         if len(snapshot.jobs):
             if len(returns) or len(moulds):
                 planned = replan(NO_RESIZES, returns, moulds)
-            promised = context.state.promised_by(_NAME).start_s
             if late_s := _late_s(snapshot, planned, promised):
                 again = replan(NO_RESIZES, returns, moulds, _by_promise(snapshot, order, promised))
                 if _late_s(snapshot, again, promised) < late_s:
