@@ -13,8 +13,8 @@ bool job_is_moldable(const job_record_t *job)
     return IS_JOB_PENDING(job) && job->batch_flag && job->spank_job_env_size && !job->het_job_id &&
            (details->whole_node & WHOLE_NODE_REQUIRED) && !compat_tasks_are_stated(job) &&
            job_malleable(job, &malleable, problem, sizeof(problem)) && malleable.max_nodes &&
-           !malleable.no_resize && !details->req_nodes && !job->gres_list_req && !job_option(job, "chunks") &&
-           !job_is_unmodelled(job);
+           !malleable.no_resize && !details->req_nodes && !job->gres_list_req &&
+           !job_option(job, "chunks") && !job_is_unmodelled(job);
 }
 
 molded_t molded_of(const job_details_t *details)
