@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What learning speed-ups changes: `malleable` with and without it, on ESP whose applications scale
-differently.
+"""`malleable` with and without learning speed-ups, on ESP whose applications scale differently.
 
 Usage: benchmarks/elastic_learning.py [--seeds N] [--shares P,...] [--json FILE]
 
 Every type of ESP is an application with a serial fraction of its own, drawn from the seed between 0
-and `MOST_SERIAL`; jobs of a type differ from it by up to `APART`. "measured": jobs tell their time in
-MPI while they run, on two nodes or more; "unmeasured": none does, so run times are all there is to
-learn from.
+and `MOST_SERIAL`; jobs of a type differ from it by up to `APART`. "measured": jobs tell their time
+in MPI while they run, on two nodes or more; "unmeasured": none does, so run times are all there is
+to learn from.
 """
 
 import argparse
@@ -66,7 +65,8 @@ def compare(share: float, seeds: int, *, measured: bool) -> list[dict]:
 def lines(runs: list[dict]) -> list[str]:
     """The change by learning in percent of the mean without it, as a Markdown table."""
     rows = [
-        "| time in MPI | malleable, % | makespan, % | mean wait, % | mean response, % | resizes, % |",
+        "| time in MPI | malleable, % | makespan, % | mean wait, % | mean response, % "
+        "| resizes, % |",
         "|---|---:|---:|---:|---:|---:|",
     ]
     for kind, share in dict.fromkeys((run["scenario"], run["share"]) for run in runs):
