@@ -18,7 +18,7 @@ from bridge.errors import ConfigError, RequestError
 from bridge.model.job import JobTable, WidthRule
 from bridge.model.job_columns import objects
 from bridge.model.node import NodeTable
-from bridge.sim.nodes_asked import NodesAsked, parse_nodes_asked
+from bridge.sim.node_requests import NodeRequest, parse_node_request
 from bridge.sim.system import System
 from bridge.sim.workload import Malleable, Workload
 
@@ -52,9 +52,9 @@ def requests(workload: Workload, system: System) -> JobTable:
             holder[:, 1] = -(-workload.memory_kib // _MIB_KIB)
         min_nodes, max_nodes = ones, np.minimum(workload.processors, len(system.nodes))
         tasks = workload.processors
-    asked = _NodeRequests(workload, system)
-    if asked.known:
-        min_nodes = max_nodes = asked.nodes
+    node_requests = _NodeRequests(workload, system)
+    if node_requests.known:
+        min_nodes = max_nodes = node_requests.nodes
     moldable = {} if workload.malleable is None else _moldable(workload.malleable, min_nodes)
     return JobTable(
         **moldable,
@@ -72,18 +72,18 @@ def requests(workload: Workload, system: System) -> JobTable:
         per_node=per_node,
         per_task=per_task,
         tasks=tasks,
-        max_tasks_per_node=asked.most_per_node,
-        exclusive=_exclusive(partitions, system) | asked.exclusive,
-        features=objects(asked.features),
-        required=objects(asked.required),
-        excluded=objects(asked.excluded),
+        max_tasks_per_node=node_requests.most_per_node,
+        exclusive=_exclusive(partitions, system) | node_requests.exclusive,
+        features=objects(node_requests.features),
+        required=objects(node_requests.required),
+        excluded=objects(node_requests.excluded),
         licences=np.zeros((n_jobs, 0), dtype=np.int64),
     )
 
 
-def _moldable(widths: Malleable, asked: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+def _moldable(widths: Malleable, requested: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
     """The columns for other widths at the start: malleable jobs start on any that they allow."""
-    rules = zip(widths.width_rule.tolist(), asked.tolist(), strict=True)
+    rules = zip(widths.width_rule.tolist(), requested.tolist(), strict=True)
     allows = np.array([WidthRule(rule).allows(nodes) for rule, nodes in rules], dtype=bool)
     may = (widths.max_nodes > 0) & allows
     return {
@@ -105,34 +105,34 @@ class _NodeRequests:
 
     def __init__(self, workload: Workload, system: System) -> None:
         n_jobs = len(workload)
-        self.known = workload.nodes_asked is not None and not system.pool
+        self.known = workload.node_requests is not None and not system.pool
         self.nodes = np.zeros(n_jobs, dtype=np.int64)
         self.most_per_node = np.zeros(n_jobs, dtype=np.int64)
         self.exclusive = np.zeros(n_jobs, dtype=bool)
         self.features: list[str] = [""] * n_jobs
         self.required: list[tuple[int, ...]] = [()] * n_jobs
         self.excluded: list[tuple[int, ...]] = [()] * n_jobs
-        if workload.nodes_asked is None or system.pool:
+        if workload.node_requests is None or system.pool:
             return
         properties = _Properties(system.nodes)
         known: dict[str, _Lowered] = {}
-        for job, text in enumerate(workload.nodes_asked.tolist()):
+        for job, text in enumerate(workload.node_requests.tolist()):
             if text not in known:
                 known[text] = properties.lower(text, str(workload.id[job]))
-            asked, features, required, excluded = known[text]
-            if asked.processors != workload.processors[job]:
+            request, features, required, excluded = known[text]
+            if request.processors != workload.processors[job]:
                 raise ConfigError(
                     _FIELD,
-                    f"job {workload.id[job]} asked for {asked.processors} processors by '{text}'"
+                    f"job {workload.id[job]} asked for {request.processors} processors by '{text}'"
                     f" and for {workload.processors[job]} in the trace's own column",
                 )
-            self.nodes[job], self.most_per_node[job] = asked.nodes, asked.most_per_node
-            self.exclusive[job] = asked.exclusive
+            self.nodes[job], self.most_per_node[job] = request.nodes, request.most_per_node
+            self.exclusive[job] = request.exclusive
             self.features[job], self.required[job] = features, required
             self.excluded[job] = excluded
 
 
-_Lowered = tuple[NodesAsked, str, tuple[int, ...], tuple[int, ...]]
+_Lowered = tuple[NodeRequest, str, tuple[int, ...], tuple[int, ...]]
 
 
 class _Properties:
@@ -148,10 +148,10 @@ class _Properties:
     def lower(self, text: str, job_id: str) -> _Lowered:
         """A request, with its constraint and its required and excluded nodes."""
         try:
-            asked = parse_nodes_asked(text)
+            request = parse_node_request(text)
         except RequestError as error:
             raise ConfigError(_FIELD, f"job {job_id}: {error}") from None
-        for word in (*asked.having, *asked.without):
+        for word in (*request.having, *request.without):
             if word not in self._node and word not in self._having:
                 raise ConfigError(
                     _FIELD,
@@ -159,12 +159,12 @@ class _Properties:
                     " feature; describe it under nodes",
                 )
         excluded: set[int] = set()
-        for word in asked.without:
+        for word in request.without:
             excluded.update([self._node[word]] if word in self._node else self._having[word])
         return (
-            asked,
-            "&".join(word for word in asked.having if word not in self._node),
-            tuple(self._node[word] for word in asked.having if word in self._node),
+            request,
+            "&".join(word for word in request.having if word not in self._node),
+            tuple(self._node[word] for word in request.having if word in self._node),
             tuple(sorted(excluded)),
         )
 

@@ -27,7 +27,7 @@ A description, with every key there is:
 
 A partition takes the jobs of the trace's `queues` it names; one that names none takes all the
 queues that no partition names. A queue that none takes is refused. The words of a `nodes_field` are
-those of `bridge.sim.nodes_asked`; every property that is asked for must be described.
+those of `bridge.sim.node_requests`; every property that is asked for must be described.
 """
 
 from dataclasses import dataclass, field, replace

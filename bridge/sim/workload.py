@@ -51,8 +51,8 @@ class Dialect:
     Attributes:
         memory_unit: of the requested memory.
         memory_per_node: requested memory is per node, not per processor.
-        nodes_field: number of the field (19 or more) with node requests (`bridge.sim.nodes_asked`);
-            None: there is none, any nodes will do.
+        nodes_field: number of the field (19 or more) with node requests
+            (`bridge.sim.node_requests`); None: there is none, and jobs may use any nodes.
     """
 
     memory_unit: MemoryUnit = MemoryUnit.KIB
@@ -130,7 +130,7 @@ class Workload:
         user, group, executable, queue: int64 numbers of the trace; -1 unknown.
         row: int64: line of the trace each job came from, an index into `Trace.columns`.
         left_out: reason to number of jobs that were left out.
-        nodes_asked: object (str): the nodes asked for, see `Dialect.nodes_field`; None: any.
+        node_requests: object (str): the requested nodes, see `Dialect.nodes_field`; None: any.
         requests: what the jobs ask for, where that is known in full (`bridge.sim.streams`); None:
             `bridge.sim.requests` makes it of the other columns.
         malleable: which jobs can change their width while they run; None: none can.
@@ -150,7 +150,7 @@ class Workload:
     queue: NDArray[np.int64]
     row: NDArray[np.int64]
     left_out: Mapping[str, int]
-    nodes_asked: NDArray[np.object_] | None = None
+    node_requests: NDArray[np.object_] | None = None
     requests: JobTable | None = None
     malleable: Malleable | None = None
 
@@ -243,7 +243,7 @@ def workload_from(
             )
             if count
         },
-        nodes_asked=None
+        node_requests=None
         if dialect.nodes_field is None
         else np.array(trace.text(dialect.nodes_field), dtype=object)[kept],
     )

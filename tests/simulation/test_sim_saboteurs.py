@@ -106,16 +106,16 @@ def test_a_node_out_of_service_is_refused():
 class OnSharedNodes:
     """A described system and a planner whose every start is written down in the test."""
 
-    def __init__(self, tmp_path, jobs, queues, nodes_asked=None):
+    def __init__(self, tmp_path, jobs, queues, node_requests=None):
         path = tmp_path / "system.yaml"
         path.write_text(SHARED)
         self.system = read_system(path)
         self.workload = dataclasses.replace(
             a_workload(jobs, self.system.processors), queue=np.array(queues)
         )
-        if nodes_asked is not None:
-            asked = np.array(nodes_asked, dtype=object)
-            self.workload = dataclasses.replace(self.workload, nodes_asked=asked)
+        if node_requests is not None:
+            asked = np.array(node_requests, dtype=object)
+            self.workload = dataclasses.replace(self.workload, node_requests=asked)
 
     def refusals(self, *starts):
         """Each start as (job row, partition, {node: tasks}); all in the first second."""

@@ -115,7 +115,7 @@ def too_late(
     return Reason(ReasonCode.NEVER if over else code, text) if text else None
 
 
-def asked_limit_s(
+def requested_time_limit_s(
     jobs: JobTable, job: NDArray[np.int64], time_limit_s: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """(n,) the time limits that rules apply to: neither predicted nor cut for a deadline.

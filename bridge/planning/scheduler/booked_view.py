@@ -139,7 +139,7 @@ class BookedView:
         booked, refused = self._booked, self._candidates.refused
         asked = np.flatnonzero(booked.start_s != self._now_s)
         candidate = self._of(asked)
-        nodes = self._candidates.nodes_asked(candidate)
+        nodes = self._candidates.requested_nodes(candidate)
         return WaitingRows(
             index=asked,
             candidate=candidate,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from bridge.planning.queue.columns import by_appearance, gather, packed
 from bridge.planning.queue.layouts import layouts_of
 from bridge.planning.queue.rows import Rows
-from bridge.planning.queue.time_windows import asked_limit_s
+from bridge.planning.queue.time_windows import requested_time_limit_s
 from bridge.planning.scheduler.cluster_book import BookTerms, ClusterBook
 from bridge.planning.scheduler.kept_book import RowRecord
 from bridge.planning.scheduler.layout_choices import LayoutChoice, LayoutChoices
@@ -57,7 +57,7 @@ class Candidates:
             lowered,
             job=job,
             partition=alternatives.partition,
-            time_limit_s=asked_limit_s(snapshot.jobs, job, alternatives.time_limit_s),
+            time_limit_s=requested_time_limit_s(snapshot.jobs, job, alternatives.time_limit_s),
         )
         wants = job[self.choices.owner]
         self.terms = cluster.licences.add_terms(
@@ -184,7 +184,7 @@ class Candidates:
             for choice in self.choices.to_start(candidate):
                 self.request_of(choice)
 
-    def nodes_asked(self, candidate: NDArray[np.int64]) -> NDArray[np.int64]:
+    def requested_nodes(self, candidate: NDArray[np.int64]) -> NDArray[np.int64]:
         """(n,) how many nodes the first layout of some candidates has; 0: it has no layout."""
         nodes = [one.least[0].nodes if one.least else 0 for one in self.layouts.options]
         return np.array(nodes, dtype=np.int64)[self.layouts.which[candidate]]

@@ -39,8 +39,8 @@ from numpy.typing import NDArray
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
 from bridge.planning.queue.rows import Rows, expand_arrays
-from bridge.planning.queue.time_windows import asked_limit_s
 from bridge.planning.queue.time_windows import end_s as ends
+from bridge.planning.queue.time_windows import requested_time_limit_s
 from bridge.planning.scheduler.booking import Booking
 from bridge.planning.scheduler.single_pass import NodesPlan
 from bridge.planning.scheduler.wait_reasons import explain
@@ -245,7 +245,7 @@ def _binds(lowered: LoweredRules, rows: Rows) -> bool:
     alternatives = rows.alternatives
     jobs = rows.snapshot.jobs
     job = np.repeat(rows.job[rows.plannable], np.diff(alternatives.indptr))
-    limit_s = asked_limit_s(jobs, job, alternatives.time_limit_s)
+    limit_s = requested_time_limit_s(jobs, job, alternatives.time_limit_s)
     # Amounts grow with the nodes: if neither the fewest nor the most are bound, no number is.
     least = alternatives.min_nodes
     most = np.maximum(np.minimum(alternatives.max_nodes, len(rows.snapshot.nodes)), least)

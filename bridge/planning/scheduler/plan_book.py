@@ -15,7 +15,7 @@ from bridge.core import Book
 from bridge.model.plan import Plan
 from bridge.model.resources import Arrangement
 from bridge.model.snapshot import Snapshot
-from bridge.planning.queue.time_windows import asked_limit_s
+from bridge.planning.queue.time_windows import requested_time_limit_s
 from bridge.planning.scheduler.cluster_book import ClusterBook
 from bridge.planning.site_rules.capacity_constraints import Mode
 from bridge.planning.site_rules.lowered_rules import Extent, LoweredRules
@@ -55,7 +55,7 @@ def book_plan(
     at = np.flatnonzero(first)
     row = owner[at]
     lasts_s = (plan.end_s - plan.start_s)[rows]
-    limit_s = asked_limit_s(snapshot.jobs, job, lasts_s)
+    limit_s = requested_time_limit_s(snapshot.jobs, job, lasts_s)
     extent = Extent.of_plan(snapshot, plan, rows)
     terms = lowered.terms(job, plan.partition[rows].astype(np.int64), limit_s, extent)
     jobs = snapshot.jobs

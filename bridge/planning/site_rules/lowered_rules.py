@@ -31,7 +31,7 @@ from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.alternatives import Eligibility
 from bridge.planning.queue.layouts import layouts
-from bridge.planning.queue.time_windows import asked_limit_s
+from bridge.planning.queue.time_windows import requested_time_limit_s
 from bridge.planning.requests.amounts import Amounts, plain_name
 from bridge.planning.site_rules.capacity_constraints import (
     UNBOUNDED,
@@ -290,7 +290,7 @@ def stranded(lowered: LoweredRules, plan: Plan) -> list[Stranded]:
     where = plan.partition[planned].astype(np.int64)
     start_s, end_s = plan.start_s[planned], plan.end_s[planned]
     extent = Extent.of_plan(lowered.snapshot, plan, planned)
-    limit_s = asked_limit_s(lowered.snapshot.jobs, rows, end_s - start_s)
+    limit_s = requested_time_limit_s(lowered.snapshot.jobs, rows, end_s - start_s)
     terms = lowered.terms(rows, where, limit_s, extent)
     closed = lowered.closed_to(rows, where, limit_s, extent)
     sums, gatekeeper, found = Sums(lowered), _Gatekeeper(lowered, plan), []

@@ -125,7 +125,7 @@ def asking(processors, texts):
     jobs = [(1, 60, 60, count) for count in processors]
     return dataclasses.replace(
         a_workload(jobs, 112),
-        nodes_asked=np.array(texts, dtype=object),
+        node_requests=np.array(texts, dtype=object),
         memory_kib=np.full(len(jobs), 5 * 1024),
     )
 

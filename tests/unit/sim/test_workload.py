@@ -125,7 +125,7 @@ def test_text_of_a_dialect_follows_its_job():
     )
     workload = workload_from(trace, dialect=Dialect(nodes_field=20))
     assert workload.id.tolist() == ["3", "1"]
-    assert workload.nodes_asked.tolist() == ["2", "1:ppn=2"]
-    assert workload.first(1).nodes_asked.tolist() == ["2"]
+    assert workload.node_requests.tolist() == ["2", "1:ppn=2"]
+    assert workload.first(1).node_requests.tolist() == ["2"]
     with pytest.raises(TraceError, match="no field 22"):
         workload_from(trace, dialect=Dialect(nodes_field=22))

@@ -26,7 +26,7 @@ _MOST = 1 << 31
 
 
 @dataclass(frozen=True)
-class NodesAsked:
+class NodeRequest:
     """A job's node request.
 
     Attributes:
@@ -45,7 +45,7 @@ class NodesAsked:
     exclusive: bool = False
 
 
-def parse_nodes_asked(text: str) -> NodesAsked:
+def parse_node_request(text: str) -> NodeRequest:
     """Reads a node specification.
 
     Raises:
@@ -75,7 +75,7 @@ def parse_nodes_asked(text: str) -> NodesAsked:
         nodes, processors, most = nodes + count, processors + count * each, max(most, each)
     if nodes < 1:
         raise RequestError(text, 0, "asks for no node")
-    return NodesAsked(nodes, processors, most, tuple(having), tuple(without), bool(hash_))
+    return NodeRequest(nodes, processors, most, tuple(having), tuple(without), bool(hash_))
 
 
 def _number(text: str, position: int, word: str) -> int:

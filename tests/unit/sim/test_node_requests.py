@@ -2,31 +2,31 @@
 import pytest
 
 from bridge.errors import RequestError
-from bridge.sim.nodes_asked import NodesAsked, parse_nodes_asked
+from bridge.sim.node_requests import NodeRequest, parse_node_request
 
 
 @pytest.mark.parametrize(
     ("text", "asked"),
     [
-        ("4", NodesAsked(4, 4, 1)),
-        ("2:ppn=8", NodesAsked(2, 16, 8)),
-        ("ppn=8", NodesAsked(1, 8, 8)),
-        ("1:ppn=1.5:brno", NodesAsked(1, 1, 1, ("brno",))),
-        ("1:ppn=0.5", NodesAsked(1, 1, 1)),
+        ("4", NodeRequest(4, 4, 1)),
+        ("2:ppn=8", NodeRequest(2, 16, 8)),
+        ("ppn=8", NodeRequest(1, 8, 8)),
+        ("1:ppn=1.5:brno", NodeRequest(1, 1, 1, ("brno",))),
+        ("1:ppn=0.5", NodeRequest(1, 1, 1)),
         (
             "1:ppn=64:x86_64:cl_zewura#excl",
-            NodesAsked(1, 64, 64, ("x86_64", "cl_zewura"), exclusive=True),
+            NodeRequest(1, 64, 64, ("x86_64", "cl_zewura"), exclusive=True),
         ),
-        ("1:ppn=2:big:big:big", NodesAsked(1, 2, 2, ("big",))),
-        ("node3.example.org:ppn=4:brno", NodesAsked(1, 4, 4, ("node3", "brno"))),
-        ("1:ppn=4:host=node3.example.org", NodesAsked(1, 4, 4, ("node3",))),
-        ("1:^node3.example.org:^slow:ppn=4", NodesAsked(1, 4, 4, (), ("node3", "slow"))),
-        ("1:ppn=4:mem=2gb", NodesAsked(1, 4, 4)),
-        ("1:ppn=1+3:ppn=2", NodesAsked(4, 7, 2)),
+        ("1:ppn=2:big:big:big", NodeRequest(1, 2, 2, ("big",))),
+        ("node3.example.org:ppn=4:brno", NodeRequest(1, 4, 4, ("node3", "brno"))),
+        ("1:ppn=4:host=node3.example.org", NodeRequest(1, 4, 4, ("node3",))),
+        ("1:^node3.example.org:^slow:ppn=4", NodeRequest(1, 4, 4, (), ("node3", "slow"))),
+        ("1:ppn=4:mem=2gb", NodeRequest(1, 4, 4)),
+        ("1:ppn=1+3:ppn=2", NodeRequest(4, 7, 2)),
     ],
 )
 def test_a_specification_is_read(text, asked):
-    assert parse_nodes_asked(text) == asked
+    assert parse_node_request(text) == asked
 
 
 @pytest.mark.parametrize(
@@ -46,5 +46,5 @@ def test_a_specification_is_read(text, asked):
 )
 def test_what_is_none_is_refused_at_its_character(text, position, says):
     with pytest.raises(RequestError, match=says) as refused:
-        parse_nodes_asked(text)
+        parse_node_request(text)
     assert refused.value.position == position
