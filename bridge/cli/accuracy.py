@@ -131,7 +131,7 @@ def _check(plot: Path) -> None:
 
 def _unknown(partition: str, reply: pb.AccuracyReply) -> ConfigError:
     known = sorted({shown(line.partition) for line in reply.lines if line.partition})
-    there = f"there are starts in {', '.join(known)}" if known else "none is recorded at all"
+    there = f"there are starts in {', '.join(known)}" if known else "no start has been recorded"
     return ConfigError(
         "partition", f"no start is recorded in partition '{shown(partition)}'; {there}"
     )

@@ -20,7 +20,7 @@ def agent(  # noqa: PLR0917 - options, by name
     ],
     node: Annotated[
         list[str] | None,
-        typer.Option(help="Node that it speaks for; repeat for several slurmds on one machine. "
+        typer.Option(help="Name of this node; repeat for several slurmds on one machine. "
                      "Default: this machine's name."),
     ] = None,
     ca: Annotated[Path, typer.Option(help="PEM file of the authority.")] = _TLS / "ca.crt",
@@ -33,7 +33,7 @@ def agent(  # noqa: PLR0917 - options, by name
         Path, typer.Option(help="Unix socket at which launchers of malleable jobs attach.")
     ] = Path("/run/schedbridge-agent/launcher.sock"),
     mpi_pages: Annotated[
-        Path, typer.Option(help="Directory in which processes tell of their time in MPI.")
+        Path, typer.Option(help="Directory in which processes report their time in MPI.")
     ] = FOLDER,
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"], typer.Option(help="Lowest severity logged.")

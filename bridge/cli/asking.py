@@ -23,7 +23,9 @@ MOST = 2**32 - 1
 
 ConfigOption = Annotated[
     Path | None,
-    typer.Option("--config", "-c", help="The service's configuration file: says where it is."),
+    typer.Option(
+        "--config", "-c", help="The service's configuration file, which contains its address."
+    ),
 ]
 SocketOption = Annotated[
     Path | None,
@@ -34,7 +36,7 @@ SocketOption = Annotated[
         show_default=str(OperatorSection().socket),
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def ask(config: Path | None, socket: Path | None) -> OperatorClient:
@@ -48,7 +50,7 @@ def ask(config: Path | None, socket: Path | None) -> OperatorClient:
         path = load(config).operator.socket if config is not None else OperatorSection().socket
     if not os.path.lexists(path):
         raise ConfigError(
-            "", f"no service at {path}: start it with 'schedbridge serve', or say --socket PATH"
+            "", f"no service at {path}: start it with 'schedbridge serve', or give --socket PATH"
         )
     return OperatorClient(f"unix:{path.absolute()}")
 

@@ -122,7 +122,7 @@ def plan(
         int | None,
         typer.Option(min=0, help="Reservations at most (1: EASY); default: for every job."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the random queue.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random queue.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Time one plan of a whole queue from scratch: as counts, and onto concrete whole nodes."""
@@ -147,11 +147,14 @@ def plan(
 def planning(
     *,
     system: Annotated[
-        str, typer.Option(metavar="openccs|FILE", help="OpenCCS's own, or a described system.")
+        str,
+        typer.Option(
+            metavar="openccs|FILE", help="The system of OpenCCS, or a system description."
+        ),
     ] = "openccs",
     jobs: Annotated[int, typer.Option(min=100, help="Jobs in the plan.")] = 15_000,
-    table: Annotated[bool, typer.Option(help="Time the table of shared nodes, too.")] = True,
-    seed: Annotated[int, typer.Option(min=0, help="Of the random jobs.")] = 1,
+    table: Annotated[bool, typer.Option(help="Also time the table of shared nodes.")] = True,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random jobs.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Measure the figures of the OpenCCS paper (replans, array, recovery, memory) and a table."""
@@ -182,24 +185,29 @@ def dispatch(
     *,
     instances: Annotated[
         Path | None,
-        typer.Option(help="Directory of recordings ('schedbridge record'); else the bundled ones."),
+        typer.Option(
+            help="Directory of recordings ('schedbridge record'); default: the bundled ones."
+        ),
     ] = None,
     policies: Annotated[
-        str, typer.Option(help="Presets or YAML files, by commas; a budget in ms behind an @.")
+        str,
+        typer.Option(
+            help="Presets or YAML files, separated by commas; @50 after one: a budget of 50 ms."
+        ),
     ] = "easy,conservative",
     budget_ms: Annotated[
-        int, typer.Option(min=1, help="Of policies that have one and none of their own.")
+        int, typer.Option(min=1, help="Budget in ms of policies that state none of their own.")
     ] = 1000,
     objective: Annotated[
         str, typer.Option(help="slowdown, bounded-slowdown, wait, priority or delay.")
     ] = "slowdown",
     min_queue: Annotated[
-        int, typer.Option(min=0, help="Only instances with so many waiting jobs.")
+        int, typer.Option(min=0, help="Only instances with at least this many waiting jobs.")
     ] = 1,
     by_work: Annotated[
-        bool, typer.Option("--work", help="Budgets are of counted work, not of the clock.")
+        bool, typer.Option("--work", help="Measure budgets in counted work, not in time.")
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Of all chance.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Compare policies on the same recorded cycles: objective and time."""
@@ -232,12 +240,12 @@ def placement(
     *,
     instances: Annotated[
         Path | None,
-        typer.Option(help="Windows, one JSON object a line; else the bundled sample."),
+        typer.Option(help="Windows, one JSON object per line; default: the bundled sample."),
     ] = None,
     placers: Annotated[
         str,
         typer.Option(
-            help="By commas; behind an @ moves of annealing, ms of compact, s of solvers."
+            help="Separated by commas; @N after one: moves (annealing), ms (compact), s (solvers)."
         ),
     ] = "sequential,annealing,contiguous-exact,compact",
     metric: Annotated[
@@ -247,8 +255,8 @@ def placement(
         Path | None,
         typer.Option(help="A topology.conf; node numbers count its nodes in the file's order."),
     ] = None,
-    bound: Annotated[bool, typer.Option(help="Also a cost that nothing falls below.")] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Of all chance.")] = 0,
+    bound: Annotated[bool, typer.Option(help="Also print a lower bound of the cost.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Compare placers: communication hops and milliseconds of every window."""
@@ -268,7 +276,7 @@ def placement(
     print(f"{len(windows)} windows, metric {metric}:")
     counted = result["counted"]
     for name, total in result["placers"].items():
-        spent = f"{total['ms_mean']:10.3f} ms a window" if "ms_mean" in total else ""
+        spent = f"{total['ms_mean']:10.3f} ms per window" if "ms_mean" in total else ""
         if total.get("placed", len(windows)) < len(windows):
             spent += f", {total['placed']} placed"
         cost = (
@@ -276,7 +284,7 @@ def placement(
         )
         print(f"  {name:22} {cost}{spent}")
     if counted < len(windows):
-        print(f"costs are of the {counted} windows that all placers could place")
+        print(f"costs are for the {counted} windows that all placers could place")
     if left_out := sum(one.left_out for one in windows):
         print(
             f"{left_out} jobs left out: together with those before them they exceed the idle nodes"
@@ -290,26 +298,33 @@ def elastic(
         str, typer.Option(metavar="esp|FILE", help="The ESP workload, or a trace (.swf[.gz]).")
     ] = "esp",
     policies: Annotated[
-        str, typer.Option(help="Presets or YAML files, by commas.")
+        str, typer.Option(help="Presets or YAML files, separated by commas.")
     ] = "conservative,fpsma,malleable-performance,malleable",
     shares: Annotated[
-        str, typer.Option(help="How many percent of the jobs are malleable, by commas.")
+        str, typer.Option(help="Percentages of malleable jobs, separated by commas.")
     ] = "0,25,50,75,100",
     seeds: Annotated[
-        int, typer.Option(min=1, max=10_000, help="Repetitions; each draws order and choice anew.")
+        int,
+        typer.Option(
+            min=1, max=10_000, help="Repetitions, each with a random order and choice of jobs."
+        ),
     ] = 3,
-    first_seed: Annotated[int, typer.Option(min=0, help="The others follow it.")] = 0,
+    first_seed: Annotated[
+        int, typer.Option(min=0, help="The first seed; the others follow it.")
+    ] = 0,
     nodes: Annotated[
         int | None,
-        typer.Option(min=1, max=2**20, help="Of the machine; else 32, or as the trace says."),
+        typer.Option(
+            min=1, max=2**20, help="Processors of the machine; default: 32, or as in the trace."
+        ),
     ] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Only the first N jobs.")] = None,
     mtct_error: Annotated[
         float,
-        typer.Option(help="Measured communication is off by this share: 0.3, by 30 %."),
+        typer.Option(help="Relative error of the measured communication: 0.3 for 30 %."),
     ] = 0.0,
     plot: Annotated[
-        Path | None, typer.Option(help="Draw the measures over the share: .svg, .png or .pdf.")
+        Path | None, typer.Option(help="Plot the measures over the share: .svg, .png or .pdf.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -321,7 +336,7 @@ def elastic(
     )
     name, drawn = bench_elastic.scenario_of(scenario, nodes=nodes, jobs=jobs, mtct_error=mtct_error)
     if plot is not None and plot.suffix not in (".svg", ".png", ".pdf"):
-        raise ConfigError("plot", f"'{plot.name:.60}' is no .svg, .png or .pdf")
+        raise ConfigError("plot", f"'{plot.name:.60}' must end in .svg, .png or .pdf")
     shown = track(chosen, "simulating", console=Console(stderr=True), transient=True)
     runs = [bench_elastic.run_case(name, drawn, case) for case in shown]
     found = bench_elastic.summary(runs)

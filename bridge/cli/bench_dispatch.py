@@ -115,7 +115,7 @@ def entries(policies: str, budget_ms: int, *, by_work: bool = False) -> list[Ent
         budget = None if wished is None else own_ms or budget_ms
         found.append(Entry(shown, wished or spec, budget))
     if not found:
-        raise ConfigError("policies", "names none; say for example easy,conservative")
+        raise ConfigError("policies", "is empty; give for example easy,conservative")
     return found
 
 

@@ -26,7 +26,7 @@ app = typer.Typer(
 
 def _named(job_id: str) -> str:
     if not job_id.strip() or not job_id.isprintable():
-        raise ConfigError("JOB", "is no job id")
+        raise ConfigError("JOB", "is not a job id")
     return job_id
 
 
@@ -34,7 +34,7 @@ Job = Annotated[
     str, typer.Argument(metavar="JOB", callback=_named, help="Job id, as squeue shows it.")
 ]
 Width = Annotated[
-    int, typer.Argument(metavar="NODES", min=1, max=1_000_000, help="Nodes that it is to have.")
+    int, typer.Argument(metavar="NODES", min=1, max=1_000_000, help="Its new number of nodes.")
 ]
 
 
@@ -129,7 +129,7 @@ def shrink(
 @app.command()
 def hold(
     job_id: Job,
-    release: Annotated[bool, typer.Option("--release", help="No longer.")] = False,
+    release: Annotated[bool, typer.Option("--release", help="End the hold.")] = False,
     config: ConfigOption = None,
     socket: SocketOption = None,
 ) -> None:

@@ -24,7 +24,7 @@ from bridge.rpc.pb import operator_pb2 as pb
 
 
 def explain(
-    job_id: Annotated[str, typer.Argument(metavar="JOBID", help="As squeue shows it.")],
+    job_id: Annotated[str, typer.Argument(metavar="JOBID", help="Job id, as squeue shows it.")],
     config: ConfigOption = None,
     socket: SocketOption = None,
     as_json: JsonOption = False,

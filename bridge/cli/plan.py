@@ -23,7 +23,7 @@ from bridge.cli.asking import (
 def plan(
     limit: Annotated[
         int,
-        typer.Option("--limit", "-n", help="At most so many jobs; 0: all.", min=0, max=MOST),
+        typer.Option("--limit", "-n", help="Jobs shown at most; 0: all.", min=0, max=MOST),
     ] = 50,
     config: ConfigOption = None,
     socket: SocketOption = None,

@@ -110,5 +110,5 @@ def budgeted(text: str) -> tuple[str, int | None]:
     if not at:
         return text, None
     if not budget.isdecimal() or not 0 < int(budget) < 10**7:
-        raise ConfigError("policies", f"'{text}': behind the @ stands a budget in ms, as in @50")
+        raise ConfigError("policies", f"'{text}': after the @, give a budget in ms, as in @50")
     return name, int(budget)

@@ -53,10 +53,10 @@ class _Enough(Exception):
 
 def record(
     *,
-    out: Annotated[Path, typer.Option(help="Directory for the files; made if it is not there.")],
-    cycles: Annotated[int, typer.Option(min=1, help="At most so many cycles.")] = 10,
+    out: Annotated[Path, typer.Option(help="Directory for the files; created if it is missing.")],
+    cycles: Annotated[int, typer.Option(min=1, help="Cycles recorded at most.")] = 10,
     min_queue: Annotated[
-        int, typer.Option(min=0, max=MOST, help="Only cycles with at least so many waiting jobs.")
+        int, typer.Option(min=0, max=MOST, help="Only cycles with at least this many waiting jobs.")
     ] = 1,
     anonymise: Annotated[
         bool,
@@ -71,27 +71,34 @@ def record(
         str | None,
         typer.Option(
             metavar="|".join([*MIXES, "FILE"]),
-            help="A made-up stream on that system; with --trace: YAML description of the nodes.",
+            help="A synthetic stream on this system; with --trace: YAML description of the nodes.",
         ),
     ] = None,
-    policy: Annotated[str, typer.Option(help="That decides in the simulation.")] = "easy",
+    policy: Annotated[str, typer.Option(help="Policy of the simulation.")] = "easy",
     predict: Annotated[
         str | None, typer.Option(help="Predictor of run times in the simulation.")
     ] = None,
     every: Annotated[
-        int, typer.Option(min=1, help="Of the cycles that qualify each Nth only.")
+        int, typer.Option(min=1, help="Only each Nth of the cycles that qualify.")
     ] = 1,
     at: Annotated[
         list[int] | None,
-        typer.Option(help="The first cycle at so many seconds from the first job; repeat."),
+        typer.Option(
+            help="The first cycle at this many seconds from the first job; may be repeated."
+        ),
     ] = None,
-    procs: Annotated[int | None, typer.Option(help="Processors; else as the trace says.")] = None,
+    procs: Annotated[int | None, typer.Option(help="Processors; default: as in the trace.")] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Only the first N jobs.")] = None,
-    load: Annotated[float, typer.Option(min=0.01, max=10.0, help="Of a made-up stream.")] = 0.9,
-    seed: Annotated[int, typer.Option(min=0, help="Of all chance.")] = 0,
+    load: Annotated[
+        float, typer.Option(min=0.01, max=10.0, help="Load of a synthetic stream.")
+    ] = 0.9,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")] = 0,
     site: SiteOption = None,
     patience_s: Annotated[
-        int, typer.Option("--patience", min=1, help="Wait so many seconds for each living cycle.")
+        int,
+        typer.Option(
+            "--patience", min=1, help="Seconds to wait for each cycle of the live service."
+        ),
     ] = 600,
     config: ConfigOption = None,
     socket: SocketOption = None,

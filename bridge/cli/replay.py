@@ -44,15 +44,18 @@ def replay(
     ],
     *,
     policy: Annotated[
-        str | None, typer.Option(help="A preset or a YAML file; else the recorded policy.")
+        str | None, typer.Option(help="A preset or a YAML file; default: the recorded policy.")
     ] = None,
     site: SiteOption = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, help="Of all chance; else the recorded one.")
+        int | None,
+        typer.Option(min=0, help="Seed of all random numbers; default: the recorded one."),
     ] = None,
     anonymise: Annotated[
         Path | None,
-        typer.Option(help="Write copies without names of people and jobs there; replay those."),
+        typer.Option(
+            help="Directory for copies without names of people and jobs; these are replayed."
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:

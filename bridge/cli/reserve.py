@@ -22,7 +22,9 @@ from bridge.cli.times import duration_s, instant_s
 from bridge.errors import ConfigError, ControllerError
 from bridge.rpc.pb import operator_pb2 as pb
 
-_NAME = typer.Argument(metavar="NAME", help="Of the reservation: sbatch --reservation=NAME.")
+_NAME = typer.Argument(
+    metavar="NAME", help="Name of the reservation, for sbatch --reservation=NAME."
+)
 
 
 def reserve(  # noqa: PLR0917 - options, by name
@@ -32,24 +34,22 @@ def reserve(  # noqa: PLR0917 - options, by name
     ],
     duration: Annotated[str, typer.Option(help="Minutes, or as 2:00:00, 1-12:00:00, 90m, 4h, 2d.")],
     nodes: Annotated[
-        int, typer.Option("--nodes", "-N", min=0, max=1_000_000, help="So many nodes.")
+        int, typer.Option("--nodes", "-N", min=0, max=1_000_000, help="Number of nodes.")
     ] = 0,
-    chunks: Annotated[
-        str, typer.Option(help="The nodes that hold these chunks, as in 4:ncpus=8.")
-    ] = "",
+    chunks: Annotated[str, typer.Option(help="Nodes for these chunks, as in 4:ncpus=8.")] = "",
     partition: Annotated[
         str, typer.Option("--partition", "-p", help="Only nodes of this partition.")
     ] = "",
-    users: Annotated[str, typer.Option(help="Who may use it: alice,bob.")] = "",
+    users: Annotated[str, typer.Option(help="Users who may use it: alice,bob.")] = "",
     accounts: Annotated[str, typer.Option(help="Accounts that may use it.")] = "",
     licences: Annotated[
-        str, typer.Option("--licenses", help="Licences that it keeps, too: matlab:2,ansys.")
+        str, typer.Option("--licenses", help="Licences that it also reserves: matlab:2,ansys.")
     ] = "",
     displace: Annotated[
         bool, typer.Option("--displace", help="Planned jobs may be moved; they are listed.")
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would be done, and Slurm's command.")
+        bool, typer.Option("--dry-run", help="Only print what would be done, and Slurm's command.")
     ] = False,
     config: ConfigOption = None,
     socket: SocketOption = None,
@@ -60,7 +60,7 @@ def reserve(  # noqa: PLR0917 - options, by name
     Exit code 1 if there is no room at that time: what is in the way is listed.
     """
     if bool(nodes) == bool(chunks):
-        raise ConfigError("", "say either --nodes or --chunks")
+        raise ConfigError("", "give either --nodes or --chunks")
     request = pb.ReserveRequest(
         name=name,
         start_s=instant_s(start, int(time.time())),

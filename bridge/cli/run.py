@@ -30,13 +30,14 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 @app.command("run", context_settings={"allow_interspersed_args": False})
 def run(  # noqa: PLR0917 - options, by name
     program: Annotated[
-        list[str], typer.Argument(metavar="PROGRAM [ARGUMENTS]...", help="What srun would start.")
+        list[str],
+        typer.Argument(metavar="PROGRAM [ARGUMENTS]...", help="The program that srun would start."),
     ],
     tasks: Annotated[
         int, typer.Option("--tasks-per-node", min=0, help="Default: as the job was submitted.")
     ] = 0,
     mpi: Annotated[
-        str, typer.Option(help="As of srun. Default: whichever of pmi2 and pmix fits.")
+        str, typer.Option(help="As of srun. Default: pmi2 or pmix, whichever works.")
     ] = "",
     engine: Annotated[
         str, typer.Option(help="join, relaunch or program. Default: a self-test chooses.")
@@ -48,7 +49,7 @@ def run(  # noqa: PLR0917 - options, by name
         str, typer.Option(help="Programs without MPI: USR1, USR2 or HUP when the nodes change.")
     ] = "",
     park: Annotated[
-        Path, typer.Option(help="Where data stays in memory during a relaunch.")
+        Path, typer.Option(help="Directory in memory that holds data during a relaunch.")
     ] = Path("/dev/shm"),
     mpi_time: Annotated[
         bool, typer.Option(help="Measure the time in MPI, if this machine has the library for it.")
@@ -112,7 +113,7 @@ def _nodes(job: str) -> tuple[str, ...]:
     names = _said("scontrol", "show", "hostnames", known).split()
     first = os.environ.get("SLURMD_NODENAME", "")
     if first not in names:
-        raise ConfigError("schedbridge run", f"this node, '{first}', is none of the job's")
+        raise ConfigError("schedbridge run", f"this node, '{first}', does not belong to the job")
     names.remove(first)
     return (first, *names)
 

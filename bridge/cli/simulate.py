@@ -68,7 +68,7 @@ def simulate(
         typer.Option(help="A preset's name, or a YAML file with one policy. Repeat to compare."),
     ] = ["easy"],  # noqa: B006 - typer copies it
     procs: Annotated[
-        int | None, typer.Option(help="Processors of the machine; else as the header says.")
+        int | None, typer.Option(help="Processors of the machine; default: as in the header.")
     ] = None,
     jobs: Annotated[int | None, typer.Option(help="Only the first N jobs.", min=1)] = None,
     system: Annotated[
@@ -78,7 +78,8 @@ def simulate(
         bool, typer.Option("--lenient", help="Drop malformed lines instead of refusing the trace.")
     ] = False,
     seed: Annotated[
-        int, typer.Option(help="Source of all chance: policies, faults, the order of esp.", min=0)
+        int,
+        typer.Option(help="Seed of all random numbers: policies, faults, the order of esp.", min=0),
     ] = 0,
     faults: Annotated[
         int,
@@ -89,14 +90,14 @@ def simulate(
     predict: Annotated[
         list[str] | None,
         typer.Option(
-            help="How run times are foreseen, in place of the policy's own: time-limit, last-two,"
+            help="Predictor of run times, instead of the policy's own: time-limit, last-two,"
             " name-history, oracle. Repeat to run each policy with each."
         ),
     ] = None,
     decision_time: Annotated[
         str,
         typer.Option(
-            help="What a decision takes in the simulated world: free (nothing), counted (what it"
+            help="Time that a decision takes in the simulation: free (nothing), counted (what it"
             " took here), or so many milliseconds."
         ),
     ] = "free",

@@ -37,7 +37,7 @@ def instant_s(text: str, now_s: int) -> int:
         return int(datetime.fromisoformat(text).timestamp())
     except (ValueError, OverflowError, OSError) as error:
         raise RequestError(
-            text, 0, "is no time (2026-12-24T18:00, 18:00, now or now+2hours)"
+            text, 0, "is not a time (2026-12-24T18:00, 18:00, now or now+2hours)"
         ) from error
 
 
@@ -63,5 +63,5 @@ def duration_s(text: str) -> int:
         except ValueError:
             seconds = 0
     if seconds <= 0:
-        raise RequestError(text, 0, "is no duration (90, 2:00:00, 1-12:00:00, 90m, 4h or 2d)")
+        raise RequestError(text, 0, "is not a duration (90, 2:00:00, 1-12:00:00, 90m, 4h or 2d)")
     return seconds

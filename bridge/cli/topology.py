@@ -62,7 +62,7 @@ def show(
     *,
     file: FileOption = None,
     svg: Annotated[
-        Path | None, typer.Option(help="Write a drawing there instead.", metavar="FILE")
+        Path | None, typer.Option(help="Write a drawing to this file instead.", metavar="FILE")
     ] = None,
     jobs: Annotated[int, typer.Option(min=0, help="Jobs in the list, the largest first.")] = 20,
     unfold: Annotated[
@@ -122,7 +122,7 @@ def check(
     ] = None,
     *,
     live: Annotated[
-        bool, typer.Option("--live", help="Compare with the nodes of the living service.")
+        bool, typer.Option("--live", help="Compare with the nodes of the live service.")
     ] = False,
     config: ConfigOption = None,
     socket: SocketOption = None,

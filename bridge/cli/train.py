@@ -49,7 +49,7 @@ def placement(  # noqa: PLR0917 - options, by name
     rate: Annotated[float, typer.Option(min=1e-6, max=1, help="Of learning, at first.")] = 1e-3,
     batch: Annotated[int, typer.Option(min=1, max=65536, help="Decisions to a step.")] = 1024,
     boards: Annotated[int, typer.Option(min=2, max=65536, help="Windows at once.")] = 512,
-    seed: Annotated[int, typer.Option(min=0, max=2**31, help="Of all chance.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**31, help="Seed of all random numbers.")] = 0,
     threads: Annotated[int, typer.Option(min=1, help="For PyTorch.")] = 1,
     resume: Annotated[bool, typer.Option(help="Go on with the training in --out.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,

@@ -6,16 +6,16 @@ under any load. Services have deadlines and pass an alarm; simulations and tests
 """
 
 class Alarm:
-    """Becomes true at some time, and stays true."""
+    """Becomes true at some time, and remains true."""
 
     def rung(self) -> bool:
-        """Whether it has."""
+        """Whether it is true."""
 
 class ClockAlarm(Alarm):
     """An alarm by the wall clock, for services and benchmarks only."""
 
     def __init__(self, after_us: int) -> None:
-        """Rings this many microseconds from now.
+        """Becomes true this many microseconds from now.
 
         Raises:
             ValueError: it lies in the past, or years away.

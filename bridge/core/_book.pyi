@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The book: what is used when, on every node and in total (part of ``_core``).
+"""The book: use over time, of every node and in total (part of ``_core``).
 
-The rules of ``_core.pyi`` hold here too, except that there is no depth: every job asked for is
-planned, and earlier bookings stay until they are revoked.
+The rules of ``_core.pyi`` hold here too, except that there is no depth: every given job is planned,
+and earlier bookings stay until they are revoked.
 """
 
 import enum
@@ -22,7 +22,7 @@ class Arrangement(enum.IntEnum):
     """One chunk on a node at most."""
 
 class TermMode(enum.IntEnum):
-    """What a constraint means to a job."""
+    """How a constraint applies to a job."""
 
     BOTH = 0
     """The job is checked and counts (a limit, a licence)."""
@@ -89,21 +89,21 @@ class Bookings:
         """Chunks."""
 
 class Book:
-    """What is used when on every node and under every constraint, from now to the end of time.
+    """The use of every node and every constraint over time, from now on.
 
-    Words: a *class* is a set of eligible nodes with closed times; a *request* is groups of equal
+    Terms: a *class* is a set of eligible nodes with closed times; a *request* is groups of equal
     *chunks*, each chunk within one node; a *constraint* is a step function of time under which a
-    sum of amounts must stay; a job's *terms* say what it means to which constraint; a *booking* is
-    a job at [start, end) on nodes.
+    sum of amounts must stay; a job's *terms* are its parts in constraints; a *booking* is a job at
+    [start, end) on nodes.
 
     Rules:
 
-    1. A search is exact: a start is passed over only if no mapping exists there. (A packing of many
-       groups may be too large to be tried in every way: ``given_up`` counts the starts so lost.)
+    1. A search is exact: a start is skipped only if no mapping exists there. (Packings of many
+       groups may be too many to try all: ``given_up`` counts the starts skipped for that.)
     2. Nodes are taken in order of rank, then index, each with as many chunks as fit (FREE). Of
-       several groups the dearest chunks (largest share of the system) go first.
+       several groups, those with the largest chunks (share of the system) are placed first.
     3. Booking a job never moves or changes another booking.
-    4. A node without any resource (all capacities 0) holds nobody. An exclusive job has a node to
+    4. A node without any resource (all capacities 0) is not used. An exclusive job has a node to
        itself for its whole length; chunks then need room within the capacity only.
     5. Classes, constraints and requests are names: ``undo`` leaves them. Everything else that was
        done since a mark is undone exactly.
@@ -129,11 +129,11 @@ class Book:
         Args:
             now: the present, s, >= 0.
             capacity: (n_nodes, n_res), 0 to 2**40, like all amounts wanted.
-            node_rank: (n_nodes,) cheap nodes (low rank) first.
+            node_rank: (n_nodes,) nodes of low rank are taken first.
             protections: each is a protected resource (column of ``capacity``) and what every node
-                keeps for chunks that want it, (n_nodes, n_res) int64: chunks that do not want it
-                have no more of the others than the capacity less that, all together, and cannot
-                have such a node exclusively. (PACK: unless a chunk of the same job wants it.)
+                keeps for chunks that request it, (n_nodes, n_res) int64: all other chunks together
+                get no more of the other resources than the capacity less that, and cannot have
+                such a node exclusively. (PACK: unless a chunk of the same job requests it.)
             select: a ``Select`` code. Requests of several groups that want different chunks take
                 nodes as by SEQUENTIAL.
         """

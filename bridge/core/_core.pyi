@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The C++ planning kernels: when can each job start, and on which nodes.
 
-Words: a *job* is an amount wanted for a length of time; a *profile* is what is free from now to the
-end of time; *booked* means taken out of the profile; the *depth* is how many jobs may hold a
+Terms: a *job* is an amount for a length of time; a *profile* is the free amount from now on;
+*booked* means subtracted from the profile; the *depth* is the number of jobs that may hold a
 reservation (1 is EASY, ``UNLIMITED`` is conservative backfilling).
 
 Rules that hold for every function:
@@ -12,8 +12,8 @@ Rules that hold for every function:
    Otherwise, while fewer than ``depth`` jobs hold a reservation, it is booked at its earliest
    feasible start. Beyond that it is left ``UNPLANNED``, unless it fits now.
 3. A running job whose expected end is not in the future is expected to end at ``now + 1``.
-4. Ends saturate at ``NEVER``. What ends at ``NEVER`` never ends, and a job that could start only
-   after it gets the start ``NEVER``.
+4. Ends saturate at ``NEVER``. A job that could start only after something that ends at ``NEVER``
+   gets the start ``NEVER``.
 5. The same input gives the same output.
 6. Columns must be C-contiguous NumPy arrays of exactly the stated dtype. A wrong dtype, shape or
    value raises ``ValueError`` whose text starts with the argument's name.
@@ -53,10 +53,10 @@ NEVER: Final[int]
 only after something that never ends."""
 
 UNPLANNED: Final[int]
-"""A start that was not looked for (-1): the job is beyond the reservation depth."""
+"""No start was searched (-1): the job is beyond the reservation depth."""
 
 UNLIMITED: Final[int]
-"""A depth that every queue stays under (int64 maximum): conservative backfilling."""
+"""A depth that no queue reaches (int64 maximum): conservative backfilling."""
 
 class Blocked(enum.IntEnum):
     """Why a job of ``plan_nodes`` does not start now; the first that applies, in this order.
@@ -74,13 +74,13 @@ class Blocked(enum.IntEnum):
     """Enough nodes exist, but too few of them are large enough for its share per node, or no
     allowed number of them holds its tasks."""
     NEVER_COUNTER = 3
-    """It wants more of a counter than there is; ``blocked_counter`` says which."""
+    """It requests more of a counter than exists; ``blocked_counter`` says which."""
     NEVER_FREED = 4
     """It could start only after something that never ends."""
     NOT_BEFORE = 5
     """Its not-before time is in the future."""
     NODES_BUSY = 6
-    """Too few nodes are free of running jobs and of jobs starting in this very plan."""
+    """Too few nodes are free of running jobs and of jobs that this plan starts."""
     BLACKOUT = 7
     """Enough nodes are free, but a blackout of its class closes them before the job would end."""
     COUNTER = 8
@@ -88,7 +88,7 @@ class Blocked(enum.IntEnum):
     PLANNED_START = 9
     """It would fit, but it would delay the planned start of a job before it."""
     TOO_LATE = 10
-    """It has no start, because all there are come after the latest it may have."""
+    """All possible starts are later than its latest one."""
 
 class Select(enum.IntEnum):
     """Which of the eligible nodes a job takes."""
@@ -121,13 +121,13 @@ def plan_counts(
     not_before: NDArray[np.int64],
     depth: int,
 ) -> NDArray[np.int64]:
-    """Plan jobs that want an amount of one interchangeable thing (nodes, processors, licences).
+    """Plan jobs that request an amount of one countable resource (nodes, processors, licences).
 
     About 0.2 us a job for queues as they are found, 1 to 3 us where nearly all jobs differ.
 
     Args:
         now: the time of the plan, s.
-        capacity: how much there is, at most 2**30.
+        capacity: the total amount, at most 2**30.
         running_end: (n_running,) expected ends, s; NEVER for one that does not end.
         running_count: (n_running,) amounts held, >= 0. They may exceed the capacity together
             (nodes lost): then nothing starts until enough of them have ended.

@@ -26,7 +26,7 @@ class LoweredRows:
         """(n_plannable,) the other rows."""
     @property
     def classes(self) -> list[int]:
-        """Classes in use, as numbered by `find`; those of `alternatives` are positions here."""
+        """Classes in use, as numbered by `find`; `alternatives` has positions in this list."""
     @property
     def names_nodes(self) -> bool:
         """Whether one of the plannable rows requires certain nodes."""
@@ -102,7 +102,7 @@ class LoweredRows:
         """
 
 class RequestTable:
-    """The numbered requests of jobs, with what was found for them."""
+    """The numbered requests of jobs, with their alternatives."""
 
     def __init__(self) -> None: ...
     def __len__(self) -> int:
@@ -126,9 +126,8 @@ class RequestTable:
     ) -> None:
         """Fills in why each plannable row waits, for those that do not start now.
 
-        For rows that name no nodes and request no licence, without reservations: most of their
-            reasons
-        depend on few values, and are cached.
+        Only for rows that name no nodes and request no licence, without reservations. Most reasons
+        depend on few values and are cached.
 
         Args:
             lowered: by this table.

@@ -3,9 +3,9 @@
 
 | table | holds |
 |---|---|
-| memory | what policies carry between cycles (`bridge.ports.State`), and since when is watched |
+| memory | what policies carry between cycles (`bridge.ports.State`), and the start of observation |
 | learnt | what predictors know of run times (`bridge.state.predictor_store`) |
-| promise, started, gone | how announced starts came true (`bridge.state.announced_starts`) |
+| promise, started, gone | announced and actual starts (`bridge.state.announced_starts`) |
 
 Rules
     1. The store never delays or stops a cycle, which only queues events. A separate thread opens
@@ -22,8 +22,8 @@ Rules
        memory. Earlier starts remain in the old one.
     6. Without a path, everything is kept in memory only.
     7. Unreadable state of policies is rejected with a message in the log; the rest is used.
-    8. A whole report names every running job. Those that are known already, or that started before
-       the service did, are not new starts.
+    8. A full report names every running job. Jobs that are known already, or that started before
+       the service, are not new starts.
 """
 
 import contextlib
@@ -67,29 +67,29 @@ _log = logging.getLogger(__name__)
 KEEP_DAYS = 90
 SAVE_EVERY_S = 5.0
 LINGER_S = 2.0
-"""How long what happened may lie in memory before it is written."""
+"""Longest time that an event stays in memory before it is written."""
 
 OPEN_S = 8.0
-"""How long a start waits for the file at most."""
+"""Longest time that a start of the service waits for the file."""
 
 RETRY_S = (1.0, 60.0)
-"""After how long a file that cannot be opened is tried again: at first, and at most."""
+"""Interval after which a file that cannot be opened is tried again: first, and longest."""
 
 AGAIN_S = 5.0
-"""After how long a full disk or a locked file is tried again, if nothing new comes before."""
+"""Interval after which a full disk or a locked file is tried again, if no event comes earlier."""
 
 CLOSE_S = 8.0
-"""How long the end waits for the last writing."""
+"""Longest time that `close` waits for the last write."""
 
 REPEAT_S = 600.0
-"""After how long the same complaint is made again."""
+"""Interval after which the same problem is logged again."""
 
 ASKING = 2
-"""How many may wait for an answer at once: a slow disk must not keep all who serve users busy."""
+"""Queries that may wait at once: a slow disk must not block all threads that serve users."""
 
 Told = Callable[[Changes], None]
 _Item = Happened | dict[str, Any] | KeptPlan | tuple[PredictorRecords] | Future[StartRecords] | None
-"""What happened; what policies remember; what was learnt; a question; or the end."""
+"""An event; state of policies; a kept plan; predictor records; a query; None: the end."""
 
 
 class Slow(BridgeError):
@@ -101,18 +101,18 @@ class Store:
 
     Attributes:
         path: the file; None: nothing outlives this object.
-        problem: why the file is not in use at present; "": it is, or there is none.
+        problem: why the file is not in use at present; "": it is in use, or there is none.
     """
 
     def __init__(
         self, path: Path | None, *, keep_days: int = KEEP_DAYS, told: Told = lambda _: None
     ) -> None:
-        """Starts the writer, which opens the file; waits for it for a moment.
+        """Starts the writer thread, which opens the file; waits up to `OPEN_S` for it.
 
         Args:
             path: the file; None: keep everything in this process.
-            keep_days: for how long starts are kept.
-            told: hears of every start and change, in the writer's thread.
+            keep_days: how long starts are kept.
+            told: called with all starts and changes, in the writer's thread.
         """
         self.path = path
         self.problem = ""
@@ -142,23 +142,23 @@ class Store:
         self._thread.start()
         if not tried.wait(OPEN_S):
             self.problem = f"{path} does not answer"
-            _log.error("memory: %s; the service goes on without it", self.problem)
+            _log.error("memory: %s; the service continues without it", self.problem)
 
     def state(self) -> State:
-        """What policies carried when the service ended."""
+        """The state of policies when the service last ended."""
         if self._state is None:
             late, self._late = self._late, None
-            self._begun = late is not None  # what is carried from here on is all there is
+            self._begun = late is not None  # from here on the carried state is complete
             self._state = State() if late is None else late
             self._handed = self._state
         return self._state
 
     def watch(self, current: Callable[[], State]) -> None:
-        """From now on what policies carry is saved; `current` tells it."""
+        """Saves the state of policies from now on; `current` returns it."""
         self._current = current
 
     def catch_up(self, state: State) -> State:
-        """What policies carry, with what a file held that was opened late; before a cycle."""
+        """The state of policies for a cycle, with the contents of a file that was opened late."""
         late, self._late = self._late, None
         begun, self._begun = self._begun, True
         if late is None or self._state is None:
@@ -166,7 +166,7 @@ class Store:
         return State(state.promises if begun else late.promises, join(state.learnt, late.learnt))
 
     def took(self, event: Happened) -> None:
-        """Notes what happened; returns at once."""
+        """Queues an event; returns at once."""
         facts = len(event.started) + len(event.gone) + len(event.promised)
         if facts or event.waiting is not None:
             self._put(event, facts)
@@ -175,13 +175,13 @@ class Store:
             self._save()
 
     def accuracy(self, timeout_s: float = 8.0) -> StartRecords:
-        """How announced starts came true, all that happened until now included.
+        """The records of announced starts, with all events until now.
 
         Raises:
-            Slow: the disk, or the queue before it, does not answer in time; or too many wait.
+            Slow: the disk or the queue does not answer in time, or too many queries wait.
         """
         if not self._asking.acquire(timeout=timeout_s / 100):
-            raise Slow("others wait for the records of starts: try again in a moment")
+            raise Slow("too many queries for the records of starts: try again in a moment")
         try:
             answer: Future[StartRecords] = Future()
             self._queue.put(answer)
@@ -193,7 +193,7 @@ class Store:
             self._asking.release()
 
     def close(self) -> None:
-        """Writes what is left and closes the file."""
+        """Writes the remaining events and closes the file."""
         if not self._thread.is_alive():
             return
         self._save()
@@ -201,7 +201,7 @@ class Store:
         self._hurry.set()
         self._thread.join(timeout=CLOSE_S)
         if self._thread.is_alive():
-            _log.error("memory %s does not answer: what happened last is lost", self.path)
+            _log.error("memory %s does not answer: the last events are lost", self.path)
 
     def _save(self) -> None:
         if self._current is None or self.path is None:
@@ -209,7 +209,7 @@ class Store:
         state = self._current()
         promises, kept = state.promises, state.promises.kept_plan
         if not (self._begun or promises.start_s or state.learnt or kept):
-            return  # nothing has been planned: what the file says, opened or not, still holds
+            return  # nothing has been planned: the contents of the file are still valid
         self._queue.put({"by": promises.by, "planned_start_s": dict(promises.start_s)})
         wanted, self._everything = self._everything, False
         if predictor_records := everything(state) if wanted else fresh(state, self._handed):
@@ -223,7 +223,7 @@ class Store:
             self._queue.put(event)
         elif time.monotonic() - self._complained > 60:
             self._complained = time.monotonic()
-            _log.error("memory %s cannot keep up: something is forgotten", self.path)
+            _log.error("memory %s cannot keep up: events are dropped", self.path)
 
     # ------------------------------------------------------------ the writer's thread
 
@@ -238,7 +238,7 @@ class Store:
             try:
                 self._follow(batch, over=over)
             except Exception:  # a bug here must not end the records for good
-                _log.exception("memory %s: something is forgotten", self.path)
+                _log.exception("memory %s: events are dropped", self.path)
             for answer in batch:
                 if isinstance(answer, Future):
                     self._answer(answer)
@@ -249,7 +249,7 @@ class Store:
         self._scribe.database.close()
 
     def _batch(self) -> list[_Item]:
-        """All that came in; nothing, if it is time to open the file or to write again."""
+        """All queued items; none if it is time to open the file or to write again."""
         due_s = min(self._retry_at, self._again_at) - time.monotonic()
         try:
             batch = [self._queue.get(timeout=max(due_s, 0.0) if due_s < float("inf") else None)]
@@ -277,10 +277,10 @@ class Store:
                 try:
                     self._told(scribe.follow(item))
                 except Exception:
-                    _log.exception("memory %s: a report is forgotten", self.path)
+                    _log.exception("memory %s: the events of a report are dropped", self.path)
         scribe.encode_plan(last=over)
         if self.path is not None and self._is_open and identity(self.path) != scribe.file:
-            self._complain(f"{self.path} is another file than it was")
+            self._complain(f"{self.path} was replaced by another file")
             self._retry_at = float("-inf")
             self._open_if_due()
             scribe = self._scribe
@@ -308,16 +308,16 @@ class Store:
             answer.set_exception(Slow(f"the records of starts cannot be read: {error}"))
 
     def _complain(self, problem: str) -> None:
-        """Says what is wrong, once for a while."""
+        """Logs a problem, at most once per `REPEAT_S`."""
         now = time.monotonic()
         if now - self._complaints.get(problem, float("-inf")) >= REPEAT_S:
             if len(self._complaints) >= 100:
                 self._complaints.clear()
             self._complaints[problem] = now
-            _log.error("memory: %s; the service goes on, it is tried again", problem)
+            _log.error("memory: %s; the service continues and will try again", problem)
 
     def _trouble(self, error: Exception) -> None:
-        """The file, which was open, fails."""
+        """Handles the failure of an open file."""
         if self.path is None or not self._is_open:
             _log.error("memory: %s", said(error))
             return
@@ -342,7 +342,7 @@ class Store:
         self._retry_s = min(2 * self._retry_s, RETRY_S[1])
 
     def _open_if_due(self) -> None:
-        """Opens the file, if it is not open and it is time."""
+        """Opens the file if it is not open and a retry is due."""
         if self.path is None or time.monotonic() < self._retry_at:
             return
         try:
@@ -362,7 +362,7 @@ class Store:
             self._complaints.clear()
 
     def _joined(self, found: "Scribe") -> "Scribe":
-        """What goes on with a file that was opened: who follows the promises, and what he owes."""
+        """The scribe that continues with an opened file, and what it has yet to write."""
         live = self._scribe
         if live.missed is not None:  # there was no file before
             self._late = found.remembered()

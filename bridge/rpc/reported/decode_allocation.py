@@ -26,8 +26,8 @@ class Allocated:
     Attributes:
         nodes: (n,) int32, ascending.
         use: (n, R) int64: what is held on each.
-        head: the node that it cannot give back; -1: its first one.
-        kept: (k,) int32: those of the nodes that the job is not giving back; None: all.
+        head: the node that it cannot release; -1: its first one.
+        kept: (k,) int32: the nodes that the job is not releasing; None: all.
         until_s: when the others are expected to be free.
     """
 
@@ -65,12 +65,12 @@ def check_id(job_id: str) -> str:
 def read_allocation(
     job: pb.Job, layout: TableColumns, malleable: Lowered | None = None
 ) -> Allocated:
-    """Reads what a job holds.
+    """Decodes the allocation of a job.
 
     Args:
         job: running or completing.
         layout: names of the cluster.
-        malleable: what the job asked for, if its width may change; None: it may not.
+        malleable: the request of the job if its width may change; otherwise None.
 
     Raises:
         SnapshotError: it contradicts itself.

@@ -1,24 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a job asks for, lowered to the columns of the planner.
+"""Decodes the requests of jobs to the columns of the planner ("lowers" them).
 
 Rules
-    1. What a job takes of its nodes is the dialect's matter (`bridge.dialect.Dialect.node_demand`),
-       as is whether a job without a demand for memory gets all of it.
-    2. Memory that is not consumable only excludes the nodes that are too small.
+    1. The dialect decides what a job takes of its nodes (`bridge.dialect.Dialect.node_demand`), and
+       whether a job without a demand for memory gets all of it.
+    2. Memory that is not consumable only excludes nodes with too little of it.
     3. A job is exclusive if it says so or if any of its partitions is.
     4. A malleable job may start with any allowed width in its own bounds. If the controller can
-       resize it, it starts with the number of nodes that it asked for (--nodes), if these bounds
-       allow it, and changes its width later. One that the controller calls moldable may start with
-       any allowed width all the same, if a policy decides so (`least_start`, `most_start`).
-    5. What these columns cannot say (`contiguous`, `controller_chooses`) is left to the
-       controller, which chooses the nodes of such a job when it starts. So are jobs whose demand
-       is too large for some of the nodes.
-    6. A job that asked in chunks asks for them alone (`bridge.rpc.reported.decode_chunks`).
-    7. Which of several reservations a job runs in only the controller finds out: it is offered for
-       the controller to place, and counts as refused until then.
+       resize it, it starts with its requested number of nodes (--nodes) if these bounds allow it,
+       and changes its width later. A moldable one may start with any allowed width if a policy
+       decides so (`least_start`, `most_start`).
+    5. For requests that these columns cannot express (`contiguous`, `controller_chooses`), and for
+       demands that are too large for some of the nodes, the controller chooses the nodes when the
+       job starts.
+    6. Of a job that requests chunks, only the chunks count (`bridge.rpc.reported.decode_chunks`).
+    7. Only the controller can choose between several reservations. Such a job is offered to the
+       controller, and counts as refused until it starts.
 
-A request that cannot be understood is the user's problem: `problem` says what is wrong with it,
-and the rest of the queue goes on.
+An invalid request affects only its own job: `problem` says what is wrong with it.
 """
 
 from dataclasses import dataclass, replace
@@ -103,11 +102,11 @@ class Lowered:
 
 
 class _ControllersChoice(BadRequest):
-    """The request makes sense, but only the controller can place it."""
+    """The request is valid, but only the controller can place it."""
 
 
 def lower(request: pb.Request, layout: TableColumns) -> Lowered:
-    """Lowers one request; what is wrong with it comes back in `problem`."""
+    """Lowers one request; an error is returned in `problem`."""
     try:
         return _lower(request, layout)
     except (BadRequest, RequestError) as error:
@@ -122,7 +121,7 @@ def lower(request: pb.Request, layout: TableColumns) -> Lowered:
 
 
 def _left_to_the_controller(request: pb.Request, layout: TableColumns, refused: Lowered) -> Lowered:
-    """With the nodes that the controller may try a request on that is not understood here."""
+    """Adds the nodes on which the controller may try a request that is not understood here."""
     if request.HasField("chunks") or request.HasField("malleable"):
         return refused
     try:
@@ -223,7 +222,7 @@ def _copied(request: pb.Request) -> tuple[int, ...]:
 def _without_gres(
     request: pb.Request, layout: TableColumns, excluded: tuple[int, ...]
 ) -> tuple[int, ...]:
-    """The excluded nodes, with those that have too little of what is not used up."""
+    """The excluded nodes, with those that have too little of a resource that is not consumed."""
     for item in request.gres_per_node:
         there = layout.unconsumed.get(item.name)
         if there is None:

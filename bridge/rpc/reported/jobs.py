@@ -138,11 +138,11 @@ class PendingJobs(RowStore):
         self._put_vectors(at, lowered)
 
     def requests(self) -> list[bytes]:
-        """What the jobs ask for, as sent, in the order of the table."""
+        """The requests of the jobs as sent, in the order of the table."""
         return list(self._objects["request"][self._take()])
 
     def lower_again(self, lowered: Sequence[Lowered], n_resources: int, n_licences: int) -> None:
-        """Replaces what follows from the requests, after a change of nodes or partitions.
+        """Replaces the columns derived from requests, after a change of nodes or partitions.
 
         Args:
             lowered: in the order of `requests()`.
@@ -183,7 +183,7 @@ _AT_HOLD_TEXT: Final = PENDING_FIELDS.texts.index("hold_text")
 
 
 class RunningJobs(RowStore):
-    """Jobs that hold nodes, by row; their nodes lie in one pool, job after job.
+    """Jobs that hold nodes, by row; their nodes are in one pool, job after job.
 
     A job keeps its message as sent beside the columns of `bridge.model.job.RunningTable`.
     """
@@ -262,7 +262,7 @@ class RunningJobs(RowStore):
         super()._pack(take)
 
     def _held(self) -> NDArray[np.intp]:
-        """What of the pool belongs to jobs that are alive."""
+        """The entries of the pool that belong to present jobs."""
         return np.flatnonzero(self._alive[self._owner[: self._pool_end]])
 
     def table(self) -> RunningTable:

@@ -97,7 +97,7 @@ def test_a_table_has_a_line_for_each_share_and_policy():
         (("--scenario", "/nowhere.swf"), "cannot be read"),
         (("--mtct-error", "-1"), "mtct-error"),
         (("--mtct-error", "nan"), "mtct-error"),
-        (("--plot", "x.gif"), "no .svg, .png or .pdf"),
+        (("--plot", "x.gif"), "must end in .svg, .png or .pdf"),
     ],
 )
 def test_wrong_input_is_refused_at_once(arguments, why, capsys):

@@ -120,7 +120,7 @@ def test_windows_that_one_cannot_place_are_not_summed(
     assert bench(*asked) == 0
     out = capsys.readouterr().out
     assert "1 placed" in out
-    assert "costs are of the 1 windows" in out
+    assert "costs are for the 1 windows" in out
     path.write_text(across)
     assert bench(*asked) == 0
     assert " - " in capsys.readouterr().out

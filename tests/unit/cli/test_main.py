@@ -8,34 +8,23 @@ from pathlib import Path
 import pytest
 
 from bridge.cli.asking import print_json, shown, until, when
-from bridge.cli.main import COMMANDS, main, usage
+from bridge.cli.main import COMMANDS, usage
 from bridge.rpc.pb import operator_pb2 as pb
 
 ROOT = Path(__file__).parents[3]
 
 
-def call(capsys, *arguments):
-    """Exit code, standard output, standard error."""
-    try:
-        main([str(argument) for argument in arguments])
-        code = 0
-    except SystemExit as end:
-        code = end.code or 0
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
-
-
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_is_there_and_has_help(name, capsys):
+def test_every_command_is_there_and_has_help(name, schedbridge):
     module, attribute, _ = COMMANDS[name]
     assert hasattr(importlib.import_module(f"bridge.cli.{module}"), attribute)
-    code, out, _ = call(capsys, name, "--help")
+    code, out, _ = schedbridge(name, "--help")
     assert code == 0
     assert f"schedbridge {name}" in out
 
 
-def test_help_names_every_command_and_imports_little(capsys):
-    code, out, _ = call(capsys, "--help")
+def test_help_names_every_command_and_imports_little(schedbridge):
+    code, out, _ = schedbridge("--help")
     assert code == 0
     assert out == usage()
     assert all(f"  {name}" in out for name in COMMANDS)
@@ -47,12 +36,12 @@ def test_help_names_every_command_and_imports_little(capsys):
     subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT)
 
 
-def test_no_command_is_wrong_usage(capsys):
-    assert call(capsys)[0] == 2
+def test_no_command_is_wrong_usage(schedbridge):
+    assert schedbridge()[0] == 2
 
 
-def test_an_unknown_command_is_one_line(capsys):
-    code, out, err = call(capsys, "fly")
+def test_an_unknown_command_is_one_line(schedbridge):
+    code, out, err = schedbridge("fly")
     assert (code, out) == (2, "")
     assert err.startswith("schedbridge: no command 'fly'; there are serve, ")
     assert len(err.splitlines()) == 1
@@ -69,29 +58,29 @@ def test_an_unknown_command_is_one_line(capsys):
         ("policy", "set", "easy"),
     ],
 )
-def test_without_a_service_there_is_one_clear_line(capsys, tmp_path, arguments):
-    code, out, err = call(capsys, *arguments, "--socket", tmp_path / "none")
+def test_without_a_service_there_is_one_clear_line(schedbridge, tmp_path, arguments):
+    code, out, err = schedbridge(*arguments, "--socket", tmp_path / "none")
     assert (code, out) == (1, "")
     assert err == (
         f"schedbridge: no service at {tmp_path}/none: start it with 'schedbridge serve', "
-        "or say --socket PATH\n"
+        "or give --socket PATH\n"
     )
 
 
-def test_the_socket_is_found_in_the_configuration(capsys, tmp_path):
+def test_the_socket_is_found_in_the_configuration(schedbridge, tmp_path):
     (tmp_path / "b.yaml").write_text(f"operator: {{socket: {tmp_path}/here}}")
-    _, _, err = call(capsys, "status", "--config", tmp_path / "b.yaml")
+    _, _, err = schedbridge("status", "--config", tmp_path / "b.yaml")
     assert f"no service at {tmp_path}/here" in err
 
 
-def test_the_socket_is_found_in_the_environment(capsys, tmp_path, monkeypatch):
+def test_the_socket_is_found_in_the_environment(schedbridge, tmp_path, monkeypatch):
     monkeypatch.setenv("SCHEDBRIDGE_SOCKET", f"{tmp_path}/there")
-    assert f"no service at {tmp_path}/there" in call(capsys, "status")[2]
+    assert f"no service at {tmp_path}/there" in schedbridge("status")[2]
 
 
-def test_a_socket_nobody_listens_at(capsys, tmp_path):
+def test_a_socket_nobody_listens_at(schedbridge, tmp_path):
     (tmp_path / "s").write_text("")
-    code, _, err = call(capsys, "status", "--socket", tmp_path / "s")
+    code, _, err = schedbridge("status", "--socket", tmp_path / "s")
     assert code == 1
     assert "nobody answers at unix:" in err
     assert len(err.splitlines()) == 1
@@ -100,45 +89,45 @@ def test_a_socket_nobody_listens_at(capsys, tmp_path):
 # ------------------------------------------------------------------ check-config
 
 
-def test_check_config_prints_what_it_comes_to(capsys, tmp_path):
+def test_check_config_prints_what_it_comes_to(schedbridge, tmp_path):
     (tmp_path / "b.yaml").write_text("policy: easy")
-    code, out, _ = call(capsys, "check-config", tmp_path / "b.yaml")
+    code, out, _ = schedbridge("check-config", tmp_path / "b.yaml")
     assert code == 0
     assert "retry_s: 30" in out
-    assert call(capsys, "check-config", tmp_path / "b.yaml", "--quiet")[1] == ""
-    found = json.loads(call(capsys, "check-config", tmp_path / "b.yaml", "--json")[1])
+    assert schedbridge("check-config", tmp_path / "b.yaml", "--quiet")[1] == ""
+    found = json.loads(schedbridge("check-config", tmp_path / "b.yaml", "--json")[1])
     assert found["ok"]
     assert found["config"]["policy"]["plan"] == "easy"
 
 
-def test_check_config_names_every_problem(capsys, tmp_path):
+def test_check_config_names_every_problem(schedbridge, tmp_path):
     file = tmp_path / "b.yaml"
     file.write_text("policy: magic\nlog: {level: loud}")
-    code, out, err = call(capsys, "check-config", file)
+    code, out, err = schedbridge("check-config", file)
     assert (code, out) == (1, "")
     lines = sorted(err.splitlines())
     assert len(lines) == 2
     assert lines[0].startswith(f"schedbridge: {file}: log.level: ")
     assert lines[1].startswith(f"schedbridge: {file}: policy: no preset 'magic'")
-    code, out, err = call(capsys, "check-config", file, "--json")
+    code, out, err = schedbridge("check-config", file, "--json")
     assert (code, err) == (1, "")
     found = json.loads(out)
     assert not found["ok"]
     assert {problem["key"] for problem in found["problems"]} == {"policy", "log.level"}
 
 
-def test_check_config_warns_of_a_topology_that_is_not_here(capsys, tmp_path):
+def test_check_config_warns_of_a_topology_that_is_not_here(schedbridge, tmp_path):
     file, switches = tmp_path / "b.yaml", tmp_path / "topology.conf"
     file.write_text(f"topology: {switches}")
-    code, out, err = call(capsys, "check-config", file, "--json")
+    code, out, err = schedbridge("check-config", file, "--json")
     assert (code, json.loads(out)["ok"]) == (0, True)
     assert err.startswith(f"warning: {switches}: ")
     switches.write_text("SwitchName=a Nodes=n1")
-    assert call(capsys, "check-config", file, "--quiet") == (0, "", "")
+    assert schedbridge("check-config", file, "--quiet") == (0, "", "")
 
 
-def test_check_config_of_no_file(capsys, tmp_path):
-    code, _, err = call(capsys, "check-config", tmp_path / "none")
+def test_check_config_of_no_file(schedbridge, tmp_path):
+    code, _, err = schedbridge("check-config", tmp_path / "none")
     assert code == 1
     assert "No such file or directory" in err
 
@@ -171,7 +160,7 @@ def test_instants():
     assert until(65, 5) == "in 1 min"
 
 
-def test_the_version_is_one_line(capsys):
-    code, out, _ = call(capsys, "--version")
+def test_the_version_is_one_line(schedbridge):
+    code, out, _ = schedbridge("--version")
     assert code == 0
     assert out.startswith("schedbridge ")

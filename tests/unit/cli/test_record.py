@@ -7,26 +7,10 @@ from importlib.resources import files
 import pytest
 
 from bridge.cli.bench_dispatch import bundled
-from bridge.cli.main import main
 from bridge.recording.recordings import find_recordings, read_recording
 
 EXCERPT = str(files("bridge.sim").joinpath("data/KTH-SP2-1996-excerpt.swf.gz"))
 DESCRIPTION = "nodes: [{names: 'n[1-6]', cpus: 32, memory_mib: 1000}]\n"
-
-
-@pytest.fixture
-def schedbridge(capsys):
-    """Runs the command; gives exit code, output and errors."""
-
-    def run(*arguments):
-        try:
-            code = main([str(argument) for argument in arguments]) or 0
-        except SystemExit as end:
-            code = end.code or 0
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return run
 
 
 @pytest.fixture
@@ -195,8 +179,8 @@ def test_the_bundled_instances_are_the_default(schedbridge):
     ("arguments", "said"),
     [
         (["--policies", "easy@50"], "'easy@50': easy has no budget"),
-        (["--policies", "easy@x"], "behind the @ stands a budget in ms"),
-        (["--policies", ","], "names none"),
+        (["--policies", "easy@x"], "after the @, give a budget in ms"),
+        (["--policies", ","], "is empty; give"),
         (["--policies", "easy,easy"], "easy is there twice"),
         (["--objective", "beauty"], "there is no 'beauty'"),
         (["--min-queue", "10000000"], "has 10000000 waiting jobs"),

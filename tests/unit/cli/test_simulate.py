@@ -4,26 +4,10 @@ from importlib.resources import files
 
 import pytest
 
-from bridge.cli.main import main
 from bridge.sim.swf import Field, read_swf
 
 EXCERPT = str(files("bridge.sim").joinpath("data/KTH-SP2-1996-excerpt.swf.gz"))
 JOB = "1 0 5 60 4 -1 -1 4 100 -1 1 7 1 -1 1 -1 -1 -1\n"
-
-
-@pytest.fixture
-def schedbridge(capsys):
-    """Runs the command; gives exit code, output and errors."""
-
-    def run(*arguments):
-        try:
-            code = main([str(argument) for argument in arguments]) or 0
-        except SystemExit as end:
-            code = end.code or 0
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return run
 
 
 def a_file(tmp_path, name, text):

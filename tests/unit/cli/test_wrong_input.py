@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.cli.main import COMMANDS, main
+from bridge.cli.main import COMMANDS
 
 ROOT = Path(__file__).parents[3]
 SHIPPED = files("bridge.sim").joinpath("data")
@@ -65,19 +65,8 @@ def poison(tmp_path_factory):
     return home
 
 
-def call(capsys, *arguments):
-    """Exit code and what was printed; an exception that escapes is a traceback for the user."""
-    try:
-        main([str(argument) for argument in arguments])
-        code = 0
-    except SystemExit as end:
-        code = end.code or 0
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
-
-
-def refused(capsys, *arguments):
-    code, _, err = call(capsys, *arguments)
+def refused(schedbridge, *arguments):
+    code, _, err = schedbridge(*arguments)
     assert code in (1, 2), (arguments, code, err)
     assert "Traceback" not in err
     assert err, arguments
@@ -133,7 +122,7 @@ HARMLESS = {
 
 
 @pytest.mark.parametrize("command", TAKES_FILES)
-def test_files_that_are_something_else(capsys, tmp_path, poison, command):
+def test_files_that_are_something_else(schedbridge, tmp_path, poison, command):
     for name in (*names(poison), "nothing-there"):
         if name in HARMLESS.get(command, ()):
             continue
@@ -145,13 +134,13 @@ def test_files_that_are_something_else(capsys, tmp_path, poison, command):
             else word
             for word in TAKES_FILES[command]
         ]
-        refused(capsys, *words)
+        refused(schedbridge, *words)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_options_that_are_not_there(capsys, name):
-    assert "no such option" in refused(capsys, name, "--nonsense").lower()
-    refused(capsys, name, *["x"] * 30)
+def test_options_that_are_not_there(schedbridge, name):
+    assert "no such option" in refused(schedbridge, name, "--nonsense").lower()
+    refused(schedbridge, name, *["x"] * 30)
 
 
 WRONG = {
@@ -221,10 +210,10 @@ WRONG = {
 
 
 @pytest.mark.parametrize("words", WRONG.values(), ids=WRONG)
-def test_values_that_cannot_be(capsys, tmp_path, words):
+def test_values_that_cannot_be(schedbridge, tmp_path, words):
     (tmp_path / "deaf").touch()
     places = {"OUT": str(tmp_path / "out"), "DEAF": str(tmp_path / "deaf")}
-    refused(capsys, *(places.get(word, word) for word in words))
+    refused(schedbridge, *(places.get(word, word) for word in words))
 
 
 @pytest.mark.parametrize(
@@ -274,7 +263,7 @@ def test_nobody_reads_what_is_printed(tmp_path, words, end):
     ],
     ids=" ".join,
 )
-def test_without_permission(capsys, tmp_path, words):
+def test_without_permission(schedbridge, tmp_path, words):
     """As an ordinary user, in this process: what is imported need not be readable then."""
     secret = tmp_path / "secret"
     secret.mkdir()
@@ -284,10 +273,10 @@ def test_without_permission(capsys, tmp_path, words):
         word.replace("FILE", str(secret / "file.yaml")).replace("DIRECTORY", str(secret))
         for word in words
     ]
-    call(capsys, *words)  # imports all it needs, which the other one may not be able to read
+    schedbridge(*words)  # imports all it needs, which the other one may not be able to read
     os.seteuid(65534)
     try:
-        err = refused(capsys, *words)
+        err = refused(schedbridge, *words)
     finally:
         os.seteuid(0)
     assert str(tmp_path)[:20] in err.replace("\n", "")
