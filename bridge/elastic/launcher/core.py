@@ -16,7 +16,7 @@ from bridge.elastic.launcher.record import (
     TellAgent,
     TellApp,
 )
-from bridge.elastic.lines import Grow, Result
+from bridge.elastic.lines import Change, Grow, Result
 
 KEPT: Final = 100
 """Results that are remembered, for agents that ask again."""
@@ -68,6 +68,13 @@ class Core:
 
     def _say(self, text: str) -> None:
         self._out.append(Say(text))
+
+    def _say_begin(self, change: Change) -> None:
+        record = self.record
+        self._say(
+            f"change {record.serial}: {change.op} from {len(record.nodes)} to "
+            f"{len(record.target)} nodes within {change.within_s:g} s"
+        )
 
     def _last_main(self) -> Step:
         return [step for step in self.record.steps if step.role == "main"][-1]

@@ -151,11 +151,7 @@ class Machine(Boot, Relaunch):
     def _change(self) -> None:
         record, change = self.record, self.record.change
         assert change is not None
-        grow = isinstance(change, Grow)
-        self._say(
-            f"change {record.serial}: {'grow' if grow else 'shrink'} from {len(record.nodes)} to "
-            f"{len(record.target)} nodes within {change.within_s:g} s"
-        )
+        self._say_begin(change)
         if isinstance(change, Grow) and record.engine == "join":
             self._to(Stage.STARTING, change.within_s)
             added = record.target[len(record.nodes) :]

@@ -50,11 +50,7 @@ class ProgramMachine(Machine):
     def _change(self) -> None:
         record, change = self.record, self.record.change
         assert change is not None
-        grow = isinstance(change, Grow)
-        self._say(
-            f"change {record.serial}: {'grow' if grow else 'shrink'} from {len(record.nodes)} to "
-            f"{len(record.target)} nodes within {change.within_s:g} s"
-        )
+        self._say_begin(change)
         if isinstance(change, Grow):
             self._work(record.target[len(record.nodes) :])
         if record.connected:

@@ -2,7 +2,6 @@
 """An operator who asks a running service."""
 
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, Self
 
 import grpc
@@ -28,12 +27,7 @@ class OperatorClient:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._channel.close()
 
     def _call(

@@ -8,7 +8,6 @@ decisions, everything if it is asked for; it keeps the announcements it was give
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from types import TracebackType
 from typing import Any, Protocol, Self
 
 import grpc
@@ -119,12 +118,7 @@ class RemoteDecider:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -9,12 +9,9 @@ import pytest
 
 from bridge.errors import PolicyError, SnapshotError, StaleSnapshot
 from bridge.model.job import Hold
-from bridge.model.site import NO_RULES
 from bridge.registry import PRESETS, build
-from bridge.rpc.controller.announcements import OPEN_S, Announcements
-from bridge.rpc.controller.cycles import Cycles
+from bridge.rpc.controller.announcements import OPEN_S
 from bridge.rpc.pb import scheduler_pb2 as pb
-from bridge.rpc.reported.session import Session
 from bridge.safe_cycle.decider import Decider
 from tests.unit.rpc.worlds import (
     NOW_S,
@@ -25,6 +22,7 @@ from tests.unit.rpc.worlds import (
     a_node,
     a_request,
     a_running_job,
+    some_cycles,
 )
 
 
@@ -36,19 +34,9 @@ class Seen:
         self.reports.append(report)
 
 
-def some_cycles(decide=None, **settings):
-    decider = Decider(build(PRESETS["conservative"]))
-    cycles = Cycles(
-        decide or decider.decide,
-        session=Session(),
-        announcements=Announcements(),
-        service="test 1",
-        policy=lambda: "conservative",
-        site=lambda: NO_RULES,
-        **settings,
-    )
-    cycles.greet(a_hello())
-    return cycles
+def conservative_cycles(decide=None, **settings):
+    decide = decide or Decider(build(PRESETS["conservative"])).decide
+    return some_cycles(decide, "conservative", **settings)
 
 
 def wide(job_id, nodes=4, **settings):
@@ -61,7 +49,7 @@ def kinds(reply):
 
 
 def test_a_cycle_starts_plans_and_explains():
-    reply = some_cycles().run(a_full([wide("1"), wide("2"), wide("3", nodes=9)]))
+    reply = conservative_cycles().run(a_full([wide("1"), wide("2"), wide("3", nodes=9)]))
     assert kinds(reply) == [("1", "start"), ("2", "planned_start"), ("3", "pending")]
     start, planned, pending = reply.decisions
     assert (start.start.nodes, start.start.partition) == ("n[0-3]", "batch")
@@ -73,7 +61,7 @@ def test_a_cycle_starts_plans_and_explains():
 
 
 def test_what_was_applied_is_not_said_again():
-    cycles = some_cycles()
+    cycles = conservative_cycles()
     first = cycles.run(a_full([wide("1"), wide("2")]))
     reply = cycles.run(
         a_delta(
@@ -90,7 +78,7 @@ def test_what_was_applied_is_not_said_again():
 
 
 def test_a_start_is_not_said_again_before_it_is_known_what_became_of_it():
-    cycles = some_cycles()
+    cycles = conservative_cycles()
     assert kinds(cycles.run(a_full([wide("1", nodes=1)]))) == [("1", "start")]
     for at, seconds in enumerate((1, OPEN_S - 1), 1):
         assert kinds(cycles.run(a_delta(at, now_s=NOW_S + seconds))) == []
@@ -98,7 +86,7 @@ def test_a_start_is_not_said_again_before_it_is_known_what_became_of_it():
 
 
 def test_a_refused_start_is_held_until_something_changes():
-    cycles = some_cycles()
+    cycles = conservative_cycles()
     start = cycles.run(a_full([wide("1", nodes=1)])).decisions[0]
     result = pb.Fate(
         decision_id=start.id, job_id="1", outcome=pb.OUTCOME_REFUSED, code=2015, text="node is odd"
@@ -114,7 +102,7 @@ def test_a_refused_start_is_held_until_something_changes():
 
 
 def test_a_refused_start_is_tried_again_after_a_while():
-    cycles = some_cycles()
+    cycles = conservative_cycles()
     first = cycles.run(a_full([wide("1", nodes=1)])).decisions[0]
     result = pb.Fate(decision_id=first.id, job_id="1", outcome=pb.OUTCOME_REFUSED, code=2015)
     wait_s = cycles.run(a_delta(1, fates=[result])).wake_after_s
@@ -124,14 +112,14 @@ def test_a_refused_start_is_tried_again_after_a_while():
 
 
 def test_a_refusal_and_a_change_in_one_report_are_tried_at_once():
-    cycles = some_cycles()
+    cycles = conservative_cycles()
     start = cycles.run(a_full([wide("1", nodes=1), a_running_job("2", "n3")])).decisions[0]
     result = pb.Fate(decision_id=start.id, job_id="1", outcome=pb.OUTCOME_STALE)
     assert kinds(cycles.run(a_delta(1, fates=[result], removed_jobs=["2"]))) == [("1", "start")]
 
 
 def test_fates_of_unknown_decisions_and_outcomes_are_counted_only():
-    cycles = some_cycles()
+    cycles = conservative_cycles()
     results = [
         pb.Fate(decision_id=77, job_id="x", outcome=pb.OUTCOME_INVALID),
         pb.Fate(decision_id=78, job_id="x", outcome=99),
@@ -141,7 +129,7 @@ def test_fates_of_unknown_decisions_and_outcomes_are_counted_only():
 
 
 def test_refusals_do_not_fill_the_memory():
-    cycles = some_cycles()
+    cycles = conservative_cycles()
     results = [
         pb.Fate(decision_id=code, outcome=pb.OUTCOME_REFUSED, code=code) for code in range(5000)
     ]
@@ -152,7 +140,7 @@ def test_refusals_do_not_fill_the_memory():
 
 def test_outcomes_that_come_again_count_once():
     seen = Seen()
-    cycles = some_cycles(observers=(seen,))
+    cycles = conservative_cycles(observers=(seen,))
     made = cycles.run(a_full([wide("1", 1), wide("2", 1), a_running_job("3", "n3")])).decisions
     outcomes = {"1": pb.OUTCOME_APPLIED, "2": pb.OUTCOME_REFUSED}
     results = [
@@ -181,7 +169,7 @@ def test_outcomes_of_a_cycle_that_failed_are_told_with_the_next():
             raise PolicyError("p", "no")
         return Decider(build(PRESETS["conservative"])).decide(snapshot)
 
-    cycles = some_cycles(decide, observers=(seen,))
+    cycles = conservative_cycles(decide, observers=(seen,))
     results = [pb.Fate(decision_id=9, outcome=pb.OUTCOME_STALE)]
     with pytest.raises(PolicyError):
         cycles.run(a_full(fates=results))
@@ -191,7 +179,7 @@ def test_outcomes_of_a_cycle_that_failed_are_told_with_the_next():
 
 def test_numbers_of_a_status_are_made_sound():
     seen = Seen()
-    cycles = some_cycles(observers=(seen,))
+    cycles = conservative_cycles(observers=(seen,))
     status = pb.ControllerStatus(
         fallbacks=1, fallback_s=math.nan, lock_ms_max=math.inf, round_trip_ms=-1,
         fallback_reason="a\nb" * 1000,
@@ -204,7 +192,7 @@ def test_numbers_of_a_status_are_made_sound():
 
 
 def test_a_mismatch_asks_for_everything_and_then_says_everything_again():
-    cycles = some_cycles()
+    cycles = conservative_cycles()
     jobs = [wide("1"), wide("2")]
     first = cycles.run(a_full(jobs))
     lost = cycles.run(a_delta(9))
@@ -215,13 +203,13 @@ def test_a_mismatch_asks_for_everything_and_then_says_everything_again():
 
 
 def test_replies_carry_the_services_epoch():
-    cycles = some_cycles()
+    cycles = conservative_cycles()
     assert cycles.run(a_full()).service_epoch == cycles.service_epoch > 0
     assert cycles.run(a_delta(9)).service_epoch == cycles.service_epoch
 
 
 def test_an_old_epoch_is_refused_and_changes_nothing():
-    cycles = some_cycles()
+    cycles = conservative_cycles()
     cycles.greet(a_hello(epoch=5))
     cycles.run(a_full(epoch=5))
     with pytest.raises(StaleSnapshot):
@@ -230,7 +218,7 @@ def test_an_old_epoch_is_refused_and_changes_nothing():
 
 
 def test_who_gave_up_waiting_changes_nothing():
-    cycles = some_cycles()
+    cycles = conservative_cycles()
     cycles.run(a_full([wide("1")]))
     assert not cycles.run(a_delta(1, jobs=[wide("2")]), lambda: False).decisions
     assert cycles.session.generation == 1
@@ -245,14 +233,14 @@ def test_a_policy_that_fails_altogether_fails_the_call_and_the_next_one_works():
             raise PolicyError("test", "broken")
         return decider.decide(snapshot)
 
-    cycles = some_cycles(decide)
+    cycles = conservative_cycles(decide)
     with pytest.raises(PolicyError):
         cycles.run(a_full([wide("1")]))
     assert kinds(cycles.run(a_delta(1))) == [("1", "start")]
 
 
 def test_a_contradiction_twice_is_an_error():
-    cycles = some_cycles()
+    cycles = conservative_cycles()
     bad = a_full([a_job("1", version=0)])
     assert cycles.run(bad).need_full
     with pytest.raises(SnapshotError):
@@ -269,7 +257,7 @@ def test_readers_do_not_wait_for_a_running_cycle():
             assert finish.wait(300)
         return decider.decide(snapshot)
 
-    cycles = some_cycles(decide)
+    cycles = conservative_cycles(decide)
     cycles.run(a_full([wide("1")]))
     worker = threading.Thread(target=cycles.run, args=(a_delta(1),))
     worker.start()
@@ -282,7 +270,7 @@ def test_readers_do_not_wait_for_a_running_cycle():
 
 def test_a_job_that_ended_before_it_was_seen_running_has_started():
     seen = Seen()
-    cycles = some_cycles(observers=(seen,))
+    cycles = conservative_cycles(observers=(seen,))
     start = cycles.run(a_full([wide("1"), wide("2")])).decisions[0]
     result = pb.Fate(decision_id=start.id, job_id="1", outcome=pb.OUTCOME_APPLIED)
     cycles.run(a_delta(1, now_s=NOW_S + 3, fates=[result], removed_jobs=["1", "2"]))
@@ -293,7 +281,7 @@ def test_a_job_that_ended_before_it_was_seen_running_has_started():
 
 def test_a_whole_report_tells_who_waits():
     seen = Seen()
-    cycles = some_cycles(observers=(seen,))
+    cycles = conservative_cycles(observers=(seen,))
     cycles.run(a_full([wide("1"), wide("2")]))
     cycles.run(a_delta(1))
     assert list(seen.reports[0].happened.waiting) == ["1", "2"]
@@ -302,7 +290,7 @@ def test_a_whole_report_tells_who_waits():
 
 def test_observers_hear_of_everything():
     seen = Seen()
-    cycles = some_cycles(observers=(seen,))
+    cycles = conservative_cycles(observers=(seen,))
     status = pb.ControllerStatus(fallbacks=2, lock_ms_max=1.5)
     cycles.run(a_full([wide("1"), wide("2")], status=status))
     cycles.run(a_delta(7))
@@ -321,7 +309,7 @@ def test_observers_hear_of_everything():
 
 
 def test_an_array_starts_task_by_task():
-    cycles = some_cycles()
+    cycles = conservative_cycles()
     request = a_request(min_nodes=1, max_nodes=1, exclusive=True)
     array = a_job("7", request=request, array_tasks=10, array_startable=10)
     reply = cycles.run(a_full([array]))
@@ -330,7 +318,7 @@ def test_an_array_starts_task_by_task():
 
 
 def test_one_bad_job_does_not_stop_the_others():
-    reply = some_cycles().run(
+    reply = conservative_cycles().run(
         a_full([a_job("1", request=a_request(features="((")), wide("2"),
                 a_job("3", request=a_request(partitions=["gone"]))])
     )  # fmt: skip

@@ -4,14 +4,16 @@
 import pytest
 
 from bridge.cli.asking import job_cells
-from bridge.model.site import NO_RULES
 from bridge.registry import PRESETS, build
-from bridge.rpc.controller.announcements import Announcements
-from bridge.rpc.controller.cycles import Cycles
 from bridge.rpc.operators.explain import explain, planned_jobs
-from bridge.rpc.reported.session import Session
 from bridge.safe_cycle.decider import Decider
-from tests.unit.rpc.worlds import a_full, a_hello, a_job, a_request, partitions
+from tests.unit.rpc.worlds import (
+    a_full,
+    a_job,
+    a_request,
+    partitions,
+    some_cycles,
+)
 
 MINUTE_S = 1_000_020
 """A full minute: windows begin."""
@@ -44,15 +46,7 @@ REQUESTS = {
 @pytest.mark.parametrize("preset", PRESETS)
 def test_an_odd_job_stops_nobody(preset, odd):
     decider = Decider(build(PRESETS[preset]))
-    cycles = Cycles(
-        decider.decide,
-        session=Session(),
-        announcements=Announcements(),
-        service="test",
-        policy=lambda: preset,
-        site=lambda: NO_RULES,
-    )
-    cycles.greet(a_hello())
+    cycles = some_cycles(decider.decide, preset)
     times = partitions(default_time_s=7200, max_time_s=86_400)
     jobs = [a_job("1", **odd), a_job("2", user="bob")]
     reply = cycles.run(a_full(jobs, partitions=times, now_s=MINUTE_S))

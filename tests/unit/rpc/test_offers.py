@@ -7,11 +7,8 @@ from bridge.model.limits import ConsumerKind, Items, Limit, Rules
 from bridge.model.site import NO_RULES, Site
 from bridge.planning.eligibility.controller_choice import Chooser
 from bridge.registry import PRESETS, build
-from bridge.rpc.controller.announcements import Announcements
-from bridge.rpc.controller.cycles import Cycles
 from bridge.rpc.controller.offers import NodesToChoose
 from bridge.rpc.pb import scheduler_pb2 as pb
-from bridge.rpc.reported.session import Session
 from bridge.safe_cycle.decider import Decider
 from tests import builders
 from tests.unit.rpc.worlds import (
@@ -24,23 +21,16 @@ from tests.unit.rpc.worlds import (
     a_request,
     a_running_job,
     partitions,
+    some_cycles,
 )
 from tests.worlds import random_world
 
 LIMITED = Site(Rules(limits=(Limit(ConsumerKind.USER, "*", "cpus", Items(99)),)))
 
 
-def some_cycles(site=NO_RULES, features=("start", "choice")):
-    cycles = Cycles(
-        Decider(build(PRESETS["slurm-like"]), site=site).decide,
-        session=Session(),
-        announcements=Announcements(),
-        service="test",
-        policy=lambda: "slurm-like",
-        site=lambda: site,
-    )
-    cycles.greet(a_hello(features=features))
-    return cycles
+def choosing_cycles(site=NO_RULES, features=("start", "choice")):
+    decide = Decider(build(PRESETS["slurm-like"]), site=site).decide
+    return some_cycles(decide, "slurm-like", site=site, hello=a_hello(features=features))
 
 
 def starts(reply):
@@ -64,7 +54,7 @@ def one(job_id="1", **settings):
 
 
 def test_after_a_refused_start_the_controller_chooses():
-    cycles = some_cycles()
+    cycles = choosing_cycles()
     first = cycles.run(a_full([one()]))
     assert starts(first) == [("1", "n0", "")]
     second = cycles.run(a_delta(1, fates=results(first)))
@@ -74,7 +64,7 @@ def test_after_a_refused_start_the_controller_chooses():
 
 
 def test_after_a_change_it_is_asked_again_more_and_more_rarely():
-    cycles = some_cycles()
+    cycles = choosing_cycles()
     reply = cycles.run(a_full([one(features="none")]))  # by the planner never
     asked = []
     for number in range(1, 64):
@@ -88,7 +78,7 @@ def test_after_a_change_it_is_asked_again_more_and_more_rarely():
 
 
 def test_what_does_not_change_is_not_asked_again():
-    cycles = some_cycles()
+    cycles = choosing_cycles()
     reply = cycles.run(a_full([one(features="none")]))
     assert starts(reply) == [("1", "", "n[0-3]")]
     for number in range(1, 50):
@@ -101,7 +91,7 @@ def test_the_tasks_of_an_array_that_the_controller_can_place_start_one_after_the
     full = [a_running_job("7", "n[0-3]")]
     array = one("1", controller_chooses=True)
     array.array_tasks = array.array_startable = 3
-    cycles = some_cycles()
+    cycles = choosing_cycles()
     reply = cycles.run(a_full([*full, array]))
     for number in range(1, 4):
         assert starts(reply) == [("1", "", "n[0-3]")]
@@ -114,17 +104,17 @@ def test_the_tasks_of_an_array_that_the_controller_can_place_start_one_after_the
     "settings", [{"features": "none"}, {"features": "[odd"}, {"required_nodes": "n0,n1"}]
 )
 def test_what_the_planner_cannot_place_is_offered(settings):
-    assert starts(some_cycles().run(a_full([one(**settings)]))) == [("1", "", "n[0-3]")]
+    assert starts(choosing_cycles().run(a_full([one(**settings)]))) == [("1", "", "n[0-3]")]
 
 
 def test_nodes_of_jobs_that_ask_for_more_are_chosen_by_the_controller():
-    cycles = some_cycles()
+    cycles = choosing_cycles()
     jobs = [one("1", exclusive=True), one("2", controller_chooses=True)]
     assert starts(cycles.run(a_full(jobs))) == [("1", "n0", ""), ("2", "", "n[1-3]")]
 
 
 def test_the_controller_counts_switches_where_none_are_known_here():
-    cycles = some_cycles()
+    cycles = choosing_cycles()
     two = a_job("1", request=a_request(min_nodes=2, max_nodes=2, switches=1))
     reply = cycles.run(a_full([two]))
     asked = []
@@ -145,22 +135,22 @@ def test_the_controller_counts_switches_where_none_are_known_here():
     ],
 )
 def test_where_there_is_no_choice_nothing_is_offered(settings):
-    cycles = some_cycles(**settings)
+    cycles = choosing_cycles(**settings)
     assert starts(cycles.run(a_full([one(features="none")]))) == []
-    assert starts(some_cycles(**settings).run(a_full([one(controller_chooses=True)]))) == [
+    assert starts(choosing_cycles(**settings).run(a_full([one(controller_chooses=True)]))) == [
         ("1", "n0", "")
     ]
 
 
 def test_chunks_and_malleable_jobs_are_laid_out_by_the_planner_alone():
-    cycles = some_cycles()
+    cycles = choosing_cycles()
     chunks = one("1", chunks=pb.Chunks(chunks="nonsense"))
     odd = one("2", malleable=pb.Malleable(min_nodes=3, max_nodes=2))
     assert starts(cycles.run(a_full([chunks, odd]))) == []
 
 
 def test_nodes_that_were_busy_are_no_fault_of_the_job():
-    cycles = some_cycles(features=("start",))
+    cycles = choosing_cycles(features=("start",))
     reply = cycles.run(a_full([one()]))
     for number in range(1, 20):
         held = cycles.run(a_delta(2 * number - 1, fates=results(reply, pb.OUTCOME_BUSY),
@@ -172,7 +162,7 @@ def test_nodes_that_were_busy_are_no_fault_of_the_job():
 
 
 def test_a_job_that_was_refused_in_one_of_its_partitions_is_tried_in_the_others():
-    cycles = some_cycles(features=("start",))
+    cycles = choosing_cycles(features=("start",))
     job, rooms = one(partitions=["main", "other"]), partitions()
     rooms.items[0].name = "main"
     rooms.items.add(name="other", nodes="n[0-3]", up=True)
@@ -184,7 +174,7 @@ def test_a_job_that_was_refused_in_one_of_its_partitions_is_tried_in_the_others(
         cycles.run(a_delta(2 * number - 1, fates=results(reply), now_s=now_s))
         reply = cycles.run(a_delta(2 * number, now_s=now_s + 35))
     assert tried == ["main", "other", "main", "main"]  # then it has been refused in both
-    cycles = some_cycles()
+    cycles = choosing_cycles()
     reply = cycles.run(a_full([job], partitions=rooms))
     reply = cycles.run(a_delta(1, fates=results(reply)))
     assert [(d.start.partition, d.start.choice) for d in reply.decisions if d.start.choice] == [
@@ -195,12 +185,12 @@ def test_a_job_that_was_refused_in_one_of_its_partitions_is_tried_in_the_others(
 def test_what_is_outside_the_bounds_of_its_partition_is_offered():
     """Slurm holds such jobs by itself, but where their QOS lifts the bounds."""
     two = a_job("1", request=a_request(min_nodes=2, max_nodes=2))
-    reply = some_cycles().run(a_full([two], partitions=partitions(max_nodes=1)))
+    reply = choosing_cycles().run(a_full([two], partitions=partitions(max_nodes=1)))
     assert starts(reply) == [("1", "", "n[0-3]")]
 
 
 def test_no_node_is_avoided_for_a_limit():
-    cycles = some_cycles(features=("start",))
+    cycles = choosing_cycles(features=("start",))
     reply = cycles.run(a_full([one()]))
     tried = []
     for number in range(1, 7):
@@ -213,7 +203,7 @@ def test_no_node_is_avoided_for_a_limit():
 
 
 def test_nodes_that_were_refused_are_avoided_one_after_the_other():
-    cycles = some_cycles(features=("start",))
+    cycles = choosing_cycles(features=("start",))
     reply = cycles.run(a_full([one()]))
     tried = []
     for number in range(1, 7):

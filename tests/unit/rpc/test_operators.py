@@ -2,10 +2,7 @@
 import pytest
 
 from bridge.errors import ConfigError
-from bridge.model.site import NO_RULES
 from bridge.registry import PRESETS, build
-from bridge.rpc.controller.announcements import Announcements
-from bridge.rpc.controller.cycles import Cycles
 from bridge.rpc.controller.policy_switch import PolicySwitch
 from bridge.rpc.operators import queries
 from bridge.rpc.operators.accuracy import accuracy_reply
@@ -14,13 +11,12 @@ from bridge.rpc.operators.queries import Asking
 from bridge.rpc.operators.view import View, unpack
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.rpc.pb import scheduler_pb2
-from bridge.rpc.reported.session import Session
 from bridge.rpc.transport.private_channel import MessageKind
 from bridge.safe_cycle.decider import Decider
 from bridge.state.accuracy import Announced, Began, Happened
 from bridge.state.announced_starts import StartRecords
 from bridge.state.store import Slow, Store
-from tests.unit.rpc.worlds import a_full, a_hello, a_job
+from tests.unit.rpc.worlds import a_full, a_job, some_cycles
 
 
 @pytest.fixture
@@ -30,16 +26,7 @@ def decider():
 
 @pytest.fixture
 def cycles(decider):
-    made = Cycles(
-        decider.decide,
-        session=Session(),
-        announcements=Announcements(),
-        service="test",
-        policy=lambda: "easy",
-        site=lambda: NO_RULES,
-    )
-    made.greet(a_hello())
-    return made
+    return some_cycles(decider.decide, "easy")
 
 
 def test_a_policy_is_exchanged_and_told(decider, cycles):

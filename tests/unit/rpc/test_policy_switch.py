@@ -6,15 +6,19 @@ import dataclasses
 import pytest
 
 from bridge.errors import ConfigError
-from bridge.model.site import NO_RULES
 from bridge.planning.site_rules.rules_text import PlanningSection, parse_site
 from bridge.registry import PRESETS, build
-from bridge.rpc.controller.announcements import Announcements
-from bridge.rpc.controller.cycles import Cycles
 from bridge.rpc.controller.policy_switch import PolicySwitch
-from bridge.rpc.reported.session import Session
 from bridge.safe_cycle.decider import Decider
-from tests.unit.rpc.worlds import NOW_S, a_delta, a_full, a_hello, a_job, a_request, a_running_job
+from tests.unit.rpc.worlds import (
+    NOW_S,
+    a_delta,
+    a_full,
+    a_job,
+    a_request,
+    a_running_job,
+    some_cycles,
+)
 
 FOUR = {"limits": [{"user": "*", "resource": "cpus", "items": 8}]}
 NONE = {"limits": [{"user": "*", "resource": "cpus", "items": 1}]}
@@ -31,16 +35,7 @@ def decider():
 
 @pytest.fixture
 def cycles(decider):
-    made = Cycles(
-        decider.decide,
-        session=Session(),
-        announcements=Announcements(),
-        service="test",
-        policy=lambda: "openccs",
-        site=lambda: NO_RULES,
-    )
-    made.greet(a_hello())
-    return made
+    return some_cycles(decider.decide, "openccs")
 
 
 def test_the_site_s_rules_stand_under_any_policy(decider, cycles):

@@ -3,10 +3,7 @@
 
 import pytest
 
-from bridge.model.site import NO_RULES
 from bridge.registry import PRESETS, build
-from bridge.rpc.controller.announcements import Announcements
-from bridge.rpc.controller.cycles import Cycles
 from bridge.rpc.controller.switches import Switches
 from bridge.rpc.operators import queries
 from bridge.rpc.operators.queries import Asking
@@ -14,7 +11,13 @@ from bridge.rpc.operators.view import View
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.rpc.reported.session import Session
 from bridge.safe_cycle.decider import Decider
-from tests.unit.rpc.worlds import a_full, a_hello, a_job, a_running_job, some_nodes
+from tests.unit.rpc.worlds import (
+    a_full,
+    a_job,
+    a_running_job,
+    some_cycles,
+    some_nodes,
+)
 
 
 @pytest.fixture
@@ -25,15 +28,8 @@ def ask(tmp_path):
 
     def asked(*jobs, admin=False, switches=True):
         decider = Decider(build(PRESETS["easy"]))
-        cycles = Cycles(
-            decider.decide,
-            session=Session(10, Switches(path).above) if switches else Session(),
-            announcements=Announcements(),
-            service="test",
-            policy=lambda: "easy",
-            site=lambda: NO_RULES,
-        )
-        cycles.greet(a_hello())
+        session = Session(10, Switches(path).above) if switches else Session()
+        cycles = some_cycles(decider.decide, "easy", session=session)
         nodes = [*some_nodes(3), *some_nodes(4, usable=False)[3:]]
         cycles.run(a_full(jobs, nodes=nodes))
         view = View(None, None, cycles.published)

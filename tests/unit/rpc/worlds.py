@@ -5,7 +5,10 @@ import dataclasses
 
 import numpy as np
 
+from bridge.model.site import NO_RULES
 from bridge.model.snapshot import Snapshot
+from bridge.rpc.controller.announcements import Announcements
+from bridge.rpc.controller.cycles import Cycles
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.session import Session
 
@@ -15,6 +18,21 @@ NOW_S = 1_000_000
 def a_hello(epoch=1, **settings):
     settings = {"memory_consumable": True, "memory_optional": True, "wire_version": 1} | settings
     return pb.HelloRequest(controller="test", cluster="c", epoch=epoch, **settings)
+
+
+def some_cycles(decide, policy, *, session=None, site=NO_RULES, hello=None, **settings):
+    """Cycles of a controller that has said hello."""
+    cycles = Cycles(
+        decide,
+        session=Session() if session is None else session,
+        announcements=Announcements(),
+        service="test 1",
+        policy=lambda: policy,
+        site=lambda: site,
+        **settings,
+    )
+    cycles.greet(a_hello() if hello is None else hello)
+    return cycles
 
 
 def a_node(name, cpus=4, threads_per_core=1, memory_mib=1000, usable=True, **settings):
