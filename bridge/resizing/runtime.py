@@ -28,6 +28,7 @@ from bridge.model.job import WidthRule
 from bridge.model.resize_limits import WITHIN_S
 from bridge.model.resizes import Resizes, resized
 from bridge.model.snapshot import Snapshot
+from bridge.resizing.journal import Journal, Outcome
 from bridge.resizing.launchers import (
     Attached,
     Grow,
@@ -110,6 +111,7 @@ class Runtime:
         held: jobs that operators keep as they are.
         wishes: widths that are asked for, and whether an administrator does.
         shown: malleable running jobs as of the last report.
+        journal: what became of resizes.
     """
 
     def __init__(
@@ -138,6 +140,7 @@ class Runtime:
         self.held: set[str] = set()
         self.wishes: dict[str, tuple[int, bool]] = {}
         self.shown: tuple[Shown, ...] = ()
+        self.journal = Journal()
 
     @property
     def changes(self) -> Sequence[Change]:
@@ -161,7 +164,7 @@ class Runtime:
         self._now_s = world.now_s
         self._hear()
         for job_id in [job_id for job_id in self._changes if job_id not in world]:
-            self._over(self._changes[job_id])
+            self._over(self._changes[job_id], Outcome.ENDED)
         for job_id in world.malleable():
             try:
                 self._job(world, job_id)
@@ -173,6 +176,7 @@ class Runtime:
         self.wishes = {job: wish for job, wish in self.wishes.items() if job in world}
         self._resized = {job: at for job, at in self._resized.items() if job in world}
         self._why = {job: why for job, why in self._why.items() if job in world}
+        self.journal.keep(set(world), {change.id for change in self.changes})
         since_s = world.now_s - WITHIN_S
         lately = {user: [at for at in all_ if at > since_s] for user, all_ in self._begun.items()}
         self._begun = {user: begun for user, begun in lately.items() if begun}
@@ -194,7 +198,8 @@ class Runtime:
     def _forget(self, world: World, job_id: str) -> None:
         """Called while an exception is handled: the job keeps what it has for a while."""
         _log.exception("the resize of job %s does not fit the report: forgotten", job_id)
-        self._changes.pop(job_id, None)
+        if (change := self._changes.pop(job_id, None)) is not None:
+            self.journal.over(change, Outcome.FAILED, world.now_s, "it does not fit the report")
         self._resting[job_id] = (world.version(job_id), world.now_s)
 
     def _job(self, world: World, job_id: str) -> None:
@@ -259,6 +264,7 @@ class Runtime:
             until_s=0, by_s=by_s, end_s=end_s, reason=reason,
         )  # fmt: skip
         self._changes[job_id] = change
+        self.journal.begun(change, world.now_s)
         self._resized[job_id] = world.now_s
         self._begun.setdefault(change.user, []).append(world.now_s)
         self._enter(change, State.GRANTING if grows else State.LEAVING, world.now_s)
@@ -286,7 +292,7 @@ class Runtime:
                 _log.warning("job %s has nodes that nobody decided, or lost some", change.job_id)
                 self._fail(change, world.now_s)
             elif world.ends(change.job_id):
-                self._over(change)
+                self._over(change, Outcome.ENDED)
             else:
                 self._step(world, change, held)
             if change.job_id not in self._changes or change.state == state:
@@ -307,7 +313,7 @@ class Runtime:
             case State.RELEASING:
                 if held == set(change.target):
                     if change.failed:
-                        self._fail(change, now_s)
+                        self._fail(change, now_s, outcome=Outcome.WITHDRAWN)
                     else:
                         self._over(change)
                 elif now_s > change.until_s:
@@ -384,18 +390,25 @@ class Runtime:
             _log.info("job %s does not change its width: %s", change.job_id, result.reason)
             if change.grows:
                 change.target = change.before
+                change.refusal = f"the application says: {result.reason}"
                 self._enter(change, State.VACATING, now_s)
             else:
-                self._fail(change, now_s, f"the application says: {result.reason}")
+                why = f"the application says: {result.reason}"
+                self._fail(change, now_s, why, outcome=Outcome.WITHDRAWN)
 
-    def _over(self, change: Change) -> None:
+    def _over(self, change: Change, outcome: Outcome = Outcome.COMPLETED) -> None:
         _tell(change, "over")
+        self.journal.over(change, outcome, self._now_s)
         self._changes.pop(change.job_id, None)
         self._why.pop(change.job_id, None)
 
-    def _fail(self, change: Change, now_s: int, why: str = "") -> None:
+    def _fail(
+        self, change: Change, now_s: int, why: str = "", *, outcome: Outcome = Outcome.FAILED
+    ) -> None:
         """Ends a change; the job keeps what it has for a while (rule 5)."""
-        self._why[change.job_id] = why or f"stopped while {change.state}"
+        why = why or change.refusal or f"stopped while {change.state}"
+        self._why[change.job_id] = why
+        self.journal.over(change, outcome, now_s, why)
         _tell(change, f"failed: {self._why[change.job_id]}")
         self._changes.pop(change.job_id, None)
         self._resting[change.job_id] = (change.version, now_s)

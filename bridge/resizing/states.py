@@ -77,6 +77,7 @@ class Change:
         again_s: the controller is not told anything before, Unix seconds.
         version: of the job, as last reported.
         looks: how often it was looked at in this state.
+        refusal: why the launcher refused a growth that is being undone.
     """
 
     id: str
@@ -96,6 +97,7 @@ class Change:
     again_s: int = 0
     version: int = 0
     looks: int = 0
+    refusal: str = ""
 
     @property
     def grows(self) -> bool:

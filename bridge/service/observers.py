@@ -7,6 +7,7 @@ from functools import partial
 from typing import Final
 
 from bridge.model.snapshot import Snapshot
+from bridge.planning.malleable.observing import NAME as SPEED_UPS
 from bridge.planning.scheduler.kept_plan import KeptPlan
 from bridge.rpc.controller.cycles import CycleReport
 from bridge.rpc.controller.policy_switch import PolicySwitch
@@ -60,6 +61,8 @@ class Meter:
             metrics.decision_result(outcome, code, count)
         if report.status is not None:
             self._status = report.status
+        for entry in report.resizes:
+            metrics.resized(entry.direction, entry.outcome, entry.lasted_s)
         if report.published is None or report.decisions is None:
             metrics.need_full()
             return
@@ -73,6 +76,8 @@ class Meter:
         if (savings := report.telemetry.placement) is not None:
             metrics.placement_improved(savings.before, savings.after)
         for predictor, learnt in self._decider.state.learnt.items():
+            if predictor == SPEED_UPS:  # of which nothing is judged
+                continue
             metrics.run_times(
                 predictor, (learnt.judged, learnt.under, learnt.off_s, learnt.accuracy)
             )

@@ -24,6 +24,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -307,7 +308,17 @@ class Service:
             launchers=self._launchers,
             deadlines=Deadlines(**config.resizing.model_dump(exclude={"trust_launchers"})),
         )
+        resizing = self.cycles.resizing
+        self._metrics.watch("jobs_adapting", lambda: float(len(resizing.changes)))
+        for name in ("agents", "launchers"):
+            self._metrics.watch(name, partial(self._connected, name))
         return self.cycles
+
+    def _connected(self, what: str) -> float:
+        """How many agents or launchers there are; for the metrics."""
+        if self.hub is None:
+            return 0.0
+        return float(self.hub.agent_count if what == "agents" else self.hub.launcher_count)
 
     @staticmethod
     def _session(config: ServiceConfig) -> Session:

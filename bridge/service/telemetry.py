@@ -26,6 +26,10 @@
 | schedbridge_solver_plans_total | counter | cycles in which the solver's plan served |
 | schedbridge_solver_fallbacks_total{reason} | counter | cycles in which the greedy plan served |
 | schedbridge_solver_killed_total | counter | solvers ended because they overran |
+| schedbridge_resizes_total{direction, outcome} | counter | asked for and what became of them |
+| schedbridge_adaptation_seconds{direction} | histogram | decision to completion of a resize |
+| schedbridge_jobs_adapting | gauge | jobs that are changing their width |
+| schedbridge_launchers, _agents | gauge | jobs whose launcher is connected; nodes with an agent |
 | schedbridge_gate_refusals_total{socket, reason} | counter | connections turned away |
 | schedbridge_controller_up | gauge | 1 while the controller called within the last minute |
 | schedbridge_memory_up | gauge | 1 while the memory's file is in use, or none is wanted |
@@ -51,6 +55,7 @@ _BUCKETS_S = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2
 _ERROR_BUCKETS_S = (
     -14_400, -3600, -600, -60, -10, -1, 0, 1, 10, 60, 600, 3600, 14_400, 86_400
 )  # fmt: skip
+_ADAPTATION_BUCKETS_S = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600)
 _UP_S = 60
 
 
@@ -180,6 +185,9 @@ class Metrics:
                 ("jobs_pending", "Waiting jobs in the last snapshot"),
                 ("jobs_running", "Jobs that hold nodes in the last snapshot"),
                 ("jobs_set_aside", "Waiting jobs left out, because planning fails with them"),
+                ("jobs_adapting", "Jobs that are changing their width"),
+                ("launchers", "Jobs whose launcher is connected"),
+                ("agents", "Nodes that have an agent"),
                 ("nodes", "Nodes in the last snapshot"),
                 ("nodes_usable", "Usable nodes in the last snapshot"),
                 ("solver_gap", "(found - bound) / found over the last dispatch's window"),
@@ -249,6 +257,19 @@ class Metrics:
                 ("run_time_accuracy", "Sum of the smaller run time divided by the larger"),
             )
         ]
+        self._resizes = Counter(
+            "schedbridge_resizes",
+            "Resizes of running jobs: asked, completed, withdrawn, failed, ended",
+            ["direction", "outcome"],
+            registry=registry,
+        )
+        self._adaptation = Histogram(
+            "schedbridge_adaptation_seconds",
+            "Decision to completion of a resize",
+            ["direction"],
+            buckets=_ADAPTATION_BUCKETS_S,
+            registry=registry,
+        )
         self._hops = Counter(
             "schedbridge_hops",
             "Hop cost of jobs that started, where the plan stage put them and where they went",
@@ -262,6 +283,18 @@ class Metrics:
         """Notes what the jobs that started together cost in hops."""
         self._hops.labels("before").inc(before)
         self._hops.labels("after").inc(after)
+
+    def resized(self, direction: str, outcome: str, lasted_s: int | None) -> None:
+        """Notes a resize that began or is over.
+
+        Args:
+            direction: grow or shrink.
+            outcome: see `bridge.resizing.journal`.
+            lasted_s: from its decision to its end; None: not known.
+        """
+        self._resizes.labels(direction, outcome).inc()
+        if outcome == "completed" and lasted_s is not None:
+            self._adaptation.labels(direction).observe(lasted_s)
 
     def policy(self, name: str) -> None:
         """Notes which policy is in force."""

@@ -177,6 +177,12 @@ class Hub:
         """Nodes that have an agent."""
         return len(self._agents)
 
+    @property
+    def launcher_count(self) -> int:
+        """Jobs whose launcher is connected."""
+        with self._lock:
+            return len({one for of_job in self._launchers.values() for one in map(id, of_job)})
+
     # ------------------------------------------------------------ launchers
 
     def _said(self, agent: Agent, message: pb.FromLauncher) -> None:

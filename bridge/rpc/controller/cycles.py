@@ -26,6 +26,7 @@ from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.controller_choice import Chooser
 from bridge.ports import Decide, Telemetry
+from bridge.resizing.journal import Entry
 from bridge.resizing.launchers import Absent, Launchers
 from bridge.resizing.runtime import Runtime
 from bridge.resizing.states import Deadlines
@@ -80,6 +81,7 @@ class CycleReport:
         happened: starts, departures and promises; None: a full report was requested instead.
         published: the cycle itself; None: a full report was requested instead.
         telemetry: statistics of its stages.
+        resizes: those that began or are over since the last cycle.
     """
 
     wall_s: float
@@ -90,6 +92,7 @@ class CycleReport:
     status: pb.ControllerStatus | None
     published: Published | None
     telemetry: Telemetry = field(default_factory=Telemetry)
+    resizes: tuple[Entry, ...] = ()
 
 
 class Observer(Protocol):
@@ -299,6 +302,7 @@ class Cycles:
             status,
             self.published,
             telemetry,
+            self.resizing.journal.take(),
         )
 
     def _offered(self, snapshot: Snapshot, plan: Plan, chooser: Chooser) -> list[pb.Decision]:

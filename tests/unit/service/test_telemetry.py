@@ -35,6 +35,7 @@ def test_every_metric_is_in_the_documented_table(metrics):
     metrics.started("batch", 1)
     metrics.announcements_changed(1, 0)
     metrics.run_times("last-two", (1, 0, 5, 0.5))
+    metrics.resized("grow", "completed", 5)
     text = page(metrics)
     shown = set(re.findall(r"^# TYPE (\S+) ", text, re.MULTILINE))
     shown = {name for name in shown if not name.endswith("_created")}
@@ -52,6 +53,18 @@ def test_predicted_run_times(metrics):
     assert 'schedbridge_run_times_underestimated_total{predictor="last-two"} 1.0' in text
     assert 'schedbridge_run_time_error_seconds_total{predictor="last-two"} 40.0' in text
     assert 'schedbridge_run_time_accuracy_total{predictor="last-two"} 2.25' in text
+
+
+def test_resizes_by_direction_and_outcome(metrics):
+    for outcome, lasted_s in (("asked", None), ("completed", 7), ("failed", 300)):
+        metrics.resized("grow", outcome, lasted_s)
+    metrics.resized("shrink", "completed", None)  # begun under an earlier service
+    text = page(metrics)
+    assert 'schedbridge_resizes_total{direction="grow",outcome="asked"} 1.0' in text
+    assert 'schedbridge_resizes_total{direction="grow",outcome="failed"} 1.0' in text
+    assert 'schedbridge_resizes_total{direction="shrink",outcome="completed"} 1.0' in text
+    assert 'schedbridge_adaptation_seconds_sum{direction="grow"} 7.0' in text
+    assert 'schedbridge_adaptation_seconds_count{direction="shrink"}' not in text
 
 
 def test_cycles_and_failures(metrics):

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What became of resizes: for metrics, and the last one of each job for people.
+
+Outcomes
+    completed   the job has the nodes that were decided.
+    withdrawn   called off in good order: the application or its launcher refused, or was too slow
+                and said so. The job has the nodes that it had.
+    failed      anything else: refused by the controller, a node was lost, nobody answered.
+    ended       the job ended meanwhile.
+"""
+
+from collections import deque
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from bridge.resizing.states import Change
+
+MOST_UNTOLD: Final = 10_000
+"""Older ones are dropped where nobody takes them."""
+
+
+class Outcome(StrEnum):
+    """What became of a resize."""
+
+    ASKED = "asked"
+    COMPLETED = "completed"
+    WITHDRAWN = "withdrawn"
+    FAILED = "failed"
+    ENDED = "ended"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A resize that began (ASKED) or is over.
+
+    Attributes:
+        before, after: nodes, as decided.
+        at_s: when, Unix seconds.
+        lasted_s: from the decision to the end; None: it was under way when this service started,
+            or has only begun.
+        reason: of the decision; of one that was not completed: why not.
+    """
+
+    job_id: str
+    outcome: Outcome
+    before: int
+    after: int
+    at_s: int
+    lasted_s: int | None
+    reason: str
+
+    @property
+    def direction(self) -> str:
+        """Grow or shrink."""
+        return "grow" if self.after > self.before else "shrink"
+
+
+class Journal:
+    """Notes begins and ends of resizes.
+
+    Attributes:
+        last: the last one that is over, by job id.
+    """
+
+    def __init__(self) -> None:
+        self.last: dict[str, Entry] = {}
+        self._began: dict[str, int] = {}
+        self._untold: deque[Entry] = deque(maxlen=MOST_UNTOLD)
+
+    def begun(self, change: Change, now_s: int) -> None:
+        """A decided resize has begun."""
+        self._began[change.id] = now_s
+        self._note(change, Outcome.ASKED, now_s, None, change.reason)
+
+    def over(self, change: Change, outcome: Outcome, now_s: int, why: str = "") -> None:
+        """A resize is over."""
+        began_s = self._began.pop(change.id, None)
+        lasted_s = None if began_s is None else max(now_s - began_s, 0)
+        self.last[change.job_id] = self._note(
+            change, outcome, now_s, lasted_s, why or change.reason
+        )
+
+    def _note(
+        self, change: Change, outcome: Outcome, now_s: int, lasted_s: int | None, reason: str
+    ) -> Entry:
+        entry = Entry(
+            change.job_id, outcome, len(change.before), len(change.wanted), now_s, lasted_s, reason
+        )
+        self._untold.append(entry)
+        return entry
+
+    def keep(self, jobs: Collection[str], ids: Collection[str]) -> None:
+        """Forgets all but these jobs, and the begins of all but these resizes."""
+        self.last = {job: entry for job, entry in self.last.items() if job in jobs}
+        self._began = {key: at_s for key, at_s in self._began.items() if key in ids}
+
+    def take(self) -> tuple[Entry, ...]:
+        """What was noted since the last call."""
+        told = tuple(self._untold)
+        self._untold.clear()
+        return told
