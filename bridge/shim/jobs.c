@@ -104,7 +104,8 @@ static void hash_malleable(bridge_hash_t *hash, const job_record_t *job)
     hash_number(hash, (uint64_t)malleable.min_power_w << 32 | malleable.max_power_w);
     hash_text(hash, malleable.constraint);
     hash_number(hash, malleable.no_resize);
-    hash_number(hash, malleable.max_nodes && job_is_moldable(job));
+    bool moldable = malleable.max_nodes && job_is_moldable(job);
+    hash_number(hash, moldable ? molded_least_nodes(job) : 0);
     if (malleable.max_nodes && job_wire_state(job) == PB(JOB_STATE__JOB_STATE_RUNNING))
         hash_text(hash, job->nodes);
     hash_text(hash, job_option(job, "chunks"));
@@ -274,6 +275,7 @@ static void set_malleable(arena_t *arena, pb_request_t *request, const job_recor
     message->max_power_w = wanted.max_power_w;
     message->no_resize = wanted.no_resize;
     message->moldable = job_is_moldable(job);
+    message->least_start = message->moldable ? molded_least_nodes(job) : 0;
     request->malleable = message;
 }
 

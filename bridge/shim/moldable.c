@@ -3,6 +3,7 @@
 
 #include "jobs.h"
 #include "unmodelled.h"
+#include "wall_limit.h"
 
 bool job_is_moldable(const job_record_t *job)
 {
@@ -51,17 +52,32 @@ void molded_fit(const job_record_t *job, uint32_t nodes)
     details->orig_min_cpus = scaled(details->orig_min_cpus, nodes, asked);
 }
 
-uint32_t molded_minutes(const job_record_t *job, const part_record_t *part, uint32_t nodes)
+// The time limit that the job asks for, in minutes; INFINITE: none.
+static uint32_t asked_minutes(const job_record_t *job, const part_record_t *part)
 {
-    uint32_t asked = MAX(1, job->details->min_nodes), minutes = job->time_limit;
-    if (!nodes || nodes >= asked || !job_is_moldable(job))
-        return 0;
+    uint32_t minutes = job->time_limit;
     if (minutes == NO_VAL)
         minutes = part->default_time != NO_VAL ? part->default_time : part->max_time;
-    if (minutes == NO_VAL || minutes == INFINITE)
+    return minutes == NO_VAL ? INFINITE : minutes;
+}
+
+uint32_t molded_minutes(const job_record_t *job, const part_record_t *part, uint32_t nodes)
+{
+    uint32_t asked = MAX(1, job->details->min_nodes), minutes = asked_minutes(job, part);
+    if (!nodes || nodes >= asked || minutes == INFINITE || !job_is_moldable(job))
         return 0;
     uint64_t most = ((uint64_t)minutes * asked + nodes - 1) / nodes;
-    if (part->max_time != INFINITE && part->max_time != NO_VAL)
-        most = MIN(most, part->max_time);
+    most = MIN(most, longest_minutes(job, part));
     return (uint32_t)MIN(most, INFINITE - 1);
+}
+
+uint32_t molded_least_nodes(const job_record_t *job)
+{
+    uint32_t longest = longest_minutes_anywhere(job), asked = MAX(1, job->details->min_nodes);
+    uint32_t minutes = asked_minutes(job, job->part_ptr);
+    if (longest == INFINITE || minutes == INFINITE)
+        return 1;
+    if (minutes >= longest)
+        return asked;
+    return (uint32_t)(((uint64_t)minutes * asked + longest - 1) / longest);
 }

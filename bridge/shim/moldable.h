@@ -22,7 +22,11 @@ void molded_restore(job_details_t *details, const molded_t *molded);
 void molded_fit(const job_record_t *job, uint32_t nodes);
 
 // The longest time limit, in minutes, of a moldable job that starts on fewer nodes than it asks
-// for: as many node-minutes as it asks for, but no more than the partition allows. 0: its own.
+// for: as many node-minutes as it asks for, but no more than partition, QOS and association allow.
+// 0: its own.
 uint32_t molded_minutes(const job_record_t *job, const part_record_t *part, uint32_t nodes);
+
+// The least nodes on which its QOS and association give a moldable job those node-minutes.
+uint32_t molded_least_nodes(const job_record_t *job);
 
 #endif

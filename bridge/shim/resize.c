@@ -6,6 +6,7 @@
 #include "jobs.h"
 #include "lock_scope.h"
 #include "nodes.h"
+#include "wall_limit.h"
 
 #define BUSY(...) verdict(PB(OUTCOME__OUTCOME_BUSY), ESLURM_NODES_BUSY, __VA_ARGS__)
 
@@ -205,14 +206,14 @@ static verdict_t remove_nodes(job_record_t *job, const change_t *change)
 static uint32_t raised_minutes(const job_record_t *job, const change_t *change, int64_t end_s)
 {
     int64_t now = time(NULL), left = (int64_t)job->end_time - now;
-    uint32_t max_time = job->part_ptr->max_time;
+    uint32_t longest = longest_minutes(job, job->part_ptr);
     if (job->time_limit == NO_VAL || job->time_limit == INFINITE || left <= 0 ||
         end_s <= (int64_t)job->end_time)
         return NO_VAL;
     int64_t most = left * (change->width + change->removed) / change->width;
     int64_t minutes = job->time_limit + (MIN(end_s - now, most) - left + 59) / 60;
-    if (max_time != INFINITE && max_time != NO_VAL)
-        minutes = MIN(minutes, max_time);
+    if (longest != INFINITE)
+        minutes = MIN(minutes, longest);
     return minutes > job->time_limit && minutes < INFINITE ? (uint32_t)minutes : NO_VAL;
 }
 

@@ -3,6 +3,7 @@
 // Slurm derived from -N fits the width that it starts on, and afterwards the request is as before.
 #include "applying.h"
 #include "moldable.h"
+#include "wall_limit.h"
 
 // Asks for four whole nodes with two tasks each, ten minutes, and may have one to eight.
 static job_record_t *moldable(uint32_t id) {
@@ -107,6 +108,49 @@ static void fewer_nodes_may_have_more_time(void) {
     end();
 }
 
+// Nor does it get a longer one than accounting allows: what its partition's QOS says goes before
+// its own QOS, unless that one overrides it, and both go before its association.
+static void a_longer_time_stays_within_the_wall_limits(void) {
+    static const struct {
+        uint32_t of_part, of_job, of_assoc;
+        bool over;
+        uint32_t longest, least;
+    } cases[] = {
+        {INFINITE, INFINITE, INFINITE, false, INFINITE, 1},
+        {INFINITE, INFINITE, 20, false, 20, 2},
+        {INFINITE, 15, 20, false, 15, 3},
+        {30, 15, 20, false, 30, 2},
+        {30, 15, 20, true, 15, 3},
+        {30, INFINITE, 20, true, 30, 2},
+        {INFINITE, INFINITE, 10, false, 10, 4},
+        {INFINITE, INFINITE, 5, false, 5, 4},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        begin();
+        job_record_t *job = moldable(1);
+        slurmdb_qos_rec_t of_part = {.max_wall_pj = cases[i].of_part};
+        slurmdb_qos_rec_t of_job = {.max_wall_pj = cases[i].of_job,
+                                    .flags = cases[i].over ? QOS_FLAG_OVER_PART_QOS : 0};
+        slurmdb_assoc_rec_t of_assoc = {.max_wall_pj = cases[i].of_assoc};
+        part_record_t *part = job->part_ptr;
+        part->qos_ptr = &of_part, job->qos_ptr = &of_job, job->assoc_ptr = &of_assoc;
+        EXPECT_NUMBER(longest_minutes(job, part), INFINITE); // limits are not enforced
+        uint64_t version = job_version(job);
+        accounting_enforce = ACCOUNTING_ENFORCE_LIMITS;
+        EXPECT_NUMBER(longest_minutes(job, part), cases[i].longest);
+        EXPECT_NUMBER(molded_least_nodes(job), cases[i].least);
+        EXPECT_NUMBER(molded_minutes(job, part, 1), MIN(40, cases[i].longest));
+        EXPECT((job_version(job) != version) == (cases[i].least > 1));
+        part->max_time = 12;
+        EXPECT_NUMBER(longest_minutes(job, part), MIN(12, cases[i].longest));
+        job->limit_set.time = ADMIN_SET_LIMIT;
+        EXPECT_NUMBER(longest_minutes(job, part), 12);
+        accounting_enforce = 0;
+        part->qos_ptr = job->qos_ptr = NULL, job->assoc_ptr = NULL;
+        end();
+    }
+}
+
 // Each of these says of a job that its tasks do not follow from its nodes, or that it shares them.
 static void break_it(job_record_t *job, int how) {
     switch (how) {
@@ -166,6 +210,7 @@ int main(void) {
     a_refused_start_changes_nothing();
     an_arrays_rest_asks_for_what_it_asked();
     fewer_nodes_may_have_more_time();
+    a_longer_time_stays_within_the_wall_limits();
     others_are_not_moldable();
     a_rigid_job_is_never_started_on_fewer();
     DONE();

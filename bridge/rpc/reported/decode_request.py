@@ -189,7 +189,8 @@ def _lower(request: pb.Request, layout: TableColumns) -> Lowered:
     rigid = not request.HasField("malleable")
     least_start, most_start = 0, 0
     if molds and exclusive and not demand.tasks:
-        least_start, most_start = _start_widths(layout, partitions, widths, low)
+        allowed = max(widths[0], request.malleable.least_start), widths[1]
+        least_start, most_start = _start_widths(layout, partitions, allowed, low)
     return Lowered(
         partitions=partitions,
         min_nodes=low,

@@ -167,7 +167,8 @@ enum { RESV_CTLD_USER_NOT = 1 };
 enum { SLURM_DEPEND_AFTER = 1, SLURM_DEPEND_AFTER_CORRESPOND = 8 };
 enum { TRES_ARRAY_CPU, TRES_ARRAY_MEM, TRES_ARRAY_NODE, TRES_ARRAY_BILLING, TRES_COUNT };
 enum { SLURMDB_JOB_FLAG_SCHED = 4 };
-enum { QOS_FLAG_NO_RESERVE = 16 };
+enum { QOS_FLAG_NO_RESERVE = 16, QOS_FLAG_OVER_PART_QOS = 32 };
+enum { ADMIN_SET_LIMIT = 0xffff };
 #define BACKFILL_SCHED UINT64_C(0x10)
 #define JOB_MEM_SET UINT64_C(0x20)
 #define JOB_MAGNETIC UINT64_C(0x40)
@@ -276,6 +277,7 @@ typedef struct {
     char *name;
     slurmdb_qos_usage_t *usage;
     uint64_t flags;
+    uint32_t max_wall_pj;
 } slurmdb_qos_rec_t;
 
 typedef struct {
@@ -369,6 +371,7 @@ typedef struct {
 struct slurmdb_assoc_rec {
     char *acct, *user;
     slurmdb_assoc_usage_t *usage;
+    uint32_t max_wall_pj;
 };
 
 typedef struct {
@@ -416,7 +419,7 @@ typedef struct {
     uint32_t time_limit, time_min, total_cpus, wait4switch, spank_job_env_size;
     char **spank_job_env;
     struct {
-        uint16_t qos;
+        uint16_t qos, time;
     } limit_set;
     bitstr_t *node_bitmap, *node_bitmap_cg;
     part_record_t *part_ptr;

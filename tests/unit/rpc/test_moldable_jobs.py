@@ -59,6 +59,14 @@ def test_a_controller_that_cannot_resize_molds_nothing():
     assert start_widths(asked(), features=("start",)) == [(0, 0)]
 
 
+def test_the_time_limit_that_accounting_allows_bounds_the_width():
+    request = asked()
+    request.malleable.least_start = 3
+    assert start_widths(request) == [(3, 8)]
+    request.malleable.least_start = 5
+    assert start_widths(request) == [(0, 0)]
+
+
 def test_the_bounds_of_all_partitions_hold():
     assert start_widths(asked(), min_nodes=2, max_nodes=6) == [(2, 6)]
     assert start_widths(asked(), min_nodes=5) == [(0, 0)]
