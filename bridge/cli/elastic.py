@@ -15,6 +15,7 @@ from bridge.cli.asking import (
     print_json,
     shown,
 )
+from bridge.cli.building import build_library, build_mpi_time
 from bridge.errors import ConfigError
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.units import format_duration
@@ -22,6 +23,9 @@ from bridge.units import format_duration
 app = typer.Typer(
     help="Running jobs that grow and shrink.", no_args_is_help=True, add_completion=False
 )
+
+app.command()(build_library)
+app.command()(build_mpi_time)
 
 
 def _named(job_id: str) -> str:
