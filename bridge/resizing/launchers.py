@@ -93,10 +93,17 @@ class Launchers(Protocol):
     def order(self, job_id: str, user: str, order: Order) -> None:
         """Sends an order; it is lost if the launcher is not there at the moment."""
 
-    def vacant(self, job_id: str, user: str, nodes: Names) -> bool:
+    def vacant(self, job_id: str, user: str, nodes: Names, *, unused: bool = False) -> bool:
         """Whether no process of the job is on these nodes, as their agents say.
 
         A node without an agent counts as vacant only where the launcher's word is enough.
+
+        Args:
+            job_id: of a user's job.
+            user: of the job.
+            nodes: that it is to give back.
+            unused: its program has never run there, so that nothing is lost if processes that were
+                to join it end with the node: the launcher's word is enough.
         """
 
     def unattended(self, nodes: Names) -> Names:
@@ -129,9 +136,9 @@ class Willing:
         """Carries it out."""
         self._results.append(Result(job_id, user, order.id, done=True))
 
-    def vacant(self, job_id: str, user: str, nodes: Names) -> bool:
+    def vacant(self, job_id: str, user: str, nodes: Names, *, unused: bool = False) -> bool:
         """They are."""
-        del job_id, user, nodes
+        del job_id, user, nodes, unused
         return True
 
     def unattended(self, nodes: Names) -> Names:

@@ -325,7 +325,7 @@ class Runtime:
         leaving = tuple(name for name in world.nodes(change.job_id) if name not in target)
         if self._is_back(change):
             self._fail(change, world.now_s, "the job runs on these nodes again")
-        elif self._launchers.vacant(change.job_id, change.user, leaving):
+        elif self._launchers.vacant(change.job_id, change.user, leaving, unused=change.failed):
             self._enter(change, State.RELEASING, world.now_s)
         elif world.now_s > change.until_s:
             _log.warning("job %s has processes on nodes that it left", change.job_id)

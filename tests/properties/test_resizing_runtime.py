@@ -56,7 +56,7 @@ class Launcher:
         if self.is_there:
             self.heard.append(order)
 
-    def vacant(self, job_id, user, nodes):
+    def vacant(self, job_id, user, nodes, *, unused=False):
         return not set(nodes) & set(self.ranks)
 
     def unattended(self, nodes):

@@ -8,8 +8,8 @@ Rules
        launchers, until they attach again.
     3. Counts of processes are those since somebody asked: older ones prove nothing. All agents are
        asked again after `ASK_AGAIN_S`, and whenever the job's launcher gets another order. A node
-       without an agent is not vacant. Where the site trusts launchers, it is `RETURN_S` after its
-       agent was lost, in which the agent comes back.
+       without an agent is not vacant. Where the launcher's word is enough, it is `RETURN_S` after
+       its agent was lost, in which the agent comes back.
     4. A line that cannot be read is answered, and harms nobody else.
     5. A controller without accounting knows users by their numbers only. A launcher is found by
        name and by number.
@@ -294,7 +294,7 @@ class Hub:
                 self._results[key, order.id] = Result(job_id, user, order.id, False, str(error))
                 found.said = replace(found.said, pending="", pending_nodes=())
 
-    def vacant(self, job_id: str, user: str, nodes: Names) -> bool:
+    def vacant(self, job_id: str, user: str, nodes: Names, *, unused: bool = False) -> bool:
         """Whether the agents there, since they were asked, have counted no process of the job."""
         with self._lock:
             launcher = self._newest((job_id, user))
@@ -312,7 +312,7 @@ class Hub:
                     asked.append((self._agents[node], node))
             away = (self._lost.get(node, self._began) for node in set(nodes).difference(with_agent))
             over = len(with_agent) == len(nodes) or (
-                self._trusts and not any(now - since <= RETURN_S for since in away)
+                (self._trusts or unused) and not any(now - since <= RETURN_S for since in away)
             )
             over = over and all(self._counts[job, node].processes == 0 for node in with_agent)
             if over:

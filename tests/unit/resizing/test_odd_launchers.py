@@ -39,7 +39,7 @@ class Planted:
             raise ValueError("planted")
         self.orders.append(order)
 
-    def vacant(self, job_id, user, nodes):
+    def vacant(self, job_id, user, nodes, *, unused=False):
         return self.is_vacant
 
     def unattended(self, nodes):

@@ -168,6 +168,7 @@ def test_a_node_without_an_agent_is_not_vacant_and_nobody_grows_there(hub, node,
         assert not hub.vacant("7", "ann", ("n1", "n9"))
         node.counts("7", "n1", 0)
         clock.s += RETURN_S
+    assert hub.vacant("7", "ann", ("n9",), unused=True)  # of a growth that failed
     assert Hub(clock, trusts_launchers=True).unattended(("n9",)) == ()
 
 
