@@ -29,6 +29,8 @@ def build_library(
     Needs make and a C compiler. Another MPI needs another folder.
     """
     _make(library.FOLDER, out, "--mpicc", f"MPICC={mpicc}")
+    for source in library.FOLDER.glob("*.c"):
+        (out / f"{source.stem}.o").unlink(missing_ok=True)
     for name in _BESIDE:
         shutil.copy(library.FOLDER / name, out)
     where = out.resolve()

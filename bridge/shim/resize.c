@@ -8,6 +8,7 @@
 #include "nodes.h"
 #include "wall_limit.h"
 
+#define LIMITED(...) verdict(PB(OUTCOME__OUTCOME_LIMITED), ESLURM_ACCOUNTING_POLICY, __VA_ARGS__)
 #define BUSY(...) verdict(PB(OUTCOME__OUTCOME_BUSY), ESLURM_NODES_BUSY, __VA_ARGS__)
 
 typedef struct {
@@ -112,8 +113,47 @@ static bool is_switched_off(bitstr_t *nodes)
     return false;
 }
 
+static uint64_t least_of(uint64_t first, uint64_t second, uint64_t otherwise)
+{
+    return first != INFINITE64 ? first : second != INFINITE64 ? second : otherwise;
+}
+
+// Most CPUs of one job by its QOS, and else its association; NULL and INFINITE64: no limit.
+static uint64_t most_cpus(job_record_t *job)
+{
+    assoc_mgr_lock_t locks = {.assoc = READ_LOCK, .qos = READ_LOCK};
+    slurmdb_qos_rec_t *first = NULL, *second = NULL;
+    if (!(accounting_enforce & ACCOUNTING_ENFORCE_LIMITS))
+        return INFINITE64;
+    assoc_mgr_lock(&locks);
+    acct_policy_set_qos_order(job, &first, &second);
+    uint64_t most =
+        least_of(first ? first->max_tres_pj_ctld[TRES_ARRAY_CPU] : INFINITE64,
+                 second ? second->max_tres_pj_ctld[TRES_ARRAY_CPU] : INFINITE64,
+                 job->assoc_ptr ? job->assoc_ptr->max_tres_ctld[TRES_ARRAY_CPU] : INFINITE64);
+    assoc_mgr_unlock(&locks);
+    return most;
+}
+
+// Slurm tests the helper alone against limits per job: many small steps would get past them.
+static verdict_t judge_limits(job_record_t *job, const change_t *change)
+{
+    uint32_t reason = WAIT_NO_REASON, most = acct_policy_get_max_nodes(job, &reason);
+    uint64_t cpus = job->total_cpus;
+    if (change->width > most)
+        return LIMITED("%u nodes given, a limit in accounting (%s) lets the job have %u",
+                       change->width, compat_reason_string(reason), most);
+    for (bitoff_t at = 0; (at = compat_next_bit(change->added, at)) >= 0; at++)
+        cpus += compat_node((int)at)->cpus_efctv;
+    most = (uint32_t)MIN(most_cpus(job), INFINITE);
+    if (cpus > most)
+        return LIMITED("%u CPUs given, a limit in accounting lets the job have %u", (uint32_t)cpus,
+                       most);
+    return APPLIED;
+}
+
 // What Slurm would not test for the helper, and what would cost a cancelled record in accounting.
-static verdict_t judge_added(const job_record_t *job, const change_t *change, const char *names)
+static verdict_t judge_added(job_record_t *job, const change_t *change, const char *names)
 {
     const job_details_t *details = job->details;
     if (!permit_job_expansion())
@@ -134,10 +174,10 @@ static verdict_t judge_added(const job_record_t *job, const change_t *change, co
         !bit_super_set(change->added, share_node_bitmap) ||
         !bit_super_set(change->added, idle_node_bitmap))
         return BUSY("%.80s: some of these nodes are in use", names);
-    return APPLIED;
+    return judge_limits(job, change);
 }
 
-static verdict_t judge(const job_record_t *job, const change_t *change, const char *names)
+static verdict_t judge(job_record_t *job, const change_t *change, const char *names)
 {
     uint32_t added = (uint32_t)bit_set_count(change->added);
     if (added && change->removed)

@@ -312,6 +312,26 @@ static void nodes_that_cannot_be_had(void) {
     end();
 }
 
+static void limits_in_accounting_are_on_all_nodes_of_a_job(void) {
+    slurmdb_qos_rec_t qos = {.max_tres_pj_ctld = {INFINITE64}};
+    slurmdb_assoc_rec_t assoc = {.max_tres_ctld = {8}};
+    begin();
+    job_record_t *job = running(1);
+    mock.most_nodes = 2;
+    expect_none(job, "n[2-4]", LIMITED, "lets the job have 2");
+    mock.most_nodes = 0;
+    job->assoc_ptr = &assoc;
+    job->qos_ptr = &qos;
+    job->total_cpus = 4;
+    accounting_enforce = ACCOUNTING_ENFORCE_LIMITS;
+    expect_none(job, "n[2-4]", LIMITED, "12 CPUs given");
+    qos.max_tres_pj_ctld[TRES_ARRAY_CPU] = 12; // goes before the association's
+    expect_resize(job, "n[2-4]", APPLIED, "");
+    job->assoc_ptr = NULL;
+    job->qos_ptr = NULL;
+    end();
+}
+
 static void a_stray_helper_is_cancelled(void) {
     begin();
     job_record_t *job = running(1), *stray = waiting(2), *other = waiting(3);
@@ -460,6 +480,7 @@ int main(void) {
     a_width_rule_binds_but_not_the_way_back();
     jobs_in_odd_states_are_left_alone();
     nodes_that_cannot_be_had();
+    limits_in_accounting_are_on_all_nodes_of_a_job();
     a_stray_helper_is_cancelled();
     progress_is_shown_beside_what_others_wrote();
     resizes_are_offered_where_slurm_permits_them();

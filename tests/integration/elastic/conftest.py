@@ -1,18 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cluster of five nodes with three MPIs, scheduled by Slurm itself; see `jobs.py`.
+"""Two clusters with three MPIs: one scheduled by Slurm itself (`jobs.py`), one by the bridge
+(`whole.py`).
 
-SCHEDBRIDGE_KEEP_CLUSTER=1 leaves it running for the next run; SCHEDBRIDGE_ELASTIC_CLUSTER names it.
+SCHEDBRIDGE_KEEP_CLUSTER=1 leaves them running for the next run; SCHEDBRIDGE_ELASTIC_CLUSTER and
+SCHEDBRIDGE_WHOLE_CLUSTER name them.
 """
 
+import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.integration.elastic.jobs import Elastic
+from tests.integration.elastic.whole import CONFIG, RULES, WAITS
 
 KEEP = bool(os.environ.get("SCHEDBRIDGE_KEEP_CLUSTER"))
 NAME = os.environ.get("SCHEDBRIDGE_ELASTIC_CLUSTER", "sbelastic")
+WHOLE = os.environ.get("SCHEDBRIDGE_WHOLE_CLUSTER", "sbwhole")
 
 
 @pytest.fixture(scope="session")
@@ -36,3 +42,50 @@ def elastic(session_elastic: Elastic) -> Elastic:
     session_elastic.root("sh", "-c", "squeue -h -o %A | sort -u | xargs -r scancel --quiet")
     session_elastic.wait_empty()
     return session_elastic
+
+
+@pytest.fixture(scope="session")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Elastic]:
+    file: Path = tmp_path_factory.mktemp("whole") / "bridge.yaml"
+    text = CONFIG.read_text().replace("policy: slurm-like", "policy: malleable-performance")
+    file.write_text(f"{text}\nresizing: {json.dumps(WAITS)}\nplanning: {json.dumps(RULES)}\n")
+    cluster = Elastic(
+        WHOLE, "--nodes", "4", "--cpus", "4", "--image", "mpi", "--agents", "--accounting",
+        "--service-config", str(file),
+    )  # fmt: skip
+    if not (KEEP and WHOLE in cluster.process("scontrol", "show", "config").stdout):
+        cluster.up()
+        cluster.compile()
+    yield cluster
+    if not KEEP:
+        cluster.down()
+
+
+@pytest.fixture
+def cluster(whole: Elastic) -> Iterator[Elastic]:
+    """The cluster, empty before and after; all its nodes are idle at the end."""
+    emptied(whole)
+    yield whole
+    emptied(whole)
+    whole.wait_for(
+        "all nodes are idle",
+        lambda: set(whole.root("sinfo", "-h", "-N", "-o", "%T").split()) == {"idle"}, 60,
+    )  # fmt: skip
+
+
+def emptied(whole: Elastic) -> None:
+    whole.root("sh", "-c", "squeue -h -o %A | sort -u | xargs -r scancel --quiet")
+    whole.wait_empty()
+
+
+@pytest.fixture(scope="session")
+def rigid(whole: Elastic) -> Callable[[str], str]:
+    """The result of a program that runs alone on one node."""
+    known: dict[str, str] = {}
+
+    def result(program: str) -> str:
+        if program not in known:
+            known[program] = whole.rigid(program)
+        return known[program]
+
+    return result

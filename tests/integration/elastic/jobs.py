@@ -37,7 +37,8 @@ class Elastic(Cluster):
     """A cluster whose nodes have MPIs, and the example programs for each of them."""
 
     def compile(self) -> None:
-        """Compiles library and programs for all MPIs, into the users' shared home."""
+        """Compiles library and programs for all MPIs, into a home that all users may read."""
+        self.root("chmod", "755", "/home/user")
         packed = io.BytesIO()
         with tarfile.open(fileobj=packed, mode="w") as tar:
             for name, folder in (("library", LIBRARY), ("examples", EXAMPLES), ("tests", HERE)):

@@ -5,107 +5,11 @@ Nothing stands in for anything here: the policy decides, slurmctld grants and re
 redistributes its data, and its result is compared with a rigid run.
 """
 
-import json
 import re
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.integration.elastic.conftest import KEEP
-from tests.integration.elastic.jobs import SETTINGS, Elastic
-from tests.integration.slurm import ROOT
-
-NAME = "sbwhole"
-CONFIG = ROOT / "slurm_conf" / "bridge.yaml"
-WAITS = {"add_s": 30, "grace_s": 8, "withdraw_s": 8, "vacate_s": 20, "rest_s": 8}
-SCRIPT = """#!/bin/bash
-{settings}
-export TMPDIR=/tmp
-schedbridge run --mpi pmi2 -- {program}
-echo "exit $?"
-"""
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Elastic]:
-    file: Path = tmp_path_factory.mktemp("whole") / "bridge.yaml"
-    text = CONFIG.read_text().replace("policy: slurm-like", "policy: malleable-performance")
-    file.write_text(f"{text}\nresizing: {json.dumps(WAITS)}\n")
-    cluster = Elastic(
-        NAME, "--nodes", "4", "--cpus", "4", "--image", "mpi", "--agents", "--accounting",
-        "--service-config", str(file),
-    )  # fmt: skip
-    if not (KEEP and NAME in cluster.process("scontrol", "show", "config").stdout):
-        cluster.up()
-        cluster.compile()
-    yield cluster
-    if not KEEP:
-        cluster.down()
-
-
-@pytest.fixture
-def cluster(whole: Elastic) -> Iterator[Elastic]:
-    yield whole
-    whole.root("sh", "-c", "squeue -h -o %A | sort -u | xargs -r scancel --quiet")
-    whole.wait_empty()
-
-
-@pytest.fixture(scope="module")
-def rigid(whole: Elastic) -> Callable[[str], str]:
-    known: dict[str, str] = {}
-
-    def result(program: str) -> str:
-        if program not in known:
-            known[program] = whole.rigid(program)
-        return known[program]
-
-    return result
-
-
-def start(cluster: Elastic, program: str, bounds: str = "1-4", *options: str) -> str:
-    """Submits a malleable job of one node at first."""
-    text = SCRIPT.format(
-        settings="\n".join(f"export {name}={value}" for name, value in SETTINGS.items()),
-        program=program,
-    )
-    return cluster.run(
-        "sbatch", "--parsable", "-N1", "--ntasks-per-node=1", "--exclusive", "-t", "20",
-        f"--malleable={bounds}", "-o", "elastic/%j.out", *options, stdin=text,
-    )  # fmt: skip
-
-
-def width(cluster: Elastic, job: str) -> int:
-    return int(cluster.job(job)["NumNodes"])
-
-
-def shown(cluster: Elastic, job: str) -> dict[str, Any]:
-    """What the service says of a job; nothing if it does not know it, or does not answer."""
-    done = cluster.process("schedbridge", "elastic", "show", job, "--json")
-    return json.loads(done.stdout) if done.returncode == 0 else {}
-
-
-def output(cluster: Elastic, job: str) -> str:
-    return cluster.run("cat", f"elastic/{job}.out")
-
-
-def has_width(cluster: Elastic, job: str, nodes: int, timeout_s: float = 120) -> None:
-    """Waits until the job holds so many nodes and nothing is under way."""
-
-    def settled() -> bool:
-        return width(cluster, job) == nodes and shown(cluster, job).get("state") == "running"
-
-    cluster.wait_for(f"job {job} has {nodes} nodes", settled, timeout_s)
-
-
-def ended(cluster: Elastic, job: str, expected: str) -> str:
-    """Waits for the job's end; its output, once its result is the rigid run's."""
-    cluster.wait_state(job, "COMPLETED", timeout_s=300)
-    said = output(cluster, job)
-    assert "exit 0" in said, said
-    assert expected in said.splitlines(), said
-    return said
+from tests.integration.elastic.whole import ended, has_width, shown, start, width
 
 
 def test_a_job_grows_into_idle_nodes_and_gives_them_to_a_waiting_job(cluster, rigid):

@@ -28,6 +28,7 @@
 #define SLURM_SUCCESS 0
 #define SLURM_ERROR (-1)
 #define INFINITE 0xffffffffu
+#define INFINITE64 UINT64_MAX
 #define INFINITE16 ((uint16_t)0xffff)
 #define SHARED_FORCE 0x8000
 #define PART_FLAG_LLN (1u << 5)
@@ -276,7 +277,7 @@ typedef struct {
     uint32_t id;
     char *name;
     slurmdb_qos_usage_t *usage;
-    uint64_t flags;
+    uint64_t flags, max_tres_pj_ctld[TRES_COUNT];
     uint32_t max_wall_pj;
 } slurmdb_qos_rec_t;
 
@@ -372,6 +373,7 @@ struct slurmdb_assoc_rec {
     char *acct, *user;
     slurmdb_assoc_usage_t *usage;
     uint32_t max_wall_pj;
+    uint64_t max_tres_ctld[TRES_COUNT];
 };
 
 typedef struct {
@@ -529,6 +531,9 @@ void acct_policy_handle_accrue_time(job_record_t *job, bool assoc_locked);
 bool acct_policy_job_runnable_pre_select(job_record_t *job, bool assoc_locked);
 slurmdb_used_limits_t *acct_policy_get_user_used_limits(list_t **limits, uint32_t user_id);
 slurmdb_used_limits_t *acct_policy_get_acct_used_limits(list_t **limits, char *account);
+uint32_t acct_policy_get_max_nodes(job_record_t *job, uint32_t *reason);
+void acct_policy_set_qos_order(job_record_t *job, slurmdb_qos_rec_t **first,
+                               slurmdb_qos_rec_t **second);
 bool acct_policy_job_runnable_post_select(job_record_t *job, uint64_t *tres, bool assoc_locked);
 double assoc_mgr_tres_weighted(uint64_t *tres, double *weights, uint64_t flags, bool no_mem);
 uint64_t job_get_tres_mem(struct job_resources *resources, uint64_t pn_min_memory, uint32_t cpus,
@@ -598,6 +603,7 @@ typedef struct {
     bool other_cluster; // of a federation has the job
     bitstr_t *group;    // nodes of the group that every job is of; NULL: it has no limit
     uint64_t group_most;
+    uint32_t most_nodes;   // that limits in accounting let a job have; 0: any number
     uint32_t group_reason; // 0: WAIT_ASSOC_GRP_NODE
     slurmdb_used_limits_t user_limits, account_limits;
     unsigned fed_locks;

@@ -82,6 +82,21 @@ slurmdb_used_limits_t *acct_policy_get_acct_used_limits(list_t **limits, char *a
     return &mock.account_limits;
 }
 
+uint32_t acct_policy_get_max_nodes(job_record_t *job, uint32_t *reason) {
+    mock_needs("acct_policy_get_max_nodes", READ_LOCK, NO_LOCK);
+    (void)job;
+    *reason = WAIT_ASSOC_GRP_NODE;
+    return mock.most_nodes ? mock.most_nodes : INFINITE;
+}
+
+void acct_policy_set_qos_order(job_record_t *job, slurmdb_qos_rec_t **first,
+                               slurmdb_qos_rec_t **second) {
+    if (!mock.assoc_locked)
+        mock_wrong("acct_policy_set_qos_order without its lock");
+    *first = job->qos_ptr;
+    *second = NULL;
+}
+
 bool acct_policy_job_runnable_post_select(job_record_t *job, uint64_t *tres, bool assoc_locked) {
     mock_needs("acct_policy_job_runnable_post_select", WRITE_LOCK, NO_LOCK);
     if (!assoc_locked || !mock.assoc_locked)

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The whole path while programs, launchers and nodes die at any step, and users give orders.
+
+After each test all nodes are idle again (the fixture `cluster` waits for it).
+"""
+
+import pytest
+
+from tests.integration.elastic.whole import (
+    at_stage,
+    attached,
+    ended,
+    has_width,
+    on_node,
+    order,
+    output,
+    shown,
+    stage,
+    start,
+    width,
+)
+
+HEAT = "elastic/wheel/heat 64 64 {} 25 {}"
+STEPS = 1500
+
+
+def held_at(cluster, nodes, *options, steps=STEPS):
+    """A job of so many nodes that only orders resize."""
+    job = start(cluster, HEAT.format(steps, 20000), f"1-{nodes}", "-w", "n1", *options)
+    has_width(cluster, job, nodes)
+    cluster.run("schedbridge", "elastic", "hold", job)
+    return job
+
+
+def lose(cluster, node):
+    """A node is gone: its daemons and all that runs there."""
+    cluster.script("kill", "node", node)
+    cluster.script("kill", "agent", node)
+    on_node(cluster, node, "pkill -KILL slurmstepd; pkill -KILL -u user; true")
+
+
+def bring_back(cluster, node):
+    cluster.script("restart", "node", node)
+    cluster.script("restart", "agent", node)
+
+
+def test_a_node_that_is_lost_while_a_job_grows_there_costs_the_job_nothing(cluster, rigid):
+    never = "elastic/wheel/heat 64 64 {} 100000 {}"  # it is asked, and does not answer
+    job = start(cluster, never.format(4500, 20000), "1-2", "-w", "n1")
+    at_stage(cluster, job, "adding")
+    (node,) = set(expanded(cluster, job)) - {"n1"}
+    lose(cluster, node)
+    try:
+        cluster.wait_for("the node is given back", lambda: width(cluster, job) == 1, 120)
+        assert cluster.state(job) == "RUNNING"
+    finally:
+        bring_back(cluster, node)
+    assert not order(cluster, "hold", job)
+    ended(cluster, job, rigid(never.format(4500, 0)))
+
+
+def expanded(cluster, job):
+    nodes = cluster.job(job)["NodeList"]
+    return cluster.run("scontrol", "show", "hostnames", nodes).split()
+
+
+def test_a_slurmd_that_is_down_does_not_keep_a_job_from_leaving_its_node(cluster, rigid):
+    job = held_at(cluster, 2)
+    (node,) = set(expanded(cluster, job)) - {"n1"}
+    cluster.script("kill", "node", node)
+    try:
+        assert not order(cluster, "shrink", job, "1")
+        has_width(cluster, job, 1)
+    finally:
+        cluster.script("restart", "node", node)
+    ended(cluster, job, rigid(HEAT.format(STEPS, 0)))
+
+
+def test_a_node_that_is_lost_while_the_program_leaves_it_ends_the_job_and_nothing_else(cluster):
+    job = held_at(cluster, 2, steps=100_000)
+    other = cluster.sbatch("-N1", "--exclusive", "-t5", run="sleep 60")
+    cluster.wait_state(other, "RUNNING")
+    (node,) = set(expanded(cluster, job)) - {"n1"}
+    assert not order(cluster, "shrink", job, "1")
+    at_stage(cluster, job, "leaving", "vacating", "releasing")
+    lose(cluster, node)
+    try:
+        cluster.wait_for(
+            "the job has ended, or gone on without the node",
+            lambda: cluster.state(job) != "RUNNING" or (
+                width(cluster, job) == 1 and not stage(cluster, job)
+            ), 150,
+        )  # fmt: skip
+        assert cluster.state(other) == "RUNNING"
+    finally:
+        bring_back(cluster, node)
+
+
+@pytest.mark.parametrize("at", ["granting", "adding"])
+def test_a_program_that_dies_between_asked_and_granted_leaves_no_node_behind(cluster, at):
+    job = start(cluster, HEAT.format(100_000, 20000), "1-4", "-w", "n1")
+    at_stage(cluster, job, *(("granting", "adding") if at == "granting" else ("adding",)))
+    on_node(cluster, "n1", "pkill -KILL -x heat")
+    cluster.wait_state(job, "COMPLETED", timeout_s=90)
+    assert "exit 0" not in output(cluster, job)
+
+
+@pytest.mark.parametrize("at", ["granting", "adding", "leaving", "vacating"])
+def test_a_launcher_that_is_killed_at_any_step_goes_on(cluster, rigid, at):
+    grows = at in ("granting", "adding")
+    job = held_at(cluster, 1 if grows else 3) if not grows else None
+    if grows:
+        job = start(cluster, HEAT.format(STEPS, 20000), "1-3", "-w", "n1")
+        attached(cluster, job)
+    else:
+        assert not order(cluster, "shrink", job, "1")
+    at_stage(cluster, job, at, *LATER[at])
+    on_node(cluster, "n1", f"kill -9 $(cat /tmp/schedbridge-{job}-*/launcher.pid)")
+    has_width(cluster, job, 3 if grows else 1)
+    said = ended(cluster, job, rigid(HEAT.format(STEPS, 0)))
+    assert "the launcher died, and is started again" in said
+
+
+LATER = {
+    "granting": ["adding"], "adding": [], "leaving": ["vacating", "releasing"],
+    "vacating": ["releasing"],
+}  # fmt: skip
+"""Steps at which it is killed where the one before was too short to be seen."""
+
+
+def test_two_runs_in_one_script_use_the_nodes_that_the_job_has(cluster, rigid):
+    short = "elastic/wheel/heat 64 64 800 5 20000"
+    again = f"{short}\nschedbridge run --mpi pmi2 -- {short}"
+    job = start(cluster, again, "1-3", "-w", "n1")
+    has_width(cluster, job, 3)
+    result = rigid("elastic/wheel/heat 64 64 800 5 0")
+    said = ended(cluster, job, result)
+    assert said.splitlines().count(result) == 2
+    second = said[said.index(result) :]
+    assert "grow" not in second, said  # it began on all three
+
+
+def test_a_task_of_an_array_grows_and_shrinks(cluster, rigid):
+    array = start(
+        cluster, HEAT.format(STEPS, 20000), "1-4", "--array=3,7", "-o", "elastic/%A_%a.out"
+    )
+    job = f"{array}_7"
+    cluster.wait_for("a task grows", lambda: shown(cluster, job).get("nodes"), 90)
+    cluster.run("schedbridge", "elastic", "hold", f"{array}_3")
+    cluster.run("scancel", f"{array}_3")
+    has_width(cluster, job, 4)
+    waiting = cluster.sbatch("-N3", "--exclusive", "-t5", run="sleep 2")
+    cluster.wait_state(waiting, "COMPLETED", timeout_s=120)
+    ended(cluster, job, rigid(HEAT.format(STEPS, 0)))
+
+
+def test_a_job_that_was_resized_is_suspended_signalled_and_requeued(cluster, rigid):
+    job = held_at(cluster, 2)
+    cluster.root("scontrol", "suspend", job)
+    cluster.wait_state(job, "SUSPENDED")
+    problem = order(cluster, "shrink", job, "1")
+    cluster.root("scontrol", "resume", job)
+    cluster.wait_state(job, "RUNNING")
+    if problem:
+        assert not order(cluster, "shrink", job, "1")
+    has_width(cluster, job, 1)
+    assert not order(cluster, "grow", job, "2")
+    has_width(cluster, job, 2)
+    cluster.root("scontrol", "requeuehold", job)
+    cluster.wait_state(job, "PENDING", timeout_s=90)
+    assert shown(cluster, job) == {}
+    cluster.root("scontrol", "release", job)
+    cluster.root("scontrol", "update", f"JobId={job}", "StartTime=now")
+    cluster.wait_state(job, "RUNNING", timeout_s=200)
+    has_width(cluster, job, 2)
+    ended(cluster, job, rigid(HEAT.format(STEPS, 0)))
+
+
+def test_accounting_adds_up_the_parts_of_a_resized_job(cluster):
+    job = held_at(cluster, 3, steps=100_000)
+    assert not order(cluster, "shrink", job, "1")
+    has_width(cluster, job, 1)
+    cluster.run("scancel", job)
+    (*_, last) = cluster.wait_records([job])
+
+    def parts():
+        out = cluster.run(
+            "env", "SLURM_TIME_FORMAT=%s", "sacct", "-X", "-D", "-P", "-n", "-j", job, "-o",
+            "State,Submit,Start,End,NNodes,CPUTimeRAW",
+        )  # fmt: skip
+        return [line.split("|") for line in out.splitlines()]
+
+    rows = parts()
+    assert [row[0] for row in rows[:-1]] == ["RESIZING"] * (len(rows) - 1), rows
+    assert [int(row[4]) for row in rows] == [1, 3, 1], rows
+    submit = [int(row[1]) for row in rows]
+    end = [int(row[3]) for row in rows]
+    assert submit[1:] == end[:-1], rows  # the parts follow each other without a gap
+    assert last.end_s == end[-1]
