@@ -51,7 +51,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Elastic]:
     file.write_text(f"{text}\nresizing: {json.dumps(WAITS)}\nplanning: {json.dumps(RULES)}\n")
     cluster = Elastic(
         WHOLE, "--nodes", "4", "--cpus", "4", "--image", "mpi", "--agents", "--accounting",
-        "--service-config", str(file),
+        "--service-config", str(file), "--set", "SlurmdTimeout=120",
     )  # fmt: skip
     if not (KEEP and WHOLE in cluster.process("scontrol", "show", "config").stdout):
         cluster.up()

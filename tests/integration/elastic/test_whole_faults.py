@@ -40,8 +40,11 @@ def lose(cluster, node):
 
 
 def bring_back(cluster, node):
-    cluster.script("restart", "node", node)
-    cluster.script("restart", "agent", node)
+    for words in (f"node {node}", f"agent {node}"):  # which take their time after such an end
+        on_node(cluster, node, f"role start {words}")
+    cluster.wait_for(
+        f"{node} is idle", lambda: cluster.run("sinfo", "-h", "-n", node, "-o", "%T") == "idle", 90
+    )
 
 
 def test_a_node_that_is_lost_while_a_job_grows_there_costs_the_job_nothing(cluster, rigid):

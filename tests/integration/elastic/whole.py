@@ -9,7 +9,7 @@ from tests.integration.elastic.jobs import SETTINGS, Elastic
 from tests.integration.slurm import ROOT
 
 CONFIG = ROOT / "slurm_conf" / "bridge.yaml"
-WAITS = {"add_s": 30, "grace_s": 8, "withdraw_s": 8, "vacate_s": 20, "rest_s": 8}
+WAITS = {"add_s": 30, "grace_s": 8, "withdraw_s": 15, "vacate_s": 20, "rest_s": 8}
 RULES = {
     "resizes": [
         {"user": "alice", "extra_nodes": 1},
@@ -55,7 +55,7 @@ def shown(cluster: Elastic, job: str) -> dict[str, Any]:
 def stage(cluster: Elastic, job: str) -> str:
     """What a change of the job waits for, as `scontrol` shows it; empty: nothing is under way."""
     said = cluster.run("scontrol", "show", "job", "-o", job)
-    found = re.search(r"SystemComment=(?:growing|shrinking) from .*? nodes: (\w+)", said)
+    found = re.search(r"schedbridge: \w+ from \d+ to \d+ nodes: (\w+)", said)
     return found[1] if found else ""
 
 
