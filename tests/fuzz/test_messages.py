@@ -38,7 +38,7 @@ def test_an_error_that_is_not_documented_is_noticed(monkeypatch):
     def fail(*_):
         raise KeyError("x")
 
-    monkeypatch.setattr("bridge.rpc.reported.session.read_partitions", fail)
+    monkeypatch.setattr("bridge.rpc.reported.cluster.read_partitions", fail)
     with pytest.raises(Broken, match=r"KeyError: 'x'\n"):
         Episode("1:1").run()
 

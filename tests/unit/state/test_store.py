@@ -458,7 +458,7 @@ def test_what_cannot_be_written_is_tried_again(path, caplog, monkeypatch):
         store._scribe.database.execute("PRAGMA busy_timeout = 50")
         took(store, started=[("1", 100)], now_s=100)
         store.accuracy()
-        assert "it is tried again" in caplog.text
+        assert "will try again" in caplog.text
         other.rollback()
     store.close()
     assert rows(path, "SELECT job_id, last_start_s FROM started") == [("1", 100)]
