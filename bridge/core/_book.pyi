@@ -60,6 +60,25 @@ class BookPlan:
     def blocked_constraint(self) -> NDArray[np.int32]:
         """(n_jobs,) the constraint for COUNTER and NEVER_COUNTER, or -1; empty without reasons."""
 
+class Kept:
+    """What ``Book.keep_many`` did."""
+
+    @property
+    def done(self) -> int:
+        """The first job that was not dealt with; n: all were."""
+    @property
+    def kept(self) -> NDArray[np.bool_]:
+        """(n,) which are booked where they were."""
+    @property
+    def start(self) -> NDArray[np.int64]:
+        """(n,) s; NEVER for a job that is not booked."""
+    @property
+    def blocked_by(self) -> NDArray[np.int8]:
+        """(n,) of those that moved, as in ``BookPlan``."""
+    @property
+    def blocked_constraint(self) -> NDArray[np.int32]:
+        """(n,) likewise."""
+
 class Bookings:
     """Bookings as columns; ``book_many`` takes them back."""
 
@@ -156,6 +175,12 @@ class Book:
         """
     def add_class(self, nodes: NDArray[np.uint64]) -> int:
         """Add a set of eligible nodes; return its number."""
+    def set_class(self, cls: int, nodes: NDArray[np.uint64]) -> None:
+        """Replace the nodes of a class; bookings stay, and what was learnt about it is kept.
+
+        Raises:
+            ValueError: the class has closed times, or a mark is set.
+        """
     def close(self, cls: int, start: int, end: int, nodes: NDArray[np.uint64]) -> int:
         """Close nodes to a class within [start, end); bookings stay. Return its number."""
     def reopen(self, closure: int) -> None:
@@ -298,6 +323,48 @@ class Book:
 
         Returns:
             (n,) which are booked.
+        """
+    def keep_many(
+        self,
+        *,
+        job: NDArray[np.int64],
+        request: NDArray[np.int32],
+        start: NDArray[np.int64],
+        length: NDArray[np.int64],
+        indptr: NDArray[np.int64],
+        nodes: NDArray[np.int32],
+        groups: NDArray[np.int32],
+        chunks: NDArray[np.int32],
+        term_indptr: NDArray[np.int64],
+        term_constraint: NDArray[np.int32],
+        term_amount: NDArray[np.int64],
+        term_mode: NDArray[np.int8],
+        stands: NDArray[np.bool_],
+        movable: NDArray[np.bool_],
+        first: int = 0,
+    ) -> Kept:
+        """Book jobs where they were, in order, or else on other nodes at the same time.
+
+        Args:
+            job: as for ``book_many``.
+            request: likewise.
+            start: (n,) s, not before now.
+            length: as for ``book_many``.
+            indptr: likewise.
+            nodes: likewise.
+            groups: likewise.
+            chunks: likewise.
+            term_indptr: see the class.
+            term_constraint: see the class.
+            term_amount: see the class.
+            term_mode: see the class.
+            stands: (n,) which may be booked where they were; the nodes of others are ignored.
+            movable: (n,) which may be booked elsewhere; the first other one that does not fit ends
+                the call.
+            first: the jobs before this one are passed over.
+
+        Returns:
+            What became of them.
         """
     def book_running(
         self,

@@ -33,6 +33,7 @@ from bridge.core._book import Arrangement as Arrangement
 from bridge.core._book import Book as Book
 from bridge.core._book import Bookings as Bookings
 from bridge.core._book import BookPlan as BookPlan
+from bridge.core._book import Kept as Kept
 from bridge.core._book import TermMode as TermMode
 from bridge.core._judge import Fault as Fault
 from bridge.core._judge import judge as judge

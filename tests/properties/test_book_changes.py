@@ -39,6 +39,13 @@ class Changing(Pair):
             self.naive.closed.remove(self.closures.pop(number))
             self.book.reopen(number)  # nothing more
 
+    def change_class(self) -> None:
+        number = self.rng.randrange(len(self.naive.classes))
+        if all(closed[0] != number for closed in self.naive.closed):
+            nodes = self.rng.sample(range(self.n_nodes), self.rng.randint(1, self.n_nodes))
+            self.book.set_class(number, self.bits(nodes))
+            self.naive.classes[number] = set(nodes)
+
     def window(self, length: int) -> tuple[int, int]:
         earliest, latest = super().window(length)
         return max(earliest, self.now), latest  # the past is not to be had
@@ -259,6 +266,18 @@ def test_time_moves_on_and_nodes_close_and_open(seed: int) -> None:
     pair.check_free()
     for _ in range(3):
         pair.plan()
+
+
+@given(SEEDS)
+@EXAMPLES
+def test_nodes_leave_and_join_classes(seed: int) -> None:
+    pair = Changing(random.Random(seed))
+    acts = [pair.plan] * 5 + [pair.change_class] * 3 + [pair.advance, pair.close, pair.reopen]
+    acts += [pair.revoke, pair.run, pair.replan, pair.trial]
+    for _ in range(pair.rng.randint(6, 20)):
+        pair.rng.choice(acts)()
+    pair.replan()
+    pair.check_free()
 
 
 @given(SEEDS)

@@ -14,10 +14,14 @@ std::vector<Term> TermColumns::of(size_t job) const {
 }
 
 void MapColumns::add(const std::vector<Placed> &placed, const BookNodes &all) {
-    for (const Placed &part : placed) {
-        nodes.push_back(all.index(static_cast<size_t>(part.position)));
-        groups.push_back(part.group);
-        chunks.push_back(part.chunks);
+    const size_t first = nodes.size();
+    nodes.resize(first + placed.size());
+    groups.resize(nodes.size());
+    chunks.resize(nodes.size());
+    for (size_t i = 0; i < placed.size(); ++i) {
+        nodes[first + i] = all.index(static_cast<size_t>(placed[i].position));
+        groups[first + i] = placed[i].group;
+        chunks[first + i] = placed[i].chunks;
     }
     indptr.push_back(static_cast<int64_t>(nodes.size()));
 }

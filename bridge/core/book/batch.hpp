@@ -18,6 +18,8 @@ struct TermColumns {
     const int8_t *mode;
 
     std::vector<Term> of(size_t job) const;
+    // Those of this job and the ones behind it.
+    TermColumns from(size_t job) const { return {indptr + job, constraint, amount, mode}; }
 };
 
 struct BookJobs {

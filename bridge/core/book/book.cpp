@@ -12,7 +12,7 @@ constexpr size_t MOST_RISES = size_t{1} << 18;
 } // namespace
 
 Book::Book(int64_t now, BookNodes nodes)
-    : state_{now, std::move(nodes), {0, 0}, {}, {}, {}, {}}, search_(state_),
+    : state_{now, std::move(nodes), {0, 0}, {}, {}, {}, {}, {}}, search_(state_),
       taken_(state_.nodes.columns()) {
     state_.lines = NodeLines(state_.nodes.size(), state_.nodes.columns());
     for (size_t p = 0; p < state_.nodes.size(); ++p) {
@@ -36,6 +36,21 @@ int32_t Book::add_constraint(const std::vector<int64_t> &starts,
     state_.constraint_rises.push_back(0);
     steps_.push_back({starts, amounts});
     return static_cast<int32_t>(steps_.size()) - 1;
+}
+
+void Book::set_class(int32_t cls, std::vector<int32_t> positions) {
+    std::vector<bool> before(state_.nodes.size(), false);
+    for (const int32_t p : state_.requests.cls(cls).positions()) {
+        before[static_cast<size_t>(p)] = true;
+    }
+    for (const int32_t p : positions) {
+        if (!before[static_cast<size_t>(p)]) {
+            state_.rises.push(p, state_.now, NEVER);
+        }
+    }
+    state_.requests.set_class(cls, std::move(positions), state_.nodes.size());
+    state_.free_nodes.drop(cls);
+    search_.touch();
 }
 
 void Book::apply_closures(int32_t cls) {
@@ -84,6 +99,7 @@ void Book::put_capacity(size_t position, const int64_t *resources) {
         gain[c] += capacity[c];
     }
     state_.lines.add(position, state_.now, NEVER, gain.data(), 1);
+    state_.free_nodes.drop();
     search_.touch();
     if (std::any_of(gain.begin(), gain.end(), [](int64_t g) { return g > 0; })) {
         state_.rises.push(static_cast<int32_t>(position), state_.now, NEVER);
@@ -118,6 +134,7 @@ void Book::advance(int64_t now) {
     for (size_t p = 0; p < state_.nodes.size(); ++p) {
         state_.lines.trim(p, now);
     }
+    state_.free_nodes.trim(now);
     for (CapacityConstraint &constraint : state_.constraints) {
         constraint.trim(now);
     }
@@ -147,9 +164,18 @@ const int64_t *Book::taken(const Booking &booking, size_t i) {
 
 void Book::write(const Booking &booking, int64_t start, int64_t end, int64_t sign) {
     for (size_t i = 0; i < booking.placed.size(); ++i) {
-        state_.lines.add(static_cast<size_t>(booking.placed[i].position), start, end,
-                         taken(booking, i), -sign);
+        const auto p = static_cast<size_t>(booking.placed[i].position);
+        const int64_t *amounts = taken(booking, i);
+        const bool whole = booking.exclusive && amounts[taken_.size() - 1] > 0;
+        if (whole && sign > 0) {
+            state_.free_nodes.change(p, start, end, sign, state_.lines, state_.requests);
+        }
+        state_.lines.add(p, start, end, amounts, -sign);
+        if (whole && sign < 0) {
+            state_.free_nodes.change(p, start, end, sign, state_.lines, state_.requests);
+        }
     }
+    state_.free_nodes.apply(start, end, sign);
     for (const Term &term : booking.terms) {
         if (term.mode != TermMode::CHECK) {
             state_.constraints[static_cast<size_t>(term.constraint)].add(start, end,

@@ -67,6 +67,9 @@ class Book {
 
     // --- what there is ---
     int32_t add_class(std::vector<int32_t> positions);
+    // Replaces the nodes of a class; not while a mark is set, nor of one that is ever closed.
+    // Bookings stay.
+    void set_class(int32_t cls, std::vector<int32_t> positions);
     int32_t close(int32_t cls, int64_t start, int64_t end, std::vector<int32_t> positions);
     void reopen(int32_t closure);
     std::vector<int64_t> set_capacity(size_t position, const int64_t *resources);
@@ -161,6 +164,8 @@ class Book {
     int64_t first_after_rises(Shadow &shadow, const Booking &booking);
     // Whether all rises from `since` on are known then: not if they are too many at a time.
     bool take_in(Shadow &shadow, int32_t request, int64_t length, size_t since);
+    // Whether fewer whole nodes than it needs are free at all starts that it might move to.
+    bool too_few_free(const Booking &booking, int64_t from);
     uint64_t constraint_rises(const std::vector<Term> &terms) const;
     const int64_t *taken(const Booking &booking, size_t i);
     void apply_closures(int32_t cls);

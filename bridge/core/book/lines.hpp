@@ -114,6 +114,8 @@ class NodeLines {
     // Discards everything before `now`.
     void trim(size_t node, int64_t now);
 
+    // The segment that contains `time`.
+    size_t segment_at(size_t node, int64_t time) const { return lines_[node].at(time); }
     size_t segments(size_t node) const { return lines_[node].begin.size(); }
     int64_t begin(size_t node, size_t segment) const { return lines_[node].begin[segment]; }
     const int64_t *free(size_t node, size_t segment) const {

@@ -22,7 +22,7 @@ int64_t length_of(const Booking &booking) {
 constexpr size_t NODES_PER_RISE = 4;
 constexpr size_t FEW_RISES = 16;
 constexpr size_t MOST_SHADOWS = size_t{1} << 16;
-constexpr size_t MOST_BEHIND = 64; // times a few rises
+constexpr size_t MOST_BEHIND = 16; // times a few rises
 constexpr size_t MOST_STARTS = 1024;
 
 } // namespace
@@ -146,13 +146,13 @@ bool Book::take_in(Shadow &shadow, int32_t request, int64_t length, size_t since
         begin(since);
     }
     size_t until = count;
+    if (count - shadow.taken > few * MOST_BEHIND) {
+        begin(count);
+        return false;
+    }
     if (count - shadow.taken > few * (1 + shadow.spared)) { // as many as a search is worth
         shadow.spared /= 2;
         until = shadow.taken + few;
-        if (count - until > few * MOST_BEHIND) {
-            begin(count);
-            return false;
-        }
     }
     for (; shadow.taken < until; ++shadow.taken) {
         const Rises::Rise &rise = state_.rises[shadow.taken];
@@ -202,10 +202,39 @@ bool Book::overbooked() const {
                        });
 }
 
+bool Book::too_few_free(const Booking &booking, int64_t from) {
+    const std::vector<Group> &sought = state_.requests[booking.request].sought;
+    const WholeNodes whole =
+        sought.size() == 1 ? search_.whole_nodes(sought.front()) : WholeNodes{nullptr, 0};
+    if (whole.free == nullptr) {
+        return false;
+    }
+    const int64_t length = length_of(booking);
+    const auto own = static_cast<int64_t>(booking.placed.size()); // at most
+    const auto any = [&](int64_t since, int64_t until) {
+        return since < until && whole.next(since, length, until - 1) != NEVER;
+    };
+    whole.free->book(booking.start, booking.end, -own);
+    const bool some = chances_.empty()
+                          ? any(from, booking.start)
+                          : std::any_of(chances_.begin(), chances_.end(), [&](const auto &chance) {
+                                return any(std::max(from, chance.first), chance.second);
+                            });
+    whole.free->book(booking.start, booking.end, own);
+    return !some;
+}
+
 bool Book::replan(int64_t job, int64_t earliest) {
     const auto at = slots_.find(job);
     Booking &booking = bookings_[at->second];
     if (booking.request < 0 || booking.start <= std::max(earliest, state_.now)) {
+        return false;
+    }
+    chances_.clear();
+    const Searched &known = booking.searched;
+    const bool risen = known.epoch != state_.rises.epoch() || known.rises != state_.rises.count();
+    if (risen && too_few_free(booking, std::max(earliest, state_.now))) {
+        booking.searched = searched(earliest, booking.terms);
         return false;
     }
     const int64_t from = first_chance(booking, earliest);
@@ -214,6 +243,10 @@ bool Book::replan(int64_t job, int64_t earliest) {
         return false;
     }
     const int64_t length = length_of(booking);
+    if (too_few_free(booking, from)) {
+        booking.searched = searched(earliest, booking.terms);
+        return false;
+    }
     const Terms terms{booking.terms.data(), booking.terms.size()};
     write(booking, booking.start, booking.end, -1);
     const int64_t start = search_.next(booking.request, length, terms, from, booking.start - 1,

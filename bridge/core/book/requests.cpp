@@ -24,6 +24,29 @@ int32_t BookRequests::add_class(std::vector<int32_t> positions, size_t n_nodes) 
     return static_cast<int32_t>(classes_.size()) - 1;
 }
 
+void BookRequests::set_class(int32_t id, std::vector<int32_t> positions, size_t n_nodes) {
+    cls(id) = BookClass(std::move(positions), n_nodes);
+    for (auto &[classes, shared] : positions_) {
+        if (std::find(classes.begin(), classes.end(), id) != classes.end()) {
+            shared = std::make_shared<const std::vector<int32_t>>(in_all(classes));
+        }
+    }
+    for (Shape &shape : shapes_) {
+        shape.shared_positions = positions_[shape.classes];
+    }
+}
+
+std::vector<int32_t> BookRequests::in_all(const std::vector<int32_t> &classes) const {
+    std::vector<int32_t> positions;
+    for (const int32_t p : cls(classes.front()).positions()) {
+        if (std::all_of(classes.begin(), classes.end(),
+                        [&](int32_t c) { return cls(c).has(static_cast<size_t>(p)); })) {
+            positions.push_back(p);
+        }
+    }
+    return positions;
+}
+
 int32_t BookRequests::intern_shape(std::vector<int32_t> classes, const std::vector<int64_t> &want,
                                    bool exclusive, const BookNodes &nodes) {
     std::sort(classes.begin(), classes.end());
@@ -39,14 +62,7 @@ int32_t BookRequests::intern_shape(std::vector<int32_t> classes, const std::vect
     Shape shape{classes, {}, want, exclusive, {}, {}, {}, 0, {}};
     auto &shared = positions_[classes];
     if (shared == nullptr) {
-        std::vector<int32_t> positions;
-        for (const int32_t p : cls(classes.front()).positions()) {
-            if (std::all_of(classes.begin(), classes.end(),
-                            [&](int32_t c) { return cls(c).has(static_cast<size_t>(p)); })) {
-                positions.push_back(p);
-            }
-        }
-        shared = std::make_shared<const std::vector<int32_t>>(std::move(positions));
+        shared = std::make_shared<const std::vector<int32_t>>(in_all(classes));
     }
     shape.shared_positions = shared;
     if (exclusive) {

@@ -59,6 +59,8 @@ class BookRequests {
     static constexpr int64_t NO_LIMIT = int64_t{1} << 30;
 
     int32_t add_class(std::vector<int32_t> positions, size_t n_nodes);
+    // Replaces the nodes of a class that is never closed.
+    void set_class(int32_t id, std::vector<int32_t> positions, size_t n_nodes);
     size_t n_classes() const { return classes_.size(); }
     BookClass &cls(int32_t id) { return classes_[static_cast<size_t>(id)]; }
     const BookClass &cls(int32_t id) const { return classes_[static_cast<size_t>(id)]; }
@@ -97,6 +99,7 @@ class BookRequests {
     std::map<std::vector<int64_t>, int32_t> lacks_;
     std::map<std::vector<int32_t>, std::shared_ptr<const std::vector<int32_t>>> positions_;
 
+    std::vector<int32_t> in_all(const std::vector<int32_t> &classes) const;
     int32_t intern_shape(std::vector<int32_t> classes, const std::vector<int64_t> &want,
                          bool exclusive, const BookNodes &nodes);
 };

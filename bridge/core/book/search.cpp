@@ -8,6 +8,7 @@ namespace bridge {
 namespace {
 
 constexpr size_t MOST_BOUNDS_BYTES = size_t{48} << 20;
+constexpr size_t MOST_RISES_EACH = 64; // of a node; after more, little is known of it
 constexpr size_t MOST_LACKS_BYTES = size_t{16} << 20;
 
 } // namespace
@@ -79,6 +80,12 @@ NodeBounds *BookSearch::bounds_for(int32_t shape, int64_t length) {
         }
         bounds.rises = state_.rises.count();
     }
+    if (state_.rises.count() - bounds.rises > MOST_RISES_EACH * state_.nodes.size()) {
+        for (const int32_t p : state_.requests.shape(shape).positions()) {
+            bounds.at[static_cast<size_t>(p)] = Windows(state_.now);
+        }
+        bounds.rises = state_.rises.count();
+    }
     for (; bounds.rises < state_.rises.count(); ++bounds.rises) {
         const Rises::Rise &rise = state_.rises[bounds.rises];
         if (state_.requests.may_use(shape, rise.position)) {
@@ -93,6 +100,29 @@ int64_t BookSearch::most(const Group &sought, size_t position) {
     const int64_t holds =
         state_.requests.most(sought.shape, state_.nodes.type(position), state_.nodes);
     return std::min(holds, sought.most_per_node);
+}
+
+int64_t Openings::next(int64_t time) const {
+    for (;;) {
+        const int64_t open = answer->next_open(time);
+        if (open > latest) {
+            return open;
+        }
+        time = whole.next(open, length, latest);
+        if (time == open || time > latest) {
+            return time;
+        }
+    }
+}
+
+WholeNodes BookSearch::whole_nodes(const Group &sought) {
+    const Shape &shape = state_.requests.shape(sought.shape);
+    if (!shape.exclusive || shape.classes.size() != 1 || sought.most_per_node == 0) {
+        return {nullptr, 0};
+    }
+    const int64_t each = std::min(sought.most_per_node, sought.count);
+    return {state_.free_nodes.of(shape.classes.front(), state_.requests, state_.lines),
+            (sought.count + each - 1) / each};
 }
 
 // The earliest start of one chunk on one node; one after `latest` may be too early (NEVER is
@@ -230,7 +260,7 @@ bool BookSearch::keeps_summary(const Shape &shape, bool known) {
 
 // The same, range by range, looking only at nodes on which it may start there.
 int64_t BookSearch::next_by_ranges(const Group &sought, int64_t length, int64_t from,
-                                   int64_t latest, Lack *lacks, const SearchCache::Answer &answer) {
+                                   int64_t latest, Lack *lacks, const Openings &openings) {
     const Shape &shape = state_.requests.shape(sought.shape);
     const RangeSummary &summary = state_.lines.range_summary();
     const int64_t each = std::min(sought.most_per_node, sought.count);
@@ -250,12 +280,12 @@ int64_t BookSearch::next_by_ranges(const Group &sought, int64_t length, int64_t 
                 sought.count == 1
                     ? next_single(sought, length, time, until - 1, marked_, nullptr, lacks, {})
                     : next_several(sought, length, time, until - 1, marked_, nullptr, lacks, {},
-                                   answer);
+                                   openings);
             if (start != NEVER) {
                 return start;
             }
         }
-        time = answer.next_open(until);
+        time = openings.next(until);
     }
     if (time > latest) {
         return NEVER;
@@ -263,7 +293,7 @@ int64_t BookSearch::next_by_ranges(const Group &sought, int64_t length, int64_t 
     return sought.count == 1
                ? next_single(sought, length, time, latest, shape.positions(), nullptr, lacks, {})
                : next_several(sought, length, time, latest, shape.positions(), nullptr, lacks, {},
-                              answer);
+                              openings);
 }
 
 int64_t BookSearch::start_on(int32_t id, size_t position, int64_t length, int64_t from,
@@ -292,12 +322,16 @@ int64_t BookSearch::next_of(const Group &sought, int32_t cache_id, int64_t lengt
     if (sought.most_per_node == 0 || from > latest) {
         return NEVER;
     }
+    const WholeNodes whole = whole_nodes(sought);
     NodeBounds *bounds = bounds_for(sought.shape, length);
     // A replan skips few nodes by them: less than they cost.
     Lack *lacks = lifted.placed == nullptr ? lacks_for(shape) : nullptr;
     if (sought.count == 1 && bounds != nullptr) {
         keeps_summary(shape, true);
-        return next_single(sought, length, from, latest, shape.positions(), bounds, lacks, lifted);
+        from = whole.next(from, length, latest);
+        return from > latest ? NEVER
+                             : next_single(sought, length, from, latest, shape.positions(), bounds,
+                                           lacks, lifted);
     }
     SearchCache &cache =
         this->cache(caches_, static_cast<size_t>(cache_id), state_.nodes.columns());
@@ -306,20 +340,24 @@ int64_t BookSearch::next_of(const Group &sought, int32_t cache_id, int64_t lengt
     if (lifted.chances != nullptr) {
         answer_.only_within(*lifted.chances, latest);
     }
-    const int64_t begin = answer_.next_open(from);
+    int64_t begin = answer_.next_open(from);
     const bool learns = begin == answer_.next_open(state_.now) && !lifted.by_constraints;
     if (begin > latest) {
         return NEVER;
     }
+    const Openings openings{&answer_, whole, length, latest};
+    begin = openings.next(begin);
     int64_t start = NEVER;
-    if (keeps_summary(shape, bounds != nullptr)) {
-        start = next_by_ranges(sought, length, begin, latest, lacks, answer_);
+    if (begin > latest) {
+        // too few nodes are free at any time
+    } else if (keeps_summary(shape, bounds != nullptr)) {
+        start = next_by_ranges(sought, length, begin, latest, lacks, openings);
     } else if (sought.count == 1) {
         start =
             next_single(sought, length, begin, latest, shape.positions(), bounds, lacks, lifted);
     } else {
         start = next_several(sought, length, begin, latest, shape.positions(), bounds, lacks,
-                             lifted, answer_);
+                             lifted, openings);
     }
     if (learns) {
         const int64_t bound = start == NEVER && latest != NEVER ? latest + 1 : start;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "book/capacity_constraint.hpp"
+#include "book/free_nodes.hpp"
 #include "book/lines.hpp"
 #include "book/nodes.hpp"
 #include "book/requests.hpp"
@@ -56,6 +57,29 @@ struct BookState {
     std::vector<CapacityConstraint> constraints;
     std::vector<uint64_t> constraint_rises; // of each: how often something was given back
     Rises rises;
+    FreeNodes free_nodes{};
+};
+
+// What a request needs that wants whole nodes of one class: so many of them at a time.
+struct WholeNodes {
+    CountProfile *free; // nullptr: another kind of request
+    int64_t nodes;
+
+    // The earliest start in [from, latest] at which as many may be free, or NEVER.
+    int64_t next(int64_t from, int64_t length, int64_t latest) const {
+        return free == nullptr ? from : free->earliest(from, nodes, length, latest).start;
+    }
+};
+
+// The starts in a search that may be possible.
+struct Openings {
+    const SearchCache::Answer *answer;
+    WholeNodes whole;
+    int64_t length;
+    int64_t latest;
+
+    // The earliest one >= `time`; one after `latest` may be too early.
+    int64_t next(int64_t time) const;
 };
 
 // Something given back for the duration of one search.
@@ -124,6 +148,8 @@ class BookSearch {
 
     // Nodes for a request at a start; false if there are none.
     bool map(int32_t request, int64_t start, int64_t length, std::vector<Placed> &placed);
+
+    WholeNodes whole_nodes(const Group &sought);
 
     // How many chunks fit on a node at a start, at most `most`.
     int64_t room(const Group &sought, size_t position, int64_t start, int64_t length, int64_t most);
@@ -208,10 +234,10 @@ class BookSearch {
                         Lifted lifted);
     int64_t next_several(const Group &sought, int64_t length, int64_t from, int64_t latest,
                          const std::vector<int32_t> &positions, NodeBounds *bounds, Lack *lacks,
-                         Lifted lifted, const SearchCache::Answer &answer);
+                         Lifted lifted, const Openings &openings);
     bool keeps_summary(const Shape &shape, bool known);
     int64_t next_by_ranges(const Group &sought, int64_t length, int64_t from, int64_t latest,
-                           Lack *lacks, const SearchCache::Answer &answer);
+                           Lack *lacks, const Openings &openings);
     void look(Part &part, const Group &sought, int64_t start, int64_t length, int64_t latest,
               Windows *known, Lack *lack);
     int64_t last_of(const Group &sought, int64_t length, int64_t from, int64_t earliest);

@@ -67,6 +67,7 @@ void SearchCache::Answer::only_within(const Spans &spans, int64_t latest) {
 void SearchCache::look_up(const int64_t *want, int64_t count, int64_t length, const Rises &rises,
                           int64_t lifted_from, int64_t lifted_until, int64_t now, int64_t latest,
                           Answer &answer) {
+    drop_old(rises);
     answer.open.clear();
     answer.bound = now;
     const int64_t enough = latest == NEVER ? NEVER : latest + 1;
@@ -119,7 +120,6 @@ void SearchCache::look_up(const int64_t *want, int64_t count, int64_t length, co
 
 void SearchCache::learn(const int64_t *want, int64_t count, int64_t length, int64_t bound,
                         const Rises &rises) {
-    drop_old(rises);
     const auto later = [](const Entry &a, int64_t value) { return a.bound > value; };
     const auto first = std::lower_bound(entries_.begin(), entries_.end(), bound, later);
     const auto implied = [&](const Entry &entry) { // implied by the new entry

@@ -114,7 +114,7 @@ void BookSearch::look(Part &part, const Group &sought, int64_t start, int64_t le
 // chunks can fit.
 int64_t BookSearch::next_several(const Group &sought, int64_t length, int64_t from, int64_t latest,
                                  const std::vector<int32_t> &positions, NodeBounds *bounds,
-                                 Lack *lacks, Lifted lifted, const SearchCache::Answer &answer) {
+                                 Lack *lacks, Lifted lifted, const Openings &openings) {
     touch(); // parts_ now belong to this search
     parts_.clear();
     const int64_t reaching =
@@ -180,7 +180,7 @@ int64_t BookSearch::next_several(const Group &sought, int64_t length, int64_t fr
             enough.add(part.rise, part.most - part.room);
             until = std::min(bound, enough.time());
         }
-        start = until == NEVER ? NEVER : answer.next_open(until);
+        start = until == NEVER ? NEVER : openings.next(until);
     }
     return NEVER;
 }

@@ -109,6 +109,21 @@ void CountProfile::append(int64_t begin, int64_t free) {
     summary.greatest = std::max(summary.greatest, value);
 }
 
+void CountProfile::reset(const std::vector<std::pair<int64_t, int64_t>> &steps) {
+    begins_.clear();
+    summaries_.clear();
+    blocks_.clear();
+    for (const auto &[begin, free] : steps) {
+        append(begin, free);
+    }
+}
+
+void CountProfile::trim(int64_t now) {
+    while (begins_.size() > 1 && begins_[1] <= now) {
+        drop_block(0);
+    }
+}
+
 void CountProfile::reset(int64_t now, int64_t capacity) {
     reset(now, capacity, {});
 }
@@ -362,7 +377,11 @@ BRIDGE_WIDE_VECTORS void CountProfile::subtract(size_t block, int from, int to, 
     int32_t *values = blocks_[block]->free;
     const Range range = subtract_range(values, from, to, count);
     summary.least = std::min(summary.least, range.least - summary.owed);
-    if (range.greatest + count - summary.owed >= summary.greatest) {
+    if (count < 0) {
+        const auto [least, greatest] = std::minmax_element(values, values + summary.slots);
+        summary.least = *least - summary.owed;
+        summary.greatest = *greatest - summary.owed;
+    } else if (range.greatest + count - summary.owed >= summary.greatest) {
         summary.greatest = greatest_of(values, summary.slots) - summary.owed;
     }
 }

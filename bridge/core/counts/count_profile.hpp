@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "common/times.hpp"
@@ -39,14 +40,23 @@ class CountProfile {
     // not in the future become now + 1. O(holders).
     void reset(int64_t now, int64_t capacity, const std::vector<Holder> &by_end);
 
+    // Amounts that change: (time, amount from then on), ascending times, at least one.
+    void reset(const std::vector<std::pair<int64_t, int64_t>> &steps);
+
+    // Drops most of what lies before `now`.
+    void trim(int64_t now);
+
+    int64_t begin() const { return begins_.front(); }
+
     // The earliest start in [from, latest] at which `count` is free for `length`; start NEVER if
     // there is none. `from` must not precede the profile's begin.
     Fit earliest(int64_t from, int64_t count, int64_t length, int64_t latest = NEVER - 1) const;
 
-    // Takes `count` from [fit.start, end). `fit.place` must be the slot that contains fit.start.
+    // Takes `count` from [fit.start, end); gives it back if it is negative. `fit.place` must be the
+    // slot that contains fit.start.
     void book(const Fit &fit, int64_t end, int64_t count);
 
-    // Takes `count` from [start, end).
+    // The same; `start` must not precede the profile's begin.
     void book(int64_t start, int64_t end, int64_t count) {
         book({start, locate(start)}, end, count);
     }

@@ -23,6 +23,12 @@ void define_book(nb::module_ &m) {
         .def_ro("chunks", &PyBookPlan::chunks)
         .def_ro("blocked_by", &PyBookPlan::blocked_by)
         .def_ro("blocked_constraint", &PyBookPlan::blocked_constraint);
+    nb::class_<PyKept>(m, "Kept")
+        .def_ro("done", &PyKept::done)
+        .def_ro("kept", &PyKept::kept)
+        .def_ro("start", &PyKept::start)
+        .def_ro("blocked_by", &PyKept::blocked_by)
+        .def_ro("blocked_constraint", &PyKept::blocked_constraint);
     nb::class_<PyBookings>(m, "Bookings")
         .def_ro("job", &PyBookings::job)
         .def_ro("request", &PyBookings::request)
@@ -43,6 +49,7 @@ void define_book(nb::module_ &m) {
         .def("__len__", &PyBook::size)
         .def("advance", &PyBook::advance, "now"_a)
         .def("add_class", &PyBook::add_class, "nodes"_a)
+        .def("set_class", &PyBook::set_class, "cls"_a, "nodes"_a)
         .def("close", &PyBook::close, "cls"_a, "start"_a, "end"_a, "nodes"_a)
         .def("reopen", &PyBook::reopen, "closure"_a)
         .def("set_capacity", &PyBook::set_capacity, "node"_a, "amounts"_a)
@@ -63,6 +70,10 @@ void define_book(nb::module_ &m) {
              "length"_a, "indptr"_a, "nodes"_a, "groups"_a, "chunks"_a, "term_indptr"_a,
              "term_constraint"_a, "term_amount"_a, "term_mode"_a, "forced"_a = false,
              "stop"_a = false)
+        .def("keep_many", &PyBook::keep_many, nb::kw_only(), "job"_a, "request"_a, "start"_a,
+             "length"_a, "indptr"_a, "nodes"_a, "groups"_a, "chunks"_a, "term_indptr"_a,
+             "term_constraint"_a, "term_amount"_a, "term_mode"_a, "stands"_a, "movable"_a,
+             "first"_a = 0)
         .def("book_running", &PyBook::book_running, nb::kw_only(), "job"_a, "run_indptr"_a,
              "run_nodes"_a, "run_use"_a, "run_end"_a, "run_exclusive"_a, "term_indptr"_a,
              "term_constraint"_a, "term_amount"_a, "term_mode"_a)

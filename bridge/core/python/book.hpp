@@ -35,6 +35,14 @@ struct PyBookPlan {
     nb::object blocked_constraint;
 };
 
+struct PyKept {
+    int64_t done;
+    nb::object kept;
+    nb::object start;
+    nb::object blocked_by;
+    nb::object blocked_constraint;
+};
+
 struct PyBookings {
     nb::object job;
     nb::object request;
@@ -62,12 +70,29 @@ class TermArguments {
     Column<int64_t> indptr_;
 };
 
+// Jobs and the nodes on which they are to be booked, each entry checked.
+struct PlacedJobs {
+    PlacedJobs(const Book &book, nb::handle job, nb::handle request, nb::handle start,
+               nb::handle length, nb::handle indptr, nb::handle nodes, nb::handle groups,
+               nb::handle chunks);
+
+    Column<int64_t> jobs;
+    Column<int32_t> requests;
+    Column<int64_t> starts;
+    Column<int64_t> lengths;
+    Column<int64_t> offsets;
+    Column<int32_t> where;
+    Column<int32_t> which;
+    Column<int32_t> many;
+};
+
 class PyBook {
   public:
     // The world: nodes, classes of them, constraints, what jobs may ask for (book_world.cpp).
     PyBook(int64_t now, nb::handle capacity, nb::handle node_rank,
            const std::vector<std::pair<int64_t, nb::object>> &protections, int64_t select);
     void advance(int64_t now);
+    void set_class(int64_t cls, nb::handle nodes);
     int32_t add_class(nb::handle nodes) { return book_->add_class(positions_of("nodes", nodes)); }
     int32_t close(int32_t cls, int64_t start, int64_t end, nb::handle nodes);
     void reopen(int64_t closure);
@@ -90,6 +115,10 @@ class PyBook {
                          nb::handle indptr, nb::handle nodes, nb::handle groups, nb::handle chunks,
                          nb::handle term_indptr, nb::handle term_constraint, nb::handle term_amount,
                          nb::handle term_mode, bool forced, bool stop);
+    PyKept keep_many(nb::handle job, nb::handle request, nb::handle start, nb::handle length,
+                     nb::handle indptr, nb::handle nodes, nb::handle groups, nb::handle chunks,
+                     nb::handle term_indptr, nb::handle term_constraint, nb::handle term_amount,
+                     nb::handle term_mode, nb::handle stands, nb::handle movable, int64_t first);
     void book_running(nb::handle job, nb::handle run_indptr, nb::handle run_nodes,
                       nb::handle run_use, nb::handle run_end, nb::handle run_exclusive,
                       nb::handle term_indptr, nb::handle term_constraint, nb::handle term_amount,
@@ -129,6 +158,7 @@ class PyBook {
     std::unique_ptr<Book> book_;
     int64_t closures_ = 0;
 
+    bool book_placed(const PlacedJobs &all, size_t j, std::vector<Term> terms, bool forced);
     bool book_one(int64_t job, int32_t request, int64_t start, int64_t length,
                   std::vector<Term> terms, const int32_t *nodes, const int32_t *groups,
                   const int32_t *chunks, size_t n, bool forced);

@@ -52,6 +52,30 @@ void PyBook::expect_mark(int64_t mark) const {
     }
 }
 
+PlacedJobs::PlacedJobs(const Book &book, nb::handle job, nb::handle request, nb::handle start,
+                       nb::handle length, nb::handle indptr, nb::handle nodes, nb::handle groups,
+                       nb::handle chunks)
+    : jobs("job", job), requests("request", request), starts("start", start),
+      lengths("length", length), offsets("indptr", indptr), where("nodes", nodes),
+      which("groups", groups), many("chunks", chunks) {
+    const size_t n = jobs.rows();
+    requests.expect_rows(n, "like job")
+        .within(0, static_cast<int32_t>(book.state().requests.size()) - 1);
+    starts.expect_rows(n, "like job").within(0, NEVER - 1);
+    lengths.expect_rows(n, "like job").at_least(1);
+    which.expect_rows(where.rows(), "like nodes").at_least(0);
+    many.expect_rows(where.rows(), "like nodes").at_least(1);
+    where.within(0, static_cast<int32_t>(book.state().nodes.size()) - 1);
+    offsets.expect_rows(n + 1, "one more than job").expect_offsets(where.rows(), "nodes");
+    for (size_t j = 0; j < n; ++j) {
+        const size_t groups_of = book.state().requests[requests[j]].groups.size();
+        for (auto i = static_cast<size_t>(offsets[j]); i < static_cast<size_t>(offsets[j + 1]);
+             ++i) {
+            scalar("groups", which[i], 0, static_cast<int64_t>(groups_of) - 1);
+        }
+    }
+}
+
 void PyBook::expect_placement(int32_t request, int32_t node, int32_t group, int32_t chunks) const {
     const auto groups = static_cast<int64_t>(book_->state().requests[request].groups.size());
     scalar("nodes", node, 0, static_cast<int64_t>(n_nodes()) - 1);

@@ -73,43 +73,70 @@ nb::object PyBook::book_many(nb::handle job, nb::handle request, nb::handle star
                              nb::handle groups, nb::handle chunks, nb::handle term_indptr,
                              nb::handle term_constraint, nb::handle term_amount,
                              nb::handle term_mode, bool forced, bool stop) {
-    const Column<int64_t> jobs("job", job);
-    const size_t n = jobs.rows();
-    const Column<int32_t> requests("request", request);
-    requests.expect_rows(n, "like job").within(0, last_request());
-    const Column<int64_t> starts("start", start);
-    starts.expect_rows(n, "like job").within(0, NEVER - 1);
-    const Column<int64_t> lengths("length", length);
-    lengths.expect_rows(n, "like job").at_least(1);
-    const Column<int32_t> where("nodes", nodes);
-    const Column<int32_t> which("groups", groups);
-    const Column<int32_t> many("chunks", chunks);
-    which.expect_rows(where.rows(), "like nodes");
-    many.expect_rows(where.rows(), "like nodes");
-    const Column<int64_t> offsets("indptr", indptr);
-    offsets.expect_rows(n + 1, "one more than job").expect_offsets(where.rows(), "nodes");
+    const PlacedJobs all(*book_, job, request, start, length, indptr, nodes, groups, chunks);
+    const size_t n = all.jobs.rows();
     const TermArguments terms(*book_, term_indptr, term_constraint, term_amount, term_mode, n);
-    expect_all_new(jobs);
-    for (size_t j = 0; j < n; ++j) {
-        if (!forced && starts[j] < now()) {
-            refuse("start: job " + std::to_string(jobs[j]) + " starts before now");
-        }
-        for (auto i = static_cast<size_t>(offsets[j]); i < static_cast<size_t>(offsets[j + 1]);
-             ++i) {
-            expect_placement(requests[j], where[i], which[i], many[i]);
+    expect_all_new(all.jobs);
+    for (size_t j = 0; j < n && !forced; ++j) {
+        if (all.starts[j] < now()) {
+            refuse("start: job " + std::to_string(all.jobs[j]) + " starts before now");
         }
     }
     Buffer<bool> booked(n);
     {
         nb::gil_scoped_release release;
         for (size_t j = 0; j < n && !(stop && j > 0 && !booked[j - 1]); ++j) {
-            const auto first = static_cast<size_t>(offsets[j]);
-            booked[j] = book_one(jobs[j], requests[j], starts[j], lengths[j], terms.columns().of(j),
-                                 where.data() + first, which.data() + first, many.data() + first,
-                                 static_cast<size_t>(offsets[j + 1]) - first, forced);
+            booked[j] = book_placed(all, j, terms.columns().of(j), forced);
         }
     }
     return nb::cast(to_numpy(std::move(booked)));
+}
+
+PyKept PyBook::keep_many(nb::handle job, nb::handle request, nb::handle start, nb::handle length,
+                         nb::handle indptr, nb::handle nodes, nb::handle groups, nb::handle chunks,
+                         nb::handle term_indptr, nb::handle term_constraint, nb::handle term_amount,
+                         nb::handle term_mode, nb::handle stands, nb::handle movable,
+                         int64_t first) {
+    const PlacedJobs all(*book_, job, request, start, length, indptr, nodes, groups, chunks);
+    const size_t n = all.jobs.rows();
+    all.starts.within(now(), NEVER - 1);
+    scalar("first", first, 0, static_cast<int64_t>(n));
+    const TermArguments terms(*book_, term_indptr, term_constraint, term_amount, term_mode, n);
+    const Column<bool> stand("stands", stands);
+    stand.expect_rows(n, "like job");
+    const Column<bool> may_move("movable", movable);
+    may_move.expect_rows(n, "like job");
+    auto j = static_cast<size_t>(first);
+    Buffer<bool> kept(n);
+    std::fill_n(kept.data(), n, false);
+    std::vector<int64_t> starts(n, NEVER);
+    std::vector<int8_t> blocked(n, static_cast<int8_t>(Blocked::NEVER_NODES));
+    std::vector<int32_t> constraint(n, -1);
+    {
+        nb::gil_scoped_release release;
+        for (; j < n; ++j) {
+            expect_new(all.jobs[j]);
+            kept[j] = stand[j] && book_placed(all, j, terms.columns().of(j), false);
+            if (kept[j]) {
+                starts[j] = all.starts[j];
+                continue;
+            }
+            if (!may_move[j]) {
+                break;
+            }
+            const bool last = false;
+            const auto plan = bridge::plan_many(
+                *book_,
+                {1, all.jobs.data() + j, all.requests.data() + j, all.lengths.data() + j,
+                 all.starts.data() + j, all.starts.data() + j, &last, terms.columns().from(j)},
+                NEVER, true);
+            starts[j] = plan.start.front();
+            blocked[j] = plan.blocked_by.front();
+            constraint[j] = plan.blocked_constraint.front();
+        }
+    }
+    return {static_cast<int64_t>(j), nb::cast(to_numpy(std::move(kept))), out(std::move(starts)),
+            out(std::move(blocked)), out(std::move(constraint))};
 }
 
 void PyBook::book_running(nb::handle job, nb::handle run_indptr, nb::handle run_nodes,
@@ -207,6 +234,13 @@ nb::object PyBook::replan_many(nb::handle job, nb::handle not_before) {
         }
     }
     return out(std::move(starts));
+}
+
+bool PyBook::book_placed(const PlacedJobs &all, size_t j, std::vector<Term> terms, bool forced) {
+    const auto first = static_cast<size_t>(all.offsets[j]);
+    return book_one(all.jobs[j], all.requests[j], all.starts[j], all.lengths[j], std::move(terms),
+                    all.where.data() + first, all.which.data() + first, all.many.data() + first,
+                    static_cast<size_t>(all.offsets[j + 1]) - first, forced);
 }
 
 bool PyBook::book_one(int64_t job, int32_t request, int64_t start, int64_t length,

@@ -37,6 +37,18 @@ void PyBook::advance(int64_t now) {
     book_->advance(now);
 }
 
+void PyBook::set_class(int64_t cls, nb::handle nodes) {
+    expect_class("cls", cls);
+    const auto id = static_cast<int32_t>(cls);
+    if (book_->marked()) {
+        refuse("cls: a class cannot change while a mark is set");
+    }
+    if (book_->state().requests.cls(id).ever_closed()) {
+        refuse("cls: a class with closed times cannot change");
+    }
+    book_->set_class(id, positions_of("nodes", nodes));
+}
+
 int32_t PyBook::close(int32_t cls, int64_t start, int64_t end, nb::handle nodes) {
     expect_class("cls", cls);
     scalar("start", start, 0, NEVER - 1);

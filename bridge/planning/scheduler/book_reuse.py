@@ -5,6 +5,7 @@ See `bridge.planning.scheduler.kept_book` for when a book is reused, and why tha
 """
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,21 +134,35 @@ class BookReuse(BookedView):
         kept = kept.take(slice(gone[0] if len(gone) else None))
         if not len(kept):
             return 0
-        all_ = self._candidates
-        indptr, take = gather(former.indptr, kept.row)
-        done = self._book.book_many(
-            job=self._number[kept.index],
-            request=all_.requests(kept.candidate, kept.position),
-            start=kept.start_s,
-            length=all_.length_s[kept.candidate],
-            indptr=indptr,
-            nodes=former.nodes[take],
-            groups=former.groups[take],
-            chunks=former.chunks[take],
-            **all_.term_columns(all_.choices.numbers(kept.candidate, kept.position)),
-            stop=True,
-        )
+        done = self._book.book_many(**self._placed(kept, former, np.arange(len(kept))), stop=True)
         return len(done) if done.all() else int(np.argmin(done))
+
+    def _placed(
+        self, kept: KeptRows, former: PlacementColumns, known: NDArray[np.intp]
+    ) -> dict[str, Any]:
+        """Rows and their placements, in the form of the book's bulk calls.
+
+        Args:
+            kept: the rows.
+            former: their placements.
+            known: which rows have a request; that of all others is none of theirs.
+        """
+        all_, position = self._candidates, np.maximum(kept.position, 0)
+        width = np.where(kept.position < 0, 0, np.diff(former.indptr)[kept.row])
+        _, take = gather(former.indptr, kept.row[kept.position >= 0])
+        request = np.zeros(len(kept), dtype=np.int32)
+        request[known] = all_.requests(kept.candidate[known], position[known])
+        return {
+            "job": self._number[kept.index],
+            "request": request,
+            "start": kept.start_s,
+            "length": all_.length_s[kept.candidate],
+            "indptr": np.concatenate(([0], np.cumsum(width))).astype(np.int64),
+            "nodes": former.nodes[take],
+            "groups": former.groups[take],
+            "chunks": former.chunks[take],
+            **all_.term_columns(all_.choices.numbers(kept.candidate, position)),
+        }
 
     def hand_over(self, asked: NDArray[np.intp]) -> Handover:
         """Hands the book over to the next cycle; this object must not be used afterwards.

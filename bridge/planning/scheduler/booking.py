@@ -26,9 +26,6 @@ from bridge.planning.scheduler.row_search import Found
 from bridge.planning.site_rules.capacity_constraints import Mode
 from bridge.units import NEVER
 
-_FEW = 32
-"""Rows booked at a time after one that could not keep its placement."""
-
 
 class Booking(BookReuse):
     """The rows of one cycle while they are being planned."""
@@ -188,7 +185,6 @@ class Booking(BookReuse):
             return
         self._begin()
         everyone = kept
-        moved: list[int] = []
         stands = kept.position >= 0
         self._candidates.requests(kept.candidate[stands], kept.position[stands])  # not under a mark
         counted = matching.only_count(kept)
@@ -198,22 +194,42 @@ class Booking(BookReuse):
             if self._book_kept(together, former) == len(together):
                 kept = together
             self.cluster.undo(mark)
-        block = len(kept)  # few at a time once rows give way: all behind them are looked at again
-        while len(kept):
-            part = kept.take(slice(block))
-            done = self._book_kept(part, former)
-            self._take_kept(part.take(slice(done)), former)
-            block = 2 * block if done == len(part) else _FEW
-            if done < len(part):
-                # It gives way only to rows before it, by moving to other nodes if necessary.
-                when = part.start_s[done : done + 1]
-                self.plan(part.index[done : done + 1], not_before=when, latest=when)
-                moved.append(int(part.index[done]))
-                done += 1
-            kept = kept.take(slice(done, None))
+        moved = self._keep_in_order(kept, former)
         if reused is not None:
             stays = everyone.take(np.flatnonzero(~np.isin(everyone.index, moved)))
-            self._reuse(reused, cluster, stays, former, np.array(moved, dtype=np.intp))
+            self._reuse(reused, cluster, stays, former, moved)
+
+    def _keep_in_order(self, kept: KeptRows, former: PlacementColumns) -> NDArray[np.intp]:
+        """Books each row at its placement, or on other nodes then; returns which were not kept.
+
+        So a row gives way only to rows before it.
+        """
+        all_, booked = self._candidates, self._booked
+        moved = np.zeros(len(kept), dtype=bool)
+        stands, movable = kept.position >= 0, all_.simple[kept.index]
+        known = np.flatnonzero(stands | movable)
+        if not len(known):
+            self.plan(kept.index, not_before=kept.start_s, latest=kept.start_s)
+            return kept.index
+        columns = self._placed(kept, former, known)
+        first = 0
+        while first < len(kept):
+            found = self._book.keep_many(**columns, stands=stands, movable=movable, first=first)
+            part = np.arange(first, found.done)
+            stay = found.kept[part]
+            self._take_kept(kept.take(part[stay]), former)
+            gone = part[~stay]
+            rows = kept.index[gone]
+            moved[gone] = True
+            booked.start_s[rows] = found.start[gone]
+            booked.blocked[rows] = found.blocked_by[gone]
+            booked.constraint[rows] = found.blocked_constraint[gone]
+            if found.done < len(kept):  # a row with a choice
+                one = slice(found.done, found.done + 1)
+                self.plan(kept.index[one], not_before=kept.start_s[one], latest=kept.start_s[one])
+                moved[one] = True
+            first = found.done + 1
+        return kept.index[moved]
 
     def _take_kept(self, kept: KeptRows, former: PlacementColumns) -> None:
         """Records the rows that were booked unchanged."""

@@ -9,11 +9,12 @@ Rules
     3. Running jobs hold their resources until their expected end, and count on their constraints.
     4. Classes and requests are created on first use.
     5. The book of the cycle before is reused if possible (`bridge.planning.scheduler.kept_book`):
-       only changes of constraints and of running jobs are written.
+       only changes of constraints, of classes and of running jobs are written.
 """
 
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +41,12 @@ from bridge.ports import Selection
 
 BookTerms = tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int8]]
 """One job's terms in the form of the book's calls: constraints, amounts, modes."""
+
+_NEAR = 4
+"""A class is changed into one of at least so many times the nodes in which they differ."""
+
+_MOST_COMPARED = 64
+"""Most classes of the cycle before that are compared with a new one."""
 
 _MOST_PARTS = 50_000
 """Most requests in a book that is handed over; requests are never removed from a book."""
@@ -81,6 +88,7 @@ class ClusterBook:
         self._requests: dict[tuple[Layout, Gates], int] = {}
         self._closed: list[tuple[int, int, int, NDArray[np.uint64]]] = []
         self._marks: list[int] = []  # its length at each mark
+        self._used: set[int] = set()  # classes without closed times, in this cycle
         self.licences = LicenceConstraints(snapshot, len(lowered.constraints))
         constraints = [lowered.constraints.steps(at) for at in range(len(lowered.constraints))]
         self._steps: list[Steps] = constraints + self.licences.steps
@@ -265,9 +273,34 @@ class ClusterBook:
     def _open_class(self, mask: NDArray[np.bool_]) -> int:
         """The class of these nodes that is never closed."""
         key = mask.tobytes()
-        if key not in self._open:
-            self._open[key] = self.book.add_class(_bits(mask))
-        return self._open[key]
+        found = self._open.get(key)
+        if found is None:
+            found = self._changed_class(mask)
+        if found is None:
+            found = self.book.add_class(_bits(mask))
+        self._open[key] = found
+        self._used.add(found)
+        return found
+
+    def _changed_class(self, mask: NDArray[np.bool_]) -> int | None:
+        """A class of the cycle before with nearly these nodes, made to have them; None: none.
+
+        So what is known of its requests is kept when a node fails or returns.
+        """
+        if self.kept is None or self._marks:
+            return None
+        free = islice(
+            (key for key, number in self._open.items() if number not in self._used), _MOST_COMPARED
+        )
+        differ = {
+            key: int(np.count_nonzero(np.frombuffer(key, dtype=bool) != mask)) for key in free
+        }
+        nearest = min(differ, key=differ.__getitem__, default=None)
+        if nearest is None or _NEAR * differ[nearest] > np.count_nonzero(mask):
+            return None
+        number = self._open.pop(nearest)
+        self.book.set_class(number, _bits(mask))
+        return number
 
     def _close(self, class_: int, start_s: int, end_s: int, nodes: NDArray[np.bool_]) -> None:
         closed = class_, start_s, end_s, _bits(nodes)

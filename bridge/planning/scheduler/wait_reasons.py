@@ -32,8 +32,10 @@ def explain(booking: Booking, horizon_s: int | None = None) -> None:
         booking: after all passes.
         horizon_s: starts were searched up to this many seconds from now; None: no bound.
     """
-    for row, reason in _Waiting(booking, horizon_s).reasons():
-        booking.rows.reasons[row] = reason
+    reasons = booking.rows.reasons
+    for rows, told in _Waiting(booking, horizon_s).reasons():
+        for row, reason in zip(rows, told, strict=True):
+            reasons[row] = reason
 
 
 class _Waiting:
@@ -46,7 +48,7 @@ class _Waiting:
         self._job = self._rows.job[self._row]
         self._alone = np.isin(self._waiting.blocked, JUDGED_ALONE)
 
-    def reasons(self) -> Iterator[tuple[int, Reason]]:
+    def reasons(self) -> Iterator[tuple[list[int], list[Reason]]]:
         """Rows that wait, and why."""
         jobs, waiting = self._snapshot.jobs, self._waiting
         bounded = jobs.fixed | (jobs.deadline_s > 0) | (jobs.reservation >= 0) | jobs.no_place
@@ -57,7 +59,7 @@ class _Waiting:
             reason = self._single(at, bounded=bool(bounded[self._job[at]]))
             single[at] = reason is not None
             if reason is not None:
-                yield int(self._row[at]), reason
+                yield [int(self._row[at])], [reason]
         common = np.flatnonzero(~single)
         alike_at, which = by_appearance(self._likeness(common))
         first = common[alike_at]
@@ -68,8 +70,7 @@ class _Waiting:
             if key not in known:
                 known[key] = self._reason(at)
             told.append(known[key])
-        for row, group in zip(self._row[common].tolist(), which.tolist(), strict=True):
-            yield row, told[group]
+        yield self._row[common].tolist(), [told[group] for group in which.tolist()]
 
     def _single(self, at: int, *, bounded: bool) -> Reason | None:
         """The reason of a row that needs one of its own; None: it may share that of others."""

@@ -117,3 +117,93 @@ def test_a_booking_that_could_not_move_moves_when_a_closed_time_opens():
     assert replanned(book, 0) == [50]
     book.reopen(shut)
     assert replanned(book, 0) == [0]
+
+
+def keep(book, requests, nodes, *, stands=None, movable=None, first=0, at=0):
+    n = len(requests)
+    return book.keep_many(
+        job=np.arange(n, dtype=np.int64) + 100,
+        request=np.array(requests, dtype=np.int32),
+        start=np.full(n, at, dtype=np.int64),
+        length=np.full(n, 100, dtype=np.int64),
+        indptr=np.arange(n + 1, dtype=np.int64),
+        nodes=np.array(nodes, dtype=np.int32),
+        groups=np.zeros(n, dtype=np.int32),
+        chunks=np.ones(n, dtype=np.int32),
+        **terms(n),
+        stands=np.array(stands or [True] * n),
+        movable=np.array(movable or [True] * n),
+        first=first,
+    )
+
+
+def test_a_job_gives_way_to_those_before_it_by_moving_to_another_node():
+    book = a_book(cores=(4, 4, 4))
+    found = keep(book, [1, 1, 1, 1], [0, 0, 1, 2], stands=[True, True, True, False])
+    assert found.done == 4
+    assert found.kept.tolist() == [True, False, False, False]
+    assert found.start.tolist() == [0, 0, 0, NEVER]
+    assert book.bookings(np.array([100, 101, 102])).nodes.tolist() == [0, 1, 2]
+
+
+def test_keeping_stops_at_a_job_that_the_caller_has_to_move():
+    book = a_book()
+    found = keep(book, [1, 1, 1], [0, 0, 1], movable=[True, False, True], at=7)
+    assert (found.done, found.start.tolist()) == (1, [7, NEVER, NEVER])
+    found = keep(book, [1, 1, 1], [0, 0, 1], first=2, at=7)
+    assert (found.done, found.kept.tolist()) == (3, [False, False, True])
+    with pytest.raises(ValueError, match="start"):
+        keep(book, [1], [0], at=-1)
+    with pytest.raises(ValueError, match="first"):
+        keep(book, [1], [0], first=2)
+
+
+def test_a_booking_that_could_not_move_moves_when_a_node_joins_its_class():
+    book = a_book(cores=(4, 4))
+    book.set_class(0, pack_nodes(np.array([True, False])))
+    assert plan(book, [1, 1]) == [0, 100]
+    assert replanned(book, 1) == [100]
+    book.set_class(0, pack_nodes(np.array([False, True])))
+    assert replanned(book, 1) == [0]
+    assert book.bookings(np.array([0, 1])).nodes.tolist() == [0, 1]
+
+
+def test_a_class_with_closed_times_or_under_a_mark_does_not_change():
+    book = a_book()
+    every = pack_nodes(np.ones(2, dtype=bool))
+    mark = book.mark()
+    with pytest.raises(ValueError, match="mark"):
+        book.set_class(0, every)
+    book.undo(mark)
+    book.close(0, 0, 50, every)
+    with pytest.raises(ValueError, match="closed"):
+        book.set_class(0, every)
+
+
+def test_many_jobs_of_whole_nodes_move_as_soon_as_enough_nodes_are_free():
+    """Among them a node that two running jobs hold."""
+    nodes, running = 40, np.zeros(0, dtype=np.int64)
+    book = Book(0, np.full((nodes, 1), 4, dtype=np.int64), np.zeros(nodes, np.int32))
+    every = book.add_class(pack_nodes(np.ones(nodes, dtype=bool)))
+    for width in (1, 30):
+        book.add_request(
+            np.array([width]), np.array([[4]]), np.array([every], dtype=np.int32), 2, True
+        )
+    book.book_running(
+        job=np.array([-1, -2]),
+        run_indptr=np.array([0, 20, 21]),
+        run_nodes=np.array([*range(20), 0], dtype=np.int32),
+        run_use=np.full((21, 1), 4, dtype=np.int64),
+        run_end=np.array([50, 80]),
+        run_exclusive=np.ones(2, dtype=bool),
+        term_indptr=np.zeros(3, dtype=np.int64),
+        term_constraint=running.astype(np.int32),
+        term_amount=running,
+        term_mode=running.astype(np.int8),
+    )
+    assert plan(book, [1, 0, 0, 1]) == [50, 0, 0, 150]
+    assert replanned(book, 0, 3) == [50, 150]
+    book.revoke(-1)
+    assert replanned(book, 0, 3) == [0, 100]
+    book.revoke(0)
+    assert replanned(book, 3) == [0]
