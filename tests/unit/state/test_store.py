@@ -445,7 +445,7 @@ def test_a_report_nobody_can_read_is_logged_and_the_next_one_works(path, caplog)
     took(store, {"1": "no number at all".encode}, now_s=1)
     took(store, {"2": 100}, now_s=2)
     store.close()
-    assert "is forgotten" in caplog.text
+    assert "are dropped" in caplog.text
     assert [job_id for (job_id,) in rows(path, "SELECT job_id FROM promise")][-1] == "2"
 
 
