@@ -98,7 +98,7 @@ def main() -> None:
         for run in compare(float(share), given.seeds, measured=measured)
     ]
     if given.json is not None:
-        given.json.write_text(json.dumps({"about": about(), "runs": runs}, indent=1) + "\n")
+        given.json.write_text(json.dumps({**about(), "runs": runs}, indent=1) + "\n")
     print("\n".join(lines(runs)))
 
 
