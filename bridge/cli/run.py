@@ -108,7 +108,9 @@ def _nodes(job: str) -> tuple[str, ...]:
 
     The environment has the nodes of the job's start; after a resize only Slurm knows them.
     """
-    now = _answered("squeue", "--noheader", f"--jobs={job}", "--states=all", "--format=%N").strip()
+    now = _answered(
+        "squeue", "--noheader", f"--jobs={_name(job)}", "--states=all", "--format=%N"
+    ).strip()
     known = now or os.environ.get("SLURM_JOB_NODELIST", "")
     names = _said("scontrol", "show", "hostnames", known).split()
     first = os.environ.get("SLURMD_NODENAME", "")

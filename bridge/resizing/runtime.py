@@ -172,7 +172,8 @@ class Runtime:
                 self._forget(world, job_id)
         self._settle_rests(world)
         self._results = {}
-        self.held &= set(world)
+        if self.held:  # also of jobs that are suspended
+            self.held &= set(snapshot.running.id.tolist())
         self.wishes = {job: wish for job, wish in self.wishes.items() if job in world}
         self._resized = {job: at for job, at in self._resized.items() if job in world}
         self._why = {job: why for job, why in self._why.items() if job in world}

@@ -158,6 +158,10 @@ static verdict_t judge_added(job_record_t *job, const change_t *change, const ch
     const job_details_t *details = job->details;
     if (!permit_job_expansion())
         return REFUSED(ESLURM_NOT_SUPPORTED, "SchedulerParameters lacks permit_job_expansion");
+    // A step on a new node waits for a prolog that only the helper had there; with Contain the
+    // helper has a step at once, and Slurm merges no job that has one.
+    if (slurm_conf.prolog_flags & PROLOG_FLAG_ALLOC)
+        return REFUSED(ESLURM_NOT_SUPPORTED, "with PrologFlags=Alloc or Contain no job grows");
     if (!bit_super_set(change->added, job->part_ptr->node_bitmap))
         return INVALID("%.60s: not all nodes are in partition %.60s", names, job->part_ptr->name);
     if (details->exc_node_bitmap && overlap(change->added, details->exc_node_bitmap))

@@ -299,6 +299,9 @@ static void nodes_that_cannot_be_had(void) {
     job->details->whole_node = 0;
     expect_none(job, "n[2-3]", REFUSED, "whole nodes");
     job->details->whole_node = WHOLE_NODE_REQUIRED;
+    slurm_conf.prolog_flags = PROLOG_FLAG_ALLOC;
+    expect_none(job, "n[2-3]", REFUSED, "PrologFlags=Alloc");
+    slurm_conf.prolog_flags = 0;
     slurm_conf.sched_params = "defer";
     EXPECT(!resize_is_permitted());
     expect_none(job, "n[2-3]", REFUSED, "permit_job_expansion");

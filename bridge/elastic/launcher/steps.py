@@ -30,10 +30,12 @@ echo $? >"$step/code.new" && mv "$step/code.new" "$step/code"
 """
 CANCEL: Final = """
 found=$(squeue -h -s -j "$1" -o '%i %j' | while read -r step name; do
-    [ "$name" != "$2" ] || echo "$step"; done)
+    [ "$name" != "$2" ] || echo "$5.${step##*.}"; done)
 if [ "$found" ]; then scancel --signal="$3" $found
 elif [ "$4" != 0 ]; then kill -s "$3" -- "-$4" 2>/dev/null; fi
 """
+"""Steps of a task of an array are listed by its name, as its number may stand for the whole array;
+scancel takes steps by that number only."""
 NO_PID_S: Final = 10.0
 """A step that has a directory and no process after this time was killed at its very start."""
 
@@ -115,7 +117,7 @@ class Steps:
         """
         pid = str(self._pid(name) or 0)
         subprocess.Popen(
-            ["/bin/sh", "-c", CANCEL, "sh", self.options.job, name, number, pid],
+            ["/bin/sh", "-c", CANCEL, "sh", self.options.name, name, number, pid, self.options.job],
             env=clean_environment(), stdin=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
 

@@ -29,6 +29,7 @@
 #define SLURM_ERROR (-1)
 #define INFINITE 0xffffffffu
 #define INFINITE64 UINT64_MAX
+#define PROLOG_FLAG_ALLOC 1u
 #define INFINITE16 ((uint16_t)0xffff)
 #define SHARED_FORCE 0x8000
 #define PART_FLAG_LLN (1u << 5)
@@ -476,6 +477,7 @@ typedef struct {
 
 typedef struct {
     char *cluster_name, *plugindir, *resume_program, *sched_params, *select_type;
+    uint32_t prolog_flags;
     char *state_save_location;
     uint16_t msg_timeout, select_type_param;
     uint64_t priority_flags;

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from bridge.cli import run as command
+from bridge.elastic.launcher.steps import CANCEL
 from bridge.elastic.lines import (
     Attach,
     Attached,
@@ -278,3 +279,16 @@ def test_the_nodes_are_those_of_now_and_of_the_start_if_nobody_answers(monkeypat
     monkeypatch.setattr(command, "_answered", lambda *_: says)
     monkeypatch.setattr(command, "_said", lambda *words: lists[words[-1]])
     assert command._nodes("7") == nodes
+
+
+def test_steps_of_a_task_are_asked_for_by_its_name_and_ended_by_its_number(tmp_path):
+    (tmp_path / "squeue").write_text('#!/bin/sh\necho "$4" >$FAKE/asked\necho 7_2.3 main-1\n')
+    (tmp_path / "scancel").write_text('#!/bin/sh\necho "$2" >$FAKE/ended\n')
+    for name in ("squeue", "scancel"):
+        (tmp_path / name).chmod(0o755)
+    subprocess.run(
+        ["/bin/sh", "-c", CANCEL, "sh", "7_2", "main-1", "TERM", "0", "9"], check=True,
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin", "FAKE": str(tmp_path)},
+    )  # fmt: skip
+    assert (tmp_path / "asked").read_text() == "7_2\n"
+    assert (tmp_path / "ended").read_text() == "9.3\n"

@@ -252,3 +252,14 @@ def test_a_launcher_that_starts_anew_on_nodes_that_were_to_go_keeps_them():
     runtime.see(a_world(now_s=1002))
     assert not runtime.changes
     assert asked_to_give_back(runtime, a_world(now_s=1002)) == []
+
+
+def test_a_job_that_is_suspended_stays_held():
+    runtime = a_runtime(Planted())
+    runtime.see(a_world())
+    runtime.held.add("m")
+    suspended = a_snapshot(nodes=6, now_s=1001, running=[a_running_job((0, 1, 2), id="m")])()
+    runtime.see(suspended)
+    assert runtime.held == {"m"}
+    runtime.see(a_snapshot(nodes=6, now_s=1002)())
+    assert not runtime.held
