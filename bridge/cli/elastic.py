@@ -93,19 +93,41 @@ def show(
     ]
     if job.state != "running":
         lines.append(("will have", f"{job.target_count}: {shown(job.target_nodes)}"))
-    if job.never:
-        lines.append(("why", shown(job.never)))
+    if job.width.text:
+        lines.append(("why", shown(job.width.text)))
     if spent := _mpi_time(job):
         lines.append(("MPI time", spent))
     if job.reason:
-        title = "why" if job.state != "running" else "last failure"
+        title = "reason" if job.state != "running" else "last failure"
         lines.append((title, shown(job.reason)))
+    if job.HasField("last"):
+        lines.append(("last change", _last(job.last, reply.now_s)))
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="bold")
     table.add_column()
     for line in lines:
         table.add_row(*line)
     console().print(table)
+    if job.speed_ups:
+        console().print(_curve(job))
+
+
+def _last(last: pb.LastResize, now_s: int) -> str:
+    ago = format_duration(max(now_s - last.at_s, 0))
+    took = f", {last.lasted_s} s after its decision" if last.HasField("lasted_s") else ""
+    change = f"{last.from_nodes} -> {last.to_nodes} nodes"
+    return f"{change}: {shown(last.outcome)}{took}, {ago} ago"
+
+
+def _curve(job: pb.ElasticJob) -> Table:
+    """Width, speed-up and where that is known from; the present width is marked."""
+    table = Table(title="Speed-up against one node", title_justify="left", box=None, pad_edge=False)
+    for title in ("NODES", "SPEED-UP", "KNOWN"):
+        table.add_column(title, justify="left" if title == "KNOWN" else "right")
+    for point in job.speed_ups:
+        mark = " (now)" if point.width == job.node_count else ""
+        table.add_row(str(point.width), f"{point.speed_up:.2f}", shown(point.source) + mark)
+    return table
 
 
 @app.command()

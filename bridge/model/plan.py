@@ -12,6 +12,7 @@ from bridge.model.quotas import NO_QUOTAS, Quotas
 from bridge.model.reasons import Reason
 from bridge.model.resizes import NO_RESIZES, Resizes, resized
 from bridge.model.snapshot import Snapshot
+from bridge.model.width_reasons import WidthReason
 from bridge.units import NEVER, UNPLANNED
 
 
@@ -45,6 +46,8 @@ class Plan:
         moulds: waiting jobs planned on other numbers of nodes than they ask for.
         again_s: when the policy wants to plan again, event or not; NEVER: only after events.
         quotas: CPU quotas of jobs that share nodes.
+        widths: why running malleable jobs change their widths or keep them; empty: the policy
+            resizes none.
         notes: deviations from the configured policy, e.g. that it failed and a fallback was used.
     """
 
@@ -66,6 +69,7 @@ class Plan:
     moulds: Moulds = NO_MOULDS
     again_s: int = NEVER
     quotas: Quotas = NO_QUOTAS
+    widths: tuple[WidthReason, ...] = ()
 
     def __len__(self) -> int:
         return len(self.job)

@@ -83,6 +83,7 @@ class Shown:
         held: an operator keeps it as it is.
         rests_until_s: it keeps its nodes until then, as a change has failed; 0: it does not.
         reason: of the change, or of the last failure.
+        strays: its processes run on other nodes than it holds.
         mtct: time in MPI over computing time at its width, as measured; -1: unknown.
         mtct_estimate: by CPU time, for people; -1: unknown.
     """
@@ -102,6 +103,7 @@ class Shown:
     reason: str
     mtct: float = -1.0
     mtct_estimate: float = -1.0
+    strays: bool = False
 
 
 class Runtime:
@@ -553,7 +555,7 @@ class Runtime:
                 rows.append((row, by_s, world.indexes(change.target), change.reason))
             elif (
                 attached is None or job_id in self._resting or job_id in self.held
-                or (attached.nodes is not None and set(attached.nodes) != set(world.nodes(job_id)))
+                or _strays(attached, world.nodes(job_id))
             ):  # fmt: skip
                 most[row], changed = 0, True
             elif attached.min_nodes or attached.max_nodes:
@@ -591,7 +593,13 @@ class Runtime:
             reason=change.reason if change else self._why.get(job_id, ""),
             mtct=self._launchers.mtct(job_id, world.user(job_id)),
             mtct_estimate=self._launchers.mtct(job_id, world.user(job_id), estimate=True),
+            strays=_strays(attached, nodes),
         )
+
+
+def _strays(attached: Attached | None, nodes: Names) -> bool:
+    """Whether a job's processes run on other nodes than it holds."""
+    return attached is not None and attached.nodes is not None and {*attached.nodes} != {*nodes}
 
 
 def _tell(change: Change, what: str) -> None:

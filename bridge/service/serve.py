@@ -32,6 +32,7 @@ from bridge.errors import BridgeError
 from bridge.model.plan import Plan
 from bridge.model.policy import PolicySpec
 from bridge.model.snapshot import Snapshot
+from bridge.planning.malleable.observing import NAME as SPEED_UPS
 from bridge.ports import Environment
 from bridge.recording.recorder import Recorder, Tap
 from bridge.recording.recordings import encode
@@ -254,6 +255,7 @@ class Service:
             metrics=self._metrics.page,
             refused=self._metrics.gate_refused,
             agents=lambda: self.hub.agent_count if self.hub is not None else 0,
+            speed_ups=lambda: self._decider.state.learnt_by(SPEED_UPS),
         )
 
     def _brain(self) -> Cycles:

@@ -134,8 +134,9 @@ def elastic_jobs(snapshot: Snapshot, costs: Costs, learnt: Learnt | None = None)
         width,
     )
     columns = (
-        running.indptr[:-1], running.indptr[1:], base, asked, _most(snapshot), running.width_rule,
-        serial, left_s, np.maximum(back_s, calm_s), ~running.adapting & (calm_s <= now_s),
+        running.indptr[:-1], running.indptr[1:], base, asked, most_nodes(snapshot),
+        running.width_rule, serial, left_s, np.maximum(back_s, calm_s),
+        ~running.adapting & (calm_s <= now_s),
         heads(running),
     )  # fmt: skip
     found = []
@@ -160,7 +161,7 @@ def allowed(rule: NDArray[np.int8], least: NDArray[np.int64]) -> NDArray[np.int6
     return found
 
 
-def _most(snapshot: Snapshot) -> NDArray[np.int64]:
+def most_nodes(snapshot: Snapshot) -> NDArray[np.int64]:
     """(n_running,) the most nodes within each job's bounds and its partition."""
     running = snapshot.running
     bounds = np.array([one.max_nodes or MAX_COUNT for one in snapshot.partitions] + [MAX_COUNT])

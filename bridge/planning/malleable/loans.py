@@ -97,11 +97,11 @@ def growths(
         return []
     free = np.flatnonzero(idle).astype(np.int32)
     free = free[np.argsort(-used_s[free], kind="stable")]
-    usable = _Usable(snapshot, free)
+    usable = Usable(snapshot, free)
     steps: list[tuple[float, int, int, int]] = []
     growing: dict[int, Elastic] = {}
     taken = 0
-    for job, least in zip(jobs, _least_growths(jobs, costs), strict=True):
+    for job, least in zip(jobs, least_growths(jobs, costs), strict=True):
         if least <= job.most and least - len(job.nodes) <= len(free):
             growing[job.row] = job
             steps.append(_step(job, len(job.nodes), least, costs.fairness))
@@ -128,7 +128,7 @@ def growths(
     return found
 
 
-class _Usable:
+class Usable:
     """Which of the idle nodes each job could use; found once for jobs that could use the same."""
 
     def __init__(self, snapshot: Snapshot, free: NDArray[np.int32]) -> None:
@@ -147,7 +147,7 @@ class _Usable:
         return self._known[key]
 
 
-def _least_growths(jobs: Sequence[Elastic], costs: Costs) -> list[int]:
+def least_growths(jobs: Sequence[Elastic], costs: Costs) -> list[int]:
     """The next width of each that makes good the cost of a change (rule 3); very large: none."""
     counted_s = costs.between_s - 2 * costs.adaptation_s
     if counted_s <= 0:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from bridge.errors import ConfigError
 from bridge.model.snapshot import Snapshot
+from bridge.planning.malleable.why import Demands, Watched, with_reasons
 from bridge.ports import Context, Planned, Replan
 
 
@@ -45,7 +46,10 @@ class Reshaper(Adapting, ABC):
     ) -> Planned:
         """Resizes running jobs; see `bridge.ports.ReshapePolicy`."""
         del order, context
-        return self.reshaped(snapshot, planned, replan)
+        watched = Watched(replan)
+        found = self.reshaped(snapshot, planned, watched)
+        demands = Demands(self.adaptation_s, one_at_a_time=True)
+        return with_reasons(snapshot, found, watched.left_out, demands)
 
     @abstractmethod
     def reshaped(self, snapshot: Snapshot, planned: Planned, replan: Replan) -> Planned:

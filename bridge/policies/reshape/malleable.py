@@ -46,10 +46,17 @@ from bridge.planning.malleable.bases import (
     elastic_jobs,
     moulds_at_bases,
 )
-from bridge.planning.malleable.loans import first_used_s, growths, kept_now, used_from_s
+from bridge.planning.malleable.loans import (
+    first_used_s,
+    growths,
+    kept_now,
+    least_growths,
+    used_from_s,
+)
 from bridge.planning.malleable.observing import NAME as SPEED_UPS
 from bridge.planning.malleable.observing import observed
 from bridge.planning.malleable.reshaper import Adapting
+from bridge.planning.malleable.why import Demands, Watched, with_reasons
 from bridge.ports import Context, Planned, Promises, Replan
 from bridge.units import NEVER, UNPLANNED
 
@@ -94,7 +101,11 @@ class LentNodes(Adapting):
         before = context.state.learnt_by(SPEED_UPS)
         learnt = observed(snapshot, before) if self.learn else Learnt()
         promised = context.state.promised_by(_NAME).start_s
-        planned = self._together(snapshot, order, planned, replan, promised=promised, learnt=learnt)
+        watched = Watched(replan)
+        planned = self._together(
+            snapshot, order, planned, watched, promised=promised, learnt=learnt
+        )
+        planned = self._explained(snapshot, planned, watched, learnt)
         if not self.learn or learnt is before:
             return planned
         return replace(planned, learnt={**planned.learnt, SPEED_UPS: learnt})
@@ -125,6 +136,16 @@ class LentNodes(Adapting):
                     planned = again
         planned = self._lend(snapshot, jobs, ends_s, planned, replan)
         return replace(planned, promises=Promises(_NAME, _starts(snapshot, planned)))
+
+    def _explained(
+        self, snapshot: Snapshot, planned: Planned, watched: Watched, learnt: Learnt
+    ) -> Planned:
+        """With a reason for each running malleable job."""
+        jobs = elastic_jobs(snapshot, self._costs, learnt)
+        least = least_growths(jobs, self._costs)
+        worth = {job.row: width for job, width in zip(jobs, least, strict=True)}
+        demands = Demands(self.adaptation_s, self.between_s, least=worth)
+        return with_reasons(snapshot, planned, watched.left_out, demands)
 
     @property
     def _costs(self) -> Costs:

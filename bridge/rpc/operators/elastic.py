@@ -7,10 +7,12 @@ import numpy as np
 
 from bridge.errors import ControllerError
 from bridge.model.job import WidthRule
+from bridge.model.learnt import Learnt
 from bridge.model.resize_limits import ResizeBounds
 from bridge.model.snapshot import Snapshot
 from bridge.resizing.runtime import Shown
 from bridge.rpc.controller.cycles import Cycles
+from bridge.rpc.operators.widths import last_resize, speed_ups, width_reason
 from bridge.rpc.pb import operator_pb2 as pb
 
 _KEEPING = {
@@ -19,8 +21,14 @@ _KEEPING = {
 }
 
 
-def elastic_reply(cycles: Cycles, agents: int) -> pb.ElasticReply:
-    """All malleable running jobs as of the last report."""
+def elastic_reply(cycles: Cycles, agents: int, learnt: Learnt | None = None) -> pb.ElasticReply:
+    """All malleable running jobs as of the last report.
+
+    Args:
+        cycles: the service's.
+        agents: nodes that have one.
+        learnt: of speed-ups; None: nothing.
+    """
     published = cycles.published
     reply = pb.ElasticReply(agents=agents)
     if published is None:
@@ -29,6 +37,7 @@ def elastic_reply(cycles: Cycles, agents: int) -> pb.ElasticReply:
     index = published.snapshot.nodes.index
     rows = _rows(published.snapshot)
     bounds = ResizeBounds(published.snapshot, cycles.site.resizes)
+    said = {reason.job_id: reason for reason in published.plan.widths}
     for job in cycles.resizing.shown:
         here, there = (
             published.nodes.fold(
@@ -37,8 +46,20 @@ def elastic_reply(cycles: Cycles, agents: int) -> pb.ElasticReply:
             for names in (job.nodes, job.target)
         )
         reply.jobs.append(_job(job, here, there))
-        if (row := rows.get(job.job_id)) is not None:
-            reply.jobs[-1].never = bounds.never(row)
+        if (row := rows.get(job.job_id)) is None:
+            continue
+        message = reply.jobs[-1]
+        message.never = bounds.never(row)
+        width = width_reason(job, row, published.snapshot, bounds, said.get(job.job_id))
+        message.width.CopyFrom(width)
+        if (last := last_resize(cycles.resizing.journal.last.get(job.job_id))) is not None:
+            message.last.CopyFrom(last)
+        message.speed_ups.extend(
+            speed_ups(
+                published.snapshot, row, learnt or Learnt(),
+                least=job.min_nodes, most=job.max_nodes, mtct=job.mtct,
+            )
+        )  # fmt: skip
     return reply
 
 

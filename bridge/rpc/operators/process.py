@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bridge.errors import BridgeError, ControllerError
+from bridge.model.learnt import Learnt
 from bridge.rpc.controller.cycles import Cycles, Published
 from bridge.rpc.controller.policy_switch import PolicySwitch
 from bridge.rpc.operators.elastic import change_width, elastic_reply
@@ -63,6 +64,7 @@ class Desk:
         metrics: the page.
         refused: told of callers that were turned away: where, why, how many.
         agents: how many nodes have an agent.
+        speed_ups: what was learnt of them.
     """
 
     cycles: Cycles
@@ -74,6 +76,7 @@ class Desk:
     metrics: Callable[[], bytes]
     refused: Callable[[str, str, int], None]
     agents: Callable[[], int] = lambda: 0
+    speed_ups: Callable[[], Learnt] = Learnt
 
 
 class Answers:
@@ -148,7 +151,8 @@ class Answers:
                 found = desk.record(int(parts[0]), float(parts[1]))
                 return [] if found is None else [found[0], str(found[1]).encode()]
             case MessageKind.ELASTIC:
-                return [elastic_reply(desk.cycles, desk.agents()).SerializeToString()]
+                reply = elastic_reply(desk.cycles, desk.agents(), desk.speed_ups())
+                return [reply.SerializeToString()]
             case MessageKind.WIDTH:
                 request = pb.ChangeWidthRequest.FromString(bytes(parts[0]))
                 user, uid = (part.decode() for part in parts[1:])

@@ -37,6 +37,7 @@ from bridge.rpc.operators.queries import READS, Asking, Read, Refused, need_admi
 from bridge.rpc.operators.reservations import Controlling, reserve, unreserve
 from bridge.rpc.operators.view import View, unpack
 from bridge.rpc.operators.what_if_service import what_if_under
+from bridge.rpc.operators.widths import width_lines
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.rpc.pb import scheduler_pb2
 from bridge.rpc.transport.fair_queue import FairQueue
@@ -234,6 +235,7 @@ class OperatorService(grpc.GenericRpcHandler):  # type: ignore[misc]
         self._methods: dict[str, Callable[[bytes, _Visit], Awaitable[bytes]]] = {
             name: functools.partial(self._read, name, read) for name, read in READS.items()
         } | {
+            "Explain": self._explain,
             "Policy": self._policy,
             "Accuracy": self._accuracy,
             "Reserve": self._reserve,
@@ -411,6 +413,20 @@ class OperatorService(grpc.GenericRpcHandler):  # type: ignore[misc]
         parts = [decision.SerializeToString(), repr(wait_s).encode()]
         answer = self._asker.ask(MessageKind.ORDER, parts).result(wait_s + SERVICE_S)
         return scheduler_pb2.Fate.FromString(bytes(answer[0]))
+
+    async def _explain(self, question: bytes, visit: _Visit) -> bytes:
+        """From the last cycle; of a malleable running job also why it has the width it has."""
+        answer = await self._read("Explain", READS["Explain"], question, visit)
+        reply = pb.ExplainReply.FromString(answer)
+        if not reply.job.running:
+            return answer
+        parts = await asyncio.wrap_future(self._asker.ask(MessageKind.ELASTIC))
+        malleable = pb.ElasticReply.FromString(bytes(parts[0]))
+        for job in malleable.jobs:
+            if job.job_id == reply.job.job_id:
+                reply.lines.extend(width_lines(job, malleable.now_s))
+                reply.width.CopyFrom(job.width)
+        return reply.SerializeToString()
 
     async def _elastic(self, question: bytes, visit: _Visit) -> bytes:
         del visit

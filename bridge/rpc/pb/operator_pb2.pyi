@@ -24,6 +24,29 @@ class Period(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     PERIOD_DAY: _ClassVar[Period]
     PERIOD_WEEK: _ClassVar[Period]
     PERIOD_ALL: _ClassVar[Period]
+
+class WidthCode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    WIDTH_CODE_NONE: _ClassVar[WidthCode]
+    WIDTH_CODE_GROWS: _ClassVar[WidthCode]
+    WIDTH_CODE_SHRINKS: _ClassVar[WidthCode]
+    WIDTH_CODE_ADAPTING: _ClassVar[WidthCode]
+    WIDTH_CODE_NO_LAUNCHER: _ClassVar[WidthCode]
+    WIDTH_CODE_HELD: _ClassVar[WidthCode]
+    WIDTH_CODE_RESTS: _ClassVar[WidthCode]
+    WIDTH_CODE_ELSEWHERE: _ClassVar[WidthCode]
+    WIDTH_CODE_LIMIT: _ClassVar[WidthCode]
+    WIDTH_CODE_TOO_SOON: _ClassVar[WidthCode]
+    WIDTH_CODE_OTHER_ADAPTS: _ClassVar[WidthCode]
+    WIDTH_CODE_ENDS_SOON: _ClassVar[WidthCode]
+    WIDTH_CODE_WIDEST: _ClassVar[WidthCode]
+    WIDTH_CODE_NO_IDLE_NODES: _ClassVar[WidthCode]
+    WIDTH_CODE_PLANNED_NODES: _ClassVar[WidthCode]
+    WIDTH_CODE_TOO_FEW_NODES: _ClassVar[WidthCode]
+    WIDTH_CODE_NO_GAIN: _ClassVar[WidthCode]
+    WIDTH_CODE_OTHERS_FIRST: _ClassVar[WidthCode]
+    WIDTH_CODE_RULE: _ClassVar[WidthCode]
+    WIDTH_CODE_POLICY: _ClassVar[WidthCode]
 CHAIN_KIND_UNSPECIFIED: ChainKind
 CHAIN_KIND_RUNNING_JOB: ChainKind
 CHAIN_KIND_WAITING_JOB: ChainKind
@@ -34,6 +57,26 @@ PERIOD_HOUR: Period
 PERIOD_DAY: Period
 PERIOD_WEEK: Period
 PERIOD_ALL: Period
+WIDTH_CODE_NONE: WidthCode
+WIDTH_CODE_GROWS: WidthCode
+WIDTH_CODE_SHRINKS: WidthCode
+WIDTH_CODE_ADAPTING: WidthCode
+WIDTH_CODE_NO_LAUNCHER: WidthCode
+WIDTH_CODE_HELD: WidthCode
+WIDTH_CODE_RESTS: WidthCode
+WIDTH_CODE_ELSEWHERE: WidthCode
+WIDTH_CODE_LIMIT: WidthCode
+WIDTH_CODE_TOO_SOON: WidthCode
+WIDTH_CODE_OTHER_ADAPTS: WidthCode
+WIDTH_CODE_ENDS_SOON: WidthCode
+WIDTH_CODE_WIDEST: WidthCode
+WIDTH_CODE_NO_IDLE_NODES: WidthCode
+WIDTH_CODE_PLANNED_NODES: WidthCode
+WIDTH_CODE_TOO_FEW_NODES: WidthCode
+WIDTH_CODE_NO_GAIN: WidthCode
+WIDTH_CODE_OTHERS_FIRST: WidthCode
+WIDTH_CODE_RULE: WidthCode
+WIDTH_CODE_POLICY: WidthCode
 
 class StatusRequest(_message.Message):
     __slots__ = ()
@@ -144,20 +187,22 @@ class ExplainRequest(_message.Message):
     def __init__(self, job_id: _Optional[str] = ...) -> None: ...
 
 class ExplainReply(_message.Message):
-    __slots__ = ("job", "lines", "blockers", "chain", "changes", "changes_known")
+    __slots__ = ("job", "lines", "blockers", "chain", "changes", "changes_known", "width")
     JOB_FIELD_NUMBER: _ClassVar[int]
     LINES_FIELD_NUMBER: _ClassVar[int]
     BLOCKERS_FIELD_NUMBER: _ClassVar[int]
     CHAIN_FIELD_NUMBER: _ClassVar[int]
     CHANGES_FIELD_NUMBER: _ClassVar[int]
     CHANGES_KNOWN_FIELD_NUMBER: _ClassVar[int]
+    WIDTH_FIELD_NUMBER: _ClassVar[int]
     job: PlannedJob
     lines: _containers.RepeatedScalarFieldContainer[str]
     blockers: _containers.RepeatedCompositeFieldContainer[PlannedJob]
     chain: _containers.RepeatedCompositeFieldContainer[ChainLink]
     changes: _containers.RepeatedCompositeFieldContainer[Change]
     changes_known: bool
-    def __init__(self, job: _Optional[_Union[PlannedJob, _Mapping]] = ..., lines: _Optional[_Iterable[str]] = ..., blockers: _Optional[_Iterable[_Union[PlannedJob, _Mapping]]] = ..., chain: _Optional[_Iterable[_Union[ChainLink, _Mapping]]] = ..., changes: _Optional[_Iterable[_Union[Change, _Mapping]]] = ..., changes_known: bool = ...) -> None: ...
+    width: WidthReason
+    def __init__(self, job: _Optional[_Union[PlannedJob, _Mapping]] = ..., lines: _Optional[_Iterable[str]] = ..., blockers: _Optional[_Iterable[_Union[PlannedJob, _Mapping]]] = ..., chain: _Optional[_Iterable[_Union[ChainLink, _Mapping]]] = ..., changes: _Optional[_Iterable[_Union[Change, _Mapping]]] = ..., changes_known: bool = ..., width: _Optional[_Union[WidthReason, _Mapping]] = ...) -> None: ...
 
 class ChainLink(_message.Message):
     __slots__ = ("kind", "job", "until_s", "shared_nodes", "licence", "reservation")
@@ -418,7 +463,7 @@ class ElasticReply(_message.Message):
     def __init__(self, jobs: _Optional[_Iterable[_Union[ElasticJob, _Mapping]]] = ..., agents: _Optional[int] = ..., now_s: _Optional[int] = ...) -> None: ...
 
 class ElasticJob(_message.Message):
-    __slots__ = ("job_id", "user", "nodes", "node_count", "min_nodes", "max_nodes", "rule", "engine", "state", "until_s", "target_count", "target_nodes", "reason", "held", "rests_until_s", "mtct", "mtct_estimate", "never")
+    __slots__ = ("job_id", "user", "nodes", "node_count", "min_nodes", "max_nodes", "rule", "engine", "state", "until_s", "target_count", "target_nodes", "reason", "held", "rests_until_s", "mtct", "mtct_estimate", "never", "width", "last", "speed_ups")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     USER_FIELD_NUMBER: _ClassVar[int]
     NODES_FIELD_NUMBER: _ClassVar[int]
@@ -437,6 +482,9 @@ class ElasticJob(_message.Message):
     MTCT_FIELD_NUMBER: _ClassVar[int]
     MTCT_ESTIMATE_FIELD_NUMBER: _ClassVar[int]
     NEVER_FIELD_NUMBER: _ClassVar[int]
+    WIDTH_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    SPEED_UPS_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     user: str
     nodes: str
@@ -455,7 +503,48 @@ class ElasticJob(_message.Message):
     mtct: float
     mtct_estimate: float
     never: str
-    def __init__(self, job_id: _Optional[str] = ..., user: _Optional[str] = ..., nodes: _Optional[str] = ..., node_count: _Optional[int] = ..., min_nodes: _Optional[int] = ..., max_nodes: _Optional[int] = ..., rule: _Optional[str] = ..., engine: _Optional[str] = ..., state: _Optional[str] = ..., until_s: _Optional[int] = ..., target_count: _Optional[int] = ..., target_nodes: _Optional[str] = ..., reason: _Optional[str] = ..., held: bool = ..., rests_until_s: _Optional[int] = ..., mtct: _Optional[float] = ..., mtct_estimate: _Optional[float] = ..., never: _Optional[str] = ...) -> None: ...
+    width: WidthReason
+    last: LastResize
+    speed_ups: _containers.RepeatedCompositeFieldContainer[SpeedUp]
+    def __init__(self, job_id: _Optional[str] = ..., user: _Optional[str] = ..., nodes: _Optional[str] = ..., node_count: _Optional[int] = ..., min_nodes: _Optional[int] = ..., max_nodes: _Optional[int] = ..., rule: _Optional[str] = ..., engine: _Optional[str] = ..., state: _Optional[str] = ..., until_s: _Optional[int] = ..., target_count: _Optional[int] = ..., target_nodes: _Optional[str] = ..., reason: _Optional[str] = ..., held: bool = ..., rests_until_s: _Optional[int] = ..., mtct: _Optional[float] = ..., mtct_estimate: _Optional[float] = ..., never: _Optional[str] = ..., width: _Optional[_Union[WidthReason, _Mapping]] = ..., last: _Optional[_Union[LastResize, _Mapping]] = ..., speed_ups: _Optional[_Iterable[_Union[SpeedUp, _Mapping]]] = ...) -> None: ...
+
+class WidthReason(_message.Message):
+    __slots__ = ("code", "nodes", "until_s", "text")
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_S_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    code: WidthCode
+    nodes: int
+    until_s: int
+    text: str
+    def __init__(self, code: _Optional[_Union[WidthCode, str]] = ..., nodes: _Optional[int] = ..., until_s: _Optional[int] = ..., text: _Optional[str] = ...) -> None: ...
+
+class LastResize(_message.Message):
+    __slots__ = ("from_nodes", "to_nodes", "outcome", "at_s", "lasted_s", "reason")
+    FROM_NODES_FIELD_NUMBER: _ClassVar[int]
+    TO_NODES_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    AT_S_FIELD_NUMBER: _ClassVar[int]
+    LASTED_S_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    from_nodes: int
+    to_nodes: int
+    outcome: str
+    at_s: int
+    lasted_s: int
+    reason: str
+    def __init__(self, from_nodes: _Optional[int] = ..., to_nodes: _Optional[int] = ..., outcome: _Optional[str] = ..., at_s: _Optional[int] = ..., lasted_s: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class SpeedUp(_message.Message):
+    __slots__ = ("width", "speed_up", "source")
+    WIDTH_FIELD_NUMBER: _ClassVar[int]
+    SPEED_UP_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    width: int
+    speed_up: float
+    source: str
+    def __init__(self, width: _Optional[int] = ..., speed_up: _Optional[float] = ..., source: _Optional[str] = ...) -> None: ...
 
 class ChangeWidthRequest(_message.Message):
     __slots__ = ("job_id", "width", "keeping")

@@ -39,13 +39,15 @@ class Desk:
         )  # fmt: skip
         self.resizing.see(world := replace(world, running=running))
         shown = self.resizing.overlay(world)
-        self.published = SimpleNamespace(snapshot=shown, nodes=NodeIndex(world.nodes.names))
+        self.published = SimpleNamespace(
+            snapshot=shown, nodes=NodeIndex(world.nodes.names), plan=SimpleNamespace(widths=())
+        )
 
     def resized(self, world, wanted):
         self.resizing.begin(World(world), "m", wanted, by_s=0, end_s=0, reason="")
 
     def asks(self, width, user="ann"):
-        change_width(self, pb.ChangeWidthRequest(job_id="m", width=width), user=user)
+        change_width(self, pb.ChangeWidthRequest(job_id="m", width=width), user=user, uid="")
 
 
 def refused(desk, width, user="ann"):
