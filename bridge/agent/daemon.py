@@ -174,7 +174,7 @@ class Agent:
             async for order in stream:
                 if order.HasField("welcome"):
                     self._reports = reports
-                    _log.info("attends the service at %s", settings.service)
+                    _log.info("connected to the service at %s", settings.service)
                 self._take(order)
 
     def _take(self, order: pb.AgentOrder) -> None:

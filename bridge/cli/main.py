@@ -105,7 +105,7 @@ def usage() -> str:
     lines = [
         "Usage: schedbridge COMMAND [ARGUMENTS]   (schedbridge COMMAND --help says more)",
         "",
-        "A scheduling brain beside Slurm: planned starts, node maps and reasons.",
+        "A scheduling service beside Slurm: planned starts, node maps and reasons.",
         "",
         *(f"  {name:<14}{summary}" for name, (_, _, summary) in COMMANDS.items()),
         "",

@@ -209,7 +209,7 @@ class Service:
         for gate in self._gates:
             gate.start()
         if not operators.ready.wait(READY_S):
-            _log.error("operators are not answered yet; the controller is")
+            _log.error("the controller is served, operators are not yet")
 
     def _open_to_agents(self) -> None:
         agents = self._config.agents
@@ -412,24 +412,24 @@ class Service:
         Everything else needs a restart. A wrong configuration changes nothing.
         """
         if self._reread is None or self.cycles is None:
-            _log.warning("there is no configuration file to read again")
+            _log.warning("no configuration file to reload")
             return
         try:
             config = self._reread()
             told = self._switch.obey(config.planning, self.cycles)
         except BridgeError as error:
-            _log.error("the configuration was not read again: %s", error)
+            _log.error("the configuration was not reloaded: %s", error)
             return
         except Exception:  # a bug here must not end the service
             _log.exception("the configuration was not read again")
             return
         for sentence in told:
             _log.warning("stranded by the new rules, planned anew: %s", sentence)
-        _log.info("limits and FreePools read again; %d planned jobs stranded", len(told))
+        _log.info("limits and FreePools reloaded; %d planned jobs stranded", len(told))
         if self.cycles.published is not None:
             self._reader.read(self.cycles.published.snapshot)
         if config.model_copy(update={"planning": self._config.planning}) != self._config:
-            _log.warning("other settings have changed, too: they need a restart")
+            _log.warning("other settings have changed as well; they need a restart")
 
 
 def notify(state: str) -> None:

@@ -22,7 +22,7 @@ def reload(cluster: Cluster, config: str) -> None:
     def read() -> int:
         return int(cluster.inside("service", "sh", "-c", f"grep -c '{told}' {LOG} || true"))
 
-    told = "limits and FreePools read again"
+    told = "limits and FreePools reloaded"
     before = read()
     cluster.inside("service", "sh", "-c", f"cat > {CONFIG} <<'EOF'\n{config}\nEOF")
     cluster.inside("service", "sh", "-c", "kill -HUP $(cat /run/slurm/schedbridge.pid)")

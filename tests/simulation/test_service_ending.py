@@ -192,10 +192,10 @@ def test_sighup_with_poison_changes_nothing(home):
     with services.a_process(home, planning={"limits": limit}) as process:
         log = home / "log"
         for make in POISON.values():
-            refused = log.read_text().count("was not read again")
+            refused = log.read_text().count("was not reloaded")
             make(home)(file)
             process.send_signal(signal.SIGHUP)
-            wait_for(lambda refused=refused: log.read_text().count("was not read again") > refused)
+            wait_for(lambda refused=refused: log.read_text().count("was not reloaded") > refused)
             if file.is_dir():
                 file.rmdir()
             else:

@@ -333,7 +333,7 @@ def test_sighup_reads_limits_again(home):
         wait_for_log(home, "1 planned jobs stranded")
         (home / "bridge.yaml").write_text(a_config(home, planning={"limits": 3}))
         process.send_signal(signal.SIGHUP)
-        wait_for_log(home, "was not read again")
+        wait_for_log(home, "was not reloaded")
         decided = one_cycle(home, jobs=1).decisions
         assert decided
         assert not any(one.HasField("start") for one in decided)  # the limit is still in force

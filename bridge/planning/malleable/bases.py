@@ -2,18 +2,18 @@
 """The widths that malleable jobs are planned with.
 
 Words
-    asked       the nodes that a job asks for; of a running job that does not say, what it has.
+    asked       the nodes that a job requests; of a running job that states none, those it has.
     base        the fewest nodes that a job allows on which it takes at most `stretch` times as long
-                as on those it asks for.
+                as on its requested nodes.
     lent nodes  those of a running job beyond its base.
 
 Rules
     1. A waiting job is planned on its base, for as long as it would take there if its speed-up were
-       perfect, and on so many nodes that its partitions allow that. No guess about a job that has
-       not run yet can make that too short.
-    2. A running job is planned to give back what it was lent as soon as it can, and to go on on its
-       base. How long that takes follows from what it communicates; where that is not measured, from
-       what was learnt of earlier jobs.
+       perfect, and on so many nodes that its partitions allow that time. So the planned time is
+       long enough whatever the job's speed-up.
+    2. A running job is planned to give back its lent nodes as soon as it can, and to continue on
+       its base. How long that takes follows from its measured communication, or else from what was
+       learnt of earlier jobs.
     3. Lent nodes come back after the duration of a change, but not within `between_s` after the
        job's last change.
     4. A job that ends within `LEAST_LEFT` changes keeps its nodes.

@@ -10,12 +10,12 @@ Rules
        now, those that are used first before others. A job gives back more only where its rule
        allows no wider width.
     2. An idle node is lent if the plan does not use it for `between_s`.
-    3. A job grows only if it makes good what the change costs within `between_s`, and while it
-       gains speed. So no loan, however early it is called back after that time, makes a job end
-       later than at its base.
+    3. A job grows only while it gains speed, and only if the gain within `between_s` is more than
+       the cost of the change. So no loan makes a job end later than at its base, even if it is
+       called back right after that time.
     4. Idle nodes go, step by step, to the job that gains most speed for each node, weighed by the
-       square root of what is left of it. What is left of a job that has less than it asked for
-       counts `fairness` times less.
+       square root of its remaining work. The remaining work of a job that has less than it
+       requested counts `fairness` times less.
     5. The nodes that are used last are lent first.
 """
 

@@ -4,7 +4,7 @@
 Rules
     1. The first waiting job gets its nodes by shrinking running jobs, the latest started first.
     2. Idle nodes go to running jobs, the earliest started first.
-    3. The rest is said in `bridge.planning.malleable.expand_shrink`.
+    3. `bridge.planning.malleable.expand_shrink` has the other rules.
 
 Source: Buisson, Sonmez, Mohamed, Lammers and Epema, CLUSTER 2007, as the paper of
 `bridge.policies.reshape.performance` compares it.

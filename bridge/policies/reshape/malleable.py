@@ -10,17 +10,17 @@ Rules
     1. The queue is planned with every job on its base and all lent nodes given back. So a loan
        delays no start, and waiting jobs start narrower than they ask for where that is earlier.
     2. If that made a promise later, it is planned again with the jobs in the order of their
-       promises, those without one after them: then each can have at least what it was promised.
+       promises, those without one last: then each gets at least what it was promised.
     3. Lent nodes are given back when the plan uses them, idle ones are lent
        (`bridge.planning.malleable.loans`).
     4. A job changes its width at most once in `between_s`; both the time without progress during a
        change and this interval are counted.
     5. Speed-ups that are not measured are those learnt from earlier jobs of the same user and name
        (`bridge.planning.malleable.speed_ups`).
-    6. Where no job is malleable, the plan is that of the plan stage.
+    6. If no job is malleable, the plan is that of the plan stage.
 
-It needs a plan stage that gives every waiting job a start, such as `conservative`. A promise may
-still be broken by what ends later than it could at most, and where nodes differ.
+It needs a plan stage that gives every waiting job a start, such as `conservative`. A promise can
+still be broken if a job ends later than its latest planned end, and where nodes differ.
 
 Source: ours. That nodes beyond a share may be taken back is known from FPSMA
 (`bridge.policies.reshape.fpsma`); rule 2 is the argument of list scheduling: a job that is

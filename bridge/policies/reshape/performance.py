@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Performance-aware: what communicates most gives nodes up, what computes most gets them.
+"""Performance-aware: jobs that communicate most give up nodes, jobs that compute most get them.
 
 Words
     MTCT        a job's time in MPI calls over its computing time, since its last change of width.
@@ -9,7 +9,7 @@ Rules
     2. Idle nodes go to running jobs, the lowest MTCT first.
     3. Of jobs of equal MTCT the one that started last is shrunk first, and the one that started
        first is grown first. A job whose MTCT is unknown counts as one that only computes.
-    4. The rest is said in `bridge.planning.malleable.expand_shrink`.
+    4. `bridge.planning.malleable.expand_shrink` has the other rules.
 
 Source: Algorithm 1 of Chadha, John and Gerndt, "Extending SLURM for Dynamic Resource-Aware Adaptive
 Batch Scheduling", HiPC 2020. With order `fcfs` and plan `in-order` it is the whole algorithm.

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What agents and launchers have said, and the way back to them.
+"""The state of agents and launchers as they report it, and the orders sent to them.
 
 Rules
     1. A launcher is one of a job and a user, and of the job that its process belongs to. The newest
        attachment counts; when it ends, the one before it counts again.
     2. A launcher is attached for as long as its agent says so. When an agent is lost, so are its
        launchers, until they attach again.
-    3. Counts of processes are those since somebody asked: older ones prove nothing. All agents are
-       asked again after `ASK_AGAIN_S`, and whenever the job's launcher gets another order. A node
-       without an agent is not vacant. Where the launcher's word is enough, it is `RETURN_S` after
-       its agent was lost, in which the agent comes back.
+    3. Only counts of processes made after the last request are used: older ones prove nothing. All
+       agents are asked again after `ASK_AGAIN_S`, and whenever the job's launcher gets another
+       order. A node without an agent is not vacant. Where the launcher's word is enough, it is
+       `RETURN_S` after its agent was lost, in which the agent comes back.
     4. A line that cannot be read is answered, and harms nobody else.
     5. A controller without accounting knows users by their numbers only. A launcher is found by
        name and by number.
@@ -82,7 +82,7 @@ class Hub:
     def __init__(
         self, clock: Callable[[], float] = time.monotonic, *, trusts_launchers: bool = False
     ) -> None:
-        """Begins without any.
+        """Starts without any.
 
         Args:
             clock: monotonic, s.
@@ -152,7 +152,7 @@ class Hub:
         return known[-1] if known else None
 
     def report(self, agent: Agent, report: pb.AgentReport) -> None:
-        """Takes a report in."""
+        """Processes a report."""
         match report.WhichOneof("report"):
             case "launcher":
                 self._said(agent, report.launcher)
@@ -277,7 +277,7 @@ class Hub:
         return found
 
     def order(self, job_id: str, user: str, order: Order) -> None:
-        """Sends an order, if the launcher is there. One that no line can hold is refused."""
+        """Sends an order if the launcher is connected. One that no line can hold is refused."""
         key = (job_id, user)
         with self._lock:
             found = self._newest(key)

@@ -53,7 +53,7 @@ class Agents(agent_pb2_grpc.AgentsServicer):  # type: ignore[misc]
 
         agent = self._hub.arrived([printable(node) for node in hello.nodes], send)
         names = ", ".join(agent.nodes[:3])
-        _log.info("the agent of %s attends", names)
+        _log.info("the agent of %s is connected", names)
         reading = asyncio.create_task(self._read(reports, agent, put))
         try:
             yield pb.AgentOrder(welcome=pb.Welcome())
@@ -62,7 +62,7 @@ class Agents(agent_pb2_grpc.AgentsServicer):  # type: ignore[misc]
         finally:
             reading.cancel()
             self._hub.left(agent)
-            _log.info("the agent of %s has left", names)
+            _log.info("the agent of %s is disconnected", names)
 
     async def _hello(
         self,

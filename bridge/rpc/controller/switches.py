@@ -39,7 +39,7 @@ class Switches:
                 problem = problem or error
             else:
                 return
-        _log.warning("%s; until that is mended jobs are placed without a topology", problem)
+        _log.warning("%s; until this is fixed, jobs are placed without a topology", problem)
 
     def above(self, nodes: Sequence[str], dialect: str = "") -> Topology | None:
         """Returns the switches above these nodes; None: the file cannot be used.

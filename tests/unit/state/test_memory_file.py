@@ -160,7 +160,7 @@ def test_a_full_disk(tmp_path, caplog):
         store = Store(path)
         fill_up(disk / "ballast")
         took(store, {f"more-{job}": 9 for job in range(9000)}, now_s=4)
-        wait_for(lambda: "the service goes on" in caplog.text.rpartition("is open now")[2])
+        wait_for(lambda: "the service continues" in caplog.text.rpartition("is open now")[2])
         assert store.accuracy().waiting_promised == 48 + 9000
         (disk / "ballast").unlink()
         wait_for(lambda: "more-8999" in promises(path))  # by itself: nothing new has happened

@@ -313,7 +313,7 @@ def test_a_slow_disk_does_not_slow_down_cycles(path):
         asker.start()
     while store._asking._value:
         time.sleep(0.001)
-    with pytest.raises(Slow, match="others wait"):
+    with pytest.raises(Slow, match="too many queries"):
         store.accuracy(timeout_s=1)
     free.set()
     for asker in askers:
