@@ -34,6 +34,7 @@ KNOWN = {
     "registry.py": "names of a preset and of Slurm's priority order",
     "service/config.py": "options of the plugins, in descriptions",
     "rpc/operators/reservations.py": "options of this package's commands",
+    "rpc/operators/widths.py": "the same",
     "training/placement.py": "options of this package's commands",
     "agent/daemon.py": "the same",
     "agent/launchers.py": "the same",
