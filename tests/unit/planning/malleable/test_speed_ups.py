@@ -3,6 +3,7 @@
 
 import dataclasses
 import math
+import sqlite3
 
 import numpy as np
 import pytest
@@ -10,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.model.job import EndedTable, Ending
+from bridge.model.layers import Layers
 from bridge.model.learnt import Learnt
-from bridge.planning.malleable.observing import kept_of, learnt_serials, observed
+from bridge.planning.malleable.observing import NAME, kept_of, learnt_serials, observed
 from bridge.planning.malleable.speed import UNKNOWN_SERIAL, speed
 from bridge.planning.malleable.speed_ups import (
     MOST_NAMES,
@@ -24,6 +26,13 @@ from bridge.planning.malleable.speed_ups import (
     with_ended,
     with_kept,
     with_measured,
+)
+from bridge.ports import State
+from bridge.state.predictor_store import (
+    SCHEMA,
+    everything,
+    read_predictor_records,
+    write_predictor_records,
 )
 from tests.builders import a_running_job, a_snapshot, objects
 
@@ -214,3 +223,17 @@ def test_nobody_changes_what_is_known_of_others(lies):
     assert found.tolist() == [
         serial_of(kept_of(alone, "ann", "heat")), UNKNOWN_SERIAL, UNKNOWN_SERIAL,
     ]  # fmt: skip
+
+
+def test_what_was_learnt_outlives_the_service():
+    learnt = learn(
+        world(a_job(4), mtct=[0.3]), world(ended=[("7", 10, 510, Ending.COMPLETED)]),
+    )  # fmt: skip
+    database = sqlite3.connect(":memory:")
+    database.executescript(SCHEMA)
+    write_predictor_records(database, everything(State(learnt={NAME: learnt})))
+    kept_on_disk = read_predictor_records(database)[NAME]
+    assert kept_on_disk == dict(learnt.known)
+    again = Learnt(Layers(kept_on_disk))
+    assert kept_of(again, "ann", "heat") == kept_of(learnt, "ann", "heat")
+    database.close()
