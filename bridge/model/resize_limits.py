@@ -16,6 +16,8 @@ Rules
        than `extra_nodes` beyond what it asked for. Changes of both directions count.
     4. Orders are free of rule 3.
     5. A user or partition that is named has only the limits that name it; EACH is for the others.
+    6. A job that would keep its nodes (1) starts on the number that it asks for: it could never get
+       more.
 """
 
 from collections.abc import Sequence
@@ -25,6 +27,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.model.job import JobTable
 from bridge.model.limits import EACH, ConsumerKind
 from bridge.model.snapshot import Snapshot
 
@@ -73,9 +76,12 @@ class ResizeBounds:
     def _limits(self, row: int) -> list[ResizeLimit]:
         running, partitions = self._snapshot.running, self._snapshot.partitions
         at = int(running.partition[row])
-        consumers = [(ConsumerKind.USER, str(running.user[row]))]
-        if at >= 0:
-            consumers.append((ConsumerKind.PARTITION, partitions[at].name))
+        return self._limits_of(str(running.user[row]), partitions[at].name if at >= 0 else None)
+
+    def _limits_of(self, user: str, partition: str | None) -> list[ResizeLimit]:
+        consumers = [(ConsumerKind.USER, user)]
+        if partition is not None:
+            consumers.append((ConsumerKind.PARTITION, partition))
         found = (
             self._named.get((kind, name), self._named.get((kind, EACH))) for kind, name in consumers
         )
@@ -90,6 +96,15 @@ class ResizeBounds:
                 whose = f"jobs of {limit.kind} {limit.name}" if limit.name != EACH else "its jobs"
                 return f"keeps its nodes: planning.resizes says that {whose} are never resized"
         return ""
+
+    def starts_as_asked(self, job: int) -> bool:
+        """Whether a waiting job would keep its nodes in some of its partitions (rule 6)."""
+        jobs, partitions = self._snapshot.jobs, self._snapshot.partitions
+        return any(
+            limit.never
+            for at in jobs.partitions[job]
+            for limit in self._limits_of(str(jobs.user[job]), partitions[at].name)
+        )
 
     def most(self, row: int) -> tuple[int, str]:
         """The most nodes that a job may have after a change that begins now.
@@ -142,6 +157,7 @@ class ResizeBounds:
 
 def bounded(snapshot: Snapshot, limits: Sequence[ResizeLimit]) -> Snapshot:
     """The snapshot as policies are to see it: no job may have more nodes than the limits say."""
+    snapshot = _started_as_asked(snapshot, limits)
     running = snapshot.running
     rows = np.flatnonzero((running.max_nodes > 0) & ~running.releasing)
     if not limits:
@@ -155,3 +171,19 @@ def bounded(snapshot: Snapshot, limits: Sequence[ResizeLimit]) -> Snapshot:
     if (most == running.max_nodes).all():
         return snapshot
     return replace(snapshot, running=replace(running, max_nodes=most))
+
+
+def _started_as_asked(snapshot: Snapshot, limits: Sequence[ResizeLimit]) -> Snapshot:
+    """The snapshot in which jobs that would keep their nodes are not moldable (rule 6)."""
+    jobs = snapshot.jobs
+    rows = np.flatnonzero(jobs.most_start > 0)
+    if not len(rows) or not any(limit.never for limit in limits):
+        return snapshot
+    bounds = ResizeBounds(snapshot, limits)
+    stay = [row for row in rows.tolist() if bounds.starts_as_asked(row)]
+    if not stay:
+        return snapshot
+    least, most = jobs.least_start.copy(), jobs.most_start.copy()
+    least[stay] = most[stay] = 0
+    columns = {**vars(jobs), "least_start": least, "most_start": most}
+    return replace(snapshot, jobs=JobTable.of_columns(columns))
