@@ -8,7 +8,6 @@ import pytest
 
 from tests.integration.elastic.whole import (
     at_stage,
-    attached,
     ended,
     has_width,
     on_node,
@@ -21,7 +20,7 @@ from tests.integration.elastic.whole import (
 )
 
 HEAT = "elastic/wheel/heat 64 64 {} 25 {}"
-STEPS = 1500
+STEPS, LONG = 1500, 2500
 
 
 def held_at(cluster, nodes, *options, steps=STEPS):
@@ -111,11 +110,10 @@ def test_a_program_that_dies_between_asked_and_granted_leaves_no_node_behind(clu
 @pytest.mark.parametrize("at", ["granting", "adding", "leaving", "vacating"])
 def test_a_launcher_that_is_killed_at_any_step_goes_on(cluster, rigid, at):
     grows = at in ("granting", "adding")
-    job = held_at(cluster, 1 if grows else 3) if not grows else None
     if grows:
         job = start(cluster, HEAT.format(STEPS, 20000), "1-3", "-w", "n1")
-        attached(cluster, job)
     else:
+        job = held_at(cluster, 3)
         assert not order(cluster, "shrink", job, "1")
     at_stage(cluster, job, at, *LATER[at])
     on_node(cluster, "n1", f"kill -9 $(cat /tmp/schedbridge-{job}-*/launcher.pid)")
@@ -145,20 +143,22 @@ def test_two_runs_in_one_script_use_the_nodes_that_the_job_has(cluster, rigid):
 
 def test_a_task_of_an_array_grows_and_shrinks(cluster, rigid):
     array = start(
-        cluster, HEAT.format(STEPS, 20000), "1-4", "--array=3,7", "-o", "elastic/%A_%a.out"
+        cluster, HEAT.format(LONG, 20000), "1-4", "--array=3,7", "-o", "elastic/%A_%a.out"
     )
     job = f"{array}_7"
     cluster.wait_for("a task grows", lambda: shown(cluster, job).get("nodes"), 90)
     cluster.run("schedbridge", "elastic", "hold", f"{array}_3")
     cluster.run("scancel", f"{array}_3")
     has_width(cluster, job, 4)
-    waiting = cluster.sbatch("-N3", "--exclusive", "-t5", run="sleep 2")
-    cluster.wait_state(waiting, "COMPLETED", timeout_s=120)
-    ended(cluster, job, rigid(HEAT.format(STEPS, 0)))
+    waiting = cluster.sbatch("-N3", "--exclusive", "-t5", run="sleep 10")
+    cluster.wait_state(waiting, "RUNNING", timeout_s=120)
+    cluster.run("schedbridge", "elastic", "hold", job)
+    assert width(cluster, job) == 1
+    ended(cluster, job, rigid(HEAT.format(LONG, 0)))
 
 
 def test_a_job_that_was_resized_is_suspended_signalled_and_requeued(cluster, rigid):
-    job = held_at(cluster, 2)
+    job = held_at(cluster, 2, steps=LONG)
     cluster.root("scontrol", "suspend", job)
     cluster.wait_state(job, "SUSPENDED")
     problem = order(cluster, "shrink", job, "1")
@@ -176,7 +176,7 @@ def test_a_job_that_was_resized_is_suspended_signalled_and_requeued(cluster, rig
     cluster.root("scontrol", "update", f"JobId={job}", "StartTime=now")
     cluster.wait_state(job, "RUNNING", timeout_s=200)
     has_width(cluster, job, 2)
-    ended(cluster, job, rigid(HEAT.format(STEPS, 0)))
+    ended(cluster, job, rigid(HEAT.format(LONG, 0)))
 
 
 def test_accounting_adds_up_the_parts_of_a_resized_job(cluster):

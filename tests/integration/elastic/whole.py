@@ -59,7 +59,7 @@ def stage(cluster: Elastic, job: str) -> str:
     return found[1] if found else ""
 
 
-def at_stage(cluster: Elastic, job: str, *stages: str, timeout_s: float = 60) -> None:
+def at_stage(cluster: Elastic, job: str, *stages: str, timeout_s: float = 90) -> None:
     """Waits until a change of the job is there."""
     cluster.wait_for(f"job {job} is at {stages}", lambda: stage(cluster, job) in stages, timeout_s)
 
