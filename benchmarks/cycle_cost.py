@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a whole cycle takes after one event, by the number of waiting jobs. Prints JSON.
 
-    benchmarks/cycle_cost.py [--policy NAME ...] [--jobs N ...] [--nodes N] [--shape SHAPE ...]
+    benchmarks/cycle_cost.py [--policy NAME ...] [--jobs N ...] [--nodes N ...] [--shape SHAPE ...]
                              [--cycles N] [--json FILE]
 
 A cluster whose nodes all are in use, and a queue of constant length. Each cycle reports one event:
@@ -33,6 +33,7 @@ import json
 import sys
 import time
 from collections import defaultdict
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -252,26 +253,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--policy", nargs="+", default=["easy", "slurm-like", "openccs"])
     parser.add_argument("--jobs", nargs="+", type=int, default=[1_000, 5_000, 10_000])
-    parser.add_argument("--nodes", type=int, default=1_000)
+    parser.add_argument("--nodes", nargs="+", type=int, default=[1_000])
     parser.add_argument("--shape", nargs="+", choices=["whole", "mixed"], default=["whole"])
     parser.add_argument("--cycles", type=int, default=300)
     parser.add_argument("--json", type=Path, help="write the result there, too")
     chosen = parser.parse_args()
     if unknown := set(chosen.policy).difference(PRESETS):
         parser.error(f"no preset {min(unknown)}")
-    if min(*chosen.jobs, chosen.nodes, chosen.cycles) < 1:
+    if min(*chosen.jobs, *chosen.nodes, chosen.cycles) < 1:
         parser.error("numbers must be 1 or more")
     gc.set_threshold(50_000, 20, 50)  # as the service does
     cells = []
-    for shape in chosen.shape:
-        for policy in chosen.policy:
-            for jobs in chosen.jobs:
-                cell = run(policy, jobs, chosen.nodes, shape, chosen.cycles)
-                cells.append(cell)
-                summary = {
-                    key: cell[key] for key in ("policy", "shape", "jobs", "cycle_ms", "cpu_ms")
-                }
-                print(json.dumps(summary), file=sys.stderr, flush=True)
+    for shape, policy, nodes, jobs in product(
+        chosen.shape, chosen.policy, chosen.nodes, chosen.jobs
+    ):
+        cell = run(policy, jobs, nodes, shape, chosen.cycles)
+        cells.append(cell)
+        told_of = ("policy", "shape", "nodes", "jobs", "cycle_ms", "cpu_ms")
+        summary = {key: cell[key] for key in told_of}
+        print(json.dumps(summary), file=sys.stderr, flush=True)
     text = json.dumps({**about(), "cells": cells}, indent=1)
     print(text)
     if chosen.json:
