@@ -13,7 +13,7 @@ import pytest
 
 from tests.integration.elastic.conftest import KEEP
 from tests.integration.elastic.jobs import SETTINGS, Elastic
-from tests.integration.elastic.test_service import CONFIG, WAITS, ended, has_width, width
+from tests.integration.elastic.whole import CONFIG, WAITS, ended, has_width, width
 
 NAME = "sbmolded"
 POLICY = {"preset": "malleable", "reshape": {"name": "malleable", "between_s": 15}}
