@@ -55,6 +55,7 @@ def policy(strategy: str, compression: float) -> str | dict[str, object]:
     reshape["adaptation_s"] = max(round(20 / compression), 1)
     if strategy == "malleable":
         reshape["between_s"] = max(round(100 / compression), 3)
+        reshape["learn"] = False  # each job scales as its own draw says, whatever its name
     return {"preset": strategy, "reshape": reshape}
 
 
