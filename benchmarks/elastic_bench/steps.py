@@ -54,9 +54,9 @@ class Change:
 
     @property
     def done(self) -> bool:
-        """It was carried out: a growth that failed goes through VACATING."""
-        grew_back = self.after > self.before and "vacating" in self.entered_s
-        return "over" in self.entered_s and not grew_back
+        """It was carried out: it did not fail, and did not end early with its job."""
+        last = "adding" if self.after > self.before else "releasing"
+        return list(self.entered_s)[-2:] == [last, "over"]
 
     def lasted_s(self) -> dict[str, float]:
         """How long each state lasted."""

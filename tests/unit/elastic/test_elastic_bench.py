@@ -81,6 +81,7 @@ SERVICE = "\n".join(
         ("23,000", "1", "2 to 3", "granting"), ("23,100", "1", "2 to 3", "adding"),
         ("23,200", "1", "2 to 3", "vacating"), ("23,300", "1", "2 to 3", "releasing"),
         ("23,400", "1", "2 to 3", "over"), ("24,000", "1", "2 to 1", "leaving"),
+        ("25,000", "3", "1 to 2", "granting"), ("26,000", "3", "1 to 2", "over"),
     )
 )  # fmt: skip
 
@@ -88,7 +89,7 @@ SERVICE = "\n".join(
 def test_changes_are_read_from_the_services_log():
     found = changes(SERVICE)
     assert [(one.job, one.before, one.after, one.done) for one in found] == [
-        ("1", 1, 2, True), ("2", 4, 2, False), ("1", 2, 3, False),
+        ("1", 1, 2, True), ("2", 4, 2, False), ("1", 2, 3, False), ("3", 1, 2, False),
     ]  # fmt: skip
     assert found[0].lasted_s() == {"granting": 0.024, "adding": 1.047}
     assert found[1].why == "the application says: no"
