@@ -100,7 +100,11 @@ class Stand:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.script("down")
+        try:
+            self.script("down")
+        except BenchError:  # docker lets go of a network late
+            time.sleep(10)
+            self.script("down")
 
     def _settings(self) -> list[str]:
         """What `up` is told besides: Slurm's own schedulers run in a Slurm without the bridge."""

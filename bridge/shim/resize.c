@@ -213,6 +213,14 @@ static void mend_counts(const job_record_t *job, bitstr_t *removed, const uint16
     }
 }
 
+// select/cons_tres notes that the cores of removed nodes are to be given back, does so when it next
+// chooses nodes, and forgets the note if any job ends before that: the nodes read idle, and no job
+// can start there until another one shrinks. To be asked what is allocated makes it do so at once.
+static void give_cores_back(void)
+{
+    (void)select_g_select_nodeinfo_set_all();
+}
+
 static uint16_t *counts_of(bitstr_t *nodes)
 {
     unsigned which = 0;
@@ -241,6 +249,7 @@ static verdict_t remove_nodes(job_record_t *job, const change_t *change)
     verdict_t said = job_update(job, job, &asked, change->after);
     xfree(names);
     mend_counts(job, removed, before);
+    give_cores_back();
     FREE_NULL_BITMAP(removed);
     xfree(before);
     return said;

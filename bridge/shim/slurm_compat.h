@@ -41,9 +41,11 @@
 #include "src/common/job_resources.h"
 #include "src/interfaces/burst_buffer.h"
 #include "src/interfaces/gres.h"
+#include "src/interfaces/select.h"
 #else
 #include "src/common/gres.h"
 #include "src/common/job_resources.h"
+#include "src/common/node_select.h"
 #include "src/slurmctld/burst_buffer.h"
 typedef struct xlist list_t;
 typedef struct job_details job_details_t;

@@ -130,6 +130,15 @@ static void nodes_given_back_count_one_job_less_that_shares_with_nobody(void) {
     }
 }
 
+static void cores_of_nodes_given_back_are_free_before_another_job_ends(void) {
+    begin();
+    job_record_t *job = running(1);
+    expect_resize(job, "n[2-3]", APPLIED, "");
+    expect_resize(job, "n2", APPLIED, "");
+    EXPECT_NUMBER(mock.cores_noted, 0);
+    end();
+}
+
 static void each_node_keeps_its_cores_in_a_merge(void) {
     begin();
     for (int i = 0; i < node_record_count; i++)
@@ -473,6 +482,7 @@ int main(void) {
     a_helper_is_of_the_jobs_kind();
     the_batch_host_is_the_head_wherever_it_is();
     nodes_given_back_count_one_job_less_that_shares_with_nobody();
+    cores_of_nodes_given_back_are_free_before_another_job_ends();
     each_node_keeps_its_cores_in_a_merge();
     the_users_own_list_is_spelled_otherwise();
     what_slurm_says_is_compared_with_what_the_job_holds();

@@ -576,6 +576,7 @@ int job_allocate(job_desc_msg_t *asked, int immediate, int will_run, will_run_re
                  uint16_t version);
 int job_signal(job_record_t *job, uint16_t signal, uint16_t flags, uid_t user, bool preempt);
 int update_job(slurm_msg_t *message, uid_t user, bool answer);
+int select_g_select_nodeinfo_set_all(void);
 
 // ---------------------------------------------------------------- of the mock
 
@@ -615,6 +616,7 @@ typedef struct {
     const char *allocate_words;
     bool update_does_nothing, starts_at_once;
     unsigned helpers, cancelled;
+    bool cores_noted; // of removed nodes, which select/cons_tres has not given back yet
     uint32_t next_id;
     // Called when locks have been given in the midst of a batch, and on every start.
     void (*between)(void);

@@ -149,5 +149,12 @@ int update_job(slurm_msg_t *message, uid_t user, bool answer) {
     if (job->batch_host && !bit_test(left, find_node_record(job->batch_host)->index))
         mock_wrong("job %u loses its batch host", job->job_id);
     hold(job, left);
+    mock.cores_noted = true;
+    return SLURM_SUCCESS;
+}
+
+int select_g_select_nodeinfo_set_all(void) {
+    mock_needs("select_g_select_nodeinfo_set_all", WRITE_LOCK, WRITE_LOCK);
+    mock.cores_noted = false;
     return SLURM_SUCCESS;
 }
