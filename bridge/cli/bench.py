@@ -323,6 +323,13 @@ def elastic(
         float,
         typer.Option(help="Relative error of the measured communication: 0.3 for 30 %."),
     ] = 0.0,
+    speed_up: Annotated[
+        str | None,
+        typer.Option(
+            help="Speed-up of every job: amdahl:FRACTION, downey:PARALLELISM:VARIANCE, or"
+            " table:WIDTH=SPEEDUP,...; default: Amdahl's law with a drawn serial fraction."
+        ),
+    ] = None,
     plot: Annotated[
         Path | None, typer.Option(help="Plot the measures over the share: .svg, .png or .pdf.")
     ] = None,
@@ -334,7 +341,13 @@ def elastic(
     chosen = bench_elastic.cases(
         policies, bench_elastic.percentages("shares", shares), range(first_seed, first_seed + seeds)
     )
-    name, drawn = bench_elastic.scenario_of(scenario, nodes=nodes, jobs=jobs, mtct_error=mtct_error)
+    name, drawn = bench_elastic.scenario_of(
+        scenario,
+        nodes=nodes,
+        jobs=jobs,
+        mtct_error=mtct_error,
+        speed_up=speed_up,
+    )
     if plot is not None and plot.suffix not in (".svg", ".png", ".pdf"):
         raise ConfigError("plot", f"'{plot.name:.60}' must end in .svg, .png or .pdf")
     shown = track(chosen, "simulating", console=Console(stderr=True), transient=True)
@@ -345,7 +358,8 @@ def elastic(
 
         plot_elastic(plot, found)
     if as_json:
-        print(json.dumps({"mtct_error": mtct_error, "runs": runs, "summary": found}))
+        given = {"mtct_error": mtct_error, "speed_up": speed_up}
+        print(json.dumps({**given, "runs": runs, "summary": found}))
         return
     print("\n".join(bench_elastic.lines(found)))
     print(f"{seeds} seeds; in brackets 95 % intervals of the mean (bootstrap)")

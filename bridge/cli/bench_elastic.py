@@ -40,6 +40,7 @@ from bridge.safe_cycle.decider import Decider
 from bridge.sim.engine import simulate
 from bridge.sim.esp import ESP_NODES, esp
 from bridge.sim.malleable_jobs import with_malleable
+from bridge.sim.speedup import parse_speedup
 from bridge.sim.swf import read_swf
 from bridge.sim.system import pool_of
 from bridge.sim.workload import Workload, workload_from
@@ -62,7 +63,12 @@ Scenario = Callable[[float, int], Workload]
 
 
 def scenario_of(
-    text: str, *, nodes: int | None, jobs: int | None, mtct_error: float
+    text: str,
+    *,
+    nodes: int | None,
+    jobs: int | None,
+    mtct_error: float,
+    speed_up: str | None = None,
 ) -> tuple[str, Scenario]:
     """A scenario and its name.
 
@@ -71,10 +77,12 @@ def scenario_of(
         nodes: size of the machine; None: 32, or as the trace's header says.
         jobs: only the first ones; None: all.
         mtct_error: see `bridge.sim.esp.esp`.
+        speed_up: a model (`bridge.sim.speedup`); None: drawn for each job.
 
     Raises:
         ConfigError, TraceError: there is no such file, or nothing in it fits.
     """
+    speedup = None if speed_up is None else parse_speedup(speed_up)
     if not 0 <= mtct_error < 10:
         raise ConfigError("mtct-error", f"must be 0 or more and less than 10, not {mtct_error:g}")
     if text == "esp":
@@ -82,14 +90,15 @@ def scenario_of(
         esp(0, nodes=size)
 
         def drawn(share: float, seed: int) -> Workload:
-            return _first(esp(share, nodes=size, seed=seed, mtct_error=mtct_error), jobs)
+            whole = esp(share, nodes=size, seed=seed, mtct_error=mtct_error, speedup=speedup)
+            return _first(whole, jobs)
 
         return "esp", drawn
     path = Path(text)
     whole = _first(workload_from(read_swf(path), nodes), jobs)
 
     def made(share: float, seed: int) -> Workload:
-        return with_malleable(whole, share, seed=seed, mtct_error=mtct_error)
+        return with_malleable(whole, share, seed=seed, mtct_error=mtct_error, speedup=speedup)
 
     return path.name.removesuffix(".gz").removesuffix(".swf"), made
 

@@ -37,6 +37,7 @@ from bridge.sim.esp import ESP_NODES, esp, esp_trace
 from bridge.sim.faults import random_faults
 from bridge.sim.foreseen import foreseeable, replay_foreseen
 from bridge.sim.replay import replay, replay_depth
+from bridge.sim.speedup import Speedup, parse_speedup
 from bridge.sim.swf import Trace, read_swf
 from bridge.sim.system import System, pool_of, read_system
 from bridge.sim.workload import Workload, workload_from
@@ -101,6 +102,14 @@ def simulate(
             " took here), or so many milliseconds."
         ),
     ] = "free",
+    speed_up: Annotated[
+        str | None,
+        typer.Option(
+            help="Speed-up of every malleable job of esp: amdahl:FRACTION,"
+            " downey:PARALLELISM:VARIANCE, or table:WIDTH=SPEEDUP,...; default: Amdahl's law with a"
+            " serial fraction drawn for each job."
+        ),
+    ] = None,
     site: SiteOption = None,
     engine: Annotated[
         Engine,
@@ -121,7 +130,8 @@ def simulate(
     if system is not None and procs is not None:
         raise ConfigError("procs", "the system description says how many there are; drop one")
     machine = read_system(system) if system is not None else None
-    swf, workload = _workload(trace, machine, procs, lenient=lenient, seed=seed)
+    speedup = None if speed_up is None else parse_speedup(speed_up)
+    swf, workload = _workload(trace, machine, procs, lenient=lenient, seed=seed, speedup=speedup)
     machine = machine or pool_of(workload.processors_total)
     workload = workload if jobs is None else workload.first(jobs)
     only_cycle = bool(faults) or decision_s != 0 or bool(planning)
@@ -181,14 +191,24 @@ def simulate(
 
 
 def _workload(
-    trace: Path, machine: System | None, procs: int | None, *, lenient: bool, seed: int
+    trace: Path,
+    machine: System | None,
+    procs: int | None,
+    *,
+    lenient: bool,
+    seed: int,
+    speedup: Speedup | None,
 ) -> tuple[Trace, Workload]:
     """The jobs to simulate, and the trace that they come from."""
     if (share := _esp_share(str(trace))) is not None:
         if machine is not None:
             raise ConfigError("system", "esp runs on a pool of nodes: give --procs instead")
-        workload = esp(share, nodes=procs or ESP_NODES, seed=seed)
+        workload = esp(share, nodes=procs or ESP_NODES, seed=seed, speedup=speedup)
         return esp_trace(workload), workload
+    if speedup is not None:
+        raise ConfigError(
+            "speed-up", "a trace has rigid jobs only; see 'schedbridge bench elastic'"
+        )
     swf = read_swf(trace, lenient=lenient)
     if machine is not None:
         return swf, workload_from(swf, machine.processors, machine.dialect)

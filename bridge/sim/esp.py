@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from bridge.errors import ConfigError
 from bridge.model.job import WidthRule
-from bridge.sim.speedup import Amdahl
+from bridge.sim.speedup import Speedup, drawn
 from bridge.sim.swf import Field, Trace
 from bridge.sim.workload import Malleable, Workload
 
@@ -49,6 +49,7 @@ def esp(
     seed: int = 0,
     adaptation_s: float = 1.0,
     mtct_error: float = 0.0,
+    speedup: Speedup | None = None,
 ) -> Workload:
     """The workload, for a pool of nodes.
 
@@ -59,6 +60,7 @@ def esp(
         adaptation_s: seconds that a change of width takes beside what each node adds.
         mtct_error: half of the jobs seem to communicate so much more than they do, as a share of
             it, the others less by the same factor.
+        speedup: of every job; None: as rule 5 says.
 
     Raises:
         ConfigError: an impossible share or size.
@@ -101,7 +103,7 @@ def esp(
             max_nodes=np.where(chosen, [most for _, most, _ in bounds], 0),
             width_rule=np.array([rule for *_, rule in bounds], dtype=np.int8),
             nominal=np.minimum(size, nodes),
-            speedup=np.array([Amdahl(float(part)) for part in serial], dtype=object),
+            speedup=drawn(serial) if speedup is None else np.full(n, speedup, dtype=object),
             adaptation_s=adaptation(adaptation_s),
             misread=misread(n, seed, mtct_error),
         ),

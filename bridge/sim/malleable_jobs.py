@@ -14,7 +14,7 @@ import numpy as np
 
 from bridge.errors import ConfigError
 from bridge.sim.esp import SERIAL, adaptation, misread
-from bridge.sim.speedup import Amdahl
+from bridge.sim.speedup import Speedup, drawn
 from bridge.sim.workload import Malleable, Workload
 
 WIDER = 4
@@ -28,6 +28,7 @@ def with_malleable(
     seed: int = 0,
     adaptation_s: float = 1.0,
     mtct_error: float = 0.0,
+    speedup: Speedup | None = None,
 ) -> Workload:
     """The workload with some of its jobs malleable.
 
@@ -37,6 +38,7 @@ def with_malleable(
         seed: of all chance.
         adaptation_s: see `bridge.sim.esp.esp`.
         mtct_error: see `bridge.sim.esp.esp`.
+        speedup: see `bridge.sim.esp.esp`.
 
     Raises:
         ConfigError: an impossible share.
@@ -57,7 +59,7 @@ def with_malleable(
             max_nodes=np.where(chosen, most, 0),
             width_rule=np.zeros(n, dtype=np.int8),
             nominal=asked,
-            speedup=np.array([Amdahl(float(part)) for part in serial], dtype=object),
+            speedup=drawn(serial) if speedup is None else np.full(n, speedup, dtype=object),
             adaptation_s=adaptation(adaptation_s),
             misread=misread(n, seed, mtct_error),
         ),

@@ -195,6 +195,33 @@ def test_an_impossible_share_of_esp_is_refused(schedbridge, share):
     assert "trace" in err
 
 
+def esp_makespan_s(schedbridge, model):
+    code, out, err = schedbridge(
+        "simulate", "esp:100", "--policy", "malleable", "--jobs", 30, "--speed-up", model, "--json"
+    )
+    assert (code, err) == (0, "")
+    return json.loads(out)["results"][0]["makespan_s"]
+
+
+def test_esp_with_other_speed_ups(schedbridge):
+    perfect = esp_makespan_s(schedbridge, "downey:1000:0")
+    assert perfect < esp_makespan_s(schedbridge, "amdahl:1")
+    assert perfect == esp_makespan_s(schedbridge, "table:1=1,64=64")
+
+
+@pytest.mark.parametrize("model", ["linear", "amdahl:2", "table:"])
+def test_impossible_speed_ups_are_refused(schedbridge, model):
+    code, out, err = schedbridge("simulate", "esp:100", "--speed-up", model)
+    assert (code, out) == (1, "")
+    assert "speed-up" in err
+
+
+def test_the_jobs_of_a_trace_have_no_speed_up(schedbridge):
+    code, out, err = schedbridge("simulate", EXCERPT, "--speed-up", "amdahl:0.1")
+    assert (code, out) == (1, "")
+    assert "bench elastic" in err
+
+
 def test_esp_runs_on_a_pool_only(schedbridge):
     system = files("bridge.sim").joinpath("data/eurora.yaml")
     code, out, err = schedbridge("simulate", "esp:50", "--system", system)

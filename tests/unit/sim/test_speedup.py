@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
+import itertools
+
 import pytest
 
 from bridge.errors import ConfigError
-from bridge.sim.speedup import Amdahl
+from bridge.sim.speedup import Amdahl, Downey, Table, parse_speedup
 
 
 def test_amdahl():
@@ -11,12 +13,46 @@ def test_amdahl():
     assert Amdahl(0.1).at(10) == pytest.approx(1 / 0.19)
 
 
+@pytest.mark.parametrize("sigma", [0.0, 0.5, 1.0, 2.0])
+def test_downey_rises_from_one_to_its_average_parallelism(sigma):
+    model = Downey(16, sigma)
+    values = [model.at(n) for n in range(1, 200)]
+    assert values[0] == pytest.approx(1.0)
+    assert all(b >= a - 1e-9 for a, b in itertools.pairwise(values))
+    assert values[-1] == pytest.approx(16.0)
+
+
+def test_downey_without_variance_is_linear_up_to_its_average():
+    assert [Downey(8, 0.0).at(n) for n in (1, 4, 8, 16)] == [1, 4, 8, 8]
+
+
+def test_a_table_is_read_between_its_widths():
+    table = Table((2, 4, 8), (2.0, 3.0, 3.5))
+    assert [table.at(n) for n in (1, 2, 3, 8, 99)] == [1.0, 2.0, 2.5, 3.5, 3.5]
+
+
 def test_what_is_lost_counts_as_communication():
     assert Amdahl(0.0).mtct(8) == 0
-    assert Amdahl(1.0).mtct(4) == 3.0
+    assert Table((1, 4), (1.0, 2.0)).mtct(4) == 1.0
 
 
-@pytest.mark.parametrize("serial", [-0.1, 2.0, float("nan")])
-def test_impossible_fractions_are_refused(serial):
-    with pytest.raises(ConfigError, match="speedup"):
-        Amdahl(serial)
+@pytest.mark.parametrize(
+    ("text", "model"),
+    [
+        ("amdahl:0.05", Amdahl(0.05)),
+        ("downey:32:1.5", Downey(32, 1.5)),
+        ("table:1=1,4=3.2", Table((1, 4), (1.0, 3.2))),
+    ],
+)
+def test_models_are_written_as_text(text, model):
+    assert parse_speedup(text) == model
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "linear", "amdahl:", "amdahl:2", "downey:3", "downey:0:1", "table:", "table:4=1,2=3",
+     "table:1=0", "amdahl:nan"],
+)  # fmt: skip
+def test_impossible_models_are_refused(text):
+    with pytest.raises(ConfigError, match="speed-up"):
+        parse_speedup(text)
