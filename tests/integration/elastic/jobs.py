@@ -140,7 +140,7 @@ print(file.readline())
 
     def connected(self) -> "Job":
         """Waits until the program itself has introduced itself: one without MPI may do so late."""
-        written = f"grep -q '\"connected\": true' /tmp/schedbridge-*-{self.job_id}-*/state.json"
+        written = f"grep -q '\"connected\": true' /tmp/schedbridge-{self.job_id}-*/state.json"
         self.cluster.inside(
             "n1",
             "sh",
@@ -151,7 +151,7 @@ print(file.readline())
 
     def kill_launcher_at(self, stage: str) -> None:
         """Has the launcher killed as soon as its state file says that it is at this stage."""
-        loop = f"""cd /tmp/schedbridge-*-{self.job_id}-* || exit 1
+        loop = f"""cd /tmp/schedbridge-{self.job_id}-* || exit 1
             for try in $(seq 3000); do
                 if grep -q '"stage": "{stage}"' state.json; then
                     kill -9 $(cat launcher.pid); echo {stage} >>/tmp/stand-in/killed; exit
