@@ -74,8 +74,9 @@ uint32_t molded_minutes(const job_record_t *job, const part_record_t *part, uint
 uint32_t molded_least_nodes(const job_record_t *job)
 {
     uint32_t longest = longest_minutes_anywhere(job), asked = MAX(1, job->details->min_nodes);
-    uint32_t minutes = asked_minutes(job, job->part_ptr);
-    if (longest == INFINITE || minutes == INFINITE)
+    // The partition may have been deleted.
+    uint32_t minutes = job->part_ptr ? asked_minutes(job, job->part_ptr) : job->time_limit;
+    if (minutes == NO_VAL || longest == INFINITE || minutes == INFINITE)
         return 1;
     if (minutes >= longest)
         return asked;

@@ -151,6 +151,20 @@ static void a_longer_time_stays_within_the_wall_limits(void) {
     }
 }
 
+static void a_job_whose_partition_is_gone_can_be_reported(void) {
+    begin();
+    job_record_t *job = moldable(1);
+    part_record_t *part = job->part_ptr;
+    accounting_enforce = ACCOUNTING_ENFORCE_LIMITS;
+    job->part_ptr = NULL;
+    EXPECT_NUMBER(molded_least_nodes(job), 1);
+    job->time_limit = NO_VAL;
+    EXPECT_NUMBER(molded_least_nodes(job), 1);
+    accounting_enforce = 0;
+    job->part_ptr = part;
+    end();
+}
+
 // Each of these says of a job that its tasks do not follow from its nodes, or that it shares them.
 static void break_it(job_record_t *job, int how) {
     switch (how) {
@@ -211,6 +225,7 @@ int main(void) {
     an_arrays_rest_asks_for_what_it_asked();
     fewer_nodes_may_have_more_time();
     a_longer_time_stays_within_the_wall_limits();
+    a_job_whose_partition_is_gone_can_be_reported();
     others_are_not_moldable();
     a_rigid_job_is_never_started_on_fewer();
     DONE();
