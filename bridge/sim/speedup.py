@@ -11,6 +11,7 @@ The speed-up on one node is 1. All time beyond perfect speed-up counts as commun
 MTCT (time in MPI calls over computing time) is width / speed-up - 1.
 """
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
@@ -55,7 +56,8 @@ class Downey(Speedup):
     sigma: float
 
     def __post_init__(self) -> None:
-        if self.average < 1.0 or self.sigma < 0.0:
+        finite = math.isfinite(self.average) and math.isfinite(self.sigma)
+        if not finite or self.average < 1.0 or self.sigma < 0.0:
             raise ConfigError(
                 "speed-up", "average parallelism must be 1 or more and its variance 0 or more"
             )
@@ -83,7 +85,8 @@ class Table(Speedup):
 
     def __post_init__(self) -> None:
         rising = all(a < b for a, b in zip(self.widths, self.widths[1:], strict=False))
-        if not self.widths or not rising or min(self.widths) < 1 or min(self.speedups) <= 0:
+        positive = all(math.isfinite(each) and each > 0 for each in self.speedups)
+        if not self.widths or not rising or min(self.widths) < 1 or not positive:
             raise ConfigError("speed-up", "a table needs rising widths and positive speed-ups")
 
     def at(self, nodes: int) -> float:

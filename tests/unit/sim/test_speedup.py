@@ -51,7 +51,8 @@ def test_models_are_written_as_text(text, model):
 @pytest.mark.parametrize(
     "text",
     ["", "linear", "amdahl:", "amdahl:2", "downey:3", "downey:0:1", "table:", "table:4=1,2=3",
-     "table:1=0", "amdahl:nan"],
+     "table:1=0", "amdahl:nan", "downey:nan:1", "downey:inf:0", "downey:3:nan",
+     "table:1=nan", "table:1=inf"],
 )  # fmt: skip
 def test_impossible_models_are_refused(text):
     with pytest.raises(ConfigError, match="speed-up"):
