@@ -393,6 +393,7 @@ CHECKS: Final[Mapping[str, Check]] = {
     "left": whole(0, 100_000_000),
     "port": text(4096, least=0),
     "token": text(256, least=0),
+    "step": text(64, least=0),
     "again": truth,
     "joined": truth,
 }

@@ -95,6 +95,7 @@ class Elastic:
             with _errors_return(MPI.COMM_SELF), contextlib.suppress(MPI.Exception):
                 self._port = MPI.Open_port()
         hello = {"op": "hello", "role": "main", "size": self.comm.size, "port": self._port}
+        hello["step"] = env("STEP")
         try:
             self._link = Link(hello)
             while (said := self._link.hear(ANSWER_S)) is not None:

@@ -76,6 +76,13 @@ class Core:
             f"{len(record.target)} nodes within {change.within_s:g} s"
         )
 
+    def is_current(self, step: str) -> bool:
+        """Whether a program that runs in this step may speak; one that does not say it may.
+
+        A step whose srun was killed can outlive its successor's start.
+        """
+        return not step or step == self._last_main().name
+
     def _last_main(self) -> Step:
         return [step for step in self.record.steps if step.role == "main"][-1]
 
@@ -96,6 +103,7 @@ class Core:
         tasks = 2 if step.role == "test" else self.tasks * len(step.nodes)
         back = step.role == "clean" or (step.role == "main" and record.change is not None)
         env = {
+            "STEP": step.name,
             "ROLE": step.role,
             "SIZE": str(tasks),
             "PORT": record.port if step.role in ("test", "joiner") else "",

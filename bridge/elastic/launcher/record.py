@@ -118,12 +118,20 @@ class Record:
 
 @dataclass(frozen=True)
 class Hello(Message):
-    """Rank 0 introduces the program; `again`: to a launcher that was restarted."""
+    """Rank 0 introduces the program.
+
+    Attributes:
+        size: number of its processes.
+        port: where new processes can connect; empty: nowhere.
+        again: to a launcher that was restarted.
+        step: the step that it runs in; empty: it does not say.
+    """
 
     op: ClassVar[str] = "hello"
     size: int
     port: str = ""
     again: bool = False
+    step: str = ""
 
 
 @dataclass(frozen=True)

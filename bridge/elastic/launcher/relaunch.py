@@ -65,7 +65,9 @@ class Relaunch(Core):
         if record.connected or record.tries >= STARTS or record.retried:
             self._restart_late()
         else:
-            self._restart(self._last_main().nodes)
+            lost = self._last_main()
+            self._stop(lost, hard=True)  # its srun has ended, its processes may not have
+            self._restart(lost.nodes)
 
     def _restart_late(self) -> None:
         record = self.record

@@ -23,7 +23,8 @@ SHELL: Final = """
 step=$1 pause=$2; shift 2
 mkdir "$step" 2>/dev/null || exit 0
 trap : TERM INT HUP QUIT USR1 USR2
-echo $$ >"$step/pid.new" && mv "$step/pid.new" "$step/pid"
+echo $$ >"$step/pid"
+mkdir "$step/begun" 2>/dev/null || exit 0
 sleep "$pause"
 "$@"
 echo $? >"$step/code.new" && mv "$step/code.new" "$step/code"
@@ -37,7 +38,7 @@ elif [ "$4" != 0 ]; then kill -s "$3" -- "-$4" 2>/dev/null; fi
 """Steps of a task of an array are listed by its name, as its number may stand for the whole array;
 scancel takes steps by that number only."""
 NO_PID_S: Final = 10.0
-"""A step that has a directory and no process after this time was killed at its very start."""
+"""A shell that has not begun its step after this time no longer may."""
 
 
 class Steps:
@@ -103,7 +104,7 @@ class Steps:
         """Ends a step: its tasks get SIGTERM; hard: by force."""
         if not action.hard:
             self._cancel(action.name, "TERM")
-        elif action.name not in self._hard:
+        elif action.name not in self._hard and self._pid(action.name) is not None:
             self._hard.add(action.name)
             self.signal(action.name, signal.SIGQUIT)  # srun kills the step and waits for it
         else:
@@ -148,14 +149,12 @@ class Steps:
     def ended(self) -> Iterator[Ended]:
         """The steps that have ended since the last call."""
         for name, since_s in list(self._awaited.items()):
+            if not self._begun(name, since_s):
+                continue
             pid = self._pid(name)
             if pid is not None:
                 with contextlib.suppress(ProcessLookupError):
                     self._pidfds[name] = os.pidfd_open(pid)
-            elif not (self._path(name) / "code").exists() and (
-                not (self._path(name) / "pid").exists() and time.monotonic() - since_s < NO_PID_S
-            ):
-                continue
             del self._awaited[name]
             if name not in self._pidfds:
                 yield Ended(name, self._code(name))
@@ -165,6 +164,20 @@ class Steps:
             os.close(pidfd)
             del self._pidfds[name]
             yield Ended(name, self._code(name))
+
+    def _begun(self, name: str, since_s: float) -> bool:
+        """Whether a step has begun, or never will.
+
+        The directory `begun` decides, and only one of the two makes it: the shell, when `pid` is
+        written, or the launcher, when it gives up. So no step begins that was taken for ended.
+        """
+        begun = self._path(name) / "begun"
+        if not begun.exists():
+            if time.monotonic() - since_s < NO_PID_S:
+                return False
+            with contextlib.suppress(FileExistsError):
+                begun.mkdir(parents=True)
+        return True
 
     def _path(self, name: str) -> Path:
         return self.folder.steps / name

@@ -37,8 +37,10 @@ void bridge_complain(const char *text) {
 
 static void hello(int again) {
     bridge_link_say(&launcher,
-                    "{\"op\":\"hello\",\"role\":\"main\",\"size\":%d,\"port\":\"%s\",\"again\":%s}",
-                    bridge_self.size, bridge_self.port, again ? "true" : "false");
+                    "{\"op\":\"hello\",\"role\":\"main\",\"size\":%d,\"port\":\"%s\",\"again\":%s,"
+                    "\"step\":\"%s\"}",
+                    bridge_self.size, bridge_self.port, again ? "true" : "false",
+                    bridge_env("SCHEDBRIDGE_ELASTIC_STEP"));
     if (again && bridge_self.outcome[0])
         bridge_link_say(&launcher, "%s", bridge_self.outcome);
 }

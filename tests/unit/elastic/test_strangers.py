@@ -51,6 +51,29 @@ def test_strangers_make_room_for_processes_of_the_job(running):
         stream.close()
 
 
+def test_a_step_that_was_replaced_is_told_to_end(tmp_path):
+    folder = Folder(tmp_path)
+    folder.write(Options(("true",), "7", "7", ("n1",), engine="relaunch", agent="/nowhere"))
+    path = str(tmp_path / "s")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen()
+        listener.setblocking(False)
+        launcher = Loop(folder, [listener])
+        launcher.machine.begin(0.0)
+        launcher.machine._start_main(("n1",))
+        old, new = (socket.socket(socket.AF_UNIX) for _ in range(2))
+        with old, new:
+            for stream, step in ((old, "main-1"), (new, "main-2")):
+                stream.connect(path)
+                line = {"op": "hello", "role": "main", "size": 1, "step": step}
+                stream.sendall(json.dumps(line).encode() + b"\n")
+            assert [event.step for event in said(launcher)] == ["main-2"]
+            assert old.recv(100) == b'{"op":"end"}\n'
+            for peer in launcher.peers.values():
+                peer.stream.close()
+
+
 def test_what_strangers_say_is_not_told_to_the_user(running, capsys):
     launcher, address = running
     with socket.create_connection(address) as stranger:
