@@ -70,7 +70,7 @@ def options(strategy: str, compression: float, folder: Path) -> list[str]:
         return [*image, "--set", "SchedulerParameters=batch_sched_delay=0," + ",".join(each)]
     config = folder / "bridge.yaml"
     text = (ROOT / "slurm_conf" / "bridge.yaml").read_text()
-    waits = {"add_s": 60, "grace_s": 30, "rest_s": max(round(60 / compression), 1)}
+    waits = {"grant_s": 5, "add_s": 60, "grace_s": 30, "rest_s": max(round(60 / compression), 1)}
     chosen = json.dumps(policy(strategy, compression))
     text = text.replace("policy: slurm-like", f"policy: {chosen}")
     config.write_text(f"{text}\nresizing: {json.dumps(waits)}\n")
