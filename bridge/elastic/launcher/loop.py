@@ -84,7 +84,7 @@ class Loop:
         kind = ProgramMachine if self.options.engine == "program" else Machine
         self.machine = kind(
             known or _first(self.options), self.options.tasks,
-            f"{self.options.park}/schedbridge-{os.getuid()}-{self.options.job}",
+            _parked_at(folder, self.options),
             workers=bool(self.options.worker),
         )  # fmt: skip
         self.resumed = known is not None
@@ -264,6 +264,16 @@ class Loop:
         except OSError:
             with contextlib.suppress(OSError):
                 self.app.stream.shutdown(socket.SHUT_RDWR)  # it says hello again
+
+
+def _parked_at(folder: Folder, options: Options) -> str:
+    """Where data is parked, less the number of the change.
+
+    No other run has this name: what one left behind, before its job was requeued, say, is never
+    taken for another one's data.
+    """
+    run = folder.path.name.rpartition("-")[2]
+    return f"{options.park}/schedbridge-{os.getuid()}-{options.job}-{run}"
 
 
 def _first(options: Options) -> Record:

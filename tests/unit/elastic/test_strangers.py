@@ -93,3 +93,15 @@ def test_a_job_whose_nodes_fit_into_no_line_is_rigid(tmp_path, capsys):
         assert list(agent.events(Attach(VERSION, "7", nodes, "join"))) == []
         agent.tell(Progress("x" * 1000, "window"))
     assert "rigid" in capsys.readouterr().err
+
+
+def test_no_other_run_of_the_job_finds_its_parked_data(tmp_path):
+    options = Options(("true",), "7", "7", ("n1",), engine="relaunch", agent="/nowhere")
+    places = set()
+    for name in ("schedbridge-7-aaaa", "schedbridge-7-bbbb"):
+        folder = Folder(tmp_path / name)
+        folder.path.mkdir()
+        folder.write(options)
+        places.add(Loop(folder, []).machine.park)
+        assert Loop(folder, []).machine.park in places  # a launcher that is started again does
+    assert len(places) == 2
