@@ -4,7 +4,8 @@
 Rules
     1. The kernel says which user and which process is at the other end. The process must belong to
        a job (`bridge.agent.processes`); a launcher speaks for that job only.
-    2. A user has at most `MOST_OF_USER` connections, all users `MOST` together.
+    2. A user has at most `MOST_OF_USER` connections, all users `MOST` together. As many again can
+       be told that they are refused.
     3. Of a user's lines, `BURST` at once and `LINES_S` per second are read. Who says more waits,
        and nobody else does.
     4. A line that is too long, or the end of the stream, ends the connection.
@@ -70,6 +71,7 @@ class LauncherSocket:
         self._writers: dict[int, asyncio.StreamWriter] = {}
         self._of_user: Counter[int] = Counter()
         self._spoke: set[int] = set()
+        self._refused = 0
         self._pace = Pace()
         self._numbers = itertools.count(1)
         self._server: asyncio.Server | None = None
@@ -126,9 +128,7 @@ class LauncherSocket:
             if not problem and job is None:
                 problem = "this process belongs to no job: run it in a batch script"
             if problem or job is None:
-                writer.write(encode(Error(problem)))
-                # What it says first is read: closed with that unread, it may not get the answer.
-                await asyncio.wait_for(reader.readline(), REFUSED_S)
+                await self._refuse(problem, reader, writer)
                 return
             self._of_user[uid] += 1
             self._writers[number] = writer
@@ -146,6 +146,19 @@ class LauncherSocket:
             if writer.transport.get_write_buffer_size():
                 writer.transport.abort()  # it reads nothing: what it was told would stay for ever
             writer.close()
+
+    async def _refuse(
+        self, problem: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        if self._refused >= MOST:
+            return  # without a word: anybody may knock as often as he likes
+        writer.write(encode(Error(problem)))
+        self._refused += 1
+        try:
+            # What it says first is read: closed with that unread, it may not get the answer.
+            await asyncio.wait_for(reader.readline(), REFUSED_S)
+        finally:
+            self._refused -= 1
 
     def _unwelcome(self, uid: int) -> str:
         if len(self._writers) >= MOST:

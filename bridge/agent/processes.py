@@ -7,8 +7,8 @@ Rules
        can write anything there: such a process counts only if its real user is the job's.
     2. Several slurmds on one machine: the cgroup `slurm_NODE`, or SLURMD_NODENAME, says on which
        node it is. A process without either is on any of them.
-    3. A user's process whose environment may not be read counts as one of every job: nodes are then
-       not called vacant. Root reads all, but needs CAP_SYS_PTRACE.
+    3. A user's process whose environment cannot be read counts as one of every job: nodes are then
+       not called vacant. Root may read all, but needs CAP_SYS_PTRACE.
     4. slurmstepd and the processes of a job's step `extern` are Slurm's, not the job's.
 """
 
@@ -104,8 +104,10 @@ class Processes:
                 environment = file.read(_MOST_ENVIRONMENT).split(b"\0")
         except PermissionError:
             return None if _is_roots(folder) else (UNKNOWN, "")
-        except OSError:
+        except (FileNotFoundError, ProcessLookupError):
             return None
+        except OSError:  # this agent has no file descriptor left, say
+            return UNKNOWN, ""
         named = _value(environment, b"SLURM_JOB_ID=")
         if not named.isdigit():
             return None
@@ -114,11 +116,12 @@ class Processes:
 
 def _is_roots(folder: Path) -> bool:
     """Whether a process is of root by its real user; the folder itself is not always its user's."""
-    return _real_uid(folder) in (0, None)
+    real = _real_uid(folder)
+    return real == 0 if real is not None else not folder.exists()
 
 
 def _real_uid(folder: Path) -> int | None:
-    """The real user of a process; None: it has ended."""
+    """The real user of a process; None: it has ended, or cannot be looked at."""
     try:
         status = (folder / "status").read_bytes()
     except OSError:

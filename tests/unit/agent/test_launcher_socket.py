@@ -147,3 +147,18 @@ def _ended(stream):
         return stream.recv(1) == b""
     except BlockingIOError:
         return False
+
+
+def test_those_who_are_refused_cannot_take_all_descriptors(monkeypatch):
+    monkeypatch.setattr("bridge.agent.launchers.MOST", 3)
+
+    async def story(planted, path):
+        planted.job_of_family = lambda pid: None
+        streams = [await asyncio.open_unix_connection(str(path)) for _ in range(20)]
+        said = await asyncio.gather(*(reader.read() for reader, _ in streams))
+        for _, writer in streams:
+            writer.close()
+        assert sum(b"belongs to no job" in text for text in said) == 3
+        assert planted.socket._refused == 0
+
+    play(story)

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whose processes count as a job's, on a made-up /proc."""
 
+import errno
+from pathlib import Path
+
 import pytest
 
 from bridge.agent.processes import Processes
@@ -44,3 +47,23 @@ def test_a_process_that_ends_while_it_is_looked_at_is_not_taken_for_another_user
     proc(10, 1000, environment=OF_7)
     (proc.path / "10" / "status").unlink()
     assert Processes(proc.path).count("7", "n1", 1000) == 1
+
+
+@pytest.mark.parametrize("file", ["stat", "cgroup", "environ"])
+def test_what_cannot_be_read_for_want_of_descriptors_has_not_ended(proc, monkeypatch, file):
+    proc(10, 1000, environment=OF_7)
+
+    def no_descriptor(path, *arguments, of=Path.open, **more):
+        if path.name == file:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return of(path, *arguments, **more)
+
+    monkeypatch.setattr(Path, "open", no_descriptor)
+    assert Processes(proc.path).count("7", "n1", 1000) == 1
+    assert Processes(proc.path).count("8", "n1", 1001) == 0  # it is no process of this user
+
+
+def test_what_ends_before_it_is_read_does_not_count(proc):
+    proc(10, 1000, environment=OF_7)
+    (proc.path / "10" / "stat").unlink()
+    assert Processes(proc.path).count("7", "n1", 1000) == 0
