@@ -52,6 +52,8 @@ class Core:
         """
         self.record, self.tasks, self.park = record, tasks, park
         self.limits, self.workers = limits or Limits(), workers
+        self.unfit = ""
+        """Why no change can be begun now; empty: one can."""
         self._now_s = 0.0
         self._out: list[Action] = []
 

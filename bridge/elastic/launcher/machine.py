@@ -130,6 +130,9 @@ class Machine(Boot, Relaunch):
         if record.stage is not Stage.RUNNING or record.bye:
             self._refuse(change, "The program ends." if record.bye else "Another change is made.")
             return
+        if self.unfit:
+            self._refuse(change, self.unfit)
+            return
         held = set(record.nodes)
         fits = change.nodes[0] == record.nodes[0]
         if isinstance(change, Grow):
