@@ -271,6 +271,17 @@ def test_outside_of_a_job_it_says_where_it_belongs():
     assert "belongs into a batch script" in done.stderr
 
 
+@pytest.mark.parametrize("park", ["shm", "/dev/shm/\xe4", '/dev/"', "/dev\\", "/d" * 300])
+def test_a_place_that_the_library_would_read_otherwise_is_refused(park):
+    done = subprocess.run(
+        [sys.executable, "-m", "bridge.cli.main", "run", "--park", park, "true"],
+        env={**os.environ, "SLURM_JOB_ID": "7"}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert "--park" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 @pytest.mark.parametrize("option", ["--mpi-time", "--no-mpi-time"])
 def test_time_in_mpi_is_measured_beside_what_the_user_preloads(
     started, tmp_path, monkeypatch, option
