@@ -2,10 +2,12 @@
 """Policies for malleable jobs: `schedbridge bench elastic`, kept with its origin.
 
 Usage: benchmarks/elastic.py [--seeds N] [--first-seed N] [--mtct-error X] [--scenario FILE]
-                             [--shares P,...] [--policies NAME,...] [--json FILE] [--plot FILE]
+                             [--shares P,...] [--policies NAME,...] [--jobs N] [--nodes N]
+                             [--speed-up MODEL] [--change-cost COST] [--json FILE] [--plot FILE]
        benchmarks/elastic.py --show FILE    prints the table of such a file, no more
        benchmarks/elastic.py --against FILE the last policy against the others, seed by seed
        benchmarks/elastic.py --kinds FILE   rigid and malleable jobs apart
+       benchmarks/elastic.py --gains FILE   against the first policy, seed by seed
 """
 
 import argparse
@@ -17,9 +19,13 @@ from pathlib import Path
 import numpy as np
 from about import about
 
-from bridge.cli.bench_elastic import interval, lines
+from bridge.cli.bench_elastic import interval, lines, summary
+from bridge.report.elastic_plot import plot_elastic
 
-PASSED = ("seeds", "first-seed", "mtct-error", "scenario", "shares", "policies", "plot")
+PASSED = (
+    "mtct-error", "scenario", "shares", "policies", "jobs",
+    "nodes", "speed-up", "change-cost",
+)  # fmt: skip
 
 
 def against(runs: list[dict]) -> list[str]:
@@ -46,24 +52,69 @@ def against(runs: list[dict]) -> list[str]:
     return rows
 
 
+KINDS = {
+    "rigid_wait_s": ("rigid jobs: mean wait, h", 1 / 3600, 2),
+    "rigid_wait_p95_s": ("95th percentile, h", 1 / 3600, 1),
+    "rigid_slowdown": ("slowdown", 1.0, 1),
+    "malleable_wait_s": ("malleable jobs: mean wait, h", 1 / 3600, 2),
+    "malleable_slowdown": ("slowdown", 1.0, 1),
+    "longest_wait_s": ("longest wait, h", 1 / 3600, 1),
+    "utilization": ("utilisation, %", 100.0, 1),
+    "kept_first": ("announced starts kept, %", 100.0, 1),
+}
+
+
 def kinds(runs: list[dict]) -> list[str]:
-    """Rigid and malleable jobs of each run."""
-    rows = [
-        "| log | policy | rigid jobs: mean wait, h | slowdown | malleable jobs: mean wait, h "
-        "| slowdown | longest wait, h | utilisation, % | announced starts kept, % |",
-        "|---|---|---:|---:|---:|---:|---:|---:|---:|",
-    ]
-    for run in runs:
-        cells = [run["scenario"], run["policy"]]
-        for kind in ("rigid", "malleable"):
-            cells += [f"{run[kind + '_wait_s'] / 3600:.2f}", f"{run[kind + '_slowdown']:.1f}"]
-        cells += [
-            f"{run['longest_wait_s'] / 3600:.1f}",
-            f"{100 * run['utilization']:.1f}",
-            f"{100 * run['kept_first']:.1f}",
-        ]
+    """Rigid and malleable jobs apart: means over the seeds, and their intervals."""
+    titles = [title for title, *_ in KINDS.values()]
+    rows = [f"| log | policy | seeds | {' | '.join(titles)} |", "|---|---|---:|" + "---:|" * 8]
+    for (log, policy), members in by_policy(runs).items():
+        cells = [log, policy, str(len(members))]
+        for key, (_, scale, digits) in KINDS.items():
+            values = [scale * run[key] for run in members.values() if run.get(key) is not None]
+            cells.append(with_interval(np.array(values), f".{digits}f"))
         rows.append("| " + " | ".join(cells) + " |")
     return rows
+
+
+def gains(runs: list[dict]) -> list[str]:
+    """What rigid and malleable jobs gain (negative) or lose against the first policy, by seed."""
+    first = runs[0]["policy"]
+    keys = [key for key in KINDS if key.startswith(("rigid", "malleable", "longest"))]
+    titles = [KINDS[key][0].partition(", ")[0] + ", %" for key in keys]
+    rows = [f"| log | policy | {' | '.join(titles)} |", "|---|---|" + "---:|" * len(keys)]
+    groups = by_policy(runs)
+    for (log, policy), members in groups.items():
+        if policy == first:
+            continue
+        base = groups[log, first]
+        cells = [log, policy]
+        for key in keys:
+            pairs = [(run.get(key), base[seed].get(key)) for seed, run in members.items()]
+            known = np.array([pair for pair in pairs if None not in pair]).reshape(-1, 2)
+            change = 100 * (known[:, 0] / known[:, 1] - 1)
+            cells.append(with_interval(change, "+.1f"))
+        rows.append("| " + " | ".join(cells) + " |")
+    return rows
+
+
+def by_policy(runs: list[dict]) -> dict[tuple[str, str], dict[int, dict]]:
+    """By log and policy: by seed."""
+    found: dict[tuple[str, str], dict[int, dict]] = {}
+    for run in runs:
+        found.setdefault((run["scenario"], run["policy"]), {})[run["seed"]] = run
+    return found
+
+
+def with_interval(values: np.ndarray, digits: str) -> str:
+    """A mean, and its interval where there are several values."""
+    if not len(values):
+        return "–"
+    mean = f"{values.mean():{digits}}"
+    if len(values) == 1:
+        return mean
+    low, high = interval(values)
+    return f"{mean} [{low:{digits}}, {high:{digits}}]"
 
 
 def main() -> None:
@@ -72,7 +123,11 @@ def main() -> None:
     parser.add_argument("--show", type=Path, help="print the table of such a file, no more")
     parser.add_argument("--against", type=Path, help="print differences by seed, no more")
     parser.add_argument("--kinds", type=Path, help="print rigid and malleable jobs apart, no more")
+    parser.add_argument("--gains", type=Path, help="print what either kind gains, no more")
     parser.add_argument("--json", type=Path, help="write every figure here")
+    parser.add_argument("--seeds", type=int, default=3, help="[%(default)s]")
+    parser.add_argument("--first-seed", type=int, default=0, help="[%(default)s]")
+    parser.add_argument("--plot", type=Path, help="plot the measures over the share")
     for name in PASSED:
         parser.add_argument(f"--{name}")
     given = parser.parse_args()
@@ -85,19 +140,40 @@ def main() -> None:
     if given.kinds:
         print("\n".join(kinds(json.loads(given.kinds.read_text())["runs"])))
         return
+    if given.gains:
+        print("\n".join(gains(json.loads(given.gains.read_text())["runs"])))
+        return
+    runs: list[dict] = []
+    for seed in range(given.first_seed, given.first_seed + given.seeds):
+        found = measured(given, seed)
+        runs += found.pop("runs")
+        found["summary"] = summary(runs)
+        if given.json:
+            write(given.json, found, runs)
+    print("\n".join(lines(found["summary"])))
+    if given.plot:
+        plot_elastic(given.plot, found["summary"])
+
+
+def measured(given: argparse.Namespace, seed: int) -> dict:
+    """All policies and shares with one seed."""
     command = [sys.executable, "-m", "bridge.cli.main", "bench", "elastic", "--json"]
+    command += ["--seeds", "1", "--first-seed", str(seed)]
     for name in PASSED:
         if (value := getattr(given, name.replace("-", "_"))) is not None:
             command += [f"--{name}", value]
     done = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True)
     if done.returncode:  # it has said on stderr what is wrong
         sys.exit(done.returncode)
-    found = json.loads(done.stdout)
-    print("\n".join(lines(found["summary"])))
-    if given.json:
-        rows = ",\n  ".join(json.dumps(run) for run in found.pop("runs"))
-        rest = json.dumps({**about(), **found}, indent=1).removesuffix("\n}")
-        given.json.write_text(f'{rest},\n "runs": [\n  {rows}\n ]\n}}\n')
+    found: dict = json.loads(done.stdout)
+    return found
+
+
+def write(path: Path, found: dict, runs: list[dict]) -> None:
+    """After each seed, so that what is interrupted keeps what it has."""
+    rows = ",\n  ".join(json.dumps(run) for run in runs)
+    rest = json.dumps({**about(), **found}, indent=1).removesuffix("\n}")
+    path.write_text(f'{rest},\n "runs": [\n  {rows}\n ]\n}}\n')
 
 
 if __name__ == "__main__":

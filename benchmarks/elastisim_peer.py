@@ -40,6 +40,7 @@ from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
 from bridge.registry import build
 from bridge.safe_cycle.decider import Decider
+from bridge.sim.change_costs import flat
 from bridge.sim.engine import Outcome, simulate
 from bridge.sim.esp import esp
 from bridge.sim.speedup import Amdahl
@@ -48,6 +49,8 @@ from bridge.sim.workload import Workload
 
 SCHEDULER = Path(__file__).resolve().parent / "elastisim" / "scheduler.py"
 INTERVAL_S = 1
+CHANGE_S = 2
+"""For so long a job stands still when it changes its width, in both."""
 PLATFORM = """<?xml version='1.0'?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
 <platform version="4.1">
@@ -128,7 +131,7 @@ def run(
     name: str, share: float, seed: int, home: Path, options: argparse.Namespace
 ) -> dict[str, Any]:
     """One workload under one policy, here and there."""
-    workload = esp(share, seed=seed)
+    workload = esp(share, seed=seed, changes=flat(CHANGE_S))
     began_s = time.process_time()
     outcome, decisions = decided(name, workload)
     here_cpu_s = time.process_time() - began_s
@@ -210,7 +213,7 @@ def write_input(home: Path, workload: Workload, decisions: list[Decision], step_
             }
         )
     step = {"type": "idle", "delay": "nominal_s*(serial+parallel/num_nodes)", "pattern": "uniform"}
-    pause = {"type": "idle", "delay": str(widths.adaptation_s(1)), "pattern": "uniform"}
+    pause = {"type": "idle", "delay": str(CHANGE_S), "pattern": "uniform"}
     application = {
         "on_reconfiguration": {"tasks": [pause]},
         "phases": [{"iterations": "steps", "tasks": [step]}],

@@ -6,13 +6,16 @@ usage: benchmarks/esp_cluster.py [--strategies NAME,...] [--share P] [--compress
                                  [--nodes N] [--seed N] [--json FILE [--add]]
        benchmarks/esp_cluster.py --show FILE     prints the table of such a file, no more
        benchmarks/esp_cluster.py --plot FILE     draws such a file as .svg beside it, no more
+       benchmarks/esp_cluster.py --again FILE    simulates its runs anew, and writes it
+       benchmarks/esp_cluster.py --ways FILE     what the simulation owes to each of its costs
 
 Each node is a container with a slurmd, and with an agent under the bridge. Jobs are real: their
 processes talk over sockets, hold data that is redistributed at each change, and their results are
 checked. They compute by sleeping, as Amdahl's law says (`elastic_bench/paced.py`). `static` is
 Slurm's sched/backfill without the bridge, its parameters the defaults, those in seconds compressed
 like everything else; `static-defaults` leaves them as they are. The simulation beside each run has
-the same jobs and limits, and the measured duration of a change and of a job's beginning and end.
+the same jobs and limits, and the measured duration of a change, of the time for which a job stands
+still meanwhile, and of a job's beginning and end.
 """
 
 import argparse
@@ -108,6 +111,36 @@ def simulated(strategy: str, given: argparse.Namespace, costs: Costs) -> dict[st
     return {key: found[key] for key in kept}
 
 
+WAYS = {
+    "a job stands still for a whole change, its beginning and end scale with its nodes":
+        {"still_s": None, "scale": True},
+    "it stands still for its window": {"scale": True},
+    "it stands still for its window, beginning and end take as long on any nodes": {},
+}  # fmt: skip
+"""How costs are simulated; the last is `simulated`."""
+
+
+def again(path: Path, given: argparse.Namespace) -> None:
+    """Simulates the runs of a file anew, also with simpler costs."""
+    data = json.loads(path.read_text())
+    for one in esp_table.complete(data):
+        own = argparse.Namespace(**vars(given))
+        own.share, own.seed, own.nodes = one["share"], one["seed"], one["nodes"]
+        own.compression, own.jobs = one["compression"], one["count"]
+        one["costs"].setdefault("still_s", one["window_s"].get("mean", 0.0))
+        costs = Costs(**one["costs"])
+        found = {
+            way: simulated(one["strategy"], own, replace(costs, **changed))
+            for way, changed in WAYS.items()
+            if one["resizes"] or not changed
+        }
+        one["simulated"], one["ways"] = list(found.values())[-1], found
+        one["simulated_commit"] = about()["commit"]
+        say(f"{one['strategy']}: {one['simulated']}")
+    head = {key: value for key, value in data.items() if key != "runs"}
+    write(path, data["runs"], head)
+
+
 def measure(given: argparse.Namespace) -> list[dict[str, object]]:
     found: list[dict[str, object]] = []
     if given.add and given.json.exists():
@@ -138,16 +171,18 @@ def _what(run: dict[str, object]) -> tuple[object, ...]:
     return tuple(run.get(key) for key in ("strategy", "share", "seed", "nodes", "compression"))
 
 
-def write(path: Path, found: list[dict[str, object]]) -> None:
+def write(
+    path: Path, found: list[dict[str, object]], head: dict[str, object] | None = None
+) -> None:
     """After each run, so that one that is interrupted keeps what it has."""
     runs = []
     for one in found:
         rest = json.dumps({key: value for key, value in one.items() if key != "jobs"})
         rows = ",\n   ".join(json.dumps(row) for row in one.get("jobs", []))
         runs.append(f'{rest.removesuffix("}")}, "jobs": [\n   {rows}]}}')
-    head = json.dumps(about(), indent=1).removesuffix("\n}")
+    text = json.dumps(head or about(), indent=1).removesuffix("\n}")
     joined = ",\n  ".join(runs)
-    path.write_text(f'{head},\n "runs": [\n  {joined}\n ]\n}}\n')
+    path.write_text(f'{text},\n "runs": [\n  {joined}\n ]\n}}\n')
 
 
 def arguments() -> argparse.Namespace:
@@ -158,6 +193,8 @@ def arguments() -> argparse.Namespace:
     add = parser.add_argument
     add("--show", type=Path, help="print the table of such a file, no more")
     add("--plot", type=Path, help="draw such a file as .svg beside it, no more")
+    add("--again", type=Path, help="simulate the runs of such a file anew, no more")
+    add("--ways", type=Path, help="print how such a file was simulated with other costs, no more")
     add("--strategies", default="static,malleable-performance,malleable",
         help=f"of {', '.join(STRATEGIES)} [%(default)s]")  # fmt: skip
     add("--share", type=float, default=50.0, help="malleable jobs, percent [%(default)g]")
@@ -181,9 +218,14 @@ def arguments() -> argparse.Namespace:
 
 def main() -> int:
     given = arguments()
-    if given.show or given.plot:
-        data = json.loads((given.show or given.plot).read_text())
-        if given.plot:
+    if given.again:
+        again(given.again, given)
+        return 0
+    if shown := given.show or given.plot or given.ways:
+        data = json.loads(shown.read_text())
+        if given.ways:
+            print("\n".join(esp_table.ways(data)))
+        elif given.plot:
             esp_table.plot(data, given.plot.with_suffix(".svg"))
         else:
             print("\n".join(esp_table.lines(data)))

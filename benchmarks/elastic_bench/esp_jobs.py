@@ -7,6 +7,8 @@ Rules
     2. Slurm's time limits are whole minutes: ESP's are compressed and rounded up. A malleable job
        asks for a minute more, as the plugin grows no job in its last minute.
     3. The simulation has the same limits, as seconds of ESP.
+    4. The beginning and the end of a job take as long on any number of nodes: a first phase of the
+       simulated job, during which nothing is measured.
 """
 
 import math
@@ -15,7 +17,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bridge.model.job import WidthRule
-from bridge.sim.esp import adaptation, esp
+from bridge.sim.change_costs import flat
+from bridge.sim.esp import esp
+from bridge.sim.speedup import UNKNOWN, Amdahl, Phase, Phases, Speedup
 from bridge.sim.workload import Workload
 
 UNIT_S = 0.5
@@ -131,13 +135,17 @@ class Costs:
 
     Attributes:
         change_s: mean duration of a change of width.
+        still_s: for how long of it the program stands still; None: all the time.
         rigid_s, malleable_s: by how much a job that kept its width took longer than its program:
             start of the script, of the step and of its processes, and their ends.
+        scale: beginnings and ends are faster on more nodes, like the program (not rule 4).
     """
 
     change_s: float = 0.0
+    still_s: float | None = None
     rigid_s: float = 0.0
     malleable_s: float = 0.0
+    scale: bool = False
 
 
 def simulated_jobs(given: Esp, costs: Costs) -> Workload:
@@ -148,10 +156,23 @@ def simulated_jobs(given: Esp, costs: Costs) -> Workload:
     assert widths is not None
     limit_s = np.array([job.limit_min * 60 * compression for job in jobs])
     extra_s = np.array([costs.malleable_s if job.malleable else costs.rigid_s for job in jobs])
-    runtime_s = np.ceil(drawn.runtime_s + extra_s * compression)
+    extra_s *= compression
+    runtime_s = np.ceil(drawn.runtime_s + extra_s)
+    speedup = widths.speedup.copy()
+    for at, job in enumerate(jobs):
+        if job.malleable and extra_s[at] > 0 and not costs.scale:
+            speedup[at] = _after(extra_s[at], job.work_s * compression, speedup[at])
+    still_s = None if costs.still_s is None else costs.still_s * compression
+    changes = flat(costs.change_s * compression, still_s)
     return replace(
         drawn,
         runtime_s=np.minimum(runtime_s, limit_s).astype(np.int64),
         time_limit_s=np.ceil(limit_s).astype(np.int64),
-        malleable=replace(widths, adaptation_s=adaptation(costs.change_s * compression)),
+        malleable=replace(widths, changes=changes, speedup=speedup),
     )
+
+
+def _after(extra_s: float, work_s: float, program: Speedup) -> Phases:
+    """A program behind a phase of `extra_s` on any number of nodes (rule 4)."""
+    share = extra_s / (extra_s + work_s)
+    return Phases((Phase(share, Amdahl(1.0), UNKNOWN), Phase(1.0 - share, program)))

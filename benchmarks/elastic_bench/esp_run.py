@@ -203,7 +203,7 @@ def figures(
     good = [one for one in made if one.done]
     lasted = [one.end_s - one.begin_s for one in good]
     windows = [s for one in ran for s in one.windows_s]
-    costs = costs_of(ran, lasted)
+    costs = costs_of(ran, lasted, windows)
     return {
         "makespan_s": round(last_s - first_s, 2),
         "utilization": round(sum(one.node_s() for one in ran) / nodes / (last_s - first_s), 5),
@@ -219,18 +219,17 @@ def figures(
         "change_s": spread(lasted),
         "window_s": spread(windows),
         "lock_ms": spread(list(locks)),
-        "costs": vars(costs),
+        "costs": {key: value for key, value in vars(costs).items() if key != "scale"},
     }
 
 
-def costs_of(ran: Sequence[Ran], lasted_s: Sequence[float]) -> Costs:
+def costs_of(ran: Sequence[Ran], lasted_s: Sequence[float], windows_s: Sequence[float]) -> Costs:
     """What the simulation is to be told."""
     calm = [one for one in ran if one.right and not one.widths]
     rigid = [o.end_s - o.start_s - o.program_s for o in calm if not o.job.malleable]
     malleable = [o.end_s - o.start_s - o.program_s for o in calm if o.job.malleable]
-    return Costs(
-        *(round(statistics.mean(each), 3) if each else 0.0 for each in (lasted_s, rigid, malleable))
-    )
+    every = (lasted_s, windows_s, rigid, malleable)
+    return Costs(*(round(statistics.mean(each), 3) if each else 0.0 for each in every))
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:

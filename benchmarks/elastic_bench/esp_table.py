@@ -20,6 +20,8 @@ _MEASURES = (
     ("response_s", "mean response, s", 0),
 )
 
+_SHOWN = tuple(each for each in _MEASURES if each[0] != "utilization")
+
 
 def in_short(run: Mapping[str, Any]) -> str:
     """One line of a run, for people who wait."""
@@ -73,6 +75,27 @@ def lines(data: Mapping[str, Any]) -> list[str]:
         cells += [f"{change[key]:.2f}" for key in ("mean", "median", "p95")]
         cells += [f"{window.get('mean', 0):.3f}", f"{lock['mean']:.2f}", f"{lock['most']:.2f}"]
         found.append(f"| {' | '.join(cells)} | {run['started_elsewhere']} |")
+    return found
+
+
+def ways(data: Mapping[str, Any]) -> list[str]:
+    """A Markdown table: the real runs with changes, and their simulations with various costs."""
+    titles = [f"{title} | against the cluster, %" for _, title, _ in _SHOWN]
+    found = [
+        f"| strategy | | {' | '.join(titles)} |",
+        "|---|---|" + "---:|---:|" * len(_SHOWN),
+    ]
+    for run in complete(data):
+        if len(run.get("ways", ())) < 2:
+            continue
+        cells = [f"{real(run, key):,.{digits}f} |" for key, _, digits in _SHOWN]
+        found.append(f"| {run['strategy']} | cluster | {' | '.join(cells)} |")
+        for way, measured in run["ways"].items():
+            cells = []
+            for key, _, digits in _SHOWN:
+                value = float(measured[key])
+                cells += [f"{value:,.{digits}f}", f"{100 * (value / real(run, key) - 1):+.1f}"]
+            found.append(f"| {run['strategy']} | {way} | {' | '.join(cells)} |")
     return found
 
 

@@ -326,10 +326,18 @@ def elastic(
     speed_up: Annotated[
         str | None,
         typer.Option(
-            help="Speed-up of every job: amdahl:FRACTION, downey:PARALLELISM:VARIANCE, or"
-            " table:WIDTH=SPEEDUP,...; default: Amdahl's law with a drawn serial fraction."
+            help="Speed-up of every job: amdahl:FRACTION, downey:PARALLELISM:VARIANCE,"
+            " table:WIDTH=SPEEDUP,..., or phases:SHARE*MODEL,...; default: Amdahl's law with a"
+            " drawn serial fraction."
         ),
     ] = None,
+    change_cost: Annotated[
+        str,
+        typer.Option(
+            help="What a change of width takes: join (as measured of this engine), or seconds:"
+            " WHOLE, or WHOLE:STILL of which the job stands still."
+        ),
+    ] = "join",
     plot: Annotated[
         Path | None, typer.Option(help="Plot the measures over the share: .svg, .png or .pdf.")
     ] = None,
@@ -347,6 +355,7 @@ def elastic(
         jobs=jobs,
         mtct_error=mtct_error,
         speed_up=speed_up,
+        change_cost=change_cost,
     )
     if plot is not None and plot.suffix not in (".svg", ".png", ".pdf"):
         raise ConfigError("plot", f"'{plot.name:.60}' must end in .svg, .png or .pdf")
@@ -358,7 +367,7 @@ def elastic(
 
         plot_elastic(plot, found)
     if as_json:
-        given = {"mtct_error": mtct_error, "speed_up": speed_up}
+        given = {"mtct_error": mtct_error, "speed_up": speed_up, "change_cost": change_cost}
         print(json.dumps({**given, "runs": runs, "summary": found}))
         return
     print("\n".join(bench_elastic.lines(found)))

@@ -10,6 +10,7 @@ Measures of a run
                         as in `bridge.measures`; mean wait and mean response.
     rigid_wait_s, rigid_slowdown, malleable_wait_s, malleable_slowdown
                         means of the two kinds of jobs; bounded slowdown. None: there are none.
+    rigid_wait_p95_s    the wait that 95 % of the rigid jobs do not exceed.
     kept_first, kept_last
                         share of announced starts that were kept, by the first and the last
                         announcement; None: none was announced.
@@ -37,6 +38,7 @@ from bridge.model.policy import PolicySpec
 from bridge.model.snapshot import Snapshot
 from bridge.registry import build
 from bridge.safe_cycle.decider import Decider
+from bridge.sim.change_costs import parse_change_cost
 from bridge.sim.engine import simulate
 from bridge.sim.esp import ESP_NODES, esp
 from bridge.sim.malleable_jobs import with_malleable
@@ -69,6 +71,7 @@ def scenario_of(
     jobs: int | None,
     mtct_error: float,
     speed_up: str | None = None,
+    change_cost: str = "join",
 ) -> tuple[str, Scenario]:
     """A scenario and its name.
 
@@ -78,11 +81,15 @@ def scenario_of(
         jobs: only the first ones; None: all.
         mtct_error: see `bridge.sim.esp.esp`.
         speed_up: a model (`bridge.sim.speedup`); None: drawn for each job.
+        change_cost: see `bridge.sim.change_costs.parse_change_cost`.
 
     Raises:
         ConfigError, TraceError: there is no such file, or nothing in it fits.
     """
     speedup = None if speed_up is None else parse_speedup(speed_up)
+    given: dict[str, Any] = {
+        "mtct_error": mtct_error, "speedup": speedup, "changes": parse_change_cost(change_cost),
+    }  # fmt: skip
     if not 0 <= mtct_error < 10:
         raise ConfigError("mtct-error", f"must be 0 or more and less than 10, not {mtct_error:g}")
     if text == "esp":
@@ -90,15 +97,14 @@ def scenario_of(
         esp(0, nodes=size)
 
         def drawn(share: float, seed: int) -> Workload:
-            whole = esp(share, nodes=size, seed=seed, mtct_error=mtct_error, speedup=speedup)
-            return _first(whole, jobs)
+            return _first(esp(share, nodes=size, seed=seed, **given), jobs)
 
         return "esp", drawn
     path = Path(text)
     whole = _first(workload_from(read_swf(path), nodes), jobs)
 
     def made(share: float, seed: int) -> Workload:
-        return with_malleable(whole, share, seed=seed, mtct_error=mtct_error, speedup=speedup)
+        return with_malleable(whole, share, seed=seed, **given)
 
     return path.name.removesuffix(".gz").removesuffix(".swf"), made
 
@@ -166,6 +172,7 @@ def run_case(name: str, scenario: Scenario, case: Case) -> dict[str, Any]:
         "throughput_per_h": round(len(workload) * 3600 / max(found.makespan_s, 1), 3),
         "longest_wait_s": float(waits_s.max()),
         "rigid_wait_s": _mean(waits_s[~malleable]),
+        "rigid_wait_p95_s": _percentile(waits_s[~malleable], 95),
         "rigid_slowdown": _mean(slow[~malleable]),
         "malleable_wait_s": _mean(waits_s[malleable]),
         "malleable_slowdown": _mean(slow[malleable]),
@@ -179,6 +186,10 @@ def run_case(name: str, scenario: Scenario, case: Case) -> dict[str, Any]:
 
 def _mean(column: NDArray[Any]) -> float | None:
     return round(float(column.mean()), 2) if len(column) else None
+
+
+def _percentile(column: NDArray[Any], percent: float) -> float | None:
+    return round(float(np.percentile(column, percent)), 2) if len(column) else None
 
 
 def _share(share: float | None) -> float | None:

@@ -30,6 +30,7 @@ from bridge.ports import Environment
 from bridge.registry import build, describe, predicting
 from bridge.report.run import Run, figures
 from bridge.safe_cycle.decider import Decider
+from bridge.sim.change_costs import JOIN, ChangeCosts, parse_change_cost
 from bridge.sim.engine import Outcome
 from bridge.sim.engine import Progress as Point
 from bridge.sim.engine import simulate as run_simulation
@@ -106,8 +107,15 @@ def simulate(
         str | None,
         typer.Option(
             help="Speed-up of every malleable job of esp: amdahl:FRACTION,"
-            " downey:PARALLELISM:VARIANCE, or table:WIDTH=SPEEDUP,...; default: Amdahl's law with a"
-            " serial fraction drawn for each job."
+            " downey:PARALLELISM:VARIANCE, table:WIDTH=SPEEDUP,..., or phases:SHARE*MODEL,...;"
+            " default: Amdahl's law with a serial fraction drawn for each job."
+        ),
+    ] = None,
+    change_cost: Annotated[
+        str | None,
+        typer.Option(
+            help="What a change of width takes: join (as measured of this engine), or seconds:"
+            " WHOLE, or WHOLE:STILL of which the job stands still; default: join."
         ),
     ] = None,
     site: SiteOption = None,
@@ -131,7 +139,10 @@ def simulate(
         raise ConfigError("procs", "the system description says how many there are; drop one")
     machine = read_system(system) if system is not None else None
     speedup = None if speed_up is None else parse_speedup(speed_up)
-    swf, workload = _workload(trace, machine, procs, lenient=lenient, seed=seed, speedup=speedup)
+    changes = None if change_cost is None else parse_change_cost(change_cost)
+    swf, workload = _workload(
+        trace, machine, procs, lenient=lenient, seed=seed, speedup=speedup, changes=changes
+    )
     machine = machine or pool_of(workload.processors_total)
     workload = workload if jobs is None else workload.first(jobs)
     only_cycle = bool(faults) or decision_s != 0 or bool(planning)
@@ -198,17 +209,20 @@ def _workload(
     lenient: bool,
     seed: int,
     speedup: Speedup | None,
+    changes: ChangeCosts | None,
 ) -> tuple[Trace, Workload]:
     """The jobs to simulate, and the trace that they come from."""
     if (share := _esp_share(str(trace))) is not None:
         if machine is not None:
             raise ConfigError("system", "esp runs on a pool of nodes: give --procs instead")
-        workload = esp(share, nodes=procs or ESP_NODES, seed=seed, speedup=speedup)
+        size = procs or ESP_NODES
+        workload = esp(share, nodes=size, seed=seed, speedup=speedup, changes=changes or JOIN)
         return esp_trace(workload), workload
-    if speedup is not None:
-        raise ConfigError(
-            "speed-up", "a trace has rigid jobs only; see 'schedbridge bench elastic'"
-        )
+    for option, given in (("speed-up", speedup), ("change-cost", changes)):
+        if given is not None:
+            raise ConfigError(
+                option, "a trace has rigid jobs only; see 'schedbridge bench elastic'"
+            )
     swf = read_swf(trace, lenient=lenient)
     if machine is not None:
         return swf, workload_from(swf, machine.processors, machine.dialect)

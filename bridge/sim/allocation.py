@@ -15,11 +15,15 @@ class Adaptation:
         nodes: (n,) int32, ascending: what the job is giving back; none where it grows.
         use: (n, R) int64: amounts held on each of them.
         by_s: when the change is complete, and these nodes are free.
+        goes_on_s: how long the job computes on its former nodes.
+        still_s: how long it stands still then.
     """
 
     nodes: NDArray[np.int32]
     use: NDArray[np.int64]
     by_s: int
+    goes_on_s: float = 0.0
+    still_s: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -299,6 +299,10 @@ class Controller:
         """Changes the time limit of a running job."""
         self._running.hold(job, replace(self.running[job], limit_s=limit_s))
 
+    def measure(self, job: int, mtct: float) -> None:
+        """What is measured of a running job's time in MPI; see `bridge.sim.mpi_reports`."""
+        self._running.measure(job, mtct)
+
     def take_resized(self) -> list[int]:
         """Jobs that were resized since the last call."""
         changed, self._changed = self._changed, []
@@ -317,15 +321,19 @@ class Controller:
         held, widths = self.running[job], self.workload.malleable
         assert widths is not None
         by_s = max(int(resizes.by_s[row]), now_s + 1)
-        if widths.adaptation_s is not None:
-            by_s = now_s + max(widths.adaptation_s(max(len(held.nodes), len(after))), 1)
+        goes_on_s, still_s = 0.0, float(by_s - now_s)
+        if widths.changes is not None:
+            change = widths.changes.of(len(held.nodes), len(after))
+            by_s, goes_on_s, still_s = now_s + change.whole_s, change.goes_on_s, change.still_s
         new = np.setdiff1d(after, held.nodes)
         if len(new):
             resized = held.grown(new, self.nodes.capacity, by_s)
             self.occupancy.take(new, resized.use[np.isin(resized.nodes, new)], held.exclusive)
         else:
             resized = held.shrunk(after, by_s)
-        self._running.hold(job, replace(resized, resized_s=now_s))
+        assert resized.adaptation is not None
+        times = replace(resized.adaptation, goes_on_s=goes_on_s, still_s=still_s)
+        self._running.hold(job, replace(resized, resized_s=now_s, adaptation=times))
         self._changed.append(job)
 
     def _start(

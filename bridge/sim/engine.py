@@ -7,8 +7,8 @@ Rules
     2. Time advances to the next event; only the measurement of decision time reads a clock.
     3. A decision is also requested at the earliest start that the last plan announced, when the
        plan asks for one (`Plan.again_s`), and
-       `RETRY_S` after one that failed or was partly refused; at most `MAX_IDLE` times in a row
-       without a change.
+       `RETRY_S` after one that failed or was partly refused. Those that change nothing are made
+       less and less often (`bridge.sim.patience`).
     4. If the decider raises, the fallback decides, as Slurm's own backfill would if the service
        did not answer. Without a fallback the error is passed to the caller.
     5. The same workload, system, decider, seed and faults give the same schedule, unless decisions
@@ -16,8 +16,8 @@ Rules
     6. If decisions take time, their starts are delayed: by whole seconds as an event, during which
        jobs end and arrive but nothing else is decided; the rest, less than a second, is added to
        the jobs' waits (`ExecutedSchedule.lag_s`), not to any event.
-    7. Decisions without a new event (rule 3) that change nothing are made at growing intervals:
-       after the fourth the next is at least 2 s away, then 4, 8 and so on.
+    7. A significantly different time in MPI of a running job is an event
+       (`bridge.sim.mpi_reports`).
 """
 
 import heapq
@@ -37,6 +37,8 @@ from bridge.ports import Decide
 from bridge.sim.allocation import Allocation
 from bridge.sim.controller import Controller, Refusal
 from bridge.sim.faults import Fault, FaultKind
+from bridge.sim.mpi_reports import MpiReports
+from bridge.sim.patience import Patience
 from bridge.sim.system import System
 from bridge.sim.work import Work
 from bridge.sim.workload import Workload
@@ -44,9 +46,6 @@ from bridge.state.accuracy import PROMISE, Promises, Starts
 from bridge.units import NEVER
 
 RETRY_S = 30
-MAX_IDLE = 1000
-_PATIENCE = 3
-_LONGEST_DOUBLING = 12
 
 
 @dataclass(frozen=True)
@@ -133,29 +132,6 @@ def simulate(
     return run.to_the_end()
 
 
-class Patience:
-    """Limits the rate of decisions that change nothing: rules 3 and 7."""
-
-    def __init__(self) -> None:
-        self._idle = 0
-
-    def wake_s(self, now_s: int, wanted_s: int, changed: int) -> int:
-        """When to request the next decision.
-
-        Args:
-            now_s: time of an event.
-            wanted_s: when the next decision is wanted; NEVER: none is.
-            changed: how much the event has changed.
-        """
-        self._idle = 0 if changed else self._idle + 1
-        if self._idle > MAX_IDLE:
-            return NEVER
-        if self._idle > _PATIENCE and wanted_s != NEVER:
-            doubled = min(self._idle - _PATIENCE, _LONGEST_DOUBLING)
-            return max(wanted_s, now_s + (1 << doubled))
-        return wanted_s
-
-
 class _Run:
     def __init__(
         self,
@@ -191,6 +167,7 @@ class _Run:
         self.lag_s = np.zeros(n_jobs) if decision_s != 0 else None
         self.predicted_s = np.zeros(n_jobs, dtype=np.int64)
         self.work = Work(workload)
+        self.reports = MpiReports(workload.malleable, self.work)
         self.held_s = None if workload.malleable is None else np.zeros(n_jobs, dtype=np.int64)
         self.holds: dict[int, tuple[int, int]] = {}
         self.promises = Promises(n_jobs)
@@ -203,7 +180,7 @@ class _Run:
             woken = now_s == self.wake_s
             wanted_s, self.wake_s = self.wake_s, NEVER
             changed = self._end_jobs(now_s) + self._strike(now_s) + self._submit(now_s)
-            changed += len(self._finish_adaptations(now_s))
+            changed += len(self._finish_adaptations(now_s)) + self._measure(now_s)
             if not changed and not woken and self.due is None and not self.owed:
                 self.wake_s = wanted_s  # only an end that was obsolete
                 continue
@@ -261,6 +238,7 @@ class _Run:
             self.wake_s,
             self.due.at_s if self.due is not None else NEVER,
             self.controller.next_adapted_s() if self.workload.malleable is not None else NEVER,
+            self.reports.next_s(),
         )
 
     # ------------------------------------------------------------ events
@@ -278,6 +256,7 @@ class _Run:
 
     def _finish(self, job: int, now_s: int, ending: Ending) -> None:
         self.controller.end(job, now_s, ending)
+        self.reports.forget(job)
         self._account(job, now_s)
         self.end_s[job] = now_s
         self.finished += 1
@@ -306,6 +285,7 @@ class _Run:
             case FaultKind.NODE_LOST:
                 for job in controller.jobs_on(target):
                     controller.release(job)
+                    self.reports.forget(job)
                     self._account(job, now_s)
                     controller.requeue(job)
                     self.start_s[job] = NEVER
@@ -412,6 +392,7 @@ class _Run:
             self.controller.set_limit(job, self.work.limit_s(job))
         self._account(job, now_s)
         self._expect_end(job, self.work.end_s(job))
+        self._follow(job, now_s)
 
     def _account(self, job: int, now_s: int) -> None:
         """Adds what a job has held so far to its sum, before its allocation changes."""
@@ -442,15 +423,30 @@ class _Run:
         return done
 
     def _resized(self, jobs: list[int], now_s: int) -> None:
-        """Reschedules the ends of resized jobs, which make no progress while they adapt."""
+        """Reschedules the ends of resized jobs, which stand still for some of the change."""
         for job in jobs:
             held = self.controller.running[job]
-            assert held.adaptation is not None
+            change = held.adaptation
+            assert change is not None
             self._account(job, now_s)
-            self.work.resize(job, len(held.nodes), now_s, held.adaptation.by_s - now_s)
+            self.work.resize(job, len(held.nodes), now_s, change.goes_on_s, change.still_s)
             self.allocations[job] = held.nodes
             self.controller.set_limit(job, self.work.limit_s(job))
             self._expect_end(job, self.work.end_s(job))
+            self._follow(job, now_s)
+
+    def _follow(self, job: int, now_s: int) -> None:
+        """Tells the controller the time in MPI of a job with phases."""
+        mtct = self.reports.follow(job, len(self.controller.running[job].nodes), now_s)
+        if mtct is not None:
+            self.controller.measure(job, mtct)
+
+    def _measure(self, now_s: int) -> int:
+        """Tells the controller what has changed of that; returns of how many jobs."""
+        renewed = self.reports.renewed(now_s)
+        for job, mtct in renewed.items():
+            self.controller.measure(job, mtct)
+        return len(renewed)
 
 
 @dataclass(frozen=True, slots=True)

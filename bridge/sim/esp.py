@@ -11,7 +11,8 @@ Rules
        policy says so.
     5. How fast a job is at another width follows Amdahl's law, with a serial fraction drawn from
        the seed for each job, uniformly up to `SERIAL`.
-    6. A change of width takes `adaptation_s` and a hundredth of a second for each node.
+    6. A change of width takes what was measured of the engine `join`
+       (`bridge.sim.change_costs`), unless other costs are given.
 
 Source: ESP-2, with the job mix of Georgiou and Hautreux, JSSPP 2012, Table 1, and the constraints
 of Chadha, John and Gerndt, HiPC 2020, Table I.
@@ -20,9 +21,6 @@ and 6 are ours. Jobs of type Z are submitted like all others.
 """
 
 import json
-import math
-from collections.abc import Callable
-from functools import partial
 from importlib.resources import files
 from typing import Final
 
@@ -31,6 +29,7 @@ from numpy.typing import NDArray
 
 from bridge.errors import ConfigError
 from bridge.model.job import WidthRule
+from bridge.sim.change_costs import JOIN, ChangeCosts
 from bridge.sim.speedup import Speedup, drawn
 from bridge.sim.swf import Field, Trace
 from bridge.sim.workload import Malleable, Workload
@@ -47,7 +46,7 @@ def esp(
     *,
     nodes: int = ESP_NODES,
     seed: int = 0,
-    adaptation_s: float = 1.0,
+    changes: ChangeCosts = JOIN,
     mtct_error: float = 0.0,
     speedup: Speedup | None = None,
 ) -> Workload:
@@ -57,7 +56,7 @@ def esp(
         malleable_percent: how many of the jobs are malleable, 0 to 100.
         nodes: size of the machine.
         seed: of the order, of which jobs are malleable, and of their speed-ups.
-        adaptation_s: seconds that a change of width takes beside what each node adds.
+        changes: what changes of width take.
         mtct_error: half of the jobs seem to communicate so much more than they do, as a share of
             it, the others less by the same factor.
         speedup: of every job; None: as rule 5 says.
@@ -104,7 +103,7 @@ def esp(
             width_rule=np.array([rule for *_, rule in bounds], dtype=np.int8),
             nominal=np.minimum(size, nodes),
             speedup=drawn(serial) if speedup is None else np.full(n, speedup, dtype=object),
-            adaptation_s=adaptation(adaptation_s),
+            changes=changes,
             misread=misread(n, seed, mtct_error),
         ),
     )
@@ -124,20 +123,11 @@ def esp_trace(workload: Workload) -> Trace:
     return Trace(workload.name, header, columns)
 
 
-def adaptation(base_s: float) -> Callable[[int], int]:
-    """How long a change takes, by the larger of the two widths (rule 6)."""
-    return partial(_adaptation_s, base_s)
-
-
 def misread(n_jobs: int, seed: int, error: float) -> NDArray[np.float64]:
     """(n_jobs,) measured over true MTCT."""
     wrong = np.full(n_jobs, 1.0 + error)
     wrong[np.random.default_rng((seed, 1)).random(n_jobs) < 0.5] = 1.0 / (1.0 + error)
     return wrong
-
-
-def _adaptation_s(base_s: float, nodes: int) -> int:
-    return math.ceil(base_s + nodes / 100)
 
 
 def _bounds(constraint: str | None, nodes: int) -> tuple[int, int, WidthRule]:

@@ -5,7 +5,7 @@ Rules
     1. Which jobs, and how well each scales, is drawn from the seed: the same for every policy.
     2. A malleable job asks for what the trace says. It may run on a quarter of that, rounded up, to
        four times that, at most the whole machine.
-    3. Speed-ups and the duration of a change are those of `bridge.sim.esp`.
+    3. Speed-ups, and what changes take, are those of `bridge.sim.esp`.
 """
 
 from dataclasses import replace
@@ -13,7 +13,8 @@ from dataclasses import replace
 import numpy as np
 
 from bridge.errors import ConfigError
-from bridge.sim.esp import SERIAL, adaptation, misread
+from bridge.sim.change_costs import JOIN, ChangeCosts
+from bridge.sim.esp import SERIAL, misread
 from bridge.sim.speedup import Speedup, drawn
 from bridge.sim.workload import Malleable, Workload
 
@@ -26,7 +27,7 @@ def with_malleable(
     percent: float,
     *,
     seed: int = 0,
-    adaptation_s: float = 1.0,
+    changes: ChangeCosts = JOIN,
     mtct_error: float = 0.0,
     speedup: Speedup | None = None,
 ) -> Workload:
@@ -36,7 +37,7 @@ def with_malleable(
         workload: of rigid jobs.
         percent: how many, 0 to 100.
         seed: of all chance.
-        adaptation_s: see `bridge.sim.esp.esp`.
+        changes: see `bridge.sim.esp.esp`.
         mtct_error: see `bridge.sim.esp.esp`.
         speedup: see `bridge.sim.esp.esp`.
 
@@ -60,7 +61,7 @@ def with_malleable(
             width_rule=np.zeros(n, dtype=np.int8),
             nominal=asked,
             speedup=drawn(serial) if speedup is None else np.full(n, speedup, dtype=object),
-            adaptation_s=adaptation(adaptation_s),
+            changes=changes,
             misread=misread(n, seed, mtct_error),
         ),
     )

@@ -19,6 +19,7 @@ class RunningJobs:
 
     Attributes:
         allocations: changed by `hold` and `remove` only.
+        measured: MTCT of jobs for which it is not that of their first phase.
         shown: the job of each row of the last table. Nodes that a job is giving back have a row of
             their own.
     """
@@ -33,6 +34,7 @@ class RunningJobs:
         """
         self._jobs, self._widths = jobs, widths
         self.allocations: dict[int, Allocation] = {}
+        self.measured: dict[int, float] = {}
         self.shown: list[int] = []
         self._nothing = (
             np.zeros(0, dtype=np.int32),
@@ -57,7 +59,13 @@ class RunningJobs:
     def remove(self, job: int) -> Allocation:
         """Removes a job, and returns what it held."""
         self._table = None
+        self.measured.pop(job, None)
         return self.allocations.pop(job)
+
+    def measure(self, job: int, mtct: float) -> None:
+        """Records what is measured of a running job's time in MPI."""
+        self._table = None
+        self.measured[job] = mtct
 
     def table(self) -> RunningTable:
         """The running jobs; the same object as long as they are the same."""
@@ -137,9 +145,10 @@ class RunningJobs:
             "reservation": self._jobs.reservation[rows],
             "mtct": np.array(
                 [
-                    widths.mtct(job, len(one.nodes))
+                    self.measured[job] if job in self.measured else widths.mtct(job, len(one.nodes))
                     for job, one in zip(rows.tolist(), held, strict=True)
-                ]
+                ],
+                dtype=np.float64,
             ),
             "head": np.array([one.head for one in held], dtype=np.int64),
             "requested_nodes": np.where(widths.max_nodes[rows] > 0, widths.nominal[rows], 0),

@@ -16,7 +16,7 @@ Instants are Unix seconds: submit time + `UnixStartTime` of the header (1 withou
 instant of 0 means "unknown" elsewhere).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from enum import Enum
 from typing import Any
@@ -26,6 +26,8 @@ from numpy.typing import NDArray
 
 from bridge.errors import ConfigError, TraceError
 from bridge.model.job import JobTable, WidthRule
+from bridge.sim.change_costs import ChangeCosts
+from bridge.sim.speedup import UNKNOWN
 from bridge.sim.swf import LATEST_S, Field, Trace
 
 NOT_RUN = "never ran (run time or processors <= 0)"
@@ -75,8 +77,8 @@ class Malleable:
         speedup: object (`bridge.sim.speedup.Speedup` or None): speed at other widths; None: the
             same at any.
         misread: float64: measured MTCT over the true one; None: all are measured correctly.
-        adaptation_s: seconds that a change of width takes, by the larger of the two widths; None:
-            as long as the plan expects.
+        changes: what changes of width take; None: as long as the plan expects, and the jobs stand
+            still meanwhile.
     """
 
     min_nodes: NDArray[np.int64]
@@ -84,16 +86,19 @@ class Malleable:
     width_rule: NDArray[np.int8]
     nominal: NDArray[np.int64]
     speedup: NDArray[np.object_]
-    adaptation_s: Callable[[int], int] | None = None
+    changes: ChangeCosts | None = None
     misread: NDArray[np.float64] | None = None
 
-    def mtct(self, job: int, nodes: int) -> float:
+    def mtct(self, job: int, nodes: int, phase: int = 0) -> float:
         """Measured time in MPI calls over computing time on that many nodes; -1: unknown."""
         speedup = self.speedup[job]
         if speedup is None:
-            return -1.0
+            return UNKNOWN
+        found = float(speedup.reported(nodes, phase))
+        if found < 0:
+            return UNKNOWN
         factor = 1.0 if self.misread is None else float(self.misread[job])
-        return factor * float(speedup.mtct(nodes))
+        return factor * found
 
     def objection(self, job: int, nodes: int) -> str | None:
         """Why a job cannot run on this many nodes; None if it can."""

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The numbers of nodes that a running job allows, and the next one in a direction."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
 from bridge.model.job import WidthRule
 from bridge.model.snapshot import Snapshot
 
 
-def allowed_widths(snapshot: Snapshot, job: int) -> list[int]:
+def allowed_widths(snapshot: Snapshot, job: int) -> Sequence[int]:
     """The widths within a running job's bounds, its rule and its partition, ascending.
 
     Args:
@@ -20,7 +21,13 @@ def allowed_widths(snapshot: Snapshot, job: int) -> list[int]:
     if (partition := int(running.partition[job])) >= 0 and snapshot.partitions[partition].max_nodes:
         most = min(most, snapshot.partitions[partition].max_nodes)
     rule = WidthRule(int(running.width_rule[job]))
-    return [width for width in range(least, most + 1) if rule.allows(width)]
+    if rule is WidthRule.ANY:
+        return range(least, most + 1)
+    found, width = [], rule.next_width(least)
+    while width <= most:
+        found.append(width)
+        width = rule.next_width(width + 1)
+    return found
 
 
 def shrunk_width(allowed: Sequence[int], width: int, needed: int) -> int:
@@ -28,11 +35,14 @@ def shrunk_width(allowed: Sequence[int], width: int, needed: int) -> int:
 
     The largest allowed one that frees them all, else the smallest: 8 nodes, even, 6 needed: 2.
     """
-    smaller = [each for each in allowed if each < width]
-    enough = [each for each in smaller if each <= width - needed]
-    return max(enough, default=min(smaller, default=width))
+    smaller = bisect_left(allowed, width)
+    enough = min(bisect_right(allowed, width - needed), smaller)
+    if enough:
+        return allowed[enough - 1]
+    return allowed[0] if smaller else width
 
 
 def grown_width(allowed: Sequence[int], width: int, idle: int) -> int:
     """The largest allowed width with at most `idle` additional nodes; `width` if there is none."""
-    return max((each for each in allowed if width < each <= width + idle), default=width)
+    reached = bisect_right(allowed, width + idle)
+    return allowed[reached - 1] if reached > bisect_right(allowed, width) else width

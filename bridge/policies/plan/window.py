@@ -45,7 +45,7 @@ from bridge.planning.eligibility.leaf_switches import since_s, waits_until_s
 from bridge.planning.queue.rows import plannable
 from bridge.planning.scheduler.queue_planner import QueuePlanner
 from bridge.ports import Conditions, Context, Planned, Preference, Promises
-from bridge.units import NEVER, format_instant
+from bridge.units import NEVER, UNPLANNED, format_instant
 
 
 @dataclass(frozen=True)
@@ -109,6 +109,10 @@ class WindowPlanner(QueuePlanner):
         context: Context,
     ) -> Planned:
         """Plans window by window."""
+        if self._first_come_only(snapshot):
+            return Planned(
+                self._in_order(snapshot, order, preference, context), Promises(self.name)
+            )
         known = context.state.promised_by(self.name).start_s
         ids = snapshot.jobs.id.tolist()
         due_s = min((known[job] for job in ids if job in known), default=NEVER) if known else NEVER
@@ -117,6 +121,95 @@ class WindowPlanner(QueuePlanner):
         plan = self._book(snapshot, order, preference, context, selection)
         ahead = selection.tasks if at_s > snapshot.now_s else ()
         return Planned(plan, Promises(self.name, {ids[job]: at_s for job in ahead}))
+
+    def _first_come_only(self, snapshot: Snapshot) -> bool:
+        """Whether jobs start in order and now or not, and no row is special: see `_in_order`."""
+        jobs = snapshot.jobs
+        return (
+            not (self.period_s or self.pass_over or self.most_jobs is not None)
+            and self.depth is not None
+            and len(jobs) > 0
+            and not np.count_nonzero(jobs.array_tasks)
+            and not np.count_nonzero(jobs.fixed)
+            and not np.count_nonzero(jobs.no_place)
+            and bool(_candidates(jobs, snapshot.now_s).all())
+        )
+
+    def _in_order(
+        self,
+        snapshot: Snapshot,
+        order: NDArray[np.int64],
+        preference: Preference,
+        context: Context,
+    ) -> Plan:
+        """The same plan as of `_select` and `_book`, where only the first rows matter.
+
+        The queue is planned once for starts now. Those before the first row that waits stay, the
+        rest wait. Only the first waiting rows are planned again, until `depth` of them have starts.
+        """
+        scheduler = self.list_scheduler(snapshot, order, preference, context)
+        scheduler.schedule(depth=0)
+        plan = scheduler.plan(self.name)
+        starts = plan.start_s == snapshot.now_s
+        waiting = np.flatnonzero(~starts)
+        first = len(plan)
+        for row in waiting.tolist():
+            reason = plan.reasons[row]
+            assert reason is not None
+            if reason.can_ever_run:
+                first = row
+                break
+        chosen = np.flatnonzero(starts[:first])
+        rest = np.concatenate((waiting[waiting < first], np.arange(first, len(plan))))
+        behind = Reason(ReasonCode.PRIORITY, "waits for those before it to start")
+        told = [plan.reasons[row] or behind for row in rest.tolist()]
+        count = min(self.depth or 0, len(rest))
+        while True:
+            some = np.concatenate((chosen, rest[:count]))
+            again = self._later(snapshot, plan.job[some], len(chosen), preference, context)
+            if count >= len(rest) or len(again.planned) >= (self.depth or 0):
+                break
+            count = min(4 * count + len(waiting[waiting < first]), len(rest))
+        n_more = len(rest) - count
+        nowhere = plan.start_s[rest[count:]] == NEVER
+        reasons = [
+            *again.reasons[: len(chosen)],
+            *(
+                own if start_s == NEVER else other
+                for own, start_s, other in zip(
+                    again.reasons[len(chosen) :], again.start_s[len(chosen) :].tolist(), told,
+                    strict=False,
+                )
+            ),
+            *told[count:],
+        ]  # fmt: skip
+        return dataclasses.replace(
+            again,
+            job=np.concatenate((plan.job[some], plan.job[rest[count:]])),
+            start_s=np.concatenate((again.start_s, np.where(nowhere, NEVER, UNPLANNED))),
+            end_s=np.concatenate((again.end_s, np.zeros(n_more, dtype=np.int64))),
+            partition=np.concatenate((again.partition, np.full(n_more, -1, dtype=np.int32))),
+            indptr=np.concatenate((again.indptr, np.full(n_more, again.indptr[-1]))),
+            reasons=tuple(reasons),
+        )
+
+    def _later(
+        self,
+        snapshot: Snapshot,
+        jobs: NDArray[np.int32],
+        n_chosen: int,
+        preference: Preference,
+        context: Context,
+    ) -> Plan:
+        """Plans a few jobs: the first `n_chosen` now, the others not before the next second."""
+        few = snapshot.jobs.rows(jobs.astype(np.intp))
+        later = np.arange(len(jobs)) >= n_chosen
+        few = _not_before(few, later, self._next_s(snapshot.now_s), snapshot.now_s)
+        scheduler = self.list_scheduler(
+            dataclasses.replace(snapshot, jobs=few), np.arange(len(jobs)), preference, context
+        )
+        scheduler.schedule(depth=self.depth)
+        return scheduler.plan(self.name)
 
     def _opens_s(self, now_s: int, due_s: int) -> int:
         """Returns when the next window opens; `due_s`: the instant announced for it before."""

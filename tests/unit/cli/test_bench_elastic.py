@@ -62,6 +62,19 @@ def test_a_trace_is_a_scenario_and_its_jobs_are_told_apart(capsys):
     assert run["wait_s"] == pytest.approx(mixed, abs=0.02)
 
 
+def test_jobs_have_phases_and_changes_have_costs(capsys):
+    run = ("--jobs", "40", "--seeds", "1", "--shares", "100", "--policies", "malleable-performance")
+    plain = measured(capsys, *run, "--speed-up", "amdahl:0.1")
+    one = measured(capsys, *run, "--speed-up", "phases:1*amdahl:0.1")
+    several = measured(capsys, *run, "--speed-up", "phases:0.5*amdahl:0,0.5*amdahl:0.4")
+    slow = measured(capsys, *run, "--speed-up", "amdahl:0.1", "--change-cost", "60")
+    assert slow["change_cost"] == "60"
+    assert plain["runs"][0]["makespan_s"] == one["runs"][0]["makespan_s"]
+    assert plain["runs"][0]["resizes"] == one["runs"][0]["resizes"]
+    assert several["runs"][0]["response_s"] != plain["runs"][0]["response_s"]
+    assert slow["runs"][0]["response_s"] > plain["runs"][0]["response_s"]
+
+
 def test_an_interval_is_that_of_the_mean():
     values = np.arange(20.0)
     low, high = interval(values)
@@ -97,6 +110,8 @@ def test_a_table_has_a_line_for_each_share_and_policy():
         (("--scenario", "/nowhere.swf"), "cannot be read"),
         (("--mtct-error", "-1"), "mtct-error"),
         (("--mtct-error", "nan"), "mtct-error"),
+        (("--speed-up", "phases:0.5*amdahl:0"), "add up to 0.5, not to 1"),
+        (("--change-cost", "soon"), "give join, or seconds"),
         (("--plot", "x.gif"), "must end in .svg, .png or .pdf"),
     ],
 )

@@ -207,9 +207,33 @@ def test_esp_with_other_speed_ups(schedbridge):
     perfect = esp_makespan_s(schedbridge, "downey:1000:0")
     assert perfect < esp_makespan_s(schedbridge, "amdahl:1")
     assert perfect == esp_makespan_s(schedbridge, "table:1=1,64=64")
+    assert perfect == esp_makespan_s(schedbridge, "phases:1*downey:1000:0")
+    assert perfect < esp_makespan_s(schedbridge, "phases:0.5*downey:1000:0,0.5*amdahl:1")
 
 
-@pytest.mark.parametrize("model", ["linear", "amdahl:2", "table:"])
+def test_esp_with_other_costs_of_changes(schedbridge):
+    run = ("simulate", "esp:100", "--policy", "malleable", "--jobs", 30, "--json")
+    ends = {}
+    for cost in ("join", "2", "60", "60:0"):
+        code, out, err = schedbridge(*run, "--change-cost", cost)
+        assert (code, err) == (0, "")
+        ends[cost] = json.loads(out)["results"][0]["turnaround_s_mean"]
+    assert len({*ends.values()}) == 4
+    assert ends["60"] > ends["60:0"]
+    assert json.loads(schedbridge(*run)[1])["results"][0]["turnaround_s_mean"] == ends["join"]
+
+
+@pytest.mark.parametrize("cost", ["soon", "-1", "nan", "2:3", "2:"])
+def test_impossible_costs_of_changes_are_refused(schedbridge, cost):
+    code, out, err = schedbridge("simulate", "esp:100", "--change-cost", cost)
+    assert (code, out) == (1, "")
+    assert "change-cost" in err
+
+
+@pytest.mark.parametrize(
+    "model",
+    ["linear", "amdahl:2", "table:", "phases:", "phases:0.5*amdahl:0", "phases:nan*amdahl:0"],
+)
 def test_impossible_speed_ups_are_refused(schedbridge, model):
     code, out, err = schedbridge("simulate", "esp:100", "--speed-up", model)
     assert (code, out) == (1, "")
@@ -218,6 +242,9 @@ def test_impossible_speed_ups_are_refused(schedbridge, model):
 
 def test_the_jobs_of_a_trace_have_no_speed_up(schedbridge):
     code, out, err = schedbridge("simulate", EXCERPT, "--speed-up", "amdahl:0.1")
+    assert (code, out) == (1, "")
+    assert "bench elastic" in err
+    code, out, err = schedbridge("simulate", EXCERPT, "--change-cost", "2")
     assert (code, out) == (1, "")
     assert "bench elastic" in err
 

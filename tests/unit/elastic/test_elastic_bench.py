@@ -128,7 +128,7 @@ def test_a_lost_unit_is_noticed():
 
 def test_jobs_are_those_of_esp_compressed():
     given = Esp(50, 3, 32, 20, 230)
-    jobs, simulated = real_jobs(given), simulated_jobs(given, Costs(1.5, 1.0, 2.0))
+    jobs, simulated = real_jobs(given), simulated_jobs(given, Costs(1.5, 0.1, 1.0, 2.0))
     assert sum(job.malleable for job in jobs) == 115
     assert json.dumps(sorted({job.at_s for job in jobs})[:3]) == "[0.0, 1.5, 3.0]"
     for at, job in enumerate(jobs):
@@ -138,5 +138,13 @@ def test_jobs_are_those_of_esp_compressed():
         assert simulated.runtime_s[at] == min(
             round(job.runs_s * 20) + extra_s, simulated.time_limit_s[at]
         )
+        speedup = simulated.malleable.speedup[at]
+        alone_s, program_s = (
+            simulated.runtime_s[at] * speedup.at(job.nodes) / part.speedup.at(n) * part.share
+            for part, n in zip(speedup.parts(), (1, job.nodes), strict=True)
+        ) if job.malleable else (extra_s, 20 * job.runs_s)  # fmt: skip
+        if simulated.runtime_s[at] < simulated.time_limit_s[at]:
+            assert alone_s == pytest.approx(extra_s, abs=0.1)
+            assert program_s == pytest.approx(20 * job.runs_s, abs=0.1)
         constrained = job.malleable and job.rule != WidthRule.ANY
         assert any("--node-constraints" in word for word in job.options) == constrained

@@ -10,12 +10,14 @@ from bridge.errors import ConfigError
 from bridge.model.job import Hold
 from bridge.model.reasons import ReasonCode
 from bridge.model.topology import regular
+from bridge.policies.plan.window import WindowPlanner, _candidates
 from bridge.registry import build, parse_policy
 from bridge.rpc.controller.announcements import wake_after_s
 from bridge.safe_cycle.decider import Decider
 from bridge.sim.engine import simulate
 from bridge.sim.system import pool_of
 from bridge.units import NEVER, UNPLANNED
+from tests.alike import assert_alike
 from tests.builders import a_job, a_running_job, a_snapshot, gantt
 from tests.cycles import Memory, check, run
 from tests.workloads import random_workload
@@ -231,3 +233,46 @@ def test_impossible_parameters_are_refused(stage, key, value):
     name = {"order": "waiting-periods", "plan": "window"}[stage]
     with pytest.raises(ConfigError, match=key):
         parse_policy({stage: {"name": name, key: value}})
+
+
+def _ordinary(world):
+    """Without the jobs that need the general way: arrays, held ones, those with a fixed start."""
+    jobs = world.jobs
+    keep = _candidates(jobs, world.now_s) & (jobs.array_tasks == 0) & ~jobs.fixed & ~jobs.no_place
+    return dataclasses.replace(world, jobs=jobs.rows(keep))
+
+
+@pytest.mark.parametrize("depth", [0, 1, 3])
+@pytest.mark.parametrize("seed", range(150))
+def test_in_order_the_short_way_gives_the_plan_of_the_general_one(seed, depth, monkeypatch):
+    """Only the first rows are planned twice; reasons of all others are those of the first time."""
+    world = _ordinary(random_world(seed))
+    policy = build(parse_policy({"order": "fcfs", "plan": {"name": "in-order", "depth": depth}}))
+    used = []
+    own = WindowPlanner._first_come_only
+    monkeypatch.setattr(
+        WindowPlanner, "_first_come_only", lambda *given: used.append(own(*given)) or used[-1]
+    )
+    short = run(world, Memory(), policy, np.random.default_rng(0))
+    assert used == [len(world.jobs) > 0]
+    monkeypatch.setattr(WindowPlanner, "_first_come_only", lambda *_: False)
+    assert_alike(short, run(world, Memory(), policy, np.random.default_rng(0)))
+
+
+def test_in_order_jobs_that_can_never_run_keep_nobody_from_starting():
+    wide = [a_job(9) for _ in range(30)]
+    jobs = [a_job(2), *wide, a_job(1), a_job(2), *wide, a_job(1)]
+    running = [a_running_job(nodes=(0,), end_s=100)]
+    plan = decide_in_order(a_snapshot(nodes=4, jobs=jobs, running=running, now_s=60)())
+    assert starts(plan)[1] == starts(plan)[32] == 60
+    assert starts(plan)[33] > 60
+    assert starts(plan)[len(jobs)] == UNPLANNED
+    assert reason(plan, 2).code is ReasonCode.NEVER
+    assert reason(plan, len(jobs) - 2).code is ReasonCode.NEVER
+
+
+def decide_in_order(snapshot):
+    policy = build(parse_policy({"order": "fcfs", "plan": "in-order"}))
+    plan = run(snapshot, Memory(), policy, np.random.default_rng(0))
+    assert check(snapshot, plan) == ()
+    return plan

@@ -8,8 +8,9 @@ import pytest
 from bridge.errors import Unreachable
 from bridge.measures import turnaround_s, wait_s
 from bridge.model.job import Ending
-from bridge.sim.engine import MAX_IDLE, RETRY_S, simulate
+from bridge.sim.engine import RETRY_S, simulate
 from bridge.sim.faults import Fault, FaultKind
+from bridge.sim.patience import MAX_IDLE
 from bridge.sim.system import pool_of
 from bridge.units import NEVER
 from tests.workloads import NaiveBackfill, a_workload

@@ -4,7 +4,7 @@ import itertools
 import pytest
 
 from bridge.errors import ConfigError
-from bridge.sim.speedup import Amdahl, Downey, Table, parse_speedup
+from bridge.sim.speedup import Amdahl, Downey, Phase, Phases, Table, parse_speedup
 
 
 def test_amdahl():
@@ -42,6 +42,17 @@ def test_what_is_lost_counts_as_communication():
         ("amdahl:0.05", Amdahl(0.05)),
         ("downey:32:1.5", Downey(32, 1.5)),
         ("table:1=1,4=3.2", Table((1, 4), (1.0, 3.2))),
+        ("phases:1*amdahl:0.05", Phases((Phase(1.0, Amdahl(0.05)),))),
+        (
+            "phases:0.25*table:1=1,4=3.2,0.5*downey:32:1@0.5,0.25*amdahl:0@unknown",
+            Phases(
+                (
+                    Phase(0.25, Table((1, 4), (1.0, 3.2))),
+                    Phase(0.5, Downey(32, 1), 0.5),
+                    Phase(0.25, Amdahl(0), -1.0),
+                )
+            ),
+        ),
     ],
 )
 def test_models_are_written_as_text(text, model):
@@ -52,8 +63,23 @@ def test_models_are_written_as_text(text, model):
     "text",
     ["", "linear", "amdahl:", "amdahl:2", "downey:3", "downey:0:1", "table:", "table:4=1,2=3",
      "table:1=0", "amdahl:nan", "downey:nan:1", "downey:inf:0", "downey:3:nan",
-     "table:1=nan", "table:1=inf"],
+     "table:1=nan", "table:1=inf",
+     "phases:", "phases:amdahl:0", "phases:1*", "phases:0.5*amdahl:0",
+     "phases:0.5*amdahl:0,0.6*amdahl:0", "phases:0*amdahl:0,1*amdahl:0",
+     "phases:-1*amdahl:0,2*amdahl:0",
+     "phases:nan*amdahl:0", "phases:inf*amdahl:0", "phases:1*amdahl:nan", "phases:1*amdahl:0,",
+     "phases:,1*amdahl:0", "phases:1*amdahl:0@", "phases:1*amdahl:0@-1", "phases:1*amdahl:0@nan",
+     "phases:1*amdahl:0@inf", "phases:1*phases:1*amdahl:0", "phases:" + "1*phases:" * 9999,
+     "phases:" + ",".join(["0.005*amdahl:0"] * 200)],
 )  # fmt: skip
 def test_impossible_models_are_refused(text):
     with pytest.raises(ConfigError, match="speed-up"):
         parse_speedup(text)
+
+
+def test_phases_together_are_as_fast_as_their_work_is_done():
+    both = parse_speedup("phases:0.5*amdahl:1,0.5*amdahl:0")
+    assert both.at(4) == pytest.approx(1 / (0.5 + 0.5 / 4))
+    assert both.at(1) == pytest.approx(1)
+    assert [part.speedup.at(4) for part in both.parts()] == [1, 4]
+    assert Amdahl(0.2).parts() == (Phase(1.0, Amdahl(0.2)),)
