@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from cluster import daemons, images, life
+from cluster import daemons, images, life, removal
 from cluster.engine import Trouble, need_engine, say
 from cluster.site import SCHEDULERS, Site
 from cluster.switches import READERS
@@ -140,8 +140,10 @@ def _up(given: argparse.Namespace) -> int:
 
 
 def _down(given: argparse.Namespace) -> int:
-    for name in life.all_names() if given.all else [given.name]:
-        life.down(name)
+    if given.all:
+        removal.down_all()
+    else:
+        removal.down(given.name)
     if given.images:
         images.remove()
     return 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cluster from up to down.
+"""A cluster from up to the shell on it; `removal` takes it down.
 
 `up`: 1. network and containers, which run nothing yet, so that every name resolves; 2. the
 configuration, on a volume that all of them share; 3. munge everywhere; 4. slurmdbd and its
@@ -17,14 +17,12 @@ from pathlib import Path
 from cluster import certificates, images
 from cluster.daemons import LABEL, NODES_LABEL, Daemon, find, hosts, restart
 from cluster.engine import Trouble, become, call, wait_for
+from cluster.removal import CGROUPS, CGROUPS_LABEL, clear_for_up
 from cluster.site import SCHEDULERS, SLURM_CONF, Site, archive, scheduler_conf
 
 USERS = ("user", "alice", "bob")
 ACCOUNT = "everyone"
 SERVICE_CONFIG = SLURM_CONF / "bridge.yaml"
-CGROUPS = "/sys/fs/cgroup:/sys/fs/cgroup:rw"
-CGROUPS_LABEL = "schedbridge.cgroups"
-CGROUP_KINDS = ("freezer", "memory", "cpuset", "cpu", "cpuacct", "devices")
 # Volumes, and which containers see them ("*": all).
 VOLUMES = {
     "etc": ("/etc/slurm", "*"),
@@ -73,8 +71,8 @@ def up(site: Site, service_config: Path = SERVICE_CONFIG, image: str = "") -> No
     image = image or (images.CLUSTER if site.bridge else images.PLAIN)
     if not images.exists(image):
         images.build(*(target for target, known in images.TARGETS.items() if known == image))
-    down(site.name)  # what a broken `up` may have left: networks, volumes
-    _make(site, image)
+    has_network = clear_for_up(site.name)
+    _make(site, image, has_network=has_network)
     if site.accounting:
         find(site.name, "dbd").start()
         _accounts(site)
@@ -125,9 +123,10 @@ def _need_cgroups() -> None:
         raise Trouble(f"only one cluster can have --cgroups at a time, and '{other[0]}' has them")
 
 
-def _make(site: Site, image: str) -> None:
+def _make(site: Site, image: str, *, has_network: bool) -> None:
     """Network, volumes, containers, configuration, munge."""
-    call("network", "create", "--label", f"{LABEL}={site.name}", site.name)
+    if not has_network:
+        call("network", "create", "--label", f"{LABEL}={site.name}", site.name)
     for volume in VOLUMES:
         call("volume", "create", "--label", f"{LABEL}={site.name}", f"{site.name}-{volume}")
     first = _Host("controller")
@@ -226,36 +225,6 @@ def _wait_idle(site: Site) -> None:
         f"({', '.join(bad[:5])}); look around, then: scripts/cluster down --name {site.name}",
         "\n".join(logs),
     )
-
-
-def down(name: str) -> None:
-    """Removes all that carries the cluster's label; nothing to remove is no error."""
-    label = f"label={LABEL}={check_name(name)}"
-    containers = call("ps", "-aq", "--filter", label).stdout.split()
-    sharing = call("ps", "-a", "--filter", label, "--filter", f"label={CGROUPS_LABEL}",
-                   "--format", "{{.Image}}").stdout.split()  # fmt: skip
-    nodes = range(1, 1 + max((last for _, last in hosts(name).values()), default=0))
-    if containers:
-        call("rm", "--force", "--volumes", *containers)
-    if sharing:
-        # With their processes gone, the jobs' cgroups are empty directories of the host.
-        folders = [f"/sys/fs/cgroup/{kind}/slurm_n{n}" for kind in CGROUP_KINDS for n in nodes]
-        remove = ("find", *folders, "-depth", "-type", "d", "-exec", "rmdir", "{}", ";")
-        call("run", "--rm", "--volume", CGROUPS, sharing[0], *remove, check=False)
-    for kind in ("network", "volume"):
-        found = call(kind, "ls", "-q", "--filter", label).stdout.split()
-        if found:
-            call(kind, "rm", *found)
-
-
-def all_names() -> list[str]:
-    """Names of all clusters of which there is something."""
-    shape = f'{{{{.Label "{LABEL}"}}}}'
-    found: set[str] = set()
-    for kind in (("ps", "-a"), ("network", "ls"), ("volume", "ls")):
-        out = call(*kind, "--filter", f"label={LABEL}", "--format", shape).stdout
-        found |= set(out.split())
-    return sorted(found)
 
 
 def switch(name: str, scheduler: str) -> None:

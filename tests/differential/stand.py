@@ -10,7 +10,7 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "docker"))
 
-from cluster import daemons, images, life  # noqa: E402
+from cluster import daemons, images, life, removal  # noqa: E402
 from cluster.engine import call  # noqa: E402
 
 from tests.differential.accounts import commands  # noqa: E402
@@ -35,7 +35,7 @@ class Stand:
 
     def up(self) -> None:
         """Starts it, with its accounts; both are of one image."""
-        life.down(self.name)
+        removal.down(self.name)
         if not images.exists(images.CLUSTER):
             images.build("cluster")
         life.up(site(self.name, bridged=self.bridged), image=images.CLUSTER)
@@ -62,7 +62,7 @@ class Stand:
     def down(self) -> None:
         """Removes it."""
         self.close()
-        life.down(self.name)
+        removal.down(self.name)
 
     def close(self) -> None:
         """Ends the agent; the cluster stays."""

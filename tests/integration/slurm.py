@@ -43,15 +43,21 @@ class Cluster:
 
     def script(self, *arguments: str, timeout_s: float = 600) -> str:
         """Runs a verb of scripts/cluster."""
-        done = subprocess.run(
-            [str(ROOT / "scripts/cluster"), *arguments, "--name", self.name],
-            capture_output=True, text=True, timeout=timeout_s, check=False,
-        )  # fmt: skip
+        done = self.process_of(*arguments, timeout_s=timeout_s)
         assert done.returncode == 0, f"cluster {arguments}: {done.stdout}\n{done.stderr}"
         return done.stdout
 
+    def process_of(
+        self, *arguments: str, timeout_s: float = 600
+    ) -> subprocess.CompletedProcess[str]:
+        """The same, also if it fails."""
+        return subprocess.run(
+            [str(ROOT / "scripts/cluster"), *arguments, "--name", self.name],
+            capture_output=True, text=True, timeout=timeout_s, check=False,
+        )  # fmt: skip
+
     def up(self) -> None:
-        self.script("down")
+        self.process_of("down")  # `up` uses an empty network that the engine keeps
         self.script("up", *self.options)
 
     def down(self) -> None:

@@ -7,7 +7,7 @@ clears it between two tests.
 
 from pathlib import Path
 
-from cluster import images, life
+from cluster import images, life, removal
 from cluster.daemons import LABEL, Daemon
 from cluster.engine import Trouble, call, wait_for
 from cluster.site import archive
@@ -63,7 +63,7 @@ class SuiteStand(Stand):
         Raises:
             Trouble: it cannot be started.
         """
-        life.down(self.name)
+        removal.down(self.name)
         if not images.exists(images.SUITE):
             images.build("suite")
         # SYS_PTRACE: who ends daemons must be able to see which file a process runs.
