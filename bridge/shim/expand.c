@@ -3,6 +3,7 @@
 
 #include <signal.h>
 
+#include "job_limits.h"
 #include "start.h"
 
 #define HELPER_NAME "schedbridge-resize"
@@ -183,6 +184,8 @@ verdict_t expand_job(job_record_t *job, bitstr_t *added)
                             SLURM_PROTOCOL_VERSION);
     verdict_t said = code == SLURM_SUCCESS && helper ? start_helper(helper, job, asked->req_nodes)
                                                      : refusal(code, problem);
+    if (is_applied(&said))
+        said = job_limits_judge(job, helper->tres_alloc_cnt);
     if (is_applied(&said))
         said = merge(job, helper, added);
     if (!is_applied(&said))

@@ -52,8 +52,7 @@ void molded_fit(const job_record_t *job, uint32_t nodes)
     details->orig_min_cpus = scaled(details->orig_min_cpus, nodes, asked);
 }
 
-// The time limit that the job asks for, in minutes; INFINITE: none.
-static uint32_t asked_minutes(const job_record_t *job, const part_record_t *part)
+uint32_t asked_minutes(const job_record_t *job, const part_record_t *part)
 {
     uint32_t minutes = job->time_limit;
     if (minutes == NO_VAL)

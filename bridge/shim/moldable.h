@@ -21,6 +21,9 @@ void molded_restore(job_details_t *details, const molded_t *molded);
 // The same for another number of nodes; nothing changes for a job that is not moldable.
 void molded_fit(const job_record_t *job, uint32_t nodes);
 
+// The time limit that a job asks for in a partition, in minutes; INFINITE: none.
+uint32_t asked_minutes(const job_record_t *job, const part_record_t *part);
+
 // The longest time limit, in minutes, of a moldable job that starts on fewer nodes than it asks
 // for: as many node-minutes as it asks for, but no more than partition, QOS and association allow.
 // 0: its own.

@@ -3,12 +3,13 @@
 
 #include "allocation.h"
 #include "expand.h"
+#include "job_limits.h"
 #include "jobs.h"
 #include "lock_scope.h"
 #include "nodes.h"
+#include "raised_limit.h"
 #include "wall_limit.h"
 
-#define LIMITED(...) verdict(PB(OUTCOME__OUTCOME_LIMITED), ESLURM_ACCOUNTING_POLICY, __VA_ARGS__)
 #define BUSY(...) verdict(PB(OUTCOME__OUTCOME_BUSY), ESLURM_NODES_BUSY, __VA_ARGS__)
 
 typedef struct {
@@ -113,43 +114,13 @@ static bool is_switched_off(bitstr_t *nodes)
     return false;
 }
 
-static uint64_t least_of(uint64_t first, uint64_t second, uint64_t otherwise)
-{
-    return first != INFINITE64 ? first : second != INFINITE64 ? second : otherwise;
-}
-
-// Most CPUs of one job by its QOS, and else its association; NULL and INFINITE64: no limit.
-static uint64_t most_cpus(job_record_t *job)
-{
-    assoc_mgr_lock_t locks = {.assoc = READ_LOCK, .qos = READ_LOCK};
-    slurmdb_qos_rec_t *first = NULL, *second = NULL;
-    if (!(accounting_enforce & ACCOUNTING_ENFORCE_LIMITS))
-        return INFINITE64;
-    assoc_mgr_lock(&locks);
-    acct_policy_set_qos_order(job, &first, &second);
-    uint64_t most =
-        least_of(first ? first->max_tres_pj_ctld[TRES_ARRAY_CPU] : INFINITE64,
-                 second ? second->max_tres_pj_ctld[TRES_ARRAY_CPU] : INFINITE64,
-                 job->assoc_ptr ? job->assoc_ptr->max_tres_ctld[TRES_ARRAY_CPU] : INFINITE64);
-    assoc_mgr_unlock(&locks);
-    return most;
-}
-
-// Slurm tests the helper alone against limits per job: many small steps would get past them.
 static verdict_t judge_limits(job_record_t *job, const change_t *change)
 {
     uint32_t reason = WAIT_NO_REASON, most = acct_policy_get_max_nodes(job, &reason);
-    uint64_t cpus = job->total_cpus;
     if (change->width > most)
         return LIMITED("%u nodes given, a limit in accounting (%s) lets the job have %u",
                        change->width, compat_reason_string(reason), most);
-    for (bitoff_t at = 0; (at = compat_next_bit(change->added, at)) >= 0; at++)
-        cpus += compat_node((int)at)->cpus_efctv;
-    most = (uint32_t)MIN(most_cpus(job), INFINITE);
-    if (cpus > most)
-        return LIMITED("%u CPUs given, a limit in accounting lets the job have %u", (uint32_t)cpus,
-                       most);
-    return APPLIED;
+    return job_limits_foresee(job, change->added);
 }
 
 // What Slurm would not test for the helper, and what would cost a cancelled record in accounting.
@@ -274,12 +245,18 @@ static uint32_t raised_minutes(const job_record_t *job, const change_t *change, 
 static void raise_limit(job_record_t *job, const change_t *change, uint32_t minutes)
 {
     job_desc_msg_t asked;
+    uint32_t before = job->time_limit;
+    uint16_t set_by = job->limit_set.time;
     if (minutes == NO_VAL)
         return;
     slurm_init_job_desc_msg(&asked);
     asked.time_limit = minutes;
     verdict_t said = job_update(job, job, &asked, change->after);
-    if (!is_applied(&said))
+    // Slurm notes an administrator's limit, to which it would never apply MaxWall again.
+    job->limit_set.time = set_by;
+    if (is_applied(&said))
+        raised_limit_note(job, before);
+    else
         info("bridge: the time limit of %pJ stays: %s", job, said.text);
 }
 

@@ -8,6 +8,7 @@
 #include "hash.h"
 #include "jobs.h"
 #include "nodes.h"
+#include "raised_limit.h"
 #include "slurm_compat.h"
 
 // Job numbers found in one pass, and those that need an examination.
@@ -164,6 +165,7 @@ static bool examine_jobs(snapshot_t *snapshot, sent_state_t *sent_state, lock_sc
             continue;
         }
         sent_job_t *entry = entry_of(snapshot, sent_state, job);
+        raised_limit_restore(job);
         if (examine(job, entry, now_ms))
             report(snapshot, job, entry);
         else

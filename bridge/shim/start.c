@@ -5,6 +5,7 @@
 #include "jobs.h"
 #include "moldable.h"
 #include "nodes.h"
+#include "raised_limit.h"
 #include "reservations.h"
 
 // ---------------------------------------------------------------- preconditions
@@ -357,6 +358,7 @@ static verdict_t start_narrowed(job_record_t *job, part_record_t *part, bitstr_t
                                 scope_t scope, uint16_t *tasks, uint32_t minutes)
 {
     kept_t kept;
+    uint32_t asked = asked_minutes(job, part);
     uint32_t array_job_id = job_is_array_head(job) ? job->array_job_id : 0;
     if (fed_mgr_job_lock(job))
         return REFUSED(ESLURM_FED_JOB_LOCK, "another cluster of the federation has the job");
@@ -375,6 +377,8 @@ static verdict_t start_narrowed(job_record_t *job, part_record_t *part, bitstr_t
         return refusal(job, &kept, code);
     }
     xfree(kept.state_desc);
+    if (job->time_limit > asked)
+        raised_limit_note(job, asked);
     fed_mgr_job_start(job, job->start_time);
     launch(job);
     return APPLIED;

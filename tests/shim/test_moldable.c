@@ -3,6 +3,7 @@
 // Slurm derived from -N fits the width that it starts on, and afterwards the request is as before.
 #include "applying.h"
 #include "moldable.h"
+#include "raised_limit.h"
 #include "wall_limit.h"
 
 // Asks for four whole nodes with two tasks each, ten minutes, and may have one to eight.
@@ -106,6 +107,74 @@ static void fewer_nodes_may_have_more_time(void) {
     EXPECT_NUMBER(outcome_of(job, "n1", 1500), APPLIED);
     EXPECT_NUMBER(job->time_limit, 25);
     end();
+}
+
+static void requeue(job_record_t *job) {
+    job->job_state = JOB_PENDING;
+    raised_limit_restore(job);
+}
+
+static void a_job_that_waits_again_has_the_limit_that_it_asked_for(void) {
+    begin();
+    job_record_t *job = moldable(1);
+    EXPECT_NUMBER(outcome_of(job, "n1", 2400), APPLIED);
+    EXPECT_NUMBER(job->time_limit, 40);
+    EXPECT_NUMBER(job->spank_job_env_size, 2);
+    requeue(job);
+    EXPECT_NUMBER(job->time_limit, 10);
+    EXPECT_NUMBER(job->spank_job_env_size, 1);
+    EXPECT(job_is_moldable(job));
+    requeue(job);
+    EXPECT_NUMBER(job->time_limit, 10);
+    end();
+
+    begin(); // somebody has changed it meanwhile
+    job = moldable(1);
+    EXPECT_NUMBER(outcome_of(job, "n1", 2400), APPLIED);
+    job->time_limit = 60;
+    requeue(job);
+    EXPECT_NUMBER(job->time_limit, 60);
+    job->time_limit = 40;
+    requeue(job);
+    EXPECT_NUMBER(job->time_limit, 40);
+    end();
+
+    begin(); // it asked for none, and the partition has a default
+    job = moldable(1);
+    job->time_limit = NO_VAL;
+    job->part_ptr->default_time = 10;
+    EXPECT_NUMBER(outcome_of(job, "n1", 2400), APPLIED);
+    EXPECT_NUMBER(job->time_limit, 40);
+    requeue(job);
+    EXPECT_NUMBER(job->time_limit, 10);
+    end();
+
+    begin(); // one that asked for as much keeps nothing of it
+    job = moldable(1);
+    EXPECT_NUMBER(outcome_of(job, "n[1-4]", 0), APPLIED);
+    EXPECT_NUMBER(job->spank_job_env_size, 1);
+    end();
+}
+
+// A client may send any environment.
+static void a_note_of_a_users_own_raises_nothing(void) {
+    static const char *const notes[] = {"99:10", "4294967295:10", "",     "5", "5:10x",
+                                        "-5:10", "5:11",          "x:10", ":", "5:10:"};
+    for (size_t i = 0; i < sizeof(notes) / sizeof(notes[0]); i++) {
+        begin();
+        job_record_t *job = moldable(1);
+        char *option = job->spank_job_env[0];
+        free(job->spank_job_env);
+        job->spank_job_env = calloc(3, sizeof(char *));
+        job->spank_job_env[1] = xstrdup_printf("SPANK_SCHEDBRIDGE_LIMIT=%s", notes[i]);
+        job->spank_job_env[2] = option;
+        job->spank_job_env_size = 3; // the first one is a null pointer
+        raised_limit_restore(job);
+        EXPECT_NUMBER(job->time_limit, 10);
+        EXPECT_NUMBER(job->spank_job_env_size, 2);
+        EXPECT(job_is_moldable(job));
+        end();
+    }
 }
 
 // Nor does it get a longer one than accounting allows: what its partition's QOS says goes before
@@ -224,6 +293,8 @@ int main(void) {
     a_refused_start_changes_nothing();
     an_arrays_rest_asks_for_what_it_asked();
     fewer_nodes_may_have_more_time();
+    a_job_that_waits_again_has_the_limit_that_it_asked_for();
+    a_note_of_a_users_own_raises_nothing();
     a_longer_time_stays_within_the_wall_limits();
     a_job_whose_partition_is_gone_can_be_reported();
     others_are_not_moldable();

@@ -4,6 +4,7 @@
 #include "actions.h"
 #include "applying.h"
 #include "expand.h"
+#include "raised_limit.h"
 #include "resize.h"
 
 static Schedbridge__V1__Resize resizes[MOST];
@@ -324,24 +325,109 @@ static void nodes_that_cannot_be_had(void) {
     end();
 }
 
-static void limits_in_accounting_are_on_all_nodes_of_a_job(void) {
-    slurmdb_qos_rec_t qos = {.max_tres_pj_ctld = {INFINITE64}};
-    slurmdb_assoc_rec_t assoc = {.max_tres_ctld = {8}};
-    begin();
+static void no_limits(slurmdb_qos_rec_t *qos, slurmdb_assoc_rec_t *assoc) {
+    *qos = (slurmdb_qos_rec_t){.limit_factor = INFINITE, .usage_factor = 1};
+    *assoc = (slurmdb_assoc_rec_t){0};
+    for (int kind = 0; kind < TRES_COUNT; kind++) {
+        qos->max_tres_pj_ctld[kind] = qos->max_tres_mins_pj_ctld[kind] = INFINITE64;
+        assoc->max_tres_ctld[kind] = assoc->max_tres_mins_ctld[kind] = INFINITE64;
+    }
+}
+
+// One node with 4 CPUs and 1000 MiB, of like ones; for ten minutes.
+static job_record_t *limited(slurmdb_qos_rec_t *qos, slurmdb_assoc_rec_t *assoc) {
     job_record_t *job = running(1);
+    no_limits(qos, assoc);
+    job->qos_ptr = qos;
+    job->assoc_ptr = assoc;
+    job->tres_alloc_cnt[TRES_ARRAY_CPU] = 4;
+    job->tres_alloc_cnt[TRES_ARRAY_MEM] = 1000;
+    job->tres_alloc_cnt[TRES_ARRAY_NODE] = 1;
+    accounting_enforce = ACCOUNTING_ENFORCE_LIMITS;
+    return job;
+}
+
+static void unlimited(job_record_t *job) {
+    job->qos_ptr = NULL;
+    job->assoc_ptr = NULL;
+    job->limit_set.tres = NULL;
+    accounting_enforce = 0;
+    end();
+}
+
+static void limits_in_accounting_are_on_all_nodes_of_a_job(void) {
+    static const struct {
+        int kind;
+        uint64_t most, minutes; // that two nodes more just have
+        const char *words;
+    } cases[] = {{TRES_ARRAY_CPU, 12, 120, "it would have cpu=12"},
+                 {TRES_ARRAY_MEM, 3000, 30000, "it would have mem=3000"},
+                 {TRES_ARRAY_NODE, 3, 30, "it would have node=3"}};
+    slurmdb_qos_rec_t qos;
+    slurmdb_assoc_rec_t assoc;
+    uint16_t admin[TRES_COUNT] = {ADMIN_SET_LIMIT, ADMIN_SET_LIMIT, ADMIN_SET_LIMIT};
+    begin();
+    job_record_t *job = limited(&qos, &assoc);
     mock.most_nodes = 2;
     expect_none(job, "n[2-4]", LIMITED, "lets the job have 2");
-    mock.most_nodes = 0;
-    job->assoc_ptr = &assoc;
-    job->qos_ptr = &qos;
-    job->total_cpus = 4;
-    accounting_enforce = ACCOUNTING_ENFORCE_LIMITS;
-    expect_none(job, "n[2-4]", LIMITED, "12 CPUs given");
-    qos.max_tres_pj_ctld[TRES_ARRAY_CPU] = 12; // goes before the association's
+    unlimited(job);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        int kind = cases[i].kind;
+        for (int by = 0; by < 4; by++) {
+            begin();
+            job = limited(&qos, &assoc);
+            bool minutes = by & 1;
+            uint64_t *of_assoc = minutes ? assoc.max_tres_mins_ctld : assoc.max_tres_ctld;
+            uint64_t *of_qos = minutes ? qos.max_tres_mins_pj_ctld : qos.max_tres_pj_ctld;
+            uint64_t enough = minutes ? cases[i].minutes : cases[i].most;
+            (by & 2 ? of_qos : of_assoc)[kind] = enough - 1;
+            expect_none(job, "n[2-4]", LIMITED, cases[i].words);
+            expect_none(job, "n[2-4]", LIMITED, minutes ? "MaxTRESMins" : "(MaxTRES)");
+            if (by == 3)
+                job->limit_set.tres = admin;
+            else
+                of_qos[kind] = enough; // goes before the association's
+            expect_resize(job, "n[2-4]", APPLIED, "");
+            unlimited(job);
+        }
+    }
+}
+
+static void limits_are_scaled_as_slurm_scales_them(void) {
+    slurmdb_qos_rec_t qos;
+    slurmdb_assoc_rec_t assoc;
+    begin();
+    job_record_t *job = limited(&qos, &assoc);
+    assoc.max_tres_ctld[TRES_ARRAY_CPU] = 6;
+    qos.limit_factor = 1.5;
+    expect_none(job, "n[2-4]", LIMITED, "lets it have 9");
+    qos.limit_factor = 2;
+    qos.flags = QOS_FLAG_USAGE_FACTOR_SAFE;
+    qos.usage_factor = 3;
+    assoc.max_tres_mins_ctld[TRES_ARRAY_CPU] = 120;
+    expect_none(job, "n[2-4]", LIMITED, "for 30 minutes");
+    qos.usage_factor = 1;
     expect_resize(job, "n[2-4]", APPLIED, "");
-    job->assoc_ptr = NULL;
-    job->qos_ptr = NULL;
-    end();
+    unlimited(job);
+}
+
+// Weights of other kinds, and nodes that are not alike: judged by what the helper got.
+static void what_cannot_be_foreseen_is_judged_before_the_merge(void) {
+    slurmdb_qos_rec_t qos;
+    slurmdb_assoc_rec_t assoc;
+    for (int enough = 0; enough < 2; enough++) {
+        begin();
+        job_record_t *job = limited(&qos, &assoc);
+        mock.billing = 50;
+        job->tres_alloc_cnt[TRES_ARRAY_BILLING] = 50;
+        assoc.max_tres_ctld[TRES_ARRAY_BILLING] = enough ? 150 : 149;
+        node_record_table_ptr[2]->real_memory += 1;
+        expect_resize(job, "n[2-4]", enough ? APPLIED : LIMITED, enough ? "" : "billing=150");
+        EXPECT_NUMBER(mock.helpers, 1);
+        EXPECT_NUMBER(mock.cancelled, enough ? 0 : 1);
+        EXPECT_TEXT(job->nodes, enough ? "n2,n3,n4" : "n2");
+        unlimited(job);
+    }
 }
 
 static void a_stray_helper_is_cancelled(void) {
@@ -455,6 +541,24 @@ static void a_job_on_fewer_nodes_may_run_longer(void) {
     }
 }
 
+static void a_raised_limit_is_noted_and_stays_the_users(void) {
+    begin();
+    job_record_t *job = running_on_four();
+    job->limit_set.time = 1;
+    resize(job, "n[1-2]");
+    resizes[0].end_s = time(NULL) + 1080;
+    EXPECT(apply());
+    EXPECT_NUMBER(job->time_limit, 19);
+    EXPECT_NUMBER(job->limit_set.time, 1); // MaxWall still applies
+    resize(job, "n2");
+    resizes[0].end_s = time(NULL) + 2160;
+    EXPECT(apply());
+    EXPECT_NUMBER(job->time_limit, 37);
+    raised_limit_restore(job);
+    EXPECT_NUMBER(job->time_limit, 10);
+    end();
+}
+
 static void a_limit_stays_where_the_nodes_stay(void) {
     begin();
     job_record_t *job = running_on_four();
@@ -494,10 +598,13 @@ int main(void) {
     jobs_in_odd_states_are_left_alone();
     nodes_that_cannot_be_had();
     limits_in_accounting_are_on_all_nodes_of_a_job();
+    limits_are_scaled_as_slurm_scales_them();
+    what_cannot_be_foreseen_is_judged_before_the_merge();
     a_stray_helper_is_cancelled();
     progress_is_shown_beside_what_others_wrote();
     resizes_are_offered_where_slurm_permits_them();
     a_job_on_fewer_nodes_may_run_longer();
+    a_raised_limit_is_noted_and_stays_the_users();
     a_limit_stays_where_the_nodes_stay();
     DONE();
 }

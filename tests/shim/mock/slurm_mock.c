@@ -12,6 +12,8 @@ list_t *job_list, *part_list, *resv_list, *active_feature_list, *cluster_license
 bitstr_t *avail_node_bitmap, *cg_node_bitmap, *idle_node_bitmap, *share_node_bitmap;
 node_record_t **node_record_table_ptr;
 int node_record_count, slurmctld_tres_cnt = TRES_COUNT, g_qos_count = 2;
+static char *kinds[] = {"cpu", "mem", "node", "billing"};
+char **assoc_mgr_tres_name_array = kinds;
 uint16_t accounting_enforce;
 time_t last_job_update, last_node_update, last_part_update, last_resv_update, last_license_update;
 void *acct_db_conn;

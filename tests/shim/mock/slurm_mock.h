@@ -40,6 +40,8 @@
 #define NO_VAL 0xfffffffeu
 #define NO_VAL16 ((uint16_t)0xfffe)
 #define NO_VAL64 UINT64_C(0xfffffffffffffffe)
+#define NO_CONSUME_VAL64 UINT64_C(0xfffffffffffffffd)
+#define fuzzy_equal(a, b) ((a) - (b) > -0.00001 && (a) - (b) < 0.00001)
 #define MEM_PER_CPU UINT64_C(0x8000000000000000)
 
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
@@ -169,7 +171,7 @@ enum { RESV_CTLD_USER_NOT = 1 };
 enum { SLURM_DEPEND_AFTER = 1, SLURM_DEPEND_AFTER_CORRESPOND = 8 };
 enum { TRES_ARRAY_CPU, TRES_ARRAY_MEM, TRES_ARRAY_NODE, TRES_ARRAY_BILLING, TRES_COUNT };
 enum { SLURMDB_JOB_FLAG_SCHED = 4 };
-enum { QOS_FLAG_NO_RESERVE = 16, QOS_FLAG_OVER_PART_QOS = 32 };
+enum { QOS_FLAG_NO_RESERVE = 16, QOS_FLAG_OVER_PART_QOS = 32, QOS_FLAG_USAGE_FACTOR_SAFE = 64 };
 enum { ADMIN_SET_LIMIT = 0xffff };
 #define BACKFILL_SCHED UINT64_C(0x10)
 #define JOB_MEM_SET UINT64_C(0x20)
@@ -278,7 +280,8 @@ typedef struct {
     uint32_t id;
     char *name;
     slurmdb_qos_usage_t *usage;
-    uint64_t flags, max_tres_pj_ctld[TRES_COUNT];
+    uint64_t flags, max_tres_pj_ctld[TRES_COUNT], max_tres_mins_pj_ctld[TRES_COUNT];
+    double limit_factor, usage_factor;
     uint32_t max_wall_pj;
 } slurmdb_qos_rec_t;
 
@@ -374,7 +377,7 @@ struct slurmdb_assoc_rec {
     char *acct, *user;
     slurmdb_assoc_usage_t *usage;
     uint32_t max_wall_pj;
-    uint64_t max_tres_ctld[TRES_COUNT];
+    uint64_t max_tres_ctld[TRES_COUNT], max_tres_mins_ctld[TRES_COUNT];
 };
 
 typedef struct {
@@ -413,7 +416,7 @@ typedef struct {
     identity_t *id;
     uint16_t batch_flag, restart_cnt;
     bool best_switch, preempt_in_progress;
-    uint64_t bit_flags, *tres_req_cnt;
+    uint64_t bit_flags, *tres_req_cnt, *tres_alloc_cnt;
     time_t deadline, end_time, last_sched_eval, start_time;
     job_details_t *details;
     list_t *gres_list_alloc, *gres_list_req, *license_list, *part_ptr_list, *step_list;
@@ -422,7 +425,7 @@ typedef struct {
     uint32_t time_limit, time_min, total_cpus, wait4switch, spank_job_env_size;
     char **spank_job_env;
     struct {
-        uint16_t qos, time;
+        uint16_t qos, time, *tres;
     } limit_set;
     bitstr_t *node_bitmap, *node_bitmap_cg;
     part_record_t *part_ptr;
@@ -501,6 +504,7 @@ extern list_t *job_list, *part_list, *resv_list, *active_feature_list, *cluster_
 extern bitstr_t *avail_node_bitmap, *cg_node_bitmap, *idle_node_bitmap, *share_node_bitmap;
 extern node_record_t **node_record_table_ptr;
 extern int node_record_count, slurmctld_tres_cnt, g_qos_count;
+extern char **assoc_mgr_tres_name_array;
 extern uint16_t accounting_enforce;
 extern time_t last_job_update, last_node_update, last_part_update, last_resv_update;
 extern time_t last_license_update;
@@ -616,6 +620,7 @@ typedef struct {
     const char *allocate_words;
     bool update_does_nothing, starts_at_once;
     unsigned helpers, cancelled;
+    uint64_t billing; // of each node of a job that is started
     bool cores_noted; // of removed nodes, which select/cons_tres has not given back yet
     uint32_t next_id;
     // Called when locks have been given in the midst of a batch, and on every start.

@@ -138,6 +138,7 @@ int update_job(slurm_msg_t *message, uid_t user, bool answer) {
     if (asked->time_limit != NO_VAL && !asked->req_nodes) {
         job->end_time += 60 * ((time_t)asked->time_limit - (time_t)job->time_limit);
         job->time_limit = asked->time_limit;
+        job->limit_set.time = ADMIN_SET_LIMIT;
         return SLURM_SUCCESS;
     }
     if (!xstrcmp(asked->req_nodes, job->details->req_nodes))

@@ -253,6 +253,7 @@ job_record_t *job_array_split(job_record_t *job, bool list_add) {
         *texts[i] = xstrdup(*texts[i]);
     rest->tres_req_cnt = calloc(TRES_COUNT, sizeof(uint64_t));
     memcpy(rest->tres_req_cnt, job->tres_req_cnt, TRES_COUNT * sizeof(uint64_t));
+    rest->tres_alloc_cnt = calloc(TRES_COUNT, sizeof(uint64_t));
     rest->spank_job_env = NULL;
     rest->spank_job_env_size = 0;
     rest->gres_list_alloc = rest->gres_list_req = rest->license_list = rest->part_ptr_list = NULL;
@@ -374,6 +375,9 @@ int select_nodes(job_node_select_t *select, bool test_only, bool defer, uint32_t
     job->nodes = bitmap2node_name(given);
     job->node_cnt = (uint32_t)bit_set_count(given);
     job->total_cpus = job->details->num_tasks;
+    job->tres_alloc_cnt[TRES_ARRAY_CPU] = job->total_cpus;
+    job->tres_alloc_cnt[TRES_ARRAY_NODE] = job->node_cnt;
+    job->tres_alloc_cnt[TRES_ARRAY_BILLING] = mock.billing * job->node_cnt;
     job->job_resrcs = calloc(1, sizeof(*job->job_resrcs));
     job->job_resrcs->node_bitmap = given;
     job->job_resrcs->nhosts = job->node_cnt;
@@ -574,6 +578,7 @@ void mock_forget(job_record_t *job) {
     free(job->id);
     FREE_NULL_BITMAP(job->node_bitmap);
     free(job->tres_req_cnt);
+    free(job->tres_alloc_cnt);
     for (uint32_t i = 0; job->spank_job_env && i < job->spank_job_env_size; i++)
         free(job->spank_job_env[i]);
     free(job->spank_job_env);
@@ -639,6 +644,7 @@ job_record_t *mock_job(uint32_t id) {
     job->time_limit = 10;
     job->time_min = NO_VAL;
     job->tres_req_cnt = calloc(TRES_COUNT, sizeof(uint64_t));
+    job->tres_alloc_cnt = calloc(TRES_COUNT, sizeof(uint64_t));
     details->submit_time = details->begin_time = time(NULL) - 100;
     details->min_nodes = 1;
     details->max_nodes = 1;
