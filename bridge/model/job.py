@@ -268,6 +268,8 @@ class RunningTable:
     """Its user wants it never to be resized, though it is malleable."""
     requested_nodes: Annotated[Ints, Column(ALLOCATION, Unit.COUNT)] = LEFT_OUT
     """How many nodes a malleable job asked for; 0: unknown."""
+    number: Annotated[Ints, Column(ALLOCATION, Unit.NUMBER)] = LEFT_OUT
+    """By which its nodes know a task of an array; 0: its id says it, or nobody does."""
     resized_s: Annotated[Ints, Column(SERVICE, Unit.INSTANT)] = LEFT_OUT
     """When its last change of width began; 0: it has had none, or unknown."""
     user_resizes: Annotated[Ints, Column(SERVICE, Unit.COUNT)] = LEFT_OUT

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The launchers of malleable jobs and the agents of their nodes, as a port."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -84,6 +84,12 @@ class Launchers(Protocol):
     A launcher is one of a job and a user: whoever else claims the job is not heard.
     """
 
+    def numbered(self, numbers: Mapping[str, str]) -> None:
+        """What the controller says of tasks of arrays: the number by which nodes know each.
+
+        A launcher that claims such a task speaks for it only from within the job of this number.
+        """
+
     def attached(self, job_id: str, user: str) -> Attached | None:
         """The launcher of a user's job; None: there is none, so the job cannot be resized."""
 
@@ -121,6 +127,10 @@ class Willing:
 
     def __init__(self) -> None:
         self._results: list[Result] = []
+
+    def numbered(self, numbers: Mapping[str, str]) -> None:
+        """Nobody claims anything."""
+        del numbers
 
     def attached(self, job_id: str, user: str) -> Attached | None:
         """Every job has a launcher."""

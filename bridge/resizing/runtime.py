@@ -12,8 +12,8 @@ Rules
     5. A change that failed is over for the job's launcher and its nodes: the job keeps what it has
        for `rest_s`, unless its version changes.
     6. A launcher that attaches again gets its order again; it knows by the id whether that is new.
-    7. Nothing is kept on disk. A job whose launcher works on a change that is not known here, or
-       whose processes run on fewer nodes than it holds, is taken up where it is.
+    7. Of changes under way nothing is kept on disk. A job whose launcher works on a change that is
+       not known here, or whose processes run on fewer nodes than it holds, is taken up where it is.
     8. What does not fit a report is forgotten, with a line in the log. One job stops no other.
     9. No job gets a node that nobody could later say it has left.
    10. A launcher that starts anew on nodes which are being given back keeps them.
@@ -25,10 +25,10 @@ from dataclasses import dataclass, replace
 
 from bridge.errors import ControllerError
 from bridge.model.job import WidthRule
-from bridge.model.resize_limits import WITHIN_S
 from bridge.model.resizes import Resizes, resized
 from bridge.model.snapshot import Snapshot
 from bridge.resizing.journal import Journal, Outcome
+from bridge.resizing.lately import Lately
 from bridge.resizing.launchers import (
     Attached,
     Grow,
@@ -114,6 +114,7 @@ class Runtime:
         wishes: widths that are asked for, and whether an administrator does.
         shown: malleable running jobs as of the last report.
         journal: what became of resizes.
+        lately: when widths have changed, for limits on resizes; kept over restarts.
     """
 
     def __init__(
@@ -137,12 +138,11 @@ class Runtime:
         self._results: dict[tuple[str, str, str], Result] = {}
         self._now_s = 0
         self._why: dict[str, str] = {}
-        self._resized: dict[str, int] = {}
-        self._begun: dict[str, list[int]] = {}
         self.held: set[str] = set()
         self.wishes: dict[str, tuple[int, bool]] = {}
         self.shown: tuple[Shown, ...] = ()
         self.journal = Journal()
+        self.lately = Lately()
 
     @property
     def changes(self) -> Sequence[Change]:
@@ -164,6 +164,7 @@ class Runtime:
         world = World(snapshot)
         self._set_back(self._now_s - world.now_s)
         self._now_s = world.now_s
+        self._launchers.numbered(world.numbers())
         self._hear()
         for job_id in [job_id for job_id in self._changes if job_id not in world]:
             self._over(self._changes[job_id], Outcome.ENDED)
@@ -177,12 +178,9 @@ class Runtime:
         if self.held:  # also of jobs that are suspended
             self.held &= set(snapshot.running.id.tolist())
         self.wishes = {job: wish for job, wish in self.wishes.items() if job in world}
-        self._resized = {job: at for job, at in self._resized.items() if job in world}
+        self.lately.keep(world.malleable(), world.now_s)
         self._why = {job: why for job, why in self._why.items() if job in world}
         self.journal.keep(set(world), {change.id for change in self.changes})
-        since_s = world.now_s - WITHIN_S
-        lately = {user: [at for at in all_ if at > since_s] for user, all_ in self._begun.items()}
-        self._begun = {user: begun for user, begun in lately.items() if begun}
 
     def _hear(self) -> None:
         for result in self._launchers.results():
@@ -195,8 +193,7 @@ class Runtime:
             change.by_s -= by_s
             change.again_s -= by_s
         if by_s > 0:
-            self._resized = {job: at - by_s for job, at in self._resized.items()}
-            self._begun = {user: [at - by_s for at in all_] for user, all_ in self._begun.items()}
+            self.lately.set_back(by_s)
 
     def _forget(self, world: World, job_id: str) -> None:
         """Called while an exception is handled: the job keeps what it has for a while."""
@@ -268,8 +265,7 @@ class Runtime:
         )  # fmt: skip
         self._changes[job_id] = change
         self.journal.begun(change, world.now_s)
-        self._resized[job_id] = world.now_s
-        self._begun.setdefault(change.user, []).append(world.now_s)
+        self.lately.begun(job_id, change.user, world.now_s)
         self._enter(change, State.GRANTING if grows else State.LEAVING, world.now_s)
         self._hear()
         try:
@@ -542,10 +538,10 @@ class Runtime:
                 mtct[world.row(job.job_id)], changed = job.mtct, True
         for job_id in world.malleable():
             row = world.row(job_id)
-            if since_s := self._resized.get(job_id):
+            if since_s := self.lately.of_job(job_id):
                 resized_s[row], changed = since_s, True
-            if times := self._begun.get(world.user(job_id)):
-                begun[row], changed = len(times), True
+            if times := self.lately.of_user(world.user(job_id)):
+                begun[row], changed = times, True
             attached = self._launchers.attached(job_id, world.user(job_id))
             change = self._changes.get(job_id)
             if change is not None:

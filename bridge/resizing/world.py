@@ -61,6 +61,11 @@ class World:
         """The job's version."""
         return int(self._snapshot.running.version[self._rows[job_id]])
 
+    def numbers(self) -> dict[str, str]:
+        """By which nodes know tasks of arrays, by their ids, as the controller says."""
+        number = self._snapshot.running.number
+        return {job_id: str(number[row]) for job_id, row in self._rows.items() if number[row]}
+
     def user(self, job_id: str) -> str:
         """The job's user."""
         return str(self._snapshot.running.user[self._rows[job_id]])

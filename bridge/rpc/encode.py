@@ -176,6 +176,7 @@ class Messages:
                 licences=_licences(snapshot, running.licences[row]),
                 adapting=bool(running.adapting[row]),
                 head=snapshot.nodes.names[head] if head >= 0 else "",
+                number=int(running.number[row]),
             ),
         )
         for other in releases:

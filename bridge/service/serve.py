@@ -59,6 +59,7 @@ from bridge.safe_cycle.decider import Decider
 from bridge.safe_cycle.watchdog import Watchdog
 from bridge.service.config import ServiceConfig
 from bridge.service.observers import Keeper, Meter, Reader
+from bridge.service.resize_memory import ResizeMemory
 from bridge.service.signals import Ended, Signals, leave
 from bridge.service.telemetry import Metrics
 from bridge.solver_process import ChildSolver
@@ -263,15 +264,16 @@ class Service:
         self._store = Store(
             config.memory.path, keep_days=config.memory.keep_days, told=self._promises_changed
         )
+        resizes = ResizeMemory(self._store.state())
         self._decider = Decider(
             build(self._spec),
-            self._store.state(),
+            resizes.others,
             site=config.planning.site(),
             environment=Environment(solver=self._solver),
             clock=time.monotonic,
             guard=Watchdog(OVERTIME_S),
         )
-        self._store.watch(lambda: self._decider.state)
+        self._store.watch(lambda: resizes.put(self._decider.state))
         self._switch = PolicySwitch(
             config.policy_spec,
             self._decider,
@@ -295,7 +297,7 @@ class Service:
 
         def decide(snapshot: Snapshot) -> Plan:
             self._switch.bear(self.cycles.patience_s if self.cycles is not None else 0.0)
-            self._decider.state = store.catch_up(self._decider.state)
+            self._decider.state = resizes.take(store.catch_up(self._decider.state))
             return recorder.decide(snapshot)
 
         self.cycles = Cycles(
@@ -311,6 +313,7 @@ class Service:
             deadlines=Deadlines(**config.resizing.model_dump(exclude={"trust_launchers"})),
         )
         resizing = self.cycles.resizing
+        resizes.of(resizing.lately)
         self._metrics.watch("jobs_adapting", lambda: float(len(resizing.changes)))
         for name in ("agents", "launchers"):
             self._metrics.watch(name, partial(self._connected, name))

@@ -140,6 +140,8 @@ pb_allocation_t *allocation_message(arena_t *arena, const job_record_t *job)
 {
     pb_allocation_t *allocation = PB_NEW(arena, pb_allocation_t, allocation);
     bool completing = IS_JOB_COMPLETING(job);
+    if (job->array_job_id && job->array_task_id != NO_VAL)
+        allocation->number = compat_job_id(job);
     allocation->start_s = job->start_time;
     allocation->end_s = completing ? 0 : job->end_time;
     allocation->partition = arena_text(arena, job->part_ptr ? job->part_ptr->name : NULL);

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What predictors have learnt of run times (`bridge.ports.Learnt`), in the store's file.
 
+Under other names: speed-ups, and when widths of running jobs have changed.
+
 | table | a row is |
 |---|---|
 | learnt | a predictor's value for a key; the last change has the largest rowid |

@@ -59,6 +59,9 @@ class Launcher:
     def vacant(self, job_id, user, nodes, *, unused=False):
         return not set(nodes) & set(self.ranks)
 
+    def numbered(self, numbers):
+        pass
+
     def unattended(self, nodes):
         return ()
 

@@ -2,7 +2,8 @@
 """The state of agents and launchers as they report it, and the orders sent to them.
 
 Rules
-    1. A launcher is one of a job and a user, and of the job that its process belongs to. The newest
+    1. A launcher is one of a job and a user, and of the job that its process belongs to: nodes call
+       a task of an array by a number of its own, which only the controller knows. The newest
        attachment counts; when it ends, the one before it counts again.
     2. A launcher is attached for as long as its agent says so. When an agent is lost, so are its
        launchers, until they attach again.
@@ -22,7 +23,7 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from bridge.elastic import lines
@@ -99,6 +100,7 @@ class Hub:
         self._jobs: OrderedDict[Key, tuple[str, int | None]] = OrderedDict()
         self._counts: dict[tuple[str, str], _Count] = {}
         self._uid_of: dict[str, str] = {}
+        self._numbers: Mapping[str, str] = {}
         self._serials = itertools.count(1)
         self._mpi, self._guesses = MpiTimes(), MpiTimes()
 
@@ -148,8 +150,12 @@ class Hub:
             self._launchers[key] = left
 
     def _newest(self, key: Key | None) -> _Launcher | None:
-        known = self._launchers.get(key) if key is not None else None
-        return known[-1] if known else None
+        known = self._launchers.get(key, []) if key is not None else []
+        return next((one for one in reversed(known) if self._is_of(one.job, key)), None)
+
+    def _is_of(self, number: str, key: Key | None) -> bool:
+        """Whether a process of the job of this number may speak for a job (rule 1)."""
+        return key is not None and self._numbers.get(key[0], number) == number
 
     def report(self, agent: Agent, report: pb.AgentReport) -> None:
         """Processes a report."""
@@ -210,6 +216,8 @@ class Hub:
             return f"there are {MOST_LAUNCHERS} launchers on this node already"
         if said.job.isdigit() and said.job != message.job:
             return f"this process belongs to job {printable(message.job)}, not to {key[0]}"
+        if not self._is_of(message.job, key):
+            return f"this process belongs to job {printable(message.job)}, which is not {key[0]}"
         self._gone(agent, message.connection)
         attached = Attached(
             serial=next(self._serials),
@@ -263,6 +271,10 @@ class Hub:
 
     # ------------------------------------------------------------ the port
 
+    def numbered(self, numbers: Mapping[str, str]) -> None:
+        """From now on only launchers within these jobs speak for tasks of arrays."""
+        self._numbers = numbers
+
     def attached(self, job_id: str, user: str) -> Attached | None:
         """The launcher of a user's job."""
         found = self._newest((job_id, user))
@@ -298,7 +310,7 @@ class Hub:
         """Whether the agents there, since they were asked, have counted no process of the job."""
         with self._lock:
             launcher = self._newest((job_id, user))
-            job, uid = self._jobs.get((job_id, user), (job_id, None))
+            job, uid = self._number_of(job_id, user)
             if launcher is not None:
                 job, uid = launcher.job, launcher.uid
             if not job.isdigit():
@@ -322,6 +334,11 @@ class Hub:
             agent.send(pb.AgentOrder(count=pb.CountProcesses(job=job, node=node, uid=uid)))
         return over
 
+    def _number_of(self, job_id: str, user: str) -> tuple[str, int | None]:
+        """How nodes call a job, and the number of its user as far as a launcher has said it."""
+        job, uid = self._jobs.get((job_id, user), (job_id, None))
+        return self._numbers.get(job_id, job), uid
+
     def unattended(self, nodes: Names) -> Names:
         """Those without an agent, unless the site trusts launchers."""
         if self._trusts:
@@ -331,7 +348,7 @@ class Hub:
     def mtct(self, job_id: str, user: str, *, estimate: bool = False) -> float:
         """From what the agents of its nodes have read."""
         with self._lock:
-            job, _ = self._jobs.get((job_id, user), (job_id, None))
+            job, _ = self._number_of(job_id, user)
             times = self._guesses if estimate else self._mpi
             return times.mtct(job, time.monotonic())
 

@@ -378,7 +378,7 @@ class LicenceUse(_message.Message):
     def __init__(self, name: _Optional[str] = ..., count: _Optional[int] = ...) -> None: ...
 
 class Allocation(_message.Message):
-    __slots__ = ("start_s", "end_s", "partition", "uses", "exclusive", "licences", "adapting", "head")
+    __slots__ = ("start_s", "end_s", "partition", "uses", "exclusive", "licences", "adapting", "head", "number")
     START_S_FIELD_NUMBER: _ClassVar[int]
     END_S_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
@@ -387,6 +387,7 @@ class Allocation(_message.Message):
     LICENCES_FIELD_NUMBER: _ClassVar[int]
     ADAPTING_FIELD_NUMBER: _ClassVar[int]
     HEAD_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
     start_s: int
     end_s: int
     partition: str
@@ -395,7 +396,8 @@ class Allocation(_message.Message):
     licences: _containers.RepeatedCompositeFieldContainer[LicenceUse]
     adapting: bool
     head: str
-    def __init__(self, start_s: _Optional[int] = ..., end_s: _Optional[int] = ..., partition: _Optional[str] = ..., uses: _Optional[_Iterable[_Union[NodeUse, _Mapping]]] = ..., exclusive: bool = ..., licences: _Optional[_Iterable[_Union[LicenceUse, _Mapping]]] = ..., adapting: bool = ..., head: _Optional[str] = ...) -> None: ...
+    number: int
+    def __init__(self, start_s: _Optional[int] = ..., end_s: _Optional[int] = ..., partition: _Optional[str] = ..., uses: _Optional[_Iterable[_Union[NodeUse, _Mapping]]] = ..., exclusive: bool = ..., licences: _Optional[_Iterable[_Union[LicenceUse, _Mapping]]] = ..., adapting: bool = ..., head: _Optional[str] = ..., number: _Optional[int] = ...) -> None: ...
 
 class NodeUse(_message.Message):
     __slots__ = ("nodes", "cpus", "memory_mib", "gres", "until_s")

@@ -45,6 +45,7 @@ class Allocated:
     adapting: bool
     keeps_nodes: bool
     requested_nodes: int
+    number: int
     nodes: NDArray[np.int32]
     use: NDArray[np.int64]
     kept: NDArray[np.int32] | None
@@ -106,6 +107,7 @@ def read_allocation(
         adapting=allocation.adapting or kept is not None,
         keeps_nodes=malleable.most_width > 0 and job.request.malleable.no_resize,
         requested_nodes=malleable.min_nodes,
+        number=allocation.number,
         nodes=nodes,
         use=used,
         kept=kept,

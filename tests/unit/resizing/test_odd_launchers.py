@@ -42,6 +42,9 @@ class Planted:
     def vacant(self, job_id, user, nodes, *, unused=False):
         return self.is_vacant
 
+    def numbered(self, numbers):
+        pass
+
     def unattended(self, nodes):
         return self.alone
 

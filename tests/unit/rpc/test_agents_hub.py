@@ -87,6 +87,43 @@ def test_another_user_who_claims_the_job_is_another_launcher(hub, node):
     assert [order.launcher.connection for order in node.sent][-1] == 1
 
 
+def claims(node, task, job, connection):
+    node.said({"op": "attach", "version": 1, "job": task, "nodes": ["n1"], "engine": "join"},
+              connection=connection, job=job)  # fmt: skip
+    return node.told()
+
+
+def test_a_task_of_an_array_is_spoken_for_from_within_its_own_job_only(hub, node):
+    hub.numbered({"40_1": "41", "40_2": "42"})
+    assert claims(node, "40_1", "41", 1) == [{"op": "attached"}]
+    (said,) = claims(node, "40_1", "42", 2)
+    assert said["reason"] == "this process belongs to job 42, which is not 40_1"
+    assert claims(node, "40_2", "42", 2) == [{"op": "attached"}]
+    assert hub.attached("40_1", "ann").serial < hub.attached("40_2", "ann").serial
+
+
+def test_a_false_claim_from_before_the_controllers_report_counts_no_more(hub, node):
+    claims(node, "40_1", "41", 1)
+    claims(node, "40_1", "77", 2)  # nobody knows better yet
+    hub.numbered({"40_1": "41"})
+    hub.order("40_1", "ann", Shrink("40_1-1", ("n1",), ("n2",), 60))
+    assert [order.launcher.connection for order in node.sent] == [1]
+    result = {"op": "result", "id": "40_1-1", "outcome": "done", "reason": "", "nodes": ["n1"]}
+    node.said(result, connection=2, job="77")
+    assert hub.results() == ()
+    node.said(result, connection=1, job="41")
+    assert [one.id for one in hub.results()] == ["40_1-1"]
+    node.hub.report(node.agent, pb.AgentReport(gone=pb.LauncherGone(connection=1)))
+    assert hub.attached("40_1", "ann") is None
+
+
+def test_processes_of_a_task_are_counted_by_the_controllers_number(hub, node):
+    claims(node, "40_1", "77", 1)
+    hub.numbered({"40_1": "41"})
+    assert not hub.vacant("40_1", "ann", ("n1",))
+    assert [order.count.job for order in node.sent] == ["41"]
+
+
 def test_the_newest_attachment_counts_and_the_end_of_the_older_one_does_not_matter(hub, node):
     node.attach()
     first = hub.attached("7", "ann").serial

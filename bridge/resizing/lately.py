@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When jobs and the jobs of each user have changed their widths, as far as limits ask for it.
+
+Rules
+    1. Of a user, the instants within the last hour are kept (`planning.resizes`: `per_hour`), the
+       last `MOST_OF_USER`; of a running job, the last one (`apart`).
+    2. It is an immutable mapping that the memory file keeps as it keeps what predictors learn:
+       users and jobs by their names, with a letter before them.
+    3. What a file said and cannot be is forgotten: instants that are still to come, of a clock that
+       was ahead, would else bind a user until then.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from bridge.model.layers import Draft, Layers
+from bridge.model.resize_limits import WITHIN_S
+
+NAME: Final = "resizes"
+"""Under which the memory file keeps it."""
+MOST_OF_USER: Final = 10_000
+_USER, _JOB = "u ", "j "
+
+
+class Lately:
+    """Instants of changes, Unix seconds.
+
+    Attributes:
+        known: all of it; replaced, never changed.
+    """
+
+    def __init__(self) -> None:
+        self.known: Layers[list[int]] = Layers()
+
+    def recall(self, known: Mapping[str, list[int]]) -> None:
+        """Takes in what a file holds, beside what has happened since."""
+        draft = Draft(known if isinstance(known, Layers) else Layers(known))
+        for key, own in self.known.items():
+            draft[key] = sorted({*(draft.get(key) or ()), *own})[-MOST_OF_USER:]
+        self.known = draft.done()
+
+    def begun(self, job_id: str, user: str, now_s: int) -> None:
+        """A change begins."""
+        draft = Draft(self.known)
+        draft[_JOB + job_id] = [now_s]
+        draft[_USER + user] = [*(draft.get(_USER + user) or ()), now_s][-MOST_OF_USER:]
+        self.known = draft.done()
+
+    def of_job(self, job_id: str) -> int:
+        """When its last change began; 0: never."""
+        return self.known.get(_JOB + job_id, (0,))[-1]
+
+    def of_user(self, user: str) -> int:
+        """How often jobs of a user have changed within the last hour."""
+        return len(self.known.get(_USER + user, ()))
+
+    def keep(self, jobs: Collection[str], now_s: int) -> None:
+        """Forgets all but these jobs, and what was too long ago or is still to come."""
+        if not self.known:
+            return
+        jobs, draft = frozenset(jobs), Draft(self.known)
+        for key, all_ in self.known.items():
+            job = key.startswith(_JOB)
+            since_s = 0 if job else now_s - WITHIN_S
+            left = [at for at in all_ if since_s < at <= now_s]
+            if not left or (job and key.removeprefix(_JOB) not in jobs):
+                draft.pop(key)
+            elif len(left) < len(all_):
+                draft[key] = left
+        self.known = draft.done()
+
+    def set_back(self, by_s: int) -> None:
+        """The controller's clock was set back."""
+        draft = Draft(self.known)
+        for key, all_ in self.known.items():
+            draft[key] = [at - by_s for at in all_]
+        self.known = draft.done()
