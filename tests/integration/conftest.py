@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.integration.decider import Decider, deciding
 from tests.integration.slurm import Cluster
 
 KEEP = bool(os.environ.get("SCHEDBRIDGE_KEEP_CLUSTER"))
@@ -52,3 +53,9 @@ def cluster(session_cluster: Cluster) -> Cluster:
 
     session_cluster.wait_for("all nodes idle", whole, 60)
     return session_cluster
+
+
+@pytest.fixture
+def decider(cluster: Cluster) -> Iterator[Decider]:
+    with deciding(cluster) as found:
+        yield found
