@@ -112,10 +112,11 @@ def simulated(strategy: str, given: argparse.Namespace, costs: Costs) -> dict[st
 
 
 WAYS = {
-    "a job stands still for a whole change, its beginning and end scale with its nodes":
+    "standing still for whole changes; beginning and end scale with the nodes":
         {"still_s": None, "scale": True},
-    "it stands still for its window": {"scale": True},
-    "it stands still for its window, beginning and end take as long on any nodes": {},
+    "standing still for windows": {"scale": True},
+    "beginning and end take as long on any nodes": {"still_s": None},
+    "both": {},
 }  # fmt: skip
 """How costs are simulated; the last is `simulated`."""
 
