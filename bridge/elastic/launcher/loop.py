@@ -272,8 +272,7 @@ def _parked_at(folder: Folder, options: Options) -> str:
     No other run has this name: what one left behind, before its job was requeued, say, is never
     taken for another one's data.
     """
-    run = folder.path.name.rpartition("-")[2]
-    return f"{options.park}/schedbridge-{os.getuid()}-{options.job}-{run}"
+    return f"{options.park}/schedbridge-{os.getuid()}-{options.job}-{folder.run}"
 
 
 def _first(options: Options) -> Record:

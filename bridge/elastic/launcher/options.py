@@ -49,6 +49,11 @@ class Folder:
     path: Path
 
     @property
+    def run(self) -> str:
+        """What no other run is called."""
+        return self.path.name.rpartition("-")[2]
+
+    @property
     def socket(self) -> Path:
         """Where rank 0 finds the launcher."""
         return self.path / "launcher.sock"

@@ -82,7 +82,8 @@ class Steps:
 
     def _command(self, action: Start, said: dict[str, str]) -> list[str]:
         """The srun of a step: nothing of it depends on the script's own environment."""
-        srun = ["srun", f"--jobid={self.options.job}", "--overlap", "-Q", "-J", action.name]
+        srun = ["srun", f"--jobid={self.options.job}", "--overlap", "-Q"]
+        srun += ["-J", self._title(action.name)]
         if action.role in ("worker", "clean") or action.mpi == "none":
             count = str(len(action.nodes))
             srun += ["-N", count, "-n", count, "-w", ",".join(action.nodes), "--mpi=none"]
@@ -118,9 +119,14 @@ class Steps:
         """
         pid = str(self._pid(name) or 0)
         subprocess.Popen(
-            ["/bin/sh", "-c", CANCEL, "sh", self.options.name, name, number, pid, self.options.job],
+            ["/bin/sh", "-c", CANCEL, "sh", self.options.name, self._title(name), number, pid,
+             self.options.job],
             env=clean_environment(), stdin=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
+
+    def _title(self, name: str) -> str:
+        """A step's name for Slurm: that of another run of the same job is another one."""
+        return f"{name}-{self.folder.run}"
 
     def pass_on(self, name: str, number: int) -> None:
         """Sends to a step what the batch script was sent."""

@@ -7,7 +7,7 @@ import pytest
 
 from bridge.elastic.launcher import steps as module
 from bridge.elastic.launcher.options import Folder, Options
-from bridge.elastic.launcher.record import Ended
+from bridge.elastic.launcher.record import Ended, Start, Stop
 from bridge.elastic.launcher.steps import SHELL, Steps
 
 
@@ -45,3 +45,18 @@ def test_a_step_that_never_begins_has_failed_and_cannot_begin_later(tmp_path, mo
     command = ["sh", "-c", late, "sh", str(step), "0", "touch", str(tmp_path / "ran")]
     subprocess.run(command, check=False)
     assert not (tmp_path / "ran").exists()
+
+
+def test_to_end_a_step_ends_none_of_another_run_of_the_job(tmp_path, monkeypatch):
+    """Each run has a step main-1: Slurm is asked for one whose name is the run's own."""
+    started = []
+    monkeypatch.setattr(module.subprocess, "Popen", lambda command, **_: started.append(command))
+    for run in ("aaaa", "bbbb"):
+        folder = Folder(tmp_path / f"schedbridge-7-{run}")
+        folder.path.mkdir()
+        steps = Steps(folder, Options(("true",), "7", "7", ("n1",)))
+        steps.start(Start("main-1", "main", ("n1",), "none"))
+        steps.stop(Stop("main-1"))
+    names = [command[command.index("-J") + 1] for command in started[::2]]
+    assert names == [command[5] for command in started[1::2]]
+    assert len(set(names)) == 2
