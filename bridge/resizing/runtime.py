@@ -17,6 +17,8 @@ Rules
     8. What does not fit a report is forgotten, with a line in the log. One job stops no other.
     9. No job gets a node that nobody could later say it has left.
    10. A launcher that starts anew on nodes which are being given back keeps them.
+   11. Nodes of a growth that failed are remembered until the job's launcher says that processes run
+       there: the program has never run on them, so that they go back also if they are lost.
 """
 
 import logging
@@ -137,6 +139,7 @@ class Runtime:
         self._resting: dict[str, tuple[int, int]] = {}
         self._results: dict[tuple[str, str, str], Result] = {}
         self._now_s = 0
+        self._unused: dict[str, frozenset[str]] = {}
         self._why: dict[str, str] = {}
         self.held: set[str] = set()
         self.wishes: dict[str, tuple[int, bool]] = {}
@@ -180,6 +183,7 @@ class Runtime:
         self.wishes = {job: wish for job, wish in self.wishes.items() if job in world}
         self.lately.keep(world.malleable(), world.now_s)
         self._why = {job: why for job, why in self._why.items() if job in world}
+        self._unused = {job: nodes for job, nodes in self._unused.items() if job in world}
         self.journal.keep(set(world), {change.id for change in self.changes})
 
     def _hear(self) -> None:
@@ -405,6 +409,8 @@ class Runtime:
         self, change: Change, now_s: int, why: str = "", *, outcome: Outcome = Outcome.FAILED
     ) -> None:
         """Ends a change; the job keeps what it has for a while (rule 5)."""
+        if change.grows and change.state != State.GRANTING:
+            self._unused[change.job_id] = frozenset(change.wanted).difference(change.before)
         why = why or change.refusal or f"stopped while {change.state}"
         self._why[change.job_id] = why
         self.journal.over(change, outcome, now_s, why)
@@ -439,6 +445,8 @@ class Runtime:
         self, world: World, job_id: str, attached: Attached, held: Names, runs_on: Names
     ) -> Change | None:
         here, there, aim = set(held), set(runs_on), set(attached.pending_nodes)
+        if there & self._unused.get(job_id, frozenset()):
+            del self._unused[job_id]
         if held[0] not in there or (aim and held[0] not in aim):
             return None
         change = Change(
@@ -453,6 +461,8 @@ class Runtime:
             change.wanted = change.target = attached.pending_nodes
             self._enter(change, State.LEAVING, world.now_s)
         elif there < here:
+            if here - there <= self._unused.get(job_id, frozenset()):  # rule 11
+                change.before, change.wanted = runs_on, held
             self._enter(change, State.VACATING, world.now_s)
         else:
             return None

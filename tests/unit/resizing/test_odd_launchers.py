@@ -22,7 +22,7 @@ class Planted:
     def __init__(self, nodes=None, **others):
         self.said = Attached(serial=1, nodes=nodes, engine="join", **others)
         self.came, self.orders, self.is_vacant, self.breaks = [], [], True, False
-        self.alone = ()
+        self.alone, self.is_lost = (), False
 
     def attached(self, job_id, user):
         return self.said
@@ -40,7 +40,7 @@ class Planted:
         self.orders.append(order)
 
     def vacant(self, job_id, user, nodes, *, unused=False):
-        return self.is_vacant
+        return self.is_vacant or (unused and self.is_lost)
 
     def numbered(self, numbers):
         pass
@@ -266,3 +266,32 @@ def test_a_job_that_is_suspended_stays_held():
     assert runtime.held == {"m"}
     runtime.see(a_snapshot(nodes=6, now_s=1002)())
     assert not runtime.held
+
+
+@pytest.mark.parametrize("ran_there", [False, True])
+def test_a_lost_node_goes_back_though_the_launcher_answered_too_late(ran_there):
+    launchers = Planted()
+    launchers.is_vacant, launchers.is_lost = False, True
+    runtime = begun(launchers, ("n1", "n2", "n3", "n4"))
+    grown = [a_world((0, 1, 2, 3), now_s, 2) for now_s in (1001, 1130, 1170, 1300, 1301)]
+    for at, world in enumerate(grown):
+        runtime.see(world)
+        if at == 2:
+            assert not runtime.changes  # nobody has answered
+            launchers.said = replace(
+                launchers.said, nodes=("n1", "n2", "n3", "n4")[: 3 + ran_there]
+            )
+    if ran_there:
+        launchers.said = replace(launchers.said, nodes=("n1", "n2", "n3"))
+        runtime.see(a_world((0, 1, 2, 3), 1302, 2))
+    expected = [] if ran_there else [("n1", "n2", "n3")]
+    assert asked_to_give_back(runtime, grown[-1]) == expected
+
+
+def test_nodes_that_nobody_knows_of_need_their_agents():
+    launchers = Planted(("n1", "n2"))
+    launchers.is_vacant, launchers.is_lost = False, True
+    runtime = a_runtime(launchers)
+    runtime.see(a_world())
+    assert [change.state for change in runtime.changes] == [State.VACATING]
+    assert asked_to_give_back(runtime, a_world()) == []
