@@ -152,9 +152,11 @@ class Book {
     void journal(Entry entry);
     void write(const Booking &booking, int64_t start, int64_t end, int64_t sign);
     void rises(const Booking &booking, int64_t from);
-    // No start in [earliest, its start) is possible before this time; from its start on nothing is
-    // told. Sets `chances_`.
-    int64_t first_chance(const Booking &booking, int64_t earliest);
+    // Whether only rises since it was searched can make a start in [from, its start) possible.
+    bool still_searched(const Booking &booking, int64_t from) const;
+    // If so: no start in [from, its start) is possible before this time; from its start on nothing
+    // is told. Sets `chances_`.
+    int64_t first_chance(const Booking &booking, int64_t from);
     // The same of starts less than its length before its own, on its own nodes.
     int64_t first_beside_itself(const Booking &booking) const;
     // The next one for a shadow, from this start on.
@@ -164,8 +166,9 @@ class Book {
     int64_t first_after_rises(Shadow &shadow, const Booking &booking);
     // Whether all rises from `since` on are known then: not if they are too many at a time.
     bool take_in(Shadow &shadow, int32_t request, int64_t length, size_t since);
-    // Whether fewer whole nodes than it needs are free at all starts that it might move to.
-    bool too_few_free(const Booking &booking, int64_t from);
+    // Whether fewer whole nodes than it needs are free at all starts that it might move to, in
+    // [from, until) and `chances_`.
+    bool too_few_free(const Booking &booking, int64_t from, int64_t until);
     uint64_t constraint_rises(const std::vector<Term> &terms) const;
     const int64_t *taken(const Booking &booking, size_t i);
     void apply_closures(int32_t cls);

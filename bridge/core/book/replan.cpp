@@ -42,14 +42,14 @@ Searched Book::searched(int64_t earliest, const std::vector<Term> &terms) const 
             constraint_rises(terms)};
 }
 
-int64_t Book::first_chance(const Booking &booking, int64_t earliest) {
-    chances_.clear();
-    const int64_t from = std::max(earliest, state_.now);
+bool Book::still_searched(const Booking &booking, int64_t from) const {
     const Searched &known = booking.searched;
-    if (from < known.from || known.epoch != state_.rises.epoch() ||
-        known.constraint_rises != constraint_rises(booking.terms)) {
-        return from;
-    }
+    return from >= known.from && known.epoch == state_.rises.epoch() &&
+           known.constraint_rises == constraint_rises(booking.terms);
+}
+
+int64_t Book::first_chance(const Booking &booking, int64_t from) {
+    const Searched &known = booking.searched;
     if (shadows_.size() > MOST_SHADOWS) {
         shadows_.clear();
     }
@@ -65,6 +65,7 @@ int64_t Book::first_chance(const Booking &booking, int64_t earliest) {
     if (start >= booking.start) {
         ++shadow.spared;
     } else if (known.from <= state_.now) {
+        chances_.clear();
         for (auto at = shadow.starts.rbegin();
              at != shadow.starts.rend() && at->rise >= known.rises; ++at) {
             if (at->start < booking.start) {
@@ -202,7 +203,7 @@ bool Book::overbooked() const {
                        });
 }
 
-bool Book::too_few_free(const Booking &booking, int64_t from) {
+bool Book::too_few_free(const Booking &booking, int64_t from, int64_t until) {
     const std::vector<Group> &sought = state_.requests[booking.request].sought;
     const WholeNodes whole =
         sought.size() == 1 ? search_.whole_nodes(sought.front()) : WholeNodes{nullptr, 0};
@@ -210,46 +211,62 @@ bool Book::too_few_free(const Booking &booking, int64_t from) {
         return false;
     }
     const int64_t length = length_of(booking);
-    const auto own = static_cast<int64_t>(booking.placed.size()); // at most
-    const auto any = [&](int64_t since, int64_t until) {
-        return since < until && whole.next(since, length, until - 1) != NEVER;
+    // From its start on it has nodes, and what is searched for ends before it does.
+    const auto any = [&](int64_t since, int64_t till) {
+        return since < till && whole.next(since, length, till - 1, booking.start) != NEVER;
     };
-    whole.free->book(booking.start, booking.end, -own);
-    const bool some = chances_.empty()
-                          ? any(from, booking.start)
-                          : std::any_of(chances_.begin(), chances_.end(), [&](const auto &chance) {
-                                return any(std::max(from, chance.first), chance.second);
-                            });
-    whole.free->book(booking.start, booking.end, own);
-    return !some;
+    return chances_.empty()
+               ? !any(from, until)
+               : std::none_of(chances_.begin(), chances_.end(), [&](const auto &chance) {
+                     return any(std::max(from, chance.first), std::min(until, chance.second));
+                 });
 }
 
 bool Book::replan(int64_t job, int64_t earliest) {
     const auto at = slots_.find(job);
     Booking &booking = bookings_[at->second];
-    if (booking.request < 0 || booking.start <= std::max(earliest, state_.now)) {
+    int64_t from = std::max(earliest, state_.now);
+    int64_t until = booking.start;
+    if (booking.request < 0 || until <= from) {
         return false;
     }
     chances_.clear();
-    const Searched &known = booking.searched;
-    const bool risen = known.epoch != state_.rises.epoch() || known.rises != state_.rises.count();
-    if (risen && too_few_free(booking, std::max(earliest, state_.now))) {
-        booking.searched = searched(earliest, booking.terms);
-        return false;
-    }
-    const int64_t from = first_chance(booking, earliest);
-    if (from >= booking.start) {
-        booking.searched.rises = state_.rises.count();
-        return false;
-    }
     const int64_t length = length_of(booking);
-    if (too_few_free(booking, from)) {
+    const Searched &known = booking.searched;
+    const bool still = still_searched(booking, from);
+    if (still) { // it must extend into something that was given back since
+        if (known.rises == state_.rises.count()) {
+            return false;
+        }
+        const auto [first, last] = state_.rises.reach(known.rises);
+        from = std::max(from, first_reaching(first, length));
+        until = std::min(until, last);
+        if (from >= until) {
+            booking.searched.rises = state_.rises.count();
+            return false;
+        }
+        if (known.from <= state_.now) {
+            chances_.emplace_back(from, until);
+        }
+    }
+    if (too_few_free(booking, from, until)) {
         booking.searched = searched(earliest, booking.terms);
         return false;
+    }
+    if (still) {
+        from = first_chance(booking, from);
+        if (from >= until) {
+            booking.searched.rises = state_.rises.count();
+            return false;
+        }
+        if (too_few_free(booking, from, until)) {
+            booking.searched = searched(earliest, booking.terms);
+            return false;
+        }
     }
     const Terms terms{booking.terms.data(), booking.terms.size()};
     write(booking, booking.start, booking.end, -1);
-    const int64_t start = search_.next(booking.request, length, terms, from, booking.start - 1,
+    const int64_t start = search_.next(booking.request, length, terms, from, until - 1,
                                        {booking.start, booking.end, &booking.placed,
                                         chances_.empty() ? nullptr : &chances_,
                                         !chances_.empty() && !booking.terms.empty()});

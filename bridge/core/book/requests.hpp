@@ -77,7 +77,6 @@ class BookRequests {
     size_t size() const { return requests_.size(); }
     const Request &operator[](int32_t id) const { return requests_[static_cast<size_t>(id)]; }
     const Shape &shape(int32_t id) const { return shapes_[static_cast<size_t>(id)]; }
-    size_t n_facts() const { return caches_.size(); }
 
     // Whether a node is in all classes of a shape.
     bool may_use(int32_t shape, int32_t position) const;

@@ -65,9 +65,10 @@ struct WholeNodes {
     CountProfile *free; // nullptr: another kind of request
     int64_t nodes;
 
-    // The earliest start in [from, latest] at which as many may be free, or NEVER.
-    int64_t next(int64_t from, int64_t length, int64_t latest) const {
-        return free == nullptr ? from : free->earliest(from, nodes, length, latest).start;
+    // The earliest start in [from, latest] at which as many may be free, or NEVER; from `until` on
+    // they are.
+    int64_t next(int64_t from, int64_t length, int64_t latest, int64_t until = NEVER) const {
+        return free == nullptr ? from : free->earliest(from, nodes, length, latest, until).start;
     }
 };
 

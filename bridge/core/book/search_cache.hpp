@@ -7,6 +7,7 @@
 // revokes, weakened by the rises since.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -39,8 +40,23 @@ class Rises {
         if (p >= last_.size()) {
             last_.resize(p + 1, 0);
         }
+        while (!first_.empty() && first_.back().second >= from) {
+            first_.pop_back();
+        }
+        first_.emplace_back(log_.size(), from);
+        while (!last_until_.empty() && last_until_.back().second <= until) {
+            last_until_.pop_back();
+        }
+        last_until_.emplace_back(log_.size(), until);
         log_.push_back({position, from, until, last_[p]});
         last_[p] = log_.size();
+    }
+    // When the first of those after the first `known` of all begins, and the last one ends; there
+    // must be one.
+    std::pair<int64_t, int64_t> reach(size_t known) const {
+        const auto before = [](const auto &entry, size_t count) { return entry.first < count; };
+        return {std::lower_bound(first_.begin(), first_.end(), known, before)->second,
+                std::lower_bound(last_until_.begin(), last_until_.end(), known, before)->second};
     }
     // The number of rises when the last one of a node was pushed; 0: it had none.
     size_t since(int32_t position) const {
@@ -62,6 +78,8 @@ class Rises {
     void clear() {
         log_.clear();
         last_.clear();
+        first_.clear();
+        last_until_.clear();
         ++epoch_;
     }
     uint64_t epoch() const { return epoch_; }
@@ -69,6 +87,9 @@ class Rises {
   private:
     std::vector<Rise> log_;
     std::vector<size_t> last_; // by position
+    // The rises before which none that came later begins, in order; and after which none ends.
+    std::vector<std::pair<size_t, int64_t>> first_;
+    std::vector<std::pair<size_t, int64_t>> last_until_;
     uint64_t epoch_ = 0;
 };
 

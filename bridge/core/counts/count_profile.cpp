@@ -166,7 +166,8 @@ CountProfile::Position CountProfile::locate(int64_t time) const {
 }
 
 BRIDGE_WIDE_VECTORS CountProfile::Fit CountProfile::earliest(int64_t from, int64_t count,
-                                                             int64_t length, int64_t latest) const {
+                                                             int64_t length, int64_t latest,
+                                                             int64_t until) const {
     const auto wanted = static_cast<int32_t>(count);
     Position at = locate(from);
     int64_t start = from;
@@ -178,7 +179,7 @@ BRIDGE_WIDE_VECTORS CountProfile::Fit CountProfile::earliest(int64_t from, int64
     // at all.
     Position done = at;
     for (;;) {
-        const Position stop = first_from(done, end_of(start, length));
+        const Position stop = first_from(done, std::min(end_of(start, length), until));
         const Position lacking = last_below(done, stop, wanted);
         if (lacking.slot < 0) {
             return {start, at};

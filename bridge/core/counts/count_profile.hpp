@@ -48,9 +48,11 @@ class CountProfile {
 
     int64_t begin() const { return begins_.front(); }
 
-    // The earliest start in [from, latest] at which `count` is free for `length`; start NEVER if
-    // there is none. `from` must not precede the profile's begin.
-    Fit earliest(int64_t from, int64_t count, int64_t length, int64_t latest = NEVER - 1) const;
+    // The earliest start in [from, latest] at which `count` is free for `length`, or up to `until`
+    // if that comes first; start NEVER if there is none. `from` must not precede the profile's
+    // begin.
+    Fit earliest(int64_t from, int64_t count, int64_t length, int64_t latest = NEVER - 1,
+                 int64_t until = NEVER) const;
 
     // Takes `count` from [fit.start, end); gives it back if it is negative. `fit.place` must be the
     // slot that contains fit.start.

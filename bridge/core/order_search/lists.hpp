@@ -93,7 +93,6 @@ class ListsDecoder : public OrderDecoder, private NodePlanner {
     int64_t earliest_of(size_t alternative, int64_t from, int64_t latest);
     bool start_at_once(size_t job, size_t alternative, Placement &place);
     void book(size_t job, const Placement &place, bool kept);
-    void undo_booking(const Booked &booked, const Placement &place);
 
     // On groups.
     void find_candidates(const NodeDemand &demand, int64_t start, int64_t length);
