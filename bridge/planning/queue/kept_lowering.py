@@ -19,6 +19,7 @@ Rules
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,9 @@ from bridge.model.reasons import Reason
 from bridge.model.snapshot import Partition, Snapshot
 from bridge.planning.eligibility.alternatives import Eligibility
 from bridge.planning.eligibility.leaf_switches import Leaves, pending
+
+if TYPE_CHECKING:
+    from bridge.planning.queue.layouts import LayoutOptions
 
 _MOST_WORLDS = 4
 _MOST_KEPT = 200_000
@@ -39,6 +43,9 @@ class KeptLowering:
     Attributes:
         table: numbers requests, and keeps the reasons why jobs with them wait.
         refused: from the number of a request to the reason why no such job can run.
+        told: reasons why jobs wait, by what they depend on.
+        layouts: of requests whose layouts depend on nothing but the request and its class
+            (`bridge.planning.queue.layouts`).
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -48,6 +55,8 @@ class KeptLowering:
         self._apart = self._topology is not None and not Leaves.of(self._topology).whole
         self.table = RequestTable()
         self.refused: dict[int, Reason] = {}
+        self.told: dict[tuple[object, ...], Reason] = {}
+        self.layouts: dict[tuple[object, ...], LayoutOptions] = {}
         self._class_of: dict[tuple[bytes, int], int] = {}
         self._all: list[tuple[NDArray[np.bool_], int]] = []  # as if all nodes were usable
         self._now: list[tuple[NDArray[np.bool_], int]] = []
@@ -145,7 +154,8 @@ class KeptLowering:
     @property
     def full(self) -> bool:
         """Whether the table has reached its bound."""
-        return max(len(self.table), self.table.n_reasons, len(self._all)) > _MOST_KEPT
+        kept = len(self.table), self.table.n_reasons, len(self._all), len(self.told)
+        return max(*kept, len(self.layouts)) > _MOST_KEPT
 
 
 def _all_usable(snapshot: Snapshot) -> Snapshot:

@@ -92,6 +92,8 @@ class Layout:
 
     def alike(self, other: "Layout") -> bool:
         """Whether the other is the same layout, apart from classes, renumbered in every cycle."""
+        if self is other:
+            return True
         return (self.arrangement, self.exclusive, len(self.groups)) == (
             other.arrangement, other.exclusive, len(other.groups),
         ) and all(
@@ -209,10 +211,11 @@ def layouts_of(rows: Rows, job: NDArray[np.int64]) -> CandidateLayouts:
         rows: of the cycle.
         job: (n_alternatives,) row of `snapshot.jobs` of each.
     """
-    jobs, columns = rows.snapshot.jobs, rows.alternatives
-    first, inverse = _distinct(rows, job)
-    known: dict[tuple[object, ...], int] = {}
-    asked: dict[int, tuple[object, ...]] = {}
+    columns = rows.alternatives
+    first, inverse, names = _distinct(rows, job)
+    kept = {} if rows.kept is None else rows.kept.layouts
+    known: dict[tuple[object, ...], LayoutOptions] = {}
+    position: dict[int, int] = {}
     options: list[LayoutOptions] = []
     found = []
     table = zip(
@@ -225,34 +228,64 @@ def layouts_of(rows: Rows, job: NDArray[np.int64]) -> CandidateLayouts:
         ),
         strict=True,
     )  # fmt: skip
-    for row, class_, partition, limit_s, least, most in table:
-        own = asked.get(row)
-        if own is None:
-            own = asked[row] = (
-                jobs.per_node[row].tobytes(), jobs.per_task[row].tobytes(), int(jobs.tasks[row]),
-                int(jobs.max_tasks_per_node[row]), bool(jobs.exclusive[row]),
-                int(jobs.width_rule[row]), jobs.required[row], jobs.chunks[row],
-            )  # fmt: skip
-        key = (own, class_, least, most)
-        number = known.get(key)
-        if number is None:
-            alternative = Alternative(class_, partition, limit_s, least, most)
-            number = known[key] = len(options)
-            options.append(layouts(rows.snapshot, rows.eligibility, row, alternative))
+    for name, (row, *alternative) in zip(names, table, strict=True):
+        asked = kept.get((*name, alternative[0])) if name else None
+        if asked is None:
+            asked = _layouts(rows, row, Alternative(*alternative), known, kept if name else known)
+            if name and _lasts(rows.snapshot, row):
+                kept[*name, alternative[0]] = asked
+        number = position.setdefault(id(asked), len(options))
+        if number == len(options):
+            options.append(asked)
         found.append(number)
     return CandidateLayouts(tuple(options), np.array(found, dtype=np.int64)[inverse])
 
 
-def _distinct(rows: Rows, job: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The alternatives of distinct requests, in order, and which of them represents each."""
+def _layouts(
+    rows: Rows,
+    row: int,
+    alternative: Alternative,
+    known: dict[tuple[object, ...], LayoutOptions],
+    kept: dict[tuple[object, ...], LayoutOptions],
+) -> LayoutOptions:
+    """The layouts of a job, shared by equal ones; those that last are kept."""
+    jobs = rows.snapshot.jobs
+    key = (
+        jobs.per_node[row].tobytes(), jobs.per_task[row].tobytes(), int(jobs.tasks[row]),
+        int(jobs.max_tasks_per_node[row]), bool(jobs.exclusive[row]),
+        int(jobs.width_rule[row]), jobs.required[row], jobs.chunks[row],
+        alternative.class_, alternative.min_nodes, alternative.max_nodes,
+    )  # fmt: skip
+    shared = kept if _lasts(rows.snapshot, row) else known
+    found = shared.get(key)
+    if found is None:
+        found = shared[key] = layouts(rows.snapshot, rows.eligibility, row, alternative)
+    return found
+
+
+def _lasts(snapshot: Snapshot, row: int) -> bool:
+    """Whether a job's layouts depend on nothing but its request and its class."""
+    jobs = snapshot.jobs
+    return not jobs.tasks[row] and not jobs.required[row] and jobs.chunks[row] is None
+
+
+def _distinct(
+    rows: Rows, job: NDArray[np.int64]
+) -> tuple[NDArray[np.intp], NDArray[np.intp], list[tuple[int, ...]]]:
+    """The alternatives of distinct requests, in order, which of them represents each, and names.
+
+    A name is the number of the request and the position of the alternative; empty: the number
+    does not identify it.
+    """
     everyone = np.arange(len(job))
     if rows.lowered is None or np.count_nonzero(rows.snapshot.jobs.chunks):
-        return everyone, everyone  # the number of a request does not identify its chunks
+        return everyone, everyone, [()] * len(job)  # it does not identify a job's chunks
     indptr = rows.alternatives.indptr
     counts = np.diff(indptr)
     number = np.repeat(rows.lowered.number[rows.plannable], counts)
     ordinal = everyone - np.repeat(indptr[:-1], counts)
-    return by_appearance(packed(number, ordinal))
+    first, which = by_appearance(packed(number, ordinal))
+    return first, which, list(zip(number[first].tolist(), ordinal[first].tolist(), strict=True))
 
 
 def even_parts(tasks: int, nodes: int) -> list[tuple[int, int]]:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.core import Bookings
+from bridge.planning.queue.columns import by_appearance
 from bridge.planning.queue.layouts import Layout
 
 
@@ -24,9 +25,15 @@ class BookPlacements:
             found: n bookings.
         """
         n_jobs = len(found.job)
+        which, option = by_appearance(layout)
+        options = [layouts[at] for at in layout[which].tolist()]
+        if _plain(options) and _in_order(found.indptr, found.nodes):
+            self.nodes: NDArray[np.int32] = found.nodes
+            self.tasks: NDArray[np.int32] = np.zeros(len(found.nodes), dtype=np.int32)
+            self.width: NDArray[np.int64] = np.diff(found.indptr)
+            self.groups: NDArray[np.int32] | None = None
+            return
         owner = np.repeat(np.arange(n_jobs), np.diff(found.indptr))
-        used, option = np.unique(layout, return_inverse=True)
-        options = [layouts[at] for at in used.tolist()]
         sizes = [len(one.groups) for one in options]
         offset = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
         every = [group for one in options for group in one.groups]
@@ -42,12 +49,24 @@ class BookPlacements:
         entry = np.cumsum(fresh) - 1
         n_entries = int(fresh.sum())
         tasks = np.bincount(entry, weights=chunks * tasks_each[group], minlength=n_entries)
-        self.nodes: NDArray[np.int32] = nodes[fresh].astype(np.int32)
-        self.tasks: NDArray[np.int32] = tasks.astype(np.int32)
+        self.nodes = nodes[fresh].astype(np.int32)
+        self.tasks = tasks.astype(np.int32)
         self.width = np.bincount(owner[fresh], minlength=n_jobs)
-        self.groups: NDArray[np.int32] | None = None
+        self.groups = None
         several = np.array([one.groups[-1].kind > 0 for one in options], dtype=bool)
         if several.any():
             mixed = several[option][owner]
             self.groups = np.zeros((n_entries, int(kind.max()) + 1), dtype=np.int32)
             np.add.at(self.groups, (entry[mixed], kind[group[mixed]]), chunks[mixed])
+
+
+def _plain(layouts: Sequence[Layout]) -> bool:
+    """Whether all of them are one group without tasks: every entry is a node of its own."""
+    return all(len(one.groups) == 1 and not one.groups[0].tasks for one in layouts)
+
+
+def _in_order(indptr: NDArray[np.int64], nodes: NDArray[np.int32]) -> bool:
+    """Whether the nodes of each booking ascend."""
+    falls = nodes[1:] < nodes[:-1]
+    falls[indptr[1:-1] - 1] = False  # from one booking to the next
+    return not falls.any()

@@ -186,7 +186,7 @@ class PlacementsById(Mapping[str, Placement]):
     @cached_property
     def row(self) -> dict[str, int]:
         """The jobs' rows in `columns`."""
-        return {job_id: row for row, job_id in enumerate(self.ids)}
+        return dict(zip(self.ids, range(len(self.ids)), strict=True))
 
     def __getitem__(self, job_id: str) -> Placement:
         return self.columns[self.row[job_id]]

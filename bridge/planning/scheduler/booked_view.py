@@ -4,7 +4,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.core import Blocked, Book
+from bridge.core import Blocked, Book, Bookings
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason
 from bridge.planning.queue.columns import by_appearance
@@ -163,10 +163,27 @@ class BookedView:
             self._booked.blocked[asked] = Blocked.NEVER_NODES
         return found
 
-    def placements_of(self, asked: NDArray[np.intp]) -> PlacementColumns:
-        """The placements of booked rows, to be kept."""
+    def bookings(self) -> tuple[NDArray[np.intp], Bookings]:
+        """The booked rows, and where; for `result` and `placements_of`, after all passes."""
+        booked = np.flatnonzero(self._booked.start_s != NEVER)
+        return booked, self._book.bookings(job=self._number[booked])
+
+    def placements_of(
+        self,
+        asked: NDArray[np.intp],
+        known: tuple[NDArray[np.intp], Bookings] | None = None,
+    ) -> PlacementColumns:
+        """The placements of booked rows, to be kept.
+
+        Args:
+            asked: the rows.
+            known: what `bookings` returns, if the caller has it.
+        """
         booked, choices = self._booked, self._candidates.choices
-        found = self._book.bookings(job=self._number[asked])
+        if known is not None and np.array_equal(asked, known[0]):
+            found = known[1]
+        else:
+            found = self._book.bookings(job=self._number[asked])
         candidate, position = self._of(asked), booked.position[asked]
         layout_at, layout = by_appearance(choices.which[candidate] + position)
         layouts = (choices.which[candidate] + position)[layout_at].tolist()
@@ -190,15 +207,21 @@ class BookedView:
             ),
         )
 
-    def result(self, policy: str, *, beyond: bool = False) -> Plan:
+    def result(
+        self,
+        policy: str,
+        *,
+        beyond: bool = False,
+        known: tuple[NDArray[np.intp], Bookings] | None = None,
+    ) -> Plan:
         """The plan.
 
         Args:
             policy: name of the plan policy.
             beyond: see `chosen`.
+            known: what `bookings` returns, if the caller has it.
         """
-        booked = np.flatnonzero(self._booked.start_s != NEVER)
-        found = self._book.bookings(job=self._number[booked])
+        booked, found = self.bookings() if known is None else known
         choices = self._candidates.choices
         layout = choices.which[self._of(booked)] + self._booked.position[booked]
         placed = BookPlacements(choices.layouts, layout, found)

@@ -105,6 +105,7 @@ class ClusterBook:
             self._continue(self.kept)
             return
         self._open: dict[bytes, int] = {}
+        self._numbered: dict[tuple[Layout, tuple[int, ...]], int] = {}
         self._running = RunningRecord()
         self.book = Book(
             snapshot.now_s,
@@ -142,6 +143,7 @@ class ClusterBook:
         """Writes the changes into the book of the cycle before."""
         now_s = self._snapshot.now_s
         self.book, self._open, self._running = kept.book, kept.classes, kept.running
+        self._numbered = kept.requests
         self.book.advance(now_s)
         for constraint, (old, new) in enumerate(zip(kept.steps, self._steps, strict=True)):
             if not _same_from(now_s, old, new):
@@ -164,7 +166,7 @@ class ClusterBook:
             others: numbers of the bookings of other rows.
             next_number: greater than the number of any booking.
         """
-        parts = max(len(self._open), int(rows.request.max(initial=0)))
+        parts = max(len(self._open), len(self._numbered), int(rows.request.max(initial=0)))
         if not self._repeatable or self.book.given_up or self._marks or parts > _MOST_PARTS:
             return None
         if self.kept is None:
@@ -175,6 +177,7 @@ class ClusterBook:
             self._world,
             self._steps,
             self._open,
+            self._numbered,
             self._running,
             rows,
             others,
@@ -233,22 +236,26 @@ class ClusterBook:
         key = layout, gates
         found = self._requests.get(key)
         if found is None:
-            groups = layout.groups
-            found = self._requests[key] = self.book.add_request(
-                count=np.array([group.count for group in groups], dtype=np.int64),
-                want=np.array([group.want for group in groups], dtype=np.int64),
-                cls=np.array(
-                    [
-                        self._class(group.class_, _shut(gates, want))
-                        for group, want in zip(groups, layout.together(), strict=True)
-                    ],
-                    dtype=np.int32,
-                ),
-                arrangement=int(layout.arrangement),
-                exclusive=layout.exclusive,
-                most_per_node=np.array([group.most_per_node for group in groups], dtype=np.int64),
+            classes = tuple(
+                self._class(group.class_, _shut(gates, want))
+                for group, want in zip(layout.groups, layout.together(), strict=True)
             )
+            found = self._numbered.get((layout, classes))
+            if found is None:
+                found = self._numbered[layout, classes] = self._add(layout, classes)
+            self._requests[key] = found
         return found
+
+    def _add(self, layout: Layout, classes: tuple[int, ...]) -> int:
+        groups = layout.groups
+        return self.book.add_request(
+            count=np.array([group.count for group in groups], dtype=np.int64),
+            want=np.array([group.want for group in groups], dtype=np.int64),
+            cls=np.array(classes, dtype=np.int32),
+            arrangement=int(layout.arrangement),
+            exclusive=layout.exclusive,
+            most_per_node=np.array([group.most_per_node for group in groups], dtype=np.int64),
+        )
 
     def _class(self, class_: int, shut: tuple[int, ...]) -> int:
         found = self._classes.get((class_, shut))

@@ -32,6 +32,7 @@ from bridge.model.job import RunningTable
 from bridge.model.node import NodeTable
 from bridge.model.site import Protection
 from bridge.planning.queue.columns import gather
+from bridge.planning.queue.layouts import Layout
 from bridge.planning.site_rules.capacity_constraints import Terms
 from bridge.ports import Selection
 
@@ -178,6 +179,7 @@ class KeptBook:
         world: what it was made for.
         steps: of its constraints.
         classes: its classes without closed times: the nodes, as bytes of bool, to the number.
+        requests: numbers of its requests, by layout and the numbers of its classes in the book.
         running: the running jobs.
         rows: the announced ones, in the order of `KeptPlan.by_id`.
         others: numbers of the bookings of other rows.
@@ -188,6 +190,7 @@ class KeptBook:
     world: BookWorld
     steps: list[Steps]
     classes: dict[bytes, int]
+    requests: dict[tuple[Layout, tuple[int, ...]], int]
     running: RunningRecord
     rows: RowRecord
     others: NDArray[np.int64]

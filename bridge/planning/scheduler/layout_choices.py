@@ -308,7 +308,9 @@ class LayoutChoices:
         self.terms: Terms = lowered.terms(*asked, extent)
         self.gates: list[Gates] = lowered.closed_to(*asked, extent)
         self._reasons = self.terms.reasons
-        hopeless = [at for at, reason in enumerate(self._reasons) if reason is not None]
+        hopeless = []
+        if lowered.any:
+            hopeless = [at for at, reason in enumerate(self._reasons) if reason is not None]
         self.hopeless = np.zeros(len(self.owner), dtype=bool)
         self.hopeless[hopeless] = True
         self.refused: NDArray[np.bool_] = self.n_least == 0

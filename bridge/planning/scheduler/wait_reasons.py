@@ -6,6 +6,8 @@ Rules
     2. The reason of a job that cannot start in time (deadline, fixed start, end of its reservation)
        says when it could start.
     3. Rows that wait for the same share one reason.
+    4. Reasons that depend on nothing but the request and the verdict are kept from cycle to cycle
+       (`bridge.planning.queue.kept_lowering`).
 """
 
 from collections.abc import Iterator
@@ -23,6 +25,8 @@ from bridge.units import NEVER, format_duration, format_instant
 
 JUDGED_ALONE = (Blocked.NEVER_NODES, Blocked.NEVER_SIZE, Blocked.NEVER_COUNTER)
 """Verdicts whose text depends on the whole job."""
+_LASTING = (Blocked.NODES_BUSY, Blocked.PLANNED_START, Blocked.NOT_BEFORE, Blocked.NEVER_FREED)
+"""Verdicts whose text depends on the request alone, unless it names nodes."""
 
 
 def explain(booking: Booking, horizon_s: int | None = None) -> None:
@@ -63,14 +67,31 @@ class _Waiting:
         common = np.flatnonzero(~single)
         alike_at, which = by_appearance(self._likeness(common))
         first = common[alike_at]
-        known: dict[tuple[object, ...], Reason] = {}
-        told = []
-        beside = self._explainer.alike(self._job[first])
-        for at, key in zip(first.tolist(), map(self._key, first.tolist(), beside), strict=True):
-            if key not in known:
-                known[key] = self._reason(at)
-            told.append(known[key])
-        yield self._row[common].tolist(), [told[group] for group in which.tolist()]
+        kept, now = self._kept(), dict[tuple[object, ...], Reason]()
+        lasting = self._lasting(first).tolist()
+        told = np.empty(len(first), dtype=object)
+        for group, key in enumerate(self._keys(first)):
+            known = kept if lasting[group] else now
+            reason = known.get(key)
+            if reason is None:
+                reason = known[key] = self._reason(int(first[group]))
+            told[group] = reason
+        yield self._row[common].tolist(), told[which].tolist()
+
+    def _kept(self) -> dict[tuple[object, ...], Reason]:
+        """Reasons of earlier cycles (rule 4)."""
+        return {} if self._rows.kept is None else self._rows.kept.told
+
+    def _lasting(self, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Which reasons depend on nothing but their key (rule 4)."""
+        waiting = self._waiting
+        snapshot = self._snapshot
+        if snapshot.reservations or snapshot.licences:
+            return np.zeros(len(rows), dtype=bool)
+        lasting: NDArray[np.bool_] = np.isin(waiting.blocked[rows], _LASTING)
+        lasting &= waiting.start_s[rows] != NEVER
+        lasting &= ~snapshot.jobs.required[self._job[rows]].astype(bool)
+        return lasting
 
     def _single(self, at: int, *, bounded: bool) -> Reason | None:
         """The reason of a row that needs one of its own; None: it may share that of others."""
@@ -98,15 +119,16 @@ class _Waiting:
             waiting.passed_over[rows],
         )
 
-    def _key(self, at: int, beside: tuple[object, ...]) -> tuple[object, ...]:
-        """Everything the reason of a row depends on."""
-        waiting, job = self._waiting, int(self._job[at])
-        return (
-            int(waiting.blocked[at]), int(waiting.constraint[at]), int(waiting.partition[at]),
-            int(waiting.nodes[at]), bool(waiting.start_s[at] == NEVER),
-            bool(waiting.passed_over[at]), int(self._snapshot.jobs.tasks[job]),
-            job if self._alone[at] else -1, beside,
+    def _keys(self, rows: NDArray[np.intp]) -> Iterator[tuple[object, ...]]:
+        """Everything the reason of each row depends on."""
+        waiting, job = self._waiting, self._job[rows]
+        columns = (
+            waiting.blocked[rows], waiting.constraint[rows], waiting.partition[rows],
+            waiting.nodes[rows], waiting.start_s[rows] == NEVER, waiting.passed_over[rows],
+            self._snapshot.jobs.tasks[job], np.where(self._alone[rows], job, -1),
         )  # fmt: skip
+        own = (column.tolist() for column in columns)
+        return zip(*own, self._explainer.alike(job), strict=True)
 
     def _bounded(self, at: int, asked: int) -> Reason:
         """The reason of a job with a bound on its start, or one that may not have a later start."""

@@ -38,11 +38,13 @@ starts.
 """
 
 from dataclasses import dataclass
+from itertools import repeat
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.core import Bookings
 from bridge.errors import ConfigError
 from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
@@ -104,11 +106,12 @@ class OpenCcs(QueuePlanner):
         last = promises.kept_plan
         book = last.handover.take() if isinstance(last, KeptPlan) and self.keep_plan else None
         booking = Booking(rows, preference, lowered=lowered, protect=site.protect, kept=book)
-        kept = self._kept(rows, promises)
+        ids = jobs.id[asked].tolist()
+        kept = self._kept(rows, ids, promises)
         promised = np.flatnonzero(kept > 0)
         everyone = np.arange(len(kept))
         # 1. Announced starts are kept if they are feasible.
-        self._keep(booking, promised, kept[promised], promises, late=late)
+        self._keep(booking, promised, kept[promised], promises, ids, late=late)
         booking.late[~(late & booking.has_start(everyone))] = False
         # Fixed starts come before all jobs that can be moved (rule 9).
         fixed = np.flatnonzero(jobs.fixed[asked] & ~booking.has_start(everyone))
@@ -122,8 +125,9 @@ class OpenCcs(QueuePlanner):
         )
         booking.start_now(np.flatnonzero(booking.late & booking.later()))
         explain(booking, self.horizon_s)
-        plan = booking.result(self.name, beyond=self.horizon_s is not None)
-        return Planned(plan, self._announced(booking, promises))
+        known = booking.bookings()
+        plan = booking.result(self.name, beyond=self.horizon_s is not None, known=known)
+        return Planned(plan, self._announced(booking, promises, ids, known))
 
     def _keep(
         self,
@@ -131,6 +135,7 @@ class OpenCcs(QueuePlanner):
         promised: NDArray[np.intp],
         start: NDArray[np.int64],
         promises: Promises,
+        ids: list[str],
         *,
         late: NDArray[np.bool_],
     ) -> None:
@@ -139,9 +144,8 @@ class OpenCcs(QueuePlanner):
         last = promises.kept_plan
         booking.late[promised] = late[promised]  # assumed, unless the kept plan says otherwise
         if isinstance(last, KeptPlan) and last.names == rows.snapshot.nodes.names:
-            ids = rows.snapshot.jobs.id[rows.job[rows.plannable[promised]]].tolist()
-            row = last.by_id.row
-            former = np.array([row.get(job_id, -1) for job_id in ids], dtype=np.intp)
+            row = map(last.by_id.row.get, ids, repeat(-1))
+            former = np.fromiter(row, dtype=np.intp, count=len(ids))[promised]
             has = former >= 0
             booking.keep(promised[has], last.by_id.columns, former[has], start[has])
         left = ~booking.has_start(promised)
@@ -149,22 +153,27 @@ class OpenCcs(QueuePlanner):
         order = np.flatnonzero(left)[np.argsort(start[left], kind="stable")]
         booking.plan(promised[order], not_before=start[order], latest=start[order])
 
-    def _kept(self, rows: Rows, promises: Promises) -> NDArray[np.int64]:
+    def _kept(self, rows: Rows, ids: list[str], promises: Promises) -> NDArray[np.int64]:
         """Returns the starts announced last, (n_plannable,); 0: none, or in the past."""
         kept = np.zeros(len(rows.plannable), dtype=np.int64)
         if not self.keep_plan or not promises.start_s:
             return kept
-        snapshot, known = rows.snapshot, promises.start_s
-        job = rows.job[rows.plannable]
-        announced = [known.get(job_id, 0) for job_id in snapshot.jobs.id[job].tolist()]
-        start_s = np.array(announced, dtype=np.int64).reshape(len(kept))
+        snapshot, job = rows.snapshot, rows.job[rows.plannable]
+        announced = map(promises.start_s.get, ids, repeat(0))
+        start_s = np.fromiter(announced, dtype=np.int64, count=len(ids))
         single = (snapshot.jobs.array_tasks[job] == 0) & (start_s != 0)
         kept[single] = np.maximum(start_s[single], snapshot.now_s)
         not_before = rows.not_before_s()
         kept[kept < not_before] = 0
         return kept
 
-    def _announced(self, booking: Booking, before: Promises) -> Promises:
+    def _announced(
+        self,
+        booking: Booking,
+        before: Promises,
+        ids: list[str],
+        known: tuple[NDArray[np.intp], Bookings],
+    ) -> Promises:
         """Returns the starts and placements of all jobs with a later start.
 
         A job that was promised a start before and starts now is included as long as it is pending,
@@ -172,16 +181,16 @@ class OpenCcs(QueuePlanner):
         """
         rows = booking.rows
         snapshot = rows.snapshot
-        asked = np.arange(len(rows.plannable))
+        asked = np.arange(len(ids))
         single = snapshot.jobs.array_tasks[rows.job[rows.plannable]] == 0
         kept = single & booking.later()
         if self.keep_plan and before.start_s:
             starting = np.flatnonzero(single & booking.has_start(asked) & ~booking.later())
-            ids = snapshot.jobs.id[rows.job[rows.plannable[starting]]].tolist()
-            kept[starting] = [job_id in before.start_s for job_id in ids]
+            kept[starting] = [ids[at] in before.start_s for at in starting.tolist()]
         lasting = asked[kept]
-        ids = snapshot.jobs.id[rows.job[rows.plannable[lasting]]].tolist()
-        placements = booking.placements_of(lasting)
+        if len(lasting) < len(ids):
+            ids = [ids[at] for at in lasting.tolist()]
+        placements = booking.placements_of(lasting, known)
         start_s = dict(zip(ids, placements.start_s.tolist(), strict=True))
         by_id, book = PlacementsById(ids, placements), booking.hand_over(lasting)
         kept_plan = KeptPlan(snapshot.nodes.names, by_id, book if self.keep_plan else Handover())
