@@ -125,6 +125,10 @@ class ProgramMachine(Machine):
             self._finish()
             return
         step.counts = False
+        kept = set(record.nodes) & set(record.target or record.nodes)
+        again = step.stopped and stage is not Stage.FINISHING and set(step.nodes) <= kept
+        if again:
+            self._work(step.nodes)  # it had been asked to end, and its node stayed
         if stage is Stage.FINISHING:
             if not record.live():
                 self._over()
@@ -134,9 +138,7 @@ class ProgramMachine(Machine):
         elif stage is Stage.UNDOING:
             if not self._workers(set(record.target) - set(record.nodes)):
                 self._answer("refused", record.why)
-        elif step.stopped and stage is Stage.RUNNING and set(step.nodes) <= set(record.nodes):
-            self._work(step.nodes)  # it had been asked to end, and its node stayed
-        elif step.code:
+        elif step.code and not again:
             self._say(f"a worker on {step.nodes[0]} ended with code {step.code}")
 
     TABLE: ClassVar[dict[tuple[Stage, type], str]] = {

@@ -141,3 +141,16 @@ def test_a_launcher_that_is_killed_goes_on(connected):
     repeated = {a.name for a in again.resume(0.0) if isinstance(a, r.Start)}
     assert repeated == {"main-1", "worker-2", "worker-3", "worker-4"}
     assert again.record.stage is (Stage.ASKED if connected else Stage.LEAVING)
+
+
+def test_a_worker_that_ends_during_the_next_change_is_replaced_where_its_node_stays():
+    world = wide()
+    world.tell(SHRINK)
+    world.tell(r.Tick(), 10.0)
+    world.tell(Shrink("t", ("n1", "n2"), ("n3",), 10.0), 20.0)
+    assert world.record.stage is Stage.LEAVING
+    world.tell(r.Ended("worker-3", 0), 21.0)
+    assert world.where() == ["n1", "n2"]
+    world.tell(r.Ended("worker-4", 0), 22.0)
+    assert world.results()[-1] == Result("t", "done", "", ("n1", "n2"))
+    assert world.where() == ["n1", "n2"]
