@@ -21,6 +21,8 @@ from bridge.errors import ConfigError
 MPIS = ("pmi2", "pmix")
 """What is tried, in this order; the library finds out which of them fits."""
 SIGNALS = ("USR1", "USR2", "HUP")
+PARK = re.compile(r"/[A-Za-z0-9 /._+@:,=~-]{0,400}")
+"""What every face of the library reads as it is written."""
 LONGEST = 60
 """Of a directory in which sockets can be made: their paths may have 107 characters."""
 
@@ -74,6 +76,8 @@ def run(  # noqa: PLR0917 - options, by name
         raise ConfigError("--worker", "is for programs without MPI (--engine program)")
     if signal and signal not in SIGNALS:
         raise ConfigError("--signal", f"must be one of {', '.join(SIGNALS)}, not '{signal}'")
+    if not PARK.fullmatch(str(park)):
+        raise ConfigError("--park", f"'{park}' must be an absolute path of plain characters")
     engine = "program" if worker else engine
     try:
         words = tuple(shlex.split(worker))  # no shell between: it would end at SIGTERM first

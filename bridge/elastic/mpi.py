@@ -236,19 +236,25 @@ class Elastic:
         elif window.kind == "shrink":
             left = self._commit_leaving(window)
         elif window.kind == "return":
+            # All have their data. It is dropped once the launcher was told: until then it may
+            # start the program again, and that would find nothing.
+            self.comm.Barrier()
+            self._say("done", left=0)
             self.comm.Barrier()
             with contextlib.suppress(OSError):
                 self._file().unlink()
             with contextlib.suppress(OSError):
                 Path(self._park).rmdir()
-        if window.kind:
+        if window.kind in ("grow", "shrink"):
             self._say("done", left=left)
 
     def _commit_leaving(self, window: Window) -> int:
         old, rank = self.comm, self.comm.rank
         stays = rank in window.after
         if self._engine == "relaunch":
-            if stays and not self._parked(window.after.index(rank), len(window.after), 0):
+            if stays and not self._parked(
+                window.after.index(rank), len(window.after), window.phase
+            ):
                 self.comm.Abort(1)
             self._end_parked()
         connection = None if stays else say_remotely("leaving", id=self._id)

@@ -319,6 +319,8 @@ class Runtime:
                         self._fail(change, now_s, outcome=Outcome.WITHDRAWN)
                     else:
                         self._over(change)
+                elif self._is_back(change):
+                    self._fail(change, now_s, "the job runs on these nodes again")
                 elif now_s > change.until_s:
                     _log.warning("the controller does not release nodes of job %s", change.job_id)
                     self._fail(change, now_s)

@@ -52,6 +52,8 @@ class Core:
         """
         self.record, self.tasks, self.park = record, tasks, park
         self.limits, self.workers = limits or Limits(), workers
+        self.unfit = ""
+        """Why no change can be begun now; empty: one can."""
         self._now_s = 0.0
         self._out: list[Action] = []
 
@@ -172,9 +174,10 @@ class Core:
             self._over()
 
     def _finish_late(self) -> None:
-        live = self.record.live()
-        for step in live:
-            self._stop(step, hard=step.stopped)
+        for step in self.record.live():
+            # A part of the program that came later may have its own work to end, as under srun.
+            if self._code() or not step.counts:
+                self._stop(step, hard=step.stopped)
         self._to(Stage.FINISHING, self.limits.stop_s)
 
     def _over(self) -> None:

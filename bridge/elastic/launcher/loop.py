@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The launcher as a process: sockets and steps around a `Machine`.
 
-After each event the record is written first, and acted on then. A line that cannot be read ends its
-connection; the program finds its way back at its next probe.
+After each event the record is written first, and acted on then. Where there is no room for it, the
+run goes on without, and no change is begun. A line that cannot be read ends its connection; the
+program finds its way back at its next probe.
 """
 
 import contextlib
@@ -44,7 +45,7 @@ from bridge.elastic.launcher.record import (
     save,
 )
 from bridge.elastic.launcher.steps import Steps
-from bridge.elastic.lines import Lines, parse
+from bridge.elastic.lines import Grow, Lines, Shrink, parse
 from bridge.errors import LineError
 
 WAIT_S: Final = 1.0
@@ -93,6 +94,7 @@ class Loop:
         self.app: Peer | None = None
         self.signals: list[int] = []
         self.finished = False
+        self.unsaved = False
 
     def run(self) -> None:
         """Runs until the job is over."""
@@ -107,6 +109,9 @@ class Loop:
         while not self.finished:
             self._wait(wake)
             for event in self._events():
+                if isinstance(event, Grow | Shrink):
+                    saved = self._save()
+                    self.machine.unfit = "" if saved else "Its launcher has no room for its record."
                 self._carry_out(self.machine.handle(event, time.monotonic()))
         self.agent.close()
 
@@ -221,8 +226,9 @@ class Loop:
     def _carry_out(self, actions: list[Action]) -> None:
         if not actions:
             return
-        save(self.machine.record, self.folder.state)
-        self._show_nodes()
+        self._save()
+        with contextlib.suppress(OSError):
+            self._show_nodes()
         for action in actions:
             match action:
                 case Start():
@@ -240,8 +246,19 @@ class Loop:
                 case Say():
                     _say(action.text)
                 case Finish():
-                    self.folder.code.write_text(str(action.code))
+                    self.folder.end(action.code)
                     self.finished = True
+
+    def _save(self) -> bool:
+        try:
+            save(self.machine.record, self.folder.state)
+        except OSError as error:
+            if not self.unsaved:
+                _say(f"{self.folder.state}: {error.strerror}: no change is begun")
+            self.unsaved = True
+            return False
+        self.unsaved = False
+        return True
 
     def _show_nodes(self) -> None:
         text = "".join(f"{node}\n" for node in self.machine.record.nodes)

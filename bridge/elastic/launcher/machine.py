@@ -130,6 +130,9 @@ class Machine(Boot, Relaunch):
         if record.stage is not Stage.RUNNING or record.bye:
             self._refuse(change, "The program ends." if record.bye else "Another change is made.")
             return
+        if self.unfit:
+            self._refuse(change, self.unfit)
+            return
         held = set(record.nodes)
         fits = change.nodes[0] == record.nodes[0]
         if isinstance(change, Grow):
@@ -240,6 +243,7 @@ class Machine(Boot, Relaunch):
             pass
         elif step.name == record.joiner and stage is Stage.STARTING and record.tries < STARTS:
             step.counts = False
+            self._stop(step, hard=True)  # its srun has ended, its processes may not have
             record.joiner = self._new("joiner", step.nodes)
         elif step.name == record.joiner and stage in (Stage.STARTING, Stage.ASKED):
             self._call_off(f"The new processes ended with code {step.code}.")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `schedbridge run` was asked for, and where its files are."""
 
+import contextlib
 import json
 import os
 from dataclasses import asdict, dataclass
@@ -72,6 +73,18 @@ class Folder:
     def code(self) -> Path:
         """The exit code, once the run is over."""
         return self.path / "code"
+
+    def end(self, code: int) -> None:
+        """The run is over: a link whose target is the code needs no room on a full disk."""
+        with contextlib.suppress(FileExistsError):
+            self.code.symlink_to(str(code))
+
+    def ended(self) -> int | None:
+        """The exit code that `end` was given; None: the run is not over."""
+        try:
+            return int(self.code.readlink().name)
+        except FileNotFoundError:
+            return None
 
     @property
     def nodes(self) -> Path:

@@ -11,6 +11,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,12 +24,13 @@ SHELL: Final = """
 step=$1 pause=$2; shift 2
 mkdir "$step" 2>/dev/null || exit 0
 trap : TERM INT HUP QUIT USR1 USR2
-echo $$ >"$step/pid"
+ln -s $$ "$step/pid"
 mkdir "$step/begun" 2>/dev/null || exit 0
 sleep "$pause"
 "$@"
-echo $? >"$step/code.new" && mv "$step/code.new" "$step/code"
+ln -s $? "$step/code"
 """
+"""Numbers are written as links, which are there whole or not at all, also where a disk is full."""
 CANCEL: Final = """
 found=$(squeue -h -s -j "$1" -o '%i %j' | while read -r step name; do
     [ "$name" != "$2" ] || echo "$5.${step##*.}"; done)
@@ -72,7 +74,12 @@ class Steps:
         command = self._command(action, said)
         if "-m" in command:
             each = int(said["SIZE"]) // len(action.nodes)
-            hosts.write_text("".join(f"{node}\n" * each for node in action.nodes))
+            try:
+                hosts.write_text("".join(f"{node}\n" * each for node in action.nodes))
+            except OSError as error:  # it is taken for one that has failed to begin
+                with contextlib.suppress(OSError):
+                    print(f"schedbridge run: {hosts}: {error.strerror}", file=sys.stderr)
+                return
             env["SLURM_HOSTFILE"] = str(hosts)
         self.folder.steps.mkdir(exist_ok=True)
         subprocess.Popen(
@@ -192,7 +199,7 @@ class Steps:
         """The step's shell; none if it has not begun or has ended (numbers are given out again)."""
         path = self._path(name)
         try:
-            pid = int((path / "pid").read_text())
+            pid = int((path / "pid").readlink().name)
             command = Path(f"/proc/{pid}/cmdline").read_bytes()
         except (OSError, ValueError):
             return None
@@ -200,7 +207,7 @@ class Steps:
 
     def _code(self, name: str) -> int:
         try:
-            return int((self._path(name) / "code").read_text())
+            return int((self._path(name) / "code").readlink().name)
         except (OSError, ValueError):
             return 137  # its shell was killed
 

@@ -69,16 +69,23 @@ def _keep_running(folder: Folder, listeners: list[socket.socket]) -> int:
             [sys.executable, "-m", "bridge.elastic.launcher", str(folder.path), *map(str, fds)],
             pass_fds=fds,
         )
-        (folder.path / "launcher.pid").write_text(str(child.pid))
+        with contextlib.suppress(OSError):  # for people; a disk may be full
+            (folder.path / "launcher.pid").write_text(str(child.pid))
         _wait_for(child)
-        if folder.code.exists():
-            return int(folder.code.read_text())
+        code = folder.ended()
+        if code is not None:
+            return code
         deaths = deaths + 1 if time.monotonic() - began_s < 1.0 else 0
         if deaths > MOST_DEATHS:
-            print("schedbridge run: the launcher dies again and again", file=sys.stderr)
+            _say("the launcher dies again and again")
             return 1
-        print("schedbridge run: the launcher died, and is started again", file=sys.stderr)
+        _say("the launcher died, and is started again")
         time.sleep(PAUSE_S)
+
+
+def _say(text: str) -> None:
+    with contextlib.suppress(OSError):
+        print(f"schedbridge run: {text}", file=sys.stderr, flush=True)
 
 
 def _wait_for(child: "subprocess.Popen[bytes]") -> None:

@@ -16,6 +16,7 @@ extern struct bridge_state {
     MPI_Comm comm, merged;
     char port[MPI_MAX_PORT_NAME], id[BRIDGE_TEXT], parked[BRIDGE_TEXT];
     char outcome[4 * BRIDGE_TEXT]; /* the last one, said again to a launcher that was restarted */
+    int phase;                     /* of the window of a shrink */
     int leaves, leavers, before_size, after_size, *before, *after;
     bridge_block blocks[BRIDGE_BLOCKS];
     struct {

@@ -93,12 +93,13 @@ static void begin_join(int *phase) {
     spread(0, phase, bridge_self.merged);
 }
 
-static void begin_leaving(void) {
+static void begin_leaving(int phase) {
     int *leaving = room(sizeof(int) * (size_t)bridge_self.size), stay = 0;
     uint64_t bytes = 0;
     bridge_self.leaves = bridge_listed(bridge_asked, "remove", bridge_node());
     MPI_Allgather(&bridge_self.leaves, 1, MPI_INT, leaving, 1, MPI_INT, bridge_self.comm);
     bridge_self.window = SHRINK;
+    bridge_self.phase = phase;
     bridge_self.merged = bridge_self.comm;
     maps(bridge_self.size, bridge_self.size);
     for (int i = 0; i < bridge_self.size; i++)
@@ -179,7 +180,7 @@ int bridge_adapt_begin(int *phase, bridge_window *window) {
     } else if (bridge_self.joining || (bridge_self.engine == JOIN && !strcmp(kind, "grow"))) {
         begin_join(phase);
     } else if (!strcmp(kind, "shrink")) {
-        begin_leaving();
+        begin_leaving(*phase);
     } else {
         begin_parking(*phase);
     }
@@ -204,7 +205,7 @@ static void commit_leaving(void) {
         int rank = 0;
         while (rank < bridge_self.after_size && bridge_self.after[rank] != bridge_self.rank)
             rank++;
-        int failed = bridge_self.leaves ? 0 : park(rank, bridge_self.after_size, 0);
+        int failed = bridge_self.leaves ? 0 : park(rank, bridge_self.after_size, bridge_self.phase);
         if (failed) {
             bridge_complain("the data could not be kept in memory");
             MPI_Abort(MPI_COMM_WORLD, 1);
@@ -232,6 +233,10 @@ int bridge_adapt_commit(void) {
         commit_leaving();
         break;
     case RETURN:
+        /* All have their data. It is dropped once the launcher was told: until then it may start
+         * the program again, and that would find nothing. */
+        MPI_Barrier(bridge_self.comm);
+        bridge_report("done", ",\"left\":0");
         MPI_Barrier(bridge_self.comm);
         bridge_drop(bridge_self.parked);
         break;
@@ -240,7 +245,7 @@ int bridge_adapt_commit(void) {
     }
     MPI_Comm_rank(bridge_self.comm, &bridge_self.rank);
     MPI_Comm_size(bridge_self.comm, &bridge_self.size);
-    if (bridge_self.window == GROW || bridge_self.window == RETURN)
+    if (bridge_self.window == GROW)
         bridge_report("done", ",\"left\":0");
     bridge_self.window = NONE;
     bridge_self.joining = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Breaks where its first argument says: "begin" (a process fails in the window), "joiner" (a new
- * one fails before it connects), "end" (the program ends while it is asked). */
+ * one fails before it connects), "end" (the program ends while it is asked), "phase" (a process was
+ * not told the phase of the others). */
 #include "bridge_elastic.h"
 
 #include <stdio.h>
@@ -14,6 +15,8 @@ int main(int argc, char **argv) {
     const char *where = argc > 1 ? argv[1] : "";
     bridge_init_adapt(&argc, &argv, &status);
     bridge_share(&step, sizeof step);
+    if (!strcmp(where, "phase") && status == BRIDGE_NEW)
+        phase = 7;
     if (status == BRIDGE_JOINING) {
         if (!strcmp(where, "joiner"))
             _exit(9);
@@ -24,6 +27,8 @@ int main(int argc, char **argv) {
             if (!strcmp(where, "begin") && status == BRIDGE_NEW)
                 _exit(9);
             bridge_adapt_begin(&phase, &window);
+            if (!strcmp(where, "phase") && phase != 7)
+                _exit(9);
             bridge_adapt_commit();
         }
         MPI_Barrier(bridge_comm());

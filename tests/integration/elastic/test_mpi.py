@@ -75,6 +75,16 @@ def test_a_new_process_that_fails_is_given_up_and_the_job_goes_on(elastic):
     assert "exit 0" in output
 
 
+@pytest.mark.parametrize(("mpi", "engine", "wire"), ENGINES)
+def test_all_processes_are_told_the_phase(elastic, mpi, engine, wire):
+    job = elastic.start(f"elastic/{mpi}/breaking phase", "--mpi", wire)
+    assert job.change("grow", "n2")["outcome"] == "done", job.output()
+    assert job.change("shrink", "n2")["outcome"] == "done", job.output()
+    output = job.end()
+    assert "breaking: ended" in output
+    assert "exit 0" in output
+
+
 def test_a_program_that_ends_while_it_is_asked(elastic):
     job = elastic.start("elastic/wheel/breaking end", "--mpi", "pmi2")
     got = job.order(do="grow", id="1", add=["n2"], within_s=60)

@@ -474,3 +474,24 @@ def test_a_program_without_the_library_is_rigid():
     assert machine.attach() is None
     machine.handle(r.Tick(), 1e6)
     assert machine.handle(r.Ended("main-1", 3), 1e6)[-1] == r.Finish(3)
+
+
+def test_a_part_of_the_program_that_came_later_ends_when_it_has_done_its_work():
+    world = World("join")
+    machine = world.machine
+    machine.handle(Grow("g", ("n1", "n2"), ("n2",), 30.0), 1.0)
+    machine.handle(r.Ready("1"), 2.0)
+    machine.handle(r.Begin("1"), 3.0)
+    machine.handle(r.Done("1"), 4.0)
+    machine.handle(r.Ended(world.main, 0), 5.0)
+    assert machine.record.stage is Stage.FINISHING
+    for now_s in (100.0, 200.0, 300.0):
+        assert machine.handle(r.Tick(), now_s) == []
+    assert r.Finish(0) in machine.handle(r.Ended(machine.record.joiner, 0), 400.0)
+
+
+def test_processes_of_a_start_that_failed_are_ended_before_the_next_one():
+    world = World("join")
+    world.machine.handle(Grow("g", ("n1", "n2"), ("n2",), 30.0), 1.0)
+    lost = world.machine.record.joiner
+    assert r.Stop(lost, hard=True) in world.machine.handle(r.Ended(lost, 137), 2.0)

@@ -3,6 +3,7 @@
 
 import contextlib
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -153,7 +154,7 @@ def started():
         if run.process.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 for path in run.temporary.glob("*/steps/*/pid"):
-                    os.killpg(int(path.read_text()), signal.SIGKILL)
+                    os.killpg(int(path.readlink().name), signal.SIGKILL)
             run.process.kill()
             run.process.wait()
         run.process.stderr.close()
@@ -210,6 +211,23 @@ def test_the_launcher_is_killed_again_and_again(started):
     assert len(run.steps()) == 1, "the program itself was started once"
 
 
+def test_on_a_full_disk_no_change_is_begun_and_the_code_is_the_programs(started):
+    wait = 'until [ -e "$FAKE/go" ]; do sleep 0.05; done; exit 5'
+    run = started("--engine", "program", "--", "sh", "-c", wait)
+    run.attached()
+    [path] = run.temporary.glob("*/launcher.pid")
+    for pid in (run.process.pid, int(path.read_text())):
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, 0))  # no file can be written
+    refused = run.result(GROW)
+    assert (refused.outcome, refused.nodes) == ("refused", ("n1",))
+    assert "no room" in refused.reason
+    run.kill_launcher()
+    assert run.attached().nodes == ("n1",)
+    (run.folder / "go").touch()
+    code, said = run.end()
+    assert code == 5, said
+
+
 def test_without_an_agent_it_says_so_once_and_runs(started):
     run = started("--engine", "program", "--", "sh", "-c", "sleep 1.5; exit 3")
     run.listener.close()
@@ -251,6 +269,17 @@ def test_outside_of_a_job_it_says_where_it_belongs():
     )  # fmt: skip
     assert done.returncode == 1
     assert "belongs into a batch script" in done.stderr
+
+
+@pytest.mark.parametrize("park", ["shm", "/dev/shm/\xe4", '/dev/"', "/dev\\", "/d" * 300])
+def test_a_place_that_the_library_would_read_otherwise_is_refused(park):
+    done = subprocess.run(
+        [sys.executable, "-m", "bridge.cli.main", "run", "--park", park, "true"],
+        env={**os.environ, "SLURM_JOB_ID": "7"}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert "--park" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize("option", ["--mpi-time", "--no-mpi-time"])

@@ -295,3 +295,20 @@ def test_nodes_that_nobody_knows_of_need_their_agents():
     runtime.see(a_world())
     assert [change.state for change in runtime.changes] == [State.VACATING]
     assert asked_to_give_back(runtime, a_world()) == []
+
+
+def test_a_launcher_that_begins_anew_before_a_release_is_carried_out_keeps_the_nodes():
+    launchers = Planted(("n1", "n2", "n3"))
+    runtime = begun(launchers, ("n1", "n2"))
+    launchers.answers(runtime.changes[0].id, ("n1", "n2"))
+    launchers.said = replace(launchers.said, nodes=("n1", "n2"))
+    runtime.see(a_world())
+    [change] = runtime.changes
+    assert change.state is State.RELEASING
+    [send] = runtime.sends(World(a_world()))
+    send.change.decision = 5
+    runtime.answered(5, 1000, applied=False, text="the job is suspended")
+    launchers.said = Attached(serial=2, nodes=("n1", "n2", "n3"), engine="join")
+    runtime.see(a_world(now_s=1005))
+    assert asked_to_give_back(runtime, a_world(now_s=1005)) == []
+    assert runtime.changes == ()
