@@ -53,6 +53,8 @@ SOON_S: Final = 0.02
 MOST_PEERS: Final = 900
 """Connections at a time, below the usual limit of open files. Of more processes that leave at once
 the launcher does not see the end; the agents do. One that has not shown the token makes room."""
+MOST_UNREAD: Final = 20
+"""Lines that cannot be read and are complained of, lest they fill the job's output."""
 FORWARDED: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2)
 
 
@@ -94,7 +96,7 @@ class Loop:
         self.app: Peer | None = None
         self.signals: list[int] = []
         self.finished = False
-        self.unsaved = False
+        self.unsaved, self.unread = False, 0
 
     def run(self) -> None:
         """Runs until the job is over."""
@@ -185,8 +187,9 @@ class Loop:
                 for line in peer.lines.feed(data):
                     yield from self._line(peer, line)
             except LineError as error:
-                if peer.known:
+                if peer.known and self.unread < MOST_UNREAD:
                     _say(f"a line of the program cannot be read: {error}")
+                    self.unread += 1
                 data = b""
         if data == b"":
             peer.stream.close()

@@ -105,3 +105,20 @@ def test_no_other_run_of_the_job_finds_its_parked_data(tmp_path):
         places.add(Loop(folder, []).machine.park)
         assert Loop(folder, []).machine.park in places  # a launcher that is started again does
     assert len(places) == 2
+
+
+def test_a_program_that_talks_nonsense_does_not_fill_the_output(tmp_path, capsys):
+    folder = Folder(tmp_path)
+    folder.write(Options(("true",), "7", "7", ("n1",), engine="join", agent="/nowhere"))
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "s"))
+        listener.listen()
+        listener.setblocking(False)
+        launcher = Loop(folder, [listener])
+        for _ in range(3 * loops.MOST_UNREAD):
+            with socket.socket(socket.AF_UNIX) as program:
+                program.connect(str(tmp_path / "s"))
+                program.sendall(b"nonsense\n")
+                assert said(launcher) == []
+    assert launcher.peers == {}
+    assert capsys.readouterr().err.count("cannot be read") == loops.MOST_UNREAD
