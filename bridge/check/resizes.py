@@ -79,6 +79,8 @@ def _beyond_limits(
     snapshot: Snapshot, resizes: Resizes, bounds: ResizeBounds
 ) -> Iterator[tuple[str, str]]:
     """Rule 6. Of several jobs of a user that grow, the first ones may."""
+    if not bounds.binds:
+        return
     running, grown = snapshot.running, Counter[str]()
     before = np.diff(running.indptr)[resizes.job]
     for job, width, held in zip(

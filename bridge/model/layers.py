@@ -42,6 +42,11 @@ class Layers(Mapping[str, V]):
             raise KeyError(key)
         return found  # type: ignore[no-any-return]
 
+    def get(self, key: str, default: Any = None) -> Any:
+        """As of a dictionary; the inherited one raises and catches an error for missing keys."""
+        found = self._found(key)
+        return default if found is _GONE else found
+
     def __contains__(self, key: object) -> bool:
         return self._found(key) is not _GONE
 

@@ -73,7 +73,14 @@ class ResizeBounds:
         self._order = order
         self._named = {(limit.kind, limit.name): limit for limit in limits}
 
+    @property
+    def binds(self) -> bool:
+        """Whether any job may be bound by more than its own largest width."""
+        return bool(self._named) or bool(self._snapshot.running.keeps_nodes.any())
+
     def _limits(self, row: int) -> list[ResizeLimit]:
+        if not self._named:
+            return []
         running, partitions = self._snapshot.running, self._snapshot.partitions
         at = int(running.partition[row])
         return self._limits_of(str(running.user[row]), partitions[at].name if at >= 0 else None)

@@ -48,7 +48,7 @@ class Lately:
 
     def of_job(self, job_id: str) -> int:
         """When its last change began; 0: never."""
-        return self.known.get(_JOB + job_id, (0,))[-1]
+        return int(self.known.get(_JOB + job_id, (0,))[-1])
 
     def of_user(self, user: str) -> int:
         """How often jobs of a user have changed within the last hour."""

@@ -104,14 +104,15 @@ def _follow(learning: Learning, snapshot: Snapshot, row: int, width: int, serial
         learning.running[job_id] = found.numbers()
         learning.traits[job_id] = str(running.user[row])
         return True
+    _, before, measured, _, _ = numbers
+    if width == before and (serial == _UNKNOWN or abs(serial - measured) < _NOTICED):
+        return False
     found = _Followed(*numbers)
     if width != found.width:
         _teach(learning, job_id, found)
         found.width, found.serial, found.kept = width, serial, 0
-    elif serial != _UNKNOWN and abs(serial - found.serial) >= _NOTICED:
-        found.serial = serial
     else:
-        return False
+        found.serial = serial
     learning.running[job_id] = found.numbers()
     return True
 
