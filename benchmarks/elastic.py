@@ -6,6 +6,7 @@ Usage: benchmarks/elastic.py [--seeds N] [--first-seed N] [--mtct-error X] [--sc
                              [--speed-up MODEL] [--change-cost COST] [--json FILE] [--plot FILE]
        benchmarks/elastic.py --show FILE    prints the table of such a file, no more
        benchmarks/elastic.py --against FILE the last policy against the others, seed by seed
+       benchmarks/elastic.py --compare FILE OTHER   two such files, seed by seed
        benchmarks/elastic.py --kinds FILE   rigid and malleable jobs apart
        benchmarks/elastic.py --gains FILE   against the first policy, seed by seed
 """
@@ -28,28 +29,47 @@ PASSED = (
 )  # fmt: skip
 
 
+MEASURES = ("makespan_s", "utilization", "wait_s", "response_s", "throughput_per_h")
+CHANGES = (
+    "makespan, % | utilisation, % | mean wait, % | mean response, % | jobs an hour, % |",
+    "---:|---:|---:|---:|---:|",
+)
+
+
 def against(runs: list[dict]) -> list[str]:
     """By how much a measure of the last policy differs from each other one, percent of its mean."""
-    keys = ("makespan_s", "utilization", "wait_s", "response_s", "throughput_per_h")
-    rows = [
-        "| malleable, % | against | makespan, % | utilisation, % | mean wait, % | mean response, % "
-        "| jobs an hour, % |",
-        "|---:|---|---:|---:|---:|---:|---:|",
-    ]
+    rows = [f"| malleable, % | against | {CHANGES[0]}", f"|---:|---|{CHANGES[1]}"]
     ours = runs[-1]["policy"]
     of = {(run["policy"], run["share"], run["seed"]): run for run in runs}
     for share in sorted({run["share"] for run in runs}):
         for policy in dict.fromkeys(run["policy"] for run in runs if run["policy"] != ours):
             seeds = sorted(seed for name, at, seed in of if (name, at) == (policy, share))
-            cells = [f"{share:g}", policy]
-            for key in keys:
-                theirs = np.array([of[policy, share, seed][key] for seed in seeds])
-                mine = np.array([of[ours, share, seed][key] for seed in seeds])
-                change = 100 * (mine - theirs) / theirs.mean()
-                low, high = interval(change)
-                cells.append(f"{change.mean():+.1f} [{low:+.1f}, {high:+.1f}]")
-            rows.append("| " + " | ".join(cells) + " |")
+            pairs = [(of[ours, share, seed], of[policy, share, seed]) for seed in seeds]
+            rows.append(f"| {share:g} | {policy} | {changed(pairs)} |")
     return rows
+
+
+def compared(runs: list[dict], others: list[dict]) -> list[str]:
+    """By how much measures differ from those of other runs, percent of their mean, by seed."""
+    rows = [f"| malleable, % | policy | seeds | {CHANGES[0]}", f"|---:|---|---:|{CHANGES[1]}"]
+    of = {(run["share"], run["policy"], run["seed"]): run for run in others}
+    pairs: dict[tuple[float, str], list[tuple[dict, dict]]] = {}
+    for run in runs:
+        if (other := of.get((run["share"], run["policy"], run["seed"]))) is not None:
+            pairs.setdefault((run["share"], run["policy"]), []).append((run, other))
+    for (share, policy), members in pairs.items():
+        if any(run["resizes"] for run, _ in members):
+            rows.append(f"| {share:g} | {policy} | {len(members)} | {changed(members)} |")
+    return rows
+
+
+def changed(pairs: list[tuple[dict, dict]]) -> str:
+    """Cells: for each measure the mean difference of pairs, in percent of the second ones' mean."""
+    cells = []
+    for key in MEASURES:
+        mine, theirs = (np.array([pair[at][key] for pair in pairs]) for at in (0, 1))
+        cells.append(with_interval(100 * (mine - theirs) / theirs.mean(), "+.1f"))
+    return " | ".join(cells)
 
 
 KINDS = {
@@ -110,7 +130,7 @@ def with_interval(values: np.ndarray, digits: str) -> str:
     """A mean, and its interval where there are several values."""
     if not len(values):
         return "–"
-    mean = f"{values.mean():{digits}}"
+    mean = f"{values.mean() + 0.0:{digits}}"
     if len(values) == 1:
         return mean
     low, high = interval(values)
@@ -130,9 +150,14 @@ def main() -> None:
     parser.add_argument("--plot", type=Path, help="plot the measures over the share")
     for name in PASSED:
         parser.add_argument(f"--{name}")
+    parser.add_argument("--compare", type=Path, nargs=2, help="two such files, seed by seed")
     given = parser.parse_args()
     if given.show:
         print("\n".join(lines(json.loads(given.show.read_text())["summary"])))
+        return
+    if given.compare:
+        mine, theirs = (json.loads(path.read_text())["runs"] for path in given.compare)
+        print("\n".join(compared(mine, theirs)))
         return
     if given.against:
         print("\n".join(against(json.loads(given.against.read_text())["runs"])))

@@ -47,6 +47,9 @@ from bridge.planning.scheduler.queue_planner import QueuePlanner
 from bridge.ports import Conditions, Context, Planned, Preference, Promises
 from bridge.units import NEVER, UNPLANNED, format_instant
 
+_FEW = 50
+"""Of so many waiting jobs two plans take no longer than the choice between them."""
+
 
 @dataclass(frozen=True)
 class _Selection:
@@ -123,12 +126,12 @@ class WindowPlanner(QueuePlanner):
         return Planned(plan, Promises(self.name, {ids[job]: at_s for job in ahead}))
 
     def _first_come_only(self, snapshot: Snapshot) -> bool:
-        """Whether jobs start in order and now or not, and no row is special: see `_in_order`."""
+        """Whether many jobs start in order, now or not, and none is special: see `_in_order`."""
         jobs = snapshot.jobs
         return (
             not (self.period_s or self.pass_over or self.most_jobs is not None)
             and self.depth is not None
-            and len(jobs) > 0
+            and len(jobs) > _FEW
             and not np.count_nonzero(jobs.array_tasks)
             and not np.count_nonzero(jobs.fixed)
             and not np.count_nonzero(jobs.no_place)

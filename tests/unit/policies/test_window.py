@@ -10,6 +10,7 @@ from bridge.errors import ConfigError
 from bridge.model.job import Hold
 from bridge.model.reasons import ReasonCode
 from bridge.model.topology import regular
+from bridge.policies.plan import window
 from bridge.policies.plan.window import WindowPlanner, _candidates
 from bridge.registry import build, parse_policy
 from bridge.rpc.controller.announcements import wake_after_s
@@ -246,6 +247,7 @@ def _ordinary(world):
 @pytest.mark.parametrize("seed", range(150))
 def test_in_order_the_short_way_gives_the_plan_of_the_general_one(seed, depth, monkeypatch):
     """Only the first rows are planned twice; reasons of all others are those of the first time."""
+    monkeypatch.setattr(window, "_FEW", 0)
     world = _ordinary(random_world(seed))
     policy = build(parse_policy({"order": "fcfs", "plan": {"name": "in-order", "depth": depth}}))
     used = []
