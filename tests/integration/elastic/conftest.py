@@ -8,16 +8,17 @@ SCHEDBRIDGE_WHOLE_CLUSTER name them.
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.integration.elastic.jobs import Elastic
-from tests.integration.elastic.whole import CONFIG, RULES, WAITS
+from tests.integration.elastic.whole import CONFIG, HEAT, PAUSE, RULES, WAITS
 
 KEEP = bool(os.environ.get("SCHEDBRIDGE_KEEP_CLUSTER"))
 NAME = os.environ.get("SCHEDBRIDGE_ELASTIC_CLUSTER", "sbelastic")
+POLICY = "malleable-performance"
 WHOLE = os.environ.get("SCHEDBRIDGE_WHOLE_CLUSTER", "sbwhole")
 
 
@@ -45,9 +46,9 @@ def elastic(session_elastic: Elastic) -> Elastic:
 
 
 @pytest.fixture(scope="session")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Elastic]:
+def session_whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Elastic]:
     file: Path = tmp_path_factory.mktemp("whole") / "bridge.yaml"
-    text = CONFIG.read_text().replace("policy: slurm-like", "policy: malleable-performance")
+    text = CONFIG.read_text().replace("policy: slurm-like", f"policy: {POLICY}")
     file.write_text(f"{text}\nresizing: {json.dumps(WAITS)}\nplanning: {json.dumps(RULES)}\n")
     cluster = Elastic(
         WHOLE, "--nodes", "4", "--cpus", "4", "--image", "mpi", "--agents", "--accounting",
@@ -55,10 +56,24 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Elastic]:
     )  # fmt: skip
     if not (KEEP and WHOLE in cluster.process("scontrol", "show", "config").stdout):
         cluster.up()
-        cluster.compile()
+        cluster.compile(["wheel"], "examples/heat.c")
     yield cluster
     if not KEEP:
         cluster.down()
+
+
+@pytest.fixture(scope="module")
+def policy() -> str:
+    """In force until the service restarts; a module may have its own."""
+    return POLICY
+
+
+@pytest.fixture(scope="module")
+def whole(session_whole: Elastic, policy: str) -> Elastic:
+    """The cluster with the module's policy."""
+    session_whole.run("sh", "-c", "cat >/tmp/policy.yaml", user="root", stdin=policy)
+    session_whole.root("schedbridge", "policy", "set", "/tmp/policy.yaml")
+    return session_whole
 
 
 @pytest.fixture
@@ -79,13 +94,6 @@ def emptied(whole: Elastic) -> None:
 
 
 @pytest.fixture(scope="session")
-def rigid(whole: Elastic) -> Callable[[str], str]:
-    """The result of a program that runs alone on one node."""
-    known: dict[str, str] = {}
-
-    def result(program: str) -> str:
-        if program not in known:
-            known[program] = whole.rigid(program)
-        return known[program]
-
-    return result
+def rigid(session_whole: Elastic) -> str:
+    """The result of `HEAT` that runs alone on one node, without pauses; made while it is idle."""
+    return session_whole.rigid(HEAT.format(1).removesuffix(PAUSE) + " 0")

@@ -6,7 +6,7 @@ import json
 import re
 import subprocess
 import tarfile
-import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from tests.integration.slurm import ROOT, Cluster
@@ -17,13 +17,18 @@ HERE = Path(__file__).parent
 COMPILERS = {"wheel": "/opt/mpich/bin/mpicc", "ompi": "mpicc.openmpi", "mpich": "mpicc.mpich"}
 """The MPICH of the Python package index; Debian's Open MPI and MPICH."""
 FORTRAN = {"ompi": "mpifort.openmpi", "mpich": "mpifort.mpich"}
+ALL = "examples/*.c tests/breaking.c"
 SETTINGS = {
     "FI_PROVIDER": "tcp", "MPIR_CVAR_CH4_CMA_ENABLE": "0",
     "OMPI_MCA_smsc": "^cma", "OMPI_MCA_btl_tcp_if_include": "eth0",
 }  # fmt: skip
 """What these MPIs need in containers."""
+HURRY = """task=${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}
+export HURRY=/home/user/elastic/hurry.${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}$task"""
+"""Names the file that ends all pauses of a job's program (`hurry.c`)."""
 SCRIPT = """#!/bin/bash
 {settings}
+{hurry}
 export SCHEDBRIDGE_AGENT=/tmp/stand-in/agent.sock TMPDIR=/tmp
 rm -rf /tmp/stand-in && mkdir /tmp/stand-in
 {stand_in} &
@@ -33,11 +38,21 @@ kill %1
 """
 
 
+def exports() -> str:
+    """SETTINGS, as lines of a script."""
+    return "\n".join(f"export {name}={value}" for name, value in SETTINGS.items())
+
+
 class Elastic(Cluster):
     """A cluster whose nodes have MPIs, and the example programs for each of them."""
 
-    def compile(self) -> None:
-        """Compiles library and programs for all MPIs, into a home that all users may read."""
+    def compile(self, compilers: Iterable[str] = tuple(COMPILERS), files: str = ALL) -> None:
+        """Compiles library and programs into a home that all users may read.
+
+        Args:
+            compilers: names in COMPILERS.
+            files: C programs, as a shell knows them.
+        """
         self.root("chmod", "755", "/home/user")
         packed = io.BytesIO()
         with tarfile.open(fileobj=packed, mode="w") as tar:
@@ -49,25 +64,27 @@ class Elastic(Cluster):
             input=packed.getvalue(), capture_output=True, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
-        for name, compiler in COMPILERS.items():
+        for name in compilers:
+            compiler = COMPILERS[name]
             path = " -Wl,-rpath,/opt/mpich/lib" if name == "wheel" else ""
             self.run("sh", "-ec", f"""cd ~/elastic
                 make -s -f library/Makefile MPICC={compiler} OUT=$PWD/{name}
-                for file in examples/*.c tests/*.c; do
+                {compiler} -O2 -Wall -Wextra -Werror -c -o {name}/hurry.o tests/hurry.c
+                for file in {files}; do
                     program=$(basename $file .c)
                     {compiler} -O2 -Wall -Wextra -Werror -Ilibrary -o {name}/$program $file \
-                        {name}/libbridge_elastic.a{path} -lm
+                        {name}/hurry.o -Wl,--wrap=usleep {name}/libbridge_elastic.a{path} -lm
                 done""", timeout_s=300)  # fmt: skip
-        for name, compiler in FORTRAN.items():
+        for name in FORTRAN.keys() & set(compilers):
             self.run("sh", "-ec", f"""cd ~/elastic/{name}
-                {compiler} -O2 -o heat1d ../library/bridge_elastic.f90 ../examples/heat1d.f90 \
-                    libbridge_elastic.a""", timeout_s=300)  # fmt: skip
+                {FORTRAN[name]} -O2 -o heat1d ../library/bridge_elastic.f90 ../examples/heat1d.f90 \
+                    hurry.o -Wl,--wrap=usleep libbridge_elastic.a""", timeout_s=300)  # fmt: skip
 
     def start(self, program: str, *options: str, tasks: int = 1, agent: bool = True) -> "Job":
         """Submits a job of one node that runs a program."""
         stand_in = f"/opt/schedbridge/bin/python elastic/tests/stand_in.py /tmp/stand-in {tasks}"
         text = SCRIPT.format(
-            settings="\n".join(f"export {name}={value}" for name, value in SETTINGS.items()),
+            settings=exports(), hurry=HURRY,
             stand_in=stand_in if agent else "sleep 300", options=" ".join(options), program=program,
         )  # fmt: skip
         job_id = self.run(
@@ -78,6 +95,10 @@ class Elastic(Cluster):
         if agent:
             assert job.order(do="wait"), job.output()
         return job
+
+    def hurry(self, job_id: str) -> None:
+        """A job's program makes no more pauses."""
+        self.root("touch", f"/home/user/elastic/hurry.{job_id}")
 
     def rigid(self, program: str) -> str:
         """The last line of a program that runs alone on one node, under plain srun."""
@@ -161,7 +182,6 @@ print(file.readline())
         subprocess.Popen(
             ["docker", "exec", "-d", "-u", "user", f"{self.cluster.name}-n1", "sh", "-c", loop]
         ).wait()
-        time.sleep(0.2)
 
     def killed(self) -> list[str]:
         """The stages at which the launcher was killed."""
@@ -172,7 +192,8 @@ print(file.readline())
         return self.cluster.process("cat", f"elastic/{self.job_id}.out").stdout
 
     def end(self, timeout_s: float = 120) -> str:
-        """Waits for the end, and returns all that the job wrote."""
+        """Waits for the end, which nothing delays any more, and returns all that the job wrote."""
+        self.cluster.hurry(self.job_id)
         gone = (
             f'[ -z "$(squeue -h -t all -j {self.job_id} -o %t | grep -v "CD\\|F\\|NF\\|CA\\|TO")" ]'
         )

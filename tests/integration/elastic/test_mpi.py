@@ -5,14 +5,14 @@ import pytest
 
 from tests.integration.elastic.jobs import Elastic
 
-HEAT = "elastic/{mpi}/heat 64 64 1200 5 20000"
+HEAT = "elastic/{mpi}/heat 64 64 900 1 100000"
 ENGINES = [("wheel", "join", "pmi2"), ("ompi", "relaunch", "pmix"), ("mpich", "relaunch", "pmi2")]
 
 
 @pytest.fixture(scope="session")
 def heat_result(session_elastic: Elastic) -> str:
     """The last line of a rigid run."""
-    return session_elastic.rigid("elastic/wheel/heat 64 64 1200 5 0")
+    return session_elastic.rigid("elastic/wheel/heat 64 64 900 1 0")
 
 
 @pytest.mark.parametrize(("mpi", "engine", "wire"), ENGINES)
@@ -28,7 +28,7 @@ def test_a_job_grows_and_shrinks_and_computes_the_same(elastic, heat_result, mpi
 
 
 def test_two_processes_per_node_and_an_mpi_that_is_found_out(elastic):
-    job = elastic.start("elastic/ompi/pi 400 1000 20000", tasks=2)
+    job = elastic.start("elastic/ompi/pi 400 1000 100000", tasks=2)
     assert job.change("grow", "n2")["outcome"] == "done"
     assert job.change("shrink", "n2")["outcome"] == "done"
     output = job.end()
@@ -47,7 +47,7 @@ def test_two_processes_per_node_join(elastic, heat_result):
 
 @pytest.mark.parametrize(("mpi", "engine", "wire"), ENGINES[:2])
 def test_a_program_that_never_probes_keeps_its_nodes(elastic, mpi, engine, wire):
-    job = elastic.start(f"elastic/{mpi}/heat 64 64 600 100000 20000", "--mpi", wire)
+    job = elastic.start(f"elastic/{mpi}/heat 64 64 600 100000 100000", "--mpi", wire)
     got = job.change("grow", "n2", within_s=3.0)
     assert got["outcome"] == "refused"
     assert got["held"] == ["n1"]
@@ -112,7 +112,7 @@ def test_the_launcher_may_be_killed_at_any_stage(elastic, heat_result, mpi, wire
 
 
 def test_without_an_agent_the_program_is_rigid(elastic, heat_result):
-    job = elastic.start("elastic/wheel/heat 64 64 1200 5 0", "--mpi", "pmi2", agent=False)
+    job = elastic.start("elastic/wheel/heat 64 64 900 1 0", "--mpi", "pmi2", agent=False)
     output = job.end()
     assert "no agent answers" in output
     assert job.lines("heat") == [heat_result]
@@ -125,7 +125,7 @@ def test_a_program_without_the_library_keeps_its_exit_code(elastic):
 
 
 def test_adaptive_refinement_tells_its_need(elastic):
-    job = elastic.start("elastic/wheel/amr 600 2000 20000", "--mpi", "pmi2")
+    job = elastic.start("elastic/wheel/amr 600 2000 100000", "--mpi", "pmi2")
     job.series()
 
     def needs() -> set[int]:
@@ -139,7 +139,7 @@ def test_adaptive_refinement_tells_its_need(elastic):
 
 @pytest.mark.parametrize(("mpi", "engine", "wire"), ENGINES[1:])
 def test_fortran(elastic, mpi, engine, wire):
-    job = elastic.start(f"elastic/{mpi}/heat1d 1000 600 20000", "--mpi", wire)
+    job = elastic.start(f"elastic/{mpi}/heat1d 1000 600 100000", "--mpi", wire)
     job.series()
     job.end()
     assert [line.split()[-1] for line in job.lines("heat1d")[:-1]] == ["2", "4", "2", "1"]

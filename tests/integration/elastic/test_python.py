@@ -19,7 +19,7 @@ def heat_result(session_elastic: Elastic) -> str:
 @pytest.mark.parametrize("engine", ["join", "relaunch"])
 def test_mpi4py_grows_and_shrinks_and_computes_the_same(elastic, heat_result, engine):
     options = [] if engine == "join" else ["--engine", "relaunch"]
-    program = f"{WHEEL} elastic/examples/heat.py 64 64 400 5 0.05"
+    program = f"{WHEEL} elastic/examples/heat.py 64 64 400 5 0.08"
     job = elastic.start(program, "--mpi", "pmi2", *options)
     job.series()
     output = job.end()

@@ -7,6 +7,8 @@ After each test all nodes are idle again (the fixture `cluster` waits for it).
 import pytest
 
 from tests.integration.elastic.whole import (
+    HEAT,
+    NEVER,
     at_stage,
     ended,
     has_width,
@@ -19,13 +21,13 @@ from tests.integration.elastic.whole import (
     width,
 )
 
-HEAT = "elastic/wheel/heat 64 64 {} 25 {}"
-STEPS, LONG = 1500, 2500
+QUICK, SLOW = HEAT.format(3), HEAT.format(15)
+"""The latter probes every three seconds: steps that wait for it can be seen."""
 
 
-def held_at(cluster, nodes, *options, steps=STEPS):
+def held_at(cluster, nodes, program=QUICK):
     """A job of so many nodes that only orders resize."""
-    job = start(cluster, HEAT.format(steps, 20000), f"1-{nodes}", "-w", "n1", *options)
+    job = start(cluster, program, f"1-{nodes}", "-w", "n1")
     has_width(cluster, job, nodes)
     cluster.run("schedbridge", "elastic", "hold", job)
     return job
@@ -47,8 +49,7 @@ def bring_back(cluster, node):
 
 
 def test_a_node_that_is_lost_while_a_job_grows_there_costs_the_job_nothing(cluster, rigid):
-    never = "elastic/wheel/heat 64 64 {} 100000 {}"  # it is asked, and does not answer
-    job = start(cluster, never.format(4500, 20000), "1-2", "-w", "n1")
+    job = start(cluster, HEAT.format(NEVER), "1-2", "-w", "n1")
     at_stage(cluster, job, "adding")
     (node,) = set(expanded(cluster, job)) - {"n1"}
     lose(cluster, node)
@@ -58,7 +59,7 @@ def test_a_node_that_is_lost_while_a_job_grows_there_costs_the_job_nothing(clust
     finally:
         bring_back(cluster, node)
     assert not order(cluster, "hold", job)
-    ended(cluster, job, rigid(never.format(4500, 0)))
+    ended(cluster, job, rigid)
 
 
 def expanded(cluster, job):
@@ -75,11 +76,11 @@ def test_a_slurmd_that_is_down_does_not_keep_a_job_from_leaving_its_node(cluster
         has_width(cluster, job, 1)
     finally:
         cluster.script("restart", "node", node)
-    ended(cluster, job, rigid(HEAT.format(STEPS, 0)))
+    ended(cluster, job, rigid)
 
 
 def test_a_node_that_is_lost_while_the_program_leaves_it_ends_the_job_and_nothing_else(cluster):
-    job = held_at(cluster, 2, steps=100_000)
+    job = held_at(cluster, 2)
     other = cluster.sbatch("-N1", "--exclusive", "-t5", run="sleep 60")
     cluster.wait_state(other, "RUNNING")
     (node,) = set(expanded(cluster, job)) - {"n1"}
@@ -100,7 +101,7 @@ def test_a_node_that_is_lost_while_the_program_leaves_it_ends_the_job_and_nothin
 
 @pytest.mark.parametrize("at", ["granting", "adding"])
 def test_a_program_that_dies_between_asked_and_granted_leaves_no_node_behind(cluster, at):
-    job = start(cluster, HEAT.format(100_000, 20000), "1-4", "-w", "n1")
+    job = start(cluster, SLOW, "1-4", "-w", "n1")
     at_stage(cluster, job, *(("granting", "adding") if at == "granting" else ("adding",)))
     on_node(cluster, "n1", "pkill -KILL -x heat")
     cluster.wait_state(job, "COMPLETED", timeout_s=90)
@@ -111,30 +112,37 @@ def test_a_program_that_dies_between_asked_and_granted_leaves_no_node_behind(clu
 def test_a_launcher_that_is_killed_at_any_step_goes_on(cluster, rigid, at):
     grows = at in ("granting", "adding")
     if grows:
-        job = start(cluster, HEAT.format(STEPS, 20000), "1-3", "-w", "n1")
+        job = start(cluster, SLOW, "1-3", "-w", "n1")
+        at_stage(cluster, job, *(("granting", "adding") if at == "granting" else ("adding",)))
     else:
-        job = held_at(cluster, 3)
+        job = held_at(cluster, 3, SLOW)
+        if at == "vacating":
+            linger(cluster, job, "n3")
+        else:
+            on_node(cluster, "n1", "pkill -STOP -x heat")  # so that it comes to no probe
         assert not order(cluster, "shrink", job, "1")
-    at_stage(cluster, job, at, *LATER[at])
+        at_stage(cluster, job, at)
     on_node(cluster, "n1", f"kill -9 $(cat /tmp/schedbridge-{job}-*/launcher.pid)")
+    on_node(cluster, "n1", "pkill -CONT -x heat")
     has_width(cluster, job, 3 if grows else 1)
-    said = ended(cluster, job, rigid(HEAT.format(STEPS, 0)))
+    said = ended(cluster, job, rigid)
     assert "the launcher died, and is started again" in said
 
 
-LATER = {
-    "granting": ["adding"], "adding": [], "leaving": ["vacating", "releasing"],
-    "vacating": ["releasing"],
-}  # fmt: skip
-"""Steps at which it is killed where the one before was too short to be seen."""
+def linger(cluster, job, node):
+    """A process of the job is on a node for a while: the node is not vacant before it ends."""
+    step = f"srun --jobid={job} --overlap -N1 -n1 -w {node} -Q sleep 8"
+    cluster.run("sh", "-c", f"nohup {step} >/dev/null 2>&1 & sleep 1")
+    cluster.wait_for(
+        "its process", lambda: on_node(cluster, node, "pgrep -xc -u user sleep || true") != "0", 20
+    )
 
 
 def test_two_runs_in_one_script_use_the_nodes_that_the_job_has(cluster, rigid):
-    short = "elastic/wheel/heat 64 64 800 5 20000"
-    again = f"{short}\nschedbridge run --mpi pmi2 -- {short}"
+    again = f"{HEAT.format(1)}\nschedbridge run --mpi pmi2 -- {HEAT.format(1)}"
     job = start(cluster, again, "1-3", "-w", "n1")
     has_width(cluster, job, 3)
-    result = rigid("elastic/wheel/heat 64 64 800 5 0")
+    result = rigid
     said = ended(cluster, job, result)
     assert said.splitlines().count(result) == 2
     second = said[said.index(result) :]
@@ -142,9 +150,7 @@ def test_two_runs_in_one_script_use_the_nodes_that_the_job_has(cluster, rigid):
 
 
 def test_a_task_of_an_array_grows_and_shrinks(cluster, rigid):
-    array = start(
-        cluster, HEAT.format(LONG, 20000), "1-4", "--array=3,7", "-o", "elastic/%A_%a.out"
-    )
+    array = start(cluster, QUICK, "1-4", "--array=3,7", "-o", "elastic/%A_%a.out")
     job = f"{array}_7"
     cluster.wait_for("a task grows", lambda: shown(cluster, job).get("nodes"), 90)
     cluster.run("schedbridge", "elastic", "hold", f"{array}_3")
@@ -154,11 +160,11 @@ def test_a_task_of_an_array_grows_and_shrinks(cluster, rigid):
     cluster.wait_state(waiting, "RUNNING", timeout_s=120)
     cluster.run("schedbridge", "elastic", "hold", job)
     assert width(cluster, job) == 1
-    ended(cluster, job, rigid(HEAT.format(LONG, 0)))
+    ended(cluster, job, rigid)
 
 
 def test_a_job_that_was_resized_is_suspended_signalled_and_requeued(cluster, rigid):
-    job = held_at(cluster, 2, steps=LONG)
+    job = held_at(cluster, 2)
     cluster.root("scontrol", "suspend", job)
     cluster.wait_state(job, "SUSPENDED")
     problem = order(cluster, "shrink", job, "1")
@@ -176,11 +182,11 @@ def test_a_job_that_was_resized_is_suspended_signalled_and_requeued(cluster, rig
     cluster.root("scontrol", "update", f"JobId={job}", "StartTime=now")
     cluster.wait_state(job, "RUNNING", timeout_s=200)
     has_width(cluster, job, 2)
-    ended(cluster, job, rigid(HEAT.format(LONG, 0)))
+    ended(cluster, job, rigid)
 
 
 def test_accounting_adds_up_the_parts_of_a_resized_job(cluster):
-    job = held_at(cluster, 3, steps=100_000)
+    job = held_at(cluster, 3)
     assert not order(cluster, "shrink", job, "1")
     has_width(cluster, job, 1)
     cluster.run("scancel", job)

@@ -5,11 +5,11 @@ import json
 import re
 from typing import Any
 
-from tests.integration.elastic.jobs import SETTINGS, Elastic
+from tests.integration.elastic.jobs import HURRY, Elastic, exports
 from tests.integration.slurm import ROOT
 
 CONFIG = ROOT / "slurm_conf" / "bridge.yaml"
-WAITS = {"add_s": 30, "grace_s": 8, "withdraw_s": 15, "vacate_s": 20, "rest_s": 8}
+WAITS = {"add_s": 20, "grace_s": 8, "withdraw_s": 15, "vacate_s": 20, "rest_s": 8}
 RULES = {
     "resizes": [
         {"user": "alice", "extra_nodes": 1},
@@ -18,22 +18,26 @@ RULES = {
     ]
 }
 """Limits on resizes; none of the user `user` in the usual partition."""
+PAUSE = " 200000"
+HEAT = f"/home/user/elastic/wheel/heat 64 64 900 {{}}{PAUSE}"
+"""Steps of a fifth of a second for three minutes, unless `ended` ends the pauses; takes the number
+of steps from probe to probe."""
+NEVER = 100_000
 SCRIPT = """#!/bin/bash
 {settings}
+{hurry}
 export TMPDIR=/tmp
-schedbridge run --mpi pmi2 -- {program}
+schedbridge run --mpi pmi2 {options} -- {program}
 echo "exit $?"
 """
 
 
 def start(
-    cluster: Elastic, program: str, bounds: str = "1-4", *options: str, user: str = "user"
-) -> str:
-    """Submits a malleable job of one node at first."""
-    text = SCRIPT.format(
-        settings="\n".join(f"export {name}={value}" for name, value in SETTINGS.items()),
-        program=program,
-    )
+    cluster: Elastic, program: str, bounds: str = "1-4", *options: str, user: str = "user",
+    engine: str = "--engine join",
+) -> str:  # fmt: skip
+    """Submits a malleable job of one node at first; by default without the self-test."""
+    text = SCRIPT.format(settings=exports(), hurry=HURRY, program=program, options=engine)
     cluster.run("mkdir", "-p", "elastic", user=user)
     return cluster.run(
         "sbatch", "--parsable", "-N1", "--ntasks-per-node=1", "--exclusive", "-t", "20",
@@ -43,7 +47,7 @@ def start(
 
 
 def width(cluster: Elastic, job: str) -> int:
-    return int(cluster.job(job)["NumNodes"])
+    return int(cluster.job(job)["NumNodes"].split("-")[0])  # of a waiting job: from-to
 
 
 def shown(cluster: Elastic, job: str) -> dict[str, Any]:
@@ -95,7 +99,8 @@ def has_width(cluster: Elastic, job: str, nodes: int, timeout_s: float = 120) ->
 
 
 def ended(cluster: Elastic, job: str, expected: str, user: str = "user") -> str:
-    """Waits for the job's end; its output, once its result is the rigid run's."""
+    """Has the job end; its output, once its result is the rigid run's."""
+    cluster.hurry(job)
     cluster.wait_state(job, "COMPLETED", timeout_s=300)
     said = output(cluster, job, user)
     assert "exit 0" in said, said
