@@ -49,7 +49,7 @@ def main() -> None:
     parser.add_argument("trace", type=Path)
     parser.add_argument("--procs", type=int)
     parser.add_argument("--jobs", type=int, default=5000)
-    parser.add_argument("--json", type=Path, help="write the result there, too")
+    parser.add_argument("--json", type=Path, help="also write the result to this file")
     options = parser.parse_args()
     workload = workload_from(read_swf(options.trace), options.procs).first(options.jobs)
     load = os.getloadavg()

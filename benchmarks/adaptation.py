@@ -3,8 +3,8 @@
 """What it costs a running MPI job to change its width: from 1 node up and back, one at a time.
 
 usage: benchmarks/adaptation.py [--nodes N] [--runs N] [--engines join,relaunch] [--json FILE]
-       benchmarks/adaptation.py --show FILE     prints the table of such a file, no more
-       benchmarks/adaptation.py --plot FILE     draws such a file into FILE's name with .svg
+       benchmarks/adaptation.py --show FILE     only prints the table of this file
+       benchmarks/adaptation.py --plot FILE     only draws this file, as .svg beside it
 
 A real dockerized cluster with a slurmd and an agent in each node's container. One job grows and
 shrinks as an administrator asks for (as by `schedbridge elastic`), by one node at a time. `pi` has
@@ -19,15 +19,16 @@ import json
 import signal
 import sys
 import tempfile
-import time
 from pathlib import Path
 
+import results_file
 from about import about
 from cluster_bench.meters import load_between
 from cluster_bench.stand import ROOT, BenchError, Stand
 from elastic_bench import adaptation_table
 from elastic_bench.programs import WIRES, compile_examples, exports
 from elastic_bench.steps import changes, resizes, stages
+from progress import say
 
 ENGINES = {"join": "wheel", "relaunch": "ompi"}
 PAUSE_US = 200_000
@@ -72,12 +73,6 @@ with OperatorClient("unix:/run/schedbridge-operator/operator.sock") as service:
             time.sleep(0.05)
         print(json.dumps({"width": width, "asked_s": asked_s, "seen_s": time.time()}), flush=True)
 """
-_begin_s = time.monotonic()
-
-
-def say(text: str) -> None:
-    minutes, seconds = divmod(int(time.monotonic() - _begin_s), 60)
-    print(f"[{minutes:2}:{seconds:02}] {text}", file=sys.stderr, flush=True)
 
 
 def run(stand: Stand, mpi: str, moves: str, given: argparse.Namespace) -> dict[str, object]:
@@ -93,7 +88,7 @@ def run(stand: Stand, mpi: str, moves: str, given: argparse.Namespace) -> dict[s
     before = meters.read()
     widths = [*range(2, given.nodes + 1), *range(given.nodes - 1, 0, -1)]
     try:
-        said = stand.shell(
+        seen = stand.shell(
             "python3", "-c", DRIVER, job, str(given.patience_s), *map(str, widths), user="root",
             timeout_s=60 + given.patience_s * len(widths),
         )  # fmt: skip
@@ -102,16 +97,16 @@ def run(stand: Stand, mpi: str, moves: str, given: argparse.Namespace) -> dict[s
     finally:
         stand.shell("scancel", job)
         stand.wait_idle()
-    return {"load": load, "steps": steps(stand, job, said, output)}
+    return {"load": load, "steps": steps(stand, job, seen, output)}
 
 
-def steps(stand: Stand, job: str, said: str, output: str) -> list[dict[str, object]]:
+def steps(stand: Stand, job: str, seen: str, output: str) -> list[dict[str, object]]:
     """What the logs say of each change; several lines where it took several attempts."""
-    seen = [json.loads(line) for line in said.splitlines()]
+    widths = [json.loads(line) for line in seen.splitlines()]
     ended = [one for one in changes(stand.script("logs", "service")) if one.job == job]
     locks = [one for one in resizes(stand.script("logs", "controller")) if one.job == job]
     spent = {number: (outcome, each) for number, outcome, each in stages(output)}
-    asked = [(one["asked_s"], one["seen_s"]) for one in seen]
+    asked = [(one["asked_s"], one["seen_s"]) for one in widths]
     found: list[dict[str, object]] = []
     serial = 0
     for change in ended:
@@ -172,18 +167,8 @@ def measure(given: argparse.Namespace) -> list[dict[str, object]]:
 
 
 def write(given: argparse.Namespace, found: list[dict[str, object]]) -> None:
-    """After each run, so that one that is interrupted keeps what it has."""
-    kept = [{key: value for key, value in one.items() if key != "steps"} for one in found]
-    head = {
-        **about(), "nodes": given.nodes, "data_mib": given.data_mib, "probe_every_s": PAUSE_US / 1e6
-    }  # fmt: skip
-    lines = []
-    for one, rest in zip(found, kept, strict=True):
-        each = ",\n   ".join(json.dumps(step) for step in one.get("steps", []))
-        lines.append(f'{json.dumps(rest).removesuffix("}")}, "steps": [\n   {each}]}}')
-    text = json.dumps(head, indent=1).removesuffix("\n}")
-    joined = ",\n  ".join(lines)
-    given.json.write_text(f'{text},\n "runs": [\n  {joined}\n ]\n}}\n')
+    head = {"nodes": given.nodes, "data_mib": given.data_mib, "probe_every_s": PAUSE_US / 1e6}
+    results_file.write(given.json, {**about(), **head, "runs": found})
 
 
 def arguments() -> argparse.Namespace:
@@ -191,15 +176,15 @@ def arguments() -> argparse.Namespace:
         description=(__doc__ or "").split("\n\n", maxsplit=1)[0],
         epilog="A run of 32 nodes takes some minutes for each engine and program.",
     )
-    parser.add_argument("--show", type=Path, help="print the table of such a file, no more")
-    parser.add_argument("--plot", type=Path, help="draw such a file as .svg beside it, no more")
+    parser.add_argument("--show", type=Path, help="only print the table of this file")
+    parser.add_argument("--plot", type=Path, help="only draw this file, as .svg beside it")
     parser.add_argument("--nodes", type=int, default=32, help="the most nodes [%(default)s]")
     parser.add_argument("--runs", type=int, default=5, help="of each kind [%(default)s]")
     parser.add_argument("--engines", default="join,relaunch", help="[%(default)s]")
     parser.add_argument("--data-mib", type=int, default=8, help="of heat [%(default)s]")
     parser.add_argument("--patience-s", type=float, default=180, help="for each change")
     parser.add_argument("--name", default="adapt", help="of the cluster that is made [%(default)s]")
-    parser.add_argument("--json", type=Path, help="write every figure here")
+    parser.add_argument("--json", type=Path, help="write all figures to this file")
     given = parser.parse_args()
     given.engines = given.engines.split(",")
     if set(given.engines) - set(ENGINES):

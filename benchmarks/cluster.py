@@ -15,7 +15,6 @@ import json
 import platform
 import signal
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -24,6 +23,7 @@ from pathlib import Path
 from cluster_bench import deep, latency, rates, throughput
 from cluster_bench.meters import machine, wait_quiet
 from cluster_bench.stand import CPUS_PER_NODE, BenchError, Stand
+from progress import say
 
 PARTS = ("latency", "throughput", "array", "mixed", "deep")
 SCHEDULERS = ("backfill", "backfill-tuned", "bridge")
@@ -54,7 +54,7 @@ def schedulers(text: str) -> list[str]:
     chosen = text.split(",")
     for name in chosen:
         if name not in SCHEDULERS:
-            raise argparse.ArgumentTypeError(f"'{name}' is none of {', '.join(SCHEDULERS)}")
+            raise argparse.ArgumentTypeError(f"'{name}' is not one of {', '.join(SCHEDULERS)}")
     return chosen
 
 
@@ -83,21 +83,21 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
         "--patience-s", type=float, default=60, metavar="S",
-        help="wait so long at most for a quiet machine before each measurement (60)",
+        help="longest wait for a quiet machine before each measurement (60)",
     )  # fmt: skip
     parser.add_argument("--name", default="bench", help="of the cluster that is made (bench)")
     parser.add_argument("--quick", action="store_true", help="fewer jobs, one round, one queue")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write here, not to stdout")
     parser.add_argument(
         "--add", action="store_true",
-        help="keep what FILE holds already, but for the same part and scheduler",
+        help="keep the results in FILE, except those of the same part and scheduler",
     )  # fmt: skip
     chosen = parser.parse_args()
     if chosen.add and chosen.json is None:
         parser.error("--add needs --json FILE")
     unknown = set(chosen.parts) - set(PARTS)
     if unknown:
-        parser.error(f"'{min(unknown)}' is no part: there are {', '.join(PARTS)}")
+        parser.error(f"'{min(unknown)}' is not a part: there are {', '.join(PARTS)}")
     quick = chosen.quick
     chosen.parts = chosen.parts or list(PARTS)
     chosen.jobs = chosen.jobs or (400 if quick else 2000)
@@ -108,14 +108,6 @@ def arguments() -> argparse.Namespace:
         [Deep(1000, 256, 45)] if quick else [Deep(1000, 256, 90), Deep(10_000, 1000, 120)]
     )
     return chosen
-
-
-_begin_s = time.monotonic()
-
-
-def say(text: str) -> None:
-    minutes, seconds = divmod(int(time.monotonic() - _begin_s), 60)
-    print(f"[{minutes:2}:{seconds:02}] {text}", file=sys.stderr, flush=True)
 
 
 def attempt(label: Result, measure: Callable[[], Result], patience_s: float) -> Result:

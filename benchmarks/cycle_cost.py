@@ -191,7 +191,7 @@ class Cluster:
     def take(self, reply: pb.CycleReply) -> None:
         """Takes note of what is to be started."""
         if reply.need_full:
-            sys.exit("the service wants a full report: the benchmark is at fault")
+            sys.exit("the service requested a full report: a defect of the benchmark")
         self._starts = [one for one in reply.decisions if one.WhichOneof("action") == "start"]
 
 
@@ -256,7 +256,7 @@ def main() -> None:
     parser.add_argument("--nodes", nargs="+", type=int, default=[1_000])
     parser.add_argument("--shape", nargs="+", choices=["whole", "mixed"], default=["whole"])
     parser.add_argument("--cycles", type=int, default=300)
-    parser.add_argument("--json", type=Path, help="write the result there, too")
+    parser.add_argument("--json", type=Path, help="also write the result to this file")
     chosen = parser.parse_args()
     if unknown := set(chosen.policy).difference(PRESETS):
         parser.error(f"no preset {min(unknown)}")

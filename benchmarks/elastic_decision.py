@@ -99,7 +99,7 @@ def main() -> None:
     """Measures, shows, writes."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--show", type=Path, help="print the table of such a file, no more")
+    parser.add_argument("--show", type=Path, help="only print the table of this file")
     parser.add_argument("--repeats", type=int, default=50)
     given = parser.parse_args()
     if given.show:

@@ -74,9 +74,9 @@ def main() -> None:
     parser.add_argument("--shares", default="0,50,100", help="percent of malleable jobs")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--step", type=float, default=1.0, help="length of a phase's step, s")
-    parser.add_argument("--json", type=Path, help="write every figure here")
+    parser.add_argument("--json", type=Path, help="write all figures to this file")
     parser.add_argument("--keep", type=Path, help="keep ElastiSim's files there")
-    parser.add_argument("--show", type=Path, help="print the table of such a file, no more")
+    parser.add_argument("--show", type=Path, help="only print the table of this file")
     options = parser.parse_args()
     if options.show:
         print("\n".join([*HEAD, *map(line, json.loads(options.show.read_text())["runs"])]))

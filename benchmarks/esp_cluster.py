@@ -204,8 +204,8 @@ def arguments() -> argparse.Namespace:
     add("--nodes", type=int, default=32, help="each in a container of its own [%(default)s]")
     add("--seed", type=int, default=100, help="of order, choice and speed-ups [%(default)s]")
     add("--name", default="esp", help="of the cluster that is made [%(default)s]")
-    add("--json", type=Path, help="write every figure here")
-    add("--add", action="store_true", help="keep what FILE holds of other runs")
+    add("--json", type=Path, help="write all figures to this file")
+    add("--add", action="store_true", help="keep the other runs in FILE")
     given = parser.parse_args()
     given.strategies = given.strategies.split(",")
     if unknown := set(given.strategies) - set(STRATEGIES):

@@ -112,8 +112,8 @@ def _version(mpicc: Path, place: Path) -> str:
         " char s[MPI_MAX_LIBRARY_VERSION_STRING]; int n; MPI_Get_library_version(s, &n); puts(s); }"
     )
     _run(mpicc, "-o", place / "version", place / "version.c")
-    said = _run(place / "version").split("\n")[0]
-    return " ".join(said.split(",")[0].split()[:4])
+    version = _run(place / "version").split("\n")[0]
+    return " ".join(version.split(",")[0].split()[:4])
 
 
 def ratios(mpicc: Path, out: Path) -> list[dict[str, Any]]:

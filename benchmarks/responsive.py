@@ -44,9 +44,9 @@ def row(found: dict) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("logs", nargs="*", type=Path, metavar="LOG")
-    parser.add_argument("--show", type=Path, help="print the table of such a file, no more")
+    parser.add_argument("--show", type=Path, help="only print the table of this file")
     parser.add_argument("--jobs", type=int, default=10_000, help="of each log [10000]")
-    parser.add_argument("--json", type=Path, help="write every figure here")
+    parser.add_argument("--json", type=Path, help="write all figures to this file")
     given = parser.parse_args()
     runs = []
     print("| log | mean wait, h | 90 % within, h | longest wait, h | bounded slowdown "

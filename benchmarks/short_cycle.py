@@ -129,7 +129,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=64)
     parser.add_argument("--calls", type=int, default=300)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--json", type=Path, help="write the result there, too")
+    parser.add_argument("--json", type=Path, help="also write the result to this file")
     chosen = parser.parse_args()
     if min(chosen.jobs, chosen.nodes, chosen.calls, chosen.rounds) < 1:
         parser.error("numbers must be 1 or more")

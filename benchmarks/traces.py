@@ -15,7 +15,7 @@ With `--fast` EASY and conservative backfilling on a pool are replayed by the ke
 
 Results go into the JSON file (results/traces.json), one entry for each log, machine, policy and
 number of jobs, with the commit, date, machine and command it came from; entries that were there
-and are not measured anew are kept. Same entry, same starts: only times of decisions differ.
+and are not measured again are kept. Same entry, same starts: only times of decisions differ.
 """
 
 import datetime
@@ -200,7 +200,7 @@ def write(path: Path, found: Figures) -> None:
         try:
             entries = json.loads(path.read_text(encoding="utf-8"))["runs"]
         except (ValueError, KeyError, TypeError):
-            raise ConfigError("json", "is no result of this program", file=str(path)) from None
+            raise ConfigError("json", "is not a result of this program", file=str(path)) from None
 
     def key(entry: Figures) -> str:
         return json.dumps([entry["trace"], entry["policy"], entry["limit_jobs"]], sort_keys=True)
@@ -220,7 +220,7 @@ def read_policy(text: str) -> PolicySpec:
         return parse_policy(yaml.safe_load(Path(text).read_text(encoding="utf-8")))
     except OSError:
         known = ", ".join(PRESETS)
-        raise ConfigError("policy", f"'{text}' is no preset ({known}) and no file") from None
+        raise ConfigError("policy", f"'{text}' is neither a preset ({known}) nor a file") from None
 
 
 def case_of(text: str, spec: PolicySpec, limit: int | None, *, fast: bool) -> Case:

@@ -49,18 +49,18 @@ ROWS: tuple[tuple[str, Callable[[Entry], str]], ...] = (
     ("starts that had been announced", lambda e: f"{e['starts']['announced']:,}"),
     ("never later than first announced", lambda e: percent(e["starts"]["kept"])),
     (
-        "off the first announced: median / p95",
+        "error of the first announcement: median / p95",
         lambda e: several(e["starts"], "off_s", "p50", "p95"),
     ),
     (
-        "off the last announced: median / p95",
+        "error of the last announcement: median / p95",
         lambda e: several(e["starts"], "last_off_s", "p50", "p95"),
     ),
     ("announced starts that moved", lambda e: percent(e["starts"]["moved"])),
     ("… that moved to a later time", lambda e: percent(e["starts"]["moved_later"])),
-    ("changes an announced start", lambda e: f"{e['starts']['changes']:.2f}"),
+    ("changes per announced start", lambda e: f"{e['starts']['changes']:.2f}"),
     (
-        "moved earlier / later an announced start, all told",
+        "total shift earlier / later per announced start",
         lambda e: f"{seconds(e['starts']['earlier_s'])} / {seconds(e['starts']['later_s'])}",
     ),
     (
@@ -87,7 +87,7 @@ def classes(entries: list[Entry]) -> str:
         ("wait, p95", lambda c: several(c, "wait_s", "p95")),
         ("wait, max", lambda c: several(c, "wait_s", "max")),
         ("bounded slowdown, mean", lambda c: f"{c['bounded_slowdown']['mean']:,.1f}"),
-        ("off the first announced, median", lambda c: several(c["starts"], "off_s", "p50")),
+        ("error of the first announcement, median", lambda c: several(c["starts"], "off_s", "p50")),
     )
     rows = []
     for name in (each["class"] for each in entries[0]["classes"]):

@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 
 from bridge.check.legality import check, permitted, permitted_later
 from bridge.errors import InvalidPlan
-from bridge.model.moulds import NO_MOULDS, Moulds
 from bridge.model.plan import Plan, planned_world
 from bridge.model.resize_limits import bounded
 from bridge.model.resizes import NO_RESIZES, Resizes
 from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
+from bridge.model.start_widths import NO_START_WIDTHS, StartWidths
 from bridge.model.topology import PlacementSavings
 from bridge.planning.placement.improvement import improve_placement
 from bridge.planning.prediction.apply_predictions import (
@@ -98,7 +98,7 @@ def run_cycle(
     )
     planned = policy.reshape.reshape(predicted, order, planned, replan, context)
     plan = planned.plan
-    world = planned_world(predicted, plan.resizes, plan.returns, plan.moulds)
+    world = planned_world(predicted, plan.resizes, plan.returns, plan.start_widths)
 
     # 6. Improve placement: jobs that start together exchange nodes. No start time changes.
     savings: PlacementSavings | None = None
@@ -138,23 +138,23 @@ class _Replan:
         self,
         resizes: Resizes,
         returns: Resizes = NO_RESIZES,
-        moulds: Moulds = NO_MOULDS,
+        widths: StartWidths = NO_START_WIDTHS,
         order: NDArray[np.int64] | None = None,
     ) -> Planned:
         resizes = self._permitted(resizes)
         if self.uses_predictions:
-            moulds = NO_MOULDS  # nothing is predicted for other widths
-        returns, moulds = permitted_later(self.predicted, resizes, returns, moulds)
-        world = planned_world(self.predicted, resizes, returns, moulds)
+            widths = NO_START_WIDTHS  # nothing is predicted for other widths
+        returns, widths = permitted_later(self.predicted, resizes, returns, widths)
+        world = planned_world(self.predicted, resizes, returns, widths)
         order = self.order if order is None else order
         again = self.policy.plan.plan(world, order, self.preference, self.context)
-        plan = replace(again.plan, resizes=resizes, returns=returns, moulds=moulds)
+        plan = replace(again.plan, resizes=resizes, returns=returns, start_widths=widths)
         return replace(again, plan=plan)
 
     def around(self, planned: Planned, resizes: Resizes, returns: Resizes) -> Planned:
         allowed = self._permitted(resizes)
         if len(allowed) < len(resizes):
-            return self(allowed, returns, planned.plan.moulds)
+            return self(allowed, returns, planned.plan.start_widths)
         return replace(planned, plan=replace(planned.plan, resizes=resizes, returns=returns))
 
     def _permitted(self, resizes: Resizes) -> Resizes:

@@ -270,7 +270,7 @@ class Dialect(Protocol):
         """Returns the nodes that such a file names, in its order.
 
         Raises:
-            ConfigError: it cannot be read, or is none.
+            ConfigError: it cannot be read, or is not one.
         """
 
     def submit_options(self, change: RequestChange) -> str:
@@ -288,7 +288,7 @@ def dialect_named(name: str) -> Dialect:
         ConfigError: there is no such dialect.
     """
     if (name or SLURM) not in DIALECTS:
-        raise ConfigError("dialect", f"'{name[:40]}' is none of {', '.join(sorted(DIALECTS))}")
+        raise ConfigError("dialect", f"'{name[:40]}' is not one of {', '.join(sorted(DIALECTS))}")
     module, _, attribute = DIALECTS[name or SLURM].partition(":")
     found: Dialect = getattr(import_module(module), attribute)
     return found

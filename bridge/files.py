@@ -30,7 +30,7 @@ def read_bytes(path: Path | str, most: int = TEXT_MOST) -> bytes:
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         if not stat.S_ISREG(mode):
-            raise OSError(errno.EINVAL, "Is no regular file", str(path))
+            raise OSError(errno.EINVAL, "Is not a regular file", str(path))
         pieces, left = [], most + 1
         while left and (piece := file.read(min(left, _PIECE))):
             pieces.append(piece)
@@ -45,7 +45,7 @@ def read_text(path: Path | str, most: int = TEXT_MOST) -> str:
 
     Raises:
         OSError: as `read_bytes`.
-        UnicodeDecodeError: it is no UTF-8.
+        UnicodeDecodeError: it is not UTF-8.
     """
     return read_bytes(path, most).decode("utf-8")
 

@@ -32,12 +32,12 @@ from bridge.core import Alarm
 from bridge.model.answer import Answer, Dispatched
 from bridge.model.hop_tree import HopTree, NodeSets
 from bridge.model.learnt import Learnt
-from bridge.model.moulds import NO_MOULDS, Moulds
 from bridge.model.plan import Plan
 from bridge.model.prediction import Prediction
 from bridge.model.resizes import NO_RESIZES, Resizes
 from bridge.model.site import NO_RULES, Site
 from bridge.model.snapshot import Snapshot
+from bridge.model.start_widths import NO_START_WIDTHS, StartWidths
 from bridge.model.topology import PlacementSavings
 
 if TYPE_CHECKING:
@@ -341,13 +341,13 @@ def conditions_of(stage: object, site: Site) -> Conditions:
 
 
 class Replan(Protocol):
-    """Plans the queue anew around other widths."""
+    """Plans the queue again around other widths."""
 
     def __call__(
         self,
         resizes: Resizes,
         returns: Resizes = NO_RESIZES,
-        moulds: Moulds = NO_MOULDS,
+        widths: StartWidths = NO_START_WIDTHS,
         order: NDArray[np.int64] | None = None,
     ) -> Planned:
         """The plan with these changes, but for those that break a rule; it carries the others.
@@ -355,14 +355,14 @@ class Replan(Protocol):
         Args:
             resizes: changes of running jobs that begin now.
             returns: what running jobs give back later.
-            moulds: widths of waiting jobs.
+            widths: widths of waiting jobs.
             order: (n_jobs,) rows of `snapshot.jobs`; None: as the stage order gives them.
         """
 
     def around(self, planned: Planned, resizes: Resizes, returns: Resizes) -> Planned:
         """The same rows with other changes, around which they are legal, too.
 
-        They are planned anew if one of the resizes breaks a rule and is left out.
+        They are planned again if one of the resizes breaks a rule and is left out.
 
         Args:
             planned: as this or the stage plan made it.

@@ -183,7 +183,7 @@ def parse_policy(value: str | Mapping[str, object]) -> PolicySpec:
     if spec.reshape.name != "none" and spec.plan.name == "openccs":
         raise ConfigError(
             "policy.reshape",
-            f"'{spec.reshape.name}' needs a plan that is made anew in every cycle: use in-order,"
+            f"'{spec.reshape.name}' needs a plan that is made again in every cycle: use in-order,"
             " easy or conservative",
         )
     build(spec)
@@ -274,7 +274,7 @@ def within(spec: PolicySpec, patience_s: float) -> tuple[PolicySpec, list[str]]:
     return spec, told
 
 
-def for_living(spec: PolicySpec) -> PolicySpec:
+def for_live(spec: PolicySpec) -> PolicySpec:
     """The policy, if it can decide for a real cluster.
 
     Raises:
@@ -285,7 +285,7 @@ def for_living(spec: PolicySpec) -> PolicySpec:
         if budget_ms > _SHARES[stage] * _LONGEST_WAIT_MS:
             raise ConfigError(
                 f"policy.{stage}.budget_ms",
-                f"no controller waits so long: must be at most "
+                f"no controller waits that long: must be at most "
                 f"{int(_SHARES[stage] * _LONGEST_WAIT_MS)}, and well below bridge_silence_s",
             )
     if spec.predict.name in SIMULATION_ONLY:

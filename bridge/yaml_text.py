@@ -34,7 +34,7 @@ class _Loader(_Base):  # type: ignore[misc]
             if isinstance(key, str) and key != "<<":
                 if key in seen:
                     raise yaml.constructor.ConstructorError(
-                        None, None, f"key '{key:.60}' is there twice", key_node.start_mark
+                        None, None, f"key '{key:.60}' is listed twice", key_node.start_mark
                     )
                 seen.add(key)
         found: dict[Any, Any] = super().construct_mapping(node, deep)
@@ -45,7 +45,7 @@ def load(text: str) -> Any:
     """Reads a text.
 
     Raises:
-        NoYaml: it is none, is too large, or says something that cannot be held.
+        NoYaml: it is not one, is too large, or says something that cannot be held.
     """
     if len(text) > MOST_CHARACTERS:
         raise NoYaml(f"longer than {MOST_CHARACTERS} characters")

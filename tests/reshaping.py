@@ -102,7 +102,7 @@ def naive_problem(snapshot, plan):
     Judges capacity and exclusiveness second by second, with sets and sums.
     """
     back = {int(job): row for row, job in enumerate(plan.returns.job)}
-    width = dict(zip(plan.moulds.job.tolist(), plan.moulds.nodes.tolist(), strict=True))
+    width = dict(zip(plan.start_widths.job.tolist(), plan.start_widths.nodes.tolist(), strict=True))
     running, nodes, resizes = snapshot.running, snapshot.nodes, plan.resizes
     now_s = snapshot.now_s
     afterwards = {int(job): row for row, job in enumerate(resizes.job)}

@@ -8,7 +8,7 @@ shipped     AccaSim's own `EASYBackfilling`. It lets every job fill in that fits
             it would delay the reserved one (it hands its allocator an empty list of reserved
             nodes), and tries the reserved job again only when its reservation is due.
 textbook    the two rules of Lifka (JSSPP 1995) on AccaSim's interface: the reservation is worked
-            out anew at every decision, and a job fills in if it ends before it or fits beside it.
+            out again at every decision, and a job fills in if it ends before it or fits beside it.
 
 The machine is one node with as many cores as there are processors: the quickest that AccaSim has.
 """

@@ -6,7 +6,7 @@ log-uniform sizes and clustered limits, every one of which can run some day. The
 while their partition is down, so that all schedulers begin with the same queue at the same
 instant: when it is taken up. While the plan is made and afterwards, three open-loop streams ask for
 single jobs, submit held jobs and cancel waiting ones (so that there is always something to plan
-anew). What is announced a little after the last call is checked: at no instant may it want more
+again). What is announced a little after the last call is checked: at no instant may it want more
 nodes than there are.
 """
 

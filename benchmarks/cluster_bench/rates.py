@@ -63,8 +63,8 @@ def measure(
     known = set(_ended(stand))
     began = time.monotonic()
     script = "\n".join(f"sbatch -o /dev/null {words}" for words, _ in submissions)
-    said = stand.shell("sh", "-e", stdin=script, timeout_s=bound_s)
-    if (taken := said.count("Submitted batch job")) != len(submissions):
+    output = stand.shell("sh", "-e", stdin=script, timeout_s=bound_s)
+    if (taken := output.count("Submitted batch job")) != len(submissions):
         raise BenchError(f"{taken} of {len(submissions)} submissions were taken")
     submitted_s = time.monotonic() - began
     # The log is read seldom and the controller not asked: watching must not cost what is watched.

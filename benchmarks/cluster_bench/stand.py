@@ -146,8 +146,8 @@ class Stand:
             capture_output=True, timeout=timeout_s, check=False,
         )  # fmt: skip
         if done.returncode:
-            said = done.stderr.decode(errors="replace").strip().splitlines()[-3:]
-            raise BenchError(f"{' '.join(command[:2])} failed: {' / '.join(said)}")
+            last = done.stderr.decode(errors="replace").strip().splitlines()[-3:]
+            raise BenchError(f"{' '.join(command[:2])} failed: {' / '.join(last)}")
         return done.stdout.decode()
 
     def probe(

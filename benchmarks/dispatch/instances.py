@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the instances of `schedbridge bench dispatch` anew: `instances.py TRACES [--out DIR]`.
+"""Makes the instances of `schedbridge bench dispatch` again: `instances.py TRACES [--out DIR]`.
 
 TRACES is a directory with logs of the Parallel Workloads Archive; what is not there is left out and
 said. Same logs, same instances: everything comes from seeds.

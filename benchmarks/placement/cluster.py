@@ -289,10 +289,10 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=150, help="of a run")
     parser.add_argument("--load", type=float, default=0.85, help="offered, as a share of all nodes")
     parser.add_argument("--opponents", nargs="+", choices=names, default=names)
-    parser.add_argument("--note", default="", help="told behind the load, to keep entries apart")
+    parser.add_argument("--note", default="", help="a note beside the load, to distinguish entries")
     parser.add_argument("--name", default="tp", help="stem of the clusters' names")
     parser.add_argument("--json", type=Path, help="write there after each run; other loads stay")
-    parser.add_argument("--show", type=Path, help="print the tables of such a file, no more")
+    parser.add_argument("--show", type=Path, help="only print the tables of this file")
     given = parser.parse_args()
     if given.show:
         for name, entry in json.loads(given.show.read_text()).items():

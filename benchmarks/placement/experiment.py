@@ -53,7 +53,7 @@ def main() -> None:
     parser.add_argument("--resume", action="store_true", help="lengths: go on with the next epoch")
     parser.add_argument("--json", type=Path, default=RESULTS / "placement-experiment.json")
     parser.add_argument("--plot", type=Path, default=RESULTS / "placement-experiment.svg")
-    parser.add_argument("--show", type=Path, help="print the tables of such a file, no more")
+    parser.add_argument("--show", type=Path, help="only print the tables of this file")
     asked = parser.parse_args()
     if asked.show:
         print(experiment_report.markdown(json.loads(asked.show.read_text())))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Does anybody wait longer for somebody else's hops? Whole simulations with and without switches.
+"""Whether any job waits longer for fewer hops: whole simulations with and without switches.
 
 `preferring.py --case kth [--case paper ...] [--traces DIR] [--json OUT]`: each case is simulated
 under one plan policy with every placer, and compared with `sequential`, which knows no switches:
@@ -233,7 +233,7 @@ class Run:
             np.concatenate([one.schedule.start_s for one in some]) for some in (outcomes, first)
         )
         wide = width > 1
-        assert np.isfinite(costs).all(), "nobody sits across fabrics"
+        assert np.isfinite(costs).all(), "no job has nodes of two fabrics"
         known = sum(self._costs(one).sum() for one in first)
         ended = np.concatenate([one.schedule.finished for one in outcomes])
         waits = np.concatenate([wait_s(one.schedule) for one in outcomes])[ended]

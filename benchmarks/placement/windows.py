@@ -40,7 +40,7 @@ def main() -> None:
     parser.add_argument("file", nargs="?", type=Path, default=bench.SAMPLE)
     parser.add_argument("--solvers", type=int, default=0, help="seconds for a window; 0: none")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--json", type=Path, help="write all figures there")
+    parser.add_argument("--json", type=Path, help="write all figures to this file")
     asked = parser.parse_args()
     names = [name for name in NAMES if name.partition("@")[0] in bench.PLACERS]
     placers = bench.parse_placers(",".join(names))

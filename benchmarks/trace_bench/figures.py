@@ -89,8 +89,8 @@ def _of(outcome: Outcome, jobs: NDArray[np.bool_]) -> Figures:
 
 
 def _starts(start_s: NDArray[np.int64], promise: NDArray[np.void]) -> Figures:
-    said = promise["first_start_s"] != 0
-    start_s, promise = start_s[said], promise[said]
+    announced = promise["first_start_s"] != 0
+    start_s, promise = start_s[announced], promise[announced]
     first_s = start_s - promise["first_start_s"]
     last_s = start_s - promise["last_start_s"]
     return {

@@ -39,8 +39,8 @@ def draw(path: Path, title: str, outcomes: Mapping[str, Outcome]) -> None:
         done = schedule.finished
         waits = wait_s(schedule)[done]
         _shares(above, np.maximum(waits, 1), LINE_COLOURS[index], policy)
-        said = done & (outcome.promise["first_start_s"] != 0)
-        error_s = (schedule.start_s - outcome.promise["first_start_s"])[said]
+        announced = done & (outcome.promise["first_start_s"] != 0)
+        error_s = (schedule.start_s - outcome.promise["first_start_s"])[announced]
         _shares(below, error_s, LINE_COLOURS[index], f"{policy}: {len(error_s):,} announced")
     above.set_xscale("log")
     above.set_xlim(left=10)

@@ -88,10 +88,10 @@ class Agent:
 
     def launcher_said(self, connection: int, uid: int, job: str, line: str) -> bool:
         """Passes a line on."""
-        said = pb.FromLauncher(
+        message = pb.FromLauncher(
             connection=connection, user=user_name(uid), uid=str(uid), job=job, line=line
         )
-        return self._send(pb.AgentReport(launcher=said))
+        return self._send(pb.AgentReport(launcher=message))
 
     def launcher_gone(self, connection: int) -> None:
         """Tells the service."""
@@ -120,7 +120,7 @@ class Agent:
         tasks = [asyncio.create_task(self._attend_for_ever())]
         tasks.append(asyncio.create_task(self._read_times()))
         if not self._pages.open():
-            _log.warning("%s is not this agent's: no time in MPI", self._settings.pages)
+            _log.warning("%s belongs to another agent: no time in MPI", self._settings.pages)
         try:
             await stop.wait()
         finally:
@@ -277,7 +277,7 @@ def check_nodes(nodes: Sequence[str]) -> tuple[str, ...]:
     """Node names from the command line.
 
     Raises:
-        ConfigError: one of them is no name.
+        ConfigError: one of them is not a name.
     """
     for node in nodes:
         if not node or not node.isprintable() or len(node) > 253 or set(node) & set(" /[],"):

@@ -136,7 +136,7 @@ def _entries(folder: Path) -> "Iterator[os.DirEntry[str]]":
 
 
 def _read(path: Path, user: int) -> tuple[int, Page] | None:
-    """A page and its inode; None: it is none, or not this user's.
+    """A page and its inode; None: it is not a page, or not this user's.
 
     Raises:
         OSError: there is no such file, or it is no plain one.

@@ -23,8 +23,8 @@ Rules
     9. Quotas are for jobs that run or start now, one for each, with valid values.
    10. The rules of the site hold: limits, FreePools, protections, and licences that
        reservations hold (`bridge.check.site_rules`).
-   11. A moldable job is planned on a number of nodes that it allows (`bridge.check.moulds`); it
-       counts as one that asks for just these.
+   11. A moldable job is planned on a number of nodes that it allows
+       (`bridge.check.start_widths`); it counts as one that asks for just these.
 """
 
 from collections.abc import Callable
@@ -35,13 +35,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.check.fabrics import fabrics
-from bridge.check.moulds import broken_moulds
 from bridge.check.resizes import added_nodes, broken_resizes, broken_returns
 from bridge.check.site_rules import broken_rules
+from bridge.check.start_widths import broken_start_widths
 from bridge.core import Fault, judge
 from bridge.errors import RequestError
 from bridge.model.job import WidthRule
-from bridge.model.moulds import Moulds
 from bridge.model.plan import Plan, planned_world
 from bridge.model.quotas import LEAST_WEIGHT, MOST_WEIGHT
 from bridge.model.resize_limits import ResizeBounds
@@ -49,6 +48,7 @@ from bridge.model.resizes import NO_RESIZES, Resizes, resized
 from bridge.model.resources import Arrangement
 from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
+from bridge.model.start_widths import StartWidths
 from bridge.planning.requests.features import parse_features
 from bridge.units import NEVER, UNPLANNED
 
@@ -66,13 +66,13 @@ class Violation:
 
 
 _OF_JOBS = frozenset({Fault.NO_ROW, Fault.TOO_MANY_STARTS})
-_SAID: dict[Fault, str | Callable[[Snapshot, int, int], str]] = {
+_TEXTS: dict[Fault, str | Callable[[Snapshot, int, int], str]] = {
     Fault.NO_ROW: "has no row in the plan",
     Fault.TOO_MANY_STARTS: lambda _, found, most: f"started {found} times, {most} allowed",
     Fault.NODES_WITHOUT_START: "has nodes but no start",
     Fault.NO_REASON: "waits without a reason",
     Fault.IN_THE_PAST: "starts in the past",
-    Fault.HELD_BACK: "is held back, yet planned",
+    Fault.HELD_BACK: "is held, but planned",
     Fault.BEFORE_BEGIN: "starts before its begin time",
     Fault.NO_PARTITION: "starts in no partition",
     Fault.BEFORE_FIXED: "starts before its fixed start",
@@ -99,7 +99,7 @@ _SAID: dict[Fault, str | Callable[[Snapshot, int, int], str]] = {
     Fault.MISSES_REQUIRED: "misses a required node",
     Fault.WRONG_TASKS: "does not hold its tasks",
     Fault.TASKS_ON_NODE: "has too few or too many tasks on a node",
-    Fault.TOO_LARGE: "wants more than a node has",
+    Fault.TOO_LARGE: "requests more than a node has",
     Fault.NODE_OVERSUBSCRIBED: "oversubscribes a node",
     Fault.LICENCE_OVERSUBSCRIBED: "oversubscribes a licence",
 }
@@ -114,7 +114,7 @@ def check(snapshot: Snapshot, site: Site, plan: Plan) -> tuple[Violation, ...]:
     found = found or _later(after, plan)
     if found:  # the rows were planned around them
         return tuple(found)
-    world = planned_world(after, NO_RESIZES, plan.returns, plan.moulds)
+    world = planned_world(after, NO_RESIZES, plan.returns, plan.start_widths)
     bench = _Bench(world, plan)
     if problem := bench.columns():
         return (Violation(-1, "", problem),)
@@ -152,18 +152,18 @@ def permitted(
 
 
 def permitted_later(
-    snapshot: Snapshot, resizes: Resizes, returns: Resizes, moulds: Moulds
-) -> tuple[Resizes, Moulds]:
+    snapshot: Snapshot, resizes: Resizes, returns: Resizes, widths: StartWidths
+) -> tuple[Resizes, StartWidths]:
     """What is given back later, and the widths of waiting jobs, without those that break a rule."""
     bad = {job_id for job_id, _ in broken_returns(resized(snapshot, resizes), returns)}
     if bad:
         ids = snapshot.running.id[returns.job].tolist() if "" not in bad else []
         returns = returns.only([row for row, job_id in enumerate(ids) if job_id not in bad])
-    bad = {job_id for job_id, _ in broken_moulds(snapshot, moulds)}
+    bad = {job_id for job_id, _ in broken_start_widths(snapshot, widths)}
     if bad:
-        ids = snapshot.jobs.id[moulds.job].tolist() if "" not in bad else []
-        moulds = moulds.only([row for row, job_id in enumerate(ids) if job_id not in bad])
-    return returns, moulds
+        ids = snapshot.jobs.id[widths.job].tolist() if "" not in bad else []
+        widths = widths.only([row for row, job_id in enumerate(ids) if job_id not in bad])
+    return returns, widths
 
 
 def judged(resizes: Resizes, by_limits: bool) -> Resizes:
@@ -181,14 +181,14 @@ def _resizes(
     broken = broken_resizes(snapshot, resizes, bounds)
     found = [Violation(-1, job_id, text) for job_id, text in broken]
     if not found and (added := added_nodes(snapshot, site, resizes)) is not None:
-        said = check(*added)
-        found = [Violation(-1, one.job_id, f"is given nodes, but {one.text}") for one in said]
+        refused = check(*added)
+        found = [Violation(-1, one.job_id, f"is given nodes, but {one.text}") for one in refused]
     return found
 
 
 def _later(after: Snapshot, plan: Plan) -> list[Violation]:
     """What is given back later, and the widths of waiting jobs: rules 8 and 11."""
-    broken = [*broken_returns(after, plan.returns), *broken_moulds(after, plan.moulds)]
+    broken = [*broken_returns(after, plan.returns), *broken_start_widths(after, plan.start_widths)]
     return [Violation(-1, job_id, text) for job_id, text in broken]
 
 
@@ -266,8 +266,8 @@ class _Bench:
             return told
         ids = self.snapshot.jobs.id
         for fault, row, found, allowed in told:
-            said = _SAID[fault]
-            text = said if isinstance(said, str) else said(self.snapshot, found, allowed)
+            text_of = _TEXTS[fault]
+            text = text_of if isinstance(text_of, str) else text_of(self.snapshot, found, allowed)
             of_job = fault in _OF_JOBS
             job = row if of_job else int(self.plan.job[row])
             self.found.append(Violation(-1 if of_job else row, str(ids[job]), text))

@@ -173,7 +173,7 @@ def _problems(snapshot: Snapshot, resizes: Resizes, row: int, job: int) -> Itera
         return
     added, removed = np.setdiff1d(after, before), np.setdiff1d(before, after)
     if len(added) and len(removed):
-        yield "is given nodes and deprived of others at once"
+        yield "gains and loses nodes at once"
     if not len(added) and not len(removed):
         yield "is resized to the nodes it has"
     if running.head_of(job) not in after:

@@ -78,7 +78,7 @@ def accuracy(
     announced / started: jobs with an announced start, and all jobs that started. Jobs that start
     at once have none.
 
-    off the first, off the last: difference between the announced and the actual start, early or
+    first error, last error: difference between the announced and the actual start, early or
     late: at most the first figure for half of the jobs, at most the second for 90 %.
 
     on time: share of jobs that started when announced, or earlier. Early is the usual case, as
@@ -126,7 +126,7 @@ def _check(plot: Path) -> None:
     if plot.suffix.lower() not in _FORMATS:
         raise ConfigError("plot", f"'{plot}' must end in {', '.join(_FORMATS)}")
     if not plot.parent.is_dir():
-        raise ConfigError("plot", f"there is no directory {plot.parent}")
+        raise ConfigError("plot", f"there is not a directory {plot.parent}")
 
 
 def _unknown(partition: str, reply: pb.AccuracyReply) -> ConfigError:
@@ -144,12 +144,12 @@ def _distinct(lines: Sequence[pb.AccuracyLine]) -> list[pb.AccuracyLine]:
 
 
 def _table(lines: Sequence[pb.AccuracyLine]) -> Table:
-    table = Table(title="How announced starts came true", title_justify="left")
+    table = Table(title="Accuracy of announced starts", title_justify="left")
     for name in ("period", "partition"):
         table.add_column(name)
     for name in (
-        "announced\n/ started", "off the first\nhalf / 90 %", "on\ntime",
-        "off the last\nhalf / 90 %", "on\ntime", "changes\na job", "later\na job",
+        "announced\n/ started", "first error\nhalf / 90 %", "on\ntime",
+        "last error\nhalf / 90 %", "on\ntime", "changes\na job", "later\na job",
         "earlier\na job", "left",
     ):  # fmt: skip
         table.add_column(name, justify="right")
@@ -222,7 +222,7 @@ def _draw(plot: Path, reply: pb.AccuracyReply, period: Period, partition: str) -
         [point.absolute_p90_s for point in points],
         reply.series_step_s,
     )
-    title = f"How announced starts came true: {_WORDS[period]}, until {when(reply.now_s)}"
+    title = f"Accuracy of announced starts: {_WORDS[period]}, until {when(reply.now_s)}"
     try:
         draw_accuracy(plot, title, curves, track)
     except OSError as error:

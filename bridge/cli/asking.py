@@ -56,7 +56,7 @@ def ask(config: Path | None, socket: Path | None) -> OperatorClient:
 
 
 def console() -> Console:
-    """Prints for people; wide enough for a table when the output is no terminal."""
+    """Prints for people; wide enough for a table when the output is not a terminal."""
     screen = Console(highlight=False, markup=False, emoji=False)
     if not screen.is_terminal:
         screen.width = 160

@@ -111,7 +111,7 @@ def entries(policies: str, budget_ms: int, *, by_work: bool = False) -> list[Ent
             raise ConfigError("policies", f"'{text}': {name} has no budget; leave the @ out")
         shown = spec.name if wished is None else f"{spec.name}@{own_ms or budget_ms}"
         if any(one.name == shown for one in found):
-            raise ConfigError("policies", f"{shown} is there twice")
+            raise ConfigError("policies", f"{shown} is listed twice")
         budget = None if wished is None else own_ms or budget_ms
         found.append(Entry(shown, wished or spec, budget))
     if not found:

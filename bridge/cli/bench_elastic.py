@@ -117,7 +117,7 @@ def percentages(key: str, text: str) -> list[float]:
     """Shares in percent, by commas.
 
     Raises:
-        ConfigError: one of them is none.
+        ConfigError: one of them is not one.
     """
     try:
         found = [float(part) for part in text.split(",")]
@@ -137,7 +137,7 @@ def cases(policies: str, shares: Sequence[float], seeds: Sequence[int]) -> list[
     specs = [read_policy(each.strip()) for each in policies.split(",")]
     names = [spec.name for spec in specs]
     if twice := {name for name in names if names.count(name) > 1}:
-        raise ConfigError("policies", f"{min(twice)} is there twice")
+        raise ConfigError("policies", f"{min(twice)} is listed twice")
     return [Case(spec, share, seed) for seed in seeds for share in shares for spec in specs]
 
 

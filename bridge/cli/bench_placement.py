@@ -114,12 +114,12 @@ def read_instances(path: Path) -> Iterator[Instance]:
         idle = _numbers(path, number, row, "idle_nodes", 0)
         sizes = _numbers(path, number, row, "job_sizes", 1)
         if len(set(idle)) < len(idle):
-            raise TraceError(str(path), number, "idle_nodes: a node stands there twice")
+            raise TraceError(str(path), number, "idle_nodes: a node is listed twice")
         name = row.get("id")
         if name is None:
             name = number
         elif not isinstance(name, str | int):
-            raise TraceError(str(path), number, f"id: {name!r} is no text and no whole number")
+            raise TraceError(str(path), number, f"id: {name!r} is neither text nor a whole number")
         taken = _that_fit(sizes, len(idle))
         yield Instance(
             name,
@@ -145,7 +145,7 @@ def _numbers(path: Path, number: int, row: dict[str, Any], key: str, least: int)
         raise TraceError(str(path), number, f"{key}: a list of whole numbers is missing")
     for value in values:
         if isinstance(value, bool) or not isinstance(value, int):
-            raise TraceError(str(path), number, f"{key}: {value!r} is no whole number")
+            raise TraceError(str(path), number, f"{key}: {value!r} is not a whole number")
         if not least <= value < MOST_NODES:
             raise TraceError(
                 str(path), number, f"{key}: {value} is not from {least} to {MOST_NODES - 1}"

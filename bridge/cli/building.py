@@ -56,7 +56,7 @@ def build_mpi_time(
 
 def _make(folder: Path, out: Path, option: str, *settings: str) -> None:
     if any(sign.isspace() for sign in f"{folder}{out}"):
-        raise ConfigError("--out", "make cannot work in folders with blanks in their names")
+        raise ConfigError("--out", "make cannot work in directories with spaces in their names")
     make = shutil.which("make")
     if make is None:
         raise ConfigError("make", "is missing")

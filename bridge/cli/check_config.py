@@ -47,5 +47,5 @@ def check_config(
     if as_json:
         print(json.dumps({"ok": True, "config": found}, indent=2))
     elif not quiet:
-        print(f"# {file} is right; with all defaults it says")
+        print(f"# {file} is valid; with all defaults it reads")
         print(yaml.safe_dump(found, sort_keys=False), end="")

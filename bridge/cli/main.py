@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except OSError as error:
         sys.exit(_unwritten(error))
     except UnicodeEncodeError as error:
-        sys.exit(_fail(f"'{error.object[:64]}' is no text (UTF-8)", 1))
+        sys.exit(_fail(f"'{error.object[:64]}' is not text (UTF-8)", 1))
     except MemoryError:
         sys.exit(_fail("there is not enough memory for this", 1))
 

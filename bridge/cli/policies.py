@@ -35,7 +35,7 @@ def read_policy(value: str) -> PolicySpec:
     path = Path(value)
     if not path.is_file():
         raise ConfigError(
-            "policy", f"'{value}' is no preset ({', '.join(PRESETS)}) and no file either"
+            "policy", f"'{value}' is neither a preset ({', '.join(PRESETS)}) nor a file"
         )
     try:
         return parse_policy(yaml_text.load(files.read_text(path)))
@@ -104,7 +104,7 @@ def budgeted(text: str) -> tuple[str, int | None]:
     """Splits `name@50` into the name and the budget in ms.
 
     Raises:
-        ConfigError: what stands behind the `@` is no number of milliseconds.
+        ConfigError: what stands behind the `@` is not a number of milliseconds.
     """
     name, at, budget = text.rpartition("@")
     if not at:

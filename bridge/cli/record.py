@@ -109,7 +109,7 @@ def record(
         if at or every > 1 or {jobs, procs, predict, site} != {None}:
             raise ConfigError(
                 "",
-                "--at, --every, --jobs, --procs, --predict and --site are for simulations: say"
+                "--at, --every, --jobs, --procs, --predict and --site are for simulations: give"
                 " --trace or --system, too",
             )
         from bridge.cli.record_live import record_live  # noqa: PLC0415 (needs gRPC)
@@ -230,7 +230,9 @@ def _world(
         made = stream(system, machine, jobs or _STREAM_JOBS, load=load, seed=seed)
         return _World(f"{system}-{seed}", made, machine, {"stream": made.name})
     if system is not None and procs is not None:
-        raise ConfigError("procs", "the system description says how many there are; drop one")
+        raise ConfigError(
+            "procs", "the system description states the processors; leave out one of the two"
+        )
     described = read_system(Path(system)) if system is not None else None
     swf = read_swf(trace)
     if described is None:
@@ -238,11 +240,11 @@ def _world(
         described = pool_of(workload.processors_total)
     else:
         workload = workload_from(swf, described.processors, described.dialect)
-    said = {key: swf.directive(key.capitalize()) for key in ("computer", "installation")}
-    said |= {"acknowledge": swf.directive("Acknowledge"), "system": described.name}
+    notes = {key: swf.directive(key.capitalize()) for key in ("computer", "installation")}
+    notes |= {"acknowledge": swf.directive("Acknowledge"), "system": described.name}
     return _World(
         trace.name.removesuffix(".gz").removesuffix(".swf"),
         workload if jobs is None else workload.first(jobs),
         described,
-        {"trace": trace.name} | {key: text for key, text in said.items() if text},
+        {"trace": trace.name} | {key: text for key, text in notes.items() if text},
     )

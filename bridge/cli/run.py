@@ -134,8 +134,8 @@ def _mpis() -> tuple[str, ...]:
 
 
 def _tasks() -> int:
-    said = os.environ.get("SLURM_NTASKS_PER_NODE") or os.environ.get("SLURM_TASKS_PER_NODE", "1")
-    found = re.match(r"\d+", said)
+    tasks = os.environ.get("SLURM_NTASKS_PER_NODE") or os.environ.get("SLURM_TASKS_PER_NODE", "1")
+    found = re.match(r"\d+", tasks)
     return int(found[0]) if found else 1
 
 

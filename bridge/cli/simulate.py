@@ -136,7 +136,9 @@ def simulate(
     planning = read_planning(site)
     rules = parse_site(planning)
     if system is not None and procs is not None:
-        raise ConfigError("procs", "the system description says how many there are; drop one")
+        raise ConfigError(
+            "procs", "the system description states the processors; leave out one of the two"
+        )
     machine = read_system(system) if system is not None else None
     speedup = None if speed_up is None else parse_speedup(speed_up)
     changes = None if change_cost is None else parse_change_cost(change_cost)
@@ -233,7 +235,7 @@ def _esp_share(text: str) -> float | None:
     """Percent of malleable jobs in `esp:SHARE`; None: it is the name of a file.
 
     Raises:
-        ConfigError: the share is none.
+        ConfigError: the share is not one.
     """
     name, colon, share = text.partition(":")
     if name != "esp" or not colon:
@@ -367,7 +369,7 @@ def _left_out(workload: Workload) -> str:
 
 
 def _facts(swf: Trace, workload: Workload, runs: Sequence[Run], seed: int) -> Mapping[str, str]:
-    said = {
+    facts = {
         "trace": swf.path,
         "computer": swf.directive("Computer"),
         "installation": swf.directive("Installation"),
@@ -379,7 +381,7 @@ def _facts(swf: Trace, workload: Workload, runs: Sequence[Run], seed: int) -> Ma
         if all(run.placed for run in runs)
         else f"the nodes of jobs: together they hold more than {_MOST_PLACED:,} nodes",
     }
-    return {key: value for key, value in said.items() if value}
+    return {key: value for key, value in facts.items() if value}
 
 
 def _show(swf: Trace, workload: Workload, system: System, runs: Sequence[Run]) -> None:

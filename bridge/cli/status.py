@@ -75,7 +75,7 @@ def _lines(reply: pb.StatusReply) -> list[tuple[str, str]]:
         )
     if reply.unknown_resources:
         names = ", ".join(shown(name) for name in reply.unknown_resources)
-        lines.append(("rules", f"say nothing of what the cluster does not have: {names}"))
+        lines.append(("rules", f"have no effect on what the cluster does not have: {names}"))
     if reply.policy_failures:
         lines.append(("failures", f"{reply.policy_failures} cycles fell back: see the log"))
     return lines

@@ -24,7 +24,7 @@ def instant_s(text: str, now_s: int) -> int:
     """Reads an instant, in local time.
 
     Raises:
-        RequestError: it is none.
+        RequestError: it is not one.
     """
     if found := _NOW.fullmatch(text):
         return now_s + int(found[1] or 0) * _UNITS_S[found[2] or ""]
@@ -45,7 +45,7 @@ def duration_s(text: str) -> int:
     """Reads a duration.
 
     Raises:
-        RequestError: it is none, or nothing.
+        RequestError: it is not one, or nothing.
     """
     seconds = 0
     if found := _DAYS.fullmatch(text):

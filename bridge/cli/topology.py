@@ -3,7 +3,7 @@
 
 | SOURCE | switches | and on them |
 |---|---|---|
-| nothing | of the living service, or `--file` | the jobs of its last cycle |
+| nothing | of the live service, or `--file` | the jobs of its last cycle |
 | `*.cycle.json.gz` | of the recording, or `--file` | its jobs, and those that it starts |
 | `*.yaml` | of a simulated system, or `--file` | none |
 | anything else | a topology.conf (Slurm's tree and block plugins) | none |
@@ -44,7 +44,7 @@ SourceArgument = Annotated[
     Path | None,
     typer.Argument(
         help="A recording (*.cycle.json.gz), a simulated system (*.yaml) or a topology.conf; "
-        "without one, the living service.",
+        "without one, the live service.",
         metavar="[SOURCE]",
         show_default=False,
     ),
@@ -79,7 +79,7 @@ def show(
     hops between two nodes (2 below one leaf switch, 4 below one switch above
     those, and so on), mean over all pairs.
 
-        schedbridge topology show                     # the living cluster
+        schedbridge topology show                     # the live cluster
         schedbridge topology show --svg tree.svg      # the same, drawn
         schedbridge topology show --file topology.conf
         schedbridge topology show one.cycle.json.gz --file planned.conf
@@ -205,7 +205,7 @@ def _view(
             print("no service here: the switches alone", file=sys.stderr)
             return _alone(file)
         if source is None:
-            return _living(file, config, socket)
+            return _live(file, config, socket)
         if kind == "recording":
             recording = read_recording(source)
             snapshot = recording.snapshot
@@ -247,7 +247,7 @@ def _switches(
     if file is not None:
         return dialect_named("").read_topology(file, names)
     if own is None:
-        raise ConfigError("topology", "knows no switches: say --file topology.conf", file=where)
+        raise ConfigError("topology", "knows no switches: give --file topology.conf", file=where)
     return own
 
 
@@ -262,11 +262,11 @@ def _names(source: Path | None, config: Path | None, socket: Path | None) -> tup
     if kind == "system":
         return read_system(source).nodes.names
     raise ConfigError(
-        "--nodes", f"{source} is no recording (*.cycle.json.gz) and no system (*.yaml)"
+        "--nodes", f"{source} is neither a recording (*.cycle.json.gz) nor a system (*.yaml)"
     )
 
 
-def _living(file: Path | None, config: Path | None, socket: Path | None) -> _View:
+def _live(file: Path | None, config: Path | None, socket: Path | None) -> _View:
     with ask(config, socket) as service:
         reply, cluster = service.topology(), service.status().cluster
     names = tuple(node.name for node in reply.nodes)
@@ -274,7 +274,7 @@ def _living(file: Path | None, config: Path | None, socket: Path | None) -> _Vie
     if file is None and not reply.switches:
         raise ConfigError(
             "topology",
-            "the service knows no switches: set 'topology' in its configuration, or say --file",
+            "the service knows no switches: set 'topology' in its configuration, or give --file",
         )
     own = Topology(
         tuple(switch.name for switch in reply.switches),
@@ -285,7 +285,7 @@ def _living(file: Path | None, config: Path | None, socket: Path | None) -> _Vie
     try:
         jobs = [_placed(job, index) for job in reply.jobs]
     except RequestError as error:
-        raise ConfigError("topology", f"the service's answer makes no sense: {error}") from None
+        raise ConfigError("topology", f"the service's answer is invalid: {error}") from None
     return _View(
         where,
         Occupancy.of(

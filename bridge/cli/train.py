@@ -44,14 +44,16 @@ def placement(  # noqa: PLR0917 - options, by name
     steps: Annotated[int, typer.Option(min=1, help="Decisions to learn from.")] = 2_000_000,
     lessons: Annotated[
         float,
-        typer.Option(min=0, max=1, help="Part of them with all costs told; 0: as in the paper."),
+        typer.Option(min=0, max=1, help="Share of them that is supervised; 0: as in the paper."),
     ] = 0.6,
-    rate: Annotated[float, typer.Option(min=1e-6, max=1, help="Of learning, at first.")] = 1e-3,
-    batch: Annotated[int, typer.Option(min=1, max=65536, help="Decisions to a step.")] = 1024,
+    rate: Annotated[
+        float, typer.Option(min=1e-6, max=1, help="Learning rate at the beginning.")
+    ] = 1e-3,
+    batch: Annotated[int, typer.Option(min=1, max=65536, help="Decisions per step.")] = 1024,
     boards: Annotated[int, typer.Option(min=2, max=65536, help="Windows at once.")] = 512,
     seed: Annotated[int, typer.Option(min=0, max=2**31, help="Seed of all random numbers.")] = 0,
     threads: Annotated[int, typer.Option(min=1, help="For PyTorch.")] = 1,
-    resume: Annotated[bool, typer.Option(help="Go on with the training in --out.")] = False,
+    resume: Annotated[bool, typer.Option(help="Continue the training in --out.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Train a network that says where annealing puts jobs back (place policy `neural`)."""

@@ -279,12 +279,6 @@ class Book:
         """Book a job; False, without changes, if it does not fit there."""
     def revoke(self, job: int) -> None:
         """Remove a booking."""
-    def set_end(self, job: int, end: int) -> NDArray[np.int64]:
-        """Change the end of a booking.
-
-        Returns:
-            Jobs that no longer fit, as for ``set_capacity``.
-        """
     def book_many(
         self,
         *,
@@ -364,7 +358,7 @@ class Book:
             first: the jobs before this one are passed over.
 
         Returns:
-            What became of them.
+            Outcomes of decisions.
         """
     def book_running(
         self,
@@ -438,8 +432,6 @@ class Book:
 
         Negative where a node lost what is booked on it.
         """
-    def booked_on(self, nodes: NDArray[np.uint64], start: int, end: int) -> NDArray[np.int64]:
-        """Return the jobs on any of these nodes at any second of [start, end)."""
     def holders(
         self,
         request: int,

@@ -179,9 +179,9 @@ def encode(message: Message) -> bytes:
     Raises:
         LineError: it cannot be sent, as the peer would refuse it.
     """
-    said = _as_json(message)
-    _parse({message.op: type(message)}, said)
-    line = json.dumps(said, separators=(",", ":"), ensure_ascii=True).encode() + b"\n"
+    content = _as_json(message)
+    _parse({message.op: type(message)}, content)
+    line = json.dumps(content, separators=(",", ":"), ensure_ascii=True).encode() + b"\n"
     if len(line) > MAX_LINE:
         raise LineError(message.op, f"{len(line)} bytes, at most {MAX_LINE} are allowed")
     return line
@@ -219,10 +219,10 @@ def parse(kinds: Mapping[str, type[Message]], line: bytes) -> Any:
     if len(line) > MAX_LINE:
         raise LineError("", f"a line of more than {MAX_LINE} bytes")
     try:
-        said = json.loads(line)
+        content = json.loads(line)
     except (ValueError, RecursionError):
         raise LineError("", "not a line of JSON") from None
-    return _parse(kinds, said)
+    return _parse(kinds, content)
 
 
 def as_json(change: Change | None) -> dict[str, Any] | None:
@@ -230,15 +230,15 @@ def as_json(change: Change | None) -> dict[str, Any] | None:
     return None if change is None else _as_json(change)
 
 
-def change_of(said: object) -> Change | None:
+def change_of(content: object) -> Change | None:
     """The change that `as_json` made this of.
 
     Raises:
         LineError: it is malformed.
     """
-    if said is None:
+    if content is None:
         return None
-    change: Change = _parse(_CHANGES, said)
+    change: Change = _parse(_CHANGES, content)
     return change
 
 
@@ -261,17 +261,17 @@ class Lines:
 
 
 def _as_json(message: Message) -> dict[str, Any]:
-    said: dict[str, Any] = {"op": message.op}
+    content: dict[str, Any] = {"op": message.op}
     for field in fields(message):
         value = getattr(message, field.name)
-        said[field.name] = _as_json(value) if isinstance(value, Message) else value
-    return said
+        content[field.name] = _as_json(value) if isinstance(value, Message) else value
+    return content
 
 
-def _parse(kinds: Mapping[str, type[Message]], said: object) -> Any:
-    if not isinstance(said, dict):
+def _parse(kinds: Mapping[str, type[Message]], content: object) -> Any:
+    if not isinstance(content, dict):
         raise LineError("", "not a JSON object")
-    op = said.get("op")
+    op = content.get("op")
     if not isinstance(op, str):
         raise LineError("", "op is missing")
     if op not in kinds:
@@ -279,12 +279,12 @@ def _parse(kinds: Mapping[str, type[Message]], said: object) -> Any:
     kind = kinds[op]
     values = {}
     for field in fields(kind):
-        if field.name not in said:
+        if field.name not in content:
             if field.default is not MISSING:
                 continue
             raise LineError(op, f"{field.name} is missing")
         try:
-            values[field.name] = CHECKS[field.name](field.name, said[field.name])
+            values[field.name] = CHECKS[field.name](field.name, content[field.name])
         except ValueError as error:
             raise LineError(op, str(error)) from None
     message = kind(**values)
@@ -361,7 +361,7 @@ _SIGNS: Final = str.maketrans("-._", "xxx")
 def _seconds(key: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"{key} must be a number of seconds")
-    if not 0 < value <= MAX_WITHIN_S:  # which is false of what is no number
+    if not 0 < value <= MAX_WITHIN_S:  # which is false of what is not a number
         raise ValueError(f"{key} must be above 0 and at most {MAX_WITHIN_S:.0f}")
     return float(value)
 

@@ -50,12 +50,12 @@ class Link:
         return stream
 
     def fileno(self) -> int:
-        """For select: readable when the launcher has said something, or is gone."""
+        """For select: readable when the launcher has sent a line, or is gone."""
         return self._stream.fileno()
 
-    def say(self, **said: Any) -> None:
-        """Sends a line; one that is lost with the launcher is said again where that matters."""
-        line = json.dumps(said, separators=(",", ":")).encode() + b"\n"
+    def say(self, **message: Any) -> None:
+        """Sends a line; one that is lost with the launcher is sent again where that matters."""
+        line = json.dumps(message, separators=(",", ":")).encode() + b"\n"
         try:
             self._stream.sendall(line)
         except OSError:
@@ -99,27 +99,27 @@ class Link:
             self._stream.close()
             self._stream, self._rest = self._connected(), b""
             self.say(**{**self._hello, "again": True})
-            for said in (self._outcome, repeat):
-                if said:
-                    self.say(**said)
+            for message in (self._outcome, repeat):
+                if message:
+                    self.say(**message)
 
     def may_begin(self, number: str) -> bool:
         """Asks whether to begin; the launcher may have called the change off."""
         question = {"op": "begin", "id": number}
         self.say(**question)
-        while (said := self.hear(ANSWER_S, question)) is not None:
-            if said.get("id") == number and said["op"] in ("go", "no"):
-                return bool(said["op"] == "go")
+        while (message := self.hear(ANSWER_S, question)) is not None:
+            if message.get("id") == number and message["op"] in ("go", "no"):
+                return bool(message["op"] == "go")
         self.outcome("cancelled", number, reason="The launcher did not answer.")
         return False
 
     def asked(self, timeout_s: float = 0.0) -> Any:
         """The change that is asked for now, if there is one, or the first within this time."""
         found = None
-        while (said := self.hear(0.0 if found else timeout_s)) is not None:
-            if said["op"] == "adapt":
-                found = said
-            elif said["op"] == "withdraw" and found and said["id"] == found["id"]:
+        while (message := self.hear(0.0 if found else timeout_s)) is not None:
+            if message["op"] == "adapt":
+                found = message
+            elif message["op"] == "withdraw" and found and message["id"] == found["id"]:
                 found = None
         return found
 
@@ -133,8 +133,8 @@ def say_remotely(op: str, **more: str) -> socket.socket | None:
     host, _, port = env("TCP").rpartition(":")
     try:
         stream = socket.create_connection((host, int(port)), timeout=10.0)
-        said = {"op": op, "id": env("ID"), "token": env("TOKEN"), **more}
-        stream.sendall(json.dumps(said).encode() + b"\n")
+        message = {"op": op, "id": env("ID"), "token": env("TOKEN"), **more}
+        stream.sendall(json.dumps(message).encode() + b"\n")
     except (OSError, ValueError):
         return None
     return stream

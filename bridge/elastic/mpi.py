@@ -98,13 +98,13 @@ class Elastic:
         hello["step"] = env("STEP")
         try:
             self._link = Link(hello)
-            while (said := self._link.hear(ANSWER_S)) is not None:
-                if said["op"] == "end":
+            while (message := self._link.hear(ANSWER_S)) is not None:
+                if message["op"] == "end":
                     return None
-                if said["op"] == "test" and self._port:
+                if message["op"] == "test" and self._port:
                     _meet(MPI.COMM_SELF, self._port, accept=True)
-                if said["op"] == "start":
-                    return str(said["engine"])
+                if message["op"] == "start":
+                    return str(message["engine"])
         except OSError:
             pass
         return ""

@@ -65,14 +65,14 @@ class Program:
         if self._link is None:
             return None
         try:
-            said = self._link.asked(timeout_s)
-            if said is None or not self._link.may_begin(said["id"]):
+            request = self._link.asked(timeout_s)
+            if request is None or not self._link.may_begin(request["id"]):
                 return None
         except OSError:
             self._link = None
             return None
-        add, remove = said.get("add", []), said.get("remove", [])
-        return Change(said["kind"], said["nodes"], add, remove, self._link, said["id"])
+        add, remove = request.get("add", []), request.get("remove", [])
+        return Change(request["kind"], request["nodes"], add, remove, self._link, request["id"])
 
     def need(self, least: int, most: int) -> None:
         """Tells the scheduler how many nodes the program can use from now on."""

@@ -117,7 +117,7 @@ def _ranges(text: str, position: int, body: str) -> tuple[Range, ...]:
         high = high if dash else low
         plain = low.isascii() and low.isdigit() and high.isascii() and high.isdigit()
         if not plain or max(len(low), len(high)) > MOST_DIGITS or int(high) < int(low):
-            raise RequestError(shown(text), position, f"'{part[:32]}' is no range of numbers")
+            raise RequestError(shown(text), position, f"'{part[:32]}' is not a range of numbers")
         found.append(Range(low, high))
     return tuple(found)
 

@@ -186,7 +186,7 @@ class JobTable:
     least_start: Annotated[Ints, Column(LOWERED, Unit.COUNT)] = LEFT_OUT
     """The fewest nodes on which a moldable job may start in place of those it asks for."""
     most_start: Annotated[Ints, Column(LOWERED, Unit.COUNT)] = LEFT_OUT
-    """The most; 0: it starts on what it asks for (`bridge.model.moulds`)."""
+    """The most; 0: it starts on what it asks for (`bridge.model.start_widths`)."""
 
     def __post_init__(self) -> None:
         fill_left_out(self, COLUMNS, len(self.id))

@@ -180,7 +180,7 @@ def columns(table: type) -> tuple[Column, ...]:
 
 
 def dtype_of(hint: Any) -> np.dtype[Any] | None:
-    """The kind of values of a column by its annotation; None: it is no column."""
+    """The kind of values of a column by its annotation; None: it is not a column."""
     origin: Any = typing.get_origin(hint)
     if origin is np.ndarray:
         kind = typing.get_args(typing.get_args(hint)[1])[0]

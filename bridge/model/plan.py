@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.model.moulds import NO_MOULDS, Moulds, moulded
 from bridge.model.prediction import Prediction
 from bridge.model.quotas import NO_QUOTAS, Quotas
 from bridge.model.reasons import Reason
 from bridge.model.resizes import NO_RESIZES, Resizes, resized
 from bridge.model.snapshot import Snapshot
+from bridge.model.start_widths import NO_START_WIDTHS, StartWidths, with_start_widths
 from bridge.model.width_reasons import WidthReason
 from bridge.units import NEVER, UNPLANNED
 
@@ -43,7 +43,7 @@ class Plan:
         resizes: running jobs that get other nodes. The rows are planned around these nodes.
         returns: what those jobs and other running ones will have given back later. The rows are
             planned around that, too, but nothing of it is carried out: a later plan does.
-        moulds: waiting jobs planned on other numbers of nodes than they ask for.
+        start_widths: waiting jobs planned on other numbers of nodes than they ask for.
         again_s: when the policy wants to plan again, event or not; NEVER: only after events.
         quotas: CPU quotas of jobs that share nodes.
         widths: why running malleable jobs change their widths or keep them; empty: the policy
@@ -66,7 +66,7 @@ class Plan:
     predicted: Prediction | None = None
     resizes: Resizes = NO_RESIZES
     returns: Resizes = NO_RESIZES
-    moulds: Moulds = NO_MOULDS
+    start_widths: StartWidths = NO_START_WIDTHS
     again_s: int = NEVER
     quotas: Quotas = NO_QUOTAS
     widths: tuple[WidthReason, ...] = ()
@@ -103,7 +103,7 @@ def planned_world(
     snapshot: Snapshot,
     resizes: Resizes,
     returns: Resizes = NO_RESIZES,
-    moulds: Moulds = NO_MOULDS,
+    start_widths: StartWidths = NO_START_WIDTHS,
 ) -> Snapshot:
     """The snapshot that the rows of a plan with these changes are planned around."""
-    return moulded(resized(resized(snapshot, resizes), returns), moulds)
+    return with_start_widths(resized(resized(snapshot, resizes), returns), start_widths)

@@ -101,7 +101,7 @@ class ResizeBounds:
         for limit in self._limits(row):
             if limit.never:
                 whose = f"jobs of {limit.kind} {limit.name}" if limit.name != EACH else "its jobs"
-                return f"keeps its nodes: planning.resizes says that {whose} are never resized"
+                return f"keeps its nodes: by planning.resizes {whose} are never resized"
         return ""
 
     def starts_as_asked(self, job: int) -> bool:

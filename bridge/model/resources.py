@@ -52,7 +52,7 @@ class Chunk:
         ncpus: CPUs of each chunk, at least 1.
         mem_mib: memory of each; 0: not stated.
         amounts: other things counted on a node, name and number, ascending by name. A name that
-            is no generic resource of the cluster means the feature `name=number`.
+            is not a generic resource of the cluster means the feature `name=number`.
         mpiprocs: processes to start in each; 0: not stated, one.
         ompthreads: threads of each process; 0: not stated.
         features: what the node must have, ascending: `bigmem`, `net=IB`.

@@ -65,7 +65,7 @@ def regular(n_nodes: int, *per_level: int) -> Topology:
     first, below = [], 1  # first switch of each level; nodes below a switch of the level before
     for level, nodes in enumerate(per_level):
         if nodes < below or nodes % below:
-            raise ValueError(f"{nodes} nodes of level {level} are no multiple of {below}")
+            raise ValueError(f"{nodes} nodes of level {level} are not a multiple of {below}")
         first.append(len(names))
         count = -(-n_nodes // nodes)
         names += [f"{'s' * (level + 1)}{i}" for i in range(count)]

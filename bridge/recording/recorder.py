@@ -85,7 +85,7 @@ class Tap:
             ControllerError: another caller is waiting already.
         """
         if not self._turn.acquire(blocking=False):
-            raise ControllerError("somebody else records at present: try again later")
+            raise ControllerError("another client is recording: try again later")
         try:
             found: Future[Recording | None] = Future()
             self._pending = (min_queue, found)

@@ -179,7 +179,7 @@ def decode(raw: bytes, path: str = "") -> Recording:
     except (OSError, EOFError, zlib.error):
         raise RecordingError(path, "", "is cut off or damaged: fetch the file again") from None
     except (ValueError, RecursionError):
-        raise RecordingError(path, "", "is no recorded cycle: its text is no JSON") from None
+        raise RecordingError(path, "", "is not a recorded cycle: its text is not JSON") from None
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise RecordingError(path, "format", f'must be "{FORMAT}"')
     if data.get("version") not in range(1, VERSION + 1):
@@ -253,7 +253,7 @@ def _policy_and_planning(data: dict[str, Any]) -> tuple[PolicySpec, Mapping[str,
     rules, protect = plan.pop("rules", None), plan.pop("protect", None)
     for key, value in (("rules", rules), ("protect", protect)):
         if not isinstance(value, dict | None):
-            raise Wrong(f"policy.plan.{key}", "is no mapping")
+            raise Wrong(f"policy.plan.{key}", "is not a mapping")
     planning = {**(rules or {}), **({"protect": protect} if protect else {})}
     return replace(spec, plan=StageSpec(spec.plan.name, plan)), planning
 
@@ -274,7 +274,7 @@ def find_recordings(directory: Path) -> list[Path]:
         RecordingError: there is no such directory, or no recording in it.
     """
     if not directory.is_dir():
-        raise RecordingError(str(directory), "", "is no directory")
+        raise RecordingError(str(directory), "", "is not a directory")
     found = sorted(directory.rglob(f"*{SUFFIX}"))
     if not found:
         raise RecordingError(

@@ -51,9 +51,9 @@ def _nodes(snapshot: Snapshot) -> Iterator[Fault]:
     if len(snapshot.resources) < 2:
         yield "snapshot.resources", "must begin with cpus and mem_mib"
     if not 0 <= snapshot.now_s < MOST:
-        yield "snapshot.now_s", "is no possible instant"
+        yield "snapshot.now_s", "is not a possible instant"
     if not 0 <= snapshot.generation < 1 << 64:
-        yield "snapshot.generation", "is no possible count"
+        yield "snapshot.generation", "is not a possible count"
     for name in ("usable", "weight", "features", "state", "capacity"):
         yield from _length(f"snapshot.nodes.{name}", getattr(nodes, name), count)
     yield from _width("snapshot.nodes.capacity", nodes.capacity, len(snapshot.resources))
@@ -70,7 +70,7 @@ def _places(snapshot: Snapshot) -> Iterator[Fault]:
         yield from _indexes(f"snapshot.partitions[{i}].nodes", partition.nodes, count)
         for name in ("min_nodes", "max_nodes", "max_time_s", "default_time_s", "priority_tier"):
             if not 0 <= getattr(partition, name) < MOST:
-                yield f"snapshot.partitions[{i}].{name}", "is no possible amount"
+                yield f"snapshot.partitions[{i}].{name}", "is not a possible amount"
     for i, kept in enumerate(snapshot.reservations):
         yield from _indexes(f"snapshot.reservations[{i}].nodes", kept.nodes, count)
         if not -MOST < kept.start_s <= kept.end_s <= NEVER:
@@ -195,11 +195,11 @@ def _changes(snapshot: Snapshot, plan: Plan) -> Iterator[Fault]:
         yield from _offsets(f"plan.{name}.indptr", resizes.indptr, len(resizes.nodes))
         yield from _indexes(f"plan.{name}.job", resizes.job, len(snapshot.running))
         yield from _indexes(f"plan.{name}.nodes", resizes.nodes, len(snapshot.nodes))
-    moulds, quotas = plan.moulds, plan.quotas
-    yield from _indexes("plan.moulds.job", moulds.job, len(snapshot.jobs))
+    widths, quotas = plan.start_widths, plan.quotas
+    yield from _indexes("plan.start_widths.job", widths.job, len(snapshot.jobs))
     for column in ("nodes", "time_limit_s"):
-        yield from _length(f"plan.moulds.{column}", getattr(moulds, column), len(moulds.job))
-        yield from _amounts(f"plan.moulds.{column}", getattr(moulds, column))
+        yield from _length(f"plan.start_widths.{column}", getattr(widths, column), len(widths.job))
+        yield from _amounts(f"plan.start_widths.{column}", getattr(widths, column))
     for name in ("milli_cpus_per_node", "weight"):
         yield from _length(f"plan.quotas.{name}", getattr(quotas, name), len(quotas.id))
         yield from _amounts(f"plan.quotas.{name}", getattr(quotas, name))

@@ -82,11 +82,11 @@ def change(run: float, other: float, times: str) -> str:
 
 def _tile(figure: _Figure, run: Run, other: Run) -> str:
     ours, theirs = figure.value(run.measures), figure.value(other.measures)
-    said = change(ours, theirs, figure.times)
-    kind = "same" if "same" in said else "gain" if (ours - theirs) * figure.better > 0 else "cost"
+    words = change(ours, theirs, figure.times)
+    kind = "same" if "same" in words else "gain" if (ours - theirs) * figure.better > 0 else "cost"
     return (
         f'<div class="tile {kind}"><span>{escape(figure.heading)}</span>'
-        f"<b>{escape(figure.write(ours))}</b><em>{escape(said)}</em>"
+        f"<b>{escape(figure.write(ours))}</b><em>{escape(words)}</em>"
         f"<span>{escape(other.policy)}: {escape(figure.write(theirs))}</span></div>"
     )
 

@@ -99,12 +99,12 @@ def _over_time(axes: Axes, track: Track) -> None:
     ):
         axes.plot(
             np.array(at, dtype="datetime64[s]"), values, marker="o", markersize=3, color=colour,
-            linewidth=1.3, label=f"{name} were off by at most",
+            linewidth=1.3, label=f"{name}: error at most",
         )  # fmt: skip
     axes.set_yscale("symlog", linthresh=60)
     axes.set_yticks(list(_LATE_TICKS), list(_LATE_TICKS.values()))
     axes.minorticks_off()
     axes.set_ylim(0, max([60.0, *track.p90_s]) * 1.3)
     axes.set_xlabel("time of the start")
-    axes.set_ylabel("off the last announced start")
+    axes.set_ylabel("error of the last announcement")
     axes.legend(frameon=False, loc="upper left")

@@ -5,7 +5,7 @@ Outcomes
     completed   the job has the nodes that were decided.
     withdrawn   called off in good order: the application or its launcher refused, or was too slow
                 and said so. The job has the nodes that it had.
-    failed      anything else: refused by the controller, a node was lost, nobody answered.
+    failed      anything else: refused by the controller, a node was lost, no answer.
     ended       the job ended meanwhile.
 """
 
@@ -18,7 +18,7 @@ from typing import Final
 from bridge.resizing.states import Change
 
 MOST_UNTOLD: Final = 10_000
-"""Older ones are dropped where nobody takes them."""
+"""Older ones are dropped if they are not taken."""
 
 
 class Outcome(StrEnum):

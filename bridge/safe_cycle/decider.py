@@ -10,7 +10,7 @@ Rules
        plans the rest. Running jobs, reservations and nodes that make it fail are set aside, too:
        what they hold is closed to all jobs.
     2. What was set aside is tried again when it, its partition, the site's rules or the policy
-       change, and after `RETRY_S`.
+       change, and after `RETRY_S` (`set_aside.py`).
     3. A conservative plan is used for this cycle if the policy fails without any culprit, if most
        waiting jobs are culprits, or if the search did not finish in time. That plan is made under
        the same rules. If it fails, too, the plan is empty: every job waits, with a reason.
@@ -26,9 +26,9 @@ Rules
 
 import dataclasses
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -43,14 +43,13 @@ from bridge.ports import Context, Environment, Policy, SolverRequest, State, Tel
 from bridge.registry import DEFAULT, PRESETS, build
 from bridge.safe_cycle.culprit_search import CulpritSearch
 from bridge.safe_cycle.exclusion import RowKind, mark_of, name_of, nothing, whole, without
+from bridge.safe_cycle.set_aside import Entry, SetAside, TookTooLong
 from bridge.safe_cycle.watchdog import Overtime
 
 _log = logging.getLogger(__name__)
 
 PATIENCE_S = 2.0
 """Time limit of the search for culprits in one cycle, by the clock passed to the decider."""
-RETRY_S = 3600
-MOST_SKIPPED = 64
 _SHARE = 4
 """Culprits in combination (`CulpritSearch.most_together`): at most one waiting job in so many."""
 _CLOSED = (RowKind.RUNNING, RowKind.RESERVATION, RowKind.NODE)
@@ -62,10 +61,6 @@ _WORDS = {
     RowKind.RESERVATION: "reservation",
     RowKind.NODE: "node",
 }
-
-
-class _TookTooLong(PolicyError):
-    """The policy was interrupted."""
 
 
 class _Late:
@@ -89,78 +84,6 @@ class _Late:
         """Returns no solution."""
         del request
         return Answer(None, problem=LATE)
-
-
-@dataclass(frozen=True)
-class _Entry:
-    """What is set aside: its `mark_of` then, since when, and the reason for users."""
-
-    mark: str
-    since_s: int
-    text: str
-
-
-@dataclass
-class _Aside:
-    """What is set aside in the cycles of one policy.
-
-    Attributes:
-        known: what is set aside, by kind and name.
-        open: groups of job ids that still have to be searched for culprits.
-        skip, skipped: failures until the next search; their number after the last search.
-        rests: why the policy is not run until then; None: it is run.
-    """
-
-    known: dict[tuple[RowKind, str], _Entry] = field(default_factory=dict)
-    open: list[set[str]] = field(default_factory=list)
-    skip: int = 0
-    skipped: int = 1
-    rests: PolicyError | None = None
-
-    def rows(self, snapshot: Snapshot) -> dict[RowKind, dict[int, str]]:
-        """Returns the rows that are set aside, and why; drops those that are gone or changed."""
-        found: dict[RowKind, dict[int, str]] = {}
-        if not self.known:
-            return found
-        still: dict[tuple[RowKind, str], _Entry] = {}
-        for kind in {kind for kind, _ in self.known}:
-            wanted = {name: entry for (of, name), entry in self.known.items() if of is kind}
-            for row, name in enumerate(_names(snapshot, kind)):
-                entry = wanted.get(name)
-                if entry is None or not 0 <= snapshot.now_s - entry.since_s < RETRY_S:
-                    continue
-                if mark_of(snapshot, kind, row) == entry.mark:
-                    still[kind, name] = entry
-                    found.setdefault(kind, {})[row] = entry.text
-        self.known = still
-        return found
-
-    def is_skipped(self, problem: PolicyError) -> bool:
-        """Tells whether to do without a search: always after an interrupt, which has no culprit."""
-        if self.skip > 0:
-            self.skip -= 1
-            return True
-        self.rests = problem if isinstance(problem, _TookTooLong) else None
-        if self.rests is not None:
-            self.fruitless()
-        return self.rests is not None
-
-    def fruitless(self) -> None:
-        """Rule 4."""
-        self.skipped = min(2 * self.skipped, MOST_SKIPPED)
-        self.skip = self.skipped
-
-
-def _names(snapshot: Snapshot, kind: RowKind) -> Iterable[str]:
-    if kind is RowKind.NODE:
-        return snapshot.nodes.names
-    if kind is RowKind.RESERVATION:
-        return [kept.name for kept in snapshot.reservations]
-    tables = snapshot.jobs, snapshot.ended, snapshot.running
-    names: list[str] = tables[kind].id.tolist()
-    if kind is RowKind.RUNNING and snapshot.running.releasing.any():
-        return [name_of(snapshot, kind, row) for row in range(len(names))]
-    return names
 
 
 @dataclass(frozen=True)
@@ -217,7 +140,7 @@ class Decider:
         self._guard = guard or nullcontext()
         self._conservative = build(PRESETS[DEFAULT])
         self._site = site
-        self._aside, self._net_aside = _Aside(), _Aside()
+        self._aside, self._net_aside = SetAside(), SetAside()
 
     @property
     def site(self) -> Site:
@@ -227,7 +150,7 @@ class Decider:
     @site.setter
     def site(self, site: Site) -> None:
         if site != self._site:
-            self._aside, self._net_aside = _Aside(), _Aside()
+            self._aside, self._net_aside = SetAside(), SetAside()
         self._site = site
 
     def exchange(self, policy: Policy) -> None:
@@ -235,7 +158,7 @@ class Decider:
         if type(policy.plan) is not type(self.policy.plan):
             self.state = State(learnt=self.state.learnt)
         self.policy = policy
-        self._aside = _Aside()
+        self._aside = SetAside()
 
     def decide(self, snapshot: Snapshot) -> Plan:
         """Plans one snapshot; the plan's notes report deviations from the policy."""
@@ -258,7 +181,7 @@ class Decider:
             self.telemetry = Telemetry(set_aside=net.result.telemetry.set_aside)
         else:
             self.telemetry = Telemetry(set_aside=len(snapshot.jobs))
-            _log.error("%s; nobody starts in this cycle", _one_line(str(net.problem)))
+            _log.error("%s; no job starts in this cycle", _one_line(str(net.problem)))
             text = _one_line(f"planning failed: {net.problem}")
             plan = nothing(snapshot, self._conservative.name, Reason(ReasonCode.OTHER, text))
         note = _one_line(f"fell back: {own.problem}")
@@ -313,7 +236,7 @@ class Decider:
         for row in search.culprits[RowKind.ENDED]:
             left.setdefault(RowKind.ENDED, {})[row] = ""
         for row in _rows_of(snapshot, set().union(*aside.open)):
-            text = "set aside for this cycle: what makes planning fail is among some jobs"
+            text = "set aside for this cycle: planning fails with one of several jobs"
             left.setdefault(RowKind.PENDING, {})[row] = text
         rest = without(snapshot, left)
         again = self._problem(policy, rest, state)
@@ -338,7 +261,7 @@ class Decider:
             return error
         except Overtime:
             _log.exception("policy %s was interrupted", policy.name)
-            return _TookTooLong(policy.name, "it was interrupted: it took too long")
+            return TookTooLong(policy.name, "it was interrupted: it took too long")
         except Exception as error:  # a bug in one policy must not stop the cluster
             _log.exception("policy %s failed", policy.name)
             return _as_policy_error(policy, error)
@@ -364,8 +287,8 @@ class Decider:
         ):
             found = self._problem(policy, world, state)
             if isinstance(found, CycleResult):
-                _log.error("policy %s fails with %s: it is given up", policy.name, what)
-                note = f"{what} is given up: planning failed with it"
+                _log.error("policy %s fails with %s: it is discarded", policy.name, what)
+                note = f"{what} is discarded: planning failed with it"
                 plan = dataclasses.replace(found.plan, notes=(*found.plan.notes, note))
                 return dataclasses.replace(found, plan=plan)
         return None
@@ -386,7 +309,7 @@ class Decider:
         world: Snapshot,
         policy: Policy,
         search: CulpritSearch,
-        aside: _Aside,
+        aside: SetAside,
     ) -> None:
         for kind, rows in search.culprits.items():
             there = world if kind in (RowKind.PENDING, RowKind.ENDED) else snapshot
@@ -401,7 +324,7 @@ class Decider:
                     f"set aside: policy {policy.name} fails with it ({why}); tried again when it,"
                     " its partition, the site's rules or the policy change, and within an hour"
                 )
-                entry = _Entry(mark_of(there, kind, row), snapshot.now_s, text)
+                entry = Entry(mark_of(there, kind, row), snapshot.now_s, text)
                 aside.known[kind, name] = entry
 
 

@@ -27,7 +27,7 @@ from bridge import files, yaml_text
 from bridge.errors import ConfigError
 from bridge.model.policy import PolicySpec
 from bridge.planning.site_rules.rules_text import PlanningSection
-from bridge.registry import DEFAULT, PRESETS, describe, for_living, parse_policy
+from bridge.registry import DEFAULT, PRESETS, describe, for_live, parse_policy
 
 MOST_USERS = 1000
 """Users or certificates in one list."""
@@ -290,7 +290,7 @@ class ServiceConfig(_Section):
     @classmethod
     def _known_policy(cls, value: Any) -> Any:
         try:
-            for_living(parse_policy(value))
+            for_live(parse_policy(value))
         except ConfigError as error:
             raise PydanticCustomError(
                 "policy", "{problem}", {"key": error.key, "problem": error.problem}
@@ -334,7 +334,7 @@ def load(path: Path) -> ServiceConfig:
     try:
         text = files.read_text(path)
     except UnicodeDecodeError as error:
-        raise ConfigError("", "is no text file (UTF-8)", file=str(path)) from error
+        raise ConfigError("", "is not a text file (UTF-8)", file=str(path)) from error
     except OSError as error:
         raise ConfigError("", error.strerror or str(error), file=str(path)) from error
     return parse(text, file=str(path))
@@ -344,13 +344,13 @@ def parse(text: str, file: str) -> ServiceConfig:
     """Reads a configuration from its text.
 
     Raises:
-        ConfigError: it is no YAML.
+        ConfigError: it is not YAML.
         ConfigProblems: it says something impossible.
     """
     try:
         data = yaml_text.load(text)
     except yaml_text.NoYaml as error:
-        raise ConfigError(error.where, f"no valid YAML: {error.problem}", file=file) from error
+        raise ConfigError(error.where, f"invalid YAML: {error.problem}", file=file) from error
     if data is None:
         data = {}
     if not isinstance(data, dict):

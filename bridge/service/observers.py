@@ -96,7 +96,7 @@ class Keeper:
         if self._saved is not None and report.published is not None:
             if self._saved.names != report.published.snapshot.nodes.names:
                 _log.warning(
-                    "the saved plan is not used: it is of other nodes; announced starts are kept"
+                    "the saved plan is not used: it is for other nodes; announced starts are kept"
                 )
             self._saved = None
         if report.happened is not None:

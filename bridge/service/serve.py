@@ -406,7 +406,7 @@ class Service:
 
     def _leave(self) -> NoReturn:
         if self.cycles is not None and self.cycles.lock.locked():
-            _log.warning("a cycle that did not end is left behind")
+            _log.warning("a cycle that did not end is abandoned")
         leave(0)
 
     def reload(self) -> None:
@@ -427,7 +427,7 @@ class Service:
             _log.exception("the configuration was not read again")
             return
         for sentence in told:
-            _log.warning("stranded by the new rules, planned anew: %s", sentence)
+            _log.warning("stranded by the new rules, planned again: %s", sentence)
         _log.info("limits and FreePools reloaded; %d planned jobs stranded", len(told))
         if self.cycles.published is not None:
             self._reader.read(self.cycles.published.snapshot)

@@ -74,7 +74,7 @@ class Signals:
 
 def _end_later() -> None:
     time.sleep(END_S)
-    _log.error("not ended after %.0f s: something does not answer; it is left behind", END_S)
+    _log.error("not ended after %.0f s: something does not answer; it is abandoned", END_S)
     leave(1)
 
 

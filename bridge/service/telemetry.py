@@ -206,7 +206,7 @@ class Metrics:
             "schedbridge_decisions", "Decisions sent", ["kind"], registry=registry
         )
         self._decision_results = Counter(
-            "schedbridge_fates", "What became of them", ["outcome", "code"], registry=registry
+            "schedbridge_fates", "Outcomes of decisions", ["outcome", "code"], registry=registry
         )
         self._failures = Counter(
             "schedbridge_policy_failures",
@@ -214,7 +214,7 @@ class Metrics:
             registry=registry,
         )
         self._need_full = Counter(
-            "schedbridge_need_full", "Times everything was asked for", registry=registry
+            "schedbridge_need_full", "Full reports requested", registry=registry
         )
         self._gate = Counter(
             "schedbridge_gate_refusals",
@@ -223,17 +223,19 @@ class Metrics:
             registry=registry,
         )
         self._solved = Counter(
-            "schedbridge_solver_plans", "Cycles in which the solver's plan served",
+            "schedbridge_solver_plans", "Cycles in which the solver's plan was used",
             registry=registry,
         )  # fmt: skip
         self._unsolved = Counter(
             "schedbridge_solver_fallbacks",
-            "Cycles in which the greedy plan served",
+            "Cycles in which the greedy plan was used",
             ["reason"],
             registry=registry,
         )
         self._killed = Counter(
-            "schedbridge_solver_killed", "Solvers ended because they overran", registry=registry
+            "schedbridge_solver_killed",
+            "Solvers killed because they exceeded their time",
+            registry=registry,
         )
         self._start_error = Histogram(
             "schedbridge_start_error_seconds",

@@ -12,9 +12,9 @@
 static verdict_t carry_out_start(job_record_t *job, sent_job_t *entry,
                                  const pb_decision_t *decision)
 {
-    verdict_t said = start_job(job, decision->start);
-    announce_refusal(job, entry, said.word);
-    return said;
+    verdict_t verdict = start_job(job, decision->start);
+    announce_refusal(job, entry, verdict.word);
+    return verdict;
 }
 
 static verdict_t carry_out_planned_start(job_record_t *job, sent_job_t *entry,

@@ -7,7 +7,7 @@
 #include "jobs.h"
 #include "throttle.h"
 
-#define STALE(text) verdict(PB(OUTCOME__OUTCOME_STALE), 0, "%s", text)
+#define STALE(text) verdict_of(PB(OUTCOME__OUTCOME_STALE), 0, "%s", text)
 
 // If the job is gone, changed or in another state, the result is STALE: the next report shows it.
 static verdict_t apply_one(const pb_decision_t *decision, sent_state_t *sent_state)
@@ -38,13 +38,13 @@ static verdict_t apply_one(const pb_decision_t *decision, sent_state_t *sent_sta
     return action->carry_out(job, entry, decision);
 }
 
-static void count(applied_t *applied, const pb_decision_t *decision, const verdict_t *said)
+static void count(applied_t *applied, const pb_decision_t *decision, const verdict_t *verdict)
 {
-    if (!is_applied(said)) {
-        char job[65], text[sizeof(said->text)];
+    if (!is_applied(verdict)) {
+        char job[65], text[sizeof(verdict->text)];
         applied->refused++;
         debug("bridge: decision %" PRIu64 " for job %s not carried out: %s", decision->id,
-              plain(job, sizeof(job), decision->job_id), plain(text, sizeof(text), said->text));
+              plain(job, sizeof(job), decision->job_id), plain(text, sizeof(text), verdict->text));
     } else if (decision->action_case == PB(DECISION__ACTION_START)) {
         applied->starts++;
     } else if (decision->action_case == PB(DECISION__ACTION_RESIZE)) {
@@ -101,10 +101,10 @@ bool apply_reply(const pb_cycle_reply_t *reply, sent_state_t *sent_state, lock_s
         const pb_decision_t *decision = reply->decisions[i];
         bool used = is_used(numbers, reply->n_decisions, decision->id, before);
         applied->repeated += used;
-        verdict_t said = used ? STALE("a decision of this number was made before")
-                              : apply_one(decision, sent_state);
-        count(applied, decision, &said);
-        decision_results_add(results, decision, said.outcome, said.code, said.text);
+        verdict_t verdict = used ? STALE("a decision of this number was made before")
+                                 : apply_one(decision, sent_state);
+        count(applied, decision, &verdict);
+        decision_results_add(results, decision, verdict.outcome, verdict.code, verdict.text);
     }
     free(numbers);
     if (!good)

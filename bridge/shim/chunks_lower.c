@@ -291,9 +291,10 @@ static bool sum_up(const chunks_t *chunks, sums_t *sums, chunks_problem_t *probl
         const chunks_group_t *group = &chunks->groups[i];
         uint32_t processes = group->mpiprocs ? group->mpiprocs : 1;
         if (group->ncpus % processes)
-            return refuse(problem,
-                          "ncpus=%u is no multiple of mpiprocs=%u; give each process as many CPUs",
-                          group->ncpus, group->mpiprocs);
+            return refuse(
+                problem,
+                "ncpus=%u is not a multiple of mpiprocs=%u; give each process as many CPUs",
+                group->ncpus, group->mpiprocs);
         uint64_t per_cpu = (group->mem_mib + group->ncpus - 1) / group->ncpus;
         sums->size = common_divisor(group->ncpus / processes, sums->size);
         sums->chunks += group->count;

@@ -312,7 +312,7 @@ static bool read_group(reader_t *reader, chunks_group_t *group)
 static bool not_reserved(reader_t *reader, chunks_span_t name)
 {
     return !among(name, reserved) ||
-           fail(reader, name.at, "'%.*s' is no licence; resources of a chunk are joined by ':'",
+           fail(reader, name.at, "'%.*s' is not a licence; resources of a chunk are joined by ':'",
                 (int)name.bytes, name.at);
 }
 
@@ -397,7 +397,7 @@ static bool read_chunks(reader_t *reader, chunks_t *chunks, const char **place_a
         take_word(reader, "rset=");
     if (!*reader->at)
         return fail(reader, reader->at,
-                    "nothing is asked for; give chunks as in 2:ncpus=4:mem=8gb");
+                    "nothing is requested; give chunks as in 2:ncpus=4:mem=8gb");
     do {
         if (chunks->n_groups == CHUNKS_MAX_GROUPS)
             return fail(reader, reader->at,

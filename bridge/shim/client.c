@@ -117,7 +117,7 @@ bool client_set(const chunks_options_t *options, char *problem, size_t bytes)
     char *letters = NULL;
     if (!find(&client)) {
         snprintf(problem, bytes,
-                 "--chunks: this command cannot be told what they mean; say it "
+                 "--chunks: this command cannot express them; state them "
                  "with --nodes, --ntasks and --cpus-per-task");
         return false;
     }
@@ -164,7 +164,7 @@ bool client_kept(char *problem, size_t bytes)
     }
     for (size_t i = 0; i < sizeof(instead) / sizeof(instead[0]); i++) {
         if (!is_ours(instead[i]) && client.isset(client.opt, instead[i])) {
-            snprintf(problem, bytes, "--%s beside --chunks: say it in the chunks", instead[i]);
+            snprintf(problem, bytes, "--%s beside --chunks: state it in the chunks", instead[i]);
             return false;
         }
     }
@@ -190,7 +190,8 @@ bool client_begin(const char *when, char *problem, size_t bytes)
     if (!good) {
         snprintf(problem, bytes, "--fixed-start: this command has no begin time to set");
     } else if (!begin_written && client.typed(client.opt, entry->val)) {
-        snprintf(problem, bytes, "--fixed-start says when the job begins: leave out --begin");
+        snprintf(problem, bytes,
+                 "--fixed-start sets the time at which the job begins: leave out --begin");
         good = false;
     } else if (client.process(client.opt, entry->val, when, false, false) != 0) {
         snprintf(problem, bytes,
@@ -215,7 +216,8 @@ bool client_begin_kept(char *problem, size_t bytes)
     char *now = current(&client, "begin");
     bool same = !strcmp(now, begin_written);
     if (!same)
-        snprintf(problem, bytes, "--fixed-start says when the job begins: leave out --begin");
+        snprintf(problem, bytes,
+                 "--fixed-start sets the time at which the job begins: leave out --begin");
     free(now);
     return same;
 }

@@ -26,13 +26,13 @@ bool job_holds(const job_record_t *job, bitstr_t *nodes)
 static verdict_t refusal(int code, const char *words)
 {
     bool more = words && words[0];
-    verdict_t said =
+    verdict_t verdict =
         REFUSED(code, "%s%s%.80s", slurm_strerror(code), more ? ": " : "", more ? words : "");
     if (code == ESLURM_NODES_BUSY)
-        said.outcome = PB(OUTCOME__OUTCOME_BUSY);
+        verdict.outcome = PB(OUTCOME__OUTCOME_BUSY);
     if (code == ESLURM_ACCOUNTING_POLICY)
-        said.outcome = PB(OUTCOME__OUTCOME_LIMITED);
-    return said;
+        verdict.outcome = PB(OUTCOME__OUTCOME_LIMITED);
+    return verdict;
 }
 
 verdict_t job_update(job_record_t *job, const job_record_t *of, job_desc_msg_t *asked,
@@ -46,7 +46,7 @@ verdict_t job_update(job_record_t *job, const job_record_t *of, job_desc_msg_t *
     if (code != SLURM_SUCCESS)
         return refusal(code, NULL);
     if (!job_holds(job, wanted))
-        return REFUSED(SLURM_ERROR, "Slurm says it is done, but the job holds %d nodes, not %d",
+        return REFUSED(SLURM_ERROR, "Slurm reports success, but the job holds %d nodes, not %d",
                        (int)bit_set_count(job->node_bitmap), (int)bit_set_count(wanted));
     return APPLIED;
 }
@@ -164,15 +164,15 @@ static verdict_t merge(job_record_t *job, job_record_t *helper, bitstr_t *added)
     slurm_init_job_desc_msg(&asked);
     asked.min_nodes = 0;
     held_cores_t parts[2] = {cores_of(job), cores_of(helper)};
-    verdict_t said = job_holds(helper, added) ? job_update(job, helper, &asked, all) : others;
-    if (is_applied(&said))
+    verdict_t verdict = job_holds(helper, added) ? job_update(job, helper, &asked, all) : others;
+    if (is_applied(&verdict))
         mend_cores(job, parts);
     for (int part = 0; part < 2; part++) {
         FREE_NULL_BITMAP(parts[part].nodes);
         FREE_NULL_BITMAP(parts[part].cores);
     }
     FREE_NULL_BITMAP(all);
-    return said;
+    return verdict;
 }
 
 verdict_t expand_job(job_record_t *job, bitstr_t *added)
@@ -182,17 +182,18 @@ verdict_t expand_job(job_record_t *job, bitstr_t *added)
     job_desc_msg_t *asked = helper_request(job, added);
     int code = job_allocate(asked, 0, 0, NULL, 1, job->user_id, false, &helper, &problem,
                             SLURM_PROTOCOL_VERSION);
-    verdict_t said = code == SLURM_SUCCESS && helper ? start_helper(helper, job, asked->req_nodes)
-                                                     : refusal(code, problem);
-    if (is_applied(&said))
-        said = job_limits_judge(job, helper->tres_alloc_cnt);
-    if (is_applied(&said))
-        said = merge(job, helper, added);
-    if (!is_applied(&said))
+    verdict_t verdict = code == SLURM_SUCCESS && helper
+                            ? start_helper(helper, job, asked->req_nodes)
+                            : refusal(code, problem);
+    if (is_applied(&verdict))
+        verdict = job_limits_judge(job, helper->tres_alloc_cnt);
+    if (is_applied(&verdict))
+        verdict = merge(job, helper, added);
+    if (!is_applied(&verdict))
         cancel(helper);
     xfree(problem);
     slurm_free_job_desc_msg(asked);
-    return said;
+    return verdict;
 }
 
 // ---------------------------------------------------------------- left behind
@@ -207,8 +208,7 @@ static int clear(void *record, void *unused)
     job_record_t *job = record;
     (void)unused;
     if (expand_is_stray(job)) {
-        info("bridge: %pJ was to give its nodes to another job and was left behind: cancelled",
-             job);
+        info("bridge: %pJ was to give its nodes to another job and was left over: cancelled", job);
         cancel(job);
     }
     return 0;

@@ -69,29 +69,29 @@ static bool is_counted(const job_record_t *job, int kind, uint64_t added)
 verdict_t job_limits_judge(job_record_t *job, const uint64_t *added)
 {
     assoc_mgr_lock_t locks = {.assoc = READ_LOCK, .qos = READ_LOCK, .tres = READ_LOCK};
-    verdict_t said = APPLIED;
+    verdict_t verdict = APPLIED;
     if (!(accounting_enforce & ACCOUNTING_ENFORCE_LIMITS) || !job->tres_alloc_cnt || !added)
         return APPLIED;
     assoc_mgr_lock(&locks);
     sources_t from = sources_of(job);
     unsigned long long minutes = minutes_of(job);
-    for (int kind = 0; kind < slurmctld_tres_cnt && is_applied(&said); kind++) {
+    for (int kind = 0; kind < slurmctld_tres_cnt && is_applied(&verdict); kind++) {
         if (!is_counted(job, kind, added[kind]))
             continue;
         const char *name = assoc_mgr_tres_name_array[kind];
         unsigned long long wanted = job->tres_alloc_cnt[kind] + added[kind];
         unsigned long long most = most_of(&from, kind), spent = most_minutes_of(&from, kind);
         if (most != INFINITE64 && wanted > most)
-            said = LIMITED("it would have %s=%llu, a limit in accounting (MaxTRES) lets it have "
-                           "%llu",
-                           name, wanted, most);
+            verdict = LIMITED("it would have %s=%llu, a limit in accounting (MaxTRES) lets it have "
+                              "%llu",
+                              name, wanted, most);
         else if (spent != INFINITE64 && minutes && wanted > spent / minutes)
-            said = LIMITED("it would have %s=%llu for %llu minutes, a limit in accounting "
-                           "(MaxTRESMins) lets it have %llu minutes",
-                           name, wanted, minutes, spent);
+            verdict = LIMITED("it would have %s=%llu for %llu minutes, a limit in accounting "
+                              "(MaxTRESMins) lets it have %llu minutes",
+                              name, wanted, minutes, spent);
     }
     assoc_mgr_unlock(&locks);
-    return said;
+    return verdict;
 }
 
 static bool are_like(const node_record_t *one, bitstr_t *nodes)

@@ -6,7 +6,7 @@
 #include "slurm_compat.h"
 #include "verdict.h"
 
-#define LIMITED(...) verdict(PB(OUTCOME__OUTCOME_LIMITED), ESLURM_ACCOUNTING_POLICY, __VA_ARGS__)
+#define LIMITED(...) verdict_of(PB(OUTCOME__OUTCOME_LIMITED), ESLURM_ACCOUNTING_POLICY, __VA_ARGS__)
 
 // Whether a running job may have nodes in addition that come to these resources (an amount for each
 // kind that accounting knows). Slurm tests the helper alone against limits of one job: many small

@@ -125,7 +125,7 @@ static bool agrees(uint32_t *with, uint32_t range, malleable_option_t option, ch
 {
     if (range && *with && *with != range) {
         snprintf(problem, bytes,
-                 "--malleable says %u nodes where --%s says %u: give only one of the two forms",
+                 "--malleable gives %u nodes where --%s gives %u: give only one of the two forms",
                  range, malleable_names[option], *with);
         return false;
     }

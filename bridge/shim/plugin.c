@@ -234,7 +234,7 @@ EXPORTED void fini(void)
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += FINI_S;
     if (pthread_timedjoin_np(thread, NULL, &until)) {
-        error("bridge: the thread does not end within %d s: it is left behind", FINI_S);
+        error("bridge: the thread does not end within %d s: it is abandoned", FINI_S);
         pthread_detach(thread);
         slurmctld_config.scheduling_disabled = bridge->fallback.was_disabled;
         return;

@@ -68,9 +68,9 @@ verdict_t reserve(const pb_reserve_t *wanted)
     asked->licenses = wanted->licences[0] ? xstrdup(wanted->licences) : NULL;
     int code = create_resv(asked, &problem);
     slurm_free_resv_desc_msg(asked);
-    verdict_t said = outcome(code, wanted->name, "made", problem);
+    verdict_t verdict = outcome(code, wanted->name, "made", problem);
     xfree(problem);
-    return said;
+    return verdict;
 }
 
 verdict_t unreserve(const pb_unreserve_t *wanted)

@@ -10,7 +10,7 @@
 #include "raised_limit.h"
 #include "wall_limit.h"
 
-#define BUSY(...) verdict(PB(OUTCOME__OUTCOME_BUSY), ESLURM_NODES_BUSY, __VA_ARGS__)
+#define BUSY(...) verdict_of(PB(OUTCOME__OUTCOME_BUSY), ESLURM_NODES_BUSY, __VA_ARGS__)
 
 typedef struct {
     bitstr_t *after, *added;
@@ -217,13 +217,13 @@ static verdict_t remove_nodes(job_record_t *job, const change_t *change)
     }
     slurm_init_job_desc_msg(&asked);
     asked.req_nodes = names;
-    verdict_t said = job_update(job, job, &asked, change->after);
+    verdict_t verdict = job_update(job, job, &asked, change->after);
     xfree(names);
     mend_counts(job, removed, before);
     give_cores_back();
     FREE_NULL_BITMAP(removed);
     xfree(before);
-    return said;
+    return verdict;
 }
 
 // The job's new limit in minutes, if it may run until then on fewer nodes; NO_VAL: it stays.
@@ -251,13 +251,13 @@ static void raise_limit(job_record_t *job, const change_t *change, uint32_t minu
         return;
     slurm_init_job_desc_msg(&asked);
     asked.time_limit = minutes;
-    verdict_t said = job_update(job, job, &asked, change->after);
+    verdict_t verdict = job_update(job, job, &asked, change->after);
     // Slurm notes an administrator's limit, to which it would never apply MaxWall again.
     job->limit_set.time = set_by;
-    if (is_applied(&said))
+    if (is_applied(&verdict))
         raised_limit_note(job, before);
     else
-        info("bridge: the time limit of %pJ stays: %s", job, said.text);
+        info("bridge: the time limit of %pJ stays: %s", job, verdict.text);
 }
 
 // ---------------------------------------------------------------- both
@@ -268,13 +268,15 @@ static verdict_t carry_out(job_record_t *job, const change_t *change, int64_t en
         remember(job);
     int64_t began_us = clock_us();
     uint32_t minutes = change->removed ? raised_minutes(job, change, end_s) : NO_VAL;
-    verdict_t said = change->removed ? remove_nodes(job, change) : expand_job(job, change->added);
-    if (is_applied(&said))
+    verdict_t verdict =
+        change->removed ? remove_nodes(job, change) : expand_job(job, change->added);
+    if (is_applied(&verdict))
         raise_limit(job, change, minutes);
     last_job_update = last_node_update = time(NULL);
     info("bridge: resize %pJ to %u nodes in %.2f ms: %s", job, change->width,
-         (double)(clock_us() - began_us) / 1000.0, is_applied(&said) ? job->nodes : said.text);
-    return said;
+         (double)(clock_us() - began_us) / 1000.0,
+         is_applied(&verdict) ? job->nodes : verdict.text);
+    return verdict;
 }
 
 verdict_t resize_job(job_record_t *job, const pb_resize_t *wanted)
@@ -282,9 +284,9 @@ verdict_t resize_job(job_record_t *job, const pb_resize_t *wanted)
     malleable_t malleable;
     char problem[sizeof(((verdict_t *)0)->text)];
     change_t change = {0};
-    verdict_t said = judge_job(job);
-    if (!is_applied(&said))
-        return said;
+    verdict_t verdict = judge_job(job);
+    if (!is_applied(&verdict))
+        return verdict;
     if (!job_malleable(job, &malleable, problem, sizeof(problem)))
         return INVALID("%s", problem);
     if (!malleable.max_nodes)
@@ -304,12 +306,12 @@ verdict_t resize_job(job_record_t *job, const pb_resize_t *wanted)
     change.removed = (uint32_t)bit_set_count(job->node_bitmap) +
                      (uint32_t)bit_set_count(change.added) - change.width;
     change.head = allocation_head(job);
-    said = judge_width(job, &malleable, &change);
-    if (is_applied(&said))
-        said = judge(job, &change, wanted->nodes);
-    if (is_applied(&said))
-        said = carry_out(job, &change, wanted->end_s);
+    verdict = judge_width(job, &malleable, &change);
+    if (is_applied(&verdict))
+        verdict = judge(job, &change, wanted->nodes);
+    if (is_applied(&verdict))
+        verdict = carry_out(job, &change, wanted->end_s);
     FREE_NULL_BITMAP(change.after);
     FREE_NULL_BITMAP(change.added);
-    return said;
+    return verdict;
 }

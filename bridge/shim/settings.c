@@ -91,7 +91,7 @@ static void take_user(settings_t *settings, const char *value, settings_complain
     else {
         settings->service_named = false;
         complain_of(complain,
-                    "SchedulerParameters: bridge_service_user=%.64s is no user of this machine; "
+                    "SchedulerParameters: bridge_service_user=%.64s is not a user of this machine; "
                     "trusting root and SlurmUser only",
                     value);
     }

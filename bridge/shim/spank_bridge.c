@@ -173,7 +173,7 @@ int slurm_spank_init_post_opt(spank_t spank, int argc, char **argv)
     if (spank_remote(spank) == 1)
         return ESPANK_SUCCESS;
     if (place_text && !chunks_text) {
-        slurm_error("--place=%.60s: says where chunks lie; add --chunks, as in --chunks=2:ncpus=4",
+        slurm_error("--place=%.60s places chunks; add --chunks, as in --chunks=2:ncpus=4",
                     place_text);
         return REFUSE;
     }
@@ -185,7 +185,7 @@ int slurm_spank_init_post_opt(spank_t spank, int argc, char **argv)
         return ESPANK_SUCCESS;
     if (chunks_text &&
         (wanted.min_nodes || wanted.max_nodes || wanted.range_max_nodes || wanted.constraint[0])) {
-        slurm_error("numbers of nodes beside --chunks: say --place=scatter or --place=pack");
+        slurm_error("numbers of nodes beside --chunks: give --place=scatter or --place=pack");
         return REFUSE;
     }
     malleable_t together = wanted;

@@ -43,10 +43,10 @@ static verdict_t judge_job(job_record_t *job, part_record_t *part)
         return REFUSED(ESLURM_JOB_HELD, "the job is held");
     uint32_t reason = examine_partition(job, part);
     if (reason != WAIT_NO_REASON) {
-        verdict_t said =
+        verdict_t verdict =
             REFUSED(ESLURM_REQUESTED_PART_CONFIG_UNAVAILABLE, "%s", compat_reason_string(reason));
-        said.word = reason;
-        return said;
+        verdict.word = reason;
+        return verdict;
     }
     if (!qos_is_valid(job)) {
         job_fail_qos(job, __func__, false);
@@ -100,7 +100,8 @@ static verdict_t judge_uses(const job_record_t *job, const pb_start_t *start, bi
         const pb_node_use_t *use = start->uses[i];
         bitstr_t *named = NULL;
         if (!use->cpus || use->cpus % size || use->cpus / size >= NO_VAL16)
-            return INVALID("%u CPUs on %.60s are no tasks of %u CPUs", use->cpus, use->nodes, size);
+            return INVALID("%u CPUs on %.60s are not whole tasks of %u CPUs", use->cpus, use->nodes,
+                           size);
         if (!nodes_named(use->nodes, &named) || !bit_super_set(named, nodes)) {
             FREE_NULL_BITMAP(named);
             return INVALID("CPUs on nodes that are not given: %.60s", use->nodes);
@@ -300,15 +301,15 @@ static verdict_t refusal(job_record_t *job, kept_t *kept, int code)
 {
     uint32_t word = word_for(job, code);
     bool own = word == job->state_reason; // with Slurm's sentence, if it has one
-    verdict_t busy = verdict(PB(OUTCOME__OUTCOME_BUSY), code, "%s", slurm_strerror(code));
-    verdict_t said = word != WAIT_NO_REASON && code != ESLURM_LICENSES_UNAVAILABLE
-                         ? REFUSED(code, "%s: %s", slurm_strerror(code),
-                                   own ? words_for(job) : compat_reason_string(word))
-                     : code == ESLURM_NODES_BUSY ? busy
-                                                 : REFUSED(code, "%s", slurm_strerror(code));
+    verdict_t busy = verdict_of(PB(OUTCOME__OUTCOME_BUSY), code, "%s", slurm_strerror(code));
+    verdict_t verdict = word != WAIT_NO_REASON && code != ESLURM_LICENSES_UNAVAILABLE
+                            ? REFUSED(code, "%s: %s", slurm_strerror(code),
+                                      own ? words_for(job) : compat_reason_string(word))
+                        : code == ESLURM_NODES_BUSY ? busy
+                                                    : REFUSED(code, "%s", slurm_strerror(code));
     if (code == ESLURM_ACCOUNTING_POLICY)
-        said.outcome = PB(OUTCOME__OUTCOME_LIMITED);
-    said.word = code == ESLURM_NODES_BUSY ? WAIT_RESOURCES : word;
+        verdict.outcome = PB(OUTCOME__OUTCOME_LIMITED);
+    verdict.word = code == ESLURM_NODES_BUSY ? WAIT_RESOURCES : word;
     if (word != WAIT_NO_REASON && !own) {
         job->state_reason = word;
         xfree(job->state_desc);
@@ -320,7 +321,7 @@ static verdict_t refusal(job_record_t *job, kept_t *kept, int code)
         kept->state_desc = NULL;
     }
     xfree(kept->state_desc);
-    return said;
+    return verdict;
 }
 
 // ---------------------------------------------------------------- the start
@@ -399,18 +400,18 @@ verdict_t start_job(job_record_t *job, const pb_start_t *start)
     uint16_t *tasks = NULL;
     uint32_t minutes;
     uint32_t width = scope == EXACTLY ? (uint32_t)bit_set_count(nodes) : 0;
-    verdict_t said = judge_limit(job, part, start, width, &minutes);
-    if (is_applied(&said) && scope == EXACTLY)
-        said = judge_count(job, width);
-    if (is_applied(&said) && !bit_super_set(nodes, part->node_bitmap))
-        said = INVALID("%.60s: not all nodes are in partition %.60s", names, part->name);
-    if (is_applied(&said) && scope == EXACTLY)
-        said = judge_uses(job, start, nodes, &tasks);
-    if (is_applied(&said))
-        said = judge_job(job, part);
-    if (is_applied(&said))
-        said = start_narrowed(job, part, nodes, scope, tasks, minutes);
+    verdict_t verdict = judge_limit(job, part, start, width, &minutes);
+    if (is_applied(&verdict) && scope == EXACTLY)
+        verdict = judge_count(job, width);
+    if (is_applied(&verdict) && !bit_super_set(nodes, part->node_bitmap))
+        verdict = INVALID("%.60s: not all nodes are in partition %.60s", names, part->name);
+    if (is_applied(&verdict) && scope == EXACTLY)
+        verdict = judge_uses(job, start, nodes, &tasks);
+    if (is_applied(&verdict))
+        verdict = judge_job(job, part);
+    if (is_applied(&verdict))
+        verdict = start_narrowed(job, part, nodes, scope, tasks, minutes);
     xfree(tasks);
     FREE_NULL_BITMAP(nodes);
-    return said;
+    return verdict;
 }

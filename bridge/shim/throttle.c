@@ -10,8 +10,8 @@ bool throttle_allows(throttle_t *throttle, unsigned most, int64_t now_ms, unsign
         *hidden = throttle->hidden;
         *throttle = (throttle_t){.until_ms = now_ms + MINUTE_MS};
     }
-    if (throttle->said < most) {
-        throttle->said++;
+    if (throttle->written < most) {
+        throttle->written++;
         return true;
     }
     throttle->hidden++;

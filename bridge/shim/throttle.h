@@ -10,7 +10,7 @@
 
 typedef struct {
     int64_t until_ms; // end of the current minute; 0: none yet
-    unsigned said, hidden;
+    unsigned written, hidden;
 } throttle_t;
 
 // True if a message may be logged now, at most `most` per minute. *hidden: messages suppressed

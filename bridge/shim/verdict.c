@@ -4,12 +4,12 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-verdict_t verdict(pb_outcome_t outcome, int code, const char *format, ...)
+verdict_t verdict_of(pb_outcome_t outcome, int code, const char *format, ...)
 {
-    verdict_t said = {.outcome = outcome, .code = code};
+    verdict_t verdict = {.outcome = outcome, .code = code};
     va_list args;
     va_start(args, format);
-    vsnprintf(said.text, sizeof(said.text), format, args);
+    vsnprintf(verdict.text, sizeof(verdict.text), format, args);
     va_end(args);
-    return said;
+    return verdict;
 }

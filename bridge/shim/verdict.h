@@ -14,16 +14,16 @@ typedef struct {
     uint32_t word; // Slurm's reason for a refusal (state_reason); WAIT_NO_REASON: none
 } verdict_t;
 
-__attribute__((format(printf, 3, 4))) verdict_t verdict(pb_outcome_t outcome, int code,
-                                                        const char *format, ...);
+__attribute__((format(printf, 3, 4))) verdict_t verdict_of(pb_outcome_t outcome, int code,
+                                                           const char *format, ...);
 
-#define APPLIED verdict(PB(OUTCOME__OUTCOME_APPLIED), 0, "%s", "")
-#define INVALID(...) verdict(PB(OUTCOME__OUTCOME_INVALID), 0, __VA_ARGS__)
-#define REFUSED(code, ...) verdict(PB(OUTCOME__OUTCOME_REFUSED), code, __VA_ARGS__)
+#define APPLIED verdict_of(PB(OUTCOME__OUTCOME_APPLIED), 0, "%s", "")
+#define INVALID(...) verdict_of(PB(OUTCOME__OUTCOME_INVALID), 0, __VA_ARGS__)
+#define REFUSED(code, ...) verdict_of(PB(OUTCOME__OUTCOME_REFUSED), code, __VA_ARGS__)
 
-static inline bool is_applied(const verdict_t *said)
+static inline bool is_applied(const verdict_t *verdict)
 {
-    return said->outcome == PB(OUTCOME__OUTCOME_APPLIED);
+    return verdict->outcome == PB(OUTCOME__OUTCOME_APPLIED);
 }
 
 #endif

@@ -276,7 +276,7 @@ class Controller:
                 continue
             job = self._shown[shown]
             if left is not self.waiting and job not in left:
-                self.refusals.append(Refusal(now_s, self.jobs.id[job], "does not wait any more"))
+                self.refusals.append(Refusal(now_s, self.jobs.id[job], "no longer waits"))
                 continue
             own = slice(int(plan.indptr[row]), int(plan.indptr[row + 1]))
             nodes = np.asarray(plan.nodes[own], dtype=np.int32)

@@ -65,7 +65,7 @@ def esp(
         ConfigError: an impossible share or size.
     """
     if not 0 <= malleable_percent <= 100:
-        raise ConfigError("trace", f"esp: {malleable_percent:g} is no share in percent")
+        raise ConfigError("trace", f"esp: {malleable_percent:g} is not a percentage")
     if nodes < 1:
         raise ConfigError("procs", "esp needs at least one node")
     mix = json.loads(files("bridge.sim").joinpath("data/esp_jobmix.json").read_text())["jobs"]

@@ -94,7 +94,7 @@ class Saboteur:
             kind = "silent"
         self.broken[kind] += 1
         if kind == "silent":
-            raise Unreachable("the saboteur says nothing")
+            raise Unreachable("the saboteur does not answer")
         if kind == "stale" and self._last is not None:
             return self._last
         return garbage(self._decide(snapshot), snapshot, self._rng)

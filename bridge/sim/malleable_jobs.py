@@ -45,7 +45,7 @@ def with_malleable(
         ConfigError: an impossible share.
     """
     if not 0 <= percent <= 100:
-        raise ConfigError("share", f"{percent:g} is no share in percent")
+        raise ConfigError("share", f"{percent:g} is not a percentage")
     n = len(workload)
     rng = np.random.default_rng(seed)
     chosen = np.zeros(n, dtype=bool)

@@ -253,7 +253,7 @@ def _parse_each(
             faults.append(f"{shown}:{number}: {fault}")
         else:
             raise TraceError(
-                shown, number, f"{fault}; mend or remove the line, or use --lenient to drop it"
+                shown, number, f"{fault}; fix or remove the line, or use --lenient to drop it"
             )
     return np.array(rows, np.float64).reshape(len(rows), N_FIELDS), good, faults
 

@@ -94,7 +94,7 @@ def pool_of(processors: int) -> System:
         raise ConfigError(
             "procs",
             f"a machine of {processors} processors (--procs, or MaxProcs of the trace) is larger "
-            f"than a pool may be, {LARGEST_POOL}: say --procs, or describe its nodes with --system",
+            f"than a pool may be ({LARGEST_POOL}): give --procs, or describe the nodes by --system",
         )
     width = len(str(processors - 1))
     names = tuple(f"n{index:0{width}d}" for index in range(processors))

@@ -225,7 +225,7 @@ def workload_from(
     memory_kib = np.ceil(memory * (_UNIT_BYTES[dialect.memory_unit] / 1024))
     origin_s = max(trace.whole_number("UnixStartTime") or 0, 1)
     if origin_s > LATEST_S:
-        raise TraceError(trace.path, None, "UnixStartTime in the header is no possible time")
+        raise TraceError(trace.path, None, "UnixStartTime in the header is not a possible time")
     return Workload(
         name=trace.path,
         processors_total=total,

@@ -84,7 +84,7 @@ class SlurmDialect:
         if held != request.n_cpus:
             raise BadRequest(
                 f"{_WORDS.chunks_option} mean {request.n_cpus} CPUs, Slurm holds {held} for the "
-                "job: submit it anew without changing its tasks or CPUs"
+                "job: submit it again without changing its tasks or CPUs"
             )
 
     def controller_request(

@@ -86,7 +86,7 @@ def task_cpus(request: ChunkRequest) -> int:
         if kind.ncpus % max(kind.mpiprocs, 1):
             raise _refused(
                 request,
-                f"ncpus={kind.ncpus} is no multiple of mpiprocs={kind.mpiprocs}; "
+                f"ncpus={kind.ncpus} is not a multiple of mpiprocs={kind.mpiprocs}; "
                 "give each process as many CPUs",
             )
     return reduce(gcd, (kind.ncpus // max(kind.mpiprocs, 1) for kind in request.kinds))

@@ -76,7 +76,7 @@ class _Reader:
             for word in words:
                 key, equals, value = word.partition("=")
                 if not equals or not value:
-                    raise self.refuse(first, f"'{word:.60}' is no Key=Value")
+                    raise self.refuse(first, f"'{word:.60}' is not Key=Value")
                 pairs.append((key.lower(), value))
             if pairs:
                 yield first, pairs
@@ -85,7 +85,7 @@ class _Reader:
         try:
             found = hostlist.expand(text)
         except ValueError as error:
-            raise self.refuse(line, f"'{text:.60}' is no list of names: {error}") from None
+            raise self.refuse(line, f"'{text:.60}' is not a list of names: {error}") from None
         self.names += len(found)
         if self.names > MOST_NAMES:
             raise self.refuse(line, f"with this line more than {MOST_NAMES} names")
@@ -103,7 +103,7 @@ class _Reader:
                 if key not in _KEYS[kind]:
                     raise self.refuse(line, f"a line of {kind} has no '{key:.60}'")
             if len(values) < len(pairs):
-                raise self.refuse(line, "a key stands there twice")
+                raise self.refuse(line, "a key is given twice")
             if kind == "blocksizes":
                 self.sizes = self._sizes(line, values["blocksizes"])
             else:
@@ -113,9 +113,9 @@ class _Reader:
         sizes: list[int] = []
         for word in text.split(","):
             if not word.isdecimal() or int(word) < 1:
-                raise self.refuse(line, f"'{word}' is no number of nodes")
+                raise self.refuse(line, f"'{word}' is not a number of nodes")
             if sizes and (int(word) % sizes[-1] or int(word) <= sizes[-1]):
-                raise self.refuse(line, f"block size {word} is no multiple of {sizes[-1]}")
+                raise self.refuse(line, f"block size {word} is not a multiple of {sizes[-1]}")
             sizes.append(int(word))
         return sizes
 
@@ -153,7 +153,7 @@ def parse_topology(text: str, nodes: Sequence[str], *, file: str = "topology.con
     reader = _Reader(file, text)
     reader.read()
     if not reader.switches:
-        raise ConfigError("topology", "describes no switch and no block", file=file)
+        raise ConfigError("topology", "describes neither switches nor blocks", file=file)
     if reader.blocks:
         _join_blocks(reader)
     index = {switch.name: i for i, switch in enumerate(reader.switches)}
@@ -222,7 +222,7 @@ def named_nodes(path: Path) -> list[str]:
     """The nodes that a topology.conf file names, in its order.
 
     Raises:
-        ConfigError: the file cannot be read, or is none.
+        ConfigError: the file cannot be read, or is not one.
     """
     return _named(str(path), _text(path))
 

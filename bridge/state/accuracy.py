@@ -92,11 +92,11 @@ class Promises:
         if np.array_equal(known[:, _LAST], start_s) and not np.count_nonzero(first):
             return np.zeros(len(rows), dtype=np.int64)  # the common case: no change
         shift: NDArray[np.int64] = np.where(first, 0, start_s - known[:, _LAST])
-        begun, said = rows[first], first | (shift != 0)
+        begun, moved = rows[first], first | (shift != 0)
         held["first_start_s"][begun] = start_s[first]
         held["first_said_s"][begun] = now_s
-        held["last_start_s"][rows[said]] = start_s[said]
-        held["last_said_s"][rows[said]] = now_s
+        held["last_start_s"][rows[moved]] = start_s[moved]
+        held["last_said_s"][rows[moved]] = now_s
         moved = rows[shift != 0]
         held["changes"][moved] += 1
         held["later_s"][rows] += np.maximum(shift, 0)
@@ -134,12 +134,12 @@ class Starts:
     def accuracy(self) -> StartAccuracy:
         """Judges them; see `bridge.measures`."""
         start_s, promise = self.start_s, self.promise
-        said = promise["first_start_s"] != 0
+        promised = promise["first_start_s"] != 0
         # Jobs without a promise contribute zeros.
         return start_accuracy(
-            (start_s - promise["first_start_s"])[said],
-            (start_s - promise["last_start_s"])[said],
-            unpromised=int(len(said) - said.sum()),
+            (start_s - promise["first_start_s"])[promised],
+            (start_s - promise["last_start_s"])[promised],
+            unpromised=int(len(promised) - promised.sum()),
             gone=self.gone,
             changed=int((promise["changes"] > 0).sum()),
             changes=int(promise["changes"].sum()),
@@ -299,14 +299,14 @@ class Waiting:
         if not promised:
             return
         rows = self._rows(promised)
-        start_s = np.fromiter((said[0] for said in promised.values()), np.int64, len(promised))
+        start_s = np.fromiter((one[0] for one in promised.values()), np.int64, len(promised))
         new = self._promises.held["first_start_s"][rows] == 0
         shift = self._promises.announce(rows, start_s, event.now_s)
         changes.later += int((shift > 0).sum())
         changes.earlier += int((shift < 0).sum())
         ids = list(promised)
         changes.touched.update(ids[at] for at in np.flatnonzero(new | (shift != 0)).tolist())
-        self._partition.update((job_id, said.partition) for job_id, said in promised.items())
+        self._partition.update((job_id, one.partition) for job_id, one in promised.items())
 
     def _rows(self, job_ids: Collection[str]) -> NDArray[np.intp]:
         """The rows of some jobs; jobs without one get a new row."""

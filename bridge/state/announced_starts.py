@@ -285,13 +285,13 @@ def _lines(
 
 
 def _line(period: str, partition: str, rows: NDArray[np.void], gone: int) -> Line:
-    said = rows["first_start_s"] != 0
+    promised = rows["first_start_s"] != 0
     return Line(
         period,
         partition,
         Starts(rows["start_s"], rows, gone).accuracy(),
-        _percentiles((rows["start_s"] - rows["first_start_s"])[said]),
-        _percentiles((rows["start_s"] - rows["last_start_s"])[said]),
+        _percentiles((rows["start_s"] - rows["first_start_s"])[promised]),
+        _percentiles((rows["start_s"] - rows["last_start_s"])[promised]),
     )
 
 

@@ -94,7 +94,7 @@ def open_file(path: Path) -> sqlite3.Connection:
         at = error.filename if elsewhere else path
         raise NotOpened(f"cannot use {at}: {error.strerror or error}") from error
     except sqlite3.Error as error:
-        raise NotOpened(f"cannot use {path}: {said(error)}") from error
+        raise NotOpened(f"cannot use {path}: {reason_of(error)}") from error
 
 
 def is_damage(error: Exception) -> bool:
@@ -110,7 +110,7 @@ def is_passing(error: Exception) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in passing
 
 
-def said(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
     """SQLite's error message, or a plainer one."""
     words = {
         sqlite3.SQLITE_BUSY: "another process has locked it",
@@ -222,7 +222,7 @@ def _size(path: Path) -> int:
 def _close_to_others(path: Path) -> None:
     found = path.stat()
     if not stat.S_ISREG(found.st_mode):
-        raise NotOpened(f"{path} is no regular file")
+        raise NotOpened(f"{path} is not a regular file")
     me, owner, link = os.geteuid(), found.st_uid, path.lstat().st_uid
     if owner != me or link not in (me, 0):
         owner = owner if owner != me else link

@@ -92,5 +92,5 @@ def read_predictor_records(database: sqlite3.Connection) -> dict[str, dict[str, 
         else:
             damaged += 1
     if damaged:
-        _log.warning("%d facts on run times cannot be read: they are forgotten", damaged)
+        _log.warning("%d facts on run times cannot be read: they are dropped", damaged)
     return found

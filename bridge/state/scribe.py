@@ -32,7 +32,7 @@ from bridge.state.memory_file import (
     identity,
     is_damage,
     open_file,
-    said,
+    reason_of,
     set_aside,
     transaction,
 )
@@ -147,7 +147,7 @@ class Scribe:
         if len(self._started) + len(self._gone) > MOST_OWED:
             self._started.clear()
             self._gone.clear()
-            _log.error("nothing can be written: %d records are forgotten", MOST_OWED)
+            _log.error("nothing can be written: %d records are dropped", MOST_OWED)
         return changes
 
     def _miss(self, event: Happened) -> None:
@@ -158,7 +158,7 @@ class Scribe:
         self._missed += len(event.started) + len(event.gone) + len(event.promised)
         self._missed += len(event.waiting) if isinstance(event.waiting, tuple) else 0
         if self._missed > MOST_MISSED and self.missed:
-            _log.error("memory: no file for long: starts so far are forgotten")
+            _log.error("memory: no file for a long time: starts so far are dropped")
             promised = {
                 job_id: Announced(promise.last_start_s, partition)
                 for job_id in self._waiting
@@ -241,7 +241,7 @@ def read_scribe(path: Path, keep_days: int) -> Scribe:
         except (sqlite3.Error, UnicodeDecodeError) as error:
             if not is_damage(error):
                 database.close()
-                raise NotOpened(f"cannot use {path}: {said(error)}") from error
+                raise NotOpened(f"cannot use {path}: {reason_of(error)}") from error
             set_aside(path, str(error))
             database.close()
     raise NotOpened(f"cannot use {path}: damaged again at once")
@@ -273,7 +273,7 @@ def _read_promises(text: str) -> Promises:
             raise ValueError("no instants")
         return Promises(str(saved.get("by", "")), found)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
-        _log.warning("what policies remembered cannot be read; they begin anew")
+        _log.warning("the state of policies cannot be read; they start without it")
         return Promises()
 
 

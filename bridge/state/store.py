@@ -51,7 +51,7 @@ from bridge.state.memory_file import (
     is_damage,
     is_passing,
     open_nothing,
-    said,
+    reason_of,
     set_aside,
 )
 from bridge.state.predictor_store import (
@@ -319,9 +319,9 @@ class Store:
     def _trouble(self, error: Exception) -> None:
         """Handles the failure of an open file."""
         if self.path is None or not self._is_open:
-            _log.error("memory: %s", said(error))
+            _log.error("memory: %s", reason_of(error))
             return
-        self._complain(f"{self.path}: {said(error)}")
+        self._complain(f"{self.path}: {reason_of(error)}")
         if is_damage(error) and identity(self.path) == self._scribe.file:
             try:
                 set_aside(self.path, str(error))

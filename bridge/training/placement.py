@@ -149,7 +149,7 @@ def train(
         progress = _restore(checkpoint, learner, course)
     elif checkpoint.exists():
         raise ConfigError(
-            "--out", f"{out} holds a training; --resume goes on with it, or name another directory"
+            "--out", f"{out} contains a training; --resume continues it, or name another directory"
         )
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -238,9 +238,9 @@ def _restore(checkpoint: Path, learner: Learner, course: Course) -> Progress:
         learner.resume(kept["learner"])
         return Progress(int(kept["steps"]), float(kept["spent_s"]), list(kept["curve"]))
     except FileNotFoundError:
-        raise ConfigError("--resume", f"there is no {checkpoint} to go on with") from None
+        raise ConfigError("--resume", f"there is no {checkpoint} to continue from") from None
     except ConfigError:
         raise
     except Exception as error:
         why = type(error).__name__  # PyTorch's message explains how to execute the file's content
-        raise ConfigError("--resume", f"{checkpoint} is no checkpoint ({why})") from None
+        raise ConfigError("--resume", f"{checkpoint} is not a checkpoint ({why})") from None

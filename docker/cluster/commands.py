@@ -58,13 +58,13 @@ def _parser() -> argparse.ArgumentParser:
             added.add_argument("--name", default=Site.name, help="which cluster [%(default)s]")
         return added
 
-    build = verb("build", _build, "make the images anew, from this checkout", named=False)
+    build = verb("build", _build, "rebuild the images from this checkout", named=False)
     build.add_argument("--only", choices=sorted(images.TARGETS), help="just this one")
     _up_options(verb("up", _up, "start a cluster; returns when all nodes are idle"))
-    down = verb("down", _down, "remove a cluster and all it left")
+    down = verb("down", _down, "remove a cluster and everything it left")
     down.add_argument("--all", action="store_true", help="every cluster of this machine")
     down.add_argument("--images", action="store_true", help="the images, too")
-    status = verb("status", _status, "how a cluster does; exit code 1 if it is not well")
+    status = verb("status", _status, "show a cluster's state; exit code 1 if something is wrong")
     status.add_argument("--json", action="store_true", help="as one JSON object")
     status.add_argument("--memory", action="store_true", help="and what it uses (takes seconds)")
     shell = verb("shell", _shell, "run a command on the login side: shell [--user U] -- COMMAND")
@@ -79,12 +79,12 @@ def _parser() -> argparse.ArgumentParser:
         ("kill", _signal, "SIGKILL a daemon; its container stays"),
         ("stop", _signal, "SIGSTOP a daemon"),
         ("cont", _signal, "SIGCONT a daemon"),
-        ("restart", _restart, "end a daemon if it lives, start it, wait until it answers"),
+        ("restart", _restart, "stop a daemon if it runs, start it, wait until it answers"),
     ):
         added = verb(name, run, text)
         added.add_argument("daemon", help="|".join(daemons.DAEMONS))
         added.add_argument("node", nargs="?", help="which node")
-    switch = verb("switch", _switch, "let somebody else schedule; restarts slurmctld")
+    switch = verb("switch", _switch, "switch to another scheduler; restarts slurmctld")
     switch.add_argument("scheduler", help="|".join(SCHEDULERS))
     return parser
 
@@ -113,7 +113,7 @@ def _up_options(up: argparse.ArgumentParser) -> None:
     add("--cgroups", action="store_true", help="jobs in cgroups of their own (v1 hosts)")
     add("--scheduler", choices=SCHEDULERS, help="who schedules [bridge]")
     add("--image", choices=sorted(images.TARGETS), default="",
-        help="another image than the cluster's own: mpi has compilers and three MPIs")  # fmt: skip
+        help="another image than the default; mpi has compilers and three MPIs")  # fmt: skip
     add("--no-bridge", action="store_true", help="plain Slurm: no service, no plugins")
     add("--set", action="append", default=[], metavar="KEY=VALUE", dest="extra",
         help="one more line of slurm.conf; can be repeated")  # fmt: skip

@@ -33,8 +33,9 @@ class Daemon:
         """
         done = call("exec", self.container, "role", verb, *before, *self.words, check=False)
         if check and done.returncode != 0:
-            said = [line.removeprefix("role: ") for line in done.stderr.splitlines()]
-            raise Trouble(f"{verb} {' '.join(self.words)}: {(said or ['failed'])[-1]}", self.tail())
+            errors = [line.removeprefix("role: ") for line in done.stderr.splitlines()]
+            errors = errors or ["failed"]
+            raise Trouble(f"{verb} {' '.join(self.words)}: {errors[-1]}", self.tail())
         return done.returncode == 0
 
     def tail(self, lines: int = 15) -> str:
@@ -118,7 +119,7 @@ def hosts(cluster: str) -> dict[str, tuple[int, int]]:
 
 
 def restart(daemon: Daemon) -> None:
-    """Ends a daemon, if it lives, and starts it anew."""
+    """Stops a daemon if it runs, and starts it."""
     daemon.role("end")
     daemon.start()
 

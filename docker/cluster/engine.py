@@ -38,8 +38,8 @@ def call(
     )
     out, err = (stream.decode(errors="replace") for stream in (done.stdout, done.stderr))
     if check and done.returncode != 0:
-        said = [line for line in err.splitlines() if line.strip()] or ["no reason given"]
-        raise Trouble(f"docker {arguments[0]} failed: {said[-1]}", "\n".join(said[:-1]))
+        errors = [line for line in err.splitlines() if line.strip()] or ["no reason given"]
+        raise Trouble(f"docker {arguments[0]} failed: {errors[-1]}", "\n".join(errors[:-1]))
     return subprocess.CompletedProcess(done.args, done.returncode, out, err)
 
 

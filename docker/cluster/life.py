@@ -37,7 +37,7 @@ def check_name(name: str) -> str:
     """A name that containers, networks and Slurm take.
 
     Raises:
-        Trouble: it is none.
+        Trouble: it is not one.
     """
     if not re.fullmatch(r"[a-z][a-z0-9]{0,29}", name):
         raise Trouble(f"--name must be 1 to 30 of a-z and 0-9, a letter first, not '{name}'")
@@ -228,7 +228,7 @@ def _wait_idle(site: Site) -> None:
 
 
 def switch(name: str, scheduler: str) -> None:
-    """Gives a running cluster another scheduler: its slurmctld starts anew.
+    """Gives a running cluster another scheduler: its slurmctld starts again.
 
     Raises:
         Trouble: it cannot be had.
@@ -247,7 +247,7 @@ def switch(name: str, scheduler: str) -> None:
     )  # fmt: skip
     restart(controller)
     login = f"{name}-login"
-    # Nodes that answer have registered anew soon; the lost ones need not be waited for.
+    # Nodes that answer have registered again soon; the lost ones need not be waited for.
     wait_for(
         lambda: not call("exec", login, "sinfo", "-h", "-t", "unk", "-o", "%n", check=False).stdout,
         timeout_s=30,

@@ -98,7 +98,7 @@ static void move(MPI_Comm comm, const int *before, int parts, const int *first, 
     bytes = next_bytes;
 }
 
-/* New levels: blocks become finer by copies, coarser by means; then they are dealt out anew. */
+/* New levels: blocks become finer by copies, coarser by means; then they are dealt out again. */
 static void regrid(void) {
     int rank, size, next[BLOCKS];
     MPI_Comm_rank(bridge_comm(), &rank);

@@ -122,7 +122,7 @@ def clear(bound_s: float = 20) -> dict[str, object]:
             "; sinfo -h -N -p all -o '%N %T'"
         )[1]
         parts = re.split(r"^=$\n", shown, flags=re.MULTILINE)
-        if len(parts) != 3 or not parts[2]:  # slurmctld is being configured anew
+        if len(parts) != 3 or not parts[2]:  # slurmctld is being configured again
             if now > until:
                 return {"last": 0, "dirty": "slurmctld does not answer"}
             time.sleep(0.2)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tiny traces and the schedules that come of them, as text a person can check.
 
-SCHEDBRIDGE_GOLDEN=write writes the schedules anew; read the difference before you commit it.
+SCHEDBRIDGE_GOLDEN=write writes the schedules again; read the difference before you commit it.
 """
 
 import os

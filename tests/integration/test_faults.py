@@ -326,7 +326,7 @@ def test_impossible_decisions_are_refused_one_by_one(cluster: Cluster, seed: int
     stream.records()
     told = set(results)
     wanted = {
-        "unknown job", "job id is no number", "job already running", "job held back",
+        "unknown job", "job id is not a number", "job already running", "job held back",
         "unknown node", "no nodes", "broken hostlist", "endless hostlist", "unknown partition",
         "wrong version", "no action", "too few nodes", "too many nodes", "may-be started again",
         "start in the past", "start in the year 13429", "resize that was not agreed on",

@@ -33,7 +33,7 @@ def test_a_job_runs_where_the_service_said(cluster: Cluster) -> None:
 
 
 def test_a_poisonous_job_stops_no_other(cluster: Cluster) -> None:
-    """A start beyond the year 9999, and a name that is no text, are their own users' trouble."""
+    """A start beyond the year 9999, and a name that is not text, are their own users' trouble."""
     poison = cluster.sbatch(
         "-t", "30", "--begin=2029-01-01", "--deadline=2030-01-01", run="true", user="alice"
     )

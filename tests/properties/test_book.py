@@ -296,12 +296,6 @@ def test_undo_restores_exactly(seed: int) -> None:
         if jobs:
             pair.book.replan_many(ints(jobs), ints([0] * len(jobs)))
 
-    def set_end():
-        if pair.naive.held:
-            job = rng.choice(sorted(pair.naive.held))
-            start = int(pair.book.bookings(ints([job])).start[0])
-            pair.book.set_end(job, start + rng.randint(1, 12))
-
     def plan():
         number, _ = pair.request()
         length, terms = rng.choice(pair.lengths), terms_of(pair.terms())
@@ -312,7 +306,7 @@ def test_undo_restores_exactly(seed: int) -> None:
             pair.next_job += 1
 
     acts: list[Callable[[], object]] = [
-        set_capacity, set_constraint, replan, set_end, plan, plan, pair.revoke, pair.close
+        set_capacity, set_constraint, replan, plan, plan, pair.revoke, pair.close
     ]  # fmt: skip
 
     def what_if(depth: int) -> None:

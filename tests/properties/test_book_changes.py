@@ -127,7 +127,7 @@ class Changing(Pair):
                 placed = dict(zip(pairs, rows.chunks.tolist(), strict=True))
                 held = held._replace(start=start, placed=placed)
                 assert self.naive.valid(held)
-                # Booked anew, it is the last of those that start then.
+                # Booked again, it is the last of those that start then.
                 self.order.remove(job)
                 self.order.append(job)
             self.naive.held[job] = held

@@ -137,14 +137,10 @@ static void chunks_that_do_not_fit_are_refused(void) {
         unsigned cpus;
         const char *words;
     } wrong[] = {
-        {"n1", 0, "no tasks of"},
-        {"n1", 3, "no tasks of"},
-        {"n1", 131072, "no tasks of"},
-        {"n4", 2, "not given"},
-        {"n[1-4000000000]", 2, "not given"},
-        {"n1", 2, "no CPUs given on some"},
-        {"n[1-2]", 4, "tasks given"},
-        {"", 2, "not given"},
+        {"n1", 0, "not whole tasks of"},      {"n1", 3, "not whole tasks of"},
+        {"n1", 131072, "not whole tasks of"}, {"n4", 2, "not given"},
+        {"n[1-4000000000]", 2, "not given"},  {"n1", 2, "no CPUs given on some"},
+        {"n[1-2]", 4, "tasks given"},         {"", 2, "not given"},
     };
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         begin();

@@ -280,7 +280,7 @@ static void a_refusal_is_told_in_slurms_word(void) {
 }
 
 static void odd_words_reach_neither_log_nor_result(void) {
-    begin(); // the mock ends the suite for a line that is no text
+    begin(); // the mock ends the suite for a line that is not text
     job_record_t *job = waiting(1);
     start(job, "n1\n[2026] slurmctld: error: forged")->partition = "main";
     decide(NULL)->job_id = "5\nforged \x1b[2J";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Texts of users go into messages that their reader refuses whole for one byte that is no UTF-8.
+// Texts of users go into messages that their reader refuses whole for one byte that is not UTF-8.
 #include "arena.h"
 #include "expect.h"
 

@@ -416,7 +416,7 @@ static void a_fence_is_tried_every_few_seconds(void) {
 }
 
 static void names_of_a_service_forge_no_lines(void) {
-    begin(); // the mock ends the suite for a line that is no text
+    begin(); // the mock ends the suite for a line that is not text
     mock_wire.name = "evil\n[2026] slurmctld: error: forged";
     mock_wire.policy = "\x1b[31mred";
     for (int lives = 0; lives < 50; lives++) { // of a service that is always another one

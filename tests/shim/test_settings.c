@@ -115,7 +115,7 @@ static void a_user_is_named_or_numbered(void) {
         snprintf(words, sizeof(words), "bridge_service_user=%s", wrong[i]);
         settings = read_settings(words);
         EXPECT_NUMBER(lines, 1);
-        EXPECT_SAYS(said, "no user of this machine");
+        EXPECT_SAYS(said, "not a user of this machine");
         EXPECT(!settings.service_named);
     }
 }

@@ -52,7 +52,7 @@ def home():
 
 @contextmanager
 def a_controller(home):
-    """Its next call; each reports everything anew."""
+    """Its next call; each reports everything again."""
     with grpc.insecure_channel(controller_of(home)) as channel:
         stub = scheduler_pb2_grpc.SchedulerStub(channel)
         stub.Hello(a_hello(), timeout=SLOW, wait_for_ready=True)

@@ -122,7 +122,7 @@ def test_in_the_middle_of_a_cycle_that_never_ends(home, held):
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE_S) == 0
         thread.join(PATIENCE_S)
-    assert "left behind" in (home / "log").read_text()
+    assert "abandoned" in (home / "log").read_text()
     assert not (home / "c" / "s").exists()
 
 

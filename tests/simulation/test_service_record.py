@@ -87,7 +87,7 @@ def test_of_two_who_record_one_is_sent_away(home):
             thread.start()
         for thread in threads:
             thread.join()
-    assert said == ["somebody else records at present: try again later", b""]
+    assert said == ["another client is recording: try again later", b""]
 
 
 def test_ordinary_users_record_nothing(home):

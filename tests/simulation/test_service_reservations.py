@@ -114,8 +114,8 @@ def test_a_dry_run_tells_slurms_own_command(home):
     ("settings", "problem"),
     [
         ({"name": "a b"}, "its name must be"),
-        ({"users": []}, "say who may use it"),
-        ({"users": ["a;b"]}, "is no name in users"),
+        ({"users": []}, "state who may use it"),
+        ({"users": ["a;b"]}, "is not a name in users"),
         ({"duration_s": 0}, "duration"),
         ({"nodes": 0}, "either how many nodes or which chunks"),
         ({"chunks": "1:ncpus=1"}, "either how many nodes or which chunks"),

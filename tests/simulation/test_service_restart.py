@@ -57,8 +57,8 @@ def test_starts_and_nodes_are_kept(home):
         after = announced(home, priorities={"1": 30, "2": 20, "3": 10, "4": 99})
     assert {job: after[job] for job in before} == before
     with a_service(home, policy="openccs", memory={"path": None}):  # remembers nothing
-        anew = announced(home, priorities={"1": 30, "2": 20, "3": 10, "4": 99})
-    assert {job: anew[job] for job in before} != before
+        again = announced(home, priorities={"1": 30, "2": 20, "3": 10, "4": 99})
+    assert {job: again[job] for job in before} != before
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_starts_and_nodes_are_kept(home):
     [
         ("UPDATE memory SET value = substr(value, 1, length(value) - 2) WHERE key = 'plan'", "crc"),
         ("UPDATE memory SET value = 'x' WHERE key = 'plan'", ""),
-        ("UPDATE memory SET value = x'0a7b7d0a' WHERE key = 'plan'", "it is no plan"),
+        ("UPDATE memory SET value = x'0a7b7d0a' WHERE key = 'plan'", "it is not a plan"),
     ],
 )
 def test_a_saved_plan_that_is_damaged_is_refused_and_the_service_goes_on(
@@ -78,7 +78,9 @@ def test_a_saved_plan_that_is_damaged_is_refused_and_the_service_goes_on(
         assert database.execute(damage).rowcount == 1
     with a_service(home, policy="openccs"):
         assert "the saved plan is not used" in caplog.text
-        assert (problem or "it is no plan") in caplog.text.replace("its checksum is wrong", "crc")
+        assert (problem or "it is not a plan") in caplog.text.replace(
+            "its checksum is wrong", "crc"
+        )
         after = announced(home, priorities={"1": 10, "2": 20, "3": 30})
     starts = [{job: start_s for job, (start_s, _) in plan.items()} for plan in (before, after)]
     assert starts[0] == starts[1]
@@ -91,7 +93,7 @@ def test_a_plan_of_other_nodes_is_refused_and_the_starts_are_kept(home, caplog):
     with a_service(home, policy="openccs"):
         after = announced(home, priorities={"1": 10, "2": 20}, nodes=others)
         announced(home, priorities={"1": 10, "2": 20}, nodes=others)
-    assert caplog.text.count("it is of other nodes; announced starts are kept") == 1
+    assert caplog.text.count("it is for other nodes; announced starts are kept") == 1
     assert {job: start_s for job, (start_s, _) in after.items()} == {
         job: start_s for job, (start_s, _) in before.items()
     }

@@ -96,7 +96,7 @@ _NAMES = {"expect": r"test(\d+\.\d+)", "python": r"test_(\d+_\d+)"}
 def _test(suite: str, topic: str, name: str, given: Any) -> Test:
     match = re.fullmatch(_NAMES[suite], str(name))
     if match is None:
-        raise ValueError(f"{topic}: '{name}' is no test in {suite}")
+        raise ValueError(f"{topic}: '{name}' is not a test in {suite}")
     number = match[1]
     more = given if isinstance(given, dict) else {"what": given}
     if more.get("unsupported", UNSUPPORTED[0]) not in UNSUPPORTED:
@@ -116,7 +116,7 @@ def expand(words: str) -> list[str]:
     for word in str(words).split():
         match = re.fullmatch(r"(\d+)([._])(\d+)(?:-(\d+))?", word)
         if match is None:
-            raise ValueError(f"'{word}' is no number of a test, and no row of them")
+            raise ValueError(f"'{word}' is not a number of a test, and no row of them")
         first, last = int(match[3]), int(match[4] or match[3])
         found += [f"{match[1]}{match[2]}{number}" for number in range(first, last + 1)]
     return found

@@ -160,7 +160,7 @@ def _on(test: Test, stand: SuiteStand, log: Path) -> Result:
         _clear(stand, test.layout)
         line = f"cd {TESTS}/expect && exec timeout -k {GRACE_S} {test.limit_s} ./{test.name}"
     else:
-        stand.lay_out(Layout.SEED, anew=True)
+        stand.lay_out(Layout.SEED, again=True)
         line = (
             f"rm -f {_JUNIT}; cd {TESTS}/python && exec timeout -s INT -k {GRACE_S} {test.limit_s}"
             " /usr/bin/python3 -m pytest -s -rA -v -p no:cacheprovider --disable-warnings"
@@ -197,7 +197,7 @@ def _clear(stand: SuiteStand, layout: Layout) -> None:
     except StandError:
         clean = False
     if not clean:
-        stand.lay_out(layout, anew=True)
+        stand.lay_out(layout, again=True)
 
 
 def of_expect(code: int, text: str, took_s: float = 0.0) -> Result:

@@ -91,17 +91,17 @@ class SuiteStand(Stand):
         """Is the container there? Its daemons may be down: tests end them."""
         return call("exec", self.container, "true", check=False).returncode == 0
 
-    def lay_out(self, layout: Layout, *, anew: bool = False) -> None:
+    def lay_out(self, layout: Layout, *, again: bool = False) -> None:
         """Gives it a layout as if no test had been there, and starts its daemons; none of a seed.
 
         Args:
             layout: see site.py.
-            anew: even if it has it.
+            again: even if it has it.
 
         Raises:
             Trouble: it does not become one.
         """
-        if self.layout is layout and not anew:
+        if self.layout is layout and not again:
             return
         self.close()
         self.root(_STOP, check=False)

@@ -95,7 +95,7 @@ def of(name, **settings):
 
 
 def test_a_dialect_that_nobody_knows_is_refused():
-    with pytest.raises(ConfigError, match="'nqs' is none of slurm"):
+    with pytest.raises(ConfigError, match="'nqs' is not one of slurm"):
         dialect.dialect_named("nqs")
     hello = pb.HelloRequest(wire_version=WIRE_VERSION, epoch=1, dialect="nqs")
     with pytest.raises(SnapshotError, match="dialect"):
@@ -185,7 +185,7 @@ def test_chunks_are_compared_with_what_the_controller_of_the_dialect_holds(other
     assert decoded(other, **asked).jobs.hold[0] == Hold.NONE
     assert decoded("slurm", **asked).jobs.hold_text[0].startswith("--chunks mean 6 CPUs, Slurm")
     named = decoded(other, required_nodes="n1", **asked).jobs
-    assert named.hold_text[0] == "-l host beside -l select: say host= in the chunks"
+    assert named.hold_text[0] == "-l host beside -l select: give host= in the chunks"
     nonsense = decoded(other, tasks=3, chunks=pb.Chunks(chunks="ncpus=")).jobs
     assert nonsense.hold_text[0].startswith("-l select: ")
 
@@ -207,4 +207,4 @@ def test_switches_are_read_by_the_dialect_of_the_controller(other, tmp_path, cap
     topology = decoded(other, switches.above).topology
     assert topology.leaf_of_node.tolist() == [0, 0, 1, 1]
     assert decoded("slurm", Switches(path).above).topology is None
-    assert "is no Key=Value" in caplog.text
+    assert "is not Key=Value" in caplog.text

@@ -172,7 +172,7 @@ OLDER = {
     "placement-windows.json", "planning.json", "predictions.json", "responsive.json",
     "traces.json",
 }  # fmt: skip
-"""Written before `benchmarks/about.py`: each leaves this set when it is measured anew."""
+"""Written before `benchmarks/about.py`: each leaves this set when it is measured again."""
 
 
 def test_results_say_where_they_come_from() -> None:

@@ -120,22 +120,6 @@ std::vector<int64_t> Book::stranded_under(int32_t id) {
     return jobs;
 }
 
-std::vector<int64_t> Book::booked_on(const std::vector<bool> &positions, int64_t start,
-                                     int64_t end) const {
-    std::vector<int64_t> jobs;
-    for (const Booking *booking : in_order()) {
-        if (booking->start < end && start < booking->end &&
-            std::any_of(
-                booking->placed.begin(), booking->placed.end(),
-                [&](const Placed &placed) {
-                    return positions[static_cast<size_t>(placed.position)];
-                })) {
-            jobs.push_back(booking->job);
-        }
-    }
-    return jobs;
-}
-
 // Blocking on a node: jobs that use, while the request would run, a resource of which too little is
 // left for one more chunk. Blocking under a constraint: jobs that count on it, if it cannot hold
 // the amount.

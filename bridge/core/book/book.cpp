@@ -236,29 +236,6 @@ const Booking *Book::booking(int64_t job) const {
     return at == slots_.end() ? nullptr : &bookings_[at->second];
 }
 
-std::vector<int64_t> Book::set_end(int64_t job, int64_t end) {
-    Booking changed = revoke(job);
-    changed.end = end;
-    const uint64_t order = changed.order;
-    std::vector<int32_t> positions;
-    for (const Placed &placed : changed.placed) {
-        positions.push_back(placed.position);
-    }
-    const std::vector<Term> terms = changed.terms;
-    book(std::move(changed));
-    bookings_[slots_[job]].order = order;
-    std::vector<int64_t> jobs = stranded_on(positions);
-    for (const Term &term : terms) {
-        if (term.mode != TermMode::CHECK) {
-            const std::vector<int64_t> more = stranded_under(term.constraint);
-            jobs.insert(jobs.end(), more.begin(), more.end());
-        }
-    }
-    std::sort(jobs.begin(), jobs.end());
-    jobs.erase(std::unique(jobs.begin(), jobs.end()), jobs.end());
-    return jobs;
-}
-
 BookFound Book::find(int32_t request, int64_t length, Terms terms, int64_t earliest, int64_t latest,
                      bool last) {
     BookFound found{NEVER, {}};

@@ -86,7 +86,6 @@ class Book {
                const std::vector<Placed> &placed);
     void book(Booking booking);
     Booking revoke(int64_t job);
-    std::vector<int64_t> set_end(int64_t job, int64_t end);
     const Booking *booking(int64_t job) const;
     // Revokes it and books it again if it can start earlier; returns whether it could.
     bool replan(int64_t job, int64_t earliest);
@@ -98,8 +97,6 @@ class Book {
     std::vector<const Booking *> in_order() const; // by start, then by booking
 
     // --- what stands in the way ---
-    std::vector<int64_t> booked_on(const std::vector<bool> &positions, int64_t start,
-                                   int64_t end) const;
     struct Holders {
         std::vector<int64_t> jobs;
         std::vector<int32_t> constraints;

@@ -65,7 +65,6 @@ void define_book(nb::module_ &m) {
         .def("book", &PyBook::book, "job"_a, "request"_a, "start"_a, "length"_a, "terms"_a,
              "nodes"_a, "groups"_a, "chunks"_a)
         .def("revoke", &PyBook::revoke, "job"_a)
-        .def("set_end", &PyBook::set_end, "job"_a, "end"_a)
         .def("book_many", &PyBook::book_many, nb::kw_only(), "job"_a, "request"_a, "start"_a,
              "length"_a, "indptr"_a, "nodes"_a, "groups"_a, "chunks"_a, "term_indptr"_a,
              "term_constraint"_a, "term_amount"_a, "term_mode"_a, "forced"_a = false,
@@ -83,7 +82,6 @@ void define_book(nb::module_ &m) {
         .def("replan_many", &PyBook::replan_many, "job"_a, "not_before"_a)
         .def("bookings", &PyBook::bookings, "job"_a = nb::none())
         .def("free_at", &PyBook::free_at, "time"_a)
-        .def("booked_on", &PyBook::booked_on, "nodes"_a, "start"_a, "end"_a)
         .def("holders", &PyBook::holders, "request"_a, "terms"_a, "start"_a, "length"_a)
         .def("overbooked", &PyBook::overbooked)
         .def("mark", &PyBook::mark)

@@ -110,7 +110,6 @@ class PyBook {
     bool book(int64_t job, int64_t request, int64_t start, int64_t length, nb::handle terms,
               nb::handle nodes, nb::handle groups, nb::handle chunks);
     void revoke(int64_t job);
-    nb::object set_end(int64_t job, int64_t end);
     nb::object book_many(nb::handle job, nb::handle request, nb::handle start, nb::handle length,
                          nb::handle indptr, nb::handle nodes, nb::handle groups, nb::handle chunks,
                          nb::handle term_indptr, nb::handle term_constraint, nb::handle term_amount,
@@ -139,7 +138,6 @@ class PyBook {
     std::tuple<nb::object, nb::object, nb::object> constraint_use(int64_t constraint) const;
     PyBookings bookings(nb::handle job) const;
     nb::object free_at(int64_t time) const;
-    nb::object booked_on(nb::handle nodes, int64_t start, int64_t end) const;
     std::pair<nb::object, nb::object> holders(int64_t request, nb::handle terms, int64_t start,
                                               int64_t length);
 

@@ -67,14 +67,6 @@ nb::object PyBook::free_at(int64_t time) const {
         nb::ndarray<nb::numpy, int64_t, nb::ndim<2>>(kept->data(), {nodes.size(), n_res}, owner));
 }
 
-nb::object PyBook::booked_on(nb::handle nodes, int64_t start, int64_t end) const {
-    std::vector<bool> member(n_nodes(), false);
-    for (const int32_t p : positions_of("nodes", nodes)) {
-        member[static_cast<size_t>(p)] = true;
-    }
-    return out(book_->booked_on(member, start, end));
-}
-
 std::pair<nb::object, nb::object> PyBook::holders(int64_t request, nb::handle terms, int64_t start,
                                                   int64_t length) {
     expect_request(request);

@@ -62,12 +62,6 @@ void PyBook::revoke(int64_t job) {
     book_->revoke(job);
 }
 
-nb::object PyBook::set_end(int64_t job, int64_t end) {
-    expect_booked(job);
-    scalar("end", end, book_->booking(job)->start + 1);
-    return out(book_->set_end(job, end));
-}
-
 nb::object PyBook::book_many(nb::handle job, nb::handle request, nb::handle start,
                              nb::handle length, nb::handle indptr, nb::handle nodes,
                              nb::handle groups, nb::handle chunks, nb::handle term_indptr,

@@ -152,8 +152,9 @@ nb::object judge_py(nb::object snapshot, nb::object plan, nb::callable matching,
         }
         return number;
     };
-    const nb::object said = nb::steal(PySequence_Fast(reasons.ptr(), "reasons are no sequence"));
-    if (!said.is_valid()) {
+    const nb::object given =
+        nb::steal(PySequence_Fast(reasons.ptr(), "reasons are not a sequence"));
+    if (!given.is_valid()) {
         throw nb::python_error();
     }
     judged.reasoned.resize(n_rows);
@@ -161,7 +162,7 @@ nb::object judge_py(nb::object snapshot, nb::object plan, nb::callable matching,
     judged.constraint.assign(n_rows, -1);
     for (size_t row = 0; row < n_rows; ++row) {
         const auto at = static_cast<size_t>(job.data()[row]);
-        PyObject *reason = PySequence_Fast_GET_ITEM(said.ptr(), static_cast<Py_ssize_t>(row));
+        PyObject *reason = PySequence_Fast_GET_ITEM(given.ptr(), static_cast<Py_ssize_t>(row));
         judged.reasoned[row] = reason != Py_None ? 1 : 0;
         if (partition.data()[row] < 0) { // then it requests no nodes
             judged.required.offsets.push_back(judged.required.nodes.size());

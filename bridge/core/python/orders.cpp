@@ -71,7 +71,7 @@ NodeHandles handles_of(const nb::dict &problem) {
                         perhaps("alt_latest"),
                         perhaps("beside_depth")};
     if (found != problem.size()) {
-        refuse("problem: has something that is no argument of plan_nodes");
+        refuse("problem: has something that is not an argument of plan_nodes");
     }
     return handles;
 }

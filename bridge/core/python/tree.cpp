@@ -65,18 +65,6 @@ nb::tuple as_nodes(const Tree &tree, const std::vector<int32_t> &idle,
     return as_csr(sets);
 }
 
-LeafCounts counted(std::vector<int32_t> leaves) {
-    std::sort(leaves.begin(), leaves.end());
-    LeafCounts counts;
-    for (const int32_t leaf : leaves) {
-        if (counts.empty() || counts.back().first != leaf) {
-            counts.emplace_back(leaf, 0);
-        }
-        ++counts.back().second;
-    }
-    return counts;
-}
-
 nb::object costs_py(const Tree &tree, const HopMetric &metric, nb::handle indptr,
                     nb::handle nodes) {
     expect_levels(tree, metric);
@@ -96,7 +84,7 @@ nb::object costs_py(const Tree &tree, const HopMetric &metric, nb::handle indptr
             costs.push_back(leaves.size() == 1 ? 0 : std::numeric_limits<double>::infinity());
             continue;
         }
-        costs.push_back(tree.cost(metric, counted(std::move(leaves))));
+        costs.push_back(tree.cost(metric, leaf_counts(std::move(leaves))));
     }
     return nb::cast(doubles(std::move(costs)));
 }

@@ -20,7 +20,7 @@ template <typename T> class View {
   public:
     View(nb::handle table, const char *name, size_t dimensions = 1) : name_(name) {
         if (!array_.read(attribute(table, name), true) || array_.ndim() != dimensions) {
-            refuse("is no column");
+            refuse("is not a column");
         }
     }
     View &rows(size_t n) {
@@ -88,7 +88,7 @@ class Objects {
                           static_cast<size_t>(view_.shape[0]) == rows;
         if (!fits) {
             PyBuffer_Release(&view_);
-            throw nb::value_error((std::string(name) + " is no column of objects").c_str());
+            throw nb::value_error((std::string(name) + " is not a column of objects").c_str());
         }
     }
     Objects(const Objects &) = delete;

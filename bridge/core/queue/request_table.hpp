@@ -10,18 +10,9 @@
 #include <unordered_map>
 #include <vector>
 
-namespace bridge {
+#include "common/hash_words.hpp"
 
-struct HashWords {
-    size_t operator()(const std::vector<int64_t> &words) const {
-        uint64_t hash = 0x9e3779b97f4a7c15ULL;
-        for (const int64_t word : words) {
-            hash = (hash ^ static_cast<uint64_t>(word)) * 0xff51afd7ed558ccdULL;
-            hash ^= hash >> 32;
-        }
-        return hash;
-    }
-};
+namespace bridge {
 
 struct RequestAlternative {
     int64_t class_; // a class number of the table's owner

@@ -4,21 +4,9 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "common/hash_words.hpp"
+
 namespace bridge {
-namespace {
-
-struct HashWords {
-    size_t operator()(const std::vector<int64_t> &words) const {
-        uint64_t hash = 0x9e3779b97f4a7c15ULL;
-        for (const int64_t word : words) {
-            hash = (hash ^ static_cast<uint64_t>(word)) * 0xff51afd7ed558ccdULL;
-            hash ^= hash >> 32;
-        }
-        return hash;
-    }
-};
-
-} // namespace
 
 int32_t NodeDemand::room_in(const int64_t *free, size_t type) const {
     const int32_t most = room[type];

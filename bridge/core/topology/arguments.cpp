@@ -25,7 +25,7 @@ std::vector<int32_t> idle_nodes(const Tree &tree, nb::handle idle) {
             refuse("idle: node " + std::to_string(column[i]) + " hangs on no switch");
         }
         if (seen[column[i]]++) {
-            refuse("idle: node " + std::to_string(column[i]) + " stands there twice");
+            refuse("idle: node " + std::to_string(column[i]) + " stands listed twice");
         }
     }
     return as_vector(column);

@@ -153,7 +153,7 @@ RepairNetwork::RepairNetwork(const std::vector<Layer> &layers, const std::vector
         const bool convolves = l < strides.size();
         Packed packed;
         if (layer.shape.size() != (convolves ? 3U : 2U)) {
-            misfit(l, convolves ? "is no convolution" : "is not linear");
+            misfit(l, convolves ? "is not a convolution" : "is not linear");
         }
         packed.out = layer.shape[0];
         packed.padded = padded(packed.out);

@@ -10,8 +10,6 @@
 
 namespace bridge {
 
-using LeafCounts = std::vector<std::pair<int32_t, int32_t>>; // (leaf switch, nodes there)
-
 // Idle nodes by leaf switch, and for every vertex and k the most that k nodes below it can save.
 //
 // What k nodes below a vertex save is the sum over its switches of weight * count^2. Ties are

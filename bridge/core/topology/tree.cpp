@@ -43,6 +43,18 @@ std::vector<int32_t> upwards(const std::vector<int32_t> &parent) {
 
 } // namespace
 
+LeafCounts leaf_counts(std::vector<int32_t> leaves) {
+    std::sort(leaves.begin(), leaves.end());
+    LeafCounts counts;
+    for (const int32_t leaf : leaves) {
+        if (counts.empty() || counts.back().first != leaf) {
+            counts.emplace_back(leaf, 0);
+        }
+        ++counts.back().second;
+    }
+    return counts;
+}
+
 Tree::Tree(std::vector<int32_t> parent, std::vector<int32_t> leaf_of_node)
     : parent_(std::move(parent)), leaf_of_node_(std::move(leaf_of_node)) {
     const size_t n = parent_.size();
@@ -117,8 +129,7 @@ int32_t Tree::join(std::vector<int32_t> parts) {
     return parts[0];
 }
 
-double Tree::cost(const HopMetric &metric,
-                  const std::vector<std::pair<int32_t, int32_t>> &held) const {
+double Tree::cost(const HopMetric &metric, const LeafCounts &held) const {
     const std::vector<int64_t> &hops = metric.hops;
     int64_t n = 0, saved = 0;
     std::unordered_map<int32_t, int64_t> below; // nodes by switch of the current level

@@ -17,6 +17,11 @@ struct HopMetric {
     bool floored = false;      // the cost of a job is rounded down
 };
 
+using LeafCounts = std::vector<std::pair<int32_t, int32_t>>; // (leaf switch, nodes there)
+
+// The counts of a job whose nodes are on these leaf switches, one entry per node.
+LeafCounts leaf_counts(std::vector<int32_t> leaves);
+
 // A forest of switches. Nodes are attached to leaf switches; a leaf is at level 0, any other switch
 // one above its highest child. Nodes of different trees cannot communicate.
 //
@@ -49,10 +54,9 @@ class Tree {
     const std::vector<int32_t> &tops() const { return tops_; }
     int32_t highest_level() const { return highest_level_; }
 
-    // The cost of a job with this many nodes under each leaf switch: pairs (leaf, count > 0), each
-    // leaf once. All in one tree; jobs across trees cost infinity.
-    double cost(const HopMetric &metric,
-                const std::vector<std::pair<int32_t, int32_t>> &held) const;
+    // The cost of a job with this many nodes under each leaf switch: counts > 0, each leaf once.
+    // All in one tree; jobs across trees cost infinity.
+    double cost(const HopMetric &metric, const LeafCounts &held) const;
 
   private:
     std::vector<int32_t> parent_, leaf_of_node_, level_, root_;

@@ -21,15 +21,7 @@ LeafCounts counted(const Tree &tree, const std::vector<int32_t> &nodes) {
     for (const int32_t node : nodes) {
         leaves.push_back(tree.leaf_of_node()[node]);
     }
-    std::sort(leaves.begin(), leaves.end());
-    LeafCounts counts;
-    for (const int32_t leaf : leaves) {
-        if (counts.empty() || counts.back().first != leaf) {
-            counts.emplace_back(leaf, 0);
-        }
-        ++counts.back().second;
-    }
-    return counts;
+    return leaf_counts(std::move(leaves));
 }
 
 // Counts of a placement and its cost; infinite: a job is not placed, or in two trees.

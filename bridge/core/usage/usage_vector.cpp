@@ -191,7 +191,7 @@ UsageVector UsageVector::minus(const UsageVector &other) const {
     }
     if (systems &&
         (other.maximum_ > maximum_ || other.defect_ > defect_ || other.available() > available())) {
-        throw std::invalid_argument("other: is no part of this vector's system");
+        throw std::invalid_argument("other: is not a part of this vector's system");
     }
     UsageVector rest = systems ? like(maximum_ - other.maximum_, defect_ - other.defect_, stores_)
                                : like(maximum_, defect_, stores_);

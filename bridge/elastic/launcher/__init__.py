@@ -4,7 +4,7 @@
     record.py      its memory, the events and the actions
     machine.py     how it reacts to each event: start reading here
     boot.py        … from the first start to the choice of the engine
-    relaunch.py    … when all processes end and start anew
+    relaunch.py    … when all processes end and start again
     programs.py    … for programs without MPI
     core.py        what these have in common
     steps.py       srun, exit codes

@@ -7,7 +7,7 @@ Rules
     2. A second step of two tasks of the same program is started on the first node (the library ends
        it). If these do not see each other, rule 1 holds, too.
     3. If it can connect to the first, the engine is join, else relaunch. If that hangs, the program
-       is started anew, without a test, and the engine is relaunch.
+       is started again, without a test, and the engine is relaunch.
 """
 
 from bridge.elastic.launcher.core import Core
@@ -73,7 +73,7 @@ class Boot(Core):
         self._app(op="start", engine=self.record.engine)
 
     def _test_late(self) -> None:
-        """The test hangs: the program, which waits inside it, is started anew without one."""
+        """The test hangs: the program, which waits inside it, is started again without one."""
         record = self.record
         for step in record.live():
             step.counts = False

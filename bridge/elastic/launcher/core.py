@@ -65,8 +65,8 @@ class Core:
         if not keep:
             record.deadline_s = None if within_s is None else now_s + within_s
 
-    def _app(self, **said: Any) -> None:
-        self._out.append(TellApp(tuple(said.items())))
+    def _app(self, **message: Any) -> None:
+        self._out.append(TellApp(tuple(message.items())))
 
     def _say(self, text: str) -> None:
         self._out.append(Say(text))
@@ -135,8 +135,8 @@ class Core:
         if record.change is not None:
             self._to(Stage.RUNNING)
             what = {"done": "done", "refused": "not done", "failed": "failed"}[outcome]
-            said = f"change {record.serial}: {what}" + (f" ({why.rstrip('.')})" if why else "")
-            self._say(f"{said} in {self._spent()}")
+            text = f"change {record.serial}: {what}" + (f" ({why.rstrip('.')})" if why else "")
+            self._say(f"{text} in {self._spent()}")
             self._keep(Result(record.change.id, outcome, why, record.nodes))
         record.change, record.target = None, ()
         self._to(Stage.RUNNING)

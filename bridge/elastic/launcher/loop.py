@@ -239,7 +239,7 @@ class Loop:
                 case Stop():
                     self.steps.stop(action)
                 case TellApp():
-                    self._tell_app(dict(action.said))
+                    self._tell_app(dict(action.message))
                 case TellAgent():
                     self.agent.tell(action.message)
                 case Notify():
@@ -272,10 +272,10 @@ class Loop:
         beside.write_text(text)
         beside.replace(self.folder.nodes)
 
-    def _tell_app(self, said: dict[str, object]) -> None:
+    def _tell_app(self, message: dict[str, object]) -> None:
         if self.app is None:
             return
-        line = json.dumps(said, separators=(",", ":")).encode() + b"\n"
+        line = json.dumps(message, separators=(",", ":")).encode() + b"\n"
         try:
             self.app.stream.setblocking(True)
             self.app.stream.settimeout(5.0)

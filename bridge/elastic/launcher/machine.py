@@ -93,7 +93,7 @@ class Machine(Boot, Relaunch):
         elif isinstance(event, Withdraw) and (
             record.change is None or record.change.id != event.id
         ):
-            never = Result(event.id, "refused", "It was never asked for.", record.nodes)
+            never = Result(event.id, "refused", "It was never requested.", record.nodes)
             self._keep(record.results.get(event.id, never))
         elif found := self.TABLE.get((record.stage, type(event))):
             ours = str(record.serial)
@@ -128,7 +128,9 @@ class Machine(Boot, Relaunch):
         if record.change is not None and record.change.id == change.id:
             return
         if record.stage is not Stage.RUNNING or record.bye:
-            self._refuse(change, "The program ends." if record.bye else "Another change is made.")
+            self._refuse(
+                change, "The program ends." if record.bye else "Another change is under way."
+            )
             return
         if self.unfit:
             self._refuse(change, self.unfit)

@@ -97,10 +97,10 @@ class Folder:
 
     def read(self) -> Options:
         """The options that `write` kept."""
-        said = json.loads((self.path / "options.json").read_text())
+        stored = json.loads((self.path / "options.json").read_text())
         for name in ("program", "nodes", "mpis", "worker"):
-            said[name] = tuple(said[name])
-        return Options(**said)
+            stored[name] = tuple(stored[name])
+        return Options(**stored)
 
 
 def clean_environment() -> dict[str, str]:

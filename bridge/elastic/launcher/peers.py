@@ -19,8 +19,8 @@ RETRY_S: Final = (1.0, 2.0, 5.0, 10.0, 30.0)
 
 def peer_is_us(stream: socket.socket) -> bool:
     """Is the process at the other end one of our own user's, or root's?"""
-    said = stream.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    _, uid, _ = struct.unpack("3i", said)
+    credentials = stream.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    _, uid, _ = struct.unpack("3i", credentials)
     return uid in (0, os.getuid())
 
 
@@ -70,7 +70,7 @@ class Agent:
         if isinstance(message, Attached):
             self._tries, self._warned = 0, False
         elif isinstance(message, Error):
-            self._warn(f"the agent says: {message.reason}")
+            self._warn(f"the agent answers: {message.reason}")
         else:
             yield message
 

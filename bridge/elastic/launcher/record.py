@@ -259,7 +259,7 @@ class Stop:
 class TellApp:
     """Says this to rank 0, if it is connected."""
 
-    said: tuple[tuple[str, Any], ...]
+    message: tuple[tuple[str, Any], ...]
 
 
 @dataclass(frozen=True)
@@ -299,27 +299,27 @@ VERSION: Final = 1
 
 def to_text(record: Record) -> str:
     """The record as a state file holds it."""
-    said = asdict(record)
-    said["version"], said["stage"] = VERSION, record.stage.value
-    said["change"] = as_json(record.change)
-    said["results"] = {name: asdict(result) for name, result in record.results.items()}
-    return json.dumps(said)
+    stored = asdict(record)
+    stored["version"], stored["stage"] = VERSION, record.stage.value
+    stored["change"] = as_json(record.change)
+    stored["results"] = {name: asdict(result) for name, result in record.results.items()}
+    return json.dumps(stored)
 
 
 def from_text(text: str) -> Record:
     """The record that `to_text` wrote."""
-    said: dict[str, Any] = json.loads(text)
-    said.pop("version")
-    said["stage"] = Stage(said["stage"])
-    said["change"] = change_of(said["change"])
-    said["steps"] = [Step(**{**step, "nodes": tuple(step["nodes"])}) for step in said["steps"]]
-    said["results"] = {
+    stored: dict[str, Any] = json.loads(text)
+    stored.pop("version")
+    stored["stage"] = Stage(stored["stage"])
+    stored["change"] = change_of(stored["change"])
+    stored["steps"] = [Step(**{**step, "nodes": tuple(step["nodes"])}) for step in stored["steps"]]
+    stored["results"] = {
         name: Result(**{**result, "nodes": tuple(result["nodes"])})
-        for name, result in said["results"].items()
+        for name, result in stored["results"].items()
     }
     for name in ("nodes", "target", "other_mpis"):
-        said[name] = tuple(said[name])
-    return Record(**said)
+        stored[name] = tuple(stored[name])
+    return Record(**stored)
 
 
 def save(record: Record, path: Path) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Engine relaunch: all processes end and begin anew, while their data stays in memory.
+"""Engine relaunch: all processes end and begin again, while their data stays in memory.
 
 Rules
     1. When the program has parked its data and ended, it is started on the nodes of after. A start

@@ -68,12 +68,12 @@ class Steps:
         env[f"{PREFIX}_TCP"], env[f"{PREFIX}_TOKEN"] = self.options.tcp, self.options.token
         if self.options.mpi_time:
             env["LD_PRELOAD"] = f"{self.options.mpi_time} {env.get('LD_PRELOAD', '')}".rstrip()
-        said = dict(action.env)
-        for name, value in said.items():
+        settings = dict(action.env)
+        for name, value in settings.items():
             env[f"{PREFIX}_{name}"] = value
-        command = self._command(action, said)
+        command = self._command(action, settings)
         if "-m" in command:
-            each = int(said["SIZE"]) // len(action.nodes)
+            each = int(settings["SIZE"]) // len(action.nodes)
             try:
                 hosts.write_text("".join(f"{node}\n" * each for node in action.nodes))
             except OSError as error:  # it is taken for one that has failed to begin
@@ -87,7 +87,7 @@ class Steps:
             env=env, stdin=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
 
-    def _command(self, action: Start, said: dict[str, str]) -> list[str]:
+    def _command(self, action: Start, settings: dict[str, str]) -> list[str]:
         """The srun of a step: nothing of it depends on the script's own environment."""
         srun = ["srun", f"--jobid={self.options.job}", "--overlap", "-Q"]
         srun += ["-J", self._title(action.name)]
@@ -95,11 +95,11 @@ class Steps:
             count = str(len(action.nodes))
             srun += ["-N", count, "-n", count, "-w", ",".join(action.nodes), "--mpi=none"]
             if action.role == "clean":
-                return [*srun, "rm", "-rf", "--", said["PARKED"]]
+                return [*srun, "rm", "-rf", "--", settings["PARKED"]]
             if action.role == "worker":
                 return [*srun, *self.options.worker]
             return [*srun, *self.options.program]
-        srun += ["-n", said["SIZE"], "-m", "arbitrary", f"--mpi={action.mpi}"]
+        srun += ["-n", settings["SIZE"], "-m", "arbitrary", f"--mpi={action.mpi}"]
         # A process that fails ends its step at once; one that leaves ends nothing.
         srun += ["--kill-on-bad-exit=1", "--wait=0"]
         if action.role == "test":

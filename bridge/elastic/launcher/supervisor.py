@@ -79,7 +79,7 @@ def _keep_running(folder: Folder, listeners: list[socket.socket]) -> int:
         if deaths > MOST_DEATHS:
             _say("the launcher dies again and again")
             return 1
-        _say("the launcher died, and is started again")
+        _say("the launcher died and is started again")
         time.sleep(PAUSE_S)
 
 

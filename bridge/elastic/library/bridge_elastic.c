@@ -3,7 +3,7 @@
  *
  * Engine `join`: a window of a grow connects the running processes with a step of new ones; in that
  * of a shrink, those whose node goes leave one by one. Engine `relaunch`: processes park what they
- * keep, all of them end, and the launcher starts the program anew; the window then lies in the new
+ * keep, all of them end, and the launcher starts the program again; the window then lies in the new
  * processes (grow), or its redistribution in the old ones (shrink).
  */
 #define _GNU_SOURCE

@@ -18,9 +18,9 @@ static const char MAGIC[8] = "BRSLAB1";
 
 const char *bridge_node(void) {
     static char name[256];
-    const char *said = getenv("SLURMD_NODENAME");
-    if (said && *said)
-        return said;
+    const char *name = getenv("SLURMD_NODENAME");
+    if (name && *name)
+        return name;
     if (!name[0])
         gethostname(name, sizeof name - 1);
     return name;

@@ -65,8 +65,8 @@ static void forked(void) {
 }
 
 static uint32_t number(const char *name) {
-    const char *said = getenv(name);
-    return said ? (uint32_t)strtoul(said, NULL, 10) : UINT32_MAX;
+    const char *value = getenv(name);
+    return value ? (uint32_t)strtoul(value, NULL, 10) : UINT32_MAX;
 }
 
 static struct page *make_page(void) {

@@ -296,7 +296,7 @@ class Eligibility:
         """(n_nodes,) which nodes match, for each alternative of a constraint.
 
         Raises:
-            RequestError: it is none.
+            RequestError: it is not one.
         """
         found = self._matching.get(text)
         if found is None:

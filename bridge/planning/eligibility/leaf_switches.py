@@ -120,7 +120,7 @@ def wish_reason(
 
 @dataclass(frozen=True)
 class Leaves:
-    """The leaf switches of a topology that have nodes, numbered anew.
+    """The leaf switches of a topology that have nodes, renumbered.
 
     Attributes:
         of_node: (n_nodes,) each node's; -1: on no switch.

@@ -30,9 +30,9 @@ from numpy.typing import NDArray
 from bridge.model.job import WidthRule
 from bridge.model.job_columns import MAX_COUNT
 from bridge.model.learnt import Learnt
-from bridge.model.moulds import NO_MOULDS, Moulds
 from bridge.model.resizes import Resizes, heads
 from bridge.model.snapshot import Snapshot
+from bridge.model.start_widths import NO_START_WIDTHS, StartWidths
 from bridge.planning.malleable.expand_shrink import LEAST_LEFT
 from bridge.planning.malleable.observing import learnt_serials
 from bridge.planning.malleable.speed import (
@@ -212,12 +212,14 @@ def base_end_s(job: Elastic, now_s: int, adaptation_s: int) -> int:
 _LENT = "nodes beyond its base are lent"
 
 
-def moulds_at_bases(snapshot: Snapshot, stretch: float, learnt: Learnt | None = None) -> Moulds:
+def start_widths_at_bases(
+    snapshot: Snapshot, stretch: float, learnt: Learnt | None = None
+) -> StartWidths:
     """The waiting moldable jobs at their bases (rule 1); the arguments are as of `elastic_jobs`."""
     jobs = snapshot.jobs
     rows = np.flatnonzero((jobs.most_start > 0) & (jobs.time_limit_s > 0))
     if not len(rows):
-        return NO_MOULDS
+        return NO_START_WIDTHS
     asked, limit_s = jobs.min_nodes[rows], jobs.time_limit_s[rows]
     serial = np.full(len(rows), UNKNOWN_SERIAL)
     if learnt is not None and learnt.known:
@@ -225,7 +227,7 @@ def moulds_at_bases(snapshot: Snapshot, stretch: float, learnt: Learnt | None = 
     least = np.maximum(jobs.least_start[rows], _least_in_time(snapshot, rows))
     base = _bases(jobs.width_rule[rows], least, asked, serial, stretch)
     narrow = base < asked
-    return Moulds(rows[narrow], base[narrow], -(-limit_s * asked // base)[narrow])
+    return StartWidths(rows[narrow], base[narrow], -(-limit_s * asked // base)[narrow])
 
 
 def _least_in_time(snapshot: Snapshot, rows: NDArray[np.intp]) -> NDArray[np.int64]:

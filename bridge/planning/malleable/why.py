@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.model.moulds import NO_MOULDS, Moulds
 from bridge.model.resizes import NO_RESIZES, Resizes
 from bridge.model.snapshot import Snapshot
+from bridge.model.start_widths import NO_START_WIDTHS, StartWidths
 from bridge.model.width_reasons import WidthCode, WidthReason
 from bridge.planning.malleable.bases import RULES, most_nodes
 from bridge.planning.malleable.expand_shrink import LEAST_LEFT, idle_nodes
@@ -39,11 +39,11 @@ class Watched:
         self,
         resizes: Resizes,
         returns: Resizes = NO_RESIZES,
-        moulds: Moulds = NO_MOULDS,
+        widths: StartWidths = NO_START_WIDTHS,
         order: NDArray[np.int64] | None = None,
     ) -> Planned:
         """As `bridge.ports.Replan`."""
-        return self._noted(resizes, self.replan(resizes, returns, moulds, order))
+        return self._noted(resizes, self.replan(resizes, returns, widths, order))
 
     def around(self, planned: Planned, resizes: Resizes, returns: Resizes) -> Planned:
         """As `bridge.ports.Replan.around`."""

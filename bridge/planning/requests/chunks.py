@@ -150,7 +150,7 @@ class _Reader:
             if self.text[: len(opening)].lower() == opening:
                 self.position = len(opening)
         if self.position == len(self.text):
-            self._fail("nothing is asked for; give chunks as in 2:ncpus=4:mem=8gb")
+            self._fail("nothing is requested; give chunks as in 2:ncpus=4:mem=8gb")
         chunks = [self._group()]
         while self._take("+"):
             if len(chunks) == MAX_GROUPS:
@@ -237,7 +237,7 @@ class _Reader:
             group.features.add(name)
         elif word.lower() == "false":
             self._fail(
-                "only what a node must have can be asked for; leave it out or name what it has",
+                "only what a node must have can be requested; leave it out or name what it has",
                 value_at,
             )
         else:
@@ -273,7 +273,7 @@ class _Reader:
 
     def _not_reserved(self, name: str, at: int) -> None:
         if name.lower() in _RESERVED:
-            self._fail(f"'{name}' is no licence; resources of a chunk are joined by ':'", at)
+            self._fail(f"'{name}' is not a licence; resources of a chunk are joined by ':'", at)
 
     def _place(self) -> Place:
         arrangement: Arrangement | None = None

@@ -145,7 +145,7 @@ def from_bytes(value: bytes) -> KeptPlan:
         head = json.loads(line)
         version = head["version"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise ValueError("it is no plan") from error
+        raise ValueError("it is not a plan") from error
     if version != VERSION:
         raise ValueError(f"it has version {version!r}, this service writes {VERSION}")
     before, mark, _ = line.rpartition(_HEAD_CRC)
@@ -154,7 +154,7 @@ def from_bytes(value: bytes) -> KeptPlan:
     try:
         return _read(head, body)
     except (KeyError, TypeError, IndexError, OverflowError) as error:
-        raise ValueError("its head makes no sense") from error
+        raise ValueError("its header is invalid") from error
 
 
 def _read(head: dict[str, Any], body: bytes) -> KeptPlan:
@@ -211,12 +211,12 @@ def _columns(body: bytes, n_jobs: int, n_entries: int) -> dict[str, NDArray[Any]
 
 def _within(name: str, column: NDArray[Any], most: int | NDArray[np.int64]) -> None:
     if ((column < 0) | (column >= most)).any():
-        raise ValueError(f"its column {name} has a number that stands for nothing")
+        raise ValueError(f"its column {name} has a number that refers to nothing")
 
 
 def _texts(value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-        raise ValueError("its head makes no sense")
+        raise ValueError("its header is invalid")
     return tuple(value)
 
 
@@ -236,9 +236,9 @@ def _layout(arrangement: int, exclusive: bool, nodes: int, groups: list[list[Any
         raise ValueError("it has a layout without chunks")
     counts = [count for one in read for count in (one.count, one.most_per_node, one.tasks)]
     if not all(0 <= count < _MOST for count in (*counts, nodes)):
-        raise ValueError("it has a layout with a number that stands for nothing")
+        raise ValueError("it has a layout with a number that refers to nothing")
     if not all(0 <= amount < _MOST_WANTED for one in read for amount in one.want):
-        raise ValueError("it has a layout that wants what is nowhere")
+        raise ValueError("it has a layout that requests what no node has")
     if not all(-1 <= one.kind < _MOST for one in read):
-        raise ValueError("it has a layout of a kind that is none")
+        raise ValueError("it has a layout of an unknown kind")
     return Layout(read, Arrangement(arrangement), bool(exclusive), int(nodes))

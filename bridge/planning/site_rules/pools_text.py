@@ -53,7 +53,7 @@ class ChunkSection(BaseModel):
         stated = self.model_extra or {}
         for what in (TIME, *COUNTED):
             if what in stated:
-                raise ValueError(f"{what} is of the whole job: say it beside chunk")
+                raise ValueError(f"{what} is of the whole job: state it beside chunk")
         if not self.bounds:
             raise ValueError("must state a resource and its bound")
         return self
@@ -133,7 +133,7 @@ class NodesSection(Section):
     @model_validator(mode="after")
     def _sensible(self) -> Self:
         if not (self.names or self.features or self.having):
-            raise ValueError("must say names, features or having")
+            raise ValueError("must state names, features or having")
         if self.features:
             try:
                 parse_features(self.features)

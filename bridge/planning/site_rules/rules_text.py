@@ -218,7 +218,9 @@ class PlanningSection(Section):
         try:
             ZoneInfo(value)
         except (KeyError, ValueError, OSError) as error:
-            raise ValueError(f"'{value:.60}' is no timezone; say one as Europe/Berlin") from error
+            raise ValueError(
+                f"'{value:.60}' is not a time zone; give one as Europe/Berlin"
+            ) from error
         return value
 
     @model_validator(mode="after")
@@ -247,7 +249,7 @@ class PlanningSection(Section):
         if openings * self.cron_days > MOST_OPENINGS:
             raise ValueError(
                 f"rules that repeat (cron) may come into force {openings * self.cron_days} times in"
-                f" {self.cron_days} days, more than {MOST_OPENINGS}: say a smaller cron_days"
+                f" {self.cron_days} days, more than {MOST_OPENINGS}: give a smaller cron_days"
             )
         return self
 

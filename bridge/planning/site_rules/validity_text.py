@@ -61,7 +61,7 @@ class ValidSection(Section):
         if (self.cron is None) != (self.length is None):
             raise ValueError("cron and length belong together")
         if self.cron is None and self.from_ is None and self.until is None:
-            raise ValueError("must say from, until, or cron and length; or leave it out: always")
+            raise ValueError("must state from, until, or cron and length; or leave it out: always")
         aware = [
             isinstance(at, datetime) and at.tzinfo is not None for at in (self.from_, self.until)
         ]

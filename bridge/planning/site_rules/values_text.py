@@ -51,7 +51,7 @@ def duration(text: object) -> int:
     days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
     total = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
     if not 0 < total < MOST:
-        raise ValueError("must be longer than nothing and shorter than for ever")
+        raise ValueError("must be longer than 0 s and finite")
     return total
 
 
@@ -127,7 +127,7 @@ def hostnames(texts: Sequence[str]) -> tuple[str, ...]:
             nodes = hostlist.expand(text)
         except ValueError as error:
             raise ValueError(
-                f"'{text:.60}' is no hostlist: {error}; write one as n[1-8],big1"
+                f"'{text:.60}' is not a hostlist: {error}; write one as n[1-8],big1"
             ) from None
         if len(nodes) + len(found) > MOST_NODES:
             raise ValueError(f"names more than {MOST_NODES} nodes")
@@ -177,7 +177,7 @@ def all_bounds(stated: Mapping[str, object]) -> tuple[Bound, ...]:
     found = []
     for what, value in sorted(stated.items()):
         if len(what) > 255:
-            raise ValueError(f"'{what:.60}...' is no resource's name")
+            raise ValueError(f"'{what:.60}...' is not a resource's name")
         try:
             found.append(bounds(value, what))
         except ValueError as error:

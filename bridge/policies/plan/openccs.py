@@ -9,7 +9,7 @@ Words
 
 Rules
     1. Jobs with an announced start are booked there first, in order of priority. A job that no
-       longer fits (a node failed, a limit changed, a job overran) is planned anew. So jobs are
+       longer fits (a node failed, a limit changed, a job overran) is planned again. So jobs are
        displaced only by jobs of higher priority.
     2. Then each of them, in order of priority, moves to an earlier slot if there is one (first
        fit). This uses what became free early.

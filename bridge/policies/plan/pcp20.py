@@ -32,7 +32,7 @@ Deviates
     2. What runs does not hold certain positions: what is used of a node lies at the beginning
        of its list, so that nothing is split that need not be.
     3. CP-SAT's strategies are a fixed sequence of variables: "the job that can start first" among
-       those of equal priority is not chosen anew at every node of the search. They are given as
+       those of equal priority is not chosen again at every node of the search. They are given as
        said above, but followed to the letter in CP-SAT's fixed search only; its automatic search,
        which finds far more here, decides on the literals that it learnt first, then by them.
     4. Units that are alike are ordered by node, of nodes that are alike so many are left out as

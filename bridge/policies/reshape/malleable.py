@@ -44,7 +44,7 @@ from bridge.planning.malleable.bases import (
     at_bases,
     base_end_s,
     elastic_jobs,
-    moulds_at_bases,
+    start_widths_at_bases,
 )
 from bridge.planning.malleable.loans import (
     first_used_s,
@@ -122,16 +122,16 @@ class LentNodes(Adapting):
     ) -> Planned:
         """Starts, widths and announced starts planned together (rules 1 to 3)."""
         jobs = elastic_jobs(snapshot, self._costs, learnt)
-        moulds = moulds_at_bases(snapshot, self.stretch, learnt)
-        if not jobs and not len(moulds):
+        widths = start_widths_at_bases(snapshot, self.stretch, learnt)
+        if not jobs and not len(widths):
             return planned
         ends_s = {job.row: base_end_s(job, snapshot.now_s, self.adaptation_s) for job in jobs}
         returns = at_bases(jobs, ends_s)
         if len(snapshot.jobs):
-            if len(returns) or len(moulds):
-                planned = replan(NO_RESIZES, returns, moulds)
+            if len(returns) or len(widths):
+                planned = replan(NO_RESIZES, returns, widths)
             if late_s := _late_s(snapshot, planned, promised):
-                again = replan(NO_RESIZES, returns, moulds, _by_promise(snapshot, order, promised))
+                again = replan(NO_RESIZES, returns, widths, _by_promise(snapshot, order, promised))
                 if _late_s(snapshot, again, promised) < late_s:
                     planned = again
         planned = self._lend(snapshot, jobs, ends_s, planned, replan)
@@ -168,7 +168,7 @@ class LentNodes(Adapting):
         for job, first_s in zip(jobs, first_used_s(list(lent.values()), used_s), strict=True):
             if first_s <= by_s and job.back_s <= by_s:
                 kept = kept_now(job, used_s, by_s)
-                resizes.append((job.row, by_s, kept, "others start on these nodes"))
+                resizes.append((job.row, by_s, kept, "other jobs start on these nodes"))
                 lent[job.row] = kept[job.base :]
             elif job.resizable:
                 still.append(job)

@@ -15,7 +15,7 @@ Rules
     5. A controller without accounting knows users by their numbers only. A launcher is found by
        name and by number.
     6. Methods may be called by any thread, and none waits.
-    7. A job's time in MPI is measured anew when its processes run on other nodes.
+    7. A job's time in MPI is measured again when its processes run on other nodes.
 """
 
 import itertools
@@ -68,7 +68,7 @@ class _Launcher:
     connection: int
     job: str
     uid: int | None
-    said: Attached
+    attached: Attached
 
 
 @dataclass
@@ -193,38 +193,38 @@ class Hub:
 
     def _said(self, agent: Agent, message: pb.FromLauncher) -> None:
         try:
-            said = lines.from_launcher(message.line.encode())
+            event = lines.from_launcher(message.line.encode())
         except LineError as error:
             self._tell(agent, message.connection, lines.Error(str(error)[:400]))
             return
         with self._lock:
-            if isinstance(said, lines.Attach):
-                problem = self._attach(agent, message, said)
+            if isinstance(event, lines.Attach):
+                problem = self._attach(agent, message, event)
             else:
-                problem = self._later(agent, message.connection, said)
+                problem = self._later(agent, message.connection, event)
         answer: lines.Message | None = lines.Error(problem) if problem else None
-        if answer is None and isinstance(said, lines.Attach):
+        if answer is None and isinstance(event, lines.Attach):
             answer = lines.Attached()
         if answer is not None:
             self._tell(agent, message.connection, answer)
 
-    def _attach(self, agent: Agent, message: pb.FromLauncher, said: lines.Attach) -> str:
-        if said.version != lines.VERSION:
-            return f"version {said.version} of the protocol is not spoken here: {lines.VERSION} is"
-        key = (printable(said.job), printable(message.user))
+    def _attach(self, agent: Agent, message: pb.FromLauncher, event: lines.Attach) -> str:
+        if event.version != lines.VERSION:
+            return f"protocol version {event.version} is not supported, only {lines.VERSION}"
+        key = (printable(event.job), printable(message.user))
         if len(agent.launchers) >= MOST_LAUNCHERS and message.connection not in agent.launchers:
             return f"there are {MOST_LAUNCHERS} launchers on this node already"
-        if said.job.isdigit() and said.job != message.job:
+        if event.job.isdigit() and event.job != message.job:
             return f"this process belongs to job {printable(message.job)}, not to {key[0]}"
         if not self._is_of(message.job, key):
             return f"this process belongs to job {printable(message.job)}, which is not {key[0]}"
         self._gone(agent, message.connection)
         attached = Attached(
             serial=next(self._serials),
-            nodes=said.nodes,
-            engine=said.engine,
-            pending=said.pending.id if said.pending else "",
-            pending_nodes=said.pending.nodes if said.pending else (),
+            nodes=event.nodes,
+            engine=event.engine,
+            pending=event.pending.id if event.pending else "",
+            pending_nodes=event.pending.nodes if event.pending else (),
         )
         agent.launchers[message.connection] = key
         uid = int(message.uid) if message.uid.isdigit() else None
@@ -236,33 +236,33 @@ class Hub:
             self._jobs[each] = message.job, uid
             self._jobs.move_to_end(each)
         for times in (self._mpi, self._guesses):
-            times.runs_on(message.job, said.nodes, time.monotonic())
+            times.runs_on(message.job, event.nodes, time.monotonic())
         while len(self._jobs) > MOST_RESULTS:
             self._jobs.popitem(last=False)
         return ""
 
-    def _later(self, agent: Agent, connection: int, said: lines.FromLauncher) -> str:
+    def _later(self, agent: Agent, connection: int, event: lines.FromLauncher) -> str:
         key = agent.launchers.get(connection)
         launcher = self._newest(key)
         if key is None or launcher is None:
             return "attach first"
         if (launcher.agent, launcher.connection) != (agent, connection):
             return "another launcher of this job has attached since"
-        if isinstance(said, lines.Result):
-            done = said.outcome == "done"
+        if isinstance(event, lines.Result):
+            done = event.outcome == "done"
             for each in self._names_of(key):
-                result = Result(*each, said.id, done, printable(said.reason), said.nodes)
-                self._results[each, said.id] = result
+                result = Result(*each, event.id, done, printable(event.reason), event.nodes)
+                self._results[each, event.id] = result
             while len(self._results) > MOST_RESULTS:
                 self._results.popitem(last=False)
-            now = replace(launcher.said, nodes=said.nodes)
-            if now.pending == said.id:
+            now = replace(launcher.attached, nodes=event.nodes)
+            if now.pending == event.id:
                 now = replace(now, pending="", pending_nodes=())
-            launcher.said = now
+            launcher.attached = now
             for times in (self._mpi, self._guesses):
                 times.runs_on(launcher.job, now.nodes, time.monotonic())
-        elif isinstance(said, lines.Bounds):
-            launcher.said = replace(launcher.said, min_nodes=said.min, max_nodes=said.max)
+        elif isinstance(event, lines.Bounds):
+            launcher.attached = replace(launcher.attached, min_nodes=event.min, max_nodes=event.max)
         return ""
 
     def _tell(self, agent: Agent, connection: int, message: lines.Message) -> None:
@@ -278,7 +278,7 @@ class Hub:
     def attached(self, job_id: str, user: str) -> Attached | None:
         """The launcher of a user's job."""
         found = self._newest((job_id, user))
-        return found.said if found is not None else None
+        return found.attached if found is not None else None
 
     def results(self) -> Sequence[Result]:
         """Results that came since the last call."""
@@ -296,7 +296,8 @@ class Hub:
             if found is None:
                 return
             if not isinstance(order, Withdraw):
-                found.said = replace(found.said, pending=order.id, pending_nodes=order.nodes)
+                now = replace(found.attached, pending=order.id, pending_nodes=order.nodes)
+                found.attached = now
                 self._forget_counts(lambda count: count[0] == found.job)
         try:
             self._tell(found.agent, found.connection, _line(order))
@@ -304,7 +305,7 @@ class Hub:
             _log.warning("an order cannot be sent to the launcher of job %s: %s", job_id, error)
             with self._lock:
                 self._results[key, order.id] = Result(job_id, user, order.id, False, str(error))
-                found.said = replace(found.said, pending="", pending_nodes=())
+                found.attached = replace(found.attached, pending="", pending_nodes=())
 
     def vacant(self, job_id: str, user: str, nodes: Names, *, unused: bool = False) -> bool:
         """Whether the agents there, since they were asked, have counted no process of the job."""

@@ -3,12 +3,12 @@
 
 Rules
     1. A ratio is that of the last `WINDOW_S` to twice as much.
-    2. After a change of the job's width it begins anew, with reports that come `SETTLE_S` later:
+    2. After a change of the job's width it begins again, with reports that come `SETTLE_S` later:
        earlier ones are partly about the time before, and about the change itself.
     3. It is unknown until `LEAST_WALL_S` of the processes' time were seen, and when nothing was
        reported for `WINDOW_S`.
 
-Source: the ratio, and that it begins anew after each adaptation, are those of the paper on
+Source: the ratio, and that it begins again after each adaptation, are those of the paper on
 malleable jobs that docs/design/0008-decisions-on-running-jobs.md names.
 """
 

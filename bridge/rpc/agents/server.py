@@ -75,12 +75,12 @@ class Agents(agent_pb2_grpc.AgentsServicer):  # type: ignore[misc]
             first = pb.AgentReport()
         hello = first.hello
         if first.WhichOneof("report") != "hello":
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "say hello first")
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "send the hello first")
         if hello.version != VERSION:
-            text = f"version {hello.version} is not spoken here: {VERSION} is"
+            text = f"version {hello.version} is not supported; this service has {VERSION}"
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, text)
         if not 0 < len(hello.nodes) <= MOST_NODES:
-            text = f"an agent speaks for 1 to {MOST_NODES} nodes, not {len(hello.nodes)}"
+            text = f"an agent serves 1 to {MOST_NODES} nodes, not {len(hello.nodes)}"
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, text)
         return hello
 

@@ -108,7 +108,7 @@ class OperatorClient:
         self._call(self._stub.ChangeWidth, request)
 
     def accuracy(self, partition: str = "") -> operator_pb2.AccuracyReply:
-        """How announced starts came true; of one partition, or of each and all together."""
+        """Accuracy of announced starts; of one partition, or of each and all together."""
         reply: operator_pb2.AccuracyReply = self._call(
             self._stub.Accuracy, operator_pb2.AccuracyRequest(partition=partition)
         )

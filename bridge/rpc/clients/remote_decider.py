@@ -152,7 +152,7 @@ class RemoteDecider:
             self._forget()
             reply = self._call(self._stub.Cycle, self._report(snapshot))
             if reply.need_full:
-                raise ControllerError(f"{self._address} asks for everything again and again")
+                raise ControllerError(f"{self._address} requests full reports again and again")
         return reply
 
     def _greet(self) -> None:
@@ -311,7 +311,7 @@ class RemoteDecider:
 
     def _obey(self, decision: pb.Decision, nodes: NodeIndex) -> None:
         """Has a reservation made or removed."""
-        why = "this controller said it cannot do that"
+        why = "this controller cannot do that"
         if self._reserving is not None and decision.HasField("reserve"):
             asked = decision.reserve
             members = nodes.parse(asked.nodes)
@@ -338,16 +338,16 @@ class RemoteDecider:
             rows.add(row, now_s, partition_of[start.partition], start.nodes, tasks=tasks)
         started = {start.job_id for start in self._starts}
         for job_id, row in row_of.items():
-            said = self._announced.get(job_id)
-            if said is None or (said.start_s <= now_s and said.start_s != UNPLANNED):
+            known = self._announced.get(job_id)
+            if known is None or (known.start_s <= now_s and known.start_s != UNPLANNED):
                 if job_id not in started:
-                    why = said.reason if said is not None else _UNKNOWN
+                    why = known.reason if known is not None else _UNKNOWN
                     rows.add(row, UNPLANNED, -1, NO_NODES, reason=why)
             elif job_id not in started or (
-                jobs.array_tasks[row] > 1 and said.start_s not in (NEVER, UNPLANNED)
+                jobs.array_tasks[row] > 1 and known.start_s not in (NEVER, UNPLANNED)
             ):
-                at = partition_of.get(said.partition, -1)
-                rows.add(row, said.start_s, at, said.nodes, reason=said.reason)
+                at = partition_of.get(known.partition, -1)
+                rows.add(row, known.start_s, at, known.nodes, reason=known.reason)
         return replace(rows.plan(), resizes=self._resizing(snapshot))
 
     def _resizing(self, snapshot: Snapshot) -> Resizes:
@@ -367,7 +367,7 @@ class RemoteDecider:
         )
 
 
-_UNKNOWN = Reason(ReasonCode.OTHER, "the service has not said yet")
+_UNKNOWN = Reason(ReasonCode.OTHER, "the service has not answered yet")
 
 
 def _reason(message: pb.Pending) -> Reason:

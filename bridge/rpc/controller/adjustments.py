@@ -62,7 +62,7 @@ class Adjustments:
         self._progress_told.clear()
 
     def close(self, result: pb.Fate, now_s: int) -> bool:
-        """Takes note of a result; False if it is none of a resize."""
+        """Reads a result; False if it does not belong to a resize."""
         applied = result.outcome == pb.OUTCOME_APPLIED
         busy = result.outcome == pb.OUTCOME_BUSY
         text = printable(result.text)

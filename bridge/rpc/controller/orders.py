@@ -71,7 +71,7 @@ class Orders:
         return [order.decision for order in orders]
 
     def close(self, result: pb.Fate) -> bool:
-        """Takes note of a fate; False if it is none of an order's."""
+        """Reads a result; False if it does not belong to an order."""
         with self._lock:
             order = self._sent.pop(result.decision_id, None)
         if order is None:

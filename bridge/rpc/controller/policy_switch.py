@@ -14,7 +14,7 @@ from bridge.planning.prediction.apply_predictions import as_planned
 from bridge.planning.site_rules.lowered_rules import lower, stranded, unknown_to
 from bridge.planning.site_rules.rules_text import PlanningSection
 from bridge.ports import Conditions, conditions_of
-from bridge.registry import build, describe, for_living, parse_policy, within
+from bridge.registry import build, describe, for_live, parse_policy, within
 from bridge.rpc.controller.cycles import Cycles
 from bridge.safe_cycle.decider import Decider
 
@@ -80,15 +80,15 @@ class PolicySwitch:
         """Puts another policy in force, from the next cycle on.
 
         Raises:
-            ConfigError: it is no YAML, or no policy, or one for simulations only.
+            ConfigError: it is not YAML, or no policy, or one for simulations only.
         """
         try:
             value = yaml_text.load(text)
         except yaml_text.NoYaml as error:
-            raise ConfigError("policy", f"is no valid YAML: {error}") from error
+            raise ConfigError("policy", f"is not valid YAML: {error}") from error
         if isinstance(value, dict) and set(value) == {"policy"}:
             value = value["policy"]
-        spec = for_living(parse_policy(value))
+        spec = for_live(parse_policy(value))
         policy = build(spec)
         with cycles.lock:
             self._decider.exchange(policy)

@@ -10,7 +10,7 @@ from bridge.model.job import WidthRule
 from bridge.model.learnt import Learnt
 from bridge.model.resize_limits import ResizeBounds
 from bridge.model.snapshot import Snapshot
-from bridge.resizing.runtime import Shown
+from bridge.resizing.overlay import Shown
 from bridge.rpc.controller.cycles import Cycles
 from bridge.rpc.operators.widths import last_resize, speed_ups, width_reason
 from bridge.rpc.pb import operator_pb2 as pb
@@ -37,7 +37,7 @@ def elastic_reply(cycles: Cycles, agents: int, learnt: Learnt | None = None) -> 
     index = published.snapshot.nodes.index
     rows = _rows(published.snapshot)
     bounds = ResizeBounds(published.snapshot, cycles.site.resizes)
-    said = {reason.job_id: reason for reason in published.plan.widths}
+    reasons = {reason.job_id: reason for reason in published.plan.widths}
     for job in cycles.resizing.shown:
         here, there = (
             published.nodes.fold(
@@ -50,7 +50,7 @@ def elastic_reply(cycles: Cycles, agents: int, learnt: Learnt | None = None) -> 
             continue
         message = reply.jobs[-1]
         message.never = bounds.never(row)
-        width = width_reason(job, row, published.snapshot, bounds, said.get(job.job_id))
+        width = width_reason(job, row, published.snapshot, bounds, reasons.get(job.job_id))
         message.width.CopyFrom(width)
         if (last := last_resize(cycles.resizing.journal.last.get(job.job_id))) is not None:
             message.last.CopyFrom(last)

@@ -40,7 +40,9 @@ NOTHING_HELPS = (
     "no shorter time limit, smaller size or other partition is sure to let it start earlier"
 )
 
-UNKNOWN_CHANGES = "what would let it start earlier could not be found out: see the service's log"
+UNKNOWN_CHANGES = (
+    "changes that would let it start earlier could not be computed: see the service's log"
+)
 
 WhatIf = Callable[[Published, int], tuple[Change, ...] | None]
 

@@ -126,7 +126,7 @@ class Answers:
             _log.warning("an administrator's order is refused: %s", error)
             return MessageKind.ERROR, [code_of(error).name.encode(), str(error).encode()]
         except Exception as error:
-            _log.exception("question %d of the operators' process failed", kind)
+            _log.exception("request %d of the operators' process failed", kind)
             text = f"{type(error).__name__}: see the service's log"
             return MessageKind.ERROR, [b"INTERNAL", text.encode()]
 
@@ -158,7 +158,7 @@ class Answers:
                 user, uid = (part.decode() for part in parts[1:])
                 change_width(desk.cycles, request, user=user, uid=uid)
                 return []
-        raise ControllerError(f"nobody knows question {kind}")
+        raise ControllerError(f"unknown request {kind}")
 
     def _view(self, known: int, known_changes: int) -> list[Part]:
         """The facts; the rest only where it is not what they know.
@@ -347,7 +347,7 @@ class OperatorProcess:
         """Kills a process that is silent."""
         while not self._stopping.wait(SILENT_S / 10) and process.poll() is None:
             if time.monotonic() - self._heard > SILENT_S:
-                _log.error("the operators' process says nothing any more: it is killed")
+                _log.error("the operators' process does not answer: it is killed")
                 process.kill()
 
     def _take(self, channel: Channel, frame: Frame) -> None:
@@ -361,6 +361,6 @@ class OperatorProcess:
                 self._pool.submit(self._reply, channel, number, kind, parts)
 
     def _reply(self, channel: Channel, number: int, kind: int, parts: list[bytearray]) -> None:
-        said, answer = self._answers.reply(kind, parts)
+        status, answer = self._answers.reply(kind, parts)
         with contextlib.suppress(OSError):
-            channel.send(number, said, answer)
+            channel.send(number, status, answer)

@@ -67,7 +67,7 @@ async def _serve(settings: dict[str, Any], asker: Asker) -> None:
     servers = await serve(service, {reader: _USER_QUESTION, admin: _ADMIN_QUESTION})
 
     def allowance(uid: int) -> Allowance:
-        """Questions are short: a longer message is none."""
+        """Requests are short: a longer message is refused."""
         if uid in admins:
             return Allowance(rate=4 << 20, burst=16 << 20)
         return Allowance(rate=32 << 10, burst=512 << 10)

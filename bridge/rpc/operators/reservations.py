@@ -147,7 +147,7 @@ def _check_name(name: str) -> None:
 def _check_who(kind: str, names: Sequence[str]) -> None:
     for name in names:
         if not _WHO.fullmatch(name):
-            raise ConfigError("reservation", f"'{name[:64]}' is no name in {kind}")
+            raise ConfigError("reservation", f"'{name[:64]}' is not a name in {kind}")
 
 
 def _request_of(published: Published, request: pb.ReserveRequest) -> ReservationRequest:
@@ -156,13 +156,13 @@ def _request_of(published: Published, request: pb.ReserveRequest) -> Reservation
     if request.name in [item.name for item in snapshot.reservations]:
         raise ConfigError("reservation", f"there is one called {request.name} already")
     if not request.users and not request.accounts:
-        raise ConfigError("reservation", "say who may use it: users or accounts")
+        raise ConfigError("reservation", "state who may use it: users or accounts")
     _check_who("users", request.users)
     _check_who("accounts", request.accounts)
     if not 0 < request.duration_s <= _LONGEST_S:
         raise ConfigError("reservation", "its duration must be from a second to ten years")
     if (request.nodes > 0) == bool(request.chunks):
-        raise ConfigError("reservation", "say either how many nodes or which chunks")
+        raise ConfigError("reservation", "state either the number of nodes or the chunks")
     partition = -1
     if request.partition:
         names = [part.name for part in snapshot.partitions]

@@ -2,8 +2,8 @@
 """The operators' gRPC service, in a separate process: many callers, few threads, equal shares.
 
 Rules
-    1. Reads are answered from a view, which is renewed on demand when it is old. Without queries,
-       the service's process does no work for operators.
+    1. Reads are answered from a view (`newest_view.py`). Without queries, the service's process
+       does no work for operators.
     2. Equal queries on one view are computed once, and the encoded answer is reused.
     3. A few threads compute answers and serve the users in turn. A call fails when it has waited
        for `MOST_WAIT_S` or until its own deadline.
@@ -18,7 +18,6 @@ import asyncio
 import functools
 import logging
 import time
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -33,6 +32,8 @@ from bridge.errors import BridgeError, ControllerError
 from bridge.rpc.controller.server import OPERATOR
 from bridge.rpc.operators import queries
 from bridge.rpc.operators.accuracy import accuracy_reply
+from bridge.rpc.operators.answer_cache import AnswerCache
+from bridge.rpc.operators.newest_view import SERVICE_S, Seen, Views
 from bridge.rpc.operators.queries import READS, Asking, Read, Refused, need_admin, refuse
 from bridge.rpc.operators.reservations import Controlling, reserve, unreserve
 from bridge.rpc.operators.view import View, unpack
@@ -53,96 +54,11 @@ MOST_WAIT_S = 60.0
 ANSWERING = 8
 MOST_CALLS = 512
 
-LEAST_AGE_S = 0.1
-"""Shortest interval between requests for a view."""
-SHARE = 0.1
-"""Largest share of the service's process time for making views."""
 ACCURACY_S = 5.0
 """How long records of starts are cached."""
-SERVICE_S = 10.0
-"""How long the service's process may take for a view."""
 
 MOST_WAIT_RECORD_S, USUAL_WAIT_RECORD_S = 60, 10
-_MOST_KEPT = 10_000
-_MOST_KEPT_BYTES = 64 << 20
-_CLOSED = "the service answers no longer"
-
-
-@dataclass(frozen=True)
-class Seen:
-    """A view, and when it was requested.
-
-    Attributes:
-        cycle: changes with every cycle, policy and rule.
-        count: changes with every view.
-    """
-
-    view: View
-    cycle: tuple[int, int]
-    count: int
-    asked_at: float
-    good_for_s: float
-
-
-class Views:
-    """The newest view, renewed at a bounded cost."""
-
-    def __init__(self, asker: Asker) -> None:
-        self._asker = asker
-        self._seen: Seen | None = None
-        self._under_way: asyncio.Task[Seen] | None = None
-        self._not_before = float("-inf")
-        self._known = (0, -1)
-        # A large view takes a while to unpack; meanwhile the last one is used.
-        self._unpacking = ThreadPoolExecutor(1, thread_name_prefix="view")
-
-    def expire(self) -> None:
-        """Marks a change: views requested before now do not include it."""
-        self._not_before = time.monotonic()
-
-    async def current(self) -> Seen:
-        """The view to answer from."""
-        while True:
-            seen, now = self._seen, time.monotonic()
-            if (
-                seen is not None
-                and seen.asked_at >= self._not_before
-                and now - seen.asked_at <= seen.good_for_s
-            ):
-                return seen
-            task = self._under_way
-            if task is None:
-                task = self._under_way = asyncio.create_task(self._ask(now))
-                task.add_done_callback(self._arrived)
-            found = await asyncio.shield(task)
-            if found.asked_at >= self._not_before:
-                return found
-
-    def _arrived(self, task: "asyncio.Task[Seen]") -> None:
-        self._under_way = None
-        if not task.cancelled() and task.exception() is None:
-            self._seen = task.result()
-
-    async def _ask(self, now: float) -> Seen:
-        asked = self._asker.ask(MessageKind.VIEW, [str(number).encode() for number in self._known])
-        async with asyncio.timeout(SERVICE_S):
-            parts = await asyncio.wrap_future(asked)
-        loop = asyncio.get_running_loop()
-        serial, changes, cost_s, facts, in_force = unpack(parts[:1])
-        if len(parts) > 1:
-            published = await loop.run_in_executor(self._unpacking, unpack, parts[1:])
-        else:
-            published = None if self._seen is None else self._seen.view.published
-        if in_force is None and self._seen is not None:
-            in_force = self._seen.view.in_force
-        self._known = (serial, changes)
-        return Seen(
-            View(facts, in_force, published),
-            self._known,
-            0 if self._seen is None else self._seen.count + 1,
-            now,
-            max(LEAST_AGE_S, cost_s / SHARE),
-        )
+_CLOSED = "the service does not answer"
 
 
 @dataclass
@@ -161,43 +77,6 @@ class _Visit:
     admin: bool
     uid: int
     holds: bool = False
-
-
-class _AnswerCache:
-    """A cache of encoded answers."""
-
-    def __init__(self) -> None:
-        self._answers: OrderedDict[Any, asyncio.Future[bytes]] = OrderedDict()
-        self._sizes: dict[Any, int] = {}
-        self._bytes = 0
-
-    def get(self, key: Any) -> "asyncio.Future[bytes] | None":
-        found = self._answers.get(key)
-        if found is not None and found.done() and (found.cancelled() or found.exception()):
-            return None
-        return found
-
-    def put(self, key: Any, answer: "asyncio.Future[bytes]") -> None:
-        self._drop(key)
-        self._answers[key] = answer
-        answer.add_done_callback(lambda done: self._made(key, done))
-        while len(self._answers) > _MOST_KEPT or self._bytes > _MOST_KEPT_BYTES:
-            self._drop(next(iter(self._answers)))
-
-    def _made(self, key: Any, done: "asyncio.Future[bytes]") -> None:
-        if self._answers.get(key) is not done:
-            return
-        if done.cancelled() or done.exception() is not None:
-            self._drop(key)
-            return
-        self._sizes[key] = len(done.result())
-        self._bytes += self._sizes[key]
-        while self._bytes > _MOST_KEPT_BYTES and len(self._answers) > 1:
-            self._drop(next(iter(self._answers)))
-
-    def _drop(self, key: Any) -> None:
-        if self._answers.pop(key, None) is not None:
-            self._bytes -= self._sizes.pop(key, 0)
 
 
 class OperatorService(grpc.GenericRpcHandler):  # type: ignore[misc]
@@ -230,7 +109,7 @@ class OperatorService(grpc.GenericRpcHandler):  # type: ignore[misc]
         self._queue = FairQueue(workers, "answer")
         self._changing = ThreadPoolExecutor(4, thread_name_prefix="change")
         self._users: dict[int, _User] = {}
-        self._answers = _AnswerCache()
+        self._answers = AnswerCache()
         self._records: tuple[float, asyncio.Future[StartRecords]] | None = None
         self._methods: dict[str, Callable[[bytes, _Visit], Awaitable[bytes]]] = {
             name: functools.partial(self._read, name, read) for name, read in READS.items()
@@ -262,7 +141,9 @@ class OperatorService(grpc.GenericRpcHandler):  # type: ignore[misc]
     ) -> bytes:
         uid = self._who(context.peer())
         if uid is None:
-            await context.abort(grpc.StatusCode.PERMISSION_DENIED, "come in by the gate")
+            await context.abort(
+                grpc.StatusCode.PERMISSION_DENIED, "connect through the service's sockets"
+            )
             raise AssertionError("abort raises")
         visit = self._enter(uid, context)
         code, text = grpc.StatusCode.INTERNAL, ""
@@ -270,7 +151,7 @@ class OperatorService(grpc.GenericRpcHandler):  # type: ignore[misc]
             if visit.user.calls > MOST_CALLS:
                 refuse(
                     grpc.StatusCode.RESOURCE_EXHAUSTED,
-                    "too many calls of yours are open: wait for their answers",
+                    "you have too many open calls: wait for their answers",
                 )
             return await self._answer(method, visit, questions, context)
         except (Refused, Refusal) as error:
@@ -310,9 +191,9 @@ class OperatorService(grpc.GenericRpcHandler):  # type: ignore[misc]
             async with asyncio.timeout(QUESTION_S):
                 question = await anext(aiter(questions))
         except TimeoutError:
-            refuse(grpc.StatusCode.DEADLINE_EXCEEDED, f"no question came within {QUESTION_S:g} s")
+            refuse(grpc.StatusCode.DEADLINE_EXCEEDED, f"no request came within {QUESTION_S:g} s")
         except StopAsyncIteration:
-            refuse(grpc.StatusCode.INVALID_ARGUMENT, "there is no question")
+            refuse(grpc.StatusCode.INVALID_ARGUMENT, "the request is missing")
         left_s = context.time_remaining()
         wait_s = MOST_WAIT_S if left_s is None else min(left_s, 2 * MOST_WAIT_S)
         try:
@@ -324,10 +205,10 @@ class OperatorService(grpc.GenericRpcHandler):  # type: ignore[misc]
         except TimeoutError:
             refuse(
                 grpc.StatusCode.RESOURCE_EXHAUSTED,
-                "the service is busy with questions: ask again in a moment",
+                "the service is busy: try again in a moment",
             )
         except DecodeError:
-            refuse(grpc.StatusCode.INVALID_ARGUMENT, "this is no such question")
+            refuse(grpc.StatusCode.INVALID_ARGUMENT, "the request cannot be decoded")
 
     # ------------------------------------------------------------------ queries
 
@@ -437,7 +318,7 @@ class OperatorService(grpc.GenericRpcHandler):  # type: ignore[misc]
         reply = pb.ElasticReply.FromString(bytes(parts[0]))
         jobs = [job for job in reply.jobs if job.job_id == request.job_id]
         if not jobs:
-            text = f"job {request.job_id[:80]} is no malleable running job"
+            text = f"job {request.job_id[:80]} is not a malleable running job"
             refuse(grpc.StatusCode.NOT_FOUND, text)
         del reply.jobs[:]
         reply.jobs.extend(jobs)

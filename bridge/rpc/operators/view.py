@@ -124,7 +124,7 @@ def _pack_objects(column: NDArray[np.object_], yield_to: Callable[[], None]) -> 
 
 
 def _joined(values: Sequence[object], yield_to: Callable[[], None]) -> list[tuple[int, str]] | None:
-    """Texts, many as one each time; None: they are no texts, or cannot be told apart then."""
+    """Texts, many as one each time; None: they are not texts, or cannot be told apart then."""
     found = []
     for first in range(0, len(values), _AT_ONCE):
         some = values[first : first + _AT_ONCE]

@@ -20,7 +20,7 @@ from bridge.planning.malleable.observing import kept_of
 from bridge.planning.malleable.speed import serial_fractions
 from bridge.planning.malleable.speed_ups import AtWidth, curve
 from bridge.resizing.journal import Entry, Outcome
-from bridge.resizing.runtime import Shown
+from bridge.resizing.overlay import Shown
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.units import format_duration
 
@@ -29,21 +29,21 @@ MOST_POINTS: Final = 12
 _TEXTS: Final = {
     WidthCode.NONE: "nothing is decided about it yet",
     WidthCode.GROWS: "grows to {nodes} nodes: they are idle",
-    WidthCode.SHRINKS: "shrinks to {nodes} nodes: others start on the rest",
+    WidthCode.SHRINKS: "shrinks to {nodes} nodes: other jobs start on the rest",
     WidthCode.ADAPTING: "is changing its width",
     WidthCode.NO_LAUNCHER: "keeps its nodes: no launcher is attached (schedbridge run)",
     WidthCode.HELD: "keeps its nodes: it is held (schedbridge elastic hold --release)",
     WidthCode.RESTS: "keeps its nodes for {left}: its last change failed",
     WidthCode.ELSEWHERE: "keeps its nodes: its processes run on other nodes than it holds",
-    WidthCode.TOO_SOON: "keeps its width for {left}: it has changed it a moment ago",
+    WidthCode.TOO_SOON: "keeps its width for {left}: it was changed a moment ago",
     WidthCode.OTHER_ADAPTS: "keeps its width: another job is changing its own",
     WidthCode.ENDS_SOON: "keeps its width: it ends too soon for a change",
-    WidthCode.WIDEST: "does not grow: it has as many nodes as it may",
+    WidthCode.WIDEST: "does not grow: it has the most nodes that it may have",
     WidthCode.NO_IDLE_NODES: "does not grow: no node that it could use is idle",
     WidthCode.PLANNED_NODES: "does not grow: waiting jobs are promised the idle nodes",
     WidthCode.TOO_FEW_NODES: "does not grow: too few nodes are idle for {nodes}, the next width"
     " that is worth a change",
-    WidthCode.NO_GAIN: "does not grow: no width would make good what the change costs",
+    WidthCode.NO_GAIN: "does not grow: at no width would it recover the cost of the change",
     WidthCode.OTHERS_FIRST: "does not grow: other jobs get the idle nodes",
     WidthCode.RULE: "keeps its width: a limit, a FreePool, a protection or a reservation forbids"
     " the change",
@@ -52,7 +52,7 @@ _TEXTS: Final = {
 
 
 def width_reason(
-    job: Shown, row: int, snapshot: Snapshot, bounds: ResizeBounds, said: WidthReason | None
+    job: Shown, row: int, snapshot: Snapshot, bounds: ResizeBounds, decided: WidthReason | None
 ) -> pb.WidthReason:
     """Why a job has the width it has (rule 1).
 
@@ -61,7 +61,7 @@ def width_reason(
         row: of `Snapshot.running`.
         snapshot: of the last cycle.
         bounds: the site's.
-        said: by the policy; None: nothing.
+        decided: by the policy; None: nothing.
     """
     now_s = snapshot.now_s
     if job.state != "running":
@@ -77,7 +77,7 @@ def width_reason(
     elif job.strays:
         found = WidthReason(job.job_id, WidthCode.ELSEWHERE)
     else:
-        found = said or WidthReason(job.job_id, WidthCode.POLICY)
+        found = decided or WidthReason(job.job_id, WidthCode.POLICY)
         most, why = bounds.most(row)
         if why and found.code in (WidthCode.WIDEST, WidthCode.POLICY):
             return pb.WidthReason(code=pb.WIDTH_CODE_LIMIT, nodes=most, text=why)

@@ -124,7 +124,7 @@ class OperatorServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Accuracy(self, request, context):
-        """How announced starts came true, in sums only: no job or user is named. RESOURCE_EXHAUSTED if
+        """Accuracy of announced starts, in sums only: no job or user is named. RESOURCE_EXHAUSTED if
         the records cannot be read in time.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

@@ -44,11 +44,11 @@ class ControllerClock:
             True if the clock was set back: no recorded time is by this clock.
 
         Raises:
-            SnapshotError: it is no time, or a full report must confirm it.
+            SnapshotError: it is not a time, or a full report must confirm it.
         """
         before_s = self._now_s
         if not 0 <= now_s < LATEST_NOW_S:
-            raise SnapshotError("now_s", f"{now_s} is no time")
+            raise SnapshotError("now_s", f"{now_s} is not a time")
         if before_s is None:
             return False
         if abs(now_s - before_s) >= LEAP_S:

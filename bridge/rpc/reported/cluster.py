@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables of one controller: its nodes, jobs and the rest, changed in place by deltas.
 
-A table is made anew only if something in it changed. After an error the tables are not valid, and
+A table is made again only if something in it changed. After an error the tables are not valid, and
 `bridge.rpc.reported.session` discards them.
 """
 
@@ -105,7 +105,7 @@ class ReportedCluster:
         jobs = list(request.jobs)
         ids = {job.id for job in jobs}
         if len(ids) < len(jobs):
-            raise SnapshotError("jobs", "a job is there twice")
+            raise SnapshotError("jobs", "a job is listed twice")
         for job_id in request.removed_jobs:
             if job_id in ids:
                 raise SnapshotError("removed_jobs", f"job {job_id[:64]} is changed and removed")

@@ -56,10 +56,10 @@ def check_id(job_id: str) -> str:
     """Returns the id of a job.
 
     Raises:
-        SnapshotError: it is none.
+        SnapshotError: it is not one.
     """
     if not job_id or len(job_id) > MAX_ID or not job_id.isprintable() or " " in job_id:
-        raise SnapshotError("jobs.id", f"'{job_id[:64]}' is no job id")
+        raise SnapshotError("jobs.id", f"'{job_id[:64]}' is not a job id")
     return job_id
 
 

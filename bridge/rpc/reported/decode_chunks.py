@@ -47,7 +47,7 @@ def decode_chunks(
     chunks = _lowered(request, layout, accounting)
     if set(required) - {chunks.request.kinds[0].host}:
         raise BadRequest(
-            f"{words.nodes_option} beside {words.chunks_option}: say host= in the chunks"
+            f"{words.nodes_option} beside {words.chunks_option}: give host= in the chunks"
         )
     columns = chunk_columns(chunks)
     if max(*columns.per_node, *columns.per_task) * columns.max_nodes > MAX_AMOUNT:
@@ -64,7 +64,7 @@ def _lowered(request: pb.Request, layout: TableColumns, accounting: Accounting) 
         raise BadRequest(f"{option}: {error}") from error
     if malleable.min_nodes or malleable.max_nodes or malleable.node_constraint:
         raise BadRequest(
-            f"numbers of nodes beside {option}: say {dialect.words.place_option}=scatter or pack"
+            f"numbers of nodes beside {option}: give {dialect.words.place_option}=scatter or pack"
         )
     dialect.check_chunks(asked, request)
     cluster = ClusterWords(

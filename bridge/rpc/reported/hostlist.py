@@ -68,7 +68,7 @@ class NodeIndex:
             unknown_ok: leave out names that this cluster does not have.
 
         Raises:
-            RequestError: it is no hostlist, or names a node this cluster does not have.
+            RequestError: it is not a hostlist, or names a node this cluster does not have.
         """
         if not text:
             return _EMPTY

@@ -73,7 +73,7 @@ class Nodes:
         names = [node.name for node in changed]
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
-            raise SnapshotError("nodes", f"node '{twice[:64]}' is there twice")
+            raise SnapshotError("nodes", f"node '{twice[:64]}' is listed twice")
         for node in changed:
             _validate(node)
         if removed:
@@ -198,7 +198,7 @@ class Nodes:
 def _validate(node: pb.Node) -> None:
     name = node.name
     if not _NAME.fullmatch(name):
-        raise SnapshotError("nodes.name", f"'{name[:64]}' is no node name")
+        raise SnapshotError("nodes.name", f"'{name[:64]}' is not a node name")
     if node.cpus > MAX_COUNT or node.memory_mib > MAX_AMOUNT or node.threads_per_core > 1024:
         raise SnapshotError(f"nodes[{name}]", "impossible size")
     if len(node.features) > 1024 or len(node.gres) > MAX_GRES_KINDS:
@@ -206,7 +206,9 @@ def _validate(node: pb.Node) -> None:
     kinds = set()
     for item in node.gres:
         if not _GRES.fullmatch(item.name) or item.count > MAX_AMOUNT:
-            raise SnapshotError(f"nodes[{name}].gres", f"'{item.name[:64]}' is no generic resource")
+            raise SnapshotError(
+                f"nodes[{name}].gres", f"'{item.name[:64]}' is not a generic resource"
+            )
         if item.name in kinds:
-            raise SnapshotError(f"nodes[{name}].gres", f"'{item.name}' is there twice")
+            raise SnapshotError(f"nodes[{name}].gres", f"'{item.name}' is listed twice")
         kinds.add(item.name)

@@ -135,7 +135,7 @@ class Session:
         if hello.epoch == 0:
             raise SnapshotError("epoch", "must not be 0")
         if hello.dialect and hello.dialect not in DIALECTS:
-            raise SnapshotError("dialect", f"is none of {', '.join(sorted(DIALECTS))}")
+            raise SnapshotError("dialect", f"is not one of {', '.join(sorted(DIALECTS))}")
         self._fence.take(hello.epoch)
         hello = _bounded(hello)
         if hello == self.hello:
@@ -176,14 +176,14 @@ class Session:
             self._clear()
             if full and self._broken:
                 raise
-            _log.warning("asking the controller for everything: %s", error)
+            _log.warning("requesting a full report: %s", error)
             self._broken = True
             return self._ask()
         except BaseException:
             self._clear()  # a partly applied report leaves no valid state
             raise
         if doubt:
-            _log.warning("asking the controller for everything: %s", doubt)
+            _log.warning("requesting a full report: %s", doubt)
             self._clear()
             return self._ask()
         self._broken = False if full else self._broken

@@ -41,7 +41,7 @@ def _distinct(items: Sequence[_Named], field: str) -> None:
         raise SnapshotError(field, f"more than {MAX_ITEMS}")
     names = [item.name for item in items]
     if len(set(names)) < len(names) or not all(0 < len(name) <= MAX_WORD for name in names):
-        raise SnapshotError(field, "a name is missing, too long or there twice")
+        raise SnapshotError(field, "a name is missing, too long or listed twice")
 
 
 def read_partitions(

@@ -25,7 +25,7 @@ class Known:
         target: the private socket; None: may not enter.
         allowance: of bytes; None: no bound.
         badge: address to connect from; None: any.
-        unwelcome: may not enter, but there is somebody behind the target who tells him so.
+        unwelcome: may not enter; a server behind the target answers that.
     """
 
     owner: Hashable
@@ -95,7 +95,7 @@ class Peers:
         Args:
             route: to which private socket.
             badges: makes the addresses from which they are connected; None: any.
-            allowance: of bytes for a user, made anew when his first connection comes.
+            allowance: of bytes for a user, made when the user's first connection comes.
         """
         self._route = route
         self._badges = badges

@@ -19,7 +19,7 @@ Refused = Callable[[str, str], None]
 
 
 def nobody(_key: str, _reason: str) -> None:
-    """Tells nobody."""
+    """Ignores it."""
 
 
 class Complaints:

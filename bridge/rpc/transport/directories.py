@@ -75,7 +75,7 @@ def _walk(path: Path, key: str, trusted: frozenset[int], mode: int, owner: int) 
             found = os.lstat(here)
             continue
         if not stat.S_ISDIR(found.st_mode):
-            raise ConfigError(key, f"cannot make directory {path}: {here} is no directory")
+            raise ConfigError(key, f"cannot make directory {path}: {here} is not a directory")
         _check_owner(here, "directory", key, found.st_uid, trusted)
         if left or mode & 0o077:  # of a private directory, the caller looks at all of the mode
             _check_writable(here, key, found, last=not left)

@@ -199,7 +199,7 @@ class Gate:
                 self._tell.complain("server", None, now, error.strerror or str(error))
 
     def _turn_away(self) -> bool:
-        """Makes room for somebody who knocks with the spare descriptor, and shows him out."""
+        """Accepts a waiting connection with the spare descriptor, and closes it."""
         if self._spare is not None:
             os.close(self._spare)
             self._spare = None

@@ -56,7 +56,7 @@ def error_of(call: grpc.RpcError, address: str) -> BridgeError:
     code, details = call.code(), call.details() or ""
     match code:
         case grpc.StatusCode.UNAVAILABLE:
-            return Unreachable(f"nobody answers at {address}: is 'schedbridge serve' running?")
+            return Unreachable(f"no answer at {address}: is 'schedbridge serve' running?")
         case grpc.StatusCode.DEADLINE_EXCEEDED:
             return Unreachable(f"no answer from {address} in time")
         case grpc.StatusCode.ABORTED:

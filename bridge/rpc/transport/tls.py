@@ -137,7 +137,7 @@ def _context(tls: TlsSection, section: str) -> ssl.SSLContext:
     try:
         context.load_cert_chain(tls.cert, tls.key, password=lambda: "")
     except (OSError, ValueError) as error:
-        problem = f"{tls.cert} and {tls.key} are no certificate with its key"
+        problem = f"{tls.cert} and {tls.key} are not a certificate and its key"
         raise ConfigError(f"{section}.cert", problem) from error
     try:
         context.load_verify_locations(tls.ca)

@@ -122,7 +122,7 @@ def invalid_starts(state: ReportedState, rng: random.Random) -> Iterator[Invalid
     free = rng.choice(idle or everyone)
     unknown = pb.Job(id="999999999", version=1)
     yield "unknown job", start(unknown, free, state.partition)
-    yield "job id is no number", start(pb.Job(id="../../etc", version=1), free, state.partition)
+    yield "job id is not a number", start(pb.Job(id="../../etc", version=1), free, state.partition)
     if running := list(state.running.values()):
         job = rng.choice(running)
         yield "job already running", start(job, free, job.allocation.partition)

@@ -66,12 +66,12 @@ static void check_text(const char *text) {
                    : *at >= 0xe0 && *at < 0xf0 ? 2
                                                : 3;
         if (*at > 0xf4 || (*at >= 0x80 && *at < 0xc2)) {
-            fprintf(stderr, "mock of the service: a text that is no UTF-8: %s\n", text);
+            fprintf(stderr, "mock of the service: a text that is not UTF-8: %s\n", text);
             abort();
         }
         for (at++; more; more--, at++) {
             if ((*at & 0xc0) != 0x80) {
-                fprintf(stderr, "mock of the service: a text that is no UTF-8: %s\n", text);
+                fprintf(stderr, "mock of the service: a text that is not UTF-8: %s\n", text);
                 abort();
             }
         }

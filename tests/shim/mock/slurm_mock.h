@@ -626,7 +626,7 @@ typedef struct {
     // Called when locks have been given in the midst of a batch, and on every start.
     void (*between)(void);
     void (*on_start)(job_record_t *job);
-    // The log: number of lines, the last ones, and whether any held a sign that is no text.
+    // The log: number of lines, the last ones, and whether any held a sign that is not text.
     unsigned errors, infos, verboses, debugs;
     char last_error[600], last_info[600];
 } mock_t;

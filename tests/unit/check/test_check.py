@@ -56,7 +56,7 @@ def test_a_legal_plan_is_legal(legal):
     [
         ("start_s", 0, -5, "starts in the past"),
         ("start_s", 4, 600, "before its begin time"),
-        ("start_s", 5, 0, "held back"),
+        ("start_s", 5, 0, "is held"),
         ("end_s", 0, 99, "not planned for its time limit"),
         ("partition", 0, -1, "no partition"),
         ("partition", 0, 1, "did not name partition q"),
@@ -107,7 +107,7 @@ def verdict(job, world=None, **columns):
         (a_job(required=(3,)), {}, "misses a required node"),
         (a_job(excluded=(0,)), {}, "outside partition or constraint"),
         (a_job(features="none"), {}, "outside partition or constraint"),
-        (a_job(cpus=5), {}, "wants more than a node has"),
+        (a_job(cpus=5), {}, "requests more than a node has"),
         (a_job(licences=(3,)), {"licences": [("matlab", 2)]}, "oversubscribes a licence"),
         (a_job(limit_s=50), {}, "not planned for its time limit"),
         (a_job(reservation=0), {"reservations": [a_reservation((3,), 5, 900)]}, "leaves its"),

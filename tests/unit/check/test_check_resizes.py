@@ -50,7 +50,7 @@ def test_more_or_fewer_nodes_within_its_bounds_are_allowed(nodes):
     [
         ((1,), 20, "to 1 nodes, which it does not allow"),
         ((0, 1, 2, 3, 4, 5, 7), 20, "to 7 nodes, which it does not allow"),
-        ((1, 2, 4), 20, "is given nodes and deprived of others at once"),
+        ((1, 2, 4), 20, "gains and loses nodes at once"),
         ((1, 2, 3), 20, "is resized to the nodes it has"),
         ((2, 3), 20, "loses the node of its batch script"),
         ((1, 2), NOW_S, "gives nodes back at once"),

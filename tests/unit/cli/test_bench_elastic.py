@@ -105,8 +105,8 @@ def test_a_table_has_a_line_for_each_share_and_policy():
     [
         (("--shares", "50,x"), "shares: '50,x': give percentages"),
         (("--shares", "101"), "give percentages from 0 to 100"),
-        (("--policies", "nobody"), "'nobody' is no preset"),
-        (("--policies", "easy,easy"), "easy is there twice"),
+        (("--policies", "nobody"), "'nobody' is neither a preset"),
+        (("--policies", "easy,easy"), "easy is listed twice"),
         (("--scenario", "/nowhere.swf"), "cannot be read"),
         (("--mtct-error", "-1"), "mtct-error"),
         (("--mtct-error", "nan"), "mtct-error"),

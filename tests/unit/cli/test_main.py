@@ -82,7 +82,7 @@ def test_a_socket_nobody_listens_at(schedbridge, tmp_path):
     (tmp_path / "s").write_text("")
     code, _, err = schedbridge("status", "--socket", tmp_path / "s")
     assert code == 1
-    assert "nobody answers at unix:" in err
+    assert "no answer at unix:" in err
     assert len(err.splitlines()) == 1
 
 

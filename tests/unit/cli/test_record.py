@@ -120,8 +120,8 @@ def test_copies_without_names_give_the_same_starts(schedbridge, recorded, tmp_pa
     ("arguments", "said"),
     [
         (["--system", "cray"], "no stream 'cray'; there are eurora, kit"),
-        (["--every", 2], "--site are for simulations: say --trace or --system"),
-        (["--trace", EXCERPT, "--policy", "best"], "'best' is no preset"),
+        (["--every", 2], "--site are for simulations: give --trace or --system"),
+        (["--trace", EXCERPT, "--policy", "best"], "'best' is neither a preset"),
         (["--trace", EXCERPT, "--predict", "dice"], "no algorithm 'dice'"),
         (["--trace", EXCERPT, "--jobs", 20, "--min-queue", 999], "nothing recorded: no cycle had"),
         (["--system", "eurora", "--procs", 4], "procs: is for traces on a pool"),
@@ -141,7 +141,7 @@ def test_mistakes_in_replaying_are_one_line(schedbridge, recorded, tmp_path):
     for arguments, said in (
         ([broken], f"{broken}: is cut off or damaged"),
         ([tmp_path / "none"], "none: cannot be read: No such file"),
-        ([recorded, "--policy", "best"], "'best' is no preset"),
+        ([recorded, "--policy", "best"], "'best' is neither a preset"),
     ):
         code, _, err = schedbridge("replay", *arguments)
         assert code == 1
@@ -181,7 +181,7 @@ def test_the_bundled_instances_are_the_default(schedbridge):
         (["--policies", "easy@50"], "'easy@50': easy has no budget"),
         (["--policies", "easy@x"], "after the @, give a budget in ms"),
         (["--policies", ","], "is empty; give"),
-        (["--policies", "easy,easy"], "easy is there twice"),
+        (["--policies", "easy,easy"], "easy is listed twice"),
         (["--objective", "beauty"], "there is no 'beauty'"),
         (["--min-queue", "10000000"], "has 10000000 waiting jobs"),
     ],

@@ -107,11 +107,11 @@ def test_a_described_system(schedbridge, tmp_path):
     ("arguments", "says"),
     [
         (["none.swf"], "none.swf: cannot be read: No such file or directory"),
-        ([EXCERPT, "--policy", "esay"], "'esay' is no preset"),
+        ([EXCERPT, "--policy", "esay"], "'esay' is neither a preset"),
         ([EXCERPT, "--policy", "BROKEN"], "is not YAML"),
         ([EXCERPT, "--policy", "UNKNOWN"], "policy.colour: unknown key"),
         ([EXCERPT, "--procs", "0"], "procs: a machine has at least 1 processor"),
-        ([EXCERPT, "--procs", "9", "--system", "SYSTEM"], "drop one"),
+        ([EXCERPT, "--procs", "9", "--system", "SYSTEM"], "leave out one"),
         ([EXCERPT, "--system", "SYSTEM", "--engine", "fast"], "needs 'cycle'"),
         ([EXCERPT, "--faults", "3", "--engine", "fast"], "needs 'cycle'"),
         (["NO_HEADER"], "give --procs"),
@@ -143,7 +143,7 @@ def test_announced_starts_are_judged(schedbridge, tmp_path):
     assert code == 0
     assert "starts that had been announced" in out
     assert out.count("not measured") == 0
-    assert "churn: later, a job" in out
+    assert "churn: later, per job" in out
     page = (tmp_path / "report.html").read_text()
     assert "never later than last announced" in page
     easy, conservative = json.loads((tmp_path / "results.json").read_text())["results"]

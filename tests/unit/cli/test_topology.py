@@ -128,7 +128,7 @@ def test_a_service_without_switches(
     service["now"] = published(switches=False)
     code, _, err = run(capsys, "show")
     assert code == 1
-    assert "set 'topology' in its configuration, or say --file" in err
+    assert "set 'topology' in its configuration, or give --file" in err
     assert run(capsys, "show", "--file", conf)[0] == 0
 
 
@@ -191,8 +191,8 @@ def test_what_a_file_does_not_say(
     [
         ("SwitchName=a Nodes=n1\nSwitchName=b Nodes=n1\n", "line 2: b: n1 hangs on a already"),
         ("SwitchName=a Switches=b\n", "there is no switch b"),
-        ("nonsense\n", "'nonsense' is no Key=Value"),
-        ("", "describes no switch"),
+        ("nonsense\n", "'nonsense' is not Key=Value"),
+        ("", "describes neither switches"),
     ],
 )
 def test_a_wrong_file_is_one_line(

@@ -203,7 +203,7 @@ REFUSED = {
     "more defect than items": (lambda v: v.set_defect(11), "defect: 11 is more than 10"),
     "free to used": (lambda v: v + free(1), "other: free items cannot be added"),
     "free from used": (lambda v: v - free(1), "other: free items cannot be taken"),
-    "no part": (lambda v: free(1) - free(2), "other: is no part"),
+    "no part": (lambda v: free(1) - free(2), "other: is not a part"),
     "intersection of used": (lambda v: v & v, "other: both vectors"),
     "template too long": (lambda v: v.repeat(1, 0, 9, 3), "period: the template's slots"),
     "repeated too often": (lambda v: used(1, (0, 1, 1)).repeat(1, 0, 2**60, 9), "period: more"),

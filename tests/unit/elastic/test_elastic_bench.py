@@ -71,7 +71,7 @@ def test_the_program_grows_and_shrinks_and_prints_the_same(started, tmp_path):  
     ]  # fmt: skip
 
 
-HEAD = "2026-11-23 14:43:{} INFO bridge.resizing.runtime: job {}, {} nodes: {}"
+HEAD = "2026-11-23 14:43:{} INFO bridge.resizing.changes: job {}, {} nodes: {}"
 SERVICE = "\n".join(
     HEAD.format(*words)
     for words in (

@@ -103,7 +103,7 @@ class World:
                 case r.Stop():
                     self.steps[action.name].asked_to_end = True
                 case r.TellApp() if self.connected:
-                    self.inbox.append(dict(action.said))
+                    self.inbox.append(dict(action.message))
                 case r.TellAgent():
                     self.told.append(action.message)
                 case r.Finish():
@@ -407,7 +407,7 @@ def test_a_second_change_meanwhile_is_refused():
     world = World("join")
     world.grow(1)
     world.event(Grow("other", ("n1", "n4"), ("n4",), 5.0))
-    assert world.results()["other"].reason == "Another change is made."
+    assert world.results()["other"].reason == "Another change is under way."
 
 
 @pytest.mark.parametrize(

@@ -207,7 +207,7 @@ def test_the_launcher_is_killed_again_and_again(started):
             run.kill_launcher()
     code, said = run.end()
     assert code == 6, said
-    assert said.count("died, and is started again") == 2
+    assert said.count("died and is started again") == 2
     assert len(run.steps()) == 1, "the program itself was started once"
 
 

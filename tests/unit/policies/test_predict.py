@@ -15,7 +15,7 @@ from bridge.policies.predict.name_history import NameHistory
 from bridge.policies.predict.oracle import Oracle
 from bridge.policies.predict.time_limit import TimeLimit
 from bridge.ports import State
-from bridge.registry import PRESETS, build, for_living, parse_policy, predicting
+from bridge.registry import PRESETS, build, for_live, parse_policy, predicting
 from tests.builders import a_job, a_partition, a_running_job, a_snapshot
 from tests.cycles import Memory, predict_alone
 
@@ -267,8 +267,8 @@ class TestOracle:
         with pytest.raises(PolicyError, match="simulations only"):
             predict_alone(Oracle(), world(), Memory())
         with pytest.raises(ConfigError, match="it is for simulations; a service can predict time"):
-            for_living(predicting(PRESETS["easy"], "oracle"))
-        assert for_living(predicting(PRESETS["easy"], "last-two")).name == "easy+last-two"
+            for_live(predicting(PRESETS["easy"], "oracle"))
+        assert for_live(predicting(PRESETS["easy"], "last-two")).name == "easy+last-two"
 
 
 class TestRemembering:

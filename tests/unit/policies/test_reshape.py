@@ -220,7 +220,7 @@ class TestMalleable:
         world = a_world(a_running_job(tuple(range(13)), end_s=1000), jobs=[job])
         plan = run(world, Memory(), build(parse_policy("malleable")))
         assert plan.start_s.tolist() == [10]
-        assert plan.moulds.nodes.tolist() == [2]
+        assert plan.start_widths.nodes.tolist() == [2]
         assert plan.end_s.tolist() == [10 + 100 * 8 // 2]
 
     @pytest.mark.parametrize("promised", [{}, {"2": 50}, {"2": 50, "1": 9000}])
@@ -289,5 +289,5 @@ def test_a_running_job_without_nodes_stops_nobody():
 
 
 def test_a_kept_plan_is_not_combined_with_changes_of_width():
-    with pytest.raises(ConfigError, match="made anew in every cycle"):
+    with pytest.raises(ConfigError, match="made again in every cycle"):
         parse_policy({"preset": "openccs", "reshape": "fpsma"})

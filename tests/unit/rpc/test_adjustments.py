@@ -157,7 +157,7 @@ def test_what_does_not_fit_a_report_is_forgotten_and_stops_nothing(monkeypatch):
     def fails(*_):
         raise IndexError("planted")
 
-    monkeypatch.setattr(link.adjustments.runtime, "_overlaid", fails)
+    monkeypatch.setattr("bridge.resizing.runtime.overlaid", fails)
     world = a_world(now_s=12)
     assert link.adjustments.overlay(world) is world
     monkeypatch.undo()

@@ -57,8 +57,8 @@ def test_a_host_is_a_required_node() -> None:
         ("2:ncpus=1:nvme=true", {"tasks": 2}, "constraint"),
         ("2:ncpus=1:nvme=true", {"tasks": 2, "features": "nvme"}, "no node has the feature"),
         ("x" * 5000, {"tasks": 2}, "4096"),
-        ("2:ncpus=1", {"tasks": 2, "required_nodes": "n1"}, "say host="),
-        ("2:ncpus=1:host=n2", {"tasks": 2, "required_nodes": "n1"}, "say host="),
+        ("2:ncpus=1", {"tasks": 2, "required_nodes": "n1"}, "give host="),
+        ("2:ncpus=1:host=n2", {"tasks": 2, "required_nodes": "n1"}, "give host="),
         ("2:ncpus=1", {"tasks": 2, "malleable": pb.Malleable(node_constraint="odd")}, "beside"),
     ],
 )

@@ -63,8 +63,7 @@ def test_a_job_that_is_never_resized_is_not_by_anybodys_order(user, width):
     assert "--no-resize" in refused(Desk(keeps=True), width, user)
     said = refused(Desk(partition="batch", never=True), width, user)
     assert said == (
-        "job m keeps its nodes: planning.resizes says that jobs of partition batch are never "
-        "resized"
+        "job m keeps its nodes: by planning.resizes jobs of partition batch are never resized"
     )
 
 

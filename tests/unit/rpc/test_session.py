@@ -225,7 +225,7 @@ def test_what_is_odd_is_asked_for_once_and_then_planned_with(odd, says, caplog):
     caplog.clear()
     assert session.apply(a_delta(1, **odd)) == (says is None)
     if says is not None:
-        assert re.search(f"asking the controller for everything: .*{says}", caplog.text)
+        assert re.search(f"requesting a full report: .*{says}", caplog.text)
     nodes = {node.name: node for node in (*base["nodes"], *odd.get("nodes", ()))}
     whole = odd | {"jobs": base["jobs"] + odd.get("jobs", []), "nodes": list(nodes.values())}
     assert session.apply(a_full(generation=2, **whole))

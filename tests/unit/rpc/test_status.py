@@ -41,7 +41,7 @@ class Call(grpc.RpcError):
 @pytest.mark.parametrize(
     ("code", "error", "text"),
     [
-        (grpc.StatusCode.UNAVAILABLE, errors.Unreachable, "nobody answers at unix:/x"),
+        (grpc.StatusCode.UNAVAILABLE, errors.Unreachable, "no answer at unix:/x"),
         (grpc.StatusCode.DEADLINE_EXCEEDED, errors.Unreachable, "in time"),
         (grpc.StatusCode.ABORTED, errors.StaleSnapshot, "why"),
         (grpc.StatusCode.FAILED_PRECONDITION, errors.UnsupportedVersion, "why"),

@@ -14,7 +14,7 @@ from bridge.model.width_reasons import WidthCode, WidthReason
 from bridge.planning.malleable.observing import observed
 from bridge.planning.malleable.speed import UNKNOWN_SERIAL, speed
 from bridge.resizing.journal import Entry, Outcome
-from bridge.resizing.runtime import Shown
+from bridge.resizing.overlay import Shown
 from bridge.rpc.operators.widths import _TEXTS, last_line, last_resize, speed_ups, width_reason
 from bridge.rpc.pb import operator_pb2 as pb
 from tests.builders import a_running_job, a_snapshot
@@ -57,9 +57,9 @@ def test_every_code_has_a_sentence_and_a_number_on_the_wire():
         ({"engine": "", "held": True}, WidthCode.NO_LAUNCHER, "schedbridge run"),
         ({"held": True, "rests_until_s": 2000}, WidthCode.HELD, "--release"),
         ({"rests_until_s": NOW_S + 30}, WidthCode.RESTS, "for 30 s"),
-        ({"rests_until_s": NOW_S}, WidthCode.NO_GAIN, "make good"),
+        ({"rests_until_s": NOW_S}, WidthCode.NO_GAIN, "recover the cost"),
         ({"strays": True}, WidthCode.ELSEWHERE, "other nodes than it holds"),
-        ({}, WidthCode.NO_GAIN, "make good"),
+        ({}, WidthCode.NO_GAIN, "recover the cost"),
     ],
 )
 def test_what_forbids_any_change_comes_first(job, code, words):

@@ -21,8 +21,9 @@ from bridge.model.topology import regular
 from bridge.planning.prediction.apply_predictions import as_planned, starts_with_limits
 from bridge.ports import Planned, Predicted, Promises, State
 from bridge.registry import PRESETS, build, parse_policy
-from bridge.safe_cycle.decider import MOST_SKIPPED, RETRY_S, Decider
+from bridge.safe_cycle.decider import Decider
 from bridge.safe_cycle.exclusion import RowKind, count, whole, without
+from bridge.safe_cycle.set_aside import MOST_SKIPPED, RETRY_S
 from bridge.units import NEVER
 from tests.builders import a_job, a_reservation, a_running_job, a_snapshot
 from tests.cycles import a_site, check
@@ -420,7 +421,7 @@ def test_a_state_with_which_the_policy_fails_is_given_up():
     decider = sabotaged({"plan": Remembers()}, state=State(Promises("easy", {"j0": 60})))
     plan = decider.decide(a_world("none"))
     assert decider.failures == 0
-    assert "what was announced is given up: planning failed with it" in plan.notes
+    assert "what was announced is discarded: planning failed with it" in plan.notes
     assert decider.state.promises.start_s == {"j0": 7}
 
 

@@ -68,12 +68,12 @@ PROBLEMS = {
         "policy: magic\nlog: {level: loud}\nx: 1", ["policy: ", "log.level: ", "x: unknown key"],
     ),
     "list": ("- 1", ["f.yaml: must be a mapping of sections"]),
-    "twice": ("policy: easy\npolicy: easy", ["line 2, column 1: no valid YAML: key 'policy'"]),
-    "yaml": ("a: [1", ["f.yaml: line 2, column 1: no valid YAML: did not find"]),
-    "tab": ("controller:\n\tsocket: x", ["line 2, column 1: no valid YAML"]),
-    "object": ("policy: !!python/object:os.system {}", ["no valid YAML: "]),
-    "deep": ("[" * 5000, ["no valid YAML"]),
-    "control characters": ("a: \x00", ["no valid YAML"]),
+    "twice": ("policy: easy\npolicy: easy", ["line 2, column 1: invalid YAML: key 'policy'"]),
+    "yaml": ("a: [1", ["f.yaml: line 2, column 1: invalid YAML: did not find"]),
+    "tab": ("controller:\n\tsocket: x", ["line 2, column 1: invalid YAML"]),
+    "object": ("policy: !!python/object:os.system {}", ["invalid YAML: "]),
+    "deep": ("[" * 5000, ["invalid YAML"]),
+    "control characters": ("a: \x00", ["invalid YAML"]),
 }  # fmt: skip
 
 
@@ -100,7 +100,7 @@ def test_files_that_cannot_be_read(tmp_path):
     with pytest.raises(ConfigError, match="Is a directory"):
         load(tmp_path)
     (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ConfigError, match="no text file"):
+    with pytest.raises(ConfigError, match="not a text file"):
         load(tmp_path / "bytes")
 
 

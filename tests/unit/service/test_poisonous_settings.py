@@ -52,9 +52,9 @@ def huge(path):
 
 
 SPECIAL = {
-    "device": (lambda path: path.symlink_to("/dev/zero"), "Is no regular file"),
-    "random": (lambda path: path.symlink_to("/dev/urandom"), "Is no regular file"),
-    "pipe": (pipe, "Is no regular file"),
+    "device": (lambda path: path.symlink_to("/dev/zero"), "Is not a regular file"),
+    "random": (lambda path: path.symlink_to("/dev/urandom"), "Is not a regular file"),
+    "pipe": (pipe, "Is not a regular file"),
     "directory": (Path.mkdir, "Is a directory"),
     "huge": (huge, "Is longer than"),
     "loop": (lambda path: path.symlink_to(path), "Too many levels"),
@@ -269,7 +269,7 @@ POLICIES = {
     "parameter": ({"plan": {"name": "easy", "k" * 900: 1}}, "no such parameter"),
     "infinite": ({"place": {"name": "compact", "budget_ms": float("inf")}}, "budget_ms"),
     "not a number": ({"place": {"name": "compact", "budget_ms": float("nan")}}, "budget_ms"),
-    "weights": ({"place": {"name": "neural", "weights": "/dev/zero"}}, "Is no regular file"),
+    "weights": ({"place": {"name": "neural", "weights": "/dev/zero"}}, "Is not a regular file"),
     "weights that are nowhere": (
         {"place": {"name": "neural", "weights": "/nowhere\0x"}}, "weights",
     ),
@@ -308,6 +308,6 @@ def test_a_pipe_that_somebody_writes_to_is_refused_as_well(tmp_path):
         target=lambda: os.close(os.open(tmp_path / "pipe", os.O_RDWR)), daemon=True
     )
     writer.start()
-    with pytest.raises(BridgeError, match="Is no regular file"):
+    with pytest.raises(BridgeError, match="Is not a regular file"):
         load(tmp_path / "pipe")
     writer.join()

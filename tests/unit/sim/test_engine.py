@@ -288,7 +288,7 @@ class TestDecisionTime:
     def test_what_has_changed_meanwhile_is_refused(self):
         gone = Fault(2, FaultKind.JOB_CANCELLED, 0)
         outcome = run([(1, 5, 5, 1), (1, 5, 5, 1)], decision_s=3.0, faults=[gone])
-        assert [str(one) for one in outcome.refusals] == ["at 4: job 1: does not wait any more"]
+        assert [str(one) for one in outcome.refusals] == ["at 4: job 1: no longer waits"]
         assert starts(outcome) == [NEVER, 4]
 
     def test_a_lost_node_is_found_out_too(self):

@@ -27,7 +27,7 @@ def test_a_share_of_the_jobs_may_be_four_times_narrower_or_wider():
 
 @pytest.mark.parametrize("share", [-1, 101])
 def test_an_impossible_share_is_refused(share):
-    with pytest.raises(ConfigError, match="no share in percent"):
+    with pytest.raises(ConfigError, match="is not a percentage"):
         with_malleable(a_workload(JOBS, 16), share)
 
 

@@ -65,7 +65,7 @@ def test_jobs_hold_whole_nodes_of_a_pool():
 
 
 def test_a_pool_that_no_memory_holds_is_refused_at_once():
-    with pytest.raises(ConfigError, match=r"999999999999 processors .* say --procs"):
+    with pytest.raises(ConfigError, match=r"999999999999 processors .* give --procs"):
         pool_of(999_999_999_999)
 
 
@@ -186,7 +186,7 @@ def test_switches_stand_in_a_file_beside(tmp_path):
                 tmp_path, text.replace("topology.conf", f"{{file: topology.conf, wait_s: {wrong}}}")
             )
     (tmp_path / "topology.conf").write_text("SwitchName=a Nodes=a Nodes=b")
-    with pytest.raises(ConfigError, match=r"topology\.conf: line 1: a key stands there twice"):
+    with pytest.raises(ConfigError, match=r"topology\.conf: line 1: a key is given twice"):
         described(tmp_path, text)
 
 

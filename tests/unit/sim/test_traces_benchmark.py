@@ -101,7 +101,7 @@ def test_entries_are_replaced_and_shown(tmp_path):
     ("words", "says"),
     [
         (["nowhere.swf"], "nowhere.swf: cannot be read"),
-        ([EXCERPT, "--policy", "nonsense"], "'nonsense' is no preset"),
+        ([EXCERPT, "--policy", "nonsense"], "'nonsense' is neither a preset"),
         ([f"{EXCERPT}@nowhere.yaml"], "nowhere.yaml: cannot be read"),
     ],
 )

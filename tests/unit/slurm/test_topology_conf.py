@@ -67,17 +67,17 @@ def test_blocks() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "describes no switch"),
+        ("", "describes neither switches"),
         ("SwitchName=a", "line 1: a needs either Nodes or Switches"),
         ("SwitchName=a Nodes=n1 Switches=b", "line 1: a needs either Nodes or Switches"),
         ("\nSwitchName=a Nodes=n1 Colour=red", "line 2: a line of switchname has no 'colour'"),
-        ("SwitchName=a Nodes=n1 Nodes=n2", "line 1: a key stands there twice"),
+        ("SwitchName=a Nodes=n1 Nodes=n2", "line 1: a key is given twice"),
         ("Nodes=n1", "line 1: a line begins with SwitchName, BlockName or BlockSizes"),
-        ("SwitchName=a Nodes", "line 1: 'Nodes' is no Key=Value"),
-        ("SwitchName=a Nodes=n[1-", "line 1: 'n[1-' is no list of names"),
+        ("SwitchName=a Nodes", "line 1: 'Nodes' is not Key=Value"),
+        ("SwitchName=a Nodes=n[1-", "line 1: 'n[1-' is not a list of names"),
         ("SwitchName=a Nodes=n1\nSwitchName=a Nodes=n2", "line 2: a is described twice"),
         ("SwitchName=a Nodes=n1\nSwitchName=b Nodes=n1", "line 2: b: n1 hangs on a already"),
-        ("BlockName=a Nodes=n1\nBlockSizes=\u00b2", "line 2: '\u00b2' is no number of nodes"),
+        ("BlockName=a Nodes=n1\nBlockSizes=\u00b2", "line 2: '\u00b2' is not a number of nodes"),
         ("SwitchName=t Switches=a", "line 1: t: there is no switch a"),
         (
             "SwitchName=a Nodes=n1\nSwitchName=t Switches=a\nSwitchName=u Switches=a",
@@ -85,8 +85,8 @@ def test_blocks() -> None:
         ),
         ("SwitchName=a Switches=b\nSwitchName=b Switches=a", "line 1: a hangs below itself"),
         ("SwitchName=a Nodes=n1\nBlockName=b Nodes=n2", "line 2: switches and blocks in one file"),
-        ("BlockName=b Nodes=n1\nBlockSizes=4,6", "line 2: block size 6 is no multiple of 4"),
-        ("BlockName=b Nodes=n1\nBlockSizes=none", "line 2: 'none' is no number of nodes"),
+        ("BlockName=b Nodes=n1\nBlockSizes=4,6", "line 2: block size 6 is not a multiple of 4"),
+        ("BlockName=b Nodes=n1\nBlockSizes=none", "line 2: 'none' is not a number of nodes"),
     ],
 )
 def test_what_is_refused(text: str, problem: str) -> None:

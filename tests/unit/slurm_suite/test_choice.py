@@ -62,11 +62,11 @@ def test_names_choose_one_and_words_many(read):
     ("old", "new", "told"),
     [
         ("1.3-5", "1.2-5", "named twice: expect 1.2"),
-        ("test1.2:", "1.2:", "'1.2' is no test in expect"),
-        ("test_122_1", "test1.3", "'test1.3' is no test in python"),
+        ("test1.2:", "1.2:", "'1.2' is not a test in expect"),
+        ("test_122_1", "test1.3", "'test1.3' is not a test in python"),
         ("srun -I", "laziness", "not in UNSUPPORTED"),
         ("limit_s", "limit", "only what, limit_s, unsupported, parts and layout"),
-        ("9.1", "nine", "'nine' is no number"),
+        ("9.1", "nine", "'nine' is not a number"),
     ],
 )
 def test_what_is_wrong_is_said(read, old, new, told):

@@ -223,9 +223,9 @@ REFUSED = {
     "newer": (newer, "was written by a newer schedbridge"),
     "foreign": (foreign, "is the database of another program"),
     "other columns": (other_columns, "has no column changes in its table promise"),
-    "directory": (Path.mkdir, "is no regular file"),
-    "pipe": (os.mkfifo, "is no regular file"),
-    "device": (lambda path: path.symlink_to("/dev/zero"), "is no regular file"),
+    "directory": (Path.mkdir, "is not a regular file"),
+    "pipe": (os.mkfifo, "is not a regular file"),
+    "device": (lambda path: path.symlink_to("/dev/zero"), "is not a regular file"),
     "nowhere": (lambda path: path.symlink_to("/proc/nowhere/m"), "cannot use"),
     "loop": (lambda path: path.symlink_to(path), "Too many levels of symbolic links"),
 }

@@ -83,7 +83,7 @@ def test_what_waits_for_a_file_is_bounded(path, monkeypatch, caplog):
         took(store, {"1": 100 + now_s, "2": 200}, [(f"s{now_s}", now_s)], now_s)
         store.accuracy()
     assert len(store._scribe.missed) < 30
-    assert "starts so far are forgotten" in caplog.text
+    assert "starts so far are dropped" in caplog.text
     path.rmdir()
     opened(store)
     store.close()

@@ -46,7 +46,7 @@ def test_a_short_training_and_how_it_goes_on(tmp_path, capsys, lessons):
     assert [row["steps"] for row in curve] == sorted({row["steps"] for row in curve})
     assert (out / "curve.svg").read_text().startswith("<?xml")
     assert train(*asked) == 1
-    assert "--resume goes on with it" in capsys.readouterr().err
+    assert "--resume continues it" in capsys.readouterr().err
     assert train(*asked, "--resume", "--steps", "400") == 0
     assert json.loads(capsys.readouterr().out)["steps"] >= 400
     longer = json.loads((out / "curve.json").read_text())["curve"]
@@ -61,7 +61,7 @@ def test_a_short_training_and_how_it_goes_on(tmp_path, capsys, lessons):
 def test_mistakes_are_one_line(tmp_path, capsys):
     (tmp_path / "checkpoint.pt").write_text("nonsense")
     for arguments, problem in (
-        (("--resume",), "is no checkpoint"),
+        (("--resume",), "is not a checkpoint"),
         (("--network", "cnn-9"), "no network 'cnn-9'"),
     ):
         assert train("--out", str(tmp_path), *SMALL, *arguments) == 1
@@ -69,7 +69,7 @@ def test_mistakes_are_one_line(tmp_path, capsys):
         assert problem in error
         assert error.count("\n") == 1
     assert train("--out", str(tmp_path / "none"), *SMALL, "--resume") == 1
-    assert "to go on with" in capsys.readouterr().err
+    assert "to continue from" in capsys.readouterr().err
     assert train("--out", str(tmp_path / "checkpoint.pt"), *SMALL) == 1
     assert "checkpoint.pt cannot be written" in capsys.readouterr().err
 

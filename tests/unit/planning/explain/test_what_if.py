@@ -457,7 +457,7 @@ def assert_all_true(snapshot, plan, conditions, step_s=10):
 @pytest.mark.parametrize("policy", ["conservative", "easy"])
 @pytest.mark.parametrize("seed", range(40))
 def test_the_policy_keeps_what_is_told(seed, policy):
-    """Planned anew with the change the job starts then, or earlier."""
+    """Planned again with the change the job starts then, or earlier."""
     snapshot = random_world(seed, arrays=False)
     plan = planned(snapshot, policy)
     for row in range(len(plan)):
@@ -465,8 +465,8 @@ def test_the_policy_keeps_what_is_told(seed, policy):
         for change in what_if(snapshot, plan, row, Conditions(), step_s=10):
             if policy == "easy" and change.start_s > snapshot.now_s:
                 continue  # its rule 3: beyond the depth nothing later is planned
-            anew = planned(changed(snapshot, job, change), policy)
-            assert anew.start_s[anew.job == job][0] <= change.start_s, (row, change)
+            again = planned(changed(snapshot, job, change), policy)
+            assert again.start_s[again.job == job][0] <= change.start_s, (row, change)
 
 
 def without(conditions, names):

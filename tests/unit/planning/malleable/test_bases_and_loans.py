@@ -14,7 +14,7 @@ from bridge.planning.malleable.bases import (
     allowed,
     base_end_s,
     elastic_jobs,
-    moulds_at_bases,
+    start_widths_at_bases,
 )
 from bridge.planning.malleable.loans import first_used_s, kept_now
 from bridge.planning.malleable.speed import serial_fractions, speed, speeds, widths_for
@@ -90,11 +90,11 @@ def test_a_waiting_job_is_planned_for_perfect_speed_up():
         a_job(nodes=8, limit_s=100),
         a_job(nodes=1, limit_s=100, least_start=1, most_start=8),
     ]
-    moulds = moulds_at_bases(a_snapshot(jobs=jobs)(), 2.0)
-    assert moulds.job.tolist() == [0]
-    base = int(moulds.nodes[0])
+    start_widths = start_widths_at_bases(a_snapshot(jobs=jobs)(), 2.0)
+    assert start_widths.job.tolist() == [0]
+    base = int(start_widths.nodes[0])
     assert speed(0.05, base) >= speed(0.05, 8) / 2 > speed(0.05, base - 1)
-    assert moulds.time_limit_s.tolist() == [math.ceil(100 * 8 / base)]
+    assert start_widths.time_limit_s.tolist() == [math.ceil(100 * 8 / base)]
 
 
 def test_a_waiting_job_is_planned_on_nodes_enough_to_end_within_what_its_partitions_allow():
@@ -104,8 +104,8 @@ def test_a_waiting_job_is_planned_on_nodes_enough_to_end_within_what_its_partiti
         world = a_snapshot(nodes=8, jobs=[job])()
         (batch,) = world.partitions
         world = replace(world, partitions=(replace(batch, max_time_s=max_time_s),))
-        moulds = moulds_at_bases(world, 100.0)
-        widths.append(int(moulds.nodes[0]) if len(moulds) else 8)
+        start_widths = start_widths_at_bases(world, 100.0)
+        widths.append(int(start_widths.nodes[0]) if len(start_widths) else 8)
     assert widths == [1, 1, 5, 8, 8]
 
 

@@ -194,7 +194,7 @@ PROBLEMS = {
     ),
     "chunk's time": (
         "free_pools: [{name: x, nodes: {having: gpu}, access: [{chunk: {time: 1h}}]}]",
-        "free_pools.0.access.0.chunk: time is of the whole job: say it beside chunk",
+        "free_pools.0.access.0.chunk: time is of the whole job: state it beside chunk",
     ),
     "chunk of a resource": (
         "free_pools: [{name: x, resource: mem, access: [{chunk: {mem: '>= 1g'}}]}]",
@@ -216,8 +216,8 @@ PROBLEMS = {
         "free_pools: [{name: x, resource: cpus}, {name: x, resource: gpu}]",
         "two free_pools are called 'x'",
     ),
-    "zone": ("timezone: Berlin", "timezone: 'Berlin' is no timezone"),
-    "zone path": ("timezone: ../../etc/passwd", "timezone: '../../etc/passwd' is no timezone"),
+    "zone": ("timezone: Berlin", "timezone: 'Berlin' is not a time zone"),
+    "zone path": ("timezone: ../../etc/passwd", "timezone: '../../etc/passwd' is not a time zone"),
 }  # fmt: skip
 
 
@@ -293,7 +293,7 @@ def test_nodes_are_named_by_hostlists():
     assert found.nodes is not None
     assert found.nodes.names == ("big1", "n1", "n2", "n3")
     assert parse_rules(pool(["n[1-3]", "big1"])).free_pools[0].nodes.names[-1] == "big1"
-    with pytest.raises(ConfigError, match="is no hostlist"):
+    with pytest.raises(ConfigError, match="is not a hostlist"):
         parse_rules(pool("n[1-"))
     with pytest.raises(ConfigError, match="more than"):
         parse_rules(pool("n[1-200000]"))
@@ -332,7 +332,7 @@ def test_rules_that_repeat_come_into_force_so_often_at_most(cron, days, many):
     if not many:
         assert parse_rules(rules).limits
         return
-    with pytest.raises(ConfigError, match="more than 100000: say a smaller cron_days"):
+    with pytest.raises(ConfigError, match="more than 100000: give a smaller cron_days"):
         parse_rules(rules)
 
 

@@ -12,36 +12,39 @@ Rules
 import numpy as np
 
 from bridge.model.job import WidthRule
-from bridge.model.moulds import Moulds
 from bridge.model.snapshot import Snapshot
+from bridge.model.start_widths import StartWidths
 
 
-def broken_moulds(snapshot: Snapshot, moulds: Moulds) -> list[tuple[str, str]]:
+def broken_start_widths(snapshot: Snapshot, widths: StartWidths) -> list[tuple[str, str]]:
     """Finds widths that break a rule.
 
     Args:
         snapshot: the cluster.
-        moulds: to be checked.
+        widths: to be checked.
 
     Returns:
         Job ids and what is wrong; the id is empty where the columns do not fit together.
     """
-    if not len(moulds):
+    if not len(widths):
         return []
     jobs = snapshot.jobs
     fits = (
-        len(moulds.job) == len(moulds.nodes) == len(moulds.time_limit_s)
-        and moulds.job.min() >= 0
-        and moulds.job.max() < len(jobs)
-        and (np.diff(moulds.job) > 0).all()
+        len(widths.job) == len(widths.nodes) == len(widths.time_limit_s)
+        and widths.job.min() >= 0
+        and widths.job.max() < len(jobs)
+        and (np.diff(widths.job) > 0).all()
     )
     if not fits:
         return [("", "has columns of widths that do not fit together")]
     found = []
     rows = zip(
-        moulds.job.tolist(), moulds.nodes.tolist(), moulds.time_limit_s.tolist(), strict=True
+        widths.job.tolist(),
+        widths.nodes.tolist(),
+        widths.time_limit_s.tolist(),
+        strict=True,
     )
-    for (job, nodes, limit_s), fine in zip(rows, _fine(snapshot, moulds), strict=True):
+    for (job, nodes, limit_s), fine in zip(rows, _fine(snapshot, widths), strict=True):
         if fine:
             continue
         job_id = str(jobs.id[job])
@@ -64,16 +67,16 @@ def broken_moulds(snapshot: Snapshot, moulds: Moulds) -> list[tuple[str, str]]:
     return found
 
 
-def _fine(snapshot: Snapshot, moulds: Moulds) -> list[bool]:
+def _fine(snapshot: Snapshot, widths: StartWidths) -> list[bool]:
     """Which of them break no rule, by columns; False: perhaps."""
-    jobs, job = snapshot.jobs, moulds.job
-    fine = (moulds.nodes >= np.maximum(jobs.least_start[job], 1)) & ~jobs.fixed[job]
-    fine &= (moulds.nodes <= jobs.most_start[job]) & (jobs.tasks[job] == 0)
+    jobs, job = snapshot.jobs, widths.job
+    fine = (widths.nodes >= np.maximum(jobs.least_start[job], 1)) & ~jobs.fixed[job]
+    fine &= (widths.nodes <= jobs.most_start[job]) & (jobs.tasks[job] == 0)
     fine &= jobs.width_rule[job] == WidthRule.ANY
     fine &= ~jobs.chunks[job].astype(bool) & ~jobs.required[job].astype(bool)
     asked_s = jobs.time_limit_s[job]
-    perfect_s = -(-asked_s * jobs.min_nodes[job] // np.maximum(moulds.nodes, 1))
-    fine &= moulds.time_limit_s >= np.minimum(asked_s, perfect_s)
-    fine &= moulds.time_limit_s <= np.maximum(asked_s, perfect_s)
+    perfect_s = -(-asked_s * jobs.min_nodes[job] // np.maximum(widths.nodes, 1))
+    fine &= widths.time_limit_s >= np.minimum(asked_s, perfect_s)
+    fine &= widths.time_limit_s <= np.maximum(asked_s, perfect_s)
     found: list[bool] = fine.tolist()
     return found

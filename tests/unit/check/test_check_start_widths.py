@@ -8,9 +8,9 @@ import pytest
 
 from bridge.check.legality import check, permitted_later
 from bridge.model.job import WidthRule
-from bridge.model.moulds import NO_MOULDS, Moulds, moulded
 from bridge.model.resizes import NO_RESIZES, Resizes, resized
 from bridge.model.site import NO_RULES
+from bridge.model.start_widths import NO_START_WIDTHS, StartWidths, with_start_widths
 from bridge.registry import build, parse_policy
 from tests.builders import a_job, a_running_job, a_snapshot
 from tests.cycles import Memory, run
@@ -24,9 +24,9 @@ def a_world(**job):
 
 
 def said(world, *rows):
-    moulds = Moulds.of(rows)
-    plan = run(moulded(world, moulds), Memory(), build(parse_policy("easy")))
-    return [str(one) for one in check(world, NO_RULES, replace(plan, moulds=moulds))]
+    start_widths = StartWidths.of(rows)
+    plan = run(with_start_widths(world, start_widths), Memory(), build(parse_policy("easy")))
+    return [str(one) for one in check(world, NO_RULES, replace(plan, start_widths=start_widths))]
 
 
 @pytest.mark.parametrize("row", [(0, 2, 200), (0, 2, 100), (0, 6, 67), (0, 6, 100), (0, 1, 400)])
@@ -54,25 +54,25 @@ def test_other_widths_are_refused(row, job, why):
 
 
 def test_without_its_width_a_row_is_wrong():
-    world, moulds = a_world(), Moulds.of([(0, 2, 200)])
-    plan = run(moulded(world, moulds), Memory(), build(parse_policy("easy")))
+    world, start_widths = a_world(), StartWidths.of([(0, 2, 200)])
+    plan = run(with_start_widths(world, start_widths), Memory(), build(parse_policy("easy")))
     assert "has the wrong number of nodes" in str(check(world, NO_RULES, plan))
 
 
 @pytest.mark.parametrize(
-    "moulds",
+    "start_widths",
     [
-        Moulds(np.array([1]), np.array([2]), np.array([200])),
-        Moulds(np.array([0]), np.array([2, 3]), np.array([200])),
-        Moulds(np.array([0, 0]), np.array([2, 2]), np.array([200, 200])),
+        StartWidths(np.array([1]), np.array([2]), np.array([200])),
+        StartWidths(np.array([0]), np.array([2, 3]), np.array([200])),
+        StartWidths(np.array([0, 0]), np.array([2, 2]), np.array([200, 200])),
     ],
 )
-def test_columns_of_widths_that_do_not_fit_together(moulds):
+def test_columns_of_widths_that_do_not_fit_together(start_widths):
     world = a_world()
     plan = run(world, Memory(), build(parse_policy("easy")))
-    (found,) = check(world, NO_RULES, replace(plan, moulds=moulds))
+    (found,) = check(world, NO_RULES, replace(plan, start_widths=start_widths))
     assert "columns of widths" in str(found)
-    assert not len(permitted_later(world, NO_RESIZES, NO_RESIZES, moulds)[1].job)
+    assert not len(permitted_later(world, NO_RESIZES, NO_RESIZES, start_widths)[1].job)
 
 
 def running_world(**more):
@@ -104,7 +104,7 @@ def test_nodes_given_back_later(nodes, by_s, more, why):
     plan = run(world, Memory(), build(parse_policy("easy")))
     found = check(world, NO_RULES, replace(plan, returns=returns(nodes, by_s)))
     assert [why in str(one) for one in found] == ([True] if why else [])
-    kept, _ = permitted_later(world, NO_RESIZES, returns(nodes, by_s), NO_MOULDS)
+    kept, _ = permitted_later(world, NO_RESIZES, returns(nodes, by_s), NO_START_WIDTHS)
     assert len(kept) == (why is None)
 
 

@@ -20,8 +20,8 @@ def _no_numbers() -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True)
-class Moulds:
-    """Waiting jobs with other widths, as columns of length n_moulds.
+class StartWidths:
+    """Waiting jobs with other widths, as columns of length n_widths.
 
     Attributes:
         job: int64 rows of `Snapshot.jobs`, ascending, each once.
@@ -36,34 +36,34 @@ class Moulds:
     def __len__(self) -> int:
         return len(self.job)
 
-    def only(self, rows: Sequence[int]) -> "Moulds":
+    def only(self, rows: Sequence[int]) -> "StartWidths":
         """Some of them, by their rows here."""
         at = np.array(rows, dtype=np.intp)
-        return Moulds(self.job[at], self.nodes[at], self.time_limit_s[at])
+        return StartWidths(self.job[at], self.nodes[at], self.time_limit_s[at])
 
     @staticmethod
-    def of(rows: Sequence[tuple[int, int, int]]) -> "Moulds":
+    def of(rows: Sequence[tuple[int, int, int]]) -> "StartWidths":
         """Builds the columns.
 
         Args:
             rows: for each job (row of `Snapshot.jobs`, nodes, time limit); in any order.
         """
         if not rows:
-            return NO_MOULDS
-        return Moulds(*np.ascontiguousarray(np.array(sorted(rows), dtype=np.int64).T))
+            return NO_START_WIDTHS
+        return StartWidths(*np.ascontiguousarray(np.array(sorted(rows), dtype=np.int64).T))
 
 
-NO_MOULDS = Moulds()
+NO_START_WIDTHS = StartWidths()
 
 
-def moulded(snapshot: Snapshot, moulds: Moulds) -> Snapshot:
+def with_start_widths(snapshot: Snapshot, widths: StartWidths) -> Snapshot:
     """The snapshot in which these jobs ask for these nodes and times."""
-    if not len(moulds):
+    if not len(widths):
         return snapshot
     jobs = snapshot.jobs
     nodes, time_limit_s = jobs.min_nodes.copy(), jobs.time_limit_s.copy()
     most_nodes = jobs.max_nodes.copy()
-    nodes[moulds.job] = most_nodes[moulds.job] = moulds.nodes
-    time_limit_s[moulds.job] = moulds.time_limit_s
+    nodes[widths.job] = most_nodes[widths.job] = widths.nodes
+    time_limit_s[widths.job] = widths.time_limit_s
     changed = {"min_nodes": nodes, "max_nodes": most_nodes, "time_limit_s": time_limit_s}
     return replace(snapshot, jobs=JobTable.of_columns({**vars(jobs), **changed}))

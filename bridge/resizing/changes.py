@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The changes under way, and what is remembered of those that are over.
+
+A log line is written for each state that a change enters. `benchmarks/elastic_bench/steps.py` reads
+them to find out where a slow change spends its time.
+"""
+
+import logging
+
+from bridge.resizing.journal import Journal, Outcome
+from bridge.resizing.lately import Lately
+from bridge.resizing.states import Change, Deadlines, State
+from bridge.resizing.world import World
+
+_log = logging.getLogger(__name__)
+
+
+class Changes:
+    """All changes of one controller's jobs.
+
+    Attributes:
+        under_way: by job id.
+        resting: jobs that keep their nodes because a change failed: version, and since when.
+        unused: nodes of a growth that failed on which the program has never run, by job id.
+        reasons: why a job's last change failed, by job id.
+        journal: outcomes of resizes.
+        lately: when widths have changed, for limits on resizes.
+    """
+
+    def __init__(self, deadlines: Deadlines) -> None:
+        """Begins without any.
+
+        Args:
+            deadlines: of the states.
+        """
+        self.deadlines = deadlines
+        self.under_way: dict[str, Change] = {}
+        self.resting: dict[str, tuple[int, int]] = {}
+        self.unused: dict[str, frozenset[str]] = {}
+        self.reasons: dict[str, str] = {}
+        self.journal = Journal()
+        self.lately = Lately()
+
+    def clear(self) -> None:
+        """Forgets what is under way, and which jobs rest."""
+        self.under_way.clear()
+        self.resting.clear()
+
+    def begin(self, change: Change, state: State, now_s: int) -> None:
+        """Adds a decided change."""
+        self.under_way[change.job_id] = change
+        self.journal.begun(change, now_s)
+        self.lately.begun(change.job_id, change.user, now_s)
+        self.enter(change, state, now_s)
+
+    def enter(self, change: Change, state: State, now_s: int) -> None:
+        """Puts a change into a state."""
+        from_s = now_s if state in (State.ADDING, State.LEAVING) else max(now_s, change.by_s)
+        change.state, change.until_s = state, from_s + self.deadlines.of(state)
+        change.withdrawn, change.serial, change.decision, change.again_s = False, -1, 0, 0
+        change.looks = 0
+        _log_state(change, state)
+
+    def end(self, change: Change, outcome: Outcome, now_s: int) -> None:
+        """Removes a change that is completed, or whose job has ended."""
+        _log_state(change, "over")
+        self.journal.over(change, outcome, now_s)
+        self.under_way.pop(change.job_id, None)
+        self.reasons.pop(change.job_id, None)
+
+    def fail(self, change: Change, outcome: Outcome, now_s: int, why: str) -> None:
+        """Removes a change that failed; the job rests."""
+        _log_state(change, f"failed: {why}")
+        self.journal.over(change, outcome, now_s, why)
+        self.under_way.pop(change.job_id, None)
+        self.reasons[change.job_id] = why
+        self.resting[change.job_id] = (change.version, now_s)
+
+    def drop(self, world: World, job_id: str) -> None:
+        """Drops a change during whose handling an exception was raised; the job rests."""
+        _log.exception("the resize of job %s does not fit the report: dropped", job_id)
+        if (change := self.under_way.pop(job_id, None)) is not None:
+            self.journal.over(change, Outcome.FAILED, world.now_s, "it does not fit the report")
+        self.resting[job_id] = (world.version(job_id), world.now_s)
+
+    def set_clock_back(self, by_s: int) -> None:
+        """Keeps the distance of all times after the controller's clock was set back by `by_s`."""
+        for change in self.under_way.values():
+            change.until_s -= by_s
+            change.by_s -= by_s
+            change.again_s -= by_s
+        self.lately.set_back(by_s)
+
+    def prune(self, world: World) -> None:
+        """Forgets what is about jobs that have ended, and what is too long ago."""
+        for job_id, (version, since_s) in list(self.resting.items()):
+            rests = 0 <= world.now_s - since_s < self.deadlines.rest_s
+            if not rests or job_id not in world or version != world.version(job_id):
+                del self.resting[job_id]
+        self.lately.keep(world.malleable(), world.now_s)
+        self.reasons = {job: why for job, why in self.reasons.items() if job in world}
+        self.unused = {job: nodes for job, nodes in self.unused.items() if job in world}
+        self.journal.keep(set(world), {change.id for change in self.under_way.values()})
+
+
+def _log_state(change: Change, state: str) -> None:
+    before, after = len(change.before), len(change.wanted)
+    _log.info("job %s, %d to %d nodes: %s", change.job_id, before, after, state)
