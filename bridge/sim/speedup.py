@@ -177,6 +177,14 @@ def drawn(serial: NDArray[np.float64]) -> NDArray[np.object_]:
     return np.array([Amdahl(float(part)) for part in serial], dtype=object)
 
 
+_FORMS: Final = {
+    "amdahl": "amdahl:FRACTION",
+    "downey": "downey:PARALLELISM:VARIANCE",
+    "table": "table:WIDTH=SPEEDUP,...",
+    "phases": "phases:SHARE*MODEL,...",
+}
+
+
 def parse_speedup(text: str) -> Speedup:
     """Reads a model as written in the table above.
 
@@ -197,11 +205,9 @@ def parse_speedup(text: str) -> Speedup:
         if name == "phases":
             return Phases(tuple(_parse_phase(part) for part in _BETWEEN_PHASES.split(rest)))
     except (ValueError, OverflowError) as error:
-        raise ConfigError("speed-up", f"'{text:.60}': {error}") from error
+        raise ConfigError("speed-up", f"'{text:.60}' is not {_FORMS[name]}") from error
     raise ConfigError(
-        "speed-up",
-        f"there is no model '{name:.40}': give amdahl:FRACTION, downey:PARALLELISM:VARIANCE,"
-        " table:WIDTH=SPEEDUP,... or phases:SHARE*MODEL,...",
+        "speed-up", f"there is no model '{name:.40}': give {', '.join(_FORMS.values())}"
     )
 
 

@@ -18,9 +18,9 @@ static const char MAGIC[8] = "BRSLAB1";
 
 const char *bridge_node(void) {
     static char name[256];
-    const char *name = getenv("SLURMD_NODENAME");
-    if (name && *name)
-        return name;
+    const char *node = getenv("SLURMD_NODENAME");
+    if (node && *node)
+        return node;
     if (!name[0])
         gethostname(name, sizeof name - 1);
     return name;
