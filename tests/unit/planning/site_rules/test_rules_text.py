@@ -158,7 +158,7 @@ PROBLEMS = {
         "limits.0.valid.cron: has five fields",
     ),
     "no length": ("limits: [{user: a, valid: {cron: '0 8 * * *'}}]", "limits.0.valid: cron and le"),
-    "no validity": ("limits: [{user: a, valid: {}}]", "limits.0.valid: must say from, until, or"),
+    "no validity": ("limits: [{user: a, valid: {}}]", "limits.0.valid: must state from, until, or"),
     "valid key": ("limits: [{user: a, valid: {til: 1}}]", "limits.0.valid.til: unknown key; there"),
     "no list": ("limits: {user: a}", "limits: "),
     "pool": ("free_pools: [{name: x}]", "free_pools.0: must name either resource or nodes"),
@@ -211,7 +211,7 @@ PROBLEMS = {
     "features": (
         "free_pools: [{name: x, nodes: {features: 'a&'}}]", "free_pools.0.nodes: features: a featu",
     ),
-    "no nodes": ("free_pools: [{name: x, nodes: {}}]", "free_pools.0.nodes: must say names, feat"),
+    "no nodes": ("free_pools: [{name: x, nodes: {}}]", "free_pools.0.nodes: must state names"),
     "twice": (
         "free_pools: [{name: x, resource: cpus}, {name: x, resource: gpu}]",
         "two free_pools are called 'x'",
