@@ -24,6 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.model.job import RunningTable
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.resizes import Resize, Resizes
@@ -107,6 +108,17 @@ def expand_shrink(
                 resizes = []
     grown = _growths(malleables, idle, expand_order, {job for job, *_ in resizes}, by_s)
     return replan(Resizes.of([*resizes, *grown])) if grown else planned
+
+
+def rank_of_ids(running: RunningTable) -> NDArray[np.int64]:
+    """(n_running,) the place of each job by its id: 9 before 10.
+
+    To break ties: the order of the rows is the controller's, and says nothing.
+    """
+    ids = running.id.tolist()
+    rank = np.empty(len(ids), dtype=np.int64)
+    rank[sorted(range(len(ids)), key=lambda row: (len(ids[row]), ids[row]))] = np.arange(len(ids))
+    return rank
 
 
 def idle_nodes(snapshot: Snapshot, plan: Plan) -> NDArray[np.bool_]:

@@ -4,7 +4,8 @@
 Rules
     1. The first waiting job gets its nodes by shrinking running jobs, the latest started first.
     2. Idle nodes go to running jobs, the earliest started first.
-    3. `bridge.planning.malleable.expand_shrink` has the other rules.
+    3. Of jobs that started in the same second, the one with the lower id counts as the earlier one.
+    4. `bridge.planning.malleable.expand_shrink` has the other rules.
 
 Source: Buisson, Sonmez, Mohamed, Lammers and Epema, CLUSTER 2007, as the paper of
 `bridge.policies.reshape.performance` compares it.
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bridge.model.snapshot import Snapshot
-from bridge.planning.malleable.expand_shrink import expand_shrink
+from bridge.planning.malleable.expand_shrink import expand_shrink, rank_of_ids
 from bridge.planning.malleable.reshaper import Reshaper
 from bridge.ports import Planned, Replan
 
@@ -28,7 +29,8 @@ class Fpsma(Reshaper):
 
     def reshaped(self, snapshot: Snapshot, planned: Planned, replan: Replan) -> Planned:
         """Resizes running jobs."""
-        earliest_first = np.argsort(snapshot.running.start_s, kind="stable").tolist()
+        running = snapshot.running
+        earliest_first = np.lexsort((rank_of_ids(running), running.start_s)).tolist()
         return expand_shrink(
             snapshot,
             planned,

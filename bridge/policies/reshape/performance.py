@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bridge.model.snapshot import Snapshot
-from bridge.planning.malleable.expand_shrink import expand_shrink
+from bridge.planning.malleable.expand_shrink import expand_shrink, rank_of_ids
 from bridge.planning.malleable.reshaper import Reshaper
 from bridge.ports import Planned, Replan
 
@@ -36,8 +36,9 @@ class Performance(Reshaper):
         """Resizes running jobs."""
         running = snapshot.running
         ratio = np.maximum(running.mtct, 0.0)
-        most_first = np.lexsort((-np.arange(len(running)), -running.start_s, -ratio))
-        least_first = np.lexsort((np.arange(len(running)), running.start_s, ratio))
+        rank = rank_of_ids(running)
+        most_first = np.lexsort((-rank, -running.start_s, -ratio))
+        least_first = np.lexsort((rank, running.start_s, ratio))
         return expand_shrink(
             snapshot,
             planned,
