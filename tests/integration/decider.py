@@ -45,17 +45,21 @@ class Decider:
         """What the plugin has reported of a running job last."""
         return [line for line in self.lines() if line.get("job") == job][-1]
 
-    def resized(self, job: str, nodes: str) -> dict[str, object]:
-        """A resize that must be carried out; Slurm and the report must then agree with it.
+    def judged(self, job: str, nodes: str) -> dict[str, object]:
+        """The result of a resize to nodes that other jobs do not want.
 
         Nodes that were released a moment ago are busy until their daemons have answered.
         """
 
-        def carried_out() -> dict[str, object]:
+        def answered() -> dict[str, object]:
             said = self.resize(job, nodes)
             return {} if said["outcome"] == "OUTCOME_BUSY" else said
 
-        said = self.cluster.wait_for(f"job {job} on {nodes}", carried_out, 60)
+        return self.cluster.wait_for(f"job {job} on {nodes}", answered, 60)
+
+    def resized(self, job: str, nodes: str) -> dict[str, object]:
+        """A resize that must be carried out; Slurm and the report must then agree with it."""
+        said = self.judged(job, nodes)
         assert said["outcome"] == "OUTCOME_APPLIED", said
         wanted = sorted(expand(nodes))
         assert sorted(expand(self.cluster.job(job)["NodeList"])) == wanted

@@ -111,7 +111,7 @@ def test_limits_bind_growth(decider: Decider) -> None:
     job = malleable(decider, "n[1-2]")
     cluster.root("sacctmgr", "-i", "modify", "qos", "normal", "set", "MaxTRESPerUser=node=3")
     try:
-        said = decider.resize(job, "n[1-4]")
+        said = decider.judged(job, "n[1-4]")
         assert said["outcome"] == "OUTCOME_LIMITED", said
         assert "QOSMaxNodePerUserLimit" in str(said["text"])
         assert held(cluster, job) == ["n1", "n2"]

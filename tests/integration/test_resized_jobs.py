@@ -33,7 +33,7 @@ def test_limits_of_a_job_bind_what_it_has_after_it_grew(
     kind, tres, _ = limit.split("=")
     cluster.root("sacctmgr", "-i", "modify", "user", "user", "set", limit)
     try:
-        said = decider.resize(job, "n[1-4]")
+        said = decider.judged(job, "n[1-4]")
         assert said["outcome"] == "OUTCOME_LIMITED", said
         assert word in str(said["text"]), said
         assert held(cluster, job) == ["n1", "n2"]
