@@ -88,12 +88,14 @@ class GatedJobs:
         used: (n, n_columns) int64, whole nodes included.
         requested: (n, n_columns) int64, without them.
         time_limit_s: (n,) int64.
+        shortest_s: (n,) int64 what each may be cut to; a condition holds whatever comes of it.
     """
 
     who: dict[ConsumerKind, NDArray[np.int64]]
     used: NDArray[np.int64]
     requested: NDArray[np.int64]
     time_limit_s: NDArray[np.int64]
+    shortest_s: NDArray[np.int64]
 
 
 class LoweredFreePools:
@@ -221,7 +223,7 @@ class LoweredFreePools:
         for bound in access.bounds:
             column = self._amounts.column(bound.what)
             if bound.what == TIME:
-                least = most = gated.time_limit_s
+                least, most = gated.shortest_s, gated.time_limit_s
             elif column is not None:
                 least, most = gated.requested[:, column], gated.used[:, column]
             else:

@@ -31,7 +31,7 @@ from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.alternatives import Eligibility
 from bridge.planning.queue.layouts import layouts
-from bridge.planning.queue.time_windows import requested_time_limit_s
+from bridge.planning.queue.time_windows import requested_time_limit_s, shortest_s
 from bridge.planning.requests.amounts import Amounts, plain_name
 from bridge.planning.site_rules.capacity_constraints import (
     UNBOUNDED,
@@ -151,6 +151,7 @@ class LoweredRules:
             used=used,
             requested=self._amounts.requested(rows, fewest) if self.bounds_least else used,
             time_limit_s=time_limit_s,
+            shortest_s=shortest_s(self.snapshot.jobs, rows, time_limit_s),
         )
 
     def takes_whole(
