@@ -12,8 +12,8 @@ from bridge.model.job import WidthRule
 from bridge.model.limits import (
     Bound,
     FreePool,
-    NodeSet,
 )
+from bridge.model.node_set import NodeSet
 from bridge.model.resources import Arrangement
 from bridge.planning.requests.features import parse_features
 from bridge.units import NEVER

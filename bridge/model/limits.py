@@ -14,6 +14,8 @@ Source: Keller, JSSPP 2017, section 3 (OpenCCS).
 from dataclasses import dataclass
 from enum import StrEnum
 
+from bridge.model.node_set import NodeSet
+from bridge.model.power import PowerRules
 from bridge.units import NEVER
 
 EACH = "*"
@@ -170,21 +172,6 @@ class Access:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeSet:
-    """A set of nodes, given by conditions that must all hold.
-
-    Attributes:
-        names: one of these; empty: any.
-        features: a feature expression (`bridge.planning.requests.features`); empty: any.
-        having: a resource of which the node has at least one; empty: any.
-    """
-
-    names: tuple[str, ...] = ()
-    features: str = ""
-    having: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class FreePool:
     """Keeps items of a resource, or whole nodes, free for jobs with access.
 
@@ -206,12 +193,14 @@ class FreePool:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """All limits and FreePools of a site.
+    """All limits and FreePools of a site, and its bounds of power.
 
     Attributes:
         timezone: IANA name; wall time of `Validity.cron`.
+        power: None: power is not bounded.
     """
 
     limits: tuple[Limit, ...] = ()
     free_pools: tuple[FreePool, ...] = ()
     timezone: str = "UTC"
+    power: PowerRules | None = None

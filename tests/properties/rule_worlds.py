@@ -12,10 +12,10 @@ from bridge.model.limits import (
     FreePool,
     Items,
     Limit,
-    NodeSet,
     Rules,
     Validity,
 )
+from bridge.model.node_set import NodeSet
 from bridge.units import NEVER
 from tests.builders import a_job, a_node, a_partition, a_running_job, a_snapshot
 

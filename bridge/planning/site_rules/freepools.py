@@ -22,7 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.model.limits import TIME, Access, ConsumerKind, FreePool, NodeSet
+from bridge.model.limits import TIME, Access, ConsumerKind, FreePool
+from bridge.model.node_set import NodeSet
 from bridge.model.snapshot import Snapshot
 from bridge.planning.requests.amounts import Amounts
 from bridge.planning.requests.features import parse_features

@@ -23,8 +23,8 @@ from bridge.model.limits import (
     Bound,
     FreePool,
     Items,
-    NodeSet,
 )
+from bridge.model.node_set import NodeSet
 from bridge.planning.requests.features import parse_features
 from bridge.planning.site_rules.validity_text import Valid
 from bridge.planning.site_rules.values_text import (

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from bridge.model.limits import ConsumerKind, FreePool, Items, Limit, NodeSet, Rules
+from bridge.model.limits import ConsumerKind, FreePool, Items, Limit, Rules
+from bridge.model.node_set import NodeSet
 from bridge.model.plan import Plan
 from bridge.model.reasons import ReasonCode
 from bridge.model.resources import Chunk, ChunkRequest, LoweredChunks

@@ -17,10 +17,10 @@ from bridge.model.limits import (
     FreePool,
     Items,
     Limit,
-    NodeSet,
     Rules,
     Validity,
 )
+from bridge.model.node_set import NodeSet
 from bridge.model.resize_limits import ResizeLimit
 from bridge.planning.site_rules.lowered_rules import lower
 from bridge.planning.site_rules.values_text import bounds, duration, items

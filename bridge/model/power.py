@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Electric power: what nodes draw, and between which bounds a site wants its system.
+
+Words
+    system power    a base, the idle power of all nodes that are on, and what jobs draw beyond it.
+    draw            of a job on a node: the power of that node, its idle power included.
+    corridor        lower and upper bound of system power, over time.
+
+All powers are whole watts.
+"""
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from itertools import pairwise
+
+from bridge.model.node_set import NodeSet
+from bridge.units import NEVER
+
+NO_UPPER_W = NEVER
+"""An upper bound that is never reached."""
+
+
+@dataclass(frozen=True, slots=True)
+class Corridor:
+    """Bounds of system power as step functions; each step holds until the next, the last for ever.
+
+    Attributes:
+        starts_s: instants, ascending; the first is 0.
+        lower_w: what should be drawn at least; 0: no bound. A goal: no plan breaks it.
+        upper_w: what may be drawn at most; `NO_UPPER_W`: no bound. A rule: no start breaks it.
+    """
+
+    starts_s: tuple[int, ...] = (0,)
+    lower_w: tuple[int, ...] = (0,)
+    upper_w: tuple[int, ...] = (NO_UPPER_W,)
+
+    def __post_init__(self) -> None:
+        if not len(self.starts_s) == len(self.lower_w) == len(self.upper_w):
+            raise ValueError("each step needs a start, a lower and an upper bound")
+        if self.starts_s[:1] != (0,):
+            raise ValueError("the first step must start at 0")
+        if any(later <= start for start, later in pairwise(self.starts_s)):
+            raise ValueError("the steps' starts must ascend")
+        for lower, upper in zip(self.lower_w, self.upper_w, strict=True):
+            if not 0 <= lower <= upper:
+                raise ValueError(f"lower bound {lower} W and upper bound {upper} W do not fit")
+
+    def at(self, instant_s: int) -> tuple[int, int]:
+        """The lower and the upper bound in force at an instant, W."""
+        step = max(bisect_right(self.starts_s, instant_s) - 1, 0)
+        return self.lower_w[step], self.upper_w[step]
+
+
+@dataclass(frozen=True, slots=True)
+class NodePower:
+    """What nodes of one type draw.
+
+    Attributes:
+        name: of the type, for people.
+        nodes: which nodes; the first type that matches a node counts.
+        idle_w: of a node that is on and has no job.
+        max_w: of a node at most.
+    """
+
+    name: str
+    nodes: NodeSet
+    idle_w: int
+    max_w: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.idle_w <= self.max_w:
+            raise ValueError(f"node type {self.name}: 0 <= idle {self.idle_w} <= max {self.max_w}")
+
+
+@dataclass(frozen=True, slots=True)
+class PowerRules:
+    """A site's bounds of system power, and what is needed to judge them.
+
+    Attributes:
+        corridor: the bounds, with the entries of operators already applied.
+        node_types: a node that no type matches draws nothing that is known: 0 to 0 W.
+        base_w: drawn by what is neither a node nor a job: switches, storage, cooling.
+        grace_s: how long system power may lie outside after a bound has changed unannounced.
+    """
+
+    corridor: Corridor = Corridor()
+    node_types: tuple[NodePower, ...] = ()
+    base_w: int = 0
+    grace_s: int = 10
