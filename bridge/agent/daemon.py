@@ -4,11 +4,9 @@
 Rules
     1. Without the service nothing happens: connections of launchers are closed, and they attach
        again. The agent tries to reach the service for ever, with growing pauses.
-    2. A count is repeated after `COUNT_S`, then less often, and sent when it changes, until it is 0
-       or `COUNTING_S` have passed.
-    3. Time in MPI is read every `MPI_S`, and sent for jobs whose processes are measured; for
+    2. Time in MPI is read every `MPI_S`, and sent for jobs whose processes are measured; for
        others an estimate is.
-    4. One launcher, job or order that makes trouble is logged and stops no other.
+    3. One launcher, job or order that makes trouble is logged and stops no other.
 """
 
 import asyncio
@@ -23,6 +21,7 @@ from pathlib import Path
 import grpc
 
 from bridge import files
+from bridge.agent.counts import Counts
 from bridge.agent.cpu_times import CpuTimes
 from bridge.agent.launchers import LauncherSocket, user_name
 from bridge.agent.pages import FOLDER, MpiUse, Pages
@@ -34,10 +33,8 @@ from bridge.rpc.pb import agent_pb2_grpc
 _log = logging.getLogger(__name__)
 
 VERSION = 1
-COUNT_S, COUNTING_S = 0.05, 60.0
 MPI_S = 5.0
 LEAST_PAUSE_S, MOST_PAUSE_S = 0.2, 15.0
-MOST_COUNT_S = 1.0
 MOST_REPORTS = 1000
 """Reports that wait for the service; each has at most a line of 64 KiB."""
 _MESSAGE_BYTES = 256 << 10
@@ -81,7 +78,7 @@ class Agent:
         self._pages = Pages(self._processes, settings.pages)
         self._cpu = CpuTimes(self._processes)
         self._reports: asyncio.Queue[pb.AgentReport] | None = None
-        self._counting: dict[tuple[str, str, int | None], asyncio.Task[None]] = {}
+        self._counts = Counts(self._processes, settings.nodes, self._send)
         self._credentials = _credentials(settings)
 
     # ------------------------------------------------------------ launchers
@@ -182,28 +179,10 @@ class Agent:
             case "launcher":
                 self._launchers.tell(order.launcher.connection, order.launcher.line)
             case "count":
-                asked = order.count
-                key = (asked.job, asked.node, asked.uid if asked.HasField("uid") else None)
-                if key[1] in self._settings.nodes and key not in self._counting:
-                    task = asyncio.create_task(self._count(*key))
-                    self._counting[key] = task
-                    task.add_done_callback(lambda _: self._counting.pop(key, None))
-
-    async def _count(self, job: str, node: str, uid: int | None) -> None:
-        """Counts processes and reports changes (rule 2)."""
-        loop = asyncio.get_running_loop()
-        until, last, pause_s = loop.time() + COUNTING_S, -1, COUNT_S
-        while last and loop.time() < until:
-            found = await asyncio.to_thread(self._processes.count, job, node, uid)
-            if found != last:
-                last = found
-                self._send(pb.AgentReport(processes=pb.Processes(job=job, node=node, count=found)))
-            if last:
-                await asyncio.sleep(pause_s)
-                pause_s = min(1.2 * pause_s, MOST_COUNT_S)
+                self._counts.asked(order.count)
 
     async def _read_times(self) -> None:
-        """Reads times in MPI and reports them (rule 3)."""
+        """Reads times in MPI and reports them (rule 2)."""
         while True:
             await asyncio.sleep(MPI_S)
             try:

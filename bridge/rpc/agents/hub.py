@@ -7,7 +7,7 @@ Rules
        attachment counts; when it ends, the one before it counts again.
     2. A launcher is attached for as long as its agent says so. When an agent is lost, so are its
        launchers, until they attach again.
-    3. Only counts of processes made after the last request are used: older ones prove nothing. All
+    3. Only counts of processes that answer the last request are used: older ones prove nothing. All
        agents are asked again after `ASK_AGAIN_S`, and whenever the job's launcher gets another
        order. A node without an agent is not vacant. Where the launcher's word is enough, it is
        `RETURN_S` after its agent was lost, in which the agent comes back.
@@ -74,6 +74,7 @@ class _Launcher:
 @dataclass
 class _Count:
     asked: float
+    request: int
     processes: int = -1
 
 
@@ -102,6 +103,7 @@ class Hub:
         self._uid_of: dict[str, str] = {}
         self._numbers: Mapping[str, str] = {}
         self._serials = itertools.count(1)
+        self._requests = itertools.count(1)
         self._mpi, self._guesses = MpiTimes(), MpiTimes()
 
     # ------------------------------------------------------------ agents
@@ -169,7 +171,8 @@ class Hub:
                 count = report.processes
                 with self._lock:
                     asked = self._counts.get((count.job, count.node))
-                    if asked is not None and self._agents.get(count.node) is agent:
+                    answers = asked is not None and count.request in (0, asked.request)
+                    if asked is not None and answers and self._agents.get(count.node) is agent:
                         asked.processes = count.count
             case "mpi":
                 spent = report.mpi
@@ -321,8 +324,9 @@ class Hub:
             for node in with_agent:
                 count = self._counts.get((job, node))
                 if count is None or now - count.asked > ASK_AGAIN_S:
-                    self._counts[job, node] = _Count(now)
-                    asked.append((self._agents[node], node))
+                    request = next(self._requests)
+                    self._counts[job, node] = _Count(now, request)
+                    asked.append((self._agents[node], node, request))
             away = (self._lost.get(node, self._began) for node in set(nodes).difference(with_agent))
             over = len(with_agent) == len(nodes) or (
                 (self._trusts or unused) and not any(now - since <= RETURN_S for since in away)
@@ -331,8 +335,9 @@ class Hub:
             if over:
                 for node in with_agent:
                     self._counts.pop((job, node), None)
-        for agent, node in asked:
-            agent.send(pb.AgentOrder(count=pb.CountProcesses(job=job, node=node, uid=uid)))
+        for agent, node, request in asked:
+            order = pb.CountProcesses(job=job, node=node, uid=uid, request=request)
+            agent.send(pb.AgentOrder(count=order))
         return over
 
     def _number_of(self, job_id: str, user: str) -> tuple[str, int | None]:

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aschedbridge/v1/agent.proto\x12\x0eschedbridge.v1\"\xfc\x01\n\x0b\x41gentReport\x12+\n\x05hello\x18\x01 \x01(\x0b\x32\x1a.schedbridge.v1.AgentHelloH\x00\x12\x30\n\x08launcher\x18\x02 \x01(\x0b\x32\x1c.schedbridge.v1.FromLauncherH\x00\x12,\n\x04gone\x18\x03 \x01(\x0b\x32\x1c.schedbridge.v1.LauncherGoneH\x00\x12.\n\tprocesses\x18\x04 \x01(\x0b\x32\x19.schedbridge.v1.ProcessesH\x00\x12&\n\x03mpi\x18\x05 \x01(\x0b\x32\x17.schedbridge.v1.MpiTimeH\x00\x42\x08\n\x06report\",\n\nAgentHello\x12\x0f\n\x07version\x18\x01 \x01(\r\x12\r\n\x05nodes\x18\x02 \x03(\t\"X\n\x0c\x46romLauncher\x12\x12\n\nconnection\x18\x01 \x01(\x04\x12\x0c\n\x04user\x18\x02 \x01(\t\x12\x0b\n\x03job\x18\x03 \x01(\t\x12\x0b\n\x03uid\x18\x05 \x01(\t\x12\x0c\n\x04line\x18\x04 \x01(\t\"\"\n\x0cLauncherGone\x12\x12\n\nconnection\x18\x01 \x01(\x04\"5\n\tProcesses\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\x0c\n\x04node\x18\x02 \x01(\t\x12\r\n\x05\x63ount\x18\x03 \x01(\r\"i\n\x07MpiTime\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\x0c\n\x04node\x18\x02 \x01(\t\x12\r\n\x05mpi_s\x18\x03 \x01(\x01\x12\x0e\n\x06wall_s\x18\x04 \x01(\x01\x12\x11\n\tprocesses\x18\x05 \x01(\r\x12\x11\n\testimated\x18\x06 \x01(\x08\"\xa2\x01\n\nAgentOrder\x12.\n\x08launcher\x18\x01 \x01(\x0b\x32\x1a.schedbridge.v1.ToLauncherH\x00\x12/\n\x05\x63ount\x18\x02 \x01(\x0b\x32\x1e.schedbridge.v1.CountProcessesH\x00\x12*\n\x07welcome\x18\x03 \x01(\x0b\x32\x17.schedbridge.v1.WelcomeH\x00\x42\x07\n\x05order\"\t\n\x07Welcome\".\n\nToLauncher\x12\x12\n\nconnection\x18\x01 \x01(\x04\x12\x0c\n\x04line\x18\x02 \x01(\t\"E\n\x0e\x43ountProcesses\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\x0c\n\x04node\x18\x02 \x01(\t\x12\x10\n\x03uid\x18\x03 \x01(\rH\x00\x88\x01\x01\x42\x06\n\x04_uid2O\n\x06\x41gents\x12\x45\n\x06\x41ttend\x12\x1b.schedbridge.v1.AgentReport\x1a\x1a.schedbridge.v1.AgentOrder(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aschedbridge/v1/agent.proto\x12\x0eschedbridge.v1\"\xfc\x01\n\x0b\x41gentReport\x12+\n\x05hello\x18\x01 \x01(\x0b\x32\x1a.schedbridge.v1.AgentHelloH\x00\x12\x30\n\x08launcher\x18\x02 \x01(\x0b\x32\x1c.schedbridge.v1.FromLauncherH\x00\x12,\n\x04gone\x18\x03 \x01(\x0b\x32\x1c.schedbridge.v1.LauncherGoneH\x00\x12.\n\tprocesses\x18\x04 \x01(\x0b\x32\x19.schedbridge.v1.ProcessesH\x00\x12&\n\x03mpi\x18\x05 \x01(\x0b\x32\x17.schedbridge.v1.MpiTimeH\x00\x42\x08\n\x06report\",\n\nAgentHello\x12\x0f\n\x07version\x18\x01 \x01(\r\x12\r\n\x05nodes\x18\x02 \x03(\t\"X\n\x0c\x46romLauncher\x12\x12\n\nconnection\x18\x01 \x01(\x04\x12\x0c\n\x04user\x18\x02 \x01(\t\x12\x0b\n\x03job\x18\x03 \x01(\t\x12\x0b\n\x03uid\x18\x05 \x01(\t\x12\x0c\n\x04line\x18\x04 \x01(\t\"\"\n\x0cLauncherGone\x12\x12\n\nconnection\x18\x01 \x01(\x04\"F\n\tProcesses\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\x0c\n\x04node\x18\x02 \x01(\t\x12\r\n\x05\x63ount\x18\x03 \x01(\r\x12\x0f\n\x07request\x18\x04 \x01(\x04\"i\n\x07MpiTime\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\x0c\n\x04node\x18\x02 \x01(\t\x12\r\n\x05mpi_s\x18\x03 \x01(\x01\x12\x0e\n\x06wall_s\x18\x04 \x01(\x01\x12\x11\n\tprocesses\x18\x05 \x01(\r\x12\x11\n\testimated\x18\x06 \x01(\x08\"\xa2\x01\n\nAgentOrder\x12.\n\x08launcher\x18\x01 \x01(\x0b\x32\x1a.schedbridge.v1.ToLauncherH\x00\x12/\n\x05\x63ount\x18\x02 \x01(\x0b\x32\x1e.schedbridge.v1.CountProcessesH\x00\x12*\n\x07welcome\x18\x03 \x01(\x0b\x32\x17.schedbridge.v1.WelcomeH\x00\x42\x07\n\x05order\"\t\n\x07Welcome\".\n\nToLauncher\x12\x12\n\nconnection\x18\x01 \x01(\x04\x12\x0c\n\x04line\x18\x02 \x01(\t\"V\n\x0e\x43ountProcesses\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\x0c\n\x04node\x18\x02 \x01(\t\x12\x10\n\x03uid\x18\x03 \x01(\rH\x00\x88\x01\x01\x12\x0f\n\x07request\x18\x04 \x01(\x04\x42\x06\n\x04_uid2O\n\x06\x41gents\x12\x45\n\x06\x41ttend\x12\x1b.schedbridge.v1.AgentReport\x1a\x1a.schedbridge.v1.AgentOrder(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -41,17 +41,17 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LAUNCHERGONE']._serialized_start=437
   _globals['_LAUNCHERGONE']._serialized_end=471
   _globals['_PROCESSES']._serialized_start=473
-  _globals['_PROCESSES']._serialized_end=526
-  _globals['_MPITIME']._serialized_start=528
-  _globals['_MPITIME']._serialized_end=633
-  _globals['_AGENTORDER']._serialized_start=636
-  _globals['_AGENTORDER']._serialized_end=798
-  _globals['_WELCOME']._serialized_start=800
-  _globals['_WELCOME']._serialized_end=809
-  _globals['_TOLAUNCHER']._serialized_start=811
-  _globals['_TOLAUNCHER']._serialized_end=857
-  _globals['_COUNTPROCESSES']._serialized_start=859
-  _globals['_COUNTPROCESSES']._serialized_end=928
-  _globals['_AGENTS']._serialized_start=930
-  _globals['_AGENTS']._serialized_end=1009
+  _globals['_PROCESSES']._serialized_end=543
+  _globals['_MPITIME']._serialized_start=545
+  _globals['_MPITIME']._serialized_end=650
+  _globals['_AGENTORDER']._serialized_start=653
+  _globals['_AGENTORDER']._serialized_end=815
+  _globals['_WELCOME']._serialized_start=817
+  _globals['_WELCOME']._serialized_end=826
+  _globals['_TOLAUNCHER']._serialized_start=828
+  _globals['_TOLAUNCHER']._serialized_end=874
+  _globals['_COUNTPROCESSES']._serialized_start=876
+  _globals['_COUNTPROCESSES']._serialized_end=962
+  _globals['_AGENTS']._serialized_start=964
+  _globals['_AGENTS']._serialized_end=1043
 # @@protoc_insertion_point(module_scope)

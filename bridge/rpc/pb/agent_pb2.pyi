@@ -50,14 +50,16 @@ class LauncherGone(_message.Message):
     def __init__(self, connection: _Optional[int] = ...) -> None: ...
 
 class Processes(_message.Message):
-    __slots__ = ("job", "node", "count")
+    __slots__ = ("job", "node", "count", "request")
     JOB_FIELD_NUMBER: _ClassVar[int]
     NODE_FIELD_NUMBER: _ClassVar[int]
     COUNT_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_FIELD_NUMBER: _ClassVar[int]
     job: str
     node: str
     count: int
-    def __init__(self, job: _Optional[str] = ..., node: _Optional[str] = ..., count: _Optional[int] = ...) -> None: ...
+    request: int
+    def __init__(self, job: _Optional[str] = ..., node: _Optional[str] = ..., count: _Optional[int] = ..., request: _Optional[int] = ...) -> None: ...
 
 class MpiTime(_message.Message):
     __slots__ = ("job", "node", "mpi_s", "wall_s", "processes", "estimated")
@@ -98,11 +100,13 @@ class ToLauncher(_message.Message):
     def __init__(self, connection: _Optional[int] = ..., line: _Optional[str] = ...) -> None: ...
 
 class CountProcesses(_message.Message):
-    __slots__ = ("job", "node", "uid")
+    __slots__ = ("job", "node", "uid", "request")
     JOB_FIELD_NUMBER: _ClassVar[int]
     NODE_FIELD_NUMBER: _ClassVar[int]
     UID_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_FIELD_NUMBER: _ClassVar[int]
     job: str
     node: str
     uid: int
-    def __init__(self, job: _Optional[str] = ..., node: _Optional[str] = ..., uid: _Optional[int] = ...) -> None: ...
+    request: int
+    def __init__(self, job: _Optional[str] = ..., node: _Optional[str] = ..., uid: _Optional[int] = ..., request: _Optional[int] = ...) -> None: ...

@@ -29,8 +29,11 @@ class Node:
             connection=connection, job=job, **others,
         )  # fmt: skip
 
-    def counts(self, job, node, count):
-        found = pb.Processes(job=job, node=node, count=count)
+    def counts(self, job, node, count, request=None):
+        """In answer to the last request that it was sent, if no other is named."""
+        asked = [order.count.request for order in self.sent if order.HasField("count")]
+        request = asked[-1] if request is None and asked else request or 0
+        found = pb.Processes(job=job, node=node, count=count, request=request)
         self.hub.report(self.agent, pb.AgentReport(processes=found))
 
     def told(self):
@@ -316,6 +319,19 @@ def test_a_count_of_an_earlier_change_proves_nothing(hub, node, clock):
     node.sent.clear()
     assert not hub.vacant("7", "ann", ("n1",))
     assert node.sent[-1].count.job == "7"
+
+
+def test_an_answer_that_comes_after_the_next_request_proves_nothing(hub, node):
+    node.attach(nodes=("n1",))
+    assert not hub.vacant("7", "ann", ("n1",))
+    earlier = node.sent[-1].count.request
+    hub.order("7", "ann", Shrink("7-2", ("n2",), ("n1",), 60))
+    assert not hub.vacant("7", "ann", ("n1",))
+    assert node.sent[-1].count.request > earlier
+    node.counts("7", "n1", 0, earlier)
+    assert not hub.vacant("7", "ann", ("n1",))
+    node.counts("7", "n1", 0)
+    assert hub.vacant("7", "ann", ("n1",))
 
 
 def test_an_old_zero_is_asked_again(hub, node, clock):
