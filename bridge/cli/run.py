@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -87,7 +88,7 @@ def run(  # noqa: PLR0917 - options, by name
         program=tuple(program), job=job, name=_name(job), nodes=_nodes(job),
         engine=engine, worker=words, signal=signal,
         mpis=("none",) if engine == "program" else (mpi,) if mpi else _mpis(),
-        tasks=1 if engine == "program" else tasks or _tasks(),
+        tasks=1 if engine == "program" else tasks or _tasks(os.environ),
         cpus=int(os.environ.get("SLURM_CPUS_PER_TASK") or 0), agent=agent, park=str(park),
         mpi_time=_mpi_library() if mpi_time else "",
     )  # fmt: skip
@@ -133,10 +134,17 @@ def _mpis() -> tuple[str, ...]:
     return found
 
 
-def _tasks() -> int:
-    tasks = os.environ.get("SLURM_NTASKS_PER_NODE") or os.environ.get("SLURM_TASKS_PER_NODE", "1")
-    found = re.match(r"\d+", tasks)
-    return int(found[0]) if found else 1
+def _tasks(job: Mapping[str, str]) -> int:
+    """Processes per node, from the environment of the job."""
+    tasks = job.get("SLURM_NTASKS_PER_NODE") or job.get("SLURM_TASKS_PER_NODE", "1")
+    counts = [int(found[0]) for part in tasks.split(",") if (found := re.match(r"\d+", part))]
+    if len(set(counts)) > 1 and "SLURM_NTASKS" in job:
+        raise ConfigError(
+            "schedbridge run",
+            f"needs the same number of processes on each node, but --ntasks={job['SLURM_NTASKS']}"
+            f" gives this job {tasks}; submit it with --ntasks-per-node, or use --tasks-per-node",
+        )
+    return counts[0] if counts else 1
 
 
 def _answered(*command: str) -> str:
