@@ -24,5 +24,5 @@ def test_as_the_job_was_submitted(job: dict[str, str], expected: int):
 
 def test_a_number_that_the_nodes_do_not_share_evenly_is_refused():
     job = {"SLURM_NTASKS": "3", "SLURM_TASKS_PER_NODE": "2,1"}
-    with pytest.raises(ConfigError, match="--ntasks=3 gives this job 2,1; .* --ntasks-per-node"):
+    with pytest.raises(ConfigError, match=r"--ntasks=3 gives this job 2,1; .* --ntasks-per-node"):
         _tasks(job)
