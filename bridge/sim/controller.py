@@ -303,6 +303,10 @@ class Controller:
         """What is measured of a running job's time in MPI; see `bridge.sim.mpi_reports`."""
         self._running.measure(job, mtct)
 
+    def measure_power(self, job: int, low_w: int, high_w: int) -> None:
+        """What is measured of a running job's draw on each node, W: a low and a high value."""
+        self._running.measure_power(job, low_w, high_w)
+
     def take_resized(self) -> list[int]:
         """Jobs that were resized since the last call."""
         changed, self._changed = self._changed, []

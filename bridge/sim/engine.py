@@ -17,7 +17,8 @@ Rules
        jobs end and arrive but nothing else is decided; the rest, less than a second, is added to
        the jobs' waits (`ExecutedSchedule.lag_s`), not to any event.
     7. A significantly different time in MPI of a running job is an event
-       (`bridge.sim.mpi_reports`).
+       (`bridge.sim.mpi_reports`), and so are changes of a corridor of power and reports of what
+       a job draws (`bridge.sim.power`).
 """
 
 import heapq
@@ -39,6 +40,7 @@ from bridge.sim.controller import Controller, Refusal
 from bridge.sim.faults import Fault, FaultKind
 from bridge.sim.mpi_reports import MpiReports
 from bridge.sim.patience import Patience
+from bridge.sim.power import PowerLog, PowerMeter, PowerSetting
 from bridge.sim.system import System
 from bridge.sim.work import Work
 from bridge.sim.workload import Workload
@@ -79,6 +81,7 @@ class Outcome:
         starts: every start, in order of time, with the announced one.
         predicted_s: int64: predicted run time of each job at its last start; 0: it never started.
         promise: `PROMISE`: the promise to each job at its last start; zeros: none.
+        power: what system power was; None: it was not followed.
     """
 
     workload: Workload
@@ -94,6 +97,7 @@ class Outcome:
     starts: Starts
     promise: NDArray[np.void]
     predicted_s: NDArray[np.int64]
+    power: PowerLog | None = None
 
 
 def simulate(
@@ -105,6 +109,7 @@ def simulate(
     fallback: Decide | None = None,
     observe: Observe | None = None,
     decision_s: float | None = 0.0,
+    power: PowerSetting | None = None,
 ) -> Outcome:
     """Runs a workload on a system, deciding by `decide`.
 
@@ -116,6 +121,7 @@ def simulate(
         fallback: decides when `decide` raises.
         observe: called with the progress after every decision.
         decision_s: simulated duration of a decision, s; None: the measured one.
+        power: what nodes and jobs draw; None: power is not followed.
 
     Raises:
         Exception: whatever `decide` raises, if there is no fallback.
@@ -128,6 +134,7 @@ def simulate(
         fallback=fallback,
         observe=observe,
         decision_s=decision_s,
+        power=power,
     )
     return run.to_the_end()
 
@@ -143,11 +150,15 @@ class _Run:
         fallback: Decide | None,
         observe: Observe | None,
         decision_s: float | None,
+        power: PowerSetting | None,
     ) -> None:
         self.workload, self.system = workload, system
         self.decide, self.fallback, self.observe = decide, fallback, observe
         self.decision_s = decision_s
         self.controller = Controller(workload, system)
+        self.meter = (
+            PowerMeter(power, self.controller, int(workload.submit_s[0])) if power else None
+        )
         self.submit_s: list[int] = workload.submit_s.tolist()
         self.faults = sorted(faults, key=lambda fault: fault.at_s)
         n_jobs = len(workload)
@@ -181,6 +192,8 @@ class _Run:
             wanted_s, self.wake_s = self.wake_s, NEVER
             changed = self._end_jobs(now_s) + self._strike(now_s) + self._submit(now_s)
             changed += len(self._finish_adaptations(now_s)) + self._measure(now_s)
+            if self.meter is not None:
+                changed += self.meter.happen(now_s)
             if not changed and not woken and self.due is None and not self.owed:
                 self.wake_s = wanted_s  # only an end that was obsolete
                 continue
@@ -190,6 +203,8 @@ class _Run:
             if self.due is None and self.owed and self._undecided():
                 self.owed = False
                 changed += self._decide_at(now_s)
+            if self.meter is not None:
+                self.meter.read(now_s)
             self.wake_s = self.patience.wake_s(now_s, self.wake_s, changed)
         workload = self.workload
         widths = np.fromiter(map(len, self.allocations), dtype=np.int64, count=len(workload))
@@ -215,6 +230,7 @@ class _Run:
             self._starts(),
             self.promised,
             self.predicted_s,
+            None if self.meter is None else self.meter.log(),
         )
 
     def _undecided(self) -> bool:
@@ -239,6 +255,7 @@ class _Run:
             self.due.at_s if self.due is not None else NEVER,
             self.controller.next_adapted_s() if self.workload.malleable is not None else NEVER,
             self.reports.next_s(),
+            self.meter.next_s() if self.meter is not None else NEVER,
         )
 
     # ------------------------------------------------------------ events

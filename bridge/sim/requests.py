@@ -9,6 +9,7 @@ Rules
     3. Priority falls with submission, as in Slurm's priority/basic.
 """
 
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from bridge.sim.node_requests import NodeRequest, parse_node_request
 from bridge.sim.system import System
 from bridge.sim.workload import Malleable, Workload
 
+_COLUMNS = {each.name for each in fields(JobTable)}
 _MIB_KIB = 1024
 _FIELD = "trace.nodes_field"
 
@@ -58,6 +60,7 @@ def requests(workload: Workload, system: System) -> JobTable:
     moldable = {} if workload.malleable is None else _moldable(workload.malleable, min_nodes)
     return JobTable(
         **moldable,
+        **_stated_power(workload),
         id=workload.id,
         name=_numbered("app", workload.executable),
         user=_numbered("user", workload.user),
@@ -79,6 +82,14 @@ def requests(workload: Workload, system: System) -> JobTable:
         excluded=objects(node_requests.excluded),
         licences=np.zeros((n_jobs, 0), dtype=np.int64),
     )
+
+
+def _stated_power(workload: Workload) -> dict[str, NDArray[Any]]:
+    """The columns for what jobs state of their power."""
+    if workload.power is None:
+        return {}
+    stated = {"min_power_w": workload.power.min_w, "max_power_w": workload.power.max_w}
+    return {name: column for name, column in stated.items() if name in _COLUMNS}
 
 
 def _moldable(widths: Malleable, requested: NDArray[np.int64]) -> dict[str, NDArray[Any]]:

@@ -2,7 +2,7 @@
 """The running jobs of the simulated controller, and their table."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,8 @@ from bridge.model.job import JobTable, RunningTable
 from bridge.sim.allocation import Allocation
 from bridge.sim.job_rows import is_constant
 from bridge.sim.workload import Malleable
+
+_COLUMNS = {each.name for each in fields(RunningTable)}
 
 
 class RunningJobs:
@@ -35,6 +37,7 @@ class RunningJobs:
         self._jobs, self._widths = jobs, widths
         self.allocations: dict[int, Allocation] = {}
         self.measured: dict[int, float] = {}
+        self._power_w: dict[int, tuple[int, int]] = {}
         self.shown: list[int] = []
         self._nothing = (
             np.zeros(0, dtype=np.int32),
@@ -60,12 +63,18 @@ class RunningJobs:
         """Removes a job, and returns what it held."""
         self._table = None
         self.measured.pop(job, None)
+        self._power_w.pop(job, None)
         return self.allocations.pop(job)
 
     def measure(self, job: int, mtct: float) -> None:
         """Records what is measured of a running job's time in MPI."""
         self._table = None
         self.measured[job] = mtct
+
+    def measure_power(self, job: int, low_w: int, high_w: int) -> None:
+        """Records what is measured of a running job's draw on each node."""
+        self._table = None
+        self._power_w[job] = low_w, high_w
 
     def table(self) -> RunningTable:
         """The running jobs; the same object as long as they are the same."""
@@ -114,9 +123,22 @@ class RunningJobs:
                 "nodes": np.concatenate([one.nodes for one in held]) if held else self._nothing[0],
                 "use": np.concatenate([one.use for one in held]) if held else self._nothing[1],
                 **self._resizable(rows, adapting, len(releasing)),
+                **self._power(rows),
             }
         )
         return self._table
+
+    def _power(self, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+        """The columns for what the jobs state, and what is measured of them."""
+        found: dict[str, NDArray[Any]] = {}
+        for name in ("min_power_w", "max_power_w"):
+            if name in _COLUMNS and getattr(self._jobs, name).any():
+                found[name] = getattr(self._jobs, name)[rows]
+        if self._power_w:
+            measured = [self._power_w.get(job, (0, 0)) for job in rows.tolist()]
+            low_w, high_w = np.array(measured, dtype=np.int64).reshape(-1, 2).T
+            found |= {"measured_min_power_w": low_w, "measured_max_power_w": high_w}
+        return {name: column for name, column in found.items() if name in _COLUMNS}
 
     def _resizable(
         self, rows: NDArray[np.int64], adapting: Sequence[int], releasing: int

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from bridge.errors import ConfigError, TraceError
 from bridge.model.job import JobTable, WidthRule
 from bridge.sim.change_costs import ChangeCosts
+from bridge.sim.job_power import JobPower
 from bridge.sim.speedup import UNKNOWN
 from bridge.sim.swf import LATEST_S, Field, Trace
 
@@ -139,6 +140,7 @@ class Workload:
         requests: what the jobs ask for, where that is known in full (`bridge.sim.streams`); None:
             `bridge.sim.requests` makes it of the other columns.
         malleable: which jobs can change their width while they run; None: none can.
+        power: what they draw and state; None: nothing is known of it.
     """
 
     name: str
@@ -158,6 +160,7 @@ class Workload:
     node_requests: NDArray[np.object_] | None = None
     requests: JobTable | None = None
     malleable: Malleable | None = None
+    power: JobPower | None = None
 
     def __len__(self) -> int:
         return len(self.id)
@@ -173,6 +176,8 @@ class Workload:
             columns["requests"] = self.requests.rows(slice(n_jobs))
         if self.malleable is not None:
             columns["malleable"] = self.malleable.first(n_jobs)
+        if self.power is not None:
+            columns["power"] = self.power.first(n_jobs)
         return replace(self, **columns)
 
 

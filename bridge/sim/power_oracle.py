@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Could a violation of the corridor have been avoided? Judged after the run, knowing everything.
+
+Rules
+    1. A configuration is a number of nodes for each job that runs or waits at an instant, at most
+       all nodes in service together. It keeps the corridor if system power, by what the jobs truly
+       draw, lies within.
+    2. A malleable running job has any width that it allows, a rigid one its own. A waiting job may
+       stay in the queue, or run: a malleable one on any width that it allows, a rigid one on what
+       it asks for.
+    3. A running job might have been held back, too, if it started when the present step of the
+       corridor was known: after it, or at any time if the step was announced.
+    4. The answer is exact: all sums of nodes and watts that configurations reach, job by job.
+
+Costs O(jobs * widths * nodes) operations on bit sets of as many bits as there are watts. Only
+machines on which jobs hold whole nodes are judged.
+"""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+
+import numpy as np
+
+from bridge.model.job import WidthRule
+from bridge.sim.engine import Outcome
+from bridge.sim.power import PowerLog
+from bridge.sim.workload import Workload
+
+
+class Configurations:
+    """The configurations that existed in a run."""
+
+    def __init__(self, outcome: Outcome, log: PowerLog) -> None:
+        """Prepares to be asked.
+
+        Args:
+            outcome: of a machine on which jobs hold whole nodes (`judges`).
+            log: of the same run.
+        """
+        self._workload, self._log = outcome.workload, log
+        self._nodes = int(outcome.system.nodes.usable.sum())
+        self._steps = log.setting.corridor
+        ends = np.full(len(self._workload), np.iinfo(np.int64).max)
+        for job, held in log.held.items():
+            if not held[-1].nodes:
+                ends[job] = held[-1].at_s
+        never = outcome.cancelled & np.isin(np.arange(len(ends)), list(log.held), invert=True)
+        self._end_s = np.where(never, 0, ends)
+        self._at_s = {job: [each.at_s for each in held] for job, held in log.held.items()}
+
+    def exists(self, at_s: int, lower_w: int, upper_w: int) -> bool:
+        """Whether a configuration kept these bounds at an instant."""
+        node = self._log.setting.node
+        fixed_w = self._log.setting.base_w + node.idle_w * self._nodes
+        there = (self._workload.submit_s <= at_s) & (self._end_s > at_s)
+        known_s = self._known_s(at_s)
+        options = [self._options(job, at_s, known_s) for job in np.flatnonzero(there).tolist()]
+        return reachable(options, self._nodes, lower_w - fixed_w, upper_w - fixed_w)
+
+    def _known_s(self, at_s: int) -> int:
+        """From when on the step of the corridor in force was known."""
+        if self._steps is None:
+            return self._log.origin_s
+        begun = [step for step in self._steps.steps if self._log.origin_s + step.at_s <= at_s]
+        if not begun or begun[-1].announced:
+            return self._log.origin_s
+        return self._log.origin_s + begun[-1].at_s
+
+    def _options(self, job: int, at_s: int, known_s: int) -> list[tuple[int, int]]:
+        """The widths that a job may have, with the watts beyond idle of each."""
+        beyond_w = int(self._log.setting.jobs.draw_w[job]) - self._log.setting.node.idle_w
+        held = self._log.held.get(job, [])
+        at = bisect_right(self._at_s.get(job, []), at_s) - 1
+        runs = at >= 0 and held[at].nodes > 0
+        start = at
+        while start > 0 and held[start - 1].nodes:
+            start -= 1
+        widths = {0} if not runs or held[start].at_s >= known_s else set[int]()
+        own = held[at].nodes if runs else int(self._workload.processors[job])
+        widths |= set(allowed_widths(self._workload, job)) or {own}
+        return [(width, width * beyond_w) for width in sorted(widths)]
+
+
+def judges(outcome: Outcome) -> bool:
+    """Whether the machine of a run is one that is judged."""
+    return outcome.system.pool and outcome.workload.requests is None
+
+
+def allowed_widths(workload: Workload, job: int) -> list[int]:
+    """The widths of a malleable job; none of a rigid one."""
+    widths = workload.malleable
+    if widths is None or not widths.max_nodes[job]:
+        return []
+    rule = WidthRule(int(widths.width_rule[job]))
+    between = range(int(widths.min_nodes[job]), int(widths.max_nodes[job]) + 1)
+    return [width for width in between if rule.allows(width)]
+
+
+def reachable(
+    options: Sequence[Sequence[tuple[int, int]]], nodes: int, least_w: int, most_w: int
+) -> bool:
+    """Whether one option of each job gives at most so many nodes and watts within two bounds.
+
+    Args:
+        options: for each job pairs (nodes, W), both 0 or more.
+        nodes: of the machine.
+        least_w: of the sum, inclusive.
+        most_w: likewise.
+    """
+    if most_w < 0:
+        return False
+    most_w = min(most_w, sum(max(watts for _, watts in each) for each in options))
+    mask = (1 << (most_w + 1)) - 1
+    sums = [1] + [0] * nodes  # bit w of entry n: n nodes with w watts can be reached
+    for each in options:
+        longer = [0] * (nodes + 1)
+        for width, watts in each:
+            for held in range(width, nodes + 1):
+                longer[held] |= (sums[held - width] << watts) & mask
+        sums = longer
+    return any(each >> max(least_w, 0) for each in sums)
