@@ -68,6 +68,10 @@ class a_job:  # noqa: N801
     no_place: bool = False
     least_start: int = 0
     most_start: int = 0
+    min_power_w: int = 0
+    max_power_w: int = 0
+    learnt_min_power_w: int = 0
+    learnt_max_power_w: int = 0
     chunks: str = ""
     """A request in chunks, in place of nodes, tasks and amounts; shared unless it says excl."""
 
@@ -94,6 +98,12 @@ class a_running_job:  # noqa: N801
     requested_nodes: int = 0
     resized_s: int = 0
     start_s: int = 0
+    min_power_w: int = 0
+    max_power_w: int = 0
+    learnt_min_power_w: int = 0
+    learnt_max_power_w: int = 0
+    measured_min_power_w: int = 0
+    measured_max_power_w: int = 0
 
 
 def a_partition(name: str = "batch", nodes: Sequence[int] = (), **settings: object) -> Partition:
@@ -110,6 +120,9 @@ def a_reservation(
 
 _OTHERWISE = frozenset({"id", "eligible_s", "max_nodes", "licences", "chunks"})
 """Columns of which `a_job` says something else under the same name."""
+
+
+_POWERS = [name for name in a_running_job.__dataclass_fields__ if name.endswith("_power_w")]
 
 
 def _column(values: Sequence[object], dtype: np.dtype) -> np.ndarray:
@@ -241,6 +254,7 @@ class a_snapshot:  # noqa: N801
             max_nodes=_ints([job.max_nodes for job in held]),
             width_rule=_ints([job.width_rule for job in held], np.int8),
             adapting=_ints([job.adapting for job in held], bool),
+            **{name: _ints([getattr(job, name) for job in held]) for name in _POWERS},
         )
 
 

@@ -187,6 +187,14 @@ class JobTable:
     """The fewest nodes on which a moldable job may start in place of those it asks for."""
     most_start: Annotated[Ints, Column(LOWERED, Unit.COUNT)] = LEFT_OUT
     """The most; 0: it starts on what it asks for (`bridge.model.start_widths`)."""
+    min_power_w: Annotated[Ints, Column(LOWERED, Unit.WATTS)] = LEFT_OUT
+    """What it draws on each node at least, as its user stated; 0: not stated; so for the next."""
+    max_power_w: Annotated[Ints, Column(LOWERED, Unit.WATTS)] = LEFT_OUT
+    """Likewise at most."""
+    learnt_min_power_w: Annotated[Ints, Column(SERVICE, Unit.WATTS)] = LEFT_OUT
+    """What earlier runs drew on each node, a low quantile; 0: nothing learnt; so for the next."""
+    learnt_max_power_w: Annotated[Ints, Column(SERVICE, Unit.WATTS)] = LEFT_OUT
+    """Likewise a high quantile."""
 
     def __post_init__(self) -> None:
         fill_left_out(self, COLUMNS, len(self.id))
@@ -276,6 +284,19 @@ class RunningTable:
     """How often jobs of its user have been resized within the last hour; of malleable jobs."""
     releasing: Annotated[Flags, Column(SERVICE, Unit.FLAG)] = LEFT_OUT
     """No job of its own, but nodes that the job of this id gives back by `end_s`."""
+    min_power_w: Annotated[Ints, Column(ALLOCATION, Unit.WATTS)] = LEFT_OUT
+    """What it draws on each node at least, as its user stated; 0: not stated; so for the next."""
+    max_power_w: Annotated[Ints, Column(ALLOCATION, Unit.WATTS)] = LEFT_OUT
+    """Likewise at most."""
+    learnt_min_power_w: Annotated[Ints, Column(SERVICE, Unit.WATTS)] = LEFT_OUT
+    """What earlier runs drew on each node, a low quantile; 0: nothing learnt; so for the next."""
+    learnt_max_power_w: Annotated[Ints, Column(SERVICE, Unit.WATTS)] = LEFT_OUT
+    """Likewise a high quantile."""
+    measured_min_power_w: Annotated[Ints, Column(SERVICE, Unit.WATTS)] = LEFT_OUT
+    """What it drew on each node in the last minute, a low quantile; 0: not measured; so for the
+    next."""
+    measured_max_power_w: Annotated[Ints, Column(SERVICE, Unit.WATTS)] = LEFT_OUT
+    """Likewise a high quantile."""
 
     def __post_init__(self) -> None:
         fill_left_out(self, RUNNING_COLUMNS, len(self.id))

@@ -23,6 +23,9 @@ from bridge.units import UNLIMITED_S
 MAX_COUNT: Final = 1 << 30
 """Largest number of tasks, CPUs, nodes, devices or licences that is taken over from the wire."""
 
+MAX_POWER_W: Final = 1 << 30
+"""Largest draw of a node, W, that is taken over."""
+
 LATEST_S: Final = 1 << 40
 """No instant lies beyond: some 35,000 years."""
 
@@ -49,6 +52,7 @@ class Unit(Enum):
     """Any number; unsigned on the wire."""
     COUNT = auto()
     SECONDS = auto()
+    WATTS = auto()
     INSTANT = auto()
     """Unix seconds."""
     DEADLINE = auto()
@@ -97,7 +101,7 @@ _NEUTRAL: Final = {
 }  # fmt: skip
 _MOST: Final = {
     Unit.NUMBER: (1 << 63) - 1, Unit.COUNT: MAX_COUNT, Unit.SECONDS: UNLIMITED_S,
-    Unit.INSTANT: LATEST_S - 1, Unit.DEADLINE: LATEST_S - 1, Unit.FLAG: 1,
+    Unit.WATTS: MAX_POWER_W, Unit.INSTANT: LATEST_S - 1, Unit.DEADLINE: LATEST_S - 1, Unit.FLAG: 1,
     Unit.VERSION: (1 << 64) - 1,
 }  # fmt: skip
 _OBJECT: Final[np.dtype[Any]] = np.dtype(object)

@@ -38,3 +38,8 @@ class NodeTable:
     def index(self) -> dict[str, int]:
         """Node name to index."""
         return {name: position for position, name in enumerate(self.names)}
+
+
+def state_flags(words: str) -> frozenset[str]:
+    """The flags in the controller's words for a node's state: "UP+DRAIN"."""
+    return frozenset(flag.strip("*") for flag in words.upper().split("+"))

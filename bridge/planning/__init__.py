@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a snapshot to what the kernels plan with: sub-packages that build on each other.
 
-requests -> eligibility -> queue -> site_rules -> scheduler -> placement, prediction, malleable ->
-explain, dispatch. Each imports only those to its left. Start with `scheduler/list_scheduler.py`.
+requests -> eligibility -> queue -> power -> site_rules -> scheduler -> placement, prediction,
+malleable -> explain, dispatch. Each imports only those to its left. Start with
+`scheduler/list_scheduler.py`.
 """

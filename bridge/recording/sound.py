@@ -155,7 +155,7 @@ def _columns(
                     yield f"{name}[{row}]", f"points outside of {rows[each.unit]}"
         elif each.unit in (Unit.INSTANT, Unit.DEADLINE):
             yield from _amounts(name, column, past=True)
-        elif each.unit in (Unit.COUNT, Unit.SECONDS) or each.unit in VECTORS:
+        elif each.unit in (Unit.COUNT, Unit.SECONDS, Unit.WATTS) or each.unit in VECTORS:
             if each.unit in VECTORS:
                 yield from _width(name, column, widths[each.unit])
             yield from _amounts(name, column)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from bridge.dialect import NodeDemand, dialect_of
 from bridge.errors import SnapshotError
-from bridge.model.job import COLUMNS, RUNNING_COLUMNS, Hold, WidthRule
+from bridge.model.job import COLUMNS, RUNNING_COLUMNS, Hold, JobTable, WidthRule
 from bridge.model.job_columns import Column, Source
 from bridge.model.node import CPUS, MEMORY_MIB, NodeTable
 from bridge.model.resources import LoweredChunks
@@ -83,7 +83,7 @@ class Messages:
         jobs, reservation = snapshot.jobs, int(snapshot.jobs.reservation[row])
         generic = frozenset(snapshot.resources[MEMORY_MIB + 1 :])
         held = dialect_of(snapshot).controller_request(lowered.request, generic)
-        return pb.Request(
+        request = pb.Request(
             partitions=[snapshot.partitions[at].name for at in jobs.partitions[row]],
             min_nodes=held.min_nodes,
             max_nodes=held.max_nodes,
@@ -101,6 +101,8 @@ class Messages:
             controller_chooses=bool(jobs.controller_chooses[row]),
             **_plain_fields(jobs, row, _REQUEST),
         )
+        _state_power(request, jobs, row)
+        return request
 
     def _request(self, snapshot: Snapshot, row: int) -> pb.Request:
         jobs = snapshot.jobs
@@ -147,6 +149,7 @@ class Messages:
             request.malleable.moldable = True
             request.malleable.min_nodes = int(jobs.least_start[row])
             request.malleable.max_nodes = int(jobs.most_start[row])
+        _state_power(request, jobs, row)
         return request
 
     def _hostlist(self, nodes: tuple[int, ...]) -> str:
@@ -177,6 +180,8 @@ class Messages:
                 adapting=bool(running.adapting[row]),
                 head=snapshot.nodes.names[head] if head >= 0 else "",
                 number=int(running.number[row]),
+                min_power_w=int(running.min_power_w[row]),
+                max_power_w=int(running.max_power_w[row]),
             ),
         )
         for other in releases:
@@ -289,6 +294,13 @@ def _plain_fields(table: object, row: int, columns: Sequence[Column]) -> dict[st
     """The fields of a message that say the same as columns of a table."""
     told = {each.field: getattr(table, each.name)[row] for each in columns}
     return {name: value if isinstance(value, str) else int(value) for name, value in told.items()}
+
+
+def _state_power(request: pb.Request, jobs: JobTable, row: int) -> None:
+    """The power that a waiting job states; a message about widths is made only where it does."""
+    if jobs.min_power_w[row] or jobs.max_power_w[row]:
+        request.malleable.min_power_w = int(jobs.min_power_w[row])
+        request.malleable.max_power_w = int(jobs.max_power_w[row])
 
 
 def _licences(snapshot: Snapshot, amounts: NDArray[np.int64]) -> list[pb.LicenceUse]:

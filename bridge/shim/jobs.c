@@ -279,6 +279,17 @@ static void set_malleable(arena_t *arena, pb_request_t *request, const job_recor
     request->malleable = message;
 }
 
+// What a job that holds nodes stated that it draws; one that cannot be resized has no request.
+static void set_power(pb_allocation_t *allocation, const job_record_t *job)
+{
+    malleable_t wanted;
+    char problem[8];
+    if (!job->spank_job_env_size || !job_malleable(job, &wanted, problem, sizeof(problem)))
+        return;
+    allocation->min_power_w = wanted.min_power_w;
+    allocation->max_power_w = wanted.max_power_w;
+}
+
 // Whether the job runs and may change its number of nodes.
 static bool can_be_resized(const job_record_t *job)
 {
@@ -384,6 +395,7 @@ pb_job_t *job_message(arena_t *arena, const job_record_t *job, const sent_job_t 
     message->least_time_s = least_time_s(job);
     if (message->state != PB(JOB_STATE__JOB_STATE_PENDING)) {
         message->allocation = allocation_message(arena, job);
+        set_power(message->allocation, job);
         if (can_be_resized(job))
             message->request = request_message(arena, job);
         return message;

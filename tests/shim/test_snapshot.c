@@ -299,6 +299,28 @@ static void running_malleable_jobs_say_what_they_asked_for(void) {
     end();
 }
 
+static void jobs_that_run_say_what_they_stated_to_draw(void) {
+    begin();
+    job_record_t *rigid = mock_job(1), *silent = mock_job(2), *waiting = mock_job(3);
+    job_record_t *const stating[] = {rigid, waiting};
+    for (int i = 0; i < 2; i++) {
+        job_record_t *job = stating[i];
+        job->spank_job_env_size = 2;
+        job->spank_job_env = calloc(2, sizeof(char *));
+        job->spank_job_env[0] = xstrdup("_SLURM_SPANK_OPTION_schedbridge_min_power=90");
+        job->spank_job_env[1] = xstrdup("_SLURM_SPANK_OPTION_schedbridge_max_power=250");
+    }
+    mock_run(rigid, 0, 4);
+    mock_run(silent, 1, 4);
+    scan();
+    EXPECT(!told("1")->request);
+    EXPECT_NUMBER(told("1")->allocation->min_power_w, 90);
+    EXPECT_NUMBER(told("1")->allocation->max_power_w, 250);
+    EXPECT_NUMBER(told("2")->allocation->max_power_w, 0);
+    EXPECT_NUMBER(told("3")->request->malleable->max_power_w, 250);
+    end();
+}
+
 static void a_scan_gives_the_locks_back(void) {
     begin();
     for (uint32_t id = 1; id <= 600; id++)
@@ -453,6 +475,7 @@ int main(void) {
     what_was_announced_outlives_an_examination();
     cores_of_a_suspended_job_are_free();
     running_malleable_jobs_say_what_they_asked_for();
+    jobs_that_run_say_what_they_stated_to_draw();
     a_scan_gives_the_locks_back();
     jobs_come_and_go_during_a_scan();
     a_shutdown_ends_a_scan();

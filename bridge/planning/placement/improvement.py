@@ -22,9 +22,9 @@ from bridge.model.snapshot import Snapshot
 from bridge.model.topology import PlacementSavings
 from bridge.planning.placement.node_swap import NodeSwapper, SwapContext, node_types
 from bridge.planning.placement.relocation import relocate
-from bridge.planning.requests.amounts import Amounts, plain_name
+from bridge.planning.requests.amounts import plain_name
+from bridge.planning.requests.node_sets import members
 from bridge.planning.scheduler.kept_plan import KeptPlan
-from bridge.planning.site_rules.freepools import members
 from bridge.planning.site_rules.lowered_rules import weighs_nodes
 from bridge.ports import JointPlacer, Planned
 
@@ -76,8 +76,7 @@ def _paid(hop_tree: HopTree, plan: Plan, rows: NDArray[np.intp]) -> NDArray[np.f
 def _named_by_rules(snapshot: Snapshot, site: Site) -> list[NDArray[np.bool_]]:
     """(n_nodes,) bool for every FreePool of nodes, and for every resource that is protected."""
     pools = [pool.nodes for pool in site.rules.free_pools if pool.nodes is not None]
-    amounts = Amounts(snapshot) if pools else None
-    spoken = [members(nodes, snapshot, amounts) for nodes in pools if amounts is not None]
+    spoken = [members(nodes, snapshot) for nodes in pools]
     for name in site.protect:
         column = plain_name(name)
         if column in snapshot.resources:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from bridge.core import Blocked, HostlistFolder
 from bridge.model.job import Hold
+from bridge.model.node import state_flags
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.snapshot import Reservation, Snapshot
 from bridge.units import UNLIMITED_S, format_clock
@@ -353,7 +354,7 @@ class Explainer:
 
 def _state(words: str) -> str:
     """Why a node is not usable, from the controller's text for its state ("UP+DRAIN")."""
-    flags = {flag.strip("*") for flag in words.upper().split("+")}
+    flags = state_flags(words)
     return next((word for flag, word in _STATES.items() if flag in flags), "not available")
 
 

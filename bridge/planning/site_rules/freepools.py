@@ -23,10 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.model.limits import TIME, Access, ConsumerKind, FreePool
-from bridge.model.node_set import NodeSet
 from bridge.model.snapshot import Snapshot
 from bridge.planning.requests.amounts import Amounts
-from bridge.planning.requests.features import parse_features
+from bridge.planning.requests.node_sets import members
 from bridge.planning.site_rules.capacity_constraints import (
     UNBOUNDED,
     CapacityConstraintList,
@@ -131,7 +130,7 @@ class LoweredFreePools:
                 continue
             if pool.nodes is not None:
                 self._closing.append(pool)
-                inside = members(pool.nodes, snapshot, amounts)
+                inside = members(pool.nodes, snapshot)
                 access = ", or ".join(str(one) for one in pool.access)
                 closures.append(Closure(pool.name, inside, opened, access))
                 continue
@@ -246,23 +245,3 @@ def _gates(
         conditions = tuple(condition for condition in chunked if next(rest))
         if not open_to_all:
             yield Gate(at, conditions)
-
-
-def members(nodes: NodeSet, snapshot: Snapshot, amounts: Amounts) -> NDArray[np.bool_]:
-    """(n_nodes,) which nodes are meant; no node has a resource that the cluster does not have."""
-    table = snapshot.nodes
-    meant = np.ones(len(table), dtype=bool)
-    if nodes.names:
-        meant &= np.isin(np.array(table.names), np.array(nodes.names))
-    if nodes.features:
-        alternatives = parse_features(nodes.features)
-        verdict = {
-            features: any(matches(features) for matches in alternatives)
-            for features in set(table.features)
-        }
-        meant &= np.array([verdict[features] for features in table.features], dtype=bool)
-    if nodes.having:
-        column = amounts.column(nodes.having)
-        on_nodes = column is not None and column < len(snapshot.resources)
-        meant &= (table.capacity[:, column] > 0) if on_nodes else False
-    return meant

@@ -378,7 +378,7 @@ class LicenceUse(_message.Message):
     def __init__(self, name: _Optional[str] = ..., count: _Optional[int] = ...) -> None: ...
 
 class Allocation(_message.Message):
-    __slots__ = ("start_s", "end_s", "partition", "uses", "exclusive", "licences", "adapting", "head", "number")
+    __slots__ = ("start_s", "end_s", "partition", "uses", "exclusive", "licences", "adapting", "head", "number", "min_power_w", "max_power_w")
     START_S_FIELD_NUMBER: _ClassVar[int]
     END_S_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
@@ -388,6 +388,8 @@ class Allocation(_message.Message):
     ADAPTING_FIELD_NUMBER: _ClassVar[int]
     HEAD_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
+    MIN_POWER_W_FIELD_NUMBER: _ClassVar[int]
+    MAX_POWER_W_FIELD_NUMBER: _ClassVar[int]
     start_s: int
     end_s: int
     partition: str
@@ -397,7 +399,9 @@ class Allocation(_message.Message):
     adapting: bool
     head: str
     number: int
-    def __init__(self, start_s: _Optional[int] = ..., end_s: _Optional[int] = ..., partition: _Optional[str] = ..., uses: _Optional[_Iterable[_Union[NodeUse, _Mapping]]] = ..., exclusive: bool = ..., licences: _Optional[_Iterable[_Union[LicenceUse, _Mapping]]] = ..., adapting: bool = ..., head: _Optional[str] = ..., number: _Optional[int] = ...) -> None: ...
+    min_power_w: int
+    max_power_w: int
+    def __init__(self, start_s: _Optional[int] = ..., end_s: _Optional[int] = ..., partition: _Optional[str] = ..., uses: _Optional[_Iterable[_Union[NodeUse, _Mapping]]] = ..., exclusive: bool = ..., licences: _Optional[_Iterable[_Union[LicenceUse, _Mapping]]] = ..., adapting: bool = ..., head: _Optional[str] = ..., number: _Optional[int] = ..., min_power_w: _Optional[int] = ..., max_power_w: _Optional[int] = ...) -> None: ...
 
 class NodeUse(_message.Message):
     __slots__ = ("nodes", "cpus", "memory_mib", "gres", "until_s")

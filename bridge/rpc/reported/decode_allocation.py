@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import RequestError, SnapshotError
-from bridge.model.job_columns import LATEST_S, MAX_COUNT
+from bridge.model.job_columns import LATEST_S, MAX_COUNT, MAX_POWER_W
 from bridge.model.node import CPUS, MEMORY_MIB
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.decode_request import Lowered
@@ -46,6 +46,8 @@ class Allocated:
     keeps_nodes: bool
     requested_nodes: int
     number: int
+    min_power_w: int
+    max_power_w: int
     nodes: NDArray[np.int32]
     use: NDArray[np.int64]
     kept: NDArray[np.int32] | None
@@ -108,6 +110,8 @@ def read_allocation(
         keeps_nodes=malleable.most_width > 0 and job.request.malleable.no_resize,
         requested_nodes=malleable.min_nodes,
         number=allocation.number,
+        min_power_w=min(allocation.min_power_w, MAX_POWER_W),
+        max_power_w=min(allocation.max_power_w, MAX_POWER_W),
         nodes=nodes,
         use=used,
         kept=kept,

@@ -29,7 +29,7 @@ import numpy as np
 from bridge.dialect import dialect_named
 from bridge.errors import BadRequest, RequestError
 from bridge.model.job import COLUMNS, Hold, WidthRule
-from bridge.model.job_columns import MAX_COUNT, Source
+from bridge.model.job_columns import MAX_COUNT, MAX_POWER_W, Source
 from bridge.model.node import CPUS, MEMORY_MIB
 from bridge.model.resources import LoweredChunks
 from bridge.rpc.pb import scheduler_pb2 as pb
@@ -87,6 +87,8 @@ class Lowered:
     problem_hold: Hold = Hold.BAD_REQUEST
     chunks: LoweredChunks | None = None
     controller_chooses: bool = False
+    min_power_w: int = 0
+    max_power_w: int = 0
     copied: tuple[int, ...] = (0,) * len(_COPIED)
 
     @cached_property
@@ -122,7 +124,7 @@ def lower(request: pb.Request, layout: TableColumns) -> Lowered:
 
 def _left_to_the_controller(request: pb.Request, layout: TableColumns, refused: Lowered) -> Lowered:
     """Adds the nodes on which the controller may try a request that is not understood here."""
-    if request.HasField("chunks") or request.HasField("malleable"):
+    if request.HasField("chunks") or _has_widths(request):
         return refused
     try:
         return replace(
@@ -142,6 +144,7 @@ def _left_to_the_controller(request: pb.Request, layout: TableColumns, refused: 
 def _lower(request: pb.Request, layout: TableColumns) -> Lowered:
     _bounded(request)
     partitions = _partitions(request, layout)
+    least_w, most_w = _power(request)
     required = tuple(layout.nodes.parse(request.required_nodes).tolist())
     excluded = tuple(layout.nodes.parse(request.excluded_nodes, unknown_ok=True).tolist())
     exclusive = request.exclusive or any(layout.partition_exclusive[p] for p in partitions)
@@ -160,6 +163,8 @@ def _lower(request: pb.Request, layout: TableColumns) -> Lowered:
             reservation=_reservation(request, layout),
             licences=_licences(request, layout),
             controller_chooses=request.controller_chooses,
+            min_power_w=least_w,
+            max_power_w=most_w,
             copied=_copied(request),
         )
     # The tasks of a moldable job follow from its nodes, not the other way round.
@@ -186,7 +191,7 @@ def _lower(request: pb.Request, layout: TableColumns) -> Lowered:
     excluded = _without_gres(request, layout, excluded)
     if max(*per_node, *per_task) > MAX_AMOUNT:
         raise BadRequest("asks for more than any node could ever have")
-    rigid = not request.HasField("malleable")
+    rigid = not _has_widths(request)
     least_start, most_start = 0, 0
     if molds and exclusive and not demand.tasks:
         allowed = max(widths[0], request.malleable.least_start), widths[1]
@@ -211,8 +216,24 @@ def _lower(request: pb.Request, layout: TableColumns) -> Lowered:
         per_task=tuple(per_task),
         licences=_licences(request, layout),
         controller_chooses=request.controller_chooses or (rigid and not demand.exact),
+        min_power_w=least_w,
+        max_power_w=most_w,
         copied=_copied(request),
     )
+
+
+def _power(request: pb.Request) -> tuple[int, int]:
+    """What a job states to draw on a node, at least and at most."""
+    least, most = request.malleable.min_power_w, request.malleable.max_power_w
+    if most and least > most:
+        raise BadRequest(f"least power {least} W exceeds most power {most} W")
+    return min(least, MAX_POWER_W), min(most, MAX_POWER_W)
+
+
+def _has_widths(request: pb.Request) -> bool:
+    """Whether a request states widths; one that states power alone is as rigid as any other."""
+    asked = request.malleable
+    return bool(asked.min_nodes or asked.max_nodes or asked.node_constraint)
 
 
 def _copied(request: pb.Request) -> tuple[int, ...]:
@@ -267,10 +288,6 @@ def _width(request: pb.Request, n_required: int, least: int) -> tuple[int, int, 
         known = ", ".join(name for name in _WIDTH_RULES if name)
         shown = malleable.node_constraint[:32]
         raise BadRequest(f"no node constraint '{shown}'; there are {known}")
-    if malleable.max_power_w and malleable.min_power_w > malleable.max_power_w:
-        raise BadRequest(
-            f"least power {malleable.min_power_w} W exceeds most power {malleable.max_power_w} W"
-        )
     low = malleable.min_nodes or request.min_nodes
     high = malleable.max_nodes or request.max_nodes
     low, high = max(low, least, n_required, 1), min(high, MAX_NODES)

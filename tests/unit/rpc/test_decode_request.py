@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests lowered to columns: what Slurm's options mean on a node."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -253,3 +255,28 @@ def test_nodes_that_differ_in_threads_are_for_the_controller_to_choose_from():
 def test_one_of_several_reservations_is_for_the_controller_to_find(names, problem, hold):
     lowered = ask(a_layout(), reservation=names, controller_chooses=True)
     assert (lowered.problem, lowered.problem_hold) == (problem, hold)
+
+
+def test_stated_power_makes_no_job_malleable():
+    stated = pb.Malleable(min_power_w=90, max_power_w=250)
+    found = ask(malleable=stated, min_nodes=2, max_nodes=2)
+    plain = ask(min_nodes=2, max_nodes=2)
+    assert (found.min_power_w, found.max_power_w) == (90, 250)
+    assert replace(found, min_power_w=0, max_power_w=0) == plain
+    mixed = a_layout(threads=2, mixed=True)
+    assert ask(mixed, min_nodes=1, malleable=stated).controller_chooses
+    beside = ask(reservation="x,y", malleable=stated)
+    assert beside.partitions == ask(reservation="x,y").partitions
+
+
+def test_power_is_read_of_chunks_too_and_bounded():
+    asked = {
+        "chunks": pb.Chunks(chunks="2:ncpus=1"),
+        "min_nodes": 1,
+        "tasks": 2,
+        "cpus_per_task": 1,
+    }
+    stated = {**asked, "malleable": pb.Malleable(max_power_w=4_000_000_000)}
+    assert ask(**stated).max_power_w == 1 << 30
+    twisted = {**asked, "malleable": pb.Malleable(min_power_w=2, max_power_w=1)}
+    assert "2 W exceeds" in ask(**twisted).problem

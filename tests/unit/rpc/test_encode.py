@@ -92,6 +92,8 @@ def jobs(draw, n_nodes):
         fixed=draw(st.booleans()),
         switches=draw(st.sampled_from((0, 1, 3))),
         switches_wait_s=draw(st.sampled_from((0, 300))),
+        min_power_w=draw(st.sampled_from((0, 90))),
+        max_power_w=draw(st.sampled_from((0, 90, 250))),
     )
 
 
@@ -109,7 +111,8 @@ def snapshots(draw):
     running = st.builds(
         a_running_job, nodes=held, end_s=st.integers(1, 3 * 10**8), shared=st.booleans(),
         cpus=st.integers(0, 9), mem_mib=st.integers(0, 9), gpus=st.integers(0, 3),
-        licences=st.just((0, 1)),
+        licences=st.just((0, 1)), min_power_w=st.sampled_from((0, 90)),
+        max_power_w=st.sampled_from((0, 250)),
     )  # fmt: skip
     return a_snapshot(
         nodes=nodes,

@@ -133,3 +133,22 @@ def test_whether_a_job_keeps_its_nodes_and_how_many_it_asked_for_is_known():
     running = reported(*jobs)[0].snapshot()[0].running
     assert running.keeps_nodes.tolist() == [True, False, False]
     assert running.requested_nodes.tolist() == [2, 4, 0]
+
+
+def test_what_running_jobs_stated_that_they_draw_is_known_of_rigid_ones_too():
+    jobs = [malleable(), a_running_job("9", "n7"), a_running_job("99", "n6")]
+    jobs[0].allocation.max_power_w = 250
+    jobs[1].allocation.min_power_w, jobs[1].allocation.max_power_w = 90, 1 << 31
+    running = reported(*jobs)[0].snapshot()[0].running
+    assert running.min_power_w.tolist() == [0, 90, 0]
+    assert running.max_power_w.tolist() == [250, 1 << 30, 0]
+    assert not running.measured_max_power_w.any()
+
+
+def test_nodes_that_a_job_gives_back_draw_as_the_job_does():
+    job = malleable(nodes="n[1-2]")
+    job.allocation.max_power_w = 250
+    job.allocation.uses.append(pb.NodeUse(nodes="n3", cpus=4, until_s=NOW_S + 9))
+    running = reported(job)[0].snapshot()[0].running
+    assert running.releasing.tolist() == [False, True]
+    assert running.max_power_w.tolist() == [250, 250]

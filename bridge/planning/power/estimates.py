@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What nodes and jobs are assumed to draw, W.
+
+    powers = node_powers(rules, snapshot)       idle and maximum of each node, and which are on
+    running = running_estimates(snapshot.running)
+    draws = running_draws(snapshot, powers)     of each job on each of its nodes, beyond idle
+    lower, upper = system_power(rules, snapshot)
+
+Words
+    beyond idle  what a node draws more for its job than without one. A node that is not on draws
+                 nothing without a job.
+    estimate     of a job, W on each of its nodes, the node's idle power included; an upper one
+                 for the upper bound, a lower one for the lower bound.
+
+Rules
+    1. The first node type that matches a node counts. A node without one draws 0 to 0 W.
+    2. A node is on unless its state says that it is powered off, or down. Drained and reserved
+       nodes, those that fail or do not answer, and those on their way down or up are on.
+    3. Of each estimate the first that is known counts: measured (running jobs), learnt, stated. So
+       a job that draws more than it stated counts with what it draws.
+    4. Where nothing is known the upper estimate is the node's maximum, the lower one its idle
+       power. A job that takes a part of a node counts the same part of what lies between, by its
+       CPUs, rounded up.
+    5. Nodes that a job gives back count as its own until they are free.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.model.job import JobTable, RunningTable
+from bridge.model.node import CPUS, state_flags
+from bridge.model.power import PowerRules
+from bridge.model.snapshot import Snapshot
+from bridge.planning.requests.node_sets import members
+
+Watts = NDArray[np.int64]
+
+_OFF = frozenset({"DOWN", "POWERED_DOWN", "POWERED_OFF", "FUTURE"})
+"""States of a node that draws nothing."""
+
+
+@dataclass(frozen=True)
+class NodePowers:
+    """What nodes draw; all columns (n_nodes,).
+
+    Attributes:
+        idle_w: of a node that is on and has no job.
+        max_w: of a node at most.
+        on: which draw their idle power now.
+    """
+
+    idle_w: Watts
+    max_w: Watts
+    on: NDArray[np.bool_]
+
+    @cached_property
+    def floor_w(self) -> Watts:
+        """(n_nodes,) what each draws now without a job."""
+        return np.where(self.on, self.idle_w, 0)
+
+    @cached_property
+    def span_w(self) -> Watts:
+        """(n_nodes,) what each may draw beyond idle."""
+        return self.max_w - self.floor_w
+
+    @property
+    def idle_total_w(self) -> int:
+        """What all nodes draw together without jobs."""
+        return int(self.floor_w.sum())
+
+
+@dataclass(frozen=True)
+class JobEstimates:
+    """What n jobs are assumed to draw on each of their nodes; 0: nothing is known (rule 4).
+
+    Attributes:
+        upper_w, lower_w: (n,) int64.
+    """
+
+    upper_w: Watts
+    lower_w: Watts
+
+
+@dataclass(frozen=True)
+class Draws:
+    """What n jobs draw on a node each, beyond idle.
+
+    Attributes:
+        upper_w, lower_w: (n,) int64, not negative.
+    """
+
+    upper_w: Watts
+    lower_w: Watts
+
+
+def node_powers(rules: PowerRules, snapshot: Snapshot) -> NodePowers:
+    """The power of each node (rules 1 and 2). O(n_nodes) a type.
+
+    Raises:
+        RequestError: a type's expression of features is none.
+    """
+    n_nodes = len(snapshot.nodes)
+    idle_w, max_w = np.zeros(n_nodes, dtype=np.int64), np.zeros(n_nodes, dtype=np.int64)
+    for kind in reversed(rules.node_types):
+        inside = members(kind.nodes, snapshot)
+        idle_w[inside], max_w[inside] = kind.idle_w, kind.max_w
+    states = snapshot.nodes.state
+    is_on = {words: not _OFF & state_flags(words) for words in set(states)}
+    return NodePowers(idle_w, max_w, np.array([is_on[words] for words in states], dtype=bool))
+
+
+def pending_estimates(jobs: JobTable) -> JobEstimates:
+    """The estimates of waiting jobs (rule 3)."""
+    return JobEstimates(
+        upper_w=_first(jobs.learnt_max_power_w, jobs.max_power_w),
+        lower_w=_first(jobs.learnt_min_power_w, jobs.min_power_w),
+    )
+
+
+def running_estimates(running: RunningTable) -> JobEstimates:
+    """The estimates of running jobs (rule 3)."""
+    return JobEstimates(
+        upper_w=_first(
+            running.measured_max_power_w, running.learnt_max_power_w, running.max_power_w
+        ),
+        lower_w=_first(
+            running.measured_min_power_w, running.learnt_min_power_w, running.min_power_w
+        ),
+    )
+
+
+def draws_on(
+    estimates: JobEstimates,
+    powers: NodePowers,
+    job: NDArray[np.int64],
+    node: NDArray[np.int64] | NDArray[np.int32],
+    *,
+    share: tuple[Watts, Watts] | None = None,
+) -> Draws:
+    """What jobs draw on nodes, beyond idle (rule 4).
+
+    Args:
+        estimates: of the jobs.
+        powers: of the nodes.
+        job: (n,) which of the jobs.
+        node: (n,) on which node.
+        share: (n,) what each takes of its node: CPUs, and of how many; None: all of them.
+    """
+    floor_w, span_w = powers.floor_w[node], powers.span_w[node]
+    if share is not None:
+        cpus, of = share[0], np.maximum(share[1], 1)
+        cpus = np.clip(cpus, 1, of)
+        span_w = -(-span_w * cpus // of)
+    upper_w, lower_w = estimates.upper_w[job], estimates.lower_w[job]
+    return Draws(
+        upper_w=np.where(upper_w > 0, np.maximum(upper_w - floor_w, 0), span_w),
+        lower_w=np.where(lower_w > 0, np.maximum(lower_w - floor_w, 0), 0),
+    )
+
+
+def running_draws(snapshot: Snapshot, powers: NodePowers) -> Draws:
+    """What running jobs draw beyond idle, for each entry of `RunningTable.nodes`."""
+    running = snapshot.running
+    owner = np.repeat(np.arange(len(running)), np.diff(running.indptr))
+    there = snapshot.nodes.capacity[running.nodes, CPUS]
+    cpus = np.where(running.exclusive[owner], there, running.use[:, CPUS])
+    estimates = running_estimates(running)
+    return draws_on(estimates, powers, owner, running.nodes, share=(cpus, there))
+
+
+def system_power(rules: PowerRules, snapshot: Snapshot) -> tuple[int, int]:
+    """The lower and the upper estimate of what the system draws now, W."""
+    powers = node_powers(rules, snapshot)
+    draws = running_draws(snapshot, powers)
+    rest_w = rules.base_w + powers.idle_total_w
+    return rest_w + int(draws.lower_w.sum()), rest_w + int(draws.upper_w.sum())
+
+
+def _first(*columns: Watts) -> Watts:
+    """The first that is known of each row."""
+    found = columns[-1]
+    for column in reversed(columns[:-1]):
+        found = np.where(column > 0, column, found)
+    return found
